@@ -13,6 +13,7 @@ import tomli_w
 import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab.advice.compare import compare
+from vcpulab.advice.fixing import fix
 from vcpulab.advice.lint.catalogue import RULES, settings
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, lint
@@ -85,6 +86,8 @@ def test_a_gain_that_is_large_and_uncertain_is_looked_at_again(tmp_path: Path) -
     before, after = vcpulab.run_many([scenario, scenario.change(found.finding.changes)])
     verdicts = [{c.address.name: c.verdict for c in those} for those in (compare(before, after), found.effect or ())]
     assert [one["devs.response_p99"] for one in verdicts] == ["unclear", "improves"]
+    fixed = fix(tmp_path / "planted.toml", replications=3)
+    assert fixed.measured["devs.response_p99"].verdict == "improves", "as was seen when it was made"
 
 
 def test_what_costs_more_to_mend_than_it_gains_is_left_alone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
 from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import Toolstack
-from vcpulab.results.run import run
+from vcpulab.results.run import Run, run, run_many
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change
 
@@ -90,16 +90,21 @@ def fix(
         left = [(one, why_not(one, made)) for one in advice]
         now = next((one for one, why in left if not why and one.after is not None), None)
         if now is None or now.after is None:
-            return Fixed(
-                scenario,
-                tuple(foreign),
-                tuple(made),
-                tuple(left),
-                Differences(before, host.run, tuple(compare(before, host.run))),
-            )
+            measured = _measured(before, host.run, made, jobs)
+            return Fixed(scenario, tuple(foreign), tuple(made), tuple(left), measured)
         scenario = change(scenario, now.finding.changes).scenario
         host = Host(now.after.scenario, now.after)
         made.append(now)
+
+
+def _measured(before: Run, after: Run, made: Sequence[Advice], jobs: int) -> Differences:
+    """Before and after, with as many replications as the mend that was looked at most."""
+    looked_at = [one.before.n for advice in made for one in advice.effect or () if one.before is not None]
+    most = max(looked_at, default=0)
+    if most > before.scenario.replications:
+        both = (one.scenario.with_run(replications=most) for one in (before, after))
+        before, after = run_many(list(both), jobs=jobs)
+    return Differences(before, after, tuple(compare(before, after)))
 
 
 def why_not(advice: Advice, made: Sequence[Advice]) -> str:
