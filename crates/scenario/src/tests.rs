@@ -73,6 +73,26 @@ fn doubtful_files_are_questioned() {
     insta::assert_snapshot!(warnings.join("\n"));
 }
 
+#[test]
+fn names_of_earlier_times_are_read_and_said() {
+    let read = |field: &str| {
+        let text = format!(
+            "[host]\nprofile = \"generic\"\nscheduler = \"credit\"\n[nic.eth0]\ndriver_domain = \"dom0\"\n[nic.eth1]\n\
+             driver_domain = \"dom0\"\n[domain.dom0]\ndriver_domain = true\n[domain.web]\n\
+             nic = {{ driver_domain = \"dom0\", {field} = \"eth1\" }}\napp = [{{ kind = \"web-server\" }}]\n"
+        );
+        Scenario::parse(&text, "web.toml").unwrap_or_else(|problems| panic!("{problems}"))
+    };
+    let [then, now] = ["card", "device"].map(read);
+    assert_eq!(then.to_toml(), now.to_toml());
+    assert_eq!(then.warnings().len(), now.warnings().len() + 1);
+    let said: Vec<String> = then.warnings().iter().map(ToString::to_string).collect();
+    assert!(
+        said.iter().any(|one| one.contains("nic.card: now called `device`, and read as that")),
+        "{said:?}"
+    );
+}
+
 /// A table with a `count` says what as many tables would.
 #[test]
 fn copies_are_written_out() {

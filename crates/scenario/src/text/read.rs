@@ -101,6 +101,9 @@ pub(crate) fn document<'t>(text: &'t str, file: &'t str) -> Result<(Node<'t>, Re
     Ok((Spanned::new(0..0, DeValue::Table(document.into_inner())), Reader::new(report)))
 }
 
+/// Names that fields had, and their names now.
+const FORMER: [(&str, &str); 1] = [("card", "device")];
+
 impl<'t> Reader<'t> {
     pub fn new(report: Report<'t>) -> Self {
         Reader { report, path: String::new() }
@@ -160,6 +163,17 @@ impl<'t> Reader<'t> {
         for name in names.iter().filter(|name| !table.iter().any(|(key, _)| key.get_ref() == *name)) {
             self.report.error(&place.member(name), Problem::says("required, but not given"));
         }
+    }
+
+    /// The name of a field as it is now: files may have one of earlier times.
+    pub fn name_now<'k>(&mut self, key: &'k Spanned<DeString<'_>>, fields: &[&'static str]) -> &'k str {
+        let name: &str = key.get_ref();
+        let Some((_, now)) = FORMER.iter().find(|(then, now)| *then == name && fields.contains(now)) else {
+            return name;
+        };
+        let place = Place { span: Some(key.span()), field: join(&self.path, name) };
+        self.report.warning(&place, Problem::says(format!("now called `{now}`, and read as that")));
+        now
     }
 
     pub fn unknown(&mut self, key: &Spanned<DeString<'_>>, fields: &[&'static str], kinds: Option<&Kinds>) {
@@ -498,7 +512,7 @@ macro_rules! record {
             ) -> Self {
                 let mut record = Self::default();
                 for (key, node) in table {
-                    match key.get_ref().as_ref() {
+                    match reader.name_now(key, Self::FIELDS) {
                         tag if kinds.is_some_and(|kinds| kinds.tag == tag) => {}
                         $(name if name == plain(stringify!($field)) => record.$field = Field(reader.field(name, node)),)*
                         $(_ => record.$params.0.extend(reader.named(key, node)),)?
