@@ -132,6 +132,10 @@ def test_explain_on_the_command_line(command: Vcpulab, tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     assert told.stdout.startswith("customers.response_p99: ")
     assert "waits-behind-equals" in told.stdout
+    assert len(told.stdout.splitlines()) <= 40
+    assert told.stdout.endswith("requests from begin to answer: --all\n")
+    whole = command("explain", "shop.toml", "--replications", "2", "--all")
+    assert "Requests of customers" in whole.stdout
     data = json.loads(command("explain", "shop.toml", "--replications", "2", "--format", "json").stdout)
     assert [one["rule"] for one in data["findings"]] == ["waits-behind-equals"]
     clean = command("explain", "hogs.toml", "--replications", "2")

@@ -1,6 +1,7 @@
 """The path of a single request: where it was and what it waited for, from its begin to its answer, without a gap."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -103,12 +104,12 @@ class Path:
         """It in at most so many lines: short legs one after the other share one."""
         legs = zip(*(self.legs[column].to_list() for column in ("begin_ns", "end_ns", "said")), strict=True)
         merged = [_line(self.begin_ns, list(group)) for _, group in groupby(legs, key=lambda leg: leg[2])]
-        lengths = sorted((line.end_ms - line.begin_ms for line in merged), reverse=True)
+        longest = sorted(range(len(merged)), key=lambda place: merged[place].begin_ms - merged[place].end_ms)
         lines = merged
         for kept in range(min(most, len(merged)), 0, -1):
             if len(lines) <= most:
                 break
-            lines = list(_folded(merged, lengths[kept - 1]))
+            lines = list(_folded(merged, set(longest[:kept])))
         return lines
 
     def sums(self) -> pl.DataFrame:
@@ -121,15 +122,15 @@ def _line(begin_ns: int, legs: Sequence[tuple[int, int, str]]) -> Line:
     return Line((legs[0][0] - begin_ns) / 1e6, (legs[-1][1] - begin_ns) / 1e6, legs[0][2])
 
 
-def _folded(lines: Sequence[Line], shortest: float) -> Iterator[Line]:
-    """Lines, where those shorter than that share one with their neighbours that are so too."""
-    for short, group in groupby(lines, key=lambda line: line.end_ms - line.begin_ms < shortest):
-        those = list(group)
-        if short and len(those) > 1:
+def _folded(lines: Sequence[Line], kept: AbstractSet[int]) -> Iterator[Line]:
+    """Lines, where those that are not kept share one with their neighbours that are not, either."""
+    for alone, group in groupby(range(len(lines)), key=lambda place: place in kept):
+        those = [lines[place] for place in group]
+        if alone or len(those) == 1:
+            yield from those
+        else:
             most = max(those, key=lambda line: sum(one.end_ms - one.begin_ms for one in those if one.said == line.said))
             yield Line(those[0].begin_ms, those[-1].end_ms, f"{len(those)} short legs, mostly: {most.said}")
-        else:
-            yield from those
 
 
 def is_followed(scenario: Scenario, address: Address) -> bool:

@@ -19,11 +19,11 @@ _SAID_CHARS = 30
 _SUMS_MAX = 8
 
 
-def timeline(path: Path) -> Table:
-    """A path in time: what happens, a bar from when to when, and how long it takes."""
+def timeline(path: Path, most: int = LINES_MAX) -> Table:
+    """A path in time, in at most so many lines: what happens, a bar from when to when, and how long it takes."""
     whole = path.response_ns / 1e6
     rows = []
-    for line in path.lines(LINES_MAX):
+    for line in path.lines(most):
         begin, end = (round(at / whole * _BAR_CHARS) for at in (line.begin_ms, line.end_ms))
         # What is too short for a bar is a stroke where it is.
         bar = "█" * (end - begin) or "▏"
