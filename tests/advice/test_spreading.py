@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vcpulab import Scenario
+from vcpulab import Scenario, run
 from vcpulab.advice.spreading import spread
 
 
@@ -50,3 +50,26 @@ def test_where_all_are_in_turn_netbacks_leave_the_vcpu_of_the_interrupts() -> No
     away = spread(host("generic", 3).to_dict(), "dom0", 3)
     assert away == {f"domain.{name}.nic.driver_vcpu": vcpu for name, vcpu in (("a", 1), ("b", 2), ("c", 1))}
     assert spread(host("generic", 1).to_dict(), "dom0", 1) == {}
+
+
+def test_received_packets_are_the_work_of_the_netbacks_vcpu() -> None:
+    received = {
+        "host": {"scheduler": "credit", "profile": "generic", "pcpus": 4},
+        "run": {"duration": "100ms"},
+        "domain": {
+            "dom0": {"driver_domain": True, "vcpus": 2},
+            "web": {"nic": {"driver_domain": "dom0"}, "app": [{"kind": "tcp-receiver"}]},
+        },
+        "client": {"users": {"kind": "stream", "server": "web"}},
+    }
+    on_first, on_second = (
+        run(Scenario.from_dict(received).change({"domain.web.nic.driver_vcpu": vcpu}))
+        .df_vcpus()
+        .filter(domain="dom0")
+        .sort("vcpu")["running_ns"]
+        .to_list()
+        for vcpu in (0, 1)
+    )
+    assert on_first[1] == 0 < on_first[0]
+    # The interrupts stay, the netback's part goes: more than half.
+    assert on_second[1] > on_second[0] > 0
