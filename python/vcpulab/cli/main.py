@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcpulab.cli.streams import UnheardError, printing_plainly
+from vcpulab.cli.streams import Unheard, printing_plainly
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with printing_plainly() as stdout:
             try:
                 status = _main(given)
-            except UnheardError:
+            except Unheard:
                 status = DONE
             # A reader that has gone has seen enough.
             if stdout.broken is None or isinstance(stdout.broken, BrokenPipeError):

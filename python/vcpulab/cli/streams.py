@@ -11,8 +11,8 @@ from vcpulab.show.plain import plain
 _ASCII = ("ascii", "ansi_x3.4-1968", "us-ascii")
 
 
-class UnheardError(Exception):
-    """What was printed went nowhere, and nothing else is to be done."""
+class Unheard(BaseException):
+    """What was printed went nowhere, and nothing else is to be done. As of an interrupt nobody on the way makes an error."""
 
 
 class Heard:
@@ -28,7 +28,7 @@ class Heard:
         """Prints.
 
         Raises:
-            UnheardError: the stream is broken, and nothing else is to be done.
+            Unheard: the stream is broken, and nothing else is to be done.
         """
         self._try(lambda: self._stream.write(text))
         return len(text)
@@ -51,7 +51,7 @@ class Heard:
             # What is left in its buffers goes nowhere, and Python has nothing to complain of at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             if not self.goes_on:
-                raise UnheardError from None
+                raise Unheard from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
