@@ -12,7 +12,7 @@ _ASCII = ("ascii", "ansi_x3.4-1968", "us-ascii")
 
 
 class Unheard(BaseException):
-    """What was printed went nowhere, and nothing else is to be done. As of an interrupt nobody on the way makes an error."""
+    """What was printed went nowhere, and nothing else is to be done; nobody on the way makes an error of it."""
 
 
 class Heard:
