@@ -64,11 +64,10 @@ impl Children {
 /// The events of one rank.
 #[derive(Clone, Debug)]
 struct Tree {
-    /// By node, of which 1 is the root; the children of node i are 4 i to 4 i + 3. Those with a number from `slots` on are slots:
-    /// a source's own event. Any other child is the earliest of its own children.
+    /// By node, of which 0 is the root; the children of node i are 4 i to 4 i + 3. Those with a number from `first_slot` on are
+    /// slots: a source's own event. Any other child c is the earliest of the children of node c + 1.
     nodes: Vec<Children>,
-    /// Number of slots, a power of four.
-    slots: usize,
+    first_slot: usize,
     /// The earliest event of all.
     first: Winner,
 }
@@ -76,35 +75,39 @@ struct Tree {
 impl Tree {
     /// A tree with slots for ids 0 to `ids` − 1.
     fn with_room(ids: usize) -> Self {
-        let mut slots = ARITY;
+        let (mut first_slot, mut slots) = (0, ARITY);
         while slots < ids {
+            first_slot += slots;
             slots *= ARITY;
         }
-        let nodes = vec![Children([Winner::NONE; ARITY]); slots / ARITY + ids.div_ceil(ARITY)];
-        Tree { nodes, slots, first: Winner::NONE }
+        let nodes = vec![Children([Winner::NONE; ARITY]); first_slot / ARITY + ids.div_ceil(ARITY)];
+        Tree { nodes, first_slot, first: Winner::NONE }
     }
 
     /// The number of ids that have a slot.
     fn room(&self) -> usize {
-        (self.nodes.len() - self.slots / ARITY) * ARITY
+        self.nodes.len() * ARITY - self.first_slot
     }
 
     #[inline(always)]
     fn time_of(&self, id: usize) -> Time {
-        let slot = self.slots + id;
+        let slot = self.first_slot + id;
         Time::from_ns(self.nodes[slot / ARITY].0[slot % ARITY].time as i64)
     }
 
     #[inline(always)]
     fn set(&mut self, id: usize, time: Time) {
         let mut winner = Winner { time: time.ns() as u64, id: id as u64 };
-        let mut child = self.slots + id;
+        let mut child = self.first_slot + id;
         // All the way up, without looking whether anything changes: a branch that is guessed wrong costs more.
-        while child > 1 {
+        loop {
             let node = &mut self.nodes[child / ARITY];
             node.0[child % ARITY] = winner;
             winner = node.first();
-            child /= ARITY;
+            match (child / ARITY).checked_sub(1) {
+                Some(parent) => child = parent,
+                None => break,
+            }
         }
         self.first = winner;
     }

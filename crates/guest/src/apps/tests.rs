@@ -85,7 +85,7 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
         slice_ns: Span::from_ms(10),
         idle_tick: None,
     };
-    let mut kernel = Kernel::new(&config, Time::ZERO, 1, 0);
+    let mut kernel = Kernel::new(&config.into(), Time::ZERO, 1, 0);
     let (mut now, mut requests, mut in_no_time) = (Time::ZERO, 0, 0);
     for _ in 0..turns {
         let mut span = Span::MAX;

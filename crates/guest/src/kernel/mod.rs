@@ -11,6 +11,7 @@ mod tests;
 mod vcpu;
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use vcpulab_host::{Span, Table, Time};
 
@@ -78,18 +79,37 @@ pub enum Standing {
     Waits,
 }
 
+/// The state of an application, beside its tasks.
+#[derive(Clone, Debug)]
+struct App {
+    /// CPU time of tasks that counts as units, not full ones yet.
+    computed: Span,
+    /// Its own.
+    sync_objects: SyncObjects,
+    /// Most applications are none.
+    service: Option<Box<Service>>,
+}
+
+impl App {
+    fn new(config: &AppConfig) -> Self {
+        App {
+            computed: Span::ZERO,
+            sync_objects: SyncObjects::default(),
+            service: config.service.map(|service| Box::new(Service::new(service, config.tasks))),
+        }
+    }
+}
+
 /// The kernel of one domain. Its vCPUs are numbered from 0.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    config: KernelConfig,
+    config: Arc<KernelConfig>,
     stats: Table<AppId, AppStats>,
-    /// CPU time of tasks that counts as units, not full ones yet.
-    computed: Table<AppId, Span>,
+    apps: Table<AppId, App>,
     tasks: Table<TaskId, Task>,
     vcpus: Vec<Vcpu>,
+    /// Those that applications share.
     sync_objects: SyncObjects,
-    /// Most applications are none.
-    services: Table<AppId, Option<Box<Service>>>,
     spin_ns: Span,
     /// vCPUs that are to look for work, in the order found.
     kicks: Vec<usize>,
@@ -97,25 +117,23 @@ pub struct Kernel {
 
 impl Kernel {
     /// A kernel that boots at `now`. Tasks are spread over the vCPUs in turn; each draws from a stream of its own.
-    pub fn new(config: &KernelConfig, now: Time, seed: u64, domain: u64) -> Self {
+    pub fn new(config: &Arc<KernelConfig>, now: Time, seed: u64, domain: u64) -> Self {
         let tasks: usize = config.apps.iter().map(|app| app.tasks as usize).sum();
-        let service = |app: &AppConfig| app.service.map(|config| Box::new(Service::new(config, app.tasks)));
         let mut kernel = Kernel {
             stats: Table::filled(config.apps.len(), AppStats::default()),
-            computed: Table::filled(config.apps.len(), Span::ZERO),
+            apps: config.apps.iter().map(App::new).collect(),
             tasks: Table::with_capacity(tasks),
             vcpus: vec![Vcpu::new(true, now, tasks, config.slice_ns); config.vcpus],
-            sync_objects: SyncObjects::new(config.apps.len()),
-            services: config.apps.iter().map(service).collect(),
+            sync_objects: SyncObjects::default(),
             spin_ns: Span::ZERO,
-            kicks: Vec::with_capacity(tasks.max(config.vcpus)),
-            config: config.clone(),
+            kicks: Vec::new(),
+            config: Arc::clone(config),
         };
         if let Some(tick) = config.idle_tick {
             // Those of different guests are not in step; those of a guest's vCPUs are.
             let phase = Random::new(seed, domain, TICKS).below(tick.period_ns.ns() as u64);
             let phase = Time::from_ns(phase as i64);
-            kernel.vcpus.iter_mut().for_each(|vcpu| vcpu.tick = Some(Tick::new(tick, phase)));
+            kernel.vcpus.iter_mut().for_each(|vcpu| vcpu.tick = Some(Box::new(Tick::new(tick, phase))));
         }
         for (app, configured) in config.apps.enumerate() {
             for _ in 0..configured.tasks {
@@ -153,6 +171,11 @@ impl Kernel {
         let spin_ns = self.spin_ns;
         *self = Kernel::new(&self.config.clone(), now, seed, domain);
         (self.stats, self.spin_ns) = (stats, spin_ns);
+    }
+
+    /// Its configuration, which guests that are alike share.
+    pub fn config(&self) -> &Arc<KernelConfig> {
+        &self.config
     }
 
     /// Number of vCPUs.
@@ -273,8 +296,8 @@ impl Kernel {
 
     fn sync_object(&mut self, app: AppId, number: u32) -> &mut SyncObject {
         match self.config.apps[app].shares_sync_objects {
-            true => self.sync_objects.shared(number),
-            false => self.sync_objects.own(app, number),
+            true => self.sync_objects.of(number),
+            false => self.apps[app].sync_objects.of(number),
         }
     }
 
@@ -316,7 +339,7 @@ impl Kernel {
     fn await_request(&mut self, id: TaskId) {
         let task = &mut self.tasks[id];
         let app = task.app;
-        let Some(service) = &mut self.services[app] else { return self.wait(id) };
+        let Some(service) = &mut self.apps[app].service else { return self.wait(id) };
         match service.take(id) {
             Some(request) => task.take(request, &self.config.apps[app].script),
             None => self.wait(id),
@@ -343,7 +366,7 @@ impl Kernel {
         task.left -= span.min(task.left);
         let app = task.app;
         if self.config.apps[app].script.unit == Unit::CpuMillisecond {
-            let computed = &mut self.computed[app];
+            let computed = &mut self.apps[app].computed;
             *computed += span;
             self.stats[app].count((*computed / CPU_UNIT) as u64, *began + span);
             *computed = *computed % CPU_UNIT;
@@ -440,17 +463,17 @@ impl Kernel {
 
     /// The service of an application, if it is one.
     pub fn service(&self, app: AppId) -> Option<&Service> {
-        self.services[app].as_deref()
+        self.apps[app].service.as_deref()
     }
 
     /// The same, to change it.
     pub fn service_mut(&mut self, app: AppId) -> Option<&mut Service> {
-        self.services[app].as_deref_mut()
+        self.apps[app].service.as_deref_mut()
     }
 
     /// Gives a request to a task of the service that waits for one, or queues it.
     pub fn request(&mut self, app: AppId, request: Request) {
-        let Some(service) = &mut self.services[app] else { return };
+        let Some(service) = &mut self.apps[app].service else { return };
         if let Some(id) = service.offer(request) {
             self.tasks[id].take(request, &self.config.apps[app].script);
             self.resume(id);
@@ -475,7 +498,7 @@ impl Kernel {
         self.vcpus[vcpu].online = false;
         let Some(other) = self.vcpus.iter().position(|vcpu| vcpu.online) else { return };
         let mut off = Vcpu::new(false, Time::ZERO, self.tasks.len(), self.config.slice_ns);
-        off.tick = self.vcpus[vcpu].tick;
+        off.tick = self.vcpus[vcpu].tick.clone();
         let mut from = std::mem::replace(&mut self.vcpus[vcpu], off);
         let to = &mut self.vcpus[other];
         for task in self.tasks.iter_mut().filter(|task| task.vcpu == vcpu) {

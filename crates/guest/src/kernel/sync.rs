@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 
-use vcpulab_host::Table;
-
-use crate::ids::{AppId, TaskId};
+use crate::ids::TaskId;
 
 /// A lock, passed on in the order of its requests (a ticket lock), or a point to wait at.
 #[derive(Clone, Debug, Default)]
@@ -50,34 +48,17 @@ impl SyncObject {
     }
 }
 
-/// The synchronisation objects of a guest: those that applications share, and each application's own.
-#[derive(Clone, Debug)]
-pub(super) struct SyncObjects {
-    shared: Vec<SyncObject>,
-    own: Table<AppId, Vec<SyncObject>>,
-}
+/// Synchronisation objects by number. Each is made when it is used first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SyncObjects(Vec<SyncObject>);
 
 impl SyncObjects {
-    /// None yet. Each is made when it is used first.
-    pub fn new(apps: usize) -> Self {
-        SyncObjects { shared: Vec::new(), own: Table::filled(apps, Vec::new()) }
+    /// The object of this number.
+    pub fn of(&mut self, number: u32) -> &mut SyncObject {
+        let number = number as usize;
+        if self.0.len() <= number {
+            self.0.resize(number + 1, SyncObject::default());
+        }
+        &mut self.0[number]
     }
-
-    /// An object of those that applications share.
-    pub fn shared(&mut self, number: u32) -> &mut SyncObject {
-        at(&mut self.shared, number)
-    }
-
-    /// An object of an application's own.
-    pub fn own(&mut self, app: AppId, number: u32) -> &mut SyncObject {
-        at(&mut self.own[app], number)
-    }
-}
-
-fn at(objects: &mut Vec<SyncObject>, number: u32) -> &mut SyncObject {
-    let number = number as usize;
-    if objects.len() <= number {
-        objects.resize(number + 1, SyncObject::default());
-    }
-    &mut objects[number]
 }

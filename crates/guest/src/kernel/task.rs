@@ -106,7 +106,8 @@ pub(crate) struct Task {
     timer: Time,
     busy_until: Time,
     release: Option<Time>,
-    deadlines: Option<Deadlines>,
+    /// Most tasks have none.
+    deadlines: Option<Box<Deadlines>>,
     began: Time,
     page_fault_ns: Span,
     random: Random,
@@ -139,7 +140,7 @@ impl Task {
             timer: now,
             busy_until: now,
             release: None,
-            deadlines: Deadlines::of(script),
+            deadlines: Deadlines::of(script).map(Box::new),
             began: now,
             page_fault_ns,
             random,

@@ -23,7 +23,7 @@ fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
         slice_ns: TIME_SLICE,
         idle_tick: None,
     };
-    Kernel::new(&config, Time::ZERO, 1, 0)
+    Kernel::new(&config.into(), Time::ZERO, 1, 0)
 }
 
 fn compute(span: Span) -> Step {

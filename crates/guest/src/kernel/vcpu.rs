@@ -46,7 +46,8 @@ pub(super) struct Vcpu {
     /// The virtual run time of a task that always wants to compute, ns.
     pub vruntime: Span,
     sleepers: BinaryHeap<Reverse<(Time, TaskId)>>,
-    pub tick: Option<Tick>,
+    /// Kernels that are not asked for it have none.
+    pub tick: Option<Box<Tick>>,
     /// A full time slice.
     slice_ns: Span,
 }
@@ -146,7 +147,7 @@ impl Vcpu {
     /// The time of the next sleeper or tick (`NEVER`: neither).
     #[inline]
     pub fn next_timer(&self) -> Time {
-        let tick = self.tick.as_ref().map_or(NEVER, Tick::due);
+        let tick = self.tick.as_ref().map_or(NEVER, |tick| tick.due());
         self.sleepers.peek().map_or(tick, |&Reverse((time, _))| time.min(tick))
     }
 }

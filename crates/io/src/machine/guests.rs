@@ -1,6 +1,7 @@
 //! The guests of a machine: their kernels, their vCPUs with their work, and their services.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use vcpulab_guest::{AppId, ConnectionId, Kernel, Random, ServiceId, TaskId};
 use vcpulab_host::{HostState, NEVER, Op, SetId, Span, Table, Time, VcpuId, WakeCause, WorldContext};
@@ -24,15 +25,21 @@ pub(crate) struct Guest {
     pub kernel: Kernel,
     /// Whether it has a device, or serves those of others.
     has_devices: bool,
-    pub network: NetworkCosts,
+    pub network: Arc<NetworkCosts>,
     /// Packets from one of its tasks to another.
     pub loopback: VecDeque<Packet>,
     /// Connections to each service that are kept, and not in use, as far as there were any.
     pub kept: Table<ServiceId, Vec<ConnectionId>>,
     pub random: Random,
-    /// Working sets of the applications' shared memory and of the tasks' own, if any of them has memory worth mentioning.
-    app_sets: Table<AppId, SetId>,
-    task_sets: Table<TaskId, SetId>,
+    /// If any of its applications has memory worth mentioning.
+    sets: Option<Box<AppSets>>,
+}
+
+/// Working sets of the applications' shared memory and of the tasks' own.
+#[derive(Clone, Debug)]
+struct AppSets {
+    apps: Table<AppId, SetId>,
+    tasks: Table<TaskId, SetId>,
 }
 
 impl Guest {
@@ -122,18 +129,20 @@ impl Guests {
                 timer: NEVER,
             });
         }
+        let last = self.all.iter().next_back();
+        let kernel = shared(last.map(|guest| guest.kernel.config()), &config.kernel);
+        let network = shared(last.map(|guest| &guest.network), &config.network);
         self.all.push(Guest {
             first_vcpu: config.first_vcpu,
-            kernel: Kernel::new(&config.kernel, Time::ZERO, seed, guest.0.into()),
+            kernel: Kernel::new(&kernel, Time::ZERO, seed, guest.0.into()),
             has_devices: config.netfront.is_some()
                 || config.virtual_disk.is_some()
                 || config.driver.is_some(),
-            network: config.network,
+            network,
             loopback: VecDeque::new(),
             kept: Table::new(),
             random: Random::new(seed, guest.0.into(), COSTS),
-            app_sets: Table::new(),
-            task_sets: Table::new(),
+            sets: None,
         });
     }
 
@@ -149,9 +158,10 @@ impl Guests {
         for guest in &mut self.all {
             let apps = guest.kernel.apps();
             if apps.iter().any(|app| app.shared_bytes + app.private_bytes > 0) {
-                guest.app_sets = apps.iter().map(|app| ctx.make_set(app.shared_bytes)).collect();
+                let shared = apps.iter().map(|app| ctx.make_set(app.shared_bytes)).collect();
                 let private = apps.iter().flat_map(|app| (0..app.tasks).map(|_| app.private_bytes));
-                guest.task_sets = private.map(|bytes| ctx.make_set(bytes)).collect();
+                let tasks = private.map(|bytes| ctx.make_set(bytes)).collect();
+                guest.sets = Some(Box::new(AppSets { apps: shared, tasks }));
             }
         }
     }
@@ -271,8 +281,8 @@ impl Guests {
             vcpu.timer = timer;
             vcpu.timer_source.set(ctx, timer);
         }
-        if !guest.task_sets.is_empty() {
-            touch_task(ctx, v, vcpu, guest);
+        if let Some(sets) = &guest.sets {
+            touch_task(ctx, v, vcpu, guest, sets);
         }
         let Some(layers) = layers else { return Op::Block(None) };
         let span = layers.sum();
@@ -281,13 +291,18 @@ impl Guests {
     }
 }
 
+/// The last guest's, if this one's is equal.
+fn shared<T: Clone + PartialEq>(last: Option<&Arc<T>>, own: &T) -> Arc<T> {
+    last.filter(|last| ***last == *own).map_or_else(|| Arc::new(own.clone()), Arc::clone)
+}
+
 /// Makes a vCPU touch the memory of its current task.
-fn touch_task(ctx: &mut WorldContext<'_>, v: VcpuId, vcpu: &mut Vcpu, guest: &Guest) {
+fn touch_task(ctx: &mut WorldContext<'_>, v: VcpuId, vcpu: &mut Vcpu, guest: &Guest, sets: &AppSets) {
     let task = guest.kernel.current(vcpu.number);
     if let (Some(task), Some(own)) = (task, vcpu.own_set)
         && vcpu.task != Some(task)
     {
         vcpu.task = Some(task);
-        ctx.use_sets(v, &[own, guest.app_sets[guest.kernel.app_of(task)], guest.task_sets[task]]);
+        ctx.use_sets(v, &[own, sets.apps[guest.kernel.app_of(task)], sets.tasks[task]]);
     }
 }

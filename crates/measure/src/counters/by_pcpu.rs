@@ -1,6 +1,6 @@
 //! Counters of each domain on each pCPU, as XenMon keeps them. A vCPU that does not run counts where it is assigned.
 
-use vcpulab_host::{DomId, HostState, PcpuId, RunTimes, Span, VcpuId};
+use vcpulab_host::{DomId, HostState, PcpuId, RunTimes, Span, Table, VcpuId};
 
 /// Counters of a domain on a pCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,61 +17,87 @@ pub struct OnPcpu {
     pub executions: u64,
 }
 
-/// The counters of all domains and pCPUs since they were last taken.
+/// The counters of a vCPU on the pCPU that it is assigned to.
+#[derive(Clone, Copy, Debug)]
+struct Here {
+    pcpu: PcpuId,
+    /// Its times that are counted already.
+    counted: RunTimes,
+    allocated_ns: Span,
+    executions: u64,
+}
+
+impl Here {
+    #[inline]
+    fn begin(pcpu: PcpuId, counted: RunTimes) -> Self {
+        Here { pcpu, counted, allocated_ns: Span::ZERO, executions: 0 }
+    }
+}
+
+/// The counters of all domains and pCPUs since they were last taken. A vCPU's are added to its domain's when it leaves the pCPU:
+/// many never do.
 #[derive(Clone, Debug, Default)]
 pub struct ByPcpu {
-    pcpus: usize,
-    /// By domain, and by pCPU within it.
-    cells: Vec<OnPcpu>,
-    /// By vCPU: its pCPU, and its times that are counted already.
-    booked: Vec<(PcpuId, RunTimes)>,
+    vcpus: Table<VcpuId, Here>,
+    /// Those of vCPUs that have left, by domain and, if one of its vCPUs has left any, by pCPU.
+    left: Table<DomId, Box<[OnPcpu]>>,
 }
 
 impl ByPcpu {
     /// Begins now.
     pub(crate) fn reset(&mut self, host: &HostState) {
-        self.pcpus = host.pcpu_count() as usize;
-        self.cells = vec![OnPcpu::default(); host.domain_count() * self.pcpus];
+        self.left = (0..host.domain_count()).map(|_| Box::default()).collect();
         let vcpus = (0..host.vcpu_count() as u32).map(VcpuId);
-        self.booked = vcpus.map(|v| (host.processor(v), host.run_times(v))).collect();
+        self.vcpus = vcpus.map(|v| Here::begin(host.processor(v), host.run_times(v))).collect();
     }
 
-    fn cell(&mut self, d: DomId, p: PcpuId) -> Option<&mut OnPcpu> {
-        self.cells.get_mut(d.index() * self.pcpus + p.index())
-    }
-
-    /// A vCPU of a guest was switched in, with that time allocated.
+    /// A vCPU of a guest was switched in on its pCPU, with that time allocated.
     #[inline]
-    pub(crate) fn switched_in(&mut self, host: &HostState, v: VcpuId, p: PcpuId, allocated_ns: Span) {
-        if self.booked.get(v.index()).is_some_and(|&(at, _)| at != p) {
-            self.moved(host, v);
-        }
-        if let Some(cell) = self.cell(host.dom(v), p) {
-            cell.executions += 1;
-            cell.allocated_ns += allocated_ns;
+    pub(crate) fn switched_in(&mut self, host: &HostState, v: VcpuId, allocated_ns: Span) {
+        self.moved(host, v);
+        let here = &mut self.vcpus[v];
+        here.executions += 1;
+        here.allocated_ns += allocated_ns;
+    }
+
+    /// A vCPU may have been assigned to another pCPU: its time up to now belongs to the one before.
+    #[inline]
+    pub(crate) fn moved(&mut self, host: &HostState, v: VcpuId) {
+        if self.vcpus[v].pcpu != host.processor(v) {
+            self.leave(host, v);
         }
     }
 
-    /// A vCPU has been assigned to another pCPU: its time up to now belongs to the one before.
-    pub(crate) fn moved(&mut self, host: &HostState, v: VcpuId) {
-        let now = host.run_times(v);
-        let Some(booked) = self.booked.get_mut(v.index()) else { return };
-        let (at, before) = std::mem::replace(booked, (host.processor(v), now));
-        if let Some(cell) = self.cell(host.dom(v), at) {
-            cell.running_ns += now.running_ns - before.running_ns;
-            cell.runnable_ns += now.runnable_ns - before.runnable_ns;
-            cell.blocked_ns += now.blocked_ns - before.blocked_ns;
+    fn leave(&mut self, host: &HostState, v: VcpuId) {
+        let here = &mut self.vcpus[v];
+        let left = &mut self.left[host.dom(v)];
+        if left.is_empty() {
+            *left = vec![OnPcpu::default(); host.pcpu_count() as usize].into();
         }
+        let all = &mut left[here.pcpu.index()];
+        let now = host.run_times(v);
+        all.running_ns += now.running_ns - here.counted.running_ns;
+        all.runnable_ns += now.runnable_ns - here.counted.runnable_ns;
+        all.blocked_ns += now.blocked_ns - here.counted.blocked_ns;
+        all.allocated_ns += here.allocated_ns;
+        all.executions += here.executions;
+        *here = Here::begin(host.processor(v), now);
     }
 
     /// Takes the counters of each domain on each pCPU that it ran on, and begins anew.
     pub(crate) fn take(&mut self, host: &HostState) -> Vec<(DomId, PcpuId, OnPcpu)> {
         for v in host.guest_vcpus() {
-            self.moved(host, v);
+            self.leave(host, v);
         }
-        let pcpus = self.pcpus;
-        let cells = self.cells.iter_mut().map(std::mem::take).enumerate();
-        let ran = cells.filter(|(_, cell)| cell.running_ns > Span::ZERO);
-        ran.map(|(i, cell)| (DomId((i / pcpus) as u32), PcpuId((i % pcpus) as u32), cell)).collect()
+        let mut taken = Vec::new();
+        for (d, left) in self.left.enumerate_mut() {
+            for (p, counters) in (0..).map(PcpuId).zip(left) {
+                let counters = std::mem::take(counters);
+                if counters.running_ns > Span::ZERO {
+                    taken.push((d, p, counters));
+                }
+            }
+        }
+        taken
     }
 }

@@ -153,7 +153,7 @@ impl Observer for Meter {
             counts.wait_max_ns = counts.wait_max_ns.max(switch.waited_ns);
             self.waits.switched(host, &switch, *sender);
             if let Some(by_pcpu) = &mut self.by_pcpu {
-                by_pcpu.switched_in(host, switch.to, switch.pcpu, allocated_ns);
+                by_pcpu.switched_in(host, switch.to, allocated_ns);
             }
         }
         if !host.is_idle(switch.from) {
