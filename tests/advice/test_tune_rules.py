@@ -8,6 +8,7 @@ import pytest
 import vcpulab
 from support import Vcpulab
 from vcpulab.advice.alone import alone
+from vcpulab.advice.compare import Comparison
 from vcpulab.advice.tuning.candidates import STARVES, Candidate
 from vcpulab.advice.tuning.goals import goal, goals
 from vcpulab.advice.tuning.parameters import space
@@ -15,8 +16,10 @@ from vcpulab.advice.tuning.prices import PRICES
 from vcpulab.advice.tuning.racing import hopeless
 from vcpulab.advice.tuning.simplifying import Simplifying
 from vcpulab.advice.tuning.widening import widened
+from vcpulab.advice.tuning.words import paid
 from vcpulab.advice.tuning.worth import Worth
-from vcpulab.results.addresses import slos
+from vcpulab.results.addresses import find, slos
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario import settings
 
 WEB = {"nic": {"driver_domain": "dom0"}, "app": [{"kind": "web-server", "request_cpu": "2ms"}]}
@@ -224,3 +227,25 @@ def test_forty_vms_are_answered_in_forty_lines(command: Vcpulab, forty: Path, go
     assert result.returncode == 0, result.stderr
     assert len(result.stdout.splitlines()) <= 40
     assert max(map(len, result.stdout.splitlines()[:2])) <= 80
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [
+        ((2.0, 3.0), "nobody pays significantly (p99 of mail rises, and stays below 20 ms)"),
+        ((2.0, 30.0), "mail response_p99 +1400 %"),
+        ((3.0, 2.0), "nobody pays significantly"),
+    ],
+)
+def test_what_nobody_feels_is_not_paid_but_said(host: vcpulab.Scenario, ms: tuple[float, float], said: str) -> None:
+    before, after = (Interval(one, 0.1, 6) for one in ms)
+    worse = "regresses" if after.mean > before.mean else "improves"
+    one = Comparison(
+        find(host, "mail.response_p99"),
+        before,
+        after,
+        Interval(ms[1] - ms[0], 0.1, 6),
+        0.001,
+        worse,  # type: ignore[arg-type]
+    )
+    assert paid(host, {one.address.name: one}, set()) == said

@@ -50,7 +50,7 @@ def headline(search: Search, best: Candidate, confirmed: Confirmation) -> str:
     ]
     own = {address.name for goal in search.goals for address in goal.addresses if len(goal.addresses) == 1}
     said = f"{', '.join(goals)} by {in_words(search.space, best)}"
-    return f"{said}; {_paid(before, found, own)}; {_restart(before, best.scenario)}."
+    return f"{said}; {paid(before, found, own)}; {_restart(before, best.scenario)}."
 
 
 def _goal(one: Comparison) -> str:
@@ -66,15 +66,22 @@ def _parameter(name: str) -> str:
     return field if where == ["host"] else f"{field} of {where[-1]}"
 
 
-def _paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> str:
-    """Who loses significantly, of what owners judge by, those who are alike together; the most first."""
+def paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> str:
+    """Who loses significantly, of what owners judge by, those who are alike together; the most first.
+
+    Where nobody does it is said whose response times rise by what nobody feels.
+    """
     row_of = {name: row[0] for row in groups(scenario) for name in row}
     clients = {app.name for app in apps(scenario) if app.client is not None}
     rows: dict[tuple[str, bool, str], list[Comparison]] = {}
+    unfelt: list[str] = []
     uncertain = 0
     for address in judged(scenario):
         one = found.get(address.name)
-        if one is None or address.name in own or _unfelt(one):
+        if one is None or address.name in own:
+            continue
+        if _unfelt(one):
+            unfelt += [address.thing if address.thing in clients else address.domain] * (one.verdict == "regresses")
             continue
         uncertain += one.may_regress
         if one.verdict == "regresses" and one.of_consequence:
@@ -84,7 +91,10 @@ def _paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> st
     words = [_loss(row, clients) for row in told[:_LOSERS]]
     words += [f"{len(told) - _LOSERS} others lose, too"] if len(told) > _LOSERS else []
     words += [f"uncertain for {uncertain} metric{'' if uncertain == 1 else 's'} of others"] if uncertain else []
-    return ", ".join(words) or "nobody pays significantly"
+    if words:
+        return ", ".join(words)
+    rises = f" (p99 of {in_short(list(dict.fromkeys(unfelt)))} rises, and stays below {LATE_MS:g} ms)" if unfelt else ""
+    return f"nobody pays significantly{rises}"
 
 
 def _unfelt(one: Comparison) -> bool:
