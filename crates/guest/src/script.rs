@@ -217,7 +217,7 @@ pub struct AppConfig {
     /// The service that its tasks answer for, if any.
     pub service: Option<ServiceConfig>,
     /// The files that it serves, unless all are in memory.
-    pub files: Option<FilesConfig>,
+    pub files: Option<Box<FilesConfig>>,
     /// Send buffer of a socket of its streams, bytes; `None`: the operating system's default.
     pub send_buffer: Option<u32>,
     /// Memory that all its tasks touch together whenever one of them runs (its program), bytes.

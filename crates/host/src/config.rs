@@ -3,7 +3,7 @@
 use crate::{Costs, CpuMask, Params, PoolId, Span, TimedAction};
 
 /// One vCPU to be created.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VcpuConfig {
     /// The time from the boot of its domain to its first wake-up (`None`: only a virtual interrupt wakes it).
     pub start: Option<Span>,

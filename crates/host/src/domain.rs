@@ -1,6 +1,8 @@
 //! A domain as the host keeps it, and the events of its life.
 
-use crate::{DomId, PoolId, VcpuId};
+use std::sync::Arc;
+
+use crate::{DomId, DomainConfig, Params, PoolId, Table, VcpuConfig, VcpuId};
 
 /// A domain.
 #[derive(Clone, Debug)]
@@ -15,6 +17,27 @@ pub(crate) struct Domain {
     pub life: Life,
     /// Its id in its present life.
     pub id: i64,
+}
+
+/// What a domain begins each of its lives with, as configured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Boot {
+    pub pool: PoolId,
+    pub params: Params,
+    pub vcpus: Vec<VcpuConfig>,
+}
+
+impl Boot {
+    /// Those of these domains. Neighbours that are alike share one.
+    pub fn of_all(domains: &[DomainConfig]) -> Table<DomId, Arc<Boot>> {
+        let mut all: Vec<Arc<Boot>> = Vec::with_capacity(domains.len());
+        for DomainConfig { pool, params, vcpus, .. } in domains {
+            let boot = Boot { pool: *pool, params: params.clone(), vcpus: vcpus.clone() };
+            let last = all.last().filter(|last| ***last == boot);
+            all.push(last.map_or_else(|| Arc::new(boot), Arc::clone));
+        }
+        all.into()
+    }
 }
 
 /// The stages of a domain's life.

@@ -4,15 +4,16 @@
 //! [`placement`](crate::placement), and the cost of each step in [`accounting`](crate::accounting).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::action::{TimedAction, created_later};
 use crate::context::policy::TimerOwner;
+use crate::domain::Boot;
 use crate::queue::Rank;
 use crate::vcpu::pause_flag;
 use crate::{
-    Broken, Decision, DomId, DomainConfig, HostConfig, HostRules, HostState, NEVER, Observer, Op, PCPUS_MAX,
-    PcpuId, PoolId, RunState, Scheduler, Span, Switch, Table, Time, TimerId, VcpuId, WakeCause, World,
-    WorldContext,
+    Broken, Decision, DomId, HostConfig, HostRules, HostState, NEVER, Observer, Op, PCPUS_MAX, PcpuId,
+    PoolId, RunState, Scheduler, Span, Switch, Table, Time, TimerId, VcpuId, WakeCause, World, WorldContext,
 };
 
 /// More events than this at one instant mean that time stands still (a program of nothing but yields, say).
@@ -39,8 +40,8 @@ pub struct Host<S, W, O> {
     pub(crate) world: W,
     pub(crate) observer: O,
     pub(crate) rules: Table<PoolId, HostRules>,
-    /// As they are created.
-    pub(crate) domains: Table<DomId, DomainConfig>,
+    /// As each is created.
+    pub(crate) boots: Table<DomId, Arc<Boot>>,
     /// In the order of their times.
     pub(crate) actions: Vec<TimedAction>,
     pub(crate) next_action: usize,
@@ -81,7 +82,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             policy,
             world,
             observer,
-            domains: config.domains.clone().into(),
+            boots: Boot::of_all(&config.domains),
             actions,
             next_action: 0,
             started: false,
@@ -97,9 +98,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             let slice_timer = host.core.add_timer(TimerOwner::Slice(p));
             host.core.pcpus[p].slice_timer = slice_timer;
         }
-        let later = created_later(&host.actions, host.domains.len());
-        for d in host.domains.ids() {
-            host.add_domain(d);
+        let later = created_later(&host.actions, host.boots.len());
+        for (d, domain) in host.boots.ids().zip(&config.domains) {
+            host.add_domain(d, domain.number);
             if !later[d] {
                 host.boot(d)?;
             }
@@ -187,7 +188,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn measure_pace(&mut self) -> Result<(), Broken> {
         let elapsed = self.core.now - self.pace.1;
         self.pace = (self.core.work.events + PACE_EVENTS, self.core.now);
-        let things = (self.core.pcpus.len() + self.domains.len()) as i64;
+        let things = (self.core.pcpus.len() + self.boots.len()) as i64;
         let least = Span::from_secs(1) * PACE_EVENTS as i64 / (EVENTS_PER_SECOND_MAX * things);
         if elapsed >= least {
             return Ok(());

@@ -1,19 +1,21 @@
 //! The life of domains and vCPUs: what the toolstack creates, saves, restores and destroys. Each action answers whether it was
 //! possible; one that was not changes nothing.
 
-use crate::domain::{Domain, Life, Over};
+use std::sync::Arc;
+
+use crate::domain::{Boot, Domain, Life, Over};
 use crate::host::Host;
 use crate::queue::Rank;
 use crate::vcpu::{Vcpu, pause_flag};
 use crate::{
-    Broken, CpuMask, DomId, DomainConfig, LifeEvent, NEVER, Observer, PcpuId, Scheduler, Span, Time, VcpuId,
-    World, WorldContext,
+    Broken, CpuMask, DomId, LifeEvent, NEVER, Observer, PcpuId, Scheduler, Span, Time, VcpuId, World,
+    WorldContext,
 };
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Makes room for a domain and its vCPUs, which are not there yet.
-    pub(crate) fn add_domain(&mut self, d: DomId) {
-        let DomainConfig { number, pool, ref vcpus, .. } = self.domains[d];
+    pub(crate) fn add_domain(&mut self, d: DomId, number: i64) {
+        let Boot { pool, ref vcpus, .. } = *self.boots[d];
         let (core, count) = (&mut self.core, vcpus.len() as u32);
         let first_vcpu = core.vcpus.len() as u32;
         let life = Life::Gone;
@@ -30,7 +32,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Starts a new guest in a domain that is not there, as its configuration has it.
     pub(crate) fn boot(&mut self, d: DomId) -> Result<bool, Broken> {
         for (number, v) in self.core.vcpus_of(d).enumerate() {
-            let start = self.domains[d].vcpus[number].start;
+            let start = self.boots[d].vcpus[number].start;
             let wake = start.map_or(NEVER, |start| self.core.now.saturating_add(start));
             self.core.set_wake_up(v, wake);
             let vcpu = &mut self.core.vcpus[v];
@@ -45,7 +47,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Puts a domain on the host, in the pool and with the parameters and affinity of its configuration.
     fn enter(&mut self, d: DomId) -> Result<bool, Broken> {
         let domain = &mut self.core.policy.domains[d];
-        (domain.pool, domain.life) = (self.domains[d].pool, Life::There);
+        (domain.pool, domain.life) = (self.boots[d].pool, Life::There);
         if domain.number != 0 {
             domain.id = self.core.next_id;
             self.core.next_id += 1;
@@ -53,13 +55,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         for v in self.core.vcpus_of(d) {
             self.core.lived[v] = self.core.run_times(v).running_ns;
         }
-        let affinity: Vec<_> = self.domains[d].vcpus.iter().map(|vcpu| vcpu.affinity).collect();
-        self.join(d, |number| affinity[number])?;
+        let boot = Arc::clone(&self.boots[d]);
+        self.join(d, |number| boot.vcpus[number].affinity)?;
         // To be placed is not to be moved.
         let vcpus = &self.core.policy.vcpus;
         self.core.policy.migrations.retain(|&(v, ..)| vcpus[v].dom != d);
-        let params = self.domains[d].params.clone();
-        let accepted = params.is_empty() || self.adjust(d, &params)?;
+        let accepted = boot.params.is_empty() || self.adjust(d, &boot.params)?;
         self.release(d);
         Ok(accepted)
     }

@@ -116,7 +116,8 @@ fn add_wake_ups(results: &mut Results, replication: u32, names: &Names, meter: &
 
 fn vcpu_row(replication: u32, domain: &str, host: &HostState, meter: &Meter, v: VcpuId) -> VcpuRow {
     let (now, before, counts) = (host.run_times(v), meter.baseline.vcpus[v.index()], meter.counts(v));
-    let (caches, caches_before) = (host.caches().counts(v), meter.baseline.caches[v.index()]);
+    let caches = host.caches().counts(v);
+    let caches_before = meter.baseline.caches.get(v).copied().unwrap_or_default();
     let (number, vcpu) = host.name(v);
     VcpuRow {
         replication,

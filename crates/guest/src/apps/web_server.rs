@@ -81,12 +81,14 @@ pub const KIND: AppKind = AppKind {
     }],
     build: |args| {
         let request = work_and_copy(args.span("request_cpu"), args.span("kilobyte_cpu"));
-        let files = (args.get("files_per_size") > 0).then(|| FilesConfig {
-            per_size: args.get_u32("files_per_size"),
-            process_bytes: args.get("process_memory") as u64,
-            system_bytes: args.get("system_memory") as u64,
+        let files = (args.get("files_per_size") > 0).then(|| {
+            Box::new(FilesConfig {
+                per_size: args.get_u32("files_per_size"),
+                process_bytes: args.get("process_memory") as u64,
+                system_bytes: args.get("system_memory") as u64,
+            })
         });
-        let steps = files.map(|_| Step::ReadAsked).into_iter().chain([request]).collect();
+        let steps = files.as_ref().map(|_| Step::ReadAsked).into_iter().chain([request]).collect();
         let config = ServiceConfig {
             backlog: args.get_u32("backlog"),
             syn_queue: args.get_u32("syn_queue"),

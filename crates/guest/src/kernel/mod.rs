@@ -107,7 +107,7 @@ pub struct Kernel {
     stats: Table<AppId, AppStats>,
     apps: Table<AppId, App>,
     tasks: Table<TaskId, Task>,
-    vcpus: Vec<Vcpu>,
+    vcpus: Box<[Vcpu]>,
     /// Those that applications share.
     sync_objects: SyncObjects,
     spin_ns: Span,
@@ -123,7 +123,7 @@ impl Kernel {
             stats: Table::filled(config.apps.len(), AppStats::default()),
             apps: config.apps.iter().map(App::new).collect(),
             tasks: Table::with_capacity(tasks),
-            vcpus: vec![Vcpu::new(true, now, tasks, config.slice_ns); config.vcpus],
+            vcpus: vec![Vcpu::new(true, now, tasks, config.slice_ns); config.vcpus].into(),
             sync_objects: SyncObjects::default(),
             spin_ns: Span::ZERO,
             kicks: Vec::new(),
@@ -268,7 +268,7 @@ impl Kernel {
 
     /// Grants a demand of a current task that the kernel itself can meet.
     fn grant(&mut self, id: TaskId, demand: Demand) {
-        let Task { app, vcpu, .. } = self.tasks[id];
+        let (app, vcpu) = (self.tasks[id].app, self.tasks[id].vcpu());
         match demand {
             Demand::Sleep(until) => {
                 self.vcpus[vcpu].current = None;
@@ -322,8 +322,8 @@ impl Kernel {
         let task = &mut self.tasks[next];
         if std::mem::take(&mut task.spins) {
             task.holds += 1;
-            self.vcpus[task.vcpu].requeue(next, task);
-            self.kicks.push(task.vcpu);
+            self.vcpus[task.vcpu()].requeue(next, task);
+            self.kicks.push(task.vcpu());
         } else {
             self.resume(next);
         }
@@ -398,7 +398,7 @@ impl Kernel {
     /// The vCPU that a task is on, and what it does there.
     pub fn standing(&self, id: TaskId) -> (usize, Standing) {
         let task = &self.tasks[id];
-        let vcpu = &self.vcpus[task.vcpu];
+        let vcpu = &self.vcpus[task.vcpu()];
         let standing = match task {
             Task { waits: true, .. } => Standing::Waits,
             Task { spins: true, .. } if vcpu.current == Some(id) => Standing::Spins,
@@ -406,7 +406,7 @@ impl Kernel {
             _ if vcpu.sleeps(id) => Standing::Sleeps,
             _ => Standing::Queued,
         };
-        (task.vcpu, standing)
+        (task.vcpu(), standing)
     }
 
     // ---- waiting and going on ----
@@ -415,7 +415,7 @@ impl Kernel {
     pub fn wait(&mut self, id: TaskId) {
         let task = &mut self.tasks[id];
         task.waits = true;
-        let left = self.vcpus[task.vcpu].current.take();
+        let left = self.vcpus[task.vcpu()].current.take();
         debug_assert_eq!(left, Some(id), "only the current task of a vCPU can begin to wait");
     }
 
@@ -424,7 +424,7 @@ impl Kernel {
         if !std::mem::take(&mut self.tasks[id].waits) {
             return;
         }
-        let own = self.tasks[id].vcpu;
+        let own = self.tasks[id].vcpu();
         let free = |vcpu: &Vcpu| vcpu.online && vcpu.load() == 0;
         let vcpu = match free(&self.vcpus[own]) {
             true => own,
@@ -437,7 +437,7 @@ impl Kernel {
     fn move_task(&mut self, id: TaskId, from: usize, to: usize) {
         let task = &mut self.tasks[id];
         task.vruntime += self.vcpus[to].vruntime - self.vcpus[from].vruntime;
-        task.vcpu = to;
+        task.move_to(to);
         self.vcpus[to].wake(id, task);
         self.kicks.push(to);
     }
@@ -501,8 +501,8 @@ impl Kernel {
         off.tick = self.vcpus[vcpu].tick.clone();
         let mut from = std::mem::replace(&mut self.vcpus[vcpu], off);
         let to = &mut self.vcpus[other];
-        for task in self.tasks.iter_mut().filter(|task| task.vcpu == vcpu) {
-            task.vcpu = other;
+        for task in self.tasks.iter_mut().filter(|task| task.vcpu() == vcpu) {
+            task.move_to(other);
             task.vruntime += to.vruntime - from.vruntime;
         }
         let queued = std::iter::from_fn(|| from.queue.pop().map(|Reverse((.., id))| id));

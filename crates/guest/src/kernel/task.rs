@@ -87,7 +87,7 @@ pub(crate) enum Demand {
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     pub app: AppId,
-    pub vcpu: usize,
+    vcpu: u32,
     /// The rest of its computation.
     pub left: Span,
     /// Its virtual run time, to be compared with those of the other tasks on its vCPU.
@@ -101,7 +101,7 @@ pub(crate) struct Task {
     /// Its stream, if it has one.
     pub stream: Option<ConnectionId>,
     pub request: Option<Request>,
-    position: usize,
+    position: u32,
     counters: Box<[u32]>,
     timer: Time,
     busy_until: Time,
@@ -127,7 +127,7 @@ impl Task {
     ) -> Self {
         Task {
             app,
-            vcpu,
+            vcpu: vcpu as u32,
             left: Span::ZERO,
             vruntime: Span::ZERO,
             waits: false,
@@ -157,7 +157,7 @@ impl Task {
                 Step::Sleep(_) | Step::SleepDrawn(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_)
             )
         };
-        script.steps.get(self.position).is_some_and(timed)
+        script.steps.get(self.position as usize).is_some_and(timed)
     }
 
     /// Its next demand; the one before has been met.
@@ -174,7 +174,7 @@ impl Task {
                 self.free_steps = 0;
                 return Demand::Compute(FREE_STEPS);
             }
-            let Some(&step) = script.steps.get(self.position) else {
+            let Some(&step) = script.steps.get(self.position as usize) else {
                 if script.steps.is_empty() {
                     return Demand::Stop;
                 }
@@ -282,14 +282,14 @@ impl Task {
                 Step::Deadline(deadline) => return self.done(now, deadline),
                 Step::Chance { ppm, skip } => {
                     if self.random.below(1_000_000) >= u64::from(ppm) {
-                        self.position += skip as usize;
+                        self.position += skip;
                     }
                 }
                 Step::Repeat { from, times, counter } => {
                     let count = &mut self.counters[counter as usize];
                     *count += 1;
                     if *count < times {
-                        self.position = from as usize;
+                        self.position = from;
                     } else {
                         *count = 0;
                     }
@@ -313,6 +313,16 @@ impl Task {
         Demand::Done(response, late)
     }
 
+    /// The number of the vCPU that it is on.
+    pub fn vcpu(&self) -> usize {
+        self.vcpu as usize
+    }
+
+    /// Moves it to another vCPU.
+    pub fn move_to(&mut self, vcpu: usize) {
+        self.vcpu = vcpu as u32;
+    }
+
     /// Counts the jobs that are overdue by now and were not counted before.
     pub fn overdue(&mut self, now: Time) -> u64 {
         match (&mut self.deadlines, self.release) {
@@ -327,7 +337,7 @@ impl Task {
         self.stream = Some(request.connection);
         self.began = request.since;
         if let Some(&position) = script.classes.get(request.class as usize) {
-            self.position = position as usize;
+            self.position = position;
         }
     }
 }

@@ -79,6 +79,11 @@ impl WorldContext<'_> {
         charged.push(p);
     }
 
+    /// Whether caches cost anything here: if not, working sets need not be made.
+    pub fn has_caches(&self) -> bool {
+        self.core.costs().l2_bytes > 0
+    }
+
     /// Makes a working set, something that occupies this many bytes of cache. One [`cache`](crate::cache) model for all: a
     /// set may be used by several vCPUs.
     pub fn make_set(&mut self, bytes: u64) -> SetId {

@@ -57,7 +57,8 @@ impl Machine {
         let service = call.service;
         let Some(&(of, app)) = self.guests.services.get(service) else { return };
         self.guests.all[guest].kernel.wait(task);
-        let kept = if call.connects { None } else { self.guests.all[guest].kept.entry(service).pop() };
+        let kept =
+            if call.connects { None } else { self.guests.all[guest].exchange().kept.entry(service).pop() };
         let kept = kept.filter(|&id| self.network.connections.get(id).is_some());
         let parties = [Party::Task { guest, task }, Party::Service { guest: of, app }];
         let id = kept.unwrap_or_else(|| self.network.connections.open(parties, ctx.now()));

@@ -376,7 +376,7 @@ impl Machine {
                 if !closes && let Party::Service { guest: of, app } = called {
                     let services = &mut self.guests.services.enumerate();
                     if let Some((service, _)) = services.find(|(_, known)| **known == (of, app)) {
-                        self.guests.all[guest].kept.entry(service).push(id);
+                        self.guests.all[guest].exchange().kept.entry(service).push(id);
                     }
                 }
                 self.goes_on(guest, task);

@@ -94,7 +94,7 @@ impl Machine {
             let hypervisor = if matches!(work, BlkfrontWork::Upcall) { upcall } else { Span::ZERO };
             return Some((Work::Blkfront(work), Layers::kernel(cost, hypervisor)));
         }
-        let mut packet = inside.loopback.pop_front()?;
+        let mut packet = inside.take_loopback()?;
         self.network.enters(ctx.now(), &mut packet, Place::Receive, Some(v));
         Some((Work::Loopback(packet), inside.network.loopback(&packet)))
     }

@@ -26,13 +26,20 @@ pub(crate) struct Guest {
     /// Whether it has a device, or serves those of others.
     has_devices: bool,
     pub network: Arc<NetworkCosts>,
+    /// Once its tasks have sent one another packets, or called a service.
+    exchange: Option<Box<Exchange>>,
+    pub random: Random,
+    /// If any of its applications has memory worth mentioning.
+    sets: Option<Box<AppSets>>,
+}
+
+/// Packets and connections between a guest's tasks and services.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Exchange {
     /// Packets from one of its tasks to another.
     pub loopback: VecDeque<Packet>,
     /// Connections to each service that are kept, and not in use, as far as there were any.
     pub kept: Table<ServiceId, Vec<ConnectionId>>,
-    pub random: Random,
-    /// If any of its applications has memory worth mentioning.
-    sets: Option<Box<AppSets>>,
 }
 
 /// Working sets of the applications' shared memory and of the tasks' own.
@@ -46,7 +53,23 @@ impl Guest {
     /// Whether its kernel may have work of its own, for devices or its network.
     #[inline]
     pub fn may_have_kernel_work(&self) -> bool {
-        self.has_devices || !self.loopback.is_empty()
+        self.has_devices || self.exchange.as_ref().is_some_and(|exchange| !exchange.loopback.is_empty())
+    }
+
+    /// Its packets and connections between tasks and services.
+    pub fn exchange(&mut self) -> &mut Exchange {
+        self.exchange.get_or_insert_default()
+    }
+
+    /// The next packet from one of its tasks to another.
+    #[inline]
+    pub fn take_loopback(&mut self) -> Option<Packet> {
+        self.exchange.as_mut()?.loopback.pop_front()
+    }
+
+    /// Forgets packets and connections between its tasks and services.
+    pub fn forget_exchange(&mut self) {
+        self.exchange = None;
     }
 }
 
@@ -139,15 +162,17 @@ impl Guests {
                 || config.virtual_disk.is_some()
                 || config.driver.is_some(),
             network,
-            loopback: VecDeque::new(),
-            kept: Table::new(),
+            exchange: None,
             random: Random::new(seed, guest.0.into(), COSTS),
             sets: None,
         });
     }
 
-    /// Makes the working sets of all vCPUs and tasks.
+    /// Makes the working sets of all vCPUs and tasks, if caches cost anything.
     pub fn start(&mut self, ctx: &mut WorldContext<'_>) {
+        if !ctx.has_caches() {
+            return;
+        }
         for (v, vcpu) in self.vcpus.enumerate_mut() {
             if let Some(vcpu) = vcpu {
                 let own = ctx.make_set(vcpu.working_set_bytes);

@@ -35,8 +35,7 @@ impl Machine {
         }
         self.guests.channels.forget(guest);
         self.drivers.reboot(guest);
-        self.guests.all[guest].loopback.clear();
-        self.guests.all[guest].kept.iter_mut().for_each(Vec::clear);
+        self.guests.all[guest].forget_exchange();
         for id in self.network.connections.of_guest(guest) {
             let Some(&over) = self.network.connections.get(id) else { continue };
             let [caller, called] = over.parties;

@@ -31,7 +31,7 @@ impl Machine {
         };
         let vcpu = if Some(guest) == to.guest() {
             self.network.enters(ctx.now(), &mut packet, Place::Loopback, None);
-            self.guests.all[guest].loopback.push_back(packet);
+            self.guests.all[guest].exchange().loopback.push_back(packet);
             self.network.netfront(guest).map_or(self.guests.all[guest].first_vcpu, |netfront| netfront.vcpu)
         } else {
             let Some(netfront) = self.network.routes.netfront(guest) else { return };

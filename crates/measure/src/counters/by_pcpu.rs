@@ -21,8 +21,10 @@ pub struct OnPcpu {
 #[derive(Clone, Copy, Debug)]
 struct Here {
     pcpu: PcpuId,
-    /// Its times that are counted already.
-    counted: RunTimes,
+    /// Of its times, what is counted already.
+    running_ns: Span,
+    runnable_ns: Span,
+    blocked_ns: Span,
     allocated_ns: Span,
     executions: u64,
 }
@@ -30,7 +32,8 @@ struct Here {
 impl Here {
     #[inline]
     fn begin(pcpu: PcpuId, counted: RunTimes) -> Self {
-        Here { pcpu, counted, allocated_ns: Span::ZERO, executions: 0 }
+        let RunTimes { running_ns, runnable_ns, blocked_ns, .. } = counted;
+        Here { pcpu, running_ns, runnable_ns, blocked_ns, allocated_ns: Span::ZERO, executions: 0 }
     }
 }
 
@@ -76,9 +79,9 @@ impl ByPcpu {
         }
         let all = &mut left[here.pcpu.index()];
         let now = host.run_times(v);
-        all.running_ns += now.running_ns - here.counted.running_ns;
-        all.runnable_ns += now.runnable_ns - here.counted.runnable_ns;
-        all.blocked_ns += now.blocked_ns - here.counted.blocked_ns;
+        all.running_ns += now.running_ns - here.running_ns;
+        all.runnable_ns += now.runnable_ns - here.runnable_ns;
+        all.blocked_ns += now.blocked_ns - here.blocked_ns;
         all.allocated_ns += here.allocated_ns;
         all.executions += here.executions;
         *here = Here::begin(host.processor(v), now);

@@ -1,8 +1,8 @@
 //! Counters, waits and the trace of one run.
 
 use vcpulab_host::{
-    CacheCounts, DomId, HostState, NEVER, Observer, PcpuId, RunState, RunTimes, Span, Switch, Time, VcpuId,
-    WakeCause,
+    CacheCounts, DomId, HostState, NEVER, Observer, PcpuId, RunState, RunTimes, Span, Switch, Table, Time,
+    VcpuId, WakeCause,
 };
 
 use crate::counters::by_pcpu::ByPcpu;
@@ -46,7 +46,8 @@ const _: () = assert!(size_of::<Vcpu>() == 64, "a vCPU fills one cache line");
 pub(crate) struct Baseline {
     pub time: Time,
     pub vcpus: Vec<RunTimes>,
-    pub caches: Vec<CacheCounts>,
+    /// As far as vCPUs had any.
+    pub caches: Table<VcpuId, CacheCounts>,
     pub pcpus: Vec<(Span, Span, Span, u64)>,
 }
 
@@ -111,7 +112,7 @@ impl Meter {
         self.baseline = Baseline {
             time: host.now(),
             vcpus: (0..host.vcpu_count()).map(|v| host.run_times(VcpuId(v as u32))).collect(),
-            caches: (0..host.vcpu_count()).map(|v| host.caches().counts(VcpuId(v as u32))).collect(),
+            caches: host.caches().all_counts().clone(),
             pcpus: (0..host.pcpu_count())
                 .map(|p| {
                     let (run, idle, overhead) = host.pcpu_times(PcpuId(p));

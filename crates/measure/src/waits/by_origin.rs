@@ -105,6 +105,10 @@ impl WaitsByOrigin {
         };
         let place = &mut self.places[host.dom(switch.to).index() * self.origins + origin];
         if *place == 0 {
+            if self.waited.len() == self.waited.capacity() {
+                // Domains meet about as many origins as one another: room for one more each, rather than twice as much.
+                self.waited.reserve_exact(host.domain_count());
+            }
             self.waited.push(Waited::default());
             *place = self.waited.len() as u32;
         }

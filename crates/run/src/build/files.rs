@@ -8,7 +8,7 @@ use vcpulab_spec::{AppSpec, Service, Spec};
 
 /// The files that an application of a domain serves, if they need not all be in memory.
 pub(crate) fn served(domain: DomId, spec: &Spec) -> Option<FileSetConfig> {
-    let files = |app: &AppSpec| app.alone().files;
+    let files = |app: &AppSpec| app.alone().files.map(|files| *files);
     let apps = &spec.domains[domain].apps;
     let (position, FilesConfig { per_size, process_bytes, system_bytes }) =
         apps.iter().enumerate().find_map(|(position, app)| Some((position, files(app)?)))?;
