@@ -365,8 +365,8 @@ def _bounds(row: Sequence[Slo]) -> str:
     first = row[0]
     if len({(one.operator, one.bound) for one in row}) == 1:
         return str(first).removeprefix(str(first.address))
-    least, most = (number(bound) for bound in (min(one.bound for one in row), max(one.bound for one in row)))
-    return f" {first.operator} {least} to {most} {first.address.unit}"
+    least, most = min(one.bound for one in row), max(one.bound for one in row)
+    return f" {first.operator} {least:g} to {most:g} {first.address.unit}"
 
 
 def _matched_slo(text: str, field: str) -> re.Match[str]:
