@@ -7,7 +7,7 @@ import polars as pl
 
 from vcpulab.advice.compare import Comparison, beside, frame_of_changes, shown, table_of_differences
 from vcpulab.results.addresses import JUDGED_BY, app_rows, apps, judged
-from vcpulab.results.statistics import number
+from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario import names
 from vcpulab.scenario.alike import rows as alike_rows
 from vcpulab.scenario.scenario import Scenario
@@ -206,19 +206,13 @@ def _verdict(row: Sequence[Comparison]) -> str:
 
 
 def _range(values: Sequence[float], *, signed: bool = False) -> str:
-    if not values:
-        return "–"
-    least, most = (f"{'+' if signed and value > 0 else ''}{number(value)}" for value in (min(values), max(values)))
-    return least if least == most else f"{least} to {most}"
+    return least_to_most(values, lambda value: f"{'+' if signed and value > 0 else ''}{number(value)}")
 
 
 def _percents(values: Sequence[float]) -> str:
     """A range in whole percent, unless it is of a few."""
-    if not values:
-        return "–"
-    digits = 0 if max(map(abs, values)) >= 10 else 1
-    least, most = (f"{value:+.{digits}f}" for value in (min(values), max(values)))
-    return least if least == most else f"{least} to {most}"
+    digits = 0 if max(map(abs, values), default=0) >= 10 else 1
+    return least_to_most(values, lambda value: f"{value:+.{digits}f}")
 
 
 def _lines(rows: Sequence[Sequence[Comparison]]) -> list[str]:

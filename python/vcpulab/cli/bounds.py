@@ -14,7 +14,7 @@ from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Flag, Jobs, Replications, TableOrJson, command
 from vcpulab.errors import Interrupted
 from vcpulab.results.run import run
-from vcpulab.results.statistics import number
+from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario.alike import ROWS_MAX, rows
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
@@ -201,10 +201,7 @@ def _demands(loads: Sequence[LoadBound], stations: Sequence[StationBound]) -> li
 def _range(values: Sequence[float | None], said: Callable[[float], str] = number) -> str:
     """A value; of several the least and the most."""
     there = [value for value in values if value is not None]
-    if not there:
-        return "–"
-    least, most = (said(value) if math.isfinite(value) else "grows" for value in (min(there), max(there)))
-    return least if least == most else f"{least} to {most}"
+    return least_to_most(there, lambda value: _finite(value, said))
 
 
 _CHECKED = {"throughput": ("throughput, 1/s", 1.0), "response": ("response, ms", 1e3), "busy": ("busy, %", 100.0)}
@@ -218,12 +215,12 @@ def _show_check(checked: Sequence[Checked]) -> None:
         half_width = None if interval.half_width is None else scale * interval.half_width
         shown = interval._replace(mean=scale * interval.mean, half_width=half_width)
         side = ">=" if one.what == "response" else "<="
-        estimate = "" if one.estimate is None else _finite_number(scale * one.estimate)
+        estimate = "" if one.estimate is None else _finite(scale * one.estimate)
         verdict = "holds" if one.holds else "exceeded"
         rows.append([one.name, what, str(shown), f"{side} {number(scale * one.bound)}", estimate, verdict])
     headings = ["", "what", "simulated", "bound", "estimate", ""]
     views.show_table(Table("Simulated, beside bound and estimate", headings, rows, text_columns=2, together=True))
 
 
-def _finite_number(value: float) -> str:
-    return number(value) if math.isfinite(value) else "grows"
+def _finite(value: float, said: Callable[[float], str] = number) -> str:
+    return said(value) if math.isfinite(value) else "grows"

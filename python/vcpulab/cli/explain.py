@@ -81,9 +81,9 @@ def _show(file: Path, found: Explanation, toolstack: Toolstack | None, *, all: b
         views.show_advice(str(file), advice, toolstack)
     for one in found.explained[: FOLLOWED if all else 1]:
         views.show_table(one.table())
-        for path in one.paths[: all or len(advice) < _FINDINGS]:
-            views.show_table(timeline(path, LINES_MAX if all else _LINES))
-        if all and one.paths:
+        if one.paths and (all or len(advice) < _FINDINGS):
+            views.show_table(timeline(one.paths[0], LINES_MAX if all else _LINES))
+        if one.paths and all:
             views.show_table(beside(one.paths))
         if one.not_followed:
             print(f"{one.address}: {one.not_followed}")

@@ -5,7 +5,7 @@ Replications are independent, so the interval of a mean over them is Student's: 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -76,6 +76,19 @@ def number(value: float) -> str:
         ('1235', '0.0123', '0')
     """
     return f"{value:.{_decimals(value, 3)}f}" if value else "0"
+
+
+def least_to_most(values: Collection[float], said: Callable[[float], str] = number) -> str:
+    """A value; of several that are not said alike, the least and the most; a dash, if there is none.
+
+    Examples:
+        >>> least_to_most([3.0, 1.0, 2.0]), least_to_most([1.0001, 1.0]), least_to_most([])
+        ('1.00 to 3.00', '1.00', '–')
+    """
+    if not values:
+        return "–"
+    least, most = said(min(values)), said(max(values))
+    return least if least == most else f"{least} to {most}"
 
 
 def _decimals(value: float, digits: int) -> int:

@@ -14,7 +14,7 @@ from vcpulab.advice.lateness import LATE_MS, LATE_TIMES, LOST, Late
 from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
-from vcpulab.results.statistics import number
+from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join, split
@@ -654,7 +654,7 @@ def _outweighed(held: Held) -> Finding | None:
     # Twice what is enough for all its vCPUs, beside those whom it waits for: others are there, too.
     share = min(SHARE_MAX, host.domains[domain]["vcpus"] / len(held.pcpus))
     enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
-    path, values = of_domain(domain, name), sorted(set(theirs.values()))
+    path = of_domain(domain, name)
     if name == "weight":
         mends = [
             {path: min(WEIGHT_MAX, 2 ** ceil(log2(own * times)))}
@@ -664,7 +664,7 @@ def _outweighed(held: Held) -> Finding | None:
     else:
         mends = [_advances(domain, own, theirs, times * enough) for times in (1, ADVANCE_TIMES)]
         mends = [*([{path: mends[0][path]}] if len(mends[0]) > 1 else []), *mends]
-    among = f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
+    among = least_to_most(theirs.values(), str)
     reason = (
         f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {held.said_behind()}: its {name} of "
         f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"

@@ -24,7 +24,7 @@ from vcpulab.hypervisors.steps import Step
 from vcpulab.results.addresses import Slo, apps
 from vcpulab.results.addresses import in_short as slos_in_short
 from vcpulab.results.run import Run, run_many
-from vcpulab.results.statistics import number
+from vcpulab.results.statistics import least_to_most
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario, split
@@ -122,8 +122,8 @@ class Advice:
         said = []
         for name, row in slos_in_short(those).items():
             values = [value for one in row if (value := self._with(one)) is not None]
-            ends = " to ".join(dict.fromkeys(map(number, (min(values), max(values))))) if values else ""
-            said.append(f"{verb} {name}: {f'{ends} {row[0].address.unit}' if ends else 'undefined'}")
+            ends = f"{least_to_most(values)} {row[0].address.unit}" if values else "undefined"
+            said.append(f"{verb} {name}: {ends}")
         return said
 
     def _with(self, one: Slo) -> float | None:
