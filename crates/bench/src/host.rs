@@ -12,7 +12,10 @@ pub fn host<S: Scheduler>(size: Size, scheduler: S) -> Host<S, RunAndBlock, Mete
         number,
         pool: PoolId(0),
         params: Params::new(),
-        vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }; size.vcpus_each as usize],
+        vcpus: vec![
+            VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
+            size.vcpus_each as usize
+        ],
     };
     let config = HostConfig {
         pcpus: size.pcpus,

@@ -4,8 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use vcpulab_host::program::{Program, Step};
 use vcpulab_host::{
-    Action, CpuMask, DomId, DomainConfig, HostConfig, PCPUS_MAX, ParamKind, ParamSpec, ParamValue, Params,
-    PcpuId, PoolId, Scope, Span, Time, TimedAction, TimetableEntry, VcpuConfig, VcpuId,
+    Action, CpuMask, Creation, DomId, DomainConfig, Granularity, HostConfig, Numbering, PCPUS_MAX, ParamKind,
+    ParamSpec, ParamValue, Params, PcpuId, PoolId, Scope, Span, Time, TimedAction, TimetableEntry,
+    TopologyConfig, VcpuConfig, VcpuId,
 };
 
 /// Largest host file, bytes.
@@ -32,6 +33,12 @@ pub struct VectorError {
 fn error<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, VectorError> {
     Err(VectorError { field: field.into(), message: message.into() })
 }
+
+/// Parameters of the hypervisor that only some of its schedulers look at.
+const OF_THE_HYPERVISOR: [&str; 2] = [SCHED_GRAN, "smt_power_savings"];
+
+/// The one that its host looks at.
+const SCHED_GRAN: &str = "sched_gran";
 
 /// A scripted host, ready to run.
 #[derive(Clone, Debug)]
@@ -64,6 +71,10 @@ struct RawVector {
     #[serde(default)]
     params: RawParams,
     pcpus: u32,
+    #[serde(default)]
+    topology: Option<RawTopology>,
+    #[serde(default)]
+    creation: RawCreation,
     duration_ns: i64,
     #[serde(default)]
     domains: Vec<RawDomain>,
@@ -75,6 +86,41 @@ struct RawVector {
 }
 
 type RawParams = serde_json::Map<String, Value>;
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTopology {
+    sockets: u32,
+    cores: u32,
+    threads: u32,
+    nodes: u32,
+    #[serde(default)]
+    numbering: RawNumbering,
+}
+
+#[derive(Clone, Copy, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+enum RawNumbering {
+    #[default]
+    Adjacent,
+    Spread,
+}
+
+#[derive(Clone, Copy, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+enum RawCreation {
+    #[default]
+    Contract,
+    Release,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawGranularity {
+    Cpu,
+    Core,
+    Socket,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,6 +139,8 @@ struct RawVcpu {
     start_ns: i64,
     #[serde(default)]
     affinity: Option<Vec<u32>>,
+    #[serde(default)]
+    soft_affinity: Option<Vec<u32>>,
     program: Vec<Vec<Value>>,
     #[serde(default)]
     repeat: bool,
@@ -109,6 +157,8 @@ struct RawAction {
     vcpu: Option<u32>,
     #[serde(default)]
     affinity: Option<Vec<u32>>,
+    #[serde(default)]
+    soft_affinity: Option<Vec<u32>>,
     #[serde(default)]
     params: RawParams,
 }
@@ -151,7 +201,26 @@ impl RawVector {
         }
         let action = |i| self.action(i, generation.params, &first_vcpus);
         let actions = (0..self.actions.len()).map(action).collect::<Result<_, _>>()?;
-        let config = HostConfig { pcpus: self.pcpus, domains, actions, ..HostConfig::default() };
+        let granularity = match self.params.get(SCHED_GRAN).map(RawGranularity::deserialize) {
+            None | Some(Ok(RawGranularity::Cpu)) => Granularity::Cpu,
+            Some(Ok(RawGranularity::Core)) => Granularity::Core,
+            Some(Ok(RawGranularity::Socket)) => Granularity::Socket,
+            Some(Err(failure)) => return error(format!("params.{SCHED_GRAN}"), failure.to_string()),
+        };
+        let topology = self.topology.map(|raw| raw.check(self.pcpus)).transpose()?;
+        let creation = match self.creation {
+            RawCreation::Contract => Creation::Contract,
+            RawCreation::Release => Creation::Release,
+        };
+        let config = HostConfig {
+            pcpus: self.pcpus,
+            topology,
+            creation,
+            granularity,
+            domains,
+            actions,
+            ..HostConfig::default()
+        };
         Ok(Vector {
             name: self.name,
             scheduler: self.scheduler,
@@ -187,7 +256,9 @@ impl RawVector {
             if on_host.is_some_and(|mask| mask.is_empty()) {
                 return error(format!("{at}.affinity"), "contains no pCPU of the host");
             }
-            vcpus.push(VcpuConfig { start: Some(Span::from_ns(vcpu.start_ns)), affinity });
+            let soft = vcpu.soft_affinity.as_ref().map(|list| mask(&format!("{at}.soft_affinity"), list));
+            let start = Some(Span::from_ns(vcpu.start_ns));
+            vcpus.push(VcpuConfig { start, affinity, soft_affinity: soft.transpose()? });
         }
         let params = params(&format!("{at}.params"), &domain.params, specs, Scope::Domain)?;
         Ok(DomainConfig { number: domain.id, params, vcpus, pool: PoolId(0) })
@@ -215,19 +286,27 @@ impl RawVector {
             "adjust_global" => Action::AdjustGlobal(PoolId(0), params(Scope::Global)?),
             "pause" => Action::Pause(domain()?),
             "unpause" => Action::Unpause(domain()?),
-            "affinity" => {
+            "affinity" | "soft_affinity" => {
                 let d = domain()?;
                 let count = self.domains[d.index()].vcpus.len() as u32;
                 let Some(vcpu) = action.vcpu.filter(|&vcpu| vcpu < count) else {
                     let found = format!("found `{:?}`; the domain has {count} vCPUs", action.vcpu);
                     return error(format!("{at}.vcpu"), found);
                 };
-                let list = action.affinity.as_deref().unwrap_or_default();
-                let vcpu = VcpuId(first_vcpus[d.index()].0 + vcpu);
-                Action::Affinity(vcpu, mask(&format!("{at}.affinity"), list)?)
+                let v = VcpuId(first_vcpus[d.index()].0 + vcpu);
+                let given = |key: &str, list: &Option<Vec<u32>>| {
+                    mask(&format!("{at}.{key}"), list.as_deref().unwrap_or_default())
+                };
+                let hard = given("affinity", &action.affinity)?;
+                let soft = given("soft_affinity", &action.soft_affinity)?;
+                match (action.op.as_str(), &action.soft_affinity) {
+                    ("soft_affinity", _) => Action::SoftAffinity(v, soft),
+                    (_, None) => Action::Affinity(v, hard),
+                    (_, Some(_)) => Action::BothAffinities(v, hard, soft),
+                }
             }
             other => {
-                let allowed = "adjust, adjust_global, pause, unpause, affinity";
+                let allowed = "adjust, adjust_global, pause, unpause, affinity, soft_affinity";
                 return error(format!("{at}.op"), format!("found `{other}`; allowed: {allowed}"));
             }
         };
@@ -245,6 +324,27 @@ impl RawVector {
             programs: Vec::new(),
             duration: Time::from_ns(self.duration_ns),
         }
+    }
+}
+
+impl RawTopology {
+    fn check(self, pcpus: u32) -> Result<TopologyConfig, VectorError> {
+        let RawTopology { sockets, cores, threads, nodes, numbering } = self;
+        for (name, count) in [("sockets", sockets), ("cores", cores), ("threads", threads), ("nodes", nodes)]
+        {
+            in_range(&format!("topology.{name}"), i64::from(count), 1, i64::from(PCPUS_MAX))?;
+        }
+        let numbering = match numbering {
+            RawNumbering::Adjacent => Numbering::Adjacent,
+            RawNumbering::Spread => Numbering::Spread,
+        };
+        let topology = TopologyConfig { sockets, cores, threads, nodes, numbering };
+        if topology.pcpus() != pcpus {
+            let found =
+                format!("found {} pCPUs; allowed: as many as `pcpus` says, {pcpus}", topology.pcpus());
+            return error("topology", found);
+        }
+        Ok(topology)
     }
 }
 
@@ -303,6 +403,9 @@ fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Re
     let mut params = Params::new();
     for (name, value) in raw {
         let Some(spec) = specs.iter().find(|spec| spec.name == name && spec.scope == scope) else {
+            if scope == Scope::Global && OF_THE_HYPERVISOR.contains(&name.as_str()) {
+                continue;
+            }
             let known: Vec<&str> =
                 specs.iter().filter(|spec| spec.scope == scope).map(|spec| spec.name).collect();
             return error(

@@ -253,7 +253,8 @@ mod tests {
             l2_miss_ps: 5000,
             ..Costs::ZERO
         };
-        let vcpu = |start| VcpuConfig { start: Some(Span::from_ns(start)), affinity: None };
+        let vcpu =
+            |start| VcpuConfig { start: Some(Span::from_ns(start)), affinity: None, ..VcpuConfig::default() };
         let domain = DomainConfig { vcpus: vec![vcpu(1000), vcpu(50_000)], ..DomainConfig::default() };
         let config = HostConfig { pcpus: 1, costs, domains: vec![domain], ..HostConfig::default() };
         let run = Op::Run(Span::from_us(2));

@@ -15,6 +15,10 @@ pub enum Action {
     Unpause(DomId),
     /// Change a vCPU's hard affinity.
     Affinity(VcpuId, CpuMask),
+    /// Change a vCPU's soft affinity.
+    SoftAffinity(VcpuId, CpuMask),
+    /// Change a vCPU's hard affinity, and then, unless that was refused, its soft affinity.
+    BothAffinities(VcpuId, CpuMask, CpuMask),
     /// Move a domain to another CPU pool. There it has the scheduler's default parameters, and every pCPU is allowed.
     MovePool(DomId, PoolId),
     /// Create a domain that is neither there nor saved. If this is the first action of its life cycle, the domain does not

@@ -9,6 +9,8 @@ pub struct VcpuConfig {
     pub start: Option<Span>,
     /// Its hard affinity (`None`: every pCPU).
     pub affinity: Option<CpuMask>,
+    /// Its soft affinity (`None`: it prefers no pCPU).
+    pub soft_affinity: Option<CpuMask>,
 }
 
 /// One domain to be created.
@@ -24,13 +26,71 @@ pub struct DomainConfig {
     pub vcpus: Vec<VcpuConfig>,
 }
 
+/// The threads, cores, sockets and nodes of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TopologyConfig {
+    /// The number of sockets.
+    pub sockets: u32,
+    /// The number of cores of each socket.
+    pub cores: u32,
+    /// The number of threads of each core.
+    pub threads: u32,
+    /// The number of NUMA nodes of the host: a divisor or a multiple of the number of sockets, as hosts have it.
+    pub nodes: u32,
+    /// The numbers of the pCPUs.
+    pub numbering: Numbering,
+}
+
+impl TopologyConfig {
+    /// The number of pCPUs.
+    pub fn pcpus(&self) -> u32 {
+        self.sockets * self.cores * self.threads
+    }
+}
+
+/// The order in which firmware lists the threads of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Numbering {
+    /// The threads of a core have numbers beside each other.
+    #[default]
+    Adjacent,
+    /// First the first threads of all cores, then the second ones.
+    Spread,
+}
+
+/// The order in which new vCPUs come to their affinity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Creation {
+    /// It is in force when a vCPU comes to its scheduler: the host contract.
+    #[default]
+    Contract,
+    /// vCPUs come with every pCPU allowed, and the toolstack sets their affinity when all of the domain are there: real hosts.
+    Release,
+}
+
+/// The unit of scheduling (Xen's `sched-gran`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Granularity {
+    /// Each vCPU by itself.
+    #[default]
+    Cpu,
+    /// As many vCPUs of a domain as a core has threads, on the threads of one core.
+    Core,
+    /// As many vCPUs of a domain as a socket has threads, on the threads of one socket.
+    Socket,
+}
+
 /// A host to be brought up.
 #[derive(Clone, Debug, Default)]
 pub struct HostConfig {
     /// The number of pCPUs, 1 to [`PCPUS_MAX`](crate::PCPUS_MAX).
     pub pcpus: u32,
-    /// The number of pCPUs that share a socket (0: one socket holds all).
+    /// Their threads, cores, sockets and nodes, as many as pCPUs (`None`: each pCPU is a core of its own, on one node).
+    pub topology: Option<TopologyConfig>,
+    /// The number of pCPUs that share a socket where no topology is given (0: one socket holds all).
     pub pcpus_per_socket: u32,
+    /// The unit of scheduling.
+    pub granularity: Granularity,
     /// The pCPUs of each CPU pool: disjoint, none empty, all pCPUs together. Empty: one pool has them all. Each needs a
     /// scheduler of its own, see [`Pools`](crate::Pools).
     pub pools: Vec<CpuMask>,
@@ -38,6 +98,8 @@ pub struct HostConfig {
     pub costs: Costs,
     /// The domains, in order of creation, those included that are created later.
     pub domains: Vec<DomainConfig>,
+    /// The order in which their vCPUs come to their affinity.
+    pub creation: Creation,
     /// The toolstack's actions.
     pub actions: Vec<TimedAction>,
 }

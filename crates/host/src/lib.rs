@@ -46,7 +46,7 @@ pub mod world;
 pub use action::{Action, TimedAction};
 pub use broken::Broken;
 pub use cache::{CacheCounts, SetId};
-pub use config::{DomainConfig, HostConfig, VcpuConfig};
+pub use config::{Creation, DomainConfig, Granularity, HostConfig, Numbering, TopologyConfig, VcpuConfig};
 pub use context::observer::{HostState, Work};
 pub use context::policy::PolicyContext;
 pub use context::world::WorldContext;

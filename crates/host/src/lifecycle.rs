@@ -8,8 +8,8 @@ use crate::host::Host;
 use crate::queue::Rank;
 use crate::vcpu::{Vcpu, pause_flag};
 use crate::{
-    Broken, CpuMask, DomId, LifeEvent, NEVER, Observer, PcpuId, Scheduler, Span, Time, VcpuId, World,
-    WorldContext,
+    Broken, CpuMask, Creation, DomId, LifeEvent, NEVER, Observer, PcpuId, Scheduler, Span, Time, VcpuConfig,
+    VcpuId, World, WorldContext,
 };
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
@@ -56,7 +56,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.core.lived[v] = self.core.run_times(v).running_ns;
         }
         let boot = Arc::clone(&self.boots[d]);
-        self.join(d, |number| boot.vcpus[number].affinity)?;
+        self.join(d, |number| &boot.vcpus[number])?;
+        if self.core.creation() == Creation::Release {
+            self.set_affinities(d, &boot.vcpus)?;
+        }
         // To be placed is not to be moved.
         let vcpus = &self.core.policy.vcpus;
         self.core.policy.migrations.retain(|&(v, ..)| vcpus[v].dom != d);
@@ -65,11 +68,24 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(accepted)
     }
 
+    /// Sets the affinity of the vCPUs of a domain, which are all there, in order.
+    fn set_affinities(&mut self, d: DomId, vcpus: &[VcpuConfig]) -> Result<(), Broken> {
+        for (v, config) in self.core.vcpus_of(d).zip(vcpus) {
+            if let Some(mask) = config.affinity {
+                self.set_affinity(v, mask)?;
+            }
+            if let Some(mask) = config.soft_affinity {
+                self.set_soft_affinity(v, mask);
+            }
+        }
+        Ok(())
+    }
+
     /// A domain joins the scheduler of its pool, and then all its vCPUs do, which stay paused until [`Self::release`].
-    pub(crate) fn join(
+    pub(crate) fn join<'c>(
         &mut self,
         d: DomId,
-        affinity: impl Fn(usize) -> Option<CpuMask>,
+        config: impl Fn(usize) -> &'c VcpuConfig,
     ) -> Result<(), Broken> {
         self.policy.add_domain(&mut self.core.policy, d);
         self.blame("add_domain");
@@ -77,7 +93,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             let from = self.core.processor(v);
             self.core.pause_vcpu(v);
             self.core.clear_pause_flags(v, pause_flag::ABSENT);
-            self.insert(v, affinity(number))?;
+            self.insert(v, config(number))?;
             self.observer.affinity_changed(&self.core, v);
             self.core.moved(v, from);
         }

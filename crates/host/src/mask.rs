@@ -103,6 +103,12 @@ impl CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
+    /// Are all pCPUs of the other in it?
+    #[inline(always)]
+    pub fn contains_all(&self, other: &CpuMask) -> bool {
+        other.without(self).is_empty()
+    }
+
     /// The pCPUs in either.
     #[inline(always)]
     pub fn or(&self, other: &CpuMask) -> CpuMask {

@@ -2,11 +2,14 @@
 
 use crate::host::Host;
 use crate::vcpu::pause_flag;
-use crate::{AffinityRule, Broken, CpuMask, Observer, PcpuId, Placement, Scheduler, Table, VcpuId, World};
+use crate::{
+    AffinityRule, Broken, Creation, Observer, PcpuId, Placement, Scheduler, Table, VcpuConfig, VcpuId, World,
+};
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
-    /// Gives a vCPU to the scheduler of its domain's pool.
-    pub(crate) fn insert(&mut self, v: VcpuId, affinity: Option<CpuMask>) -> Result<(), Broken> {
+    /// Gives a vCPU to the scheduler of its domain's pool, with its affinity if that is in force from the beginning.
+    pub(crate) fn insert(&mut self, v: VcpuId, config: &VcpuConfig) -> Result<(), Broken> {
+        let VcpuConfig { affinity, soft_affinity, .. } = *config;
         let d = self.core.dom(v);
         let pool = self.core.pool_of(d);
         let pcpus = *self.core.topology.pcpus(pool);
@@ -18,9 +21,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             pcpus.next_after(previous).unwrap_or(first_of_pool)
         };
         let placement = self.rules[pool].placement;
+        let in_force = given.filter(|_| self.core.creation() == Creation::Contract);
         let (affinity, processor) = match placement {
-            Placement::Policy if first => (given, first_of_pool),
-            Placement::Policy => (given, beside_previous()),
+            Placement::Policy if first => (in_force, first_of_pool),
+            Placement::Policy => (in_force, beside_previous()),
             Placement::LeastPopulated if first => (None, self.least_populated(v)),
             Placement::LeastPopulated => (None, beside_previous()),
             Placement::RoundRobin => {
@@ -32,6 +36,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         };
         self.core.vcpus[v].processor = processor;
         self.core.affinity[v] = affinity.unwrap_or(pcpus);
+        let soft = soft_affinity.filter(|_| self.core.creation() == Creation::Contract);
+        self.core.prefer(v, soft.filter(|_| self.rules[pool].soft_affinity));
         self.policy.insert(&mut self.core.policy, v);
         self.blame("insert");
         if let (Placement::LeastPopulated, Some(mask)) = (placement, given) {

@@ -139,6 +139,8 @@ pub struct HostRules {
     pub pause: PauseRule,
     /// The consequence of a change of affinity.
     pub affinity: AffinityRule,
+    /// Have vCPUs a soft affinity? (Where not, one that is set is ignored.)
+    pub soft_affinity: bool,
 }
 
 impl HostRules {
@@ -149,6 +151,7 @@ impl HostRules {
         adjust_pauses: false,
         pause: PauseRule::Counted,
         affinity: AffinityRule::Always,
+        soft_affinity: true,
     };
 }
 

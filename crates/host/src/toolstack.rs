@@ -5,8 +5,11 @@ use crate::queue::Rank;
 use crate::vcpu::pause_flag;
 use crate::{
     Action, AffinityRule, Broken, CpuMask, DomId, NEVER, Observer, Params, PauseRule, PcpuId, PoolId,
-    Scheduler, TimedAction, VcpuId, World,
+    Scheduler, TimedAction, VcpuConfig, VcpuId, World,
 };
+
+/// A vCPU that moves to another pool may run on all its pCPUs.
+static ANYWHERE: VcpuConfig = VcpuConfig { start: None, affinity: None, soft_affinity: None };
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Carries out an action at the present instant, before anything else that is due then.
@@ -41,6 +44,15 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             Action::Affinity(v, mask) => {
                 let d = self.core.dom(v);
                 (Some(d), self.core.is_there(d) && self.set_affinity(v, mask)?)
+            }
+            Action::SoftAffinity(v, mask) => {
+                let d = self.core.dom(v);
+                (Some(d), self.core.is_there(d) && self.set_soft_affinity(v, mask))
+            }
+            Action::BothAffinities(v, hard, soft) => {
+                let d = self.core.dom(v);
+                let both = self.core.is_there(d) && self.set_affinity(v, hard)?;
+                (Some(d), both && self.set_soft_affinity(v, soft))
             }
             Action::Create(d) => (Some(d), self.create(d)?),
             Action::Destroy(d) => (Some(d), self.destroy(d)?),
@@ -86,7 +98,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.leave(d)?;
         self.core.domains[d].pool = pool;
         let before: Vec<PcpuId> = self.core.vcpus_of(d).map(|v| self.core.processor(v)).collect();
-        self.join(d, |_| None)?;
+        self.join(d, |_| &ANYWHERE)?;
         for (v, from) in self.core.vcpus_of(d).zip(before) {
             self.core.moved(v, from);
         }
@@ -168,6 +180,19 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.finish_migration(v);
         }
         Ok(true)
+    }
+
+    /// Changes a vCPU's soft affinity, also if it stays the same: the vCPU goes through sleep, pick, migrate and wake.
+    pub(crate) fn set_soft_affinity(&mut self, v: VcpuId, mask: CpuMask) -> bool {
+        if !self.rules_for(v).soft_affinity {
+            return false;
+        }
+        self.core.prefer(v, Some(mask));
+        self.observer.affinity_changed(&self.core, v);
+        self.core.start_migration(v);
+        self.sleep_unless_runnable(v);
+        self.finish_migration(v);
+        true
     }
 
     /// Pauses `v` itself, and waits until it is off its pCPU: pending requests are served inside the event.

@@ -1,31 +1,119 @@
-//! Topology: the pCPUs that share a socket, a cache, or a CPU pool.
+//! Topology: the threads, cores, sockets and nodes of a host, and its CPU pools.
 
-use crate::{CpuMask, PcpuId, PoolId, Table};
+use crate::{CpuMask, HostConfig, Numbering, PcpuId, PoolId, Table, TopologyConfig};
 
-/// The pCPUs of a host, their sockets and their pools.
+/// The pCPUs of a host, their places in it and their pools.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
-    per_socket: u32,
+    places: Table<PcpuId, Place>,
+    siblings: Table<PcpuId, CpuMask>,
+    sockets: Vec<CpuMask>,
+    nodes: Vec<CpuMask>,
+    threads: u32,
     pools: Table<PoolId, CpuMask>,
     pool_of: Table<PcpuId, PoolId>,
 }
 
+/// The place of a pCPU. Cores are counted over the whole host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    core: u32,
+    socket: u32,
+    node: u32,
+    /// Its number among the pCPUs of its socket, core by core.
+    in_socket: u32,
+}
+
+impl Place {
+    /// Without a topology each pCPU is a core of its own, and there is one node.
+    fn flat(p: u32, per_socket: u32) -> Self {
+        Place { core: p, socket: p / per_socket, node: 0, in_socket: p % per_socket }
+    }
+
+    fn within(p: u32, topology: &TopologyConfig) -> Self {
+        let TopologyConfig { sockets, cores, threads, nodes, numbering } = *topology;
+        let (core, thread) = match numbering {
+            Numbering::Adjacent => (p / threads, p % threads),
+            Numbering::Spread => (p % (sockets * cores), p / (sockets * cores)),
+        };
+        let (socket, within) = (core / cores, core % cores);
+        let node = match nodes.checked_div(sockets) {
+            Some(per_socket) if nodes > sockets => socket * per_socket + within * per_socket / cores,
+            _ => socket * nodes / sockets,
+        };
+        Place { core, socket, node, in_socket: within * threads + thread }
+    }
+}
+
 impl Topology {
-    /// Of `pcpus` pCPUs, `per_socket` share a socket (0: all of them). No pool given: one has them all.
-    ///
     /// # Panics
     /// If a pCPU is in no pool.
-    pub fn new(pcpus: u32, per_socket: u32, pools: &[CpuMask]) -> Self {
-        let all = CpuMask::first_n(pcpus);
-        let pools: Table<PoolId, _> = if pools.is_empty() { vec![all].into() } else { pools.to_vec().into() };
+    pub fn new(config: &HostConfig) -> Self {
+        let all = CpuMask::first_n(config.pcpus);
+        let per_socket = if config.pcpus_per_socket == 0 { config.pcpus } else { config.pcpus_per_socket };
+        let place = |p: PcpuId| match &config.topology {
+            Some(topology) => Place::within(p.0, topology),
+            None => Place::flat(p.0, per_socket),
+        };
+        let places: Table<PcpuId, Place> = all.iter().map(place).collect();
+        let alike = |part: fn(&Place) -> u32, number: u32| -> CpuMask {
+            places.enumerate().filter(|(_, place)| part(place) == number).map(|(p, _)| p).collect()
+        };
+        let groups = |part: fn(&Place) -> u32| -> Vec<CpuMask> {
+            let count = places.iter().map(part).max().map_or(0, |last| last + 1);
+            (0..count).map(|number| alike(part, number)).collect()
+        };
+        let cores = groups(|place| place.core);
+        let pools: Table<PoolId, _> =
+            if config.pools.is_empty() { vec![all].into() } else { config.pools.clone().into() };
         let pool_of = |p| pools.ids().find(|&pool| pools[pool].contains(p)).expect("each pCPU is in a pool");
-        let pool_of = all.iter().map(pool_of).collect();
-        Topology { per_socket: if per_socket == 0 { pcpus } else { per_socket }, pools, pool_of }
+        Topology {
+            siblings: places.iter().map(|place| cores[place.core as usize]).collect(),
+            sockets: groups(|place| place.socket),
+            nodes: groups(|place| place.node),
+            threads: config.topology.map_or(1, |topology| topology.threads),
+            pool_of: all.iter().map(pool_of).collect(),
+            places,
+            pools,
+        }
+    }
+
+    /// The core of a pCPU, counted over the whole host.
+    pub fn core(&self, p: PcpuId) -> u32 {
+        self.places[p].core
     }
 
     /// The socket of a pCPU.
     pub fn socket(&self, p: PcpuId) -> u32 {
-        p.0 / self.per_socket
+        self.places[p].socket
+    }
+
+    /// The NUMA node of a pCPU.
+    pub fn node(&self, p: PcpuId) -> u32 {
+        self.places[p].node
+    }
+
+    /// The threads of its core.
+    #[inline(always)]
+    pub fn siblings(&self, p: PcpuId) -> &CpuMask {
+        &self.siblings[p]
+    }
+
+    /// The pCPUs of its socket.
+    #[inline(always)]
+    pub fn socket_mates(&self, p: PcpuId) -> &CpuMask {
+        &self.sockets[self.places[p].socket as usize]
+    }
+
+    /// The pCPUs of each node.
+    #[inline(always)]
+    pub fn nodes(&self) -> &[CpuMask] {
+        &self.nodes
+    }
+
+    /// The threads of each core.
+    pub fn threads(&self) -> u32 {
+        self.threads
     }
 
     /// The number of CPU pools.
@@ -52,10 +140,10 @@ impl Topology {
 
     /// The group of pCPUs that share an L3 with each pCPU, as groups numbered from 0: `per_l3` of a socket (0: all).
     pub fn l3_groups(&self, per_l3: u32) -> Table<PcpuId, usize> {
-        let per_socket = self.per_socket;
+        let per_socket = self.sockets.iter().map(CpuMask::len).max().unwrap_or(1);
         let per_l3 = if per_l3 == 0 { per_socket } else { per_l3.min(per_socket) };
-        let group = |p: PcpuId| self.socket(p) * per_socket.div_ceil(per_l3) + p.0 % per_socket / per_l3;
-        self.pool_of.ids().map(|p| group(p) as usize).collect()
+        let group = |place: &Place| place.socket * per_socket.div_ceil(per_l3) + place.in_socket / per_l3;
+        self.places.iter().map(|place| group(place) as usize).collect()
     }
 }
 
@@ -65,10 +153,41 @@ mod tests {
 
     #[test]
     fn an_l3_may_be_shared_by_fewer_pcpus_than_a_socket_has() {
-        let l3_of = |pcpus, per_socket, per_l3| Topology::new(pcpus, per_socket, &[]).l3_groups(per_l3);
+        let l3_of = |pcpus, pcpus_per_socket, per_l3| {
+            let config = HostConfig { pcpus, pcpus_per_socket, ..HostConfig::default() };
+            Topology::new(&config).l3_groups(per_l3)
+        };
         assert_eq!(l3_of(4, 4, 0).as_slice(), [0, 0, 0, 0]);
         assert_eq!(l3_of(4, 4, 2).as_slice(), [0, 0, 1, 1]);
         assert_eq!(l3_of(6, 3, 2).as_slice(), [0, 0, 1, 2, 2, 3]);
         assert_eq!(l3_of(4, 2, 8).as_slice(), [0, 0, 1, 1]);
+    }
+
+    fn places(topology: TopologyConfig) -> Vec<(u32, u32, u32)> {
+        let config =
+            HostConfig { pcpus: topology.pcpus(), topology: Some(topology), ..HostConfig::default() };
+        Topology::new(&config).places.iter().map(|place| (place.core, place.socket, place.node)).collect()
+    }
+
+    #[test]
+    fn threads_are_numbered_beside_each_other_or_apart() {
+        let topology =
+            TopologyConfig { sockets: 2, cores: 2, threads: 2, nodes: 2, numbering: Numbering::Adjacent };
+        let cores = [0, 0, 1, 1, 2, 2, 3, 3].map(|core| (core, core / 2, core / 2));
+        assert_eq!(places(topology), cores);
+        let cores = [0, 1, 2, 3, 0, 1, 2, 3].map(|core| (core, core / 2, core / 2));
+        assert_eq!(places(TopologyConfig { numbering: Numbering::Spread, ..topology }), cores);
+    }
+
+    #[test]
+    fn a_socket_may_have_several_nodes_and_a_node_several_sockets() {
+        let topology =
+            TopologyConfig { sockets: 2, cores: 4, threads: 1, nodes: 4, numbering: Numbering::Adjacent };
+        assert_eq!(
+            places(topology).iter().map(|place| place.2).collect::<Vec<_>>(),
+            [0, 0, 1, 1, 2, 2, 3, 3]
+        );
+        let one = TopologyConfig { nodes: 1, ..topology };
+        assert!(places(one).iter().all(|place| place.2 == 0));
     }
 }

@@ -101,7 +101,7 @@ const V: [VcpuId; 3] = [VcpuId(1), VcpuId(2), VcpuId(3)];
 
 /// One pCPU; a domain with two vCPUs, and one with one. What has no program blocks for ever.
 fn host(programs: &[(VcpuId, &[Step])], actions: &[(i64, Action)]) -> Host<Fifo, Guests, Acted> {
-    let vcpu = VcpuConfig { start: Some(Span::ZERO), affinity: None };
+    let vcpu = VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
     let domain = |number, vcpus| DomainConfig {
         number,
         params: Params::new().with("weight", 1),

@@ -49,7 +49,10 @@ impl Scheduler for Wrong {
 const FAIL: Decision = Decision { next: VcpuId(u32::MAX), slice: Span::from_ns(0) };
 
 fn run(decide: fn(&mut PolicyContext, PcpuId) -> Decision) -> Result<(), Broken> {
-    let vcpus = vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None }, VcpuConfig::default()];
+    let vcpus = vec![
+        VcpuConfig { start: Some(Span::from_ns(5)), affinity: None, ..VcpuConfig::default() },
+        VcpuConfig::default(),
+    ];
     let config = HostConfig {
         pcpus: 2,
         domains: vec![DomainConfig { number: 7, vcpus, ..DomainConfig::default() }],
@@ -165,7 +168,7 @@ fn reach(first: Reach, second: Reach) -> Result<(), Broken> {
     let domain = |pool: u32| DomainConfig {
         number: 7 + i64::from(pool),
         pool: PoolId(pool),
-        vcpus: vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None }],
+        vcpus: vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None, ..VcpuConfig::default() }],
         ..DomainConfig::default()
     };
     let config = HostConfig {
@@ -256,7 +259,7 @@ impl Scheduler for Does {
 
 /// One pCPU, one domain with one vCPU that wakes at 5 ns.
 fn does(wake: fn(&mut PolicyContext)) -> Result<(), Broken> {
-    let vcpus = vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None }];
+    let vcpus = vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None, ..VcpuConfig::default() }];
     let config = HostConfig {
         pcpus: 1,
         domains: vec![DomainConfig { vcpus, ..DomainConfig::default() }],

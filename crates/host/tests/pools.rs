@@ -80,7 +80,7 @@ fn each_scheduler_sees_its_pool_in_hooks_and_in_dumps() {
     let pools = [vec![PcpuId(0), PcpuId(2)], vec![PcpuId(1)], vec![PcpuId(3)]];
     let domain = |pool| DomainConfig {
         pool: PoolId(pool),
-        vcpus: vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None }],
+        vcpus: vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None, ..VcpuConfig::default() }],
         ..DomainConfig::default()
     };
     let config = HostConfig {

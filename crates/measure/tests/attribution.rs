@@ -172,7 +172,11 @@ fn domains_that_come_and_go_wait_only_while_they_are_there() {
     let domain = |number: i64, affinity: [Option<u32>; 2]| DomainConfig {
         number,
         vcpus: affinity
-            .map(|p| VcpuConfig { start: Some(Span::ZERO), affinity: p.map(|p| CpuMask::only(PcpuId(p))) })
+            .map(|p| VcpuConfig {
+                start: Some(Span::ZERO),
+                affinity: p.map(|p| CpuMask::only(PcpuId(p))),
+                ..VcpuConfig::default()
+            })
             .to_vec(),
         ..DomainConfig::default()
     };

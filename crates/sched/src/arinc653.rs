@@ -186,6 +186,7 @@ const XEN_4_4_1: Rules = Rules {
     host: HostRules {
         placement: Placement::LeastPopulated,
         affinity: AffinityRule::AlwaysPickFirst,
+        soft_affinity: false,
         ..HostRules::XEN_4_17
     },
     vcpu_max: 8191,

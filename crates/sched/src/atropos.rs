@@ -167,6 +167,7 @@ impl Scheduler for Atropos {
             adjust_pauses: false,
             pause: PauseRule::Flag,
             affinity: AffinityRule::Ignored,
+            soft_affinity: false,
         }
     }
 

@@ -396,6 +396,7 @@ const XEN_2_0: Rules = Rules {
         adjust_pauses: false,
         pause: PauseRule::Flag,
         affinity: AffinityRule::Ignored,
+        soft_affinity: false,
     },
     counts_from_decision: true,
 };
@@ -404,6 +405,7 @@ const XEN_3_0: Rules = Rules {
         reschedule_at_start: false,
         adjust_pauses: true,
         affinity: AffinityRule::Directly,
+        soft_affinity: false,
         ..XEN_2_0.host
     },
     counts_from_decision: false,

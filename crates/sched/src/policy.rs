@@ -4,6 +4,9 @@ use vcpulab_host::{ParamSpec, Params, Scheduler};
 
 use crate::toolstack::Toolstack;
 
+/// The release meant where none is named: the one that most hosts run (XCP-ng 8.3, Debian 12).
+pub const DEFAULT_RELEASE: &str = "xen4.17";
+
 /// One policy.
 #[derive(Debug)]
 pub struct Policy {
@@ -11,7 +14,7 @@ pub struct Policy {
     pub name: &'static str,
     /// One sentence on what it does.
     pub doc: &'static str,
-    /// Its generations, oldest first; the last is the default.
+    /// Its generations, oldest first.
     pub generations: &'static [Generation],
 }
 
@@ -36,9 +39,10 @@ impl Policy {
         self.generations.iter().find(|g| g.name == name)
     }
 
-    /// The generation used when none is named: the newest.
+    /// The generation used when none is named: that of [`DEFAULT_RELEASE`], or else the newest.
     pub fn default_generation(&self) -> &'static Generation {
-        self.generations.last().expect("a policy has a generation")
+        let newest = || self.generations.last().expect("a policy has a generation");
+        self.generation(DEFAULT_RELEASE).unwrap_or_else(newest)
     }
 }
 

@@ -26,8 +26,8 @@ use crate::queue::{EventQueue, Rank};
 use crate::topology::Topology;
 use crate::vcpu::{Vcpu, pause_flag};
 use crate::{
-    CpuMask, DomId, HostConfig, NEVER, PcpuId, PoolId, RunState, RunTimes, StateRow, Table, Time, TimerId,
-    VcpuId,
+    CpuMask, Creation, DomId, HostConfig, NEVER, PcpuId, PoolId, RunState, RunTimes, StateRow, Table, Time,
+    TimerId, VcpuId,
 };
 
 /// A pCPU, but for its [account](crate::accounting).
@@ -50,9 +50,12 @@ pub struct PolicyContext {
     pub(crate) now: Time,
     pub(crate) queue: EventQueue,
     pub(crate) topology: Topology,
+    creation: Creation,
     pub(crate) pcpus: Table<PcpuId, Pcpu>,
     pub(crate) vcpus: Table<VcpuId, Vcpu>,
     pub(crate) affinity: Table<VcpuId, CpuMask>,
+    /// Empty as long as no vCPU prefers any pCPU.
+    soft_affinity: Table<VcpuId, CpuMask>,
     pub(crate) domains: Table<DomId, Domain>,
     pub(crate) timers: Table<TimerId, TimerOwner>,
     spare_timers: Vec<TimerId>,
@@ -117,10 +120,47 @@ impl PolicyContext {
         })
     }
 
+    /// The core of a pCPU, counted over the whole host.
+    pub fn core(&self, p: PcpuId) -> u32 {
+        self.topology.core(self.known(p))
+    }
+
     /// The socket of a pCPU.
     pub fn socket(&self, p: PcpuId) -> u32 {
-        self.pcpu(p);
-        self.topology.socket(p)
+        self.topology.socket(self.known(p))
+    }
+
+    /// The NUMA node of a pCPU.
+    pub fn node(&self, p: PcpuId) -> u32 {
+        self.topology.node(self.known(p))
+    }
+
+    /// The threads of the core of a pCPU, itself included.
+    #[inline(always)]
+    pub fn siblings(&self, p: PcpuId) -> &CpuMask {
+        self.topology.siblings(self.known(p))
+    }
+
+    /// The pCPUs of its socket, itself included.
+    #[inline(always)]
+    pub fn socket_mates(&self, p: PcpuId) -> &CpuMask {
+        self.topology.socket_mates(self.known(p))
+    }
+
+    /// The pCPUs of each NUMA node.
+    #[inline(always)]
+    pub fn nodes(&self) -> &[CpuMask] {
+        self.topology.nodes()
+    }
+
+    /// The number of threads of each core.
+    pub fn threads_per_core(&self) -> u32 {
+        self.topology.threads()
+    }
+
+    /// The order in which new vCPUs come to their affinity.
+    pub fn creation(&self) -> Creation {
+        self.creation
     }
 
     /// The vCPU that `p` executes. During a decision this is still the outgoing one.
@@ -236,6 +276,22 @@ impl PolicyContext {
             self.unknown("vCPU", v.0);
             &CpuMask::EMPTY
         })
+    }
+
+    /// The pCPUs that `v` prefers (soft affinity), whether that makes a difference or not. `None`: it prefers none.
+    #[inline(always)]
+    pub fn soft_affinity(&self, v: VcpuId) -> Option<&CpuMask> {
+        self.soft_affinity.get(v)
+    }
+
+    /// The pCPUs of this scheduler that `v` may run on and prefers, if its soft affinity counts: it leaves some of them,
+    /// but not all of them, and not all pCPUs (`docs/concepts/topology.md`).
+    #[inline(always)]
+    pub fn preferred(&self, v: VcpuId) -> Option<CpuMask> {
+        let soft = self.soft_affinity.get(v)?;
+        let (hard, all) = (self.affinity(v), self.pcpus());
+        let counts = !soft.and(hard).is_empty() && !soft.contains_all(hard) && !soft.contains_all(all);
+        counts.then(|| soft.and(hard).and(all))
     }
 
     /// A vCPU as files and tables name it: domain number and vCPU number in the domain. The idle vCPU of pCPU p is (−1, p).
@@ -414,10 +470,12 @@ impl PolicyContext {
         let mut context = PolicyContext {
             now: Time::ZERO,
             queue: EventQueue::default(),
-            topology: Topology::new(config.pcpus, config.pcpus_per_socket, &config.pools),
+            topology: Topology::new(config),
+            creation: config.creation,
             pcpus: Table::with_capacity(count),
             vcpus: Table::with_capacity(vcpus),
             affinity: Table::with_capacity(vcpus),
+            soft_affinity: Table::new(),
             domains: Table::new(),
             timers: Table::new(),
             spare_timers: Vec::new(),
@@ -468,6 +526,27 @@ impl PolicyContext {
     #[inline(always)]
     pub(crate) fn wake_slot(&self, v: VcpuId) -> usize {
         v.index() - self.pcpus.len()
+    }
+
+    /// Gives `v` its soft affinity, or takes it away.
+    pub(crate) fn prefer(&mut self, v: VcpuId, mask: Option<CpuMask>) {
+        let all = CpuMask::first_n(self.pcpu_count());
+        if mask.is_some() && self.soft_affinity.len() < self.vcpus.len() {
+            self.soft_affinity.resize(self.vcpus.len(), all);
+        }
+        if let Some(soft) = self.soft_affinity.get_mut(v) {
+            *soft = mask.unwrap_or(all);
+        }
+    }
+
+    /// That pCPU; another one if the host has none of that number, which ends the run.
+    #[inline(always)]
+    fn known(&self, p: PcpuId) -> PcpuId {
+        if p.index() < self.pcpus.len() {
+            return p;
+        }
+        self.unknown("pCPU", p.0);
+        PcpuId(0)
     }
 
     /// The pCPU of that number; another one if there is none, which ends the run.

@@ -26,7 +26,7 @@ impl Runner for Domains {
             number,
             pool: PoolId(0),
             params: Params::new(),
-            vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }],
+            vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() }],
         };
         let domains = (0..self.0.len() as i64).map(domain).collect();
         let config = HostConfig { pcpus: 1, costs: Costs::ZERO, domains, ..HostConfig::default() };

@@ -175,6 +175,7 @@ impl Runner for &Case {
             vcpus: vec![VcpuConfig {
                 start: Some(Span::ZERO),
                 affinity: Some(CpuMask::only(PcpuId(number as u32 % self.pcpus))),
+                ..VcpuConfig::default()
             }],
         };
         let pause = [

@@ -133,6 +133,7 @@ impl Runner for Domains {
             vcpus: vec![VcpuConfig {
                 start: Some(Span::ZERO),
                 affinity: Some(CpuMask::only(PcpuId(index as u32))),
+                ..VcpuConfig::default()
             }],
         };
         let config = HostConfig {

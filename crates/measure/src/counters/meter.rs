@@ -229,7 +229,10 @@ mod tests {
                 number,
                 pool: PoolId(0),
                 params: Params::new(),
-                vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }; vcpus],
+                vcpus: vec![
+                    VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
+                    vcpus
+                ],
             };
             let config =
                 HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };

@@ -16,6 +16,7 @@ pub fn host_config(spec: &Spec) -> HostConfig {
         costs: costs(spec),
         domains: spec.domains.iter().map(domain).collect(),
         actions: actions(spec),
+        ..HostConfig::default()
     }
 }
 
@@ -38,7 +39,11 @@ fn costs(spec: &Spec) -> Costs {
 }
 
 fn domain(domain: &DomainSpec) -> DomainConfig {
-    let vcpu = |affinity: &Option<CpuMask>| VcpuConfig { start: Some(Span::ZERO), affinity: *affinity };
+    let vcpu = |affinity: &Option<CpuMask>| VcpuConfig {
+        start: Some(Span::ZERO),
+        affinity: *affinity,
+        ..VcpuConfig::default()
+    };
     DomainConfig {
         number: domain.number,
         pool: domain.pool,

@@ -97,6 +97,7 @@ const XEN_3_0_3: Rules = Rules {
         placement: Placement::LeastPopulated,
         adjust_pauses: true,
         affinity: AffinityRule::IfExcluded,
+        soft_affinity: false,
         ..HostRules::XEN_4_17
     },
     tunable: false,
@@ -142,7 +143,7 @@ const XEN_3_3_0: Rules = Rules {
 
 /// Enhanced builds on these, too.
 pub const XEN_4_4_1: Rules = Rules {
-    host: HostRules { placement: Placement::LeastPopulated, ..HostRules::XEN_4_17 },
+    host: HostRules { placement: Placement::LeastPopulated, soft_affinity: false, ..HostRules::XEN_4_17 },
     tunable: true,
     measured: true,
     accounting_timer: true,

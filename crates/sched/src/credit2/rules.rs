@@ -81,6 +81,7 @@ const XEN_4_4_1: Rules = Rules {
     host: HostRules {
         placement: Placement::LeastPopulated,
         affinity: AffinityRule::AlwaysPickFirst,
+        soft_affinity: false,
         ..HostRules::XEN_4_17
     },
     hard_affinity: false,

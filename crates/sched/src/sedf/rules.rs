@@ -30,6 +30,7 @@ const XEN_3_0_2: Rules = Rules {
         adjust_pauses: true,
         pause: PauseRule::Flag,
         affinity: AffinityRule::IfExcluded,
+        soft_affinity: false,
     },
     repays_all: true,
     dom0_reservation: Some((Span::from_ms(20), Span::from_ms(15))),

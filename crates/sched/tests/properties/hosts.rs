@@ -116,7 +116,11 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                 params: Params::new(),
                 vcpus: vcpus
                     .iter()
-                    .map(|&(_, start, affinity)| VcpuConfig { start: Some(start), affinity })
+                    .map(|&(_, start, affinity)| VcpuConfig {
+                        start: Some(start),
+                        affinity,
+                        ..VcpuConfig::default()
+                    })
                     .collect(),
             });
             let costs = if allow.costs {
@@ -126,7 +130,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                 Costs::ZERO
             };
             let domains = configs.collect();
-            let config = HostConfig { pcpus, pcpus_per_socket: 0, pools, costs, domains, actions };
+            let config = HostConfig { pcpus, pools, costs, domains, actions, ..HostConfig::default() };
             Case { config, programs, end: END, choice }
         })
 }

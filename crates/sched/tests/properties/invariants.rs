@@ -39,7 +39,7 @@ proptest! {
 #[test]
 fn round_robin_makes_room_for_a_pinned_vcpu() {
     let hog = Program { steps: vec![Step::Hog], repeat: false };
-    let vcpu = |affinity| VcpuConfig { start: Some(Span::ZERO), affinity };
+    let vcpu = |affinity| VcpuConfig { start: Some(Span::ZERO), affinity, ..VcpuConfig::default() };
     let vcpus = vec![vcpu(None), vcpu(Some(CpuMask::only(PcpuId(0))))];
     let domains = vec![DomainConfig { number: 1, params: Params::new(), vcpus, pool: PoolId(0) }];
     let config = HostConfig { pcpus: 2, domains, ..HostConfig::default() };
@@ -73,7 +73,10 @@ impl Runner for Shares<'_> {
             number: i as i64 + 1,
             pool: PoolId(0),
             params: params.clone(),
-            vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }; self.vcpus_each],
+            vcpus: vec![
+                VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
+                self.vcpus_each
+            ],
         });
         let config = HostConfig { pcpus: self.pcpus, domains: domains.collect(), ..HostConfig::default() };
         let mut host = Host::new(&config, scheduler, programs, ()).unwrap();

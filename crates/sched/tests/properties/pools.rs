@@ -67,6 +67,9 @@ fn together(left: &Case, right: &Case) -> Case {
             Action::Affinity(vcpu, mask) => {
                 Action::Affinity(v(vcpu), if second { shift(mask) } else { mask })
             }
+            Action::SoftAffinity(..) | Action::BothAffinities(..) => {
+                unreachable!("no host here has a soft affinity")
+            }
             Action::MovePool(domain, pool) => Action::MovePool(d(domain), pool),
             Action::Create(domain) => Action::Create(d(domain)),
             Action::Destroy(domain) => Action::Destroy(d(domain)),
@@ -154,7 +157,7 @@ fn a_domain_that_moves_is_free_of_its_old_pool() {
     on_every_policy(|policy, generation| {
         let capped = generation.params.iter().any(|spec| spec.name == "cap");
         let params = if capped { Params::new().with("cap", 5) } else { Params::new() };
-        let vcpus = vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }];
+        let vcpus = vec![VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() }];
         let move_at = |ms: i64, pool| TimedAction {
             at: Time::ZERO + ms * MS,
             action: Action::MovePool(DomId(0), pool),

@@ -45,7 +45,7 @@ impl Runner for Hogs<'_> {
                 number: 1 + i as i64,
                 pool: PoolId(0),
                 params: params.clone(),
-                vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }],
+                vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() }],
             }
         });
         let config = HostConfig { pcpus: 1, domains: domains.collect(), ..HostConfig::default() };
