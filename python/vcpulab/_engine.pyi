@@ -328,6 +328,9 @@ def export_perfetto(
 def schedulers() -> str:
     """Every scheduler with its generations and parameters, as JSON."""
 
+def generation_of(name: str, release: str | None = None) -> str | None:
+    """The generation that a release of a scheduler has, or the scheduler where no release is named."""
+
 def declared(name: str, generation: str | None = None) -> str | None:
     """The policy that is not built in and was found last under a name, as JSON like each of `schedulers`."""
 

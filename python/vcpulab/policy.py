@@ -242,7 +242,8 @@ class OwnPolicy:
             }
             for param in self.params
         ]
-        return {"name": self.name, "doc": self.doc, "generations": [{"name": self.generation, "params": params}]}
+        generation = {"name": self.generation, "releases": [self.generation], "default": True, "params": params}
+        return {"name": self.name, "doc": self.doc, "generations": [generation]}
 
     @property
     def can_run(self) -> bool:

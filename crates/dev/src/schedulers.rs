@@ -18,15 +18,21 @@ pub fn page() -> String {
         write!(page, "\n## `{}`\n\n{}\n", text(policy, "name"), text(policy, "doc"))
             .expect("a string takes all text");
         let generations = list(&policy["generations"]);
-        for (index, generation) in generations.iter().enumerate() {
-            let newest = if index + 1 == generations.len() { " (the default)" } else { "" };
+        for generation in generations {
+            let usual = if generation["default"] == true { " (the default)" } else { "" };
+            let releases: Vec<&str> =
+                list(&generation["releases"]).iter().filter_map(Value::as_str).collect();
+            let releases = match releases[..] {
+                [only] if only == text(generation, "name") => String::new(),
+                _ => format!("In {}. ", releases.join(", ")),
+            };
             let conserving = match generation["work_conserving"].as_bool() {
                 Some(true) => "Work-conserving.",
                 _ => "Not work-conserving: a pCPU may idle while a vCPU waits.",
             };
             write!(
                 page,
-                "\n### `{}` {}{newest}\n\n{conserving}\n",
+                "\n### `{}` {}{usual}\n\n{releases}{conserving}\n",
                 text(policy, "name"),
                 text(generation, "name")
             )

@@ -38,8 +38,8 @@ mod _engine {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::{
-        bench, build_info, conformance, copies, declared, edit_toml, listing, measure, parse_profile,
-        profiles, read_profile, schedulers, schema, starter, tables, written,
+        bench, build_info, conformance, copies, declared, edit_toml, generation_of, listing, measure,
+        parse_profile, profiles, read_profile, schedulers, schema, starter, tables, written,
     };
 }
 
@@ -47,6 +47,19 @@ mod _engine {
 #[pyfunction]
 fn schedulers() -> String {
     pretty(&vcpulab_scenario::schedulers_json())
+}
+
+/// The name of the generation that a release of a scheduler has, or the scheduler of a release that is meant where none is
+/// named. `None`: it has none.
+#[pyfunction]
+#[pyo3(signature = (name, release = None))]
+fn generation_of(name: &str, release: Option<&str>) -> Option<&'static str> {
+    let policy = vcpulab_sched::find(name)?;
+    let generation = match release {
+        Some(release) => policy.generation(release)?,
+        None => policy.default_generation(),
+    };
+    Some(generation.name)
 }
 
 /// The policy from outside the registry that was found last under a name, as JSON like each of `schedulers`.

@@ -8,7 +8,7 @@ use vcpulab_spec::{CONSTANTS, Profile};
 use crate::file::profile::profiles;
 use crate::text::defaults::default_value;
 
-/// All schedulers: `[{name, doc, generations: [{name, work_conserving, toolstack: {tool, sched, domain, global, set},
+/// All schedulers: `[{name, doc, generations: [{name, releases, default, work_conserving, toolstack: {tool, sched, domain, global, set},
 /// params: [{name, scope, unit, allowed, default, doc}]}]}]`. `set` says by parameter how it is given on a real host: as an
 /// `option` (whose unit is this number of ours), by its `place`, or at `boot`. A default is as it would stand in a scenario; null if leaving the parameter out is not the same as any value.
 pub fn schedulers_json() -> Value {
@@ -45,6 +45,8 @@ pub fn policy_json(policy: &Policy) -> Value {
     let generation = |generation: &Generation| {
         json!({
             "name": generation.name,
+            "releases": policy.releases_of(generation),
+            "default": generation.name == policy.default_generation().name,
             "work_conserving": generation.work_conserving,
             "toolstack": toolstack(&generation.toolstack),
             "params": generation.params.iter().map(param).collect::<Vec<_>>(),

@@ -194,7 +194,14 @@ const XEN_4_4_1: Rules = Rules {
 const XEN_4_17: Rules = Rules { host: HostRules::XEN_4_17, vcpu_max: i64::MAX };
 
 const fn generation(name: &'static str) -> Generation {
-    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: false, toolstack: XL }
+    Generation {
+        name,
+        since: &[],
+        params: PARAMS,
+        work_conserving: false,
+        hard_affinity: false,
+        toolstack: XL,
+    }
 }
 
 impl Registered for Arinc653 {

@@ -320,7 +320,7 @@ pub struct Rules {
 }
 
 const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
-    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
+    Generation { name, since: &[], params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
 }
 
 impl Registered for Atropos {

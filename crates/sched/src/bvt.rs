@@ -412,7 +412,7 @@ const XEN_3_0: Rules = Rules {
 };
 
 const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
-    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
+    Generation { name, since: &[], params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
 }
 
 impl Registered for Bvt {

@@ -77,6 +77,7 @@ fn kept(declaration: &Declaration) -> &'static Policy {
     let params: Vec<ParamSpec> = declaration.params.iter().map(param).collect();
     let generation = Generation {
         name: text(&declaration.generation),
+        since: &[],
         params: params.leak(),
         work_conserving: false, // It does not say so.
         hard_affinity: true,    // The host refuses what breaks it.

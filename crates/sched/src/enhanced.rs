@@ -258,6 +258,7 @@ impl Registered for Enhanced {
     const GENERATIONS: &'static [(Generation, ())] = &[(
         Generation {
             name: "xen4.4.1",
+            since: &[],
             params: &PARAMS,
             work_conserving: true,
             hard_affinity: true,

@@ -27,6 +27,7 @@ impl Registered for Null {
     const GENERATIONS: &'static [(Generation, ())] = &[(
         Generation {
             name: "xen4.17",
+            since: &[],
             params: &[],
             work_conserving: false,
             hard_affinity: true,

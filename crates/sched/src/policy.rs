@@ -18,11 +18,14 @@ pub struct Policy {
     pub generations: &'static [Generation],
 }
 
-/// One generation of a policy, as one release of the hypervisor shipped it.
+/// One generation of a policy: the same rules, as one or more releases of the hypervisor shipped them.
 #[derive(Clone, Copy, Debug)]
 pub struct Generation {
-    /// Its name, such as `xen4.17`.
+    /// Its name, such as `xen4.17`: the newest release that has it, or the one it was read from.
     pub name: &'static str,
+    /// The point release of each series from which it holds there, until another generation does: `("xen4.19", 3)` is
+    /// 4.19.3. Empty where its name alone means it.
+    pub since: &'static [(&'static str, u32)],
     /// Its parameters, global and per domain.
     pub params: &'static [ParamSpec],
     /// Whether it never leaves a pCPU idle while a vCPU that may run there waits (uncapped, and one decision later).
@@ -34,15 +37,79 @@ pub struct Generation {
 }
 
 impl Policy {
-    /// The generation of that name.
-    pub fn generation(&self, name: &str) -> Option<&'static Generation> {
-        self.generations.iter().find(|g| g.name == name)
+    /// The generation of a release: `xen4.19.1`, or the last point release of a series, `xen4.19`.
+    pub fn generation(&self, release: &str) -> Option<&'static Generation> {
+        generation_of(self.generations.iter(), release).map(|position| &self.generations[position])
+    }
+
+    /// The names under which it is found, but for point releases.
+    pub fn releases(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for generation in self.generations {
+            let series = generation.since.iter().map(|&(series, _)| series);
+            for name in series.chain([generation.name]) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+
+    /// The releases in which one of its generations holds, in words: `xen4.19.0 to xen4.19.2`.
+    pub fn releases_of(&self, generation: &Generation) -> Vec<String> {
+        let range = |&(series, first): &(&str, u32)| {
+            let firsts = self.generations.iter().filter_map(|g| g.first_in(series));
+            let next = firsts.filter(|&other| other > first).min();
+            match (first, next.map(|next| next - 1)) {
+                (0, None) => series.to_owned(),
+                (_, None) => format!("{series}.{first} and later"),
+                (_, Some(last)) if last == first => format!("{series}.{first}"),
+                (_, Some(last)) => format!("{series}.{first} to {series}.{last}"),
+            }
+        };
+        match generation.since {
+            [] => vec![generation.name.to_owned()],
+            since => since.iter().map(range).collect(),
+        }
     }
 
     /// The generation used when none is named: that of [`DEFAULT_RELEASE`], or else the newest.
     pub fn default_generation(&self) -> &'static Generation {
         let newest = || self.generations.last().expect("a policy has a generation");
         self.generation(DEFAULT_RELEASE).unwrap_or_else(newest)
+    }
+}
+
+impl Generation {
+    /// The point release of a series from which it holds there.
+    fn first_in(&self, series: &str) -> Option<u32> {
+        self.since.iter().find(|(name, _)| *name == series).map(|&(_, first)| first)
+    }
+}
+
+/// The position of a release's generation among some: that of its name, or the newest of its series that is not after it.
+pub(crate) fn generation_of<'g>(
+    generations: impl Iterator<Item = &'g Generation> + Clone,
+    release: &str,
+) -> Option<usize> {
+    let by_name = generations.clone().position(|g| g.name == release);
+    let holds = |(position, generation): (usize, &'g Generation)| {
+        let firsts =
+            generation.since.iter().filter(|(series, first)| Some(*first) <= point_of(release, series));
+        firsts.map(|&(_, first)| (first, position)).max()
+    };
+    by_name.or_else(|| generations.enumerate().filter_map(holds).max().map(|(_, position)| position))
+}
+
+/// The number of a point release in its series, for the series itself that of its last one.
+fn point_of(release: &str, series: &str) -> Option<u32> {
+    match release.strip_prefix(series)? {
+        "" => Some(u32::MAX),
+        rest => {
+            let point = rest.strip_prefix('.')?.parse().ok()?;
+            (rest == format!(".{point}")).then_some(point)
+        }
     }
 }
 
@@ -74,4 +141,50 @@ pub const fn without_rules<R, const N: usize>(generations: &[(Generation, R)]) -
         i += 1;
     }
     bare
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn generation(name: &'static str, since: &'static [(&'static str, u32)]) -> Generation {
+        let (params, toolstack) = (&[], Toolstack::NONE);
+        Generation { name, since, params, work_conserving: false, hard_affinity: false, toolstack }
+    }
+
+    const POLICY: Policy = Policy {
+        name: "p",
+        doc: "",
+        generations: &[
+            generation("xen4.4.1", &[]),
+            generation("xen4.17", &[("xen4.17", 0), ("xen4.18", 0), ("xen4.19", 0), ("xen4.20", 0)]),
+            generation("xen4.22", &[("xen4.19", 3), ("xen4.20", 1), ("xen4.22", 0)]),
+        ],
+    };
+
+    #[test]
+    fn a_release_has_the_rules_of_the_last_change_before_it() {
+        let rules = |release| POLICY.generation(release).map(|generation| generation.name);
+        for old in ["xen4.17", "xen4.17.0", "xen4.17.7", "xen4.18", "xen4.19.0", "xen4.19.2", "xen4.20.0"] {
+            assert_eq!(rules(old), Some("xen4.17"), "{old}");
+        }
+        for new in ["xen4.19", "xen4.19.3", "xen4.19.10", "xen4.20", "xen4.20.1", "xen4.22", "xen4.22.0"] {
+            assert_eq!(rules(new), Some("xen4.22"), "{new}");
+        }
+        assert_eq!(rules("xen4.4.1"), Some("xen4.4.1"));
+        for none in
+            ["xen4.4", "xen4.4.2", "xen4.1", "xen4.21", "xen4.19.", "xen4.19.03", "xen4.19.+3", "4.19", ""]
+        {
+            assert_eq!(rules(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn the_releases_of_each_generation_are_said_in_words() {
+        let said: Vec<String> = POLICY.generations.iter().map(|g| POLICY.releases_of(g).join(", ")).collect();
+        assert_eq!(said[0], "xen4.4.1");
+        assert_eq!(said[1], "xen4.17, xen4.18, xen4.19.0 to xen4.19.2, xen4.20.0");
+        assert_eq!(said[2], "xen4.19.3 and later, xen4.20.1 and later, xen4.22");
+        assert_eq!(POLICY.releases(), ["xen4.4.1", "xen4.17", "xen4.18", "xen4.19", "xen4.20", "xen4.22"]);
+    }
 }

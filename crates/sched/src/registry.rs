@@ -2,7 +2,7 @@
 
 use vcpulab_host::{Params, Scheduler};
 
-use crate::policy::{Generation, Policy, Registered, without_rules};
+use crate::policy::{Generation, Policy, Registered, generation_of, without_rules};
 use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, null, round_robin, rtds, sedf};
 
 /// A task for a scheduler whose type is known only once it is made.
@@ -39,14 +39,14 @@ macro_rules! registry {
             ALL
         }
 
-        /// Makes the policy of that name and generation and hands it to `runner`. `global` holds those of its global
+        /// Makes the policy of that name, as a release has it, and hands it to `runner`. `global` holds those of its global
         /// parameters that were given. `None`: no such policy or generation.
         pub fn with<R: Runner>(name: &str, generation: &str, global: &Params, pcpus: u32, runner: R) -> Option<R::Out> {
             $({
                 type P = $policy;
                 if P::NAME == name {
-                    let (_, rules) = P::GENERATIONS.iter().find(|(g, _)| g.name == generation)?;
-                    return Some(runner.run(P::new(*rules, global, pcpus)));
+                    let position = generation_of(P::GENERATIONS.iter().map(|(g, _)| g), generation)?;
+                    return Some(runner.run(P::new(P::GENERATIONS[position].1, global, pcpus)));
                 }
             })*
             None

@@ -133,6 +133,7 @@ impl Registered for RoundRobin {
     const GENERATIONS: &'static [(Generation, ())] = &[(
         Generation {
             name: "v1",
+            since: &[],
             params: &[SLICE],
             work_conserving: true,
             hard_affinity: true,

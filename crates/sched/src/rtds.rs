@@ -411,6 +411,7 @@ impl Registered for Rtds {
     const GENERATIONS: &'static [(Generation, ())] = &[(
         Generation {
             name: "xen4.17",
+            since: &[],
             params: &[PERIOD, BUDGET, EXTRATIME],
             toolstack: XL,
             work_conserving: false,

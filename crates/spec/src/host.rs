@@ -56,7 +56,9 @@ pub struct PoolSpec {
     pub pcpus: CpuMask,
     /// The scheduler.
     pub policy: &'static Policy,
-    /// Its generation.
+    /// The release that it is of.
+    pub release: String,
+    /// The rules that it has there.
     pub generation: &'static Generation,
     /// Its global parameters, those given.
     pub params: Params,
@@ -65,7 +67,8 @@ pub struct PoolSpec {
 impl PartialEq for PoolSpec {
     fn eq(&self, other: &Self) -> bool {
         // The name of a policy is its identity.
-        let key = |pool: &Self| (pool.pcpus, pool.policy.name, pool.generation.name);
-        self.name == other.name && key(self) == key(other) && self.params == other.params
+        let key = |pool: &Self| (pool.pcpus, pool.policy.name);
+        let named = self.name == other.name && self.release == other.release;
+        named && key(self) == key(other) && self.params == other.params
     }
 }

@@ -84,7 +84,7 @@ impl Spec {
 
     /// The way in which netbacks work: that of the kernels of the machine's days, and before Xen 4 that of XenLinux.
     pub fn netbacks(&self) -> Netbacks {
-        let release = self.pools[POOL_0].generation.name;
+        let release = &self.pools[POOL_0].release;
         if ["xen2", "xen3"].iter().any(|old| release.starts_with(old)) {
             Netbacks::Tasklet
         } else if self.host.constants.backend_threads == 0 {

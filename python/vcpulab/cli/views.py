@@ -378,7 +378,11 @@ def show_schedulers(schedulers: Sequence[Mapping[str, Any]]) -> None:
     for scheduler in schedulers:
         generations = [generation["name"] for generation in scheduler["generations"]]
         print(f"{scheduler['name']}: {scheduler['doc']}")
-        print(f"  generations: {', '.join(generations)} (default: {generations[-1]})")
+        usual = next(generation["name"] for generation in scheduler["generations"] if generation["default"])
+        print(f"  generations: {', '.join(generations)} (default: {usual})")
+        for generation in scheduler["generations"]:
+            if generation["releases"] != [generation["name"]]:
+                print(f"    {generation['name']}: {', '.join(generation['releases'])}")
         owners: dict[str, list[str]] = {}
         for generation in scheduler["generations"]:
             for param in sorted(generation["params"], key=lambda param: param["scope"] != "global"):
@@ -486,7 +490,7 @@ def show_bench(metrics: Mapping[str, float]) -> None:
     for match in filter(None, map(_DECISIONS.fullmatch, metrics)):
         rates = [metrics[f"{rate}{match['key']}"] / 1e6 for rate in _OF_A_POLICY]
         share = 100 * metrics[f"events_per_s_{match['key']}_of_floor"]
-        policy = match["policy"] or "credit, newest generation"
+        policy = match["policy"] or "credit, default generation"
         rows.append([match["size"], policy, *(f"{rate:.1f}" for rate in rates), f"{share:.0f} %"])
     headings = ["pCPUs x vCPUs", "policy", "decisions", "events", "schedule calls", "events,\nof the bare loop"]
     show_table(Table("Million per second", headings, rows, 2))

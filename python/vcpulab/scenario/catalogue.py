@@ -23,7 +23,7 @@ def build_info() -> dict[str, str]:
 
 
 def schedulers() -> list[dict[str, Any]]:
-    """Every scheduler: name, doc and generations, each with its parameters (name, scope, unit, allowed, default, doc).
+    """Every scheduler: name, doc and generations, each with the releases that have it and its parameters.
 
     Examples:
         >>> "credit" in [scheduler["name"] for scheduler in schedulers()]
@@ -34,20 +34,21 @@ def schedulers() -> list[dict[str, Any]]:
 
 
 def generation_of(name: str, generation: str | None = None) -> Mapping[str, Any] | None:
-    """A scheduler's generation with its parameters, the newest if none is named; `None`: there is none.
+    """A scheduler's generation with its parameters, as a release has it; `None`: there is none.
 
-    Policies that are not built in are there as soon as a scenario names them.
+    Without a release the default. Policies that are not built in are there as soon as a scenario names them.
+
+    Examples:
+        >>> generation_of("credit")["name"]
+        'xen4.17'
     """
+    found = _engine.generation_of(name, generation)
     for policy in schedulers():
         if policy["name"] == name:
-            return _of(policy, generation)
+            return next((one for one in policy["generations"] if one["name"] == found), None)
     declared = _engine.declared(name, generation)
-    return None if declared is None else _of(json.loads(declared), generation)
-
-
-def _of(policy: Mapping[str, Any], generation: str | None) -> Mapping[str, Any] | None:
-    found = (one for one in reversed(policy["generations"]) if generation in (None, one["name"]))
-    return next(found, None)
+    only: Mapping[str, Any] | None = None if declared is None else json.loads(declared)["generations"][0]
+    return only
 
 
 @cache

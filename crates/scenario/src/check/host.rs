@@ -75,18 +75,20 @@ fn pool(
     name: &str,
     pcpus: CpuMask,
     scheduler: &Field<String>,
-    generation: &Field<String>,
+    release: &Field<String>,
 ) -> (PoolSpec, bool) {
     let policy = policy(checker, scheduler);
     let some_policy = policy.unwrap_or(&policies()[0]);
-    let newest = some_policy.default_generation();
-    let found = match (policy, generation.is_none()) {
-        (Some(policy), false) => generation_of(checker, generation, policy),
-        _ => Some(newest),
+    let usual = some_policy.default_generation();
+    let found = match (policy, &release.0) {
+        (Some(policy), Some(release)) => generation_of(checker, release, policy),
+        _ => Some(usual),
     };
+    let release = release.get().filter(|_| found.is_some()).map_or(usual.name, String::as_str);
     let known = policy.is_some() && found.is_some();
-    let (policy, generation) = (some_policy, found.unwrap_or(newest));
-    (PoolSpec { name: name.to_owned(), pcpus, policy, generation, params: Params::new() }, known)
+    let (policy, generation) = (some_policy, found.unwrap_or(usual));
+    let (name, release) = (name.to_owned(), release.to_owned());
+    (PoolSpec { name, pcpus, policy, release, generation, params: Params::new() }, known)
 }
 
 fn pool_pcpus(
@@ -108,13 +110,12 @@ fn pool_pcpus(
 
 fn generation_of(
     checker: &mut Checker<'_, '_>,
-    field: &Field<String>,
+    At { value, place }: &At<String>,
     policy: &'static Policy,
 ) -> Option<&'static Generation> {
-    let At { value, place } = field.0.as_ref()?;
     let found = policy.generation(value);
     if found.is_none() {
-        let names: Vec<&str> = policy.generations.iter().map(|generation| generation.name).collect();
+        let names = policy.releases();
         let others: Vec<&str> =
             policies().iter().filter(|p| p.generation(value).is_some()).map(|p| p.name).collect();
         let hint = did_you_mean(value, names.iter().copied()).or_else(|| {

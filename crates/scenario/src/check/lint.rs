@@ -92,8 +92,7 @@ fn idle_driver_vcpus(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Rep
 
 fn pools(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
     let releases = |pool: &PoolSpec| {
-        let shipped = policies().iter().flat_map(|policy| policy.generations);
-        shipped.filter(|generation| generation.name == pool.generation.name).count() > 1
+        policies().iter().filter(|policy| policy.generation(&pool.release).is_some()).count() > 1
     };
     let others = spec.pools.enumerate().skip(1);
     for ((id, pool), (name, _)) in others.zip(raw.pool.get().into_iter().flat_map(|named| &named.0)) {
@@ -102,10 +101,10 @@ fn pools(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
         if !spec.domains.iter().any(|d| d.pool == id) && !spec.actions.iter().any(moves) {
             report.warning(&name.place, Problem::says("no domain is ever in this pool: its pCPUs idle"));
         }
-        if releases(pool) && releases(first) && pool.generation.name != first.generation.name {
+        if releases(pool) && releases(first) && pool.release != first.release {
             let message = format!(
                 "its scheduler is that of {}, the host's is that of {}: no one release has both",
-                pool.generation.name, first.generation.name
+                pool.release, first.release
             );
             report.warning(&name.place, Problem::says(message));
         }

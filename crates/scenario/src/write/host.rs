@@ -23,7 +23,7 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         pcpus: i64::from(host.pcpus).into(),
         pcpus_per_socket: i64::from(host.pcpus_per_socket).into(),
         scheduler: pool.policy.name.to_owned().into(),
-        generation: pool.generation.name.to_owned().into(),
+        generation: pool.release.clone().into(),
         costs: Named(CONSTANTS.iter().map(|doc| constant(doc.name)).collect()).into(),
         params: raw_params(&pool.params, pool, spec),
     }
@@ -33,7 +33,7 @@ pub(crate) fn raw_pool(pool: &PoolSpec, spec: &Spec) -> RawPool {
     RawPool {
         pcpus: CpuList::from(&pool.pcpus).into(),
         scheduler: pool.policy.name.to_owned().into(),
-        generation: pool.generation.name.to_owned().into(),
+        generation: pool.release.clone().into(),
         params: raw_params(&pool.params, pool, spec),
     }
 }

@@ -185,5 +185,5 @@ pub const GENERATIONS: &[(Generation, Rules)] = &[
 ];
 
 const fn generation(name: &'static str, params: &'static [ParamSpec], toolstack: Toolstack) -> Generation {
-    Generation { name, params, work_conserving: true, hard_affinity: true, toolstack }
+    Generation { name, since: &[], params, work_conserving: true, hard_affinity: true, toolstack }
 }

@@ -136,15 +136,16 @@ const XEN_4_17: Rules = Rules {
 
 /// Oldest first.
 pub const GENERATIONS: &[(Generation, Rules)] = &[
-    (generation("xen4.4.1", OF_4_4, XL_4_4, XEN_4_4_1), XEN_4_4_1),
-    (generation("xen4.17", OF_4_17, XL_4_17, XEN_4_17), XEN_4_17),
+    (generation("xen4.4.1", &[], OF_4_4, XL_4_4, XEN_4_4_1), XEN_4_4_1),
+    (generation("xen4.17", &[("xen4.17", 0)], OF_4_17, XL_4_17, XEN_4_17), XEN_4_17),
 ];
 
 const fn generation(
     name: &'static str,
+    since: &'static [(&'static str, u32)],
     params: &'static [ParamSpec],
     toolstack: Toolstack,
     rules: Rules,
 ) -> Generation {
-    Generation { name, params, work_conserving: false, hard_affinity: rules.hard_affinity, toolstack }
+    Generation { name, since, params, work_conserving: false, hard_affinity: rules.hard_affinity, toolstack }
 }

@@ -57,5 +57,5 @@ pub const GENERATIONS: &[(Generation, Rules)] = &[
 ];
 
 const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
-    Generation { name, params: ALL, work_conserving: false, hard_affinity: true, toolstack }
+    Generation { name, since: &[], params: ALL, work_conserving: false, hard_affinity: true, toolstack }
 }

@@ -84,10 +84,10 @@ def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Pa
             options.append(option)
             continue
         release = _same_release(listed[name], host["generation"])
-        newest = listed[name]["generations"][-1]["name"]
-        option = Option(name, None if name == present or release == newest else release)
+        usual = next(one for one in listed[name]["generations"] if one["default"])
+        option = Option(name, None if name == present or release == usual["name"] else release)
         if name != present:
-            if any(param["default"] is None for param in listed[name]["generations"][-1]["params"]):
+            if any(param["default"] is None for param in usual["params"]):
                 if values is not None:
                     reason = f"`{name}` needs a timetable, which is not searched for"
                     raise RequestError(reason, field="vary", found=word)
@@ -115,12 +115,12 @@ def _would_do(scenario: Scenario, option: Option) -> bool:
 
 
 def _same_release(policy: Mapping[str, Any], release: str) -> str | None:
-    """The generation that the release has, if it is in a hypervisor: `xen3.0` is in `xen3.0.3`."""
-    for generation in reversed(policy["generations"]):
-        name = generation["name"]
-        if generation["toolstack"]["tool"] and (release == name or release.startswith(f"{name}.")):
-            return str(name)
-    return None
+    """The release under which it is found there, if it is in a hypervisor: `xen3.0` is in `xen3.0.3`."""
+    generation = generation_of(policy["name"], release)
+    if generation is not None:
+        return release if generation["toolstack"]["tool"] else None
+    series = (one["name"] for one in policy["generations"] if one["toolstack"]["tool"])
+    return next((str(name) for name in series if release.startswith(f"{name}.")), None)
 
 
 def _generation(option: Option, host: Mapping[str, Any], name: str) -> str | None:

@@ -43,7 +43,7 @@ class Option:
 
     label: str
     value: Any
-    """What is set; of a scheduler, the generation, if it is not the newest; of several fields, path to value."""
+    """What is set; of a scheduler, the generation, if it is not the default; of several fields, path to value."""
 
 
 @dataclass(frozen=True)
