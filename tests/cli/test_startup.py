@@ -39,7 +39,7 @@ def test_an_interrupt_while_packages_are_imported_is_one_line(command: Vcpulab, 
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
-def test_an_interrupt_before_anything_can_be_said_is_no_word() -> None:
+def test_an_interrupt_from_the_first_moment_on_is_one_line() -> None:
     code = """
 import os, signal, sys
 
@@ -53,7 +53,31 @@ from vcpulab.cli import start
 start()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_an_import_that_an_interrupt_fails_is_no_missing_package(command: Vcpulab, tmp_path: Path) -> None:
+    assert command("check", "hogs.toml").returncode == 0
+    code = f"""
+import os, signal, sys
+
+class Press:
+    def find_spec(self, name, *_):
+        if name == "ortools":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("as packages in C do it") from None
+
+sys.meta_path.insert(0, Press())
+sys.argv = [{str(VCPULAB)!r}, "place", "hogs.toml", "--slo", "a.gotten > 1"]
+from vcpulab.cli import start
+start()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 130, done.stderr
+    assert "not installed" not in done.stderr
+    assert done.stderr.endswith("interrupted\n")
 
 
 def test_the_help_lists_every_command_in_its_group(command: Vcpulab) -> None:

@@ -1,23 +1,25 @@
-"""Ctrl-C: what is known by then is printed, and marked as what it is."""
+"""Ctrl-C and SIGTERM: what is known by then is printed, and marked as what it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
-from vcpulab.cli import terminal
+from vcpulab.cli import signals, terminal
 from vcpulab.errors import Interrupted
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def so_far(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> tuple[T, bool]:
     """The answer of some work, and whether it was interrupted: then it is as far as it is known.
 
-    Whoever has shown it calls `stop` with that.
+    Whoever has shown it calls `stop` with that; a first signal waits for it.
 
     Raises:
         KeyboardInterrupt: it was interrupted before anything was known.
     """
+    signals.working()
     try:
         return work(*args, **options), False
     except Interrupted as interrupted:
@@ -25,6 +27,29 @@ def so_far(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> tuple[T,
         terminal.warn(f"interrupted: what follows is what was known by then{said}")
         answer: T = interrupted.so_far
         return answer, True
+    finally:
+        signals.showing()
+
+
+def each(work: Callable[[str, T], R], of: Mapping[str, T]) -> dict[str, R]:
+    """The answers of some work on several things, one after the other.
+
+    Raises:
+        Interrupted: it was interrupted when some were known.
+        KeyboardInterrupt: it was interrupted before.
+    """
+    answers: dict[str, R] = {}
+    for label, thing in of.items():
+        try:
+            answers[label] = work(label, thing)
+        except Interrupted as interrupted:
+            answers[label] = interrupted.so_far
+            raise Interrupted(answers, f"of {label} {interrupted.said}") from None
+        except KeyboardInterrupt:
+            if not answers:
+                raise
+            raise Interrupted(answers, f"of {label} nothing") from None
+    return answers
 
 
 def stop(*, interrupted: bool) -> None:
@@ -35,3 +60,4 @@ def stop(*, interrupted: bool) -> None:
     """
     if interrupted:
         raise KeyboardInterrupt
+    signals.check()

@@ -1,6 +1,6 @@
 """The command line. Data goes to stdout, everything else to stderr.
 
-Exit status: 0 done, 1 the work failed, 2 the input or the usage is wrong, 130 interrupted.
+Exit status: 0 done, 1 the work failed, 2 the input or the usage is wrong, 130 interrupted, 143 by SIGTERM.
 
 Nothing heavy is imported before the command that needs it: `vcpulab --help` takes its text from the table below.
 """
@@ -10,12 +10,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from vcpulab.cli import signals
 from vcpulab.cli.streams import Unheard, printing_plainly
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
 
-DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, WRONG = 0, 1, 2
 
 
 class Command(NamedTuple):
@@ -101,9 +102,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             terminal.error(f"stdout: {files.reason(stdout.broken)}")
             return status or FAILED
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, Exception) and not signals.arrived():
+            raise
+        print(signals.SAID, file=sys.stderr)
+        return signals.status()
 
 
 def _main(given: list[str]) -> int:
@@ -170,8 +173,10 @@ def _command(given: list[str]) -> int:
         if not isinstance(getattr(command, "__self__", None), App):
             bound.apply_defaults()
             outputs.check(command, bound.arguments)
+        signals.working()
         status = command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
+        signals.check()
         return status if isinstance(status, int) else DONE
     except ScenarioError as error:
         terminal.say(str(error))
@@ -189,6 +194,7 @@ def _command(given: list[str]) -> int:
         status = WRONG if isinstance(error, FileExistsError) else FAILED
     except MemoryError as error:
         message, status = str(error) or "out of memory", FAILED
+    signals.check()
     terminal.error(message)
     return status
 

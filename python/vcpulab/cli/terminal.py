@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from vcpulab.cli import signals
 from vcpulab.cli.streams import Plain
 from vcpulab.show.plain import plain
 
@@ -72,7 +73,7 @@ def _labelled(label: str, style: str, message: str) -> None:
 def progress(what: str) -> Iterator[Callable[[float], bool]]:
     """A progress bar with the pace of the engine, if stderr is a terminal; takes the fraction done."""
     if not sys.stderr.isatty():
-        yield lambda _fraction: True
+        yield lambda _fraction: not signals.arrived()
         return
     from rich.markup import escape
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -86,7 +87,7 @@ def progress(what: str) -> Iterator[Callable[[float], bool]]:
 
         def advance(fraction: float) -> bool:
             bar.update(task, completed=fraction)
-            return True
+            return not signals.arrived()
 
         yield advance
 
@@ -95,13 +96,14 @@ def progress(what: str) -> Iterator[Callable[[float], bool]]:
 def status(what: str) -> Iterator[Callable[[str], None]]:
     """The work in progress with the pace of the engine, if stderr is a terminal; takes how far it has come."""
     if not sys.stderr.isatty():
-        yield lambda _said: None
+        yield lambda _said: signals.check()
         return
     from vcpulab.cli.pace import Pace
 
     pace = Pace(what)
 
     def update(said: str) -> None:
+        signals.check()
         pace.before = f"{what}: {said}"
 
     with console(stderr=True).status(pace):
