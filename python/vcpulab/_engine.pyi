@@ -292,6 +292,9 @@ def run_managed(
 
     At each sample it is called with the replication and the sample of every domain (columns as in `samples`), and
     answers with what is to be set now: domain to parameter to value.
+
+    Raises:
+        Interrupted: as of `run_many`.
     """
 
 def follow(

@@ -243,11 +243,11 @@ pub fn run_managed(
         Ok(wanted.into_iter().map(|(domain, values)| (domain, values.into_iter().collect())).collect())
     };
     let mut so_far = SoFar::default();
-    attended_with(py, progress, scenario, &raised, |advance, scheduler| {
+    let done = attended_with(py, progress, scenario, &raised, |advance, scheduler| {
         let own = Own { scheduler, manager: Some(&mut decide) };
         run_own(&scenario.checked, &options, advance, own, &mut so_far)
-    })?;
-    Ok(so_far.results.into())
+    });
+    Ok(unless_stopped(py, done.err(), vec![so_far])?.remove(0))
 }
 
 /// Is told the fraction done, and answers whether to go on.

@@ -7,9 +7,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab.cli import terminal, views
+from vcpulab.cli.interrupting import each, so_far, stop
 from vcpulab.cli.options import Jobs, command
 from vcpulab.cli.outputs import Writes
-from vcpulab.results.run import run
+from vcpulab.results.run import Run, run
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.table import Table
 from vcpulab.studies import demo as experiment
 
@@ -25,10 +27,12 @@ def demo(
     """Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare."""
     with terminal.progress("looking for the load of each row"):
         scenarios = experiment.loaded(experiment.scenarios(), jobs=jobs)
-    runs = {}
-    for label, scenario in scenarios.items():
+
+    def ran(label: str, scenario: Scenario) -> Run:
         with terminal.progress(f"running under {label}") as progress:
-            runs[label] = run(scenario, jobs=jobs, decisions=True, progress=progress)
+            return run(scenario, jobs=jobs, decisions=True, progress=progress)
+
+    runs, interrupted = so_far(each, ran, scenarios)
     views.show_table(
         Table(f"{experiment.TITLE} (5 replications)", experiment.HEADINGS, experiment.comparison(runs), together=True)
     )
@@ -36,3 +40,4 @@ def demo(
     sys.stdout.flush()
     experiment.write(path, runs)
     print(f"report: {path}")
+    stop(interrupted=interrupted)

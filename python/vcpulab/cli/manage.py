@@ -9,6 +9,7 @@ from vcpulab.advice.managing import CONTROLLERS, Controller, Managed, Settings
 from vcpulab.advice.managing import manage as manage_scenario
 from vcpulab.advice.managing.controller import load as load_controller
 from vcpulab.cli import files, terminal, views
+from vcpulab.cli.interrupting import each, so_far, stop
 from vcpulab.cli.options import AnyFormat, Replications, Report, command, duration, number
 from vcpulab.cli.outputs import written
 from vcpulab.plugins import PluginError
@@ -56,12 +57,16 @@ def manage(
     scenario = files.with_run(files.load(file), replications=replications)
     chosen = Settings(_controller(controller), domain, interval, target / 100, start)
     variants = {name: _under(scenario, name) for name in scheduler} or {_own(scenario): scenario}
-    runs: dict[str, Managed] = {}
-    for index, (label, variant) in enumerate(variants.items()):
-        with terminal.progress(f"managing under {label} ({index + 1} of {len(variants)})") as progress:
-            runs[label] = manage_scenario(variant, chosen, progress=progress)
+
+    def managed(label: str, variant: Scenario) -> Managed:
+        place = f"{[*variants].index(label) + 1} of {len(variants)}"
+        with terminal.progress(f"managing under {label} ({place})") as progress:
+            return manage_scenario(variant, chosen, progress=progress)
+
+    runs, interrupted = so_far(each, managed, variants)
     if format == "json":
-        print(as_json({label: _described(managed) for label, managed in runs.items()}))
+        schedulers = {label: _described(managed) for label, managed in runs.items()}
+        print(as_json({"interrupted": interrupted, "schedulers": schedulers}))
     elif format == "csv":
         print(_decisions(runs), end="")
     else:
@@ -69,6 +74,7 @@ def manage(
     if report is not None:
         with written(report):
             _write_report(report, scenario, controller, runs)
+    stop(interrupted=interrupted)
 
 
 def _controller(name: str) -> type[Controller]:

@@ -85,7 +85,7 @@ def run(
     except Interrupted as interrupted:
         if not so_far:
             raise KeyboardInterrupt from None
-        (known,), said = _finished([scenario], interrupted, decisions=decisions)
+        (known,), said = finished([scenario], interrupted, decisions=decisions)
         if trace is not None:
             traces.complete(trace, known)
         if jtl is not None:
@@ -97,10 +97,10 @@ def run(
     return done
 
 
-def _finished(
+def finished(
     scenarios: Sequence[Scenario], interrupted: Interrupted, *, decisions: bool = False
 ) -> "tuple[list[Run], str]":
-    """The runs, each of as many replications as are finished, and how many that is."""
+    """Runs that were interrupted, each of as many replications as are finished, and how many that is."""
     known = [
         ran(scenario.with_run(replications=replications), results, decisions=decisions)
         for scenario, (replications, results) in zip(scenarios, interrupted.so_far, strict=True)
@@ -147,7 +147,7 @@ def run_many(
                 [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
             )
     except Interrupted as interrupted:
-        raise (Interrupted(*_finished(all_of_them, interrupted)) if so_far else KeyboardInterrupt) from None
+        raise (Interrupted(*finished(all_of_them, interrupted)) if so_far else KeyboardInterrupt) from None
     return [ran(scenario, left) for scenario, left in zip(all_of_them, results, strict=True)]
 
 

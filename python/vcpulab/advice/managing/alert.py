@@ -13,6 +13,8 @@ from vcpulab.errors import ScenarioError
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario, join
 
+NO_ERRORS = pl.DataFrame(schema={"replication": pl.UInt32, "domain": pl.String, "error": pl.Float64})
+
 
 def allocation_errors(scenario: Scenario, shares: Mapping[str, float], interval_s: float) -> pl.DataFrame:
     """How far each interval's CPU time is from the share, % of the share.
@@ -26,7 +28,6 @@ def allocation_errors(scenario: Scenario, shares: Mapping[str, float], interval_
         A row for each replication, interval and domain: `replication`, `domain`, `error` (signed, %); no rows where the
         host cannot be without the services of these domains.
     """
-    nothing = pl.DataFrame(schema={"replication": pl.UInt32, "domain": pl.String, "error": pl.Float64})
     document = scenario.to_dict()
     asking = [name for name, client in document.get("client", {}).items() if client["server"] in shares]
     changes: dict[str, object] = {join(["client", name]): None for name in asking}
@@ -37,7 +38,7 @@ def allocation_errors(scenario: Scenario, shares: Mapping[str, float], interval_
     try:
         hungry = scenario.change(changes)
     except ScenarioError:
-        return nothing
+        return NO_ERRORS
     samples = run(hungry, waits=False).df_samples()
     wanted = pl.DataFrame(
         {"domain": list(shares), "share": list(shares.values())}, schema_overrides={"share": pl.Float64}

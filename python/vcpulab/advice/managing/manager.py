@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from vcpulab import _engine
-from vcpulab.advice.managing.alert import allocation_errors
+from vcpulab.advice.managing.alert import NO_ERRORS, allocation_errors
 from vcpulab.advice.managing.controller import Controller, Seen
 from vcpulab.advice.managing.limits import LEAST, limits
-from vcpulab.errors import RequestError
+from vcpulab.errors import Interrupted, RequestError
 from vcpulab.plugins import not_ending_us
 from vcpulab.results.metrics import CONTROLLER, summarise
-from vcpulab.results.run import Run, ran
+from vcpulab.results.run import Run, finished, ran
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.units import members
 
@@ -54,7 +54,8 @@ class Managed:
     it, and what is allocated next; CPU time in % of a pCPU."""
     settings: Settings
     errors: pl.DataFrame
-    """The scheduler's own allocation errors at the mean allocations, %, as `allocation_errors` measures them."""
+    """The scheduler's own allocation errors at the mean allocations, %, as `allocation_errors` measures them; no rows
+    where that was interrupted."""
 
     def stability(self) -> pl.DataFrame:
         """How steady a hand the manager had, a row for each domain and metric; columns as in `Run.summary`."""
@@ -82,7 +83,8 @@ def manage(scenario: Scenario, settings: Settings, *, progress: Callable[[float]
     Raises:
         RequestError: the settings do not fit the scenario.
         EngineError: the run failed; what a controller raised is its cause.
-        KeyboardInterrupt: it was cancelled.
+        Interrupted: it was cancelled, with the replications that were over by then.
+        KeyboardInterrupt: it was cancelled in the first one.
     """
     document = scenario.to_dict()
     _check(document, settings, scenario)
@@ -95,12 +97,20 @@ def manage(scenario: Scenario, settings: Settings, *, progress: Callable[[float]
         for param, value in loop.params(name, loop.start(name)).items()
     }
     sampled = sampled.change(first)
-    with not_ending_us("the controller"):
-        results = _engine.run_managed(sampled._engine, loop, progress=progress)
-    decisions = pl.DataFrame(loop.rows, DECISIONS, orient="row")
-    means = decisions.group_by("domain", maintain_order=True).agg(pl.col("allocated").mean())
-    errors = allocation_errors(scenario, dict(means.iter_rows()), settings.interval_s)
-    return Managed(ran(sampled, results), decisions, settings, errors)
+    try:
+        with not_ending_us("the controller"):
+            results = _engine.run_managed(sampled._engine, loop, progress=progress)
+    except Interrupted as interrupted:
+        (known,), said = finished([sampled], interrupted)
+        decisions = loop.decisions().filter(pl.col("replication") < known.scenario.replications)
+        raise Interrupted(Managed(known, decisions, settings, NO_ERRORS), said) from None
+    managed = Managed(ran(sampled, results), loop.decisions(), settings, NO_ERRORS)
+    means = managed.decisions.group_by("domain", maintain_order=True).agg(pl.col("allocated").mean())
+    try:
+        errors = allocation_errors(scenario, dict(means.iter_rows()), settings.interval_s)
+    except KeyboardInterrupt:
+        raise Interrupted(managed, "all but the scheduler's allocation errors") from None
+    return replace(managed, errors=errors)
 
 
 def _check(document: Mapping[str, Any], settings: Settings, scenario: Scenario) -> None:
@@ -139,6 +149,10 @@ class _Loop:
         self.replication: int | None = None
         self.controllers: dict[str, Controller] = {}
         self.allocated: dict[str, float] = {}
+
+    def decisions(self) -> pl.DataFrame:
+        """What was decided, as in `Managed`."""
+        return pl.DataFrame(self.rows, DECISIONS, orient="row")
 
     def start(self, name: str) -> float:
         """The first allocation, % of a pCPU."""
