@@ -107,15 +107,16 @@ def lint(
             )
         if answers[path].interrupted:
             break
+    interrupted = any(answer.interrupted for answer in answers.values())
     if format == "json":
-        print(as_json({str(path): answer.data for path, answer in answers.items()}))
+        print(as_json({"interrupted": interrupted, "files": {str(path): one.data for path, one in answers.items()}}))
     elif any(answer.rules for answer in answers.values()):
         terminal.say("vcpulab lint --explain RULE says more of a rule")
     for path, answer in answers.items():
         if answer.text is not None:
             with written(path):
                 whole.write(path, answer.text)
-    stop(interrupted=any(answer.interrupted for answer in answers.values()))
+    stop(interrupted=interrupted)
     return 1 if any(answer.left for answer in answers.values()) else 0
 
 
@@ -355,8 +356,13 @@ def _show(
     """Prints what was found; as JSON with the commands, if there may be any."""
     if format == "json":
         rows = [comparison.row() for comparison in found]
-        added = found.added.row() if found.added is not None else None
-        document = {"starved": found.starved, "verdict": found.in_words(), "replications": added, "metrics": rows}
+        document = {
+            "interrupted": found.added is not None and found.added.interrupted,
+            "starved": found.starved,
+            "verdict": found.in_words(),
+            "replications": found.added.row() if found.added is not None else None,
+            "metrics": rows,
+        }
         if steps is not None:
             document["commands"] = [asdict(step) for step in steps]
         print(as_json(document))

@@ -52,7 +52,7 @@ def bounds(
     found = verbs.bounds(scenario)
     checked, interrupted = so_far(_checked, scenario, found, jobs) if check else (None, False)
     if format == "json":
-        print(as_json(_document(found, checked)))
+        print(as_json({"interrupted": interrupted, **_document(found, checked)}))
     else:
         _tables(scenario, found, checked)
     stop(interrupted=interrupted)

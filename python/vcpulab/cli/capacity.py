@@ -66,7 +66,7 @@ def capacity(
             progress=progress,
         )
     if format == "json":
-        print(as_json(found.document()))
+        print(as_json({"interrupted": interrupted, **found.document()}))
     else:
         _show(scenario.name, found)
     if report is not None:

@@ -97,10 +97,12 @@ def place(
     for note in placed.fleet.notes:
         terminal.say(note)
     if format == "json":
-        print(as_json(placed.document(power)))
+        print(as_json({"interrupted": interrupted, **placed.document(power)}))
     else:
         _show_placement(placed, power)
-    if out is not None:
+    if out is not None and placed.not_placed:
+        terminal.warn("nothing is written: not everything is placed")
+    elif out is not None:
         sys.stdout.flush()
         _write_hosts(placed, out)
     stop(interrupted=interrupted)
@@ -147,14 +149,17 @@ def _show_placement(placed: Placement, power: Power) -> None:
     domains = sum(len(host.domains) for host in placed.hosts)
     hosts = _count(len(placed.hosts), "host")
     print(f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}")
+    if placed.not_placed:
+        print(f"not placed: {', '.join(listed(placed.not_placed))}")
     least = "no fewer hosts keep the SLOs" if placed.proven else "fewer may do, but were not found"
     if placed.stopped is not None:
         least = f"{least}: {placed.stopped}"
     print(f"{least}; {_count(placed.runs, 'host')} simulated")
     if placed.by_default:
         print(f"SLOs, as none were given: {default_slos('of the domain alone')}")
-    most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
-    print(f"all needs together, in hosts: {most}")
+    if placed.needs:
+        most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
+        print(f"all needs together, in hosts: {most}")
     if placed.without_slos:
         names = ", ".join(listed(placed.without_slos))
         print(f"no SLO is on {names}: what is left of a host's CPU time is enough for that")
@@ -185,6 +190,7 @@ def _show_placement(placed: Placement, power: Power) -> None:
             ("one host for each", "alone", len(placed.alone)),
             (f"as the files are{too_few}", "today", len(placed.today)),
         )
+        if hosts
     ]
     title = f"Energy, if a host draws {power.idle:g} W idle and {power.busy:g} W busy, and a straight line between"
     views.show_table(Table(title, ["", "hosts", "W", "kWh/year"], energy))

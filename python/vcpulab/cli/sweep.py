@@ -95,7 +95,7 @@ def sweep(
             raise
         finally:
             _tell(opened)
-        _print(found, format)
+        _print(found, format, interrupted=interrupted)
         if interrupted:
             _go_on()
         stop(interrupted=interrupted)
@@ -203,7 +203,7 @@ def _tell(store: Store) -> None:
         terminal.warn(f"{store.folder}: {runs} runs of another engine ({made_by}): kept, not used")
 
 
-def _print(found: Sweep, form: str) -> None:
+def _print(found: Sweep, form: str, *, interrupted: bool) -> None:
     if form == "table":
         plan = found.plan
         shown = [
@@ -215,7 +215,7 @@ def _print(found: Sweep, form: str) -> None:
         if len(found.rows) > _ROWS_SHOWN:
             terminal.say(f"{len(found.rows) - _ROWS_SHOWN} more points\n  hint: --format csv")
     elif form == "json":
-        print(as_json(found.records()))
+        print(as_json({"interrupted": interrupted, "metrics": found.records()}))
     else:
         print(csv(pl.DataFrame(found.records(), infer_schema_length=None)), end="")
 

@@ -246,4 +246,5 @@ def _keeping(folder: Path) -> Iterator[None]:
 
 
 def _go_on(folder: Path) -> None:
-    terminal.say(f"the measurements are kept in {folder}\n  hint: the same command goes on")
+    if folder.exists():
+        terminal.say(f"the measurements are kept in {folder}\n  hint: the same command goes on")

@@ -96,10 +96,12 @@ class Placement(Answer):
     """Is it certain, under the two assumptions, that fewer hosts do not do?"""
     needs: dict[str, float]
     """Resource to how many hosts all needs together would fill; what matters least left out."""
+    not_placed: list[str]
+    """Items that it was interrupted before."""
     without_slos: list[str]
     """Items without SLOs: they get what is left."""
     today: list[float]
-    """How busy the pCPUs are of each scenario given, as it is, 0 to 1."""
+    """How busy the pCPUs are of each scenario given, as it is, 0 to 1; none where it was interrupted."""
     runs: int
     """Hosts that were simulated."""
 
@@ -115,12 +117,13 @@ class Placement(Answer):
 
     def __str__(self) -> str:
         hosts = [f"host {number}: {', '.join(host.domains)}" for number, host in enumerate(self.hosts, 1)]
-        return "\n".join([f"{len(self.hosts)} of {len(self.alone)} hosts", *hosts])
+        missing = [f"not placed: {', '.join(self.not_placed)}"] if self.not_placed else []
+        return "\n".join([f"{len(self.hosts)} of {len(self.alone)} hosts", *hosts, *missing])
 
     def watts(self, power: Power) -> dict[str, float]:
-        """What all hosts draw together, W: as placed, with one host for each item, and as the files are."""
+        """What all hosts draw together, W: as placed, with one host for each item, and as the files are, if known."""
         used = {"placed": _used(self.hosts), "alone": _used(self.alone), "today": self.today}
-        return {name: sum(map(power.draws, hosts)) for name, hosts in used.items()}
+        return {name: sum(map(power.draws, hosts)) for name, hosts in used.items() if hosts}
 
     def saved_kwh_per_year(self, power: Power) -> float:
         """Energy saved against one host for each item, kWh in a year."""
@@ -141,6 +144,7 @@ class Placement(Answer):
                 }
                 for host in self.hosts
             ],
+            "not_placed": self.not_placed,
             "hosts_alone": len(self.alone),
             "proven_least": self.proven,
             "stopped": self.stopped,
@@ -187,7 +191,7 @@ def place(
         UnplaceableError: a domain does not keep its SLOs even alone.
         RequestError: an SLO or a group cannot be understood.
         StoppedError: the guard wants no more.
-        Interrupted: it was cancelled when a placement was known.
+        Interrupted: it was cancelled when some item was known to hold alone; others are not placed.
     """
     placing = _Placing(fleet, list(slos), replications, jobs, guard or Guard(), progress)
     return placing.place([_separate(fleet, names) for names in apart], margin, memory)
@@ -220,10 +224,28 @@ class _Placing:
     common: list[Slo] = field(default_factory=list)
     """SLOs that every host has."""
     refused: list[Refused] = field(default_factory=list)
+    alone: list[Host] = field(default_factory=list)
+    """Items that hold alone, each on its host."""
+    packed: list[list[Item]] = field(default_factory=list)
+    """The best placement that is known, on fewer hosts than that."""
+    needs: dict[str, float] = field(default_factory=dict)
+    """What all need together."""
     stopped: str | None = None
 
     def place(self, apart: list[list[Item]], margin: float, memory: float | None) -> Placement:
-        alone = self._alone()
+        try:
+            proven = self._search(apart, margin, memory)
+            today = [used_by_all(run(scenario, jobs=self.jobs)) for scenario in self.fleet.given]
+        except KeyboardInterrupt:
+            if not self.alone:
+                raise
+            self.stopped = "interrupted"
+            raise Interrupted(self._placement(proven=False, today=[])) from None
+        return self._placement(proven=proven, today=today)
+
+    def _search(self, apart: list[list[Item]], margin: float, memory: float | None) -> bool:
+        """Places everything; is it certain that fewer hosts do not do?"""
+        self._alone()
         kinds, counts = self._kinds(apart)
         empty = self._empty()
         item_needs = []
@@ -241,22 +263,19 @@ class _Placing:
             [needs(self.fleet, first, self._judge([first]).run, empty=empty) for first, *_alike in kinds],
             [pair for group in apart for pair in _pairs(group, kinds)],
         )
-        packed = self._first(problem, kinds)
+        self.needs = problem.totals()
+        self.packed = self._first(problem, kinds)
         proven = True
         try:
-            for hosts in range(problem.least_hosts(), len(packed)):
+            for hosts in range(problem.least_hosts(), len(self.packed)):
                 better, certain = self._pack(problem, kinds, hosts)
                 proven = proven and certain
                 if better is not None:
-                    packed = better
+                    self.packed = better
                     break
         except StoppedError as error:
             self.stopped = str(error)
-        except KeyboardInterrupt:
-            self.stopped = "interrupted"
-            raise Interrupted(self._placement(packed, alone, problem.totals(), proven=False)) from None
-        proven = proven and self.stopped is None
-        return self._placement(packed, alone, problem.totals(), proven)
+        return proven and self.stopped is None
 
     def _first(self, problem: Problem, kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:
         """A placement that holds, found quickly: hosts as even as can be, one more until all hold."""
@@ -286,7 +305,8 @@ class _Placing:
             problem.refused += refused
         return None, False
 
-    def _alone(self) -> list[Host]:
+    def _alone(self) -> None:
+        """Each item alone on a host, which has to hold."""
         unknown = list(self.texts)
         for item in self.fleet.items:
             self.progress(f"{item.name} alone")
@@ -304,7 +324,7 @@ class _Placing:
             verdict = self._judge([item])
             if verdict.standing != "holds":
                 raise UnplaceableError(_unplaceable(item, verdict))
-        return [self._host([item]) for item in self.fleet.items]
+            self.alone.append(self._host([item]))
 
     def _run_alone(self, item: Item) -> Run:
         try:
@@ -403,20 +423,21 @@ class _Placing:
                 return self._fewest(rest)
         return items
 
-    def _placement(
-        self, hosts: list[list[Item]], alone: list[Host], totals: dict[str, float], proven: bool
-    ) -> Placement:
+    def _placement(self, *, proven: bool, today: list[float]) -> Placement:
+        """What is known."""
+        packed = sorted(self.packed, key=lambda items: self.fleet.items.index(items[0]))
         return Placement(
             fleet=self.fleet,
-            hosts=[self._host(items) for items in sorted(hosts, key=lambda items: self.fleet.items.index(items[0]))],
-            alone=alone,
+            hosts=[self._host(items) for items in packed] or self.alone,
+            alone=self.alone,
             by_default=not self.texts,
             refused=self.refused,
             stopped=self.stopped,
             proven=proven,
-            needs=totals,
-            without_slos=[item.name for item in self.fleet.items if not self.slos[item.name]],
-            today=[used_by_all(run(scenario, jobs=self.jobs)) for scenario in self.fleet.given],
+            needs=self.needs,
+            not_placed=[item.name for item in self.fleet.items[len(self.alone) :]],
+            without_slos=[name for name, slos in self.slos.items() if not slos],
+            today=today,
             runs=len(self.verdicts),
         )
 
