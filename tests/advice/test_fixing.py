@@ -43,7 +43,7 @@ def test_mends_are_made_in_the_file_and_measured_together(tmp_path: Path, comman
     done = command("lint", "pinned.toml", "--fix", "--replications", "3", "--format", "json")
     assert done.returncode == 0, done.stderr
     assert "written to pinned.toml" in done.stderr
-    answer = json.loads(done.stdout)["pinned.toml"]
+    answer = json.loads(done.stdout)["files"]["pinned.toml"]
     assert [one["field"] for one in answer["fixed"]] == ["domain.a.affinity", "domain.b.affinity"]
     assert answer["left"] == []
     assert file.read_text() == PINNED.replace('affinity = "0"', 'affinity = "all"')

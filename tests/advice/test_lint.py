@@ -440,7 +440,7 @@ def test_parameters_of_another_scheduler(tmp_path: Path, command: Vcpulab) -> No
     (tmp_path / "pools.toml").write_text(text)
     result = command("lint", "pools.toml", "--format", "json")
     assert result.returncode == 1, result.stderr
-    (only,) = json.loads(result.stdout)["pools.toml"]
+    (only,) = json.loads(result.stdout)["files"]["pools.toml"]
     assert (only["rule"], only["field"]) == ("foreign-parameter", "domain.b.budget_us")
     assert only["changes"] == {"pool.rt.scheduler": "rtds", "domain.b.budget_us": 5000}
     wrong = text.replace('kind = "hog"', 'kind = "pig"', 1)

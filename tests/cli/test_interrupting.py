@@ -1,16 +1,23 @@
 """Ctrl-C: what is known by then is printed, and marked as what it is."""
 
 import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import vcpulab
-from support import TWO_HOGS
+from support import HANG_S, TWO_HOGS, VCPULAB
 from vcpulab import Interrupted, Scenario, _engine, verbs
+from vcpulab.advice.managing import Proportional, Settings, manage
 from vcpulab.advice.placing import packing, placing
 from vcpulab.cli.main import main
 
@@ -175,7 +182,9 @@ def test_findings_are_given_without_their_mends(
         interrupt(during, 2)
         assert main(["lint", "web.toml", "--format", "json"]) == 130
     shown = capsys.readouterr()
-    found = json.loads(shown.out)["web.toml"]
+    found = json.loads(shown.out)
+    assert found["interrupted"]
+    found = found["files"]["web.toml"]
     assert [(one["rule"], one["effect"], one["commands"]) for one in found] == [("waits-behind-equals", None, [])]
     assert "findings whose mends are not tried" in shown.err
     interrupt(monkeypatch, 2)
@@ -262,3 +271,136 @@ def test_a_study_shows_the_cases_that_are_run(
     shown = capsys.readouterr()
     assert "Agreement" in shown.out
     assert "interrupted: what follows is what was known by then" in shown.err
+
+
+# ---- signals, to a process that shows how far it is ----
+
+SOME = r"\b([5-9]|[1-9]\d)%"
+"""So far that replications are finished."""
+MANAGE = ("manage", "long.toml", "--domain", "a", "--interval", "10s", "--format", "json")
+
+
+def signalled(
+    arguments: tuple[str, ...], sign: str, number: signal.Signals = signal.SIGINT
+) -> "subprocess.CompletedProcess[str]":
+    """A command that gets a signal when its terminal shows the sign; what it prints goes to a file."""
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"COLUMNS": "200", "TERM": "xterm"}
+    with (
+        Path("printed").open("wb") as printed,
+        subprocess.Popen(
+            [VCPULAB, *arguments], stdin=subprocess.DEVNULL, stdout=printed, stderr=theirs, env=environment
+        ) as process,
+    ):
+        os.close(theirs)
+        said = ""
+        while not re.search(sign, said):
+            said += os.read(ours, 4096).decode(errors="replace")
+        process.send_signal(number)
+        # The terminal has little room: it is read while the command ends.
+        with suppress(OSError):
+            while more := os.read(ours, 4096):
+                said += more.decode(errors="replace")
+        process.wait(HANG_S)
+    os.close(ours)
+    assert "Traceback" not in said, said
+    assert "Exception ignored" not in said, said
+    return subprocess.CompletedProcess(arguments, process.returncode, Path("printed").read_text(), said)
+
+
+def long(replications: int) -> Scenario:
+    scenario = Scenario.from_toml(LONG).with_run(replications=replications)
+    Path("long.toml").write_text(scenario.to_toml())
+    return scenario
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_managed_run_has_the_replications_that_are_finished(number: signal.Signals, status: int) -> None:
+    scenario = long(500)
+    done = signalled(MANAGE, SOME, number)
+    assert done.returncode == status, done.stderr
+    found = json.loads(done.stdout)
+    assert found["interrupted"], done.stderr
+    (managed,) = found["schedulers"].values()
+    n = managed["decisions"][-1]["replication"] + 1
+    assert 1 <= n < 500
+    assert f"{n} of 500 replications" in done.stderr
+    whole = manage(scenario.with_run(replications=n), Settings(Proportional, ["a"], 10.0))
+    assert managed["decisions"] == whole.decisions.to_dicts()
+    assert {row["n"] for row in managed["metrics"] if row["address"] == "a.throughput"} <= {n}
+
+
+def test_schedulers_that_are_managed_before_are_shown() -> None:
+    long(8)
+    done = signalled((*MANAGE, "-s", "credit", "-s", "credit2"), r"credit2 \(2 of 2\)")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["interrupted"]) == (130, True), done.stderr
+    assert found["schedulers"]["credit"]["decisions"][-1]["replication"] == 7
+    assert "of credit2 " in done.stderr
+
+
+@pytest.mark.parametrize("form", ["json", "table"])
+def test_domains_that_hold_alone_are_known_before_a_first_placement(form: str) -> None:
+    long(2)
+    slos = ("--slo", "a.gotten > 1", "--slo", "b.gotten > 1")
+    line = ("place", "long.toml", *slos, "--replications", "40", "--out", "hosts", "--format", form)
+    done = signalled(line, "b on one host")
+    assert done.returncode == 130, done.stderr
+    assert "nothing is written: not everything is placed" in done.stderr
+    assert not Path("hosts").exists()
+    if form == "json":
+        found = json.loads(done.stdout)
+        assert [host["domains"] for host in found["hosts"]] == [["a"]]
+        assert (found["interrupted"], found["not_placed"], found["proven_least"]) == (True, ["b"], False)
+        assert sorted(found["watts"]) == ["alone", "placed"]
+    else:
+        assert "not placed: b\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "sign"),
+    [
+        (("run", "long.toml"), SOME),
+        (("sweep", "long-sweep.toml", "--jobs", "1"), SOME),
+        (("lint", "web.toml"), r"\b[1-9]\d?%"),
+        (("bounds", "long.toml", "--check"), SOME),
+        (("capacity", "long.toml", *CAPACITY[2:]), "= [2-9]"),
+        (("whatif", "long.toml", "--set", "a.weight=512"), SOME),
+        (("compare", "long.toml", "long.toml"), SOME),
+        (("tune", "long.toml", *TUNE[2:]), r"\b[2-9]\d%"),
+        (("explain", "long.toml", "--slo", "a.gotten > 99", "--replications", "300"), SOME),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_every_document_says_that_it_was_interrupted(line: tuple[str, ...], sign: str) -> None:
+    long(300)
+    Path("long-sweep.toml").write_text(SWEEP.replace("hogs", "long").replace("replications = 1", "replications = 100"))
+    Path("web.toml").write_text(Scenario.starter().to_toml())
+    done = signalled((*line, "--format", "json"), sign)
+    assert done.returncode == 130, done.stderr
+    assert json.loads(done.stdout)["interrupted"] is True
+
+
+PRESSED = """
+import os, signal, sys
+from vcpulab.cli import {module}
+def pressed(*arguments):
+    os.kill(os.getpid(), signal.SIGINT)
+    return once(*arguments)
+once, {module}.{name} = {module}.{name}, pressed
+sys.argv = ["vcpulab", "run", "hogs.toml", "--format", "json", "--out", "o"]
+from vcpulab.cli import start
+start()
+"""
+
+
+@pytest.mark.parametrize(("module", "name"), [("run", "as_json"), ("run", "written"), ("files", "load")])
+def test_what_is_known_is_shown_and_written_though_a_signal_comes_meanwhile(module: str, name: str) -> None:
+    code = PRESSED.format(module=module, name=name)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "interrupted")
+    if module == "files":
+        assert (done.stdout, Path("o").exists()) == ("", False)
+    else:
+        assert json.loads(done.stdout)["interrupted"] is False
+        assert vcpulab.Run.load("o").scenario.replications == 2

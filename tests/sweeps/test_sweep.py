@@ -872,7 +872,9 @@ def test_the_commands_run_show_ask_and_export(typed: Callable[..., Answer], tmp_
     first = typed("sweep", "rates.toml", "--store", "s", "--show", "web.throughput", "--format", "json")
     assert first.status == 0, first.err
     assert "60 runs, 0 of them in s, 60 to do" in first.err
-    records = json.loads(first.out)
+    answer = json.loads(first.out)
+    records = answer["metrics"]
+    assert not answer["interrupted"]
     assert len(records) == 20
     assert records[0].keys() >= {"domain.web.weight", "client.users.rate", "mean", "half_width"}
     second = typed("sweep", "rates.toml", "--store", "s", "--out", "o", "--plot", "p.svg")
