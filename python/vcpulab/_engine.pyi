@@ -76,6 +76,10 @@ class Context:
 
     def socket(self, p: int) -> int:
         """The socket a pCPU is on."""
+    def core(self, p: int) -> int:
+        """The core a pCPU is a thread of, counted over the whole host."""
+    def node(self, p: int) -> int:
+        """The NUMA node a pCPU is on."""
     def current(self, p: int) -> int:
         """The vCPU that a pCPU executes; during a decision still the outgoing one."""
     def idle(self, p: int) -> int:
@@ -90,6 +94,8 @@ class Context:
         """Is it neither blocked, paused, parked nor migrating?"""
     def affinity(self, v: int) -> tuple[int, ...]:
         """The pCPUs it may run on, ascending."""
+    def soft_affinity(self, v: int) -> tuple[int, ...] | None:
+        """The pCPUs it prefers, ascending, if any were given."""
     def dom(self, v: int) -> int:
         """Its domain; idle vCPUs have none."""
     def vcpus_of(self, d: int) -> tuple[int, ...]:

@@ -10,10 +10,11 @@ use vcpulab_spec::{CONSTANTS, Sourced, limits};
 use crate::markdown::table;
 
 /// The tables of a scenario in the order of the page: title, and name of the definition.
-const SECTIONS: [(&str, &str); 17] = [
+const SECTIONS: [(&str, &str); 18] = [
     ("`[run]`", "Run"),
     ("`[run.profiler]`", "Profiler"),
     ("`[host]`", "Host"),
+    ("`[host.topology]`", "Topology"),
     ("`[nic.NAME]`", "Nic"),
     ("`[disk.NAME]`", "Disk"),
     ("`[pool.NAME]`", "Pool"),

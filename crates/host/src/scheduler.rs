@@ -139,7 +139,7 @@ pub struct HostRules {
     pub pause: PauseRule,
     /// The consequence of a change of affinity.
     pub affinity: AffinityRule,
-    /// Have vCPUs a soft affinity? (Where not, one that is set is ignored.)
+    /// Have vCPUs a soft affinity? (4.5 and later. Where not, one that is set is ignored.)
     pub soft_affinity: bool,
 }
 
@@ -153,6 +153,11 @@ impl HostRules {
         affinity: AffinityRule::Always,
         soft_affinity: true,
     };
+
+    /// Can vCPUs be scheduled by cores and sockets? (4.13 and later: of the releases treated here, those with soft affinity.)
+    pub const fn core_scheduling(&self) -> bool {
+        self.soft_affinity
+    }
 }
 
 /// The choice of a new vCPU's processor.

@@ -1,6 +1,6 @@
 //! Topology: the threads, cores, sockets and nodes of a host, and its CPU pools.
 
-use crate::{CpuMask, HostConfig, Numbering, PcpuId, PoolId, Table, TopologyConfig};
+use crate::{CpuMask, Granularity, HostConfig, Numbering, PcpuId, PoolId, Table, TopologyConfig};
 
 /// The pCPUs of a host, their places in it and their pools.
 #[derive(Clone, Debug)]
@@ -12,6 +12,20 @@ pub(crate) struct Topology {
     threads: u32,
     pools: Table<PoolId, CpuMask>,
     pool_of: Table<PcpuId, PoolId>,
+}
+
+/// The pCPUs that are scheduled together on a host, by its granularity: ascending by the lowest of each.
+pub fn resources(config: &HostConfig) -> Vec<CpuMask> {
+    let Topology { places, siblings, sockets, .. } =
+        Topology::new(&HostConfig { pools: Vec::new(), ..config.clone() });
+    match config.granularity {
+        Granularity::Cpu => places.ids().map(CpuMask::only).collect(),
+        Granularity::Core => {
+            let first = |(p, core): (PcpuId, &CpuMask)| (core.first() == Some(p)).then_some(*core);
+            siblings.enumerate().filter_map(first).collect()
+        }
+        Granularity::Socket => sockets,
+    }
 }
 
 /// The place of a pCPU. Cores are counted over the whole host.

@@ -60,6 +60,16 @@ impl Context {
         with(|host| Ok(host.socket(pcpu(host, p)?)))
     }
 
+    /// The core a pCPU is a thread of, counted over the whole host.
+    fn core(&self, p: u32) -> PyResult<u32> {
+        with(|host| Ok(host.core(pcpu(host, p)?)))
+    }
+
+    /// The NUMA node a pCPU is on.
+    fn node(&self, p: u32) -> PyResult<u32> {
+        with(|host| Ok(host.node(pcpu(host, p)?)))
+    }
+
     /// The vCPU that a pCPU executes; during a decision still the outgoing one.
     fn current(&self, p: u32) -> PyResult<u32> {
         with(|host| Ok(host.current(pcpu(host, p)?).0))
@@ -94,6 +104,15 @@ impl Context {
     fn affinity<'py>(&self, py: Python<'py>, v: u32) -> PyResult<Bound<'py, PyTuple>> {
         let mask = with(|host| Ok(*host.affinity(vcpu(host, v)?)))?;
         as_tuple(py, &mask)
+    }
+
+    /// The pCPUs it prefers, ascending, if any were given.
+    fn soft_affinity<'py>(&self, py: Python<'py>, v: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let mask = with(|host| {
+            let v = vcpu(host, v)?;
+            Ok(host.soft_affinity(v).copied())
+        })?;
+        mask.map(|mask| as_tuple(py, &mask)).transpose()
     }
 
     /// Its domain; idle vCPUs have none.

@@ -1,7 +1,7 @@
 //! The domains on the host at one time of a run, as the toolstack's lists show them.
 
 use serde_json::{Value, json};
-use vcpulab_host::{DomId, Host, HostState, Span, Time, VcpuId};
+use vcpulab_host::{CpuMask, DomId, Host, HostState, Span, Time, VcpuId};
 use vcpulab_io::Machine;
 use vcpulab_spec::Spec;
 
@@ -13,7 +13,7 @@ use crate::run::schedulers::{MakeScheduler, pools_of};
 use crate::run::seed::replication_seed;
 
 /// The domains on the host at a time of the first replication of a scenario, in the order of the toolstack's ids:
-/// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity}]}]}`. States are in the
+/// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity, soft_affinity}]}]}`. States are in the
 /// letters of `xl list` and `xl vcpu-list`; times are CPU time since the domain was created, rebooted or restored; a vCPU
 /// that is offline has no pCPU. `progress` is told the fraction done; if it answers `false` the run stops. `make` makes the
 /// schedulers that are not in the registry.
@@ -53,14 +53,15 @@ fn domain(spec: &Spec, host: &HostState, id: i64, d: DomId) -> Value {
 
 fn vcpu(spec: &Spec, host: &HostState, v: VcpuId) -> Value {
     let state = host.vcpu_state(v);
-    let affinity = host.affinity(v);
-    let all = *affinity == spec.pools[host.pool_of(host.dom(v))].pcpus;
+    let pool = &spec.pools[host.pool_of(host.dom(v))].pcpus;
+    let written = |mask: &CpuMask| if mask.contains_all(pool) { "all".to_owned() } else { mask.to_string() };
     json!({
         "vcpu": host.name(v).1,
         "pcpu": state.filter(|state| !state.offline).map(|_| host.processor(v).0),
         "state": state.map(|state| state.to_string()),
         "time_ns": host.cpu_time(v).ns(),
-        "affinity": if all { "all".to_owned() } else { affinity.to_string() },
+        "affinity": written(host.affinity(v)),
+        "soft_affinity": host.soft_affinity(v).map_or_else(|| "all".to_owned(), written),
     })
 }
 
@@ -93,11 +94,11 @@ mod tests {
         };
         assert_eq!(rows(&at(2)), ["\"dom0\" 0 \"-b----\" 0", "\"a\" 1 \"r-----\" 2000000000"]);
         let a = |listing: &Value, v: usize| listing["domains"][1]["vcpus"][v].clone();
-        let off = json!({ "vcpu": 1, "pcpu": null, "state": "--p", "time_ns": 0, "affinity": "all" });
+        let off = json!({ "vcpu": 1, "pcpu": null, "state": "--p", "time_ns": 0, "affinity": "all", "soft_affinity": "all" });
         assert_eq!(a(&at(2), 1), off);
         assert_eq!(
             a(&at(2), 0),
-            json!({ "vcpu": 0, "pcpu": 1, "state": "r--", "time_ns": 2_000_000_000_i64, "affinity": "1" })
+            json!({ "vcpu": 0, "pcpu": 1, "state": "r--", "time_ns": 2_000_000_000_i64, "affinity": "1", "soft_affinity": "all" })
         );
         // The second to come has the next id, and a reboot is a new domain.
         let (late, a) = ("\"late\" 2 \"r-----\" 3000000000", "\"a\" 3 \"r-----\" 1000000000");

@@ -28,6 +28,24 @@ fn the_starter_is_right_and_has_no_doubts() {
     assert_eq!(scenario.domains.iter().map(|d| d.number).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
+#[test]
+fn a_topology_says_what_is_left_out() {
+    let read = |host: &str, rest: &str| Scenario::parse(&with(host, rest), "f.toml");
+    let host = |text: &str| read(text, "").unwrap_or_else(|problems| panic!("{problems}")).host.clone();
+    let one = host("topology = { cores = 4, threads = 2 }");
+    assert_eq!(one.pcpus, 8, "as many pCPUs as the topology has");
+    let two = host("pcpus = 16\ntopology = { sockets = 2, threads = 2 }").topology.unwrap();
+    assert_eq!((two.cores, two.nodes), (4, 2), "what the pCPUs leave, and a node for each socket");
+    assert_eq!(host("pcpus = 16").topology, None);
+    let wrong = |text: &str, rest: &str| read(text, rest).unwrap_err().to_string();
+    let found = wrong("topology = { sockets = 3, cores = 2, nodes = 2 }", "");
+    assert!(found.contains("allowed: a divisor or a multiple of the number of sockets, 3"), "{found}");
+    let cores = "topology = { cores = 2, threads = 2 }\nsched_gran = \"core\"";
+    let torn = wrong(cores, "[pool.other]\nscheduler = \"credit\"\npcpus = \"1\"");
+    assert!(torn.contains("has only some of the pCPUs 0-1, which are scheduled together"), "{torn}");
+    assert!(read(cores, "[pool.other]\nscheduler = \"credit\"\npcpus = \"2-3\"").is_ok());
+}
+
 /// The examples that the documentation uses.
 #[test]
 fn examples_are_right_and_have_no_doubts() {

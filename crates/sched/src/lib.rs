@@ -26,5 +26,5 @@ mod table;
 
 pub use declared::{Declaration, DeclaredParam, declare, declared};
 pub use policy::{Generation, Policy, Registered};
-pub use registry::{Runner, boxed, find, policies, with};
+pub use registry::{Runner, boxed, find, host_rules, policies, with};
 pub use toolstack::{Set, Toolstack};

@@ -1,6 +1,6 @@
 //! The registry: all policies by name.
 
-use vcpulab_host::{Params, Scheduler};
+use vcpulab_host::{HostRules, Params, Scheduler};
 
 use crate::policy::{Generation, Policy, Registered, generation_of, without_rules};
 use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, null, round_robin, rtds, sedf};
@@ -25,6 +25,19 @@ pub fn boxed(name: &str, generation: &str, global: &Params, pcpus: u32) -> Optio
         }
     }
     with(name, generation, global, pcpus, Boxed)
+}
+
+/// The embedding of that generation of a policy in its host.
+pub fn host_rules(name: &str, generation: &str) -> Option<HostRules> {
+    struct Rules;
+    impl Runner for Rules {
+        type Out = HostRules;
+
+        fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out {
+            scheduler.rules()
+        }
+    }
+    with(name, generation, &Params::new(), 1, Rules)
 }
 
 macro_rules! registry {

@@ -13,6 +13,17 @@ pub struct ActionSpec {
     pub change: Change,
 }
 
+/// A new affinity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affinity {
+    /// The pCPUs allowed.
+    Hard(CpuMask),
+    /// The pCPUs preferred.
+    Soft(CpuMask),
+    /// The pCPUs allowed, and those preferred.
+    Both(CpuMask, CpuMask),
+}
+
 /// The change that an action makes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
@@ -24,8 +35,8 @@ pub enum Change {
     Pause(DomId),
     /// A domain is unpaused.
     Unpause(DomId),
-    /// The hard affinity of one vCPU of a domain, or of all.
-    Affinity(DomId, Option<u32>, CpuMask),
+    /// The affinity of one vCPU of a domain, or of all.
+    Affinity(DomId, Option<u32>, Affinity),
     /// A domain moves to another pool.
     MovePool(DomId, PoolId),
     /// The life of a domain.

@@ -21,6 +21,8 @@ pub struct DomainSpec {
     pub start: Time,
     /// Hard affinity for each vCPU; `None`: every pCPU of its pool. Its length is the number of vCPUs.
     pub affinity: Vec<Option<CpuMask>>,
+    /// Soft affinity for each vCPU; `None`: it prefers no pCPU. As long as `affinity`, or empty: no vCPU has one.
+    pub soft_affinity: Vec<Option<CpuMask>>,
     /// Does it own the devices?
     pub driver_domain: bool,
     /// The way in which it finds where packets go.

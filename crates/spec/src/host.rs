@@ -1,6 +1,6 @@
 //! The machine and its CPU pools.
 
-use vcpulab_host::{CpuMask, Params, PoolId};
+use vcpulab_host::{CpuMask, Creation, Granularity, Params, PoolId, TopologyConfig};
 use vcpulab_sched::{Generation, Policy};
 
 use crate::profile::Constants;
@@ -14,8 +14,14 @@ pub struct HostSpec {
     pub constants: Constants,
     /// Number of pCPUs.
     pub pcpus: u32,
-    /// pCPUs on one socket.
+    /// Their threads, cores, sockets and nodes (`None`: each is a core of its own, on one node).
+    pub topology: Option<TopologyConfig>,
+    /// pCPUs on one socket, where no topology is given.
     pub pcpus_per_socket: u32,
+    /// The unit of scheduling.
+    pub granularity: Granularity,
+    /// The order in which new vCPUs come to their affinity.
+    pub creation: Creation,
     /// The place of the drivers of the devices.
     pub drivers: Drivers,
     /// The toolstack in whose commands advice is given. It changes no result.

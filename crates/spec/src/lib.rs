@@ -15,7 +15,7 @@ pub mod limits;
 mod profile;
 mod spec;
 
-pub use action::{ActionSpec, Change, LifeChange};
+pub use action::{ActionSpec, Affinity, Change, LifeChange};
 pub use app::{AppSpec, AppValue, EventSpec, PHASES, PhaseSpec, Service};
 pub use client::{AskSpec, ClientMachineSpec, ClientSpec};
 pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, NetfrontSpec};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use vcpulab_host::Span;
+use vcpulab_host::{Span, TopologyConfig};
 
 use crate::limits::PCPUS_MAX;
 
@@ -241,6 +241,9 @@ pub struct Profile {
     pub doc: String,
     /// The number of its pCPUs.
     pub pcpus: Sourced,
+    /// Their threads, cores, sockets and nodes, if it knows them.
+    #[serde(skip)]
+    pub topology: Option<TopologyConfig>,
     /// All constants by name.
     pub constants: BTreeMap<String, Sourced>,
 }

@@ -415,13 +415,13 @@ def show_list(listing: Mapping[str, Any]) -> None:
 
 
 def show_vcpu_list(listing: Mapping[str, Any]) -> None:
-    """As `xl vcpu-list` prints it. Here everything is one's soft affinity."""
+    """As `xl vcpu-list` prints it."""
     print(f"{'Name':<32}{'ID':>6}{'VCPU':>6}{'CPU':>6}{'State':>8}{'Time(s)':>10} Affinity (Hard / Soft)")
     for domain in listing["domains"]:
         for vcpu in domain["vcpus"]:
             pcpu = "-" if vcpu["pcpu"] is None else vcpu["pcpu"]
             where = f"{domain['name']:<32}{domain['id']:>6}{vcpu['vcpu']:>6}{pcpu:>6}"
-            print(f"{where}{vcpu['state']:>8}{vcpu['time_ns'] / 1e9:>10.1f} {vcpu['affinity']} / all")
+            print(f"{where}{vcpu['state']:>8}{vcpu['time_ns'] / 1e9:>10.1f} {vcpu['affinity']} / {vcpu['soft_affinity']}")
 
 
 def show_profile(profile: Mapping[str, Any]) -> None:

@@ -44,7 +44,7 @@ def _steps(setting: Setting, change: Change) -> Iterator[Step]:
             yield Step("cannot", f"{pool} is a scheduler of Xen: on a KVM host it cannot be had, nor its parameters")
         case Vcpus(_, domain, count) if domain != DOM0:
             yield Step("run", f"virsh setvcpus {domain} {count} --live --config", domain=domain)
-        case Affinity(_, domain, pcpus, vcpu) if domain != DOM0:
+        case Affinity(_, domain, pcpus, vcpu, soft=False) if domain != DOM0:
             each = {vcpu or 0: pcpus} if isinstance(pcpus, str) else dict(enumerate(pcpus))
             for number, ones in each.items():
                 listed = f"0-{change.pcpus - 1}" if ones == "all" else ones

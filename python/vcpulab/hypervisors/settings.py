@@ -62,6 +62,15 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class Granularity:
+    """vCPUs are scheduled one by one, or by cores or sockets."""
+
+    pool: Pool
+    unit: str
+    """`cpu`, `core` or `socket`."""
+
+
+@dataclass(frozen=True)
 class PoolMade:
     """A pool is made, perhaps in place of one with another scheduler."""
 
@@ -140,6 +149,8 @@ class Affinity:
     """Of all its vCPUs, or of each; `all`: on every one."""
     vcpu: int | None = None
     """The vCPU that it is about; `None`: all."""
+    soft: bool = False
+    """Do they only prefer these pCPUs?"""
 
 
 @dataclass(frozen=True)
@@ -197,6 +208,7 @@ Setting = (
     Scheduler
     | Pcpus
     | Machine
+    | Granularity
     | PoolMade
     | PoolGone
     | PoolPcpus
@@ -280,10 +292,11 @@ def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was
         yield Scheduler(pool, was is not None and pool.generation != was.generation)
     if new["host"]["pcpus"] != there and pool.tools["tool"]:
         yield Pcpus(new["host"]["pcpus"], there)
+    if new["host"]["sched_gran"] != (old["host"]["sched_gran"] if old is not None else "cpu"):
+        yield Granularity(pool, new["host"]["sched_gran"])
     if old is not None:
-        machine = tuple(
-            field for field in ("profile", "pcpus_per_socket", "costs") if old["host"][field] != new["host"][field]
-        )
+        fields = ("profile", "topology", "pcpus_per_socket", "costs")
+        machine = tuple(field for field in fields if old["host"].get(field) != new["host"].get(field))
         if machine and old["host"]["pcpus"] == new["host"]["pcpus"]:
             yield Machine(machine)
 
@@ -356,14 +369,15 @@ def _of_domain(
     values = _changed(pool.of_scope("domain"), table, was if same else None)
     if values:
         yield Params(pool, name, values, table)
-    affinity = _affinity(table)
-    # Who goes to another pool may run on all of its pCPUs at first.
-    if affinity != (_affinity(was) if was is not None and stays else "all"):
-        yield Affinity(pool, name, affinity)
+    for field in ("affinity", "soft_affinity"):
+        affinity = _affinity(table, field)
+        # Who goes to another pool may run on all of its pCPUs at first.
+        if affinity != (_affinity(was, field) if was is not None and stays else "all"):
+            yield Affinity(pool, name, affinity, soft=field == "soft_affinity")
 
 
-def _affinity(table: Mapping[str, Any]) -> str | tuple[str, ...]:
-    given = table.get("affinity", "all")
+def _affinity(table: Mapping[str, Any], field: str) -> str | tuple[str, ...]:
+    given = table.get(field, "all")
     return given if isinstance(given, str) else tuple(given)
 
 
@@ -445,7 +459,9 @@ class _Actions:
             values = _changed(pool.of_scope("domain"), action, None)
             yield Params(pool, name, values, {**self._tables[name], **values}, moment="action")
         elif op == "affinity":
-            yield Affinity(pool, name, action["affinity"], action.get("vcpu"))
+            for field in ("affinity", "soft_affinity"):
+                if field in action:
+                    yield Affinity(pool, name, action[field], action.get("vcpu"), soft=field == "soft_affinity")
         elif op == "move-pool":
             self._pool[name] = self._pools[action["pool"]]
             yield Member(self._pool[name], name)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from vcpulab.hypervisors import xl
-from vcpulab.hypervisors.settings import DOM0, Backend, Change, Life, Member, Params, Setting, Vcpus
+from vcpulab.hypervisors.settings import DOM0, Affinity, Backend, Change, Life, Member, Params, Setting, Vcpus
 from vcpulab.hypervisors.steps import Step, in_loops
 from vcpulab.hypervisors.xen import Way, way
 from vcpulab.scenario.units import members
@@ -60,7 +60,8 @@ def _later(setting: Setting) -> Iterator[Step]:
 def _kept(setting: Setting) -> Way:
     """The same, with what XAPI does not keep named."""
     found = _way(setting)
-    lost = isinstance(setting, Member) or (isinstance(setting, Params) and setting.pool.scheduler != _KEEPS)
+    soft = isinstance(setting, Affinity) and setting.soft
+    lost = soft or isinstance(setting, Member) or (isinstance(setting, Params) and setting.pool.scheduler != _KEEPS)
     if lost and found.run and found.domain not in (None, DOM0):
         again = f"domain {found.domain}: XAPI does not keep this; type it again after each start"
         found = replace(found, keys={}, after=[], cannot=[*found.cannot, again])

@@ -20,6 +20,7 @@ from vcpulab.hypervisors.settings import (
     POOL_0,
     Affinity,
     Backend,
+    Granularity,
     Interrupts,
     Life,
     Machine,
@@ -117,6 +118,11 @@ def _(setting: Scheduler) -> Way:
 @_way.register
 def _(setting: Machine) -> Way:
     return Way.none(f"host.{', host.'.join(setting.fields)}: takes another machine")
+
+
+@_way.register
+def _(setting: Granularity) -> Way:
+    return Way(boot=[f"sched-gran={setting.unit}"])
 
 
 @_way.register
@@ -305,15 +311,22 @@ def _(setting: Affinity) -> Way:
         pins = {"all" if setting.vcpu is None else str(setting.vcpu): pcpus}
     found = Way(domain)
     if not _is_first_release(pool):
-        found.run = [_typed(pool, "vcpu-pin", called(domain), vcpu, ones) for vcpu, ones in pins.items()]
+        # Of the two masks a dash leaves the hard one as it is.
+        hard = ["-"] if setting.soft else []
+        found.run = [_typed(pool, "vcpu-pin", called(domain), vcpu, *hard, ones) for vcpu, ones in pins.items()]
     elif pins.keys() <= {"all", "0"} and all(ones.isdecimal() for ones in pins.values()):
         found.run = [_typed(pool, "pincpu", called(domain), ones) for ones in pins.values()]
     else:
         return Way.none(f"domain {domain}: xm pincpu of {pool.generation} pins to one pCPU", domain)
-    if domain == DOM0 and not isinstance(pcpus, str) and list(pcpus) == [str(vcpu) for vcpu in range(len(pcpus))]:
+    if (
+        domain == DOM0
+        and not setting.soft
+        and not isinstance(pcpus, str)
+        and list(pcpus) == [str(vcpu) for vcpu in range(len(pcpus))]
+    ):
         found.options = ["dom0_vcpus_pin"]
     elif domain != DOM0 and pool.tools["tool"] == HAS_POOLS:
-        found.keys = {"affinity": pcpus}
+        found.keys = {"soft_affinity" if setting.soft else "affinity": pcpus}
     else:
         found.after = found.run
     return found

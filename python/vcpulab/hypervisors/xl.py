@@ -14,7 +14,7 @@ from vcpulab.hypervisors.settings import Change
 from vcpulab.hypervisors.steps import Step, in_loops
 from vcpulab.hypervisors.xen import Way, way
 
-_KEYS = {"weight": "cpu_weight", "affinity": "cpus"}
+_KEYS = {"weight": "cpu_weight", "affinity": "cpus", "soft_affinity": "cpus_soft"}
 """The names in `xl.cfg(5)`, where they are others."""
 _UNIT = "/etc/systemd/system/xendomains.service.d"
 

@@ -3,7 +3,7 @@
 use vcpulab_host::{
     Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, Span, Time, TimedAction, VcpuConfig, VcpuId,
 };
-use vcpulab_spec::{ActionSpec, Change, DomainSpec, Drivers, Spec};
+use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, Drivers, Spec};
 
 use crate::build::endings::Endings;
 
@@ -11,12 +11,14 @@ use crate::build::endings::Endings;
 pub fn host_config(spec: &Spec) -> HostConfig {
     HostConfig {
         pcpus: spec.host.pcpus,
+        topology: spec.host.topology,
         pcpus_per_socket: spec.host.pcpus_per_socket,
+        creation: spec.host.creation,
+        granularity: spec.host.granularity,
         pools: spec.pools.iter().map(|pool| pool.pcpus).collect(),
         costs: costs(spec),
         domains: spec.domains.iter().map(domain).collect(),
         actions: actions(spec),
-        ..HostConfig::default()
     }
 }
 
@@ -39,16 +41,16 @@ fn costs(spec: &Spec) -> Costs {
 }
 
 fn domain(domain: &DomainSpec) -> DomainConfig {
-    let vcpu = |affinity: &Option<CpuMask>| VcpuConfig {
+    let vcpu = |(number, affinity): (usize, &Option<CpuMask>)| VcpuConfig {
         start: Some(Span::ZERO),
         affinity: *affinity,
-        ..VcpuConfig::default()
+        soft_affinity: domain.soft_affinity.get(number).copied().flatten(),
     };
     DomainConfig {
         number: domain.number,
         pool: domain.pool,
         params: domain.params.clone(),
-        vcpus: domain.affinity.iter().map(vcpu).collect(),
+        vcpus: domain.affinity.iter().enumerate().map(vcpu).collect(),
     }
 }
 
@@ -84,10 +86,15 @@ fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
             let action = if *online { Action::Online } else { Action::Offline };
             vec![action(vcpu_id(spec, *domain, *vcpu))]
         }
-        Change::Affinity(domain, vcpu, mask) => {
+        Change::Affinity(domain, vcpu, affinity) => {
             let all = 0..spec.domains[*domain].vcpus();
             let chosen = vcpu.map_or(all, |vcpu| vcpu..vcpu + 1);
-            chosen.map(|vcpu| Action::Affinity(vcpu_id(spec, *domain, vcpu), *mask)).collect()
+            let action = |v| match *affinity {
+                Affinity::Hard(hard) => Action::Affinity(v, hard),
+                Affinity::Soft(soft) => Action::SoftAffinity(v, soft),
+                Affinity::Both(hard, soft) => Action::BothAffinities(v, hard, soft),
+            };
+            chosen.map(|vcpu| action(vcpu_id(spec, *domain, vcpu))).collect()
         }
     }
 }

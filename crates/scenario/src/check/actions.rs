@@ -1,8 +1,8 @@
 //! The administrator's actions.
 
-use vcpulab_host::{DomId, NEVER, PoolId, Scope, Table, Time};
+use vcpulab_host::{CpuMask, DomId, NEVER, PoolId, Scope, Table, Time};
 use vcpulab_spec::limits::ACTIONS_MAX;
-use vcpulab_spec::{ActionSpec, Change, DomainSpec, LifeChange, POOL_0, Spec};
+use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, LifeChange, POOL_0, Spec};
 
 use crate::check::fields::Checker;
 use crate::check::lifecycle::Lives;
@@ -11,7 +11,8 @@ use crate::file::raw::{
     NamedDomain, RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawLife, RawOnline, RawScenario,
 };
 use crate::text::problem::{Place, Problem};
-use crate::text::read::{At, ReadTable as _};
+use crate::text::read::{At, Field, ReadTable as _};
+use crate::text::units::CpuList;
 
 /// The actions in the order of time: what is allowed depends on the pools that domains have moved to, and on their lives.
 pub(crate) fn check(
@@ -115,13 +116,24 @@ fn new_affinity(
 ) -> Option<Change> {
     let domain = checker.domain(&raw.domain, &spec.domains)?;
     let pool = &spec.pools[pools[domain]];
-    let mask = raw.affinity.0.as_ref().map(|At { value, place }| {
-        checker.cpus(value, place, spec.host.pcpus, &pool.pcpus, &pool.name).unwrap_or(pool.pcpus)
-    });
+    let mut mask = |field: &Field<CpuList>| -> Option<CpuMask> {
+        let At { value, place } = field.0.as_ref()?;
+        Some(checker.cpus(value, place, spec.host.pcpus, &pool.pcpus, &pool.name).unwrap_or(pool.pcpus))
+    };
+    let affinity = match (mask(&raw.affinity), mask(&raw.soft_affinity)) {
+        (Some(hard), None) => Affinity::Hard(hard),
+        (None, Some(soft)) => Affinity::Soft(soft),
+        (Some(hard), Some(soft)) => Affinity::Both(hard, soft),
+        (None, None) => {
+            let problem = Problem::says("`affinity` or `soft_affinity` is required, but neither is given");
+            checker.report.error(&raw.domain.0.as_ref()?.place, problem);
+            return None;
+        }
+    };
     let last = i64::from(spec.domains[domain].vcpus()) - 1;
     let vcpu = match raw.vcpu.is_none() {
         true => None,
         false => Some(checker.int(&raw.vcpu, 0, 0..=last)? as u32),
     };
-    Some(Change::Affinity(domain, vcpu, mask?))
+    Some(Change::Affinity(domain, vcpu, affinity))
 }

@@ -1,9 +1,9 @@
 //! The domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, Params, PoolId, Span, Time};
+use vcpulab_host::{CpuMask, Params, Span, Time};
 use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPANS, SPANS_ABOVE_ZERO, VCPUS_MAX};
-use vcpulab_spec::{DomainSpec, OnCrash, POOL_0, Spec};
+use vcpulab_spec::{DomainSpec, OnCrash, POOL_0, PoolSpec, Spec};
 
 use crate::check::fields::Checker;
 use crate::check::network::forwarding;
@@ -54,6 +54,10 @@ fn domain_alone(
         true => host.constants.driver_working_set_bytes,
         false => host.constants.guest_working_set_bytes,
     };
+    let count = vcpus.unwrap_or(1) as usize;
+    let masks = |checker: &mut Checker<'_, '_>, field| {
+        affinity(checker, field, count, vcpus.is_some(), host.pcpus, &spec.pools[pool])
+    };
     let page_cache = checker.size(&raw.page_cache, host.constants.page_cache_bytes, 0..=1 << 50).unwrap_or(0);
     DomainSpec {
         name: name.value.clone(),
@@ -61,7 +65,8 @@ fn domain_alone(
         params: Params::new(),
         pool,
         start: checker.time(&raw.start, Some(Time::ZERO)).unwrap_or(Time::ZERO),
-        affinity: affinity(checker, &raw.affinity, vcpus.unwrap_or(1) as usize, vcpus.is_some(), spec, pool),
+        affinity: masks(checker, &raw.affinity).unwrap_or_else(|| vec![None; count]),
+        soft_affinity: masks(checker, &raw.soft_affinity).unwrap_or_default(),
         driver_domain,
         forwarding: forwarding(checker, &raw.forwarding),
         working_set_bytes: checker.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
@@ -89,21 +94,20 @@ fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick>
     })
 }
 
+/// One set for all vCPUs, or one for each; nothing where none is given.
 fn affinity(
     checker: &mut Checker<'_, '_>,
     field: &Field<OneOrMany<CpuList>>,
     vcpus: usize,
     vcpus_known: bool,
-    spec: &Spec,
-    pool: PoolId,
-) -> Vec<Option<CpuMask>> {
-    let pool = &spec.pools[pool];
-    let mut cpus =
-        |list: &CpuList, place: &Place| checker.cpus(list, place, spec.host.pcpus, &pool.pcpus, &pool.name);
-    match &field.0 {
-        None => vec![None; vcpus],
-        Some(At { value: OneOrMany::One(list), place }) => vec![cpus(list, place); vcpus],
-        Some(At { value: OneOrMany::Many(lists), place }) => {
+    pcpus: u32,
+    pool: &PoolSpec,
+) -> Option<Vec<Option<CpuMask>>> {
+    let mut cpus = |list: &CpuList, place: &Place| checker.cpus(list, place, pcpus, &pool.pcpus, &pool.name);
+    let At { value, place } = field.0.as_ref()?;
+    Some(match value {
+        OneOrMany::One(list) => vec![cpus(list, place); vcpus],
+        OneOrMany::Many(lists) => {
             let mut masks: Vec<_> = lists.iter().map(|list| cpus(&list.value, &list.place)).collect();
             masks.resize(vcpus, None);
             if lists.len() != vcpus && vcpus_known {
@@ -113,7 +117,7 @@ fn affinity(
             }
             masks
         }
-    }
+    })
 }
 
 fn on_crash(checker: &mut Checker<'_, '_>, field: &Field<String>) -> OnCrash {

@@ -101,6 +101,11 @@ impl Checker<'_, '_> {
         }
     }
 
+    /// The value of a word; the first one's where none is given.
+    pub fn word<T: Copy>(&mut self, field: &Field<String>, words: &[(&'static str, T)]) -> T {
+        self.choice(field, words, |(word, _)| word).unwrap_or(&words[0]).1
+    }
+
     /// One of these things, by its name.
     pub fn choice<'a, T>(
         &mut self,

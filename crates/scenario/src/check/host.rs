@@ -8,11 +8,12 @@ use vcpulab_spec::{CONSTANTS, CUSTOM, Constants, HostSpec, PoolSpec, Profile};
 use crate::check::devices::drivers;
 use crate::check::fields::Checker;
 use crate::check::policy::policy;
+use crate::check::topology::host_topology;
 use crate::file::profile::{
     caches_fit, default_profile, find_profile, profile_names, read_profile, unknown_constant,
 };
 use crate::file::raw::{RawHost, RawScenario, raw_pools};
-use crate::file::words::TOOLSTACKS;
+use crate::file::words::{CREATIONS, GRANULARITIES, TOOLSTACKS};
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
@@ -26,14 +27,19 @@ pub(crate) fn machine(checker: &mut Checker<'_, '_>, raw: &RawHost) -> HostSpec 
     let custom = own.is_some() || raw.profile.get().is_some_and(|name| name == CUSTOM);
     let pcpus =
         checker.int(&raw.pcpus, profile.pcpus.value, 1..=PCPUS_MAX.into()).unwrap_or(PCPUS_MAX.into());
+    let topology = host_topology(checker, raw, profile.topology, pcpus);
+    let pcpus = topology.map_or(pcpus, |topology| topology.pcpus().into());
     let per_socket = checker.int(&raw.pcpus_per_socket, pcpus, 1..=pcpus).unwrap_or(pcpus);
     HostSpec {
         profile: if custom { CUSTOM } else { &profile.name }.to_owned(),
         constants: constants(checker, raw, profile),
         pcpus: pcpus as u32,
+        topology,
         pcpus_per_socket: per_socket as u32,
+        granularity: checker.word(&raw.sched_gran, &GRANULARITIES),
+        creation: checker.word(&raw.creation, &CREATIONS),
         drivers: drivers(checker, raw),
-        toolstack: checker.choice(&raw.toolstack, &TOOLSTACKS, |(word, _)| word).unwrap_or(&TOOLSTACKS[0]).1,
+        toolstack: checker.word(&raw.toolstack, &TOOLSTACKS),
     }
 }
 

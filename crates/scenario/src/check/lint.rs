@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vcpulab_host::{Params, Span};
-use vcpulab_sched::policies;
+use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
     ActionSpec, AppSpec, Change, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec, SHARE, Service, Spec,
     share, weight,
@@ -28,6 +28,11 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
             && domain.affinity.iter().any(Option::is_some)
         {
             let message = format!("`{}` of {} does not look at hard affinity", policy.name, generation.name);
+            report.warning(place, Problem::says(message));
+        }
+        let soft = host_rules(policy.name, generation.name).is_none_or(|rules| rules.soft_affinity);
+        if let (Some(At { place, .. }), false) = (&raw.value.soft_affinity.0, soft) {
+            let message = format!("`{}` of {} knows no soft affinity", policy.name, generation.name);
             report.warning(place, Problem::says(message));
         }
         for (app, At { place, .. }) in domain.apps.iter().zip(raw.value.app.get().into_iter().flatten()) {

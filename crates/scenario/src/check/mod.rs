@@ -17,6 +17,7 @@ mod params;
 mod phases;
 mod policy;
 mod run;
+mod topology;
 
 use vcpulab_host::{Span, Table};
 use vcpulab_spec::Spec;
@@ -40,6 +41,7 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, repo
     let raw_host = raw.host.get().cloned().unwrap_or_default();
     let host = host::machine(checker, &raw_host);
     let (pools, schedulers_known) = host::pools(checker, raw, &raw_host, &host, place);
+    topology::granularity(checker, &raw_host, &host, pools.iter());
     let mut spec = Spec {
         name: run::name(checker, &raw.name),
         seed: checker.int(&raw.seed, 1, 0..=i64::MAX).unwrap_or(1) as u64,

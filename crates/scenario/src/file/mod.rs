@@ -4,4 +4,5 @@ pub(crate) mod copies;
 pub(crate) mod profile;
 pub(crate) mod raw;
 pub(crate) mod schema;
+pub(crate) mod topology;
 pub(crate) mod words;

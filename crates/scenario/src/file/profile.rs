@@ -9,6 +9,8 @@ use toml::de::DeTable;
 use vcpulab_spec::limits::PCPUS_MAX;
 use vcpulab_spec::{CONSTANTS, Constants, Profile, SourceKind, Sourced};
 
+use crate::file::raw::RawTopology;
+use crate::file::topology::topology;
 use crate::text::limits::FILE_BYTES_MAX;
 use crate::text::problem::{Place, Problem, Problems, Report, did_you_mean, text_of, whole_file};
 use crate::text::read::{At, Field, Kinds, Named, Node, Read, ReadTable, Reader, document, plain, record};
@@ -20,6 +22,8 @@ record! {
         doc: String,
         /// How many pCPUs it has.
         pcpus: RawSourced,
+        /// Their threads, cores, sockets and nodes, from the same source. Default: each is a core of its own, on one node.
+        topology: RawTopology,
         /// All constants.
         constants: Named<RawSourced>,
     }
@@ -93,10 +97,13 @@ pub fn parse_profile(text: &str, name: &str) -> Result<Profile, Problems> {
         report.error(&place.member("constants").member(constant.name), missing);
     }
     let pcpus = raw.pcpus.get().and_then(|at| sourced(at, 1, PCPUS_MAX.into(), report));
+    let pcpus = pcpus.unwrap_or(Sourced { value: 1, kind: SourceKind::Assumed, source: String::new() });
+    let topology = raw.topology.0.as_ref().and_then(|raw| topology(raw, pcpus.value, true, report));
     let mut profile = Profile {
         name: name.to_owned(),
         doc: raw.doc.get().cloned().unwrap_or_default(),
-        pcpus: pcpus.unwrap_or(Sourced { value: 1, kind: SourceKind::Assumed, source: String::new() }),
+        pcpus,
+        topology,
         constants: Default::default(),
     };
     for (name, At { value, .. }) in constants {

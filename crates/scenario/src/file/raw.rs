@@ -86,7 +86,10 @@ record! {
         /// Number of pCPUs. Default: the profile's.
         #[schemars(range(min = 1, max = PCPUS_MAX))]
         pcpus: i64,
-        /// Number of pCPUs on one socket. Default: all.
+        /// Their threads, cores, sockets and nodes. Default: the profile's, if it knows them and `pcpus` is not given; otherwise
+        /// each pCPU is a core of its own, and there is one node.
+        topology: RawTopology,
+        /// Number of pCPUs on one socket, where there is no `topology`. Default: all.
         #[schemars(range(min = 1, max = PCPUS_MAX))]
         pcpus_per_socket: i64,
         /// The CPU scheduler: a built-in one by its name, one that an installed package offers, or a policy in a Python file,
@@ -94,6 +97,14 @@ record! {
         scheduler: String,
         /// The release whose version of it is used. Default: the newest.
         generation: String,
+        /// The unit of scheduling (Xen's `sched-gran`): each vCPU by itself, or as many vCPUs of a domain as a core or a socket has
+        /// threads, which then runs no other domain at the same time. Default: `cpu`.
+        #[schemars(extend("enum" = ["cpu", "core", "socket"]))]
+        sched_gran: String,
+        /// The order in which new vCPUs come to their affinity. `contract`: it is in force from the beginning. `release`: as on
+        /// a real Xen, the toolstack sets it when all vCPUs of the domain are there. Default: `contract`.
+        #[schemars(extend("enum" = ["contract", "release"]))]
+        creation: String,
         /// Place of the devices' drivers: in driver domains, or in the hypervisor.
         #[schemars(extend("enum" = ["driver-domain", "hypervisor"]))]
         drivers: String,
@@ -108,6 +119,28 @@ record! {
     }
     required [scheduler]
     params params
+}
+
+record! {
+    /// The threads, cores, sockets and nodes of a machine.
+    struct RawTopology {
+        /// Number of sockets. Default: 1.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
+        sockets: i64,
+        /// Number of cores of each socket. Default: what `pcpus` leaves for each.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
+        cores: i64,
+        /// Number of threads of each core. Default: 1.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
+        threads: i64,
+        /// Number of NUMA nodes, a divisor or a multiple of the number of sockets. Default: one for each socket.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
+        nodes: i64,
+        /// The numbers of the pCPUs: the threads of a core beside each other, or first the first threads of all cores, then the
+        /// second ones. Default: `adjacent`.
+        #[schemars(extend("enum" = ["adjacent", "spread"]))]
+        numbering: String,
+    }
 }
 
 record! {
@@ -141,6 +174,8 @@ record! {
         start: Duration,
         /// The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
         affinity: OneOrMany<CpuList>,
+        /// The pCPUs it prefers among them (soft affinity): one set for all vCPUs, or a list with one for each. Default: none.
+        soft_affinity: OneOrMany<CpuList>,
         /// Does it own the devices, and do their work for the other domains?
         driver_domain: bool,
         /// The way in which a driver domain forwards packets: a bridge, or routing.
@@ -449,7 +484,7 @@ tagged! {
         "pause" => Pause(RawPause),
         /// Unpauses a domain.
         "unpause" => Unpause(RawPause),
-        /// Changes the hard affinity of a domain's vCPUs.
+        /// Changes the affinity of a domain's vCPUs: hard, soft, or first hard and then soft.
         "affinity" => Affinity(RawAffinity),
         /// Moves a domain to another CPU pool: it has default parameters and no affinity there.
         "move-pool" => MovePool(RawMovePool),
@@ -533,7 +568,7 @@ record! {
 }
 
 record! {
-    /// Changes the hard affinity of a domain's vCPUs.
+    /// Changes the affinity of a domain's vCPUs.
     struct RawAffinity {
         /// Its time since the host started, warm-up included.
         at: Duration,
@@ -542,10 +577,12 @@ record! {
         /// The domain's vCPU, from 0. Default: all.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
-        /// The pCPUs allowed from now on.
+        /// The pCPUs allowed from now on. Required, unless `soft_affinity` is given.
         affinity: CpuList,
+        /// The pCPUs preferred from now on.
+        soft_affinity: CpuList,
     }
-    required [at, domain, affinity]
+    required [at, domain]
 }
 
 record! {

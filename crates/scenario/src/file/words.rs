@@ -1,5 +1,6 @@
 //! The words of a scenario file for values that are one of a few.
 
+use vcpulab_host::{Creation, Granularity, Numbering};
 use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash, Toolstack};
 
 /// The domain that has number 0.
@@ -8,6 +9,18 @@ pub(crate) const DOM0: &str = "dom0";
 /// The places that drivers can have. (Bare metal has a field of its own.)
 pub(crate) const DRIVERS: [(&str, Drivers); 2] =
     [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];
+
+/// The units of scheduling. The first is the default.
+pub(crate) const GRANULARITIES: [(&str, Granularity); 3] =
+    [("cpu", Granularity::Cpu), ("core", Granularity::Core), ("socket", Granularity::Socket)];
+
+/// The orders in which firmware lists threads. The first is the default.
+pub(crate) const NUMBERINGS: [(&str, Numbering); 2] =
+    [("adjacent", Numbering::Adjacent), ("spread", Numbering::Spread)];
+
+/// The orders in which new vCPUs come to their affinity. The first is the default.
+pub(crate) const CREATIONS: [(&str, Creation); 2] =
+    [("contract", Creation::Contract), ("release", Creation::Release)];
 
 /// The toolstacks. The first is the default.
 pub(crate) const TOOLSTACKS: [(&str, Toolstack); 3] =

@@ -1,7 +1,7 @@
 //! The administrator's actions.
 
 use vcpulab_host::{DomId, PoolId};
-use vcpulab_spec::{ActionSpec, Change, LifeChange, Spec};
+use vcpulab_spec::{ActionSpec, Affinity, Change, LifeChange, Spec};
 
 use crate::file::raw::{
     RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawLife, RawMovePool, RawOnline, RawPause,
@@ -27,12 +27,20 @@ pub(crate) fn raw_action(action: &ActionSpec, pool: PoolId, spec: &Spec) -> RawA
         }),
         Change::Pause(id) => RawAction::Pause(RawPause { at: at(), domain: domain(id) }),
         Change::Unpause(id) => RawAction::Unpause(RawPause { at: at(), domain: domain(id) }),
-        Change::Affinity(id, vcpu, mask) => RawAction::Affinity(RawAffinity {
-            at: at(),
-            domain: domain(id),
-            vcpu: vcpu.map(i64::from).into(),
-            affinity: CpuList::from(mask).into(),
-        }),
+        Change::Affinity(id, vcpu, affinity) => {
+            let (hard, soft) = match affinity {
+                Affinity::Hard(hard) => (Some(hard), None),
+                Affinity::Soft(soft) => (None, Some(soft)),
+                Affinity::Both(hard, soft) => (Some(hard), Some(soft)),
+            };
+            RawAction::Affinity(RawAffinity {
+                at: at(),
+                domain: domain(id),
+                vcpu: vcpu.map(i64::from).into(),
+                affinity: hard.map(CpuList::from).into(),
+                soft_affinity: soft.map(CpuList::from).into(),
+            })
+        }
         Change::MovePool(id, pool) => RawAction::MovePool(RawMovePool {
             at: at(),
             domain: domain(id),

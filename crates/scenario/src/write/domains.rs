@@ -1,6 +1,6 @@
 //! Domains.
 
-use vcpulab_host::Time;
+use vcpulab_host::{CpuMask, Time};
 use vcpulab_spec::{DomainSpec, Spec};
 
 use crate::file::raw::{RawApp, RawDomain};
@@ -13,15 +13,6 @@ use crate::write::host::pool_name;
 use crate::write::params::raw_params;
 
 pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
-    let list = |mask: &Option<_>| match mask {
-        Some(mask) => CpuList::from(mask),
-        None => CpuList::parse("all").expect("`all` is a set of pCPUs"),
-    };
-    let first = &domain.affinity[0];
-    let affinity = match domain.affinity.iter().all(|mask| mask == first) {
-        true => OneOrMany::One(list(first)),
-        false => OneOrMany::Many(domain.affinity.iter().map(|mask| list(mask).into()).collect()),
-    };
     let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app, spec).into()).collect();
     let nic = domain.nic.as_ref().map(|nic| raw_netfront(nic, spec));
     let disk = domain.disk.as_ref().map(|disk| raw_virtual_disk(disk, spec));
@@ -30,7 +21,8 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         vcpus: i64::from(domain.vcpus()).into(),
         pool: pool_name(domain.pool, spec),
         start: (domain.start != Time::ZERO).then_some(Duration::from(domain.start)).into(),
-        affinity: affinity.into(),
+        affinity: raw_masks(&domain.affinity).into(),
+        soft_affinity: raw_masks(&domain.soft_affinity).into(),
         driver_domain: domain.driver_domain.into(),
         forwarding: word(&FORWARDING, &domain.forwarding).into(),
         working_set: Size(domain.working_set_bytes as i64).into(),
@@ -45,4 +37,17 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
     }
+}
+
+/// One set for all vCPUs, or one for each; nothing where there are none.
+fn raw_masks(masks: &[Option<CpuMask>]) -> Option<OneOrMany<CpuList>> {
+    let list = |mask: &Option<_>| match mask {
+        Some(mask) => CpuList::from(mask),
+        None => CpuList::parse("all").expect("`all` is a set of pCPUs"),
+    };
+    let first = masks.first()?;
+    Some(match masks.iter().all(|mask| mask == first) {
+        true => OneOrMany::One(list(first)),
+        false => OneOrMany::Many(masks.iter().map(|mask| list(mask).into()).collect()),
+    })
 }

@@ -1,10 +1,10 @@
 //! The machine and its CPU pools.
 
-use vcpulab_host::PoolId;
+use vcpulab_host::{PoolId, TopologyConfig};
 use vcpulab_spec::{CONSTANTS, POOL_0, PoolSpec, Spec};
 
-use crate::file::raw::{RawHost, RawPool};
-use crate::file::words::{TOOLSTACKS, word};
+use crate::file::raw::{RawHost, RawPool, RawTopology};
+use crate::file::words::{CREATIONS, GRANULARITIES, NUMBERINGS, TOOLSTACKS, word};
 use crate::text::read::{Field, Named, named};
 use crate::text::units::CpuList;
 use crate::write::devices::raw_drivers;
@@ -21,11 +21,25 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         toolstack: word(&TOOLSTACKS, &host.toolstack).into(),
         profile: host.profile.clone().into(),
         pcpus: i64::from(host.pcpus).into(),
-        pcpus_per_socket: i64::from(host.pcpus_per_socket).into(),
+        topology: host.topology.as_ref().map(raw_topology).into(),
+        pcpus_per_socket: host.topology.is_none().then_some(i64::from(host.pcpus_per_socket)).into(),
+        sched_gran: word(&GRANULARITIES, &host.granularity).into(),
+        creation: word(&CREATIONS, &host.creation).into(),
         scheduler: pool.policy.name.to_owned().into(),
         generation: pool.release.clone().into(),
         costs: Named(CONSTANTS.iter().map(|doc| constant(doc.name)).collect()).into(),
         params: raw_params(&pool.params, pool, spec),
+    }
+}
+
+pub(crate) fn raw_topology(topology: &TopologyConfig) -> RawTopology {
+    let TopologyConfig { sockets, cores, threads, nodes, numbering } = *topology;
+    RawTopology {
+        sockets: i64::from(sockets).into(),
+        cores: i64::from(cores).into(),
+        threads: i64::from(threads).into(),
+        nodes: i64::from(nodes).into(),
+        numbering: word(&NUMBERINGS, &numbering).into(),
     }
 }
 
