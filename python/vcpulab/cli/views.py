@@ -421,7 +421,8 @@ def show_vcpu_list(listing: Mapping[str, Any]) -> None:
         for vcpu in domain["vcpus"]:
             pcpu = "-" if vcpu["pcpu"] is None else vcpu["pcpu"]
             where = f"{domain['name']:<32}{domain['id']:>6}{vcpu['vcpu']:>6}{pcpu:>6}"
-            print(f"{where}{vcpu['state']:>8}{vcpu['time_ns'] / 1e9:>10.1f} {vcpu['affinity']} / {vcpu['soft_affinity']}")
+            affinity = f"{vcpu['affinity']} / {vcpu['soft_affinity']}"
+            print(f"{where}{vcpu['state']:>8}{vcpu['time_ns'] / 1e9:>10.1f} {affinity}")
 
 
 def show_profile(profile: Mapping[str, Any]) -> None:

@@ -369,15 +369,15 @@ def _of_domain(
     values = _changed(pool.of_scope("domain"), table, was if same else None)
     if values:
         yield Params(pool, name, values, table)
-    for field in ("affinity", "soft_affinity"):
-        affinity = _affinity(table, field)
+    for kind in ("affinity", "soft_affinity"):
+        affinity = _affinity(table, kind)
         # Who goes to another pool may run on all of its pCPUs at first.
-        if affinity != (_affinity(was, field) if was is not None and stays else "all"):
-            yield Affinity(pool, name, affinity, soft=field == "soft_affinity")
+        if affinity != (_affinity(was, kind) if was is not None and stays else "all"):
+            yield Affinity(pool, name, affinity, soft=kind == "soft_affinity")
 
 
-def _affinity(table: Mapping[str, Any], field: str) -> str | tuple[str, ...]:
-    given = table.get(field, "all")
+def _affinity(table: Mapping[str, Any], kind: str) -> str | tuple[str, ...]:
+    given = table.get(kind, "all")
     return given if isinstance(given, str) else tuple(given)
 
 
@@ -459,9 +459,9 @@ class _Actions:
             values = _changed(pool.of_scope("domain"), action, None)
             yield Params(pool, name, values, {**self._tables[name], **values}, moment="action")
         elif op == "affinity":
-            for field in ("affinity", "soft_affinity"):
-                if field in action:
-                    yield Affinity(pool, name, action[field], action.get("vcpu"), soft=field == "soft_affinity")
+            for kind in ("affinity", "soft_affinity"):
+                if kind in action:
+                    yield Affinity(pool, name, action[kind], action.get("vcpu"), soft=kind == "soft_affinity")
         elif op == "move-pool":
             self._pool[name] = self._pools[action["pool"]]
             yield Member(self._pool[name], name)
