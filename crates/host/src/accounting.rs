@@ -66,7 +66,7 @@ impl Accounting {
     /// Gives the time of `p` away, and takes the progress of its current vCPU, the answer, from what is left of its operation.
     #[inline(always)]
     pub fn settle(&mut self, host: &mut PolicyContext, p: PcpuId) -> VcpuId {
-        let current = host.pcpus[p].current;
+        let current = host.pcpus[p].executes;
         let idle = host.is_idle(current);
         let progress = self.accounts[p].settle(host.now, idle);
         if !idle {
@@ -82,7 +82,7 @@ impl Accounting {
     /// Sets the event at which the current vCPU of `p` will have used its operation up.
     #[inline(always)]
     pub fn set_run_end(&self, host: &mut PolicyContext, p: PcpuId) {
-        let current = host.pcpus[p].current;
+        let current = host.pcpus[p].executes;
         let end = if host.is_idle(current) {
             NEVER
         } else {
@@ -96,7 +96,7 @@ impl Accounting {
     /// The current vCPU `v` of `p`, settled now, begins an operation, which nothing has interrupted yet.
     #[inline(always)]
     pub fn begin(&self, host: &mut PolicyContext, p: PcpuId, v: VcpuId, operation: Span) {
-        debug_assert!(host.pcpus[p].current == v && !host.vcpus[v].interrupted, "it does not run freely");
+        debug_assert!(host.pcpus[p].executes == v && !host.vcpus[v].interrupted, "it does not run freely");
         host.vcpus[v].left = operation;
         let end = self.accounts[p].busy_until.max(host.now).saturating_add(operation);
         host.queue.set(Rank::RunEnd, p.index(), end);
@@ -141,7 +141,7 @@ impl Accounting {
     /// Gives `v` these working sets from now on; if it runs, what is missing of them is brought in at once.
     pub fn use_sets(&mut self, host: &mut PolicyContext, v: VcpuId, sets: &[SetId]) {
         self.caches.use_sets(v, sets);
-        if self.costs.l2_bytes > 0 && host.is_current(v) {
+        if self.costs.l2_bytes > 0 && host.vcpus[v].runs() {
             let p = host.processor(v);
             let refill = self.caches.touch(&self.costs, p, v);
             if !refill.is_zero() {
@@ -158,7 +158,7 @@ impl Accounting {
     /// See [`HostState::pcpu_times`](crate::HostState::pcpu_times).
     pub fn pcpu_times(&self, host: &PolicyContext, p: PcpuId) -> (Span, Span, Span) {
         let mut account = self.accounts[p];
-        account.settle(host.now, host.is_idle(host.current(p)));
+        account.settle(host.now, host.is_idle(host.pcpus[p].executes));
         (account.run, account.idle, account.overhead)
     }
 
@@ -174,7 +174,7 @@ impl Accounting {
     /// The rest of the present `Run` of `v`, which it has not executed up to now.
     pub fn left(&self, host: &PolicyContext, v: VcpuId) -> Span {
         let vcpu = &host.vcpus[v];
-        if !vcpu.current || vcpu.left == Span::MAX {
+        if !vcpu.runs() || vcpu.left == Span::MAX {
             return vcpu.left;
         }
         let mut account = self.accounts[vcpu.processor];

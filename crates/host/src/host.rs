@@ -92,11 +92,13 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             busiest: None,
         };
         assert_eq!(host.rules.len(), host.core.topology.pools(), "each CPU pool has a scheduler");
-        for p in (0..config.pcpus).map(PcpuId) {
+        for p in host.core.topology.all_masters().iter() {
             host.policy.add_pcpu(&mut host.core.policy, p);
             host.blame("add_pcpu");
             let slice_timer = host.core.add_timer(TimerOwner::Slice(p));
-            host.core.pcpus[p].slice_timer = slice_timer;
+            for q in host.core.topology.resource(p).iter() {
+                host.core.pcpus[q].slice_timer = slice_timer;
+            }
         }
         let later = created_later(&host.actions, host.boots.len());
         for (d, domain) in host.boots.ids().zip(&config.domains) {
@@ -107,7 +109,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
         for (pool, rules) in host.rules.enumerate() {
             if rules.reschedule_at_start {
-                host.core.reschedule = host.core.reschedule.or(host.core.topology.pcpus(pool));
+                host.core.reschedule = host.core.reschedule.or(host.core.topology.masters(pool));
             }
         }
         host.check_policy()?;
@@ -339,7 +341,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.core.reschedule.insert(p);
             }
             Op::Yield => {
-                self.policy.yielded(&mut self.core.policy, v);
+                let unit = self.core.unit(v);
+                self.policy.yielded(&mut self.core.policy, unit);
                 self.blame("yielded");
                 self.core.reschedule.insert(p);
             }
@@ -389,7 +392,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if !self.unblock(v, cause, by) {
             let vcpu = &mut self.core.vcpus[v];
             vcpu.interrupted = true;
-            if vcpu.current {
+            if vcpu.runs() {
                 let p = vcpu.processor;
                 self.core.accounting.settle(&mut self.core.policy, p);
                 self.core.accounting.set_run_end(&mut self.core.policy, p);
@@ -416,7 +419,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Serves pending reschedule requests, then passes on to the observer what the event has left for it.
     #[inline(always)]
     fn finish_event(&mut self) -> Result<(), Broken> {
-        if !self.core.reschedule.is_empty() {
+        if !self.core.reschedule.is_empty() || self.core.has_units() {
             self.serve_requests()?;
         }
         self.check_policy()?;
@@ -455,13 +458,17 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     // ---- decisions ----
 
-    /// While any pCPU is asked to reschedule, the lowest-numbered one decides.
+    /// While anything is asked of a pCPU, the lowest-numbered such one does it: as a rule it decides.
     #[inline]
     pub(crate) fn serve_requests(&mut self) -> Result<(), Broken> {
         let mut served = 0;
-        while let Some(p) = self.core.reschedule.first() {
-            self.core.reschedule.remove(p);
-            self.decide(p)?;
+        while let Some(p) = self.core.first_asked() {
+            if self.core.has_units() {
+                self.serve_together(p)?;
+            } else {
+                self.core.reschedule.remove(p);
+                self.decide(p)?;
+            }
             served += 1;
             if served > DECISIONS_PER_EVENT_MAX {
                 let what = "decisions keep asking for decisions at one instant";
@@ -475,21 +482,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline]
     fn decide(&mut self, p: PcpuId) -> Result<(), Broken> {
         self.core.executing = p;
-        self.core.work.schedule_calls += 1;
         self.core.pcpus[p].decisions += 1;
         self.core.accounting.charge(&mut self.core.policy, p, self.core.accounting.costs.decision_ns);
-        let Decision { next, slice } = self.policy.schedule(&mut self.core.policy, p);
-        self.blame("schedule");
-        let expiry = if slice.is_negative() { NEVER } else { self.core.now.saturating_add(slice) };
-        let slice_timer = self.core.pcpus[p].slice_timer;
-        self.core.queue.set(Rank::Timer, slice_timer.index(), expiry);
-        let from = self.core.current(p);
+        let (from, next) = self.choose(p)?;
         if next != from {
-            self.check_choice(p, next)?;
             self.switch(p, from, next);
-        } else if !self.may_run(next) {
-            let what = format!("pCPU {} was given {}, which is not runnable", p.0, self.name(next));
-            return Err(self.broken_in("schedule", what));
         } else if self.core.busy_until(p) > self.core.now {
             self.observer.busy(&self.core, p);
         }
@@ -497,19 +494,30 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(())
     }
 
-    /// Is `v` runnable? A decision may begin to migrate the very vCPU it chooses (load balancing does): it runs,
-    /// and moves when it stops.
-    #[inline]
-    fn may_run(&self, v: VcpuId) -> bool {
-        !self.core.vcpus[v].has(!pause_flag::MIGRATING)
+    /// Lets the policy choose, and sets the slice timer: the vCPU that is current on `p`, and the one that is to be.
+    #[inline(always)]
+    pub(crate) fn choose(&mut self, p: PcpuId) -> Result<(VcpuId, VcpuId), Broken> {
+        self.core.work.schedule_calls += 1;
+        let Decision { next, slice } = self.policy.schedule(&mut self.core.policy, p);
+        self.blame("schedule");
+        let expiry = if slice.is_negative() { NEVER } else { self.core.now.saturating_add(slice) };
+        let slice_timer = self.core.pcpus[p].slice_timer;
+        self.core.queue.set(Rank::Timer, slice_timer.index(), expiry);
+        let from = self.core.pcpus[p].current;
+        if next != from {
+            self.check_choice(p, next)?;
+        } else if !self.core.may_run(next) {
+            let what = format!("pCPU {} was given {}, which is not runnable", p.0, self.name(next));
+            return Err(self.broken_in("schedule", what));
+        }
+        Ok((from, next))
     }
 
     #[inline]
     fn check_choice(&self, p: PcpuId, v: VcpuId) -> Result<(), Broken> {
         let core = &self.core;
         let fits = core.vcpus.get(v).is_some_and(|vcpu| {
-            let free = !vcpu.has(!pause_flag::MIGRATING) && vcpu.processor == p && !vcpu.current;
-            v == core.idle(p) || free && !core.is_idle(v)
+            v == core.idle(p) || !core.is_idle(v) && vcpu.processor == p && !vcpu.current && core.may_run(v)
         });
         if fits {
             return Ok(());
@@ -530,47 +538,66 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     #[inline]
     fn switch(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
+        self.core.make_current(p, from, to);
+        self.execute(p, from, to);
+        self.save_context(from);
+    }
+
+    /// `p` executes `to` instead of `from` from now on.
+    #[inline(always)]
+    pub(crate) fn execute(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
         let core = &mut self.core;
         let now = core.now;
         core.accounting.settle(&mut core.policy, p);
         let outgoing = &mut core.vcpus[from];
-        outgoing.current = false;
-        outgoing.switched_at = now;
-        let changed = outgoing.enter_state(now);
+        let changed = outgoing.enter_state(outgoing.state_without_pcpu(), now);
         core.note_runstates(from, changed);
         let to_idle = core.is_idle(to);
         let incoming = &mut core.vcpus[to];
         let waited = incoming.state == RunState::Runnable && !to_idle;
         let (waited_ns, woken) =
             if waited { (now - incoming.state_since, incoming.woken) } else { (Span::ZERO, None) };
-        incoming.current = true;
-        incoming.switched_at = now;
-        let changed = incoming.enter_state(now);
+        let changed = incoming.enter_state(RunState::Running, now);
         core.note_runstates(to, changed);
-        core.pcpus[p].current = to;
+        core.pcpus[p].executes = to;
         core.accounting.charge_switch(&mut core.policy, p, from, to);
         if core.is_idle(from) {
             self.world.resumed(&mut WorldContext { core: &mut *core }, p);
         }
         self.observer.switched(&self.core, Switch { time: now, pcpu: p, from, to, waited_ns, woken });
-        self.policy.context_saved(&mut self.core.policy, from);
+    }
+
+    /// The outgoing `v` runs nowhere now.
+    #[inline(always)]
+    pub(crate) fn save_context(&mut self, v: VcpuId) {
+        self.policy.context_saved(&mut self.core.policy, v);
         self.blame("context_saved");
-        self.finish_migration(from);
+        self.finish_migration(v);
     }
 
     /// Calls the policy's wake hook for a vCPU that has become runnable, unless something else keeps it.
     #[inline]
     pub(crate) fn wake_if_runnable(&mut self, v: VcpuId) {
         if self.core.runnable(v) {
-            self.policy.wake(&mut self.core.policy, v);
+            let unit = self.core.unit(v);
+            self.policy.wake(&mut self.core.policy, unit);
             self.blame("wake");
+            if self.core.has_units() {
+                self.core.join_unit(v);
+            }
         }
     }
 
-    /// Calls the policy's sleep hook for a vCPU that is no longer runnable.
+    /// Calls the policy's sleep hook for a vCPU that is no longer runnable, unless others of its unit are.
     pub(crate) fn sleep_unless_runnable(&mut self, v: VcpuId) {
-        if !self.core.runnable(v) {
-            self.policy.sleep(&mut self.core.policy, v);
+        if self.core.runnable(v) {
+            return;
+        }
+        let unit = self.core.unit(v);
+        if self.core.policy.runnable(unit) {
+            self.core.leave_unit(v);
+        } else {
+            self.policy.sleep(&mut self.core.policy, unit);
             self.blame("sleep");
         }
     }

@@ -21,6 +21,7 @@ mod broken;
 pub mod cache;
 mod config;
 pub mod context;
+pub mod core_scheduling;
 pub mod costs;
 mod domain;
 pub mod host;
@@ -40,6 +41,7 @@ pub mod table;
 pub mod time;
 pub mod toolstack;
 pub mod topology;
+pub mod units;
 mod vcpu;
 pub mod world;
 

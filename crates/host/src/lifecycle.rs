@@ -93,7 +93,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             let from = self.core.processor(v);
             self.core.pause_vcpu(v);
             self.core.clear_pause_flags(v, pause_flag::ABSENT);
-            self.insert(v, config(number))?;
+            if self.core.unit(v) == v {
+                self.insert(v, config(number))?;
+            }
             self.observer.affinity_changed(&self.core, v);
             self.core.moved(v, from);
         }
@@ -109,17 +111,19 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// A domain's vCPUs leave their scheduler, all of them, and then it does.
     pub(crate) fn leave(&mut self, d: DomId) -> Result<(), Broken> {
-        for v in self.core.vcpus_of(d) {
-            self.core.pause_vcpu(v);
-            self.sleep_unless_runnable(v);
-            if self.core.is_current(v) {
-                let p = self.core.processor(v);
+        for unit in self.core.policy.vcpus_of(d) {
+            for v in self.core.members(unit) {
+                self.core.pause_vcpu(v);
+                self.sleep_unless_runnable(v);
+            }
+            if self.core.vcpus[unit].current {
+                let p = self.core.processor(unit);
                 self.core.reschedule.insert(p);
                 self.serve_requests()?;
             }
         }
-        for v in self.core.vcpus_of(d) {
-            self.policy.remove(&mut self.core.policy, v);
+        for unit in self.core.policy.vcpus_of(d) {
+            self.policy.remove(&mut self.core.policy, unit);
             self.blame("remove");
         }
         self.policy.remove_domain(&mut self.core.policy, d);

@@ -90,7 +90,7 @@ impl HostState {
         let vcpu = &self.vcpus[v];
         let offline = vcpu.has(pause_flag::DOWN);
         self.is_listed(vcpu.dom).then_some(VcpuState {
-            running: vcpu.current,
+            running: vcpu.runs(),
             blocked: vcpu.has(pause_flag::BLOCKED) && !offline,
             offline,
         })

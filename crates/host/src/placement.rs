@@ -7,17 +7,18 @@ use crate::{
 };
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
-    /// Gives a vCPU to the scheduler of its domain's pool, with its affinity if that is in force from the beginning.
+    /// Gives a vCPU, the first of its unit, to the scheduler of its domain's pool, with its affinity if that is in force from the
+    /// beginning.
     pub(crate) fn insert(&mut self, v: VcpuId, config: &VcpuConfig) -> Result<(), Broken> {
         let VcpuConfig { affinity, soft_affinity, .. } = *config;
         let d = self.core.dom(v);
         let pool = self.core.pool_of(d);
-        let pcpus = *self.core.topology.pcpus(pool);
-        let given = affinity.map(|mask| mask.and(&pcpus)).filter(|mask| !mask.is_empty());
+        let (all, pcpus) = (*self.core.topology.pcpus(pool), *self.core.topology.masters(pool));
+        let given = affinity.filter(|mask| !mask.and(&pcpus).is_empty()).map(|mask| mask.and(&all));
         let first_of_pool = self.core.topology.first_pcpu(pool);
         let first = v.0 == self.core.domains[d].first_vcpu;
         let beside_previous = || {
-            let previous = self.core.processor(VcpuId(v.0 - 1));
+            let previous = self.core.processor(self.core.unit(VcpuId(v.0 - 1)));
             pcpus.next_after(previous).unwrap_or(first_of_pool)
         };
         let placement = self.rules[pool].placement;
@@ -28,14 +29,14 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             Placement::LeastPopulated if first => (None, self.least_populated(v)),
             Placement::LeastPopulated => (None, beside_previous()),
             Placement::RoundRobin => {
-                let allowed = given.unwrap_or(pcpus);
+                let allowed = given.map_or(pcpus, |mask| mask.and(&pcpus));
                 let before = self.core.vcpus_in(pool).filter(|u| u.0 < v.0).count();
                 let k = before % allowed.len() as usize;
                 (given, allowed.iter().nth(k).expect("a mask has as many members as it says"))
             }
         };
-        self.core.vcpus[v].processor = processor;
-        self.core.affinity[v] = affinity.unwrap_or(pcpus);
+        self.core.assign_members(v, processor);
+        self.core.set_members_affinity(v, affinity.unwrap_or(all));
         let soft = soft_affinity.filter(|_| self.core.creation() == Creation::Contract);
         self.core.prefer(v, soft.filter(|_| self.rules[pool].soft_affinity));
         self.policy.insert(&mut self.core.policy, v);
@@ -54,7 +55,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             counts[self.core.processor(u)] += 1;
         }
         let mut least = self.core.topology.first_pcpu(pool);
-        for p in self.core.topology.pcpus(pool).iter().skip(1) {
+        for p in self.core.topology.masters(pool).iter().skip(1) {
             if counts[p] <= counts[least] {
                 least = p;
             }
@@ -62,11 +63,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         least
     }
 
-    /// Moves `v` if it is to migrate and runs nowhere.
+    /// Moves `v`, with its unit, if all of it is to migrate and it runs nowhere.
     #[inline]
     pub(crate) fn finish_migration(&mut self, v: VcpuId) {
-        let vcpu = &self.core.vcpus[v];
-        if vcpu.has(pause_flag::MIGRATING) && !vcpu.current {
+        let migrates = |v: VcpuId| self.core.vcpus[v].has(pause_flag::MIGRATING);
+        if migrates(v) && !self.core.vcpus[v].current && self.core.members(v).all(migrates) {
             let to = self.target_of(v);
             self.migrate(v, to);
         }
@@ -95,7 +96,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn pick(&mut self, v: VcpuId) -> PcpuId {
         let picked = self.policy.pick(&mut self.core.policy, v);
         let pool = self.core.pool_of(self.core.dom(v));
-        let fits = self.core.topology.pool_of(picked) == Some(pool);
+        let fits = self.core.topology.masters(pool).contains(picked);
         if !fits {
             let what = format!("pCPU {} was picked for {}, which it cannot be on", picked.0, self.name(v));
             self.core.violate(what);
@@ -104,11 +105,23 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if fits { picked } else { self.core.processor(v) }
     }
 
-    /// Moves a vCPU, which runs nowhere, to the pCPU picked.
+    /// Begins to move a vCPU, with its unit, which goes on when that is [finished](Self::finish_migration).
+    pub(crate) fn begin_migration(&mut self, v: VcpuId) {
+        for v in self.core.members(v) {
+            self.core.set_pause_flags(v, pause_flag::MIGRATING);
+            self.sleep_unless_runnable(v);
+        }
+    }
+
+    /// Moves a vCPU, with its unit, which runs nowhere, to the pCPU picked.
     pub(crate) fn migrate(&mut self, v: VcpuId, to: PcpuId) {
-        self.core.clear_pause_flags(v, pause_flag::MIGRATING);
+        for v in self.core.members(v) {
+            self.core.clear_pause_flags(v, pause_flag::MIGRATING);
+        }
         self.policy.migrate(&mut self.core.policy, v, to);
         self.blame("migrate");
-        self.wake_if_runnable(v);
+        for v in self.core.members(v) {
+            self.wake_if_runnable(v);
+        }
     }
 }

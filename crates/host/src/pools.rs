@@ -37,7 +37,7 @@ impl<'s> Pools<'s> {
         hook: impl FnOnce(&mut (dyn Scheduler + 's), &mut PolicyContext) -> R,
     ) -> R {
         let outside = (ctx.enter_pool(pool), ctx.executing);
-        if !ctx.pcpus().contains(ctx.executing) {
+        if ctx.pool_of_pcpu(ctx.executing) != pool {
             ctx.executing = ctx.first_pcpu();
         }
         let answer = hook(&mut *self.schedulers[pool], ctx);
@@ -60,7 +60,7 @@ impl Scheduler for Pools<'_> {
     }
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
-        self.pool_of.push(ctx.pool_of_pcpu(p));
+        *self.pool_of.entry(p) = ctx.pool_of_pcpu(p);
         self.within(ctx, ctx.pool_of_pcpu(p), |scheduler, ctx| scheduler.add_pcpu(ctx, p));
     }
 

@@ -58,7 +58,8 @@ pub trait Scheduler {
     /// The domain leaves this scheduler; its vCPUs have done so.
     fn remove_domain(&mut self, _ctx: &mut PolicyContext, _d: DomId) {}
 
-    /// The vCPU, which was not runnable, is runnable now. (Also called, in places, for one that never stopped.)
+    /// The vCPU, which was not runnable, is runnable now. (Also called, in places, for one that never stopped: with core
+    /// scheduling, whenever any vCPU of the unit wakes.)
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId);
 
     /// The vCPU is not runnable any more, for a reason other than blocking by itself.

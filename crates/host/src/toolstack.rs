@@ -145,35 +145,39 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         true
     }
 
-    /// Changes a vCPU's hard affinity, as the [rule](AffinityRule) of its scheduler's release has it.
+    /// Changes the hard affinity of a vCPU, and so of its unit, as the [rule](AffinityRule) of its scheduler's release has it.
     pub(crate) fn set_affinity(&mut self, v: VcpuId, mask: CpuMask) -> Result<bool, Broken> {
-        let mask = mask.and(self.core.topology.pcpus(self.core.pool_of(self.core.dom(v))));
+        let pool = self.core.pool_of(self.core.dom(v));
+        let given = mask.and(self.core.topology.pcpus(pool));
+        let mask = mask.and(self.core.topology.masters(pool));
         let rule = self.rules_for(v).affinity;
-        if mask.is_empty() || rule == AffinityRule::Ignored {
-            return Ok(false);
-        }
+        let v = self.core.unit(v);
+        let Some(first) = mask.first().filter(|_| rule != AffinityRule::Ignored) else { return Ok(false) };
         if rule == AffinityRule::Directly {
-            self.pause_and_wait(v)?;
-            self.core.affinity[v] = mask;
-            self.core.set_processor(v, mask.first().expect("the mask is not empty"));
-            self.observer.affinity_changed(&self.core, v);
+            for v in self.core.members(v) {
+                self.pause_and_wait(v)?;
+            }
+            self.core.set_members_affinity(v, given);
+            self.core.set_processor(v, first);
+            self.announce_affinity(v);
             self.policy.affinity(&mut self.core.policy, v, &mask);
             self.blame("affinity");
-            self.unpause(v);
+            for v in self.core.members(v) {
+                self.unpause(v);
+            }
             return Ok(true);
         }
         self.policy.affinity(&mut self.core.policy, v, &mask);
         self.blame("affinity");
-        self.core.affinity[v] = mask;
-        self.observer.affinity_changed(&self.core, v);
+        self.core.set_members_affinity(v, given);
+        self.announce_affinity(v);
         if rule == AffinityRule::IfExcluded && mask.contains(self.core.processor(v)) {
             return Ok(true);
         }
-        self.core.start_migration(v);
-        self.sleep_unless_runnable(v);
+        self.begin_migration(v);
         if rule == AffinityRule::AlwaysPickFirst {
             let to = self.target_of(v);
-            if !self.core.is_current(v) {
+            if !self.core.vcpus[v].current {
                 self.migrate(v, to);
             }
         } else {
@@ -182,17 +186,24 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(true)
     }
 
-    /// Changes a vCPU's soft affinity, also if it stays the same: the vCPU goes through sleep, pick, migrate and wake.
+    /// Changes the soft affinity of a vCPU, and so of its unit, also if it stays the same: they go through sleep, pick, migrate
+    /// and wake.
     pub(crate) fn set_soft_affinity(&mut self, v: VcpuId, mask: CpuMask) -> bool {
         if !self.rules_for(v).soft_affinity {
             return false;
         }
+        let v = self.core.unit(v);
         self.core.prefer(v, Some(mask));
-        self.observer.affinity_changed(&self.core, v);
-        self.core.start_migration(v);
-        self.sleep_unless_runnable(v);
+        self.announce_affinity(v);
+        self.begin_migration(v);
         self.finish_migration(v);
         true
+    }
+
+    fn announce_affinity(&mut self, v: VcpuId) {
+        for v in self.core.members(v) {
+            self.observer.affinity_changed(&self.core, v);
+        }
     }
 
     /// Pauses `v` itself, and waits until it is off its pCPU: pending requests are served inside the event.

@@ -1,4 +1,4 @@
-//! Topology: the threads, cores, sockets and nodes of a host, and its CPU pools.
+//! Topology: the threads, cores, sockets and nodes of a host, its CPU pools, and the resources that its schedulers share out.
 
 use crate::{CpuMask, Granularity, HostConfig, Numbering, PcpuId, PoolId, Table, TopologyConfig};
 
@@ -12,6 +12,11 @@ pub(crate) struct Topology {
     threads: u32,
     pools: Table<PoolId, CpuMask>,
     pool_of: Table<PcpuId, PoolId>,
+    granularity: Granularity,
+    /// The number of pCPUs of each resource.
+    unit_size: u32,
+    /// The first pCPU of each resource of each pool.
+    masters: Table<PoolId, CpuMask>,
 }
 
 /// The pCPUs that are scheduled together on a host, by its granularity: ascending by the lowest of each.
@@ -61,7 +66,7 @@ impl Place {
 
 impl Topology {
     /// # Panics
-    /// If a pCPU is in no pool.
+    /// If a pCPU is in no pool, or a resource in several.
     pub fn new(config: &HostConfig) -> Self {
         let all = CpuMask::first_n(config.pcpus);
         let per_socket = if config.pcpus_per_socket == 0 { config.pcpus } else { config.pcpus_per_socket };
@@ -81,15 +86,38 @@ impl Topology {
         let pools: Table<PoolId, _> =
             if config.pools.is_empty() { vec![all].into() } else { config.pools.clone().into() };
         let pool_of = |p| pools.ids().find(|&pool| pools[pool].contains(p)).expect("each pCPU is in a pool");
-        Topology {
+        let mut topology = Topology {
             siblings: places.iter().map(|place| cores[place.core as usize]).collect(),
             sockets: groups(|place| place.socket),
             nodes: groups(|place| place.node),
             threads: config.topology.map_or(1, |topology| topology.threads),
             pool_of: all.iter().map(pool_of).collect(),
             places,
+            granularity: Granularity::Cpu,
+            unit_size: 1,
+            masters: pools.clone(),
             pools,
+        };
+        topology.form_resources(config.granularity);
+        topology
+    }
+
+    /// Makes resources of the granularity wanted; of a finer one, if they would not all have the same number of pCPUs.
+    fn form_resources(&mut self, wanted: Granularity) {
+        let all = CpuMask::first_n(self.places.len() as u32);
+        self.granularity = wanted;
+        self.unit_size = self.resource(PcpuId(0)).len();
+        if all.iter().any(|p| self.resource(p).len() != self.unit_size) {
+            let finer = if wanted == Granularity::Socket { Granularity::Core } else { Granularity::Cpu };
+            return self.form_resources(finer);
         }
+        let whole = |p| self.pools[self.pool_of[p]].contains_all(&self.resource(p));
+        assert!(
+            all.iter().all(whole),
+            "a CPU pool has whole cores, or sockets, if they are the unit of scheduling"
+        );
+        let is_master = |&p: &PcpuId| self.resource(p).first() == Some(p);
+        self.masters = self.pools.iter().map(|pool| pool.iter().filter(is_master).collect()).collect();
     }
 
     /// The core of a pCPU, counted over the whole host.
@@ -144,6 +172,32 @@ impl Topology {
     /// The first of them.
     pub fn first_pcpu(&self, pool: PoolId) -> PcpuId {
         self.pcpus(pool).first().expect("a pool has a pCPU")
+    }
+
+    /// The number of pCPUs of each resource.
+    #[inline(always)]
+    pub fn unit_size(&self) -> u32 {
+        self.unit_size
+    }
+
+    /// The pCPUs that are scheduled together with a pCPU, itself included.
+    pub fn resource(&self, p: PcpuId) -> CpuMask {
+        match self.granularity {
+            Granularity::Cpu => CpuMask::only(p),
+            Granularity::Core => *self.siblings(p),
+            Granularity::Socket => *self.socket_mates(p),
+        }
+    }
+
+    /// The resources of a pool, each by its first pCPU.
+    #[inline(always)]
+    pub fn masters(&self, pool: PoolId) -> &CpuMask {
+        &self.masters[pool]
+    }
+
+    /// The resources of the host, each by its first pCPU.
+    pub fn all_masters(&self) -> CpuMask {
+        self.masters.iter().fold(CpuMask::EMPTY, |all, masters| all.or(masters))
     }
 
     /// The pool of a pCPU, if the host has one of that number.
@@ -203,5 +257,40 @@ mod tests {
         );
         let one = TopologyConfig { nodes: 1, ..topology };
         assert!(places(one).iter().all(|place| place.2 == 0));
+    }
+
+    #[test]
+    fn resources_are_of_a_finer_granularity_where_they_would_differ_in_size() {
+        let of = |pcpus, pcpus_per_socket, topology, granularity| {
+            let config =
+                HostConfig { pcpus, pcpus_per_socket, topology, granularity, ..HostConfig::default() };
+            let topology = Topology::new(&config);
+            (topology.unit_size(), topology.masters(PoolId(0)).to_string())
+        };
+        let smt = TopologyConfig { sockets: 2, cores: 2, threads: 2, nodes: 1, numbering: Numbering::Spread };
+        assert_eq!(of(8, 0, Some(smt), Granularity::Cpu), (1, "0-7".into()));
+        assert_eq!(of(8, 0, Some(smt), Granularity::Core), (2, "0-3".into()));
+        let smt = TopologyConfig { numbering: Numbering::Adjacent, ..smt };
+        assert_eq!(of(8, 0, Some(smt), Granularity::Core), (2, "0,2,4,6".into()));
+        assert_eq!(of(8, 0, Some(smt), Granularity::Socket), (4, "0,4".into()));
+        assert_eq!(of(8, 4, None, Granularity::Socket), (4, "0,4".into()));
+        assert_eq!(of(6, 4, None, Granularity::Socket), (1, "0-5".into()), "sockets of 4 and 2");
+        assert_eq!(of(6, 4, None, Granularity::Core), (1, "0-5".into()));
+    }
+
+    #[test]
+    #[should_panic(expected = "whole cores")]
+    fn a_pool_cannot_divide_a_core() {
+        let smt =
+            TopologyConfig { sockets: 1, cores: 2, threads: 2, nodes: 1, numbering: Numbering::Adjacent };
+        let pools = vec![CpuMask::only(PcpuId(0)), CpuMask::first_n(4).without(&CpuMask::only(PcpuId(0)))];
+        let granularity = Granularity::Core;
+        Topology::new(&HostConfig {
+            pcpus: 4,
+            topology: Some(smt),
+            pools,
+            granularity,
+            ..HostConfig::default()
+        });
     }
 }

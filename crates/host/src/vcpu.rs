@@ -89,7 +89,7 @@ pub(crate) mod pause_flag {
 pub(crate) struct Vcpu {
     pub pause_flags: u8,
     pub pauses: u8,
-    /// Does it run on its processor now?
+    /// Has its policy chosen it for its processor? (Of a unit's vCPUs: the first one, for all of them.)
     pub current: bool,
     /// Was it interrupted, so that it wants to be asked for its next operation when it runs?
     pub interrupted: bool,
@@ -107,7 +107,7 @@ pub(crate) struct Vcpu {
     pub left: Span,
     /// The time of the last change of its runstate.
     pub state_since: Time,
-    /// The time of the last switch in or out.
+    /// The time since when it is `current`, or is not any more.
     pub switched_at: Time,
     /// Time in each runstate but runnable, which is the rest.
     pub times: [Span; 3],
@@ -134,7 +134,7 @@ impl Vcpu {
             switched_at: Time::ZERO,
             times: [Span::ZERO; 3],
         };
-        vcpu.state = vcpu.present_state();
+        vcpu.state = vcpu.state_without_pcpu();
         vcpu
     }
 
@@ -143,12 +143,16 @@ impl Vcpu {
         Vcpu { current: true, state: RunState::Running, ..Vcpu::new(DomId(u32::MAX), p, 0) }
     }
 
-    /// The runstate that follows from its pause flags and from whether it runs.
+    /// Does its processor execute it?
     #[inline(always)]
-    pub fn present_state(&self) -> RunState {
-        if self.current {
-            RunState::Running
-        } else if self.pause_flags & pause_flag::OFFLINE != 0 {
+    pub fn runs(&self) -> bool {
+        self.state == RunState::Running
+    }
+
+    /// The runstate that follows from its pause flags if it does not run.
+    #[inline(always)]
+    pub fn state_without_pcpu(&self) -> RunState {
+        if self.pause_flags & pause_flag::OFFLINE != 0 {
             RunState::Offline
         } else if self.pause_flags & pause_flag::BLOCKED != 0 {
             RunState::Blocked
@@ -157,10 +161,17 @@ impl Vcpu {
         }
     }
 
-    /// Brings its runstate up to date with its pause flags and whether it runs. The states that have ended and begun, as bits.
+    /// Brings its runstate up to date with its pause flags. The states that have ended and begun, as bits.
     #[inline(always)]
-    pub fn enter_state(&mut self, now: Time) -> u8 {
-        let (before, state) = (self.state, self.present_state());
+    pub fn update_state(&mut self, now: Time) -> u8 {
+        let state = if self.runs() { self.state } else { self.state_without_pcpu() };
+        self.enter_state(state, now)
+    }
+
+    /// Enters a runstate. The states that have ended and begun, as bits.
+    #[inline(always)]
+    pub fn enter_state(&mut self, state: RunState, now: Time) -> u8 {
+        let before = self.state;
         if state == before {
             return 0;
         }

@@ -60,7 +60,8 @@ impl Scheduler for RoundRobin {
 
     #[inline]
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if ctx.is_current(v) {
+        let queued = ctx.unit_size() > 1 && self.queue.contains(&v);
+        if ctx.is_current(v) || queued {
             return;
         }
         self.queue.push_back(v);

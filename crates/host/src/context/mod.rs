@@ -9,4 +9,5 @@
 pub mod observer;
 pub mod policy;
 mod runstates;
+mod units;
 pub mod world;

@@ -5,9 +5,12 @@ use std::ops::{Deref, DerefMut};
 use crate::accounting::Accounting;
 use crate::cache::Caches;
 use crate::context::policy::PolicyContext;
-use crate::{Costs, HostConfig, IoStep, PcpuId, RunState, Span, Table, Time, VcpuId, WakeCause};
+use crate::{
+    Costs, CpuMask, DomId, HostConfig, IoStep, PcpuId, RunState, Span, Table, Time, VcpuId, WakeCause,
+};
 
-/// The whole state of a host: everything that a policy sees, by the same methods, and the accounts besides.
+/// The whole state of a host: everything that a policy sees, by the same methods, and the accounts besides. Where a policy
+/// sees [units](crate::units) of several vCPUs, these are the vCPUs themselves, and the pCPUs that execute them.
 #[derive(Clone, Debug)]
 pub struct HostState {
     pub(crate) policy: PolicyContext,
@@ -57,6 +60,39 @@ impl DerefMut for HostState {
 }
 
 impl HostState {
+    /// The pCPUs of the host.
+    pub fn pcpus(&self) -> CpuMask {
+        CpuMask::first_n(self.pcpu_count())
+    }
+
+    /// The vCPU that `p` executes.
+    #[inline(always)]
+    pub fn current(&self, p: PcpuId) -> VcpuId {
+        self.policy.pcpus[p].executes
+    }
+
+    /// Does a pCPU execute `v`?
+    #[inline(always)]
+    pub fn is_current(&self, v: VcpuId) -> bool {
+        self.policy.vcpus[v].runs()
+    }
+
+    /// Is `v` runnable: not blocked, not migrating, neither itself nor its domain paused?
+    #[inline(always)]
+    pub fn runnable(&self, v: VcpuId) -> bool {
+        self.policy.vcpus[v].pause_flags == 0
+    }
+
+    /// All vCPUs of the host but the idle ones, in order of creation.
+    pub fn guest_vcpus(&self) -> impl Iterator<Item = VcpuId> + use<> {
+        (self.policy.pcpus.len() as u32..self.policy.vcpus.len() as u32).map(VcpuId)
+    }
+
+    /// The vCPUs of a domain, in order.
+    pub fn vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
+        self.policy.all_vcpus_of(d)
+    }
+
     /// The time of `p` up to now: running vCPUs, idle, overhead. The three sum to the time elapsed.
     pub fn pcpu_times(&self, p: PcpuId) -> (Span, Span, Span) {
         self.accounting.pcpu_times(&self.policy, p)

@@ -15,6 +15,9 @@
 //! }
 //! ```
 //!
+//! With [core scheduling](crate::units) the vCPUs of this view are units, each by its first vCPU, and its pCPUs are resources,
+//! each by its first pCPU.
+//!
 //! A policy that names a pCPU, vCPU, domain or timer outside the host, or asks for what is in another CPU pool, is answered
 //! with something harmless, and the run ends as [`Broken`](crate::Broken) when the hook has returned.
 
@@ -24,6 +27,7 @@ use crate::broken::Violation;
 use crate::domain::Domain;
 use crate::queue::{EventQueue, Rank};
 use crate::topology::Topology;
+use crate::units::Units;
 use crate::vcpu::{Vcpu, pause_flag};
 use crate::{
     CpuMask, Creation, DomId, HostConfig, NEVER, PcpuId, PoolId, RunState, RunTimes, StateRow, Table, Time,
@@ -33,6 +37,9 @@ use crate::{
 /// A pCPU, but for its [account](crate::accounting).
 #[derive(Clone, Debug)]
 pub(crate) struct Pcpu {
+    /// The vCPU that it executes.
+    pub executes: VcpuId,
+    /// What its policy has chosen for it: the same, unless units have more than one vCPU. Then only masters have one.
     pub current: VcpuId,
     pub slice_timer: TimerId,
     pub decisions: u64,
@@ -61,6 +68,8 @@ pub struct PolicyContext {
     spare_timers: Vec<TimerId>,
     /// Pending reschedule requests.
     pub(crate) reschedule: CpuMask,
+    /// `None`: a unit is a vCPU.
+    pub(crate) units: Option<Box<Units>>,
     /// The pCPU whose code executes.
     pub(crate) executing: PcpuId,
     /// The pool whose policy is at work.
@@ -104,7 +113,12 @@ impl PolicyContext {
     /// The pCPUs of this scheduler: those of its CPU pool.
     #[inline(always)]
     pub fn pcpus(&self) -> &CpuMask {
-        self.topology.pcpus(self.pool)
+        self.topology.masters(self.pool)
+    }
+
+    /// The number of real pCPUs behind each of them, and of vCPUs behind each of its vCPUs: more than 1 with core scheduling.
+    pub fn unit_size(&self) -> u32 {
+        self.topology.unit_size()
     }
 
     /// The first of them.
@@ -195,8 +209,9 @@ impl PolicyContext {
     }
 
     /// All vCPUs of the host but the idle ones, in order of creation.
-    pub fn guest_vcpus(&self) -> impl Iterator<Item = VcpuId> + use<> {
-        (self.pcpus.len() as u32..self.vcpus.len() as u32).map(VcpuId)
+    pub fn guest_vcpus(&self) -> impl Iterator<Item = VcpuId> + '_ {
+        let all = (self.pcpus.len() as u32..self.vcpus.len() as u32).map(VcpuId);
+        all.filter(|&v| self.unit(v) == v)
     }
 
     /// The vCPUs of this scheduler: those of the domains in its CPU pool that are there.
@@ -234,9 +249,8 @@ impl PolicyContext {
         if !self.is_guest(v) {
             return;
         }
-        if self.topology.pool_of(p) == Some(self.pool_of(self.dom(v))) {
-            let from = std::mem::replace(&mut self.vcpus[v].processor, p);
-            self.migrations.push((v, from, p));
+        if self.topology.masters(self.pool_of(self.dom(v))).contains(p) {
+            self.assign_members(v, p);
         } else {
             let (domain, number) = self.name(v);
             let why = self.stranger(p);
@@ -247,7 +261,7 @@ impl PolicyContext {
     /// Is `v` runnable: not blocked, not migrating, neither itself nor its domain paused? Idle always is.
     #[inline(always)]
     pub fn runnable(&self, v: VcpuId) -> bool {
-        self.vcpu(v).pause_flags == 0
+        self.vcpu(v).pause_flags == 0 || self.has_units() && self.any_member_without(v, 0)
     }
 
     /// The runstate of `v`.
@@ -289,7 +303,7 @@ impl PolicyContext {
     #[inline(always)]
     pub fn preferred(&self, v: VcpuId) -> Option<CpuMask> {
         let soft = self.soft_affinity.get(v)?;
-        let (hard, all) = (self.affinity(v), self.pcpus());
+        let (hard, all) = (self.given_affinity(v), self.pcpus());
         let counts = !soft.and(hard).is_empty() && !soft.contains_all(hard) && !soft.contains_all(all);
         counts.then(|| soft.and(hard).and(all))
     }
@@ -313,7 +327,7 @@ impl PolicyContext {
     /// the running vCPU asks its pCPU to reschedule. Parking twice changes nothing.
     pub fn park(&mut self, v: VcpuId) {
         if self.is_guest(v) {
-            self.set_pause_flags(v, pause_flag::PARKED);
+            self.park_members(v);
         }
     }
 
@@ -321,7 +335,7 @@ impl PolicyContext {
     /// puts those who wake.
     pub fn unpark(&mut self, v: VcpuId) {
         if self.is_guest(v) {
-            self.clear_pause_flags(v, pause_flag::PARKED);
+            self.unpark_members(v);
         }
     }
 
@@ -334,7 +348,7 @@ impl PolicyContext {
     #[inline]
     pub fn start_migration(&mut self, v: VcpuId) {
         if self.is_guest(v) {
-            self.set_pause_flags(v, pause_flag::MIGRATING);
+            self.members(v).for_each(|v| self.set_pause_flags(v, pause_flag::MIGRATING));
         }
     }
 
@@ -354,6 +368,11 @@ impl PolicyContext {
 
     /// The vCPUs of a domain, in order.
     pub fn vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
+        self.all_vcpus_of(d).step_by(self.topology.unit_size() as usize)
+    }
+
+    /// All of them, also where a policy sees units.
+    pub(crate) fn all_vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
         let vcpus = self.domain(d).map_or(0..0, |domain| domain.first_vcpu..domain.first_vcpu + domain.vcpus);
         vcpus.map(VcpuId)
     }
@@ -467,10 +486,12 @@ impl PolicyContext {
     pub(crate) fn new(config: &HostConfig, wants_state: bool, wanted: &[RunState]) -> Self {
         let count = config.pcpus as usize;
         let vcpus = count + config.domains.iter().map(|domain| domain.vcpus.len()).sum::<usize>();
+        let topology = Topology::new(config);
         let mut context = PolicyContext {
             now: Time::ZERO,
             queue: EventQueue::default(),
-            topology: Topology::new(config),
+            units: (topology.unit_size() > 1).then(Box::default),
+            topology,
             creation: config.creation,
             pcpus: Table::with_capacity(count),
             vcpus: Table::with_capacity(vcpus),
@@ -492,7 +513,8 @@ impl PolicyContext {
         for p in (0..config.pcpus).map(PcpuId) {
             let idle = context.vcpus.push(Vcpu::idle(p));
             context.affinity.push(CpuMask::only(p));
-            context.pcpus.push(Pcpu { current: idle, slice_timer: TimerId(0), decisions: 0 });
+            let slice_timer = TimerId(0);
+            context.pcpus.push(Pcpu { executes: idle, current: idle, slice_timer, decisions: 0 });
         }
         context.queue.make_room(Rank::RunEnd, count);
         context
@@ -508,6 +530,25 @@ impl PolicyContext {
         self.migrations.retain(|&(moved, ..)| moved != v);
         let to = self.vcpus[v].processor;
         self.migrations.push((v, from, to));
+    }
+
+    /// `to` is current on `p` from now on, and `from` is no longer.
+    #[inline(always)]
+    pub(crate) fn make_current(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
+        for (v, current) in [(from, false), (to, true)] {
+            let vcpu = &mut self.vcpus[v];
+            vcpu.current = current;
+            vcpu.switched_at = self.now;
+        }
+        self.pcpus[p].current = to;
+    }
+
+    /// Can a pCPU that has chosen `v` execute it? A decision may begin to migrate the very vCPU it chooses (load balancing
+    /// does): it runs, and moves when it stops.
+    #[inline]
+    pub(crate) fn may_run(&self, v: VcpuId) -> bool {
+        let can = !self.vcpus[v].has(!pause_flag::MIGRATING);
+        can || self.has_units() && self.any_member_without(v, pause_flag::MIGRATING)
     }
 
     pub(crate) fn add_timer(&mut self, owner: TimerOwner) -> TimerId {

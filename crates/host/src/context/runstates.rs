@@ -11,7 +11,7 @@ impl PolicyContext {
     pub(crate) fn set_pause_flags(&mut self, v: VcpuId, flags: u8) {
         let vcpu = &mut self.vcpus[v];
         vcpu.pause_flags |= flags;
-        let changed = vcpu.enter_state(self.now);
+        let changed = vcpu.update_state(self.now);
         self.note_runstates(v, changed);
     }
 
@@ -20,7 +20,7 @@ impl PolicyContext {
     pub(crate) fn clear_pause_flags(&mut self, v: VcpuId, flags: u8) {
         let vcpu = &mut self.vcpus[v];
         vcpu.pause_flags &= !flags;
-        let changed = vcpu.enter_state(self.now);
+        let changed = vcpu.update_state(self.now);
         self.note_runstates(v, changed);
     }
 

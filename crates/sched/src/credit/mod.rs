@@ -77,7 +77,6 @@ struct Pcpu {
     ticks: u32,
     /// The accounting pass that its queue was last sorted after.
     epoch: u32,
-    last_tickle: PcpuId,
 }
 
 /// The policy.
@@ -101,6 +100,8 @@ pub struct Credit {
     /// pCPUs that chose to idle.
     idlers: CpuMask,
     last_victim: PcpuId,
+    /// The idle pCPU that was asked last to decide by code that executed on each real pCPU.
+    last_tickle: Table<PcpuId, PcpuId>,
     accounting: Option<TimerId>,
     pcpus: Table<PcpuId, Pcpu>,
     vcpus: Table<VcpuId, Vcpu>,
@@ -126,12 +127,14 @@ impl Scheduler for Credit {
             ctx.set_timer(timer, Time::ZERO + self.tslice);
             self.accounting = Some(timer);
         }
+        self.total_credit = self.period_credit.wrapping_mul(ctx.pcpus().len());
         let tick = ctx.new_timer(p, p.0);
         ctx.set_timer(tick, Time::ZERO + self.tick);
         let ticks = self.rules.ticks_at_start;
-        let pcpu = Pcpu { queue: List::default(), tick, ticks, epoch: 0, last_tickle: ctx.first_pcpu() };
+        let pcpu = Pcpu { queue: List::default(), tick, ticks, epoch: 0 };
         put(&mut self.pcpus, p, pcpu);
         self.last_victim = ctx.first_pcpu();
+        self.last_tickle.resize(ctx.pcpu_count() as usize, ctx.first_pcpu());
         self.idlers.insert(p);
         self.new_vcpu(ctx.idle(p), Priority::Idle);
     }
@@ -397,6 +400,7 @@ impl Registered for Credit {
             epoch: 0,
             idlers: CpuMask::EMPTY,
             last_victim: PcpuId(0),
+            last_tickle: Table::new(),
             accounting: None,
             pcpus: Table::new(),
             vcpus: Table::new(),

@@ -61,7 +61,7 @@ impl Credit {
         if self.idlers.is_empty() {
             return preempts.then_some(p);
         }
-        let last = &mut self.pcpus[ctx.executing()].last_tickle;
+        let last = &mut self.last_tickle[ctx.executing()];
         if let Some(idler) = self.idlers.and(ctx.affinity(v)).next_after(*last) {
             *last = idler;
             return Some(idler);

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, LifeEvent, Observer, Op,
-    ParamKind, Params, PcpuId, PoolId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction,
-    VcpuConfig, VcpuId, WakeCause, World, WorldContext,
+    Action, Costs, CpuMask, DomId, DomainConfig, Granularity, Host, HostConfig, HostState, LifeEvent,
+    Numbering, Observer, Op, ParamKind, Params, PcpuId, PoolId, Pools, RunState, Scheduler, Scope, Span,
+    Switch, Time, TimedAction, TopologyConfig, VcpuConfig, VcpuId, WakeCause, World, WorldContext,
 };
 use vcpulab_sched::{Generation, boxed, policies};
 
@@ -62,31 +62,73 @@ pub struct Allow {
     pub actions: bool,
     pub costs: bool,
     pub pools: bool,
+    /// Core scheduling.
+    pub cores: bool,
+}
+
+/// The threads, cores and sockets of a host, and what of them is scheduled together: the latter are numbered beside each other
+/// if they are to be divided into pools.
+fn shape(allow: Allow) -> impl Strategy<Value = (u32, Option<TopologyConfig>, Granularity)> {
+    if !allow.cores {
+        return (1 + u32::from(allow.pools)..5).prop_map(|pcpus| (pcpus, None, Granularity::Cpu)).boxed();
+    }
+    let granularity = prop_oneof![3 => Just(Granularity::Core), 1 => Just(Granularity::Socket)];
+    (1..3_u32, 1..4_u32, 1..5_u32, any::<bool>(), granularity)
+        .prop_map(move |(sockets, cores, threads, spread, granularity)| {
+            let numbering = if spread && !allow.pools { Numbering::Spread } else { Numbering::Adjacent };
+            let topology = TopologyConfig { sockets, cores, threads, nodes: sockets, numbering };
+            (topology.pcpus(), Some(topology), granularity)
+        })
+        .boxed()
+}
+
+/// The pCPUs that are scheduled together with `p`, ascending.
+pub fn resource(config: &HostConfig, p: PcpuId) -> Vec<PcpuId> {
+    let alike = |q: PcpuId| match (config.topology, config.granularity) {
+        (None, _) | (_, Granularity::Cpu) => q == p,
+        (Some(TopologyConfig { sockets, cores, threads, numbering, .. }), granularity) => {
+            let core = |p: PcpuId| match numbering {
+                Numbering::Adjacent => p.0 / threads,
+                Numbering::Spread => p.0 % (sockets * cores),
+            };
+            match granularity {
+                Granularity::Socket => core(p) / cores == core(q) / cores,
+                _ => core(p) == core(q),
+            }
+        }
+    };
+    (0..config.pcpus).map(PcpuId).filter(|&q| alike(q)).collect()
 }
 
 pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
     let domain = move |pcpus: u32| {
         let affinity =
             if allow.affinity { prop::option::of(mask(pcpus)).boxed() } else { Just(None).boxed() };
-        prop::collection::vec((program(), span(Span::ZERO, 50 * MS), affinity), 1..4)
+        let most = if allow.cores { 10 } else { 4 };
+        prop::collection::vec((program(), span(Span::ZERO, 50 * MS), affinity), 1..most)
     };
-    (1 + u32::from(allow.pools)..5)
-        .prop_flat_map(move |pcpus| {
+    shape(allow)
+        .prop_flat_map(move |(pcpus, topology, granularity)| {
             let domains = prop::collection::vec(domain(pcpus), 1..5);
             let actions = prop::collection::vec((0..END.ns(), 0..18u8, 0..64usize, mask(pcpus)), 0..16);
-            (Just(pcpus), domains, actions, 0..3000i64, any::<u64>())
+            let host = HostConfig { pcpus, topology, granularity, ..HostConfig::default() };
+            (Just(host), domains, actions, 0..3000i64, any::<u64>())
         })
-        .prop_map(move |(pcpus, domains, actions, cost, choice)| {
+        .prop_map(move |(host, domains, actions, cost, choice)| {
+            let pcpus = host.pcpus;
             let programs: Vec<Program> =
                 domains.iter().flatten().map(|(program, ..)| program.clone()).collect();
             // The pCPUs from the split on are a second pool.
-            let split = 1 + choice as u32 % pcpus.max(2).wrapping_sub(1);
-            let pools = if allow.pools {
+            let together = resource(&host, PcpuId(0)).len() as u32;
+            let resources = pcpus / together;
+            let divided = allow.pools && resources > 1;
+            let split = together * (1 + choice as u32 % resources.max(2).wrapping_sub(1));
+            let pools = if divided {
                 vec![CpuMask::first_n(split), CpuMask::first_n(pcpus).without(&CpuMask::first_n(split))]
             } else {
                 Vec::new()
             };
-            let pool_of = |which: usize| if allow.pools { (choice >> (which % 64)) as usize % 2 } else { 0 };
+            let pool_of = |which: usize| if divided { (choice >> (which % 64)) as usize % 2 } else { 0 };
             let action = |(at, kind, which, mask): (i64, u8, usize, CpuMask)| {
                 let domain = DomId((which % domains.len()) as u32);
                 let vcpu = VcpuId(pcpus + (which % programs.len()) as u32);
@@ -94,7 +136,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                     0 => Action::Adjust(domain, Params::new()),
                     1 => Action::Pause(domain),
                     2 => Action::Unpause(domain),
-                    3 if allow.pools => Action::MovePool(domain, PoolId((which % 2) as u32)),
+                    3 if divided => Action::MovePool(domain, PoolId((which % 2) as u32)),
                     4 | 5 => Action::Create(domain),
                     6 => Action::Destroy(domain),
                     7 => Action::Shutdown(domain),
@@ -130,7 +172,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                 Costs::ZERO
             };
             let domains = configs.collect();
-            let config = HostConfig { pcpus, pools, costs, domains, actions, ..HostConfig::default() };
+            let config = HostConfig { pools, costs, domains, actions, ..host };
             Case { config, programs, end: END, choice }
         })
 }
@@ -186,6 +228,8 @@ impl World for Counting {
 /// Rebuilds from the switches alone what runs where.
 struct Watch {
     running: Vec<Option<VcpuId>>,
+    /// The pCPUs that are scheduled together with each.
+    resources: Vec<Vec<PcpuId>>,
     last: Time,
     woken: u64,
     /// Time in which each vCPU was switched in, ns, and since when.
@@ -199,6 +243,9 @@ struct Watch {
 impl Observer for Watch {
     fn switched(&mut self, host: &HostState, switch: Switch) {
         assert!(switch.time >= self.last, "time runs forward");
+        if switch.time > self.last {
+            self.check_units(host);
+        }
         self.last = switch.time;
         let p = switch.pcpu.index();
         let real = |v: VcpuId| (!host.is_idle(v)).then_some(v);
@@ -221,6 +268,28 @@ impl Observer for Watch {
     }
 }
 
+impl Watch {
+    /// The place of a vCPU on a resource of `size` pCPUs: its unit, by domain and number, and its index in that.
+    fn place(host: &HostState, v: VcpuId, size: usize) -> ((DomId, usize), usize) {
+        let d = host.dom(v);
+        let number = host.vcpus_of(d).position(|u| u == v).unwrap();
+        ((d, number / size), number % size)
+    }
+
+    /// vCPUs that run on pCPUs that are scheduled together are of one unit, each on the pCPU of its index; and no other one of
+    /// that unit waits.
+    fn check_units(&self, host: &HostState) {
+        for (p, resource) in self.resources.iter().enumerate().filter(|(_, resource)| resource.len() > 1) {
+            let Some(v) = self.running[p] else { continue };
+            let (unit, index) = Self::place(host, v, resource.len());
+            assert_eq!(resource[index].index(), p, "each vCPU on the pCPU of its index");
+            for v in resource.iter().filter_map(|q| self.running[q.index()]) {
+                assert_eq!(Self::place(host, v, resource.len()).0, unit, "one unit on a resource at a time");
+            }
+        }
+    }
+}
+
 /// Runs a case in steps, and checks at each step what must always hold; returns the trace as bytes.
 struct Check<'a> {
     case: &'a Case,
@@ -239,6 +308,7 @@ impl Check<'_> {
         let count = config.pcpus as usize + programs.len();
         let watch = Watch {
             running: vec![None; config.pcpus as usize],
+            resources: (0..config.pcpus).map(|p| resource(config, PcpuId(p))).collect(),
             last: Time::ZERO,
             woken: 0,
             gotten: vec![Span::ZERO; count],
@@ -258,8 +328,10 @@ impl Check<'_> {
             now = (now + Span::from_ns(1_234_567)).min(*end);
             host.run_until(now).unwrap();
             check_times(host.context(), host.observer());
+            host.observer().check_units(host.context());
+            check_companions(host.context(), host.observer());
             if self.work_conserving {
-                check_work_conserved(host.context());
+                check_work_conserved(host.context(), host.observer());
             }
         }
         assert_eq!(host.observer().woken, host.world().wakes_due, "no wake-up is lost");
@@ -293,9 +365,20 @@ fn check_times(host: &HostState, watch: &Watch) {
     assert!(running <= i64::from(host.pcpu_count()) * elapsed - idle_total, "no vCPU runs on an idle pCPU");
 }
 
-fn check_work_conserved(host: &HostState) {
+/// No vCPU waits while another one of its unit runs.
+fn check_companions(host: &HostState, watch: &Watch) {
+    let size = watch.resources[0].len();
+    let unit = |v: VcpuId| Watch::place(host, v, size).0;
+    for v in host.guest_vcpus().filter(|&v| size > 1 && host.runstate(v) == RunState::Runnable) {
+        let runs = host.vcpus_of(host.dom(v)).find(|&u| unit(u) == unit(v) && host.is_current(u));
+        assert!(runs.is_none() || !host.runnable(v), "{:?} waits while its unit runs", host.name(v));
+    }
+}
+
+fn check_work_conserved(host: &HostState, watch: &Watch) {
+    let idles = |p: PcpuId| watch.resources[p.index()].iter().all(|&q| host.is_idle(host.current(q)));
     for v in host.guest_vcpus().filter(|&v| host.runstate(v) == RunState::Runnable) {
-        let idle = host.affinity(v).iter().find(|&p| host.is_idle(host.current(p)));
+        let idle = host.affinity(v).iter().find(|&p| idles(p));
         assert_eq!(
             idle,
             None,

@@ -1,5 +1,6 @@
 //! Properties of the policies, checked on hosts of all kinds.
 
+mod cores;
 mod hosts;
 mod invariants;
 mod pools;

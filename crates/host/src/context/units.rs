@@ -1,0 +1,159 @@
+//! The vCPUs of a [unit](crate::units), and what happens to all of them.
+
+use crate::context::policy::PolicyContext;
+use crate::vcpu::pause_flag;
+use crate::{CpuMask, PcpuId, VcpuId};
+
+impl PolicyContext {
+    /// Have units more than one vCPU?
+    #[inline(always)]
+    pub(crate) fn has_units(&self) -> bool {
+        self.units.is_some()
+    }
+
+    /// The lowest-numbered pCPU of which anything is asked.
+    #[inline(always)]
+    pub(crate) fn first_asked(&self) -> Option<PcpuId> {
+        match &self.units {
+            None => self.reschedule.first(),
+            Some(units) => self.reschedule.or(&units.join).first(),
+        }
+    }
+
+    /// The unit of a domain's vCPU, by its first one.
+    #[inline(always)]
+    pub(crate) fn unit(&self, v: VcpuId) -> VcpuId {
+        if self.units.is_none() { v } else { VcpuId(v.0 - self.index_in_unit(v)) }
+    }
+
+    /// The number of a domain's vCPU in its unit.
+    fn index_in_unit(&self, v: VcpuId) -> u32 {
+        (v.0 - self.domains[self.vcpus[v].dom].first_vcpu) % self.topology.unit_size()
+    }
+
+    /// The vCPUs of a unit of a domain.
+    #[inline]
+    pub(crate) fn members(&self, unit: VcpuId) -> impl Iterator<Item = VcpuId> + use<> {
+        let end = if self.units.is_none() {
+            unit.0 + 1
+        } else {
+            let domain = &self.domains[self.vcpus[unit].dom];
+            (unit.0 + self.topology.unit_size()).min(domain.first_vcpu + domain.vcpus)
+        };
+        (unit.0..end).map(VcpuId)
+    }
+
+    /// The pCPU of a resource on which the vCPU of this index in a unit runs.
+    fn pcpu_of_index(&self, master: PcpuId, index: usize) -> PcpuId {
+        if index == 0 {
+            return master;
+        }
+        let resource = self.topology.resource(master);
+        resource.iter().nth(index).expect("a unit has at most as many vCPUs as a resource has pCPUs")
+    }
+
+    /// The vCPU of a unit, or of none if that is idle, that runs on `p`, a pCPU of the unit's resource.
+    fn member_on(&self, unit: VcpuId, p: PcpuId) -> Option<VcpuId> {
+        let guest = !self.is_idle(unit);
+        guest.then(|| self.members(unit).find(|&v| self.vcpus[v].processor == p)).flatten()
+    }
+
+    /// The vCPU that `p` executes if its resource has chosen this unit: its own, if there is one and it is runnable.
+    pub(crate) fn chosen_on(&self, p: PcpuId, unit: VcpuId) -> VcpuId {
+        let own = self.member_on(unit, p).filter(|&v| !self.vcpus[v].has(!pause_flag::MIGRATING));
+        own.unwrap_or(self.idle(p))
+    }
+
+    /// Can any vCPU of this unit run? `unless`: apart from these reasons.
+    pub(crate) fn any_member_without(&self, unit: VcpuId, unless: u8) -> bool {
+        self.members(unit).any(|v| !self.vcpus[v].has(!unless))
+    }
+
+    /// Do others of its unit run?
+    pub(crate) fn companions_run(&self, v: VcpuId) -> bool {
+        self.members(self.unit(v)).any(|u| u != v && self.vcpus[u].runs())
+    }
+
+    /// `v` can run now: if its unit has its resource but `v` does not run there, it joins.
+    pub(crate) fn join_unit(&mut self, v: VcpuId) {
+        let vcpu = &self.vcpus[v];
+        if vcpu.pause_flags == 0 && !vcpu.runs() && self.vcpus[self.unit(v)].current {
+            self.force(v);
+        }
+    }
+
+    /// `v` cannot run now, but others of its unit can: if it runs, and another one does, it leaves its pCPU to the idle vCPU.
+    pub(crate) fn leave_unit(&mut self, v: VcpuId) {
+        if self.vcpus[v].runs() && self.companions_run(v) {
+            self.force(v);
+        }
+    }
+
+    fn force(&mut self, v: VcpuId) {
+        let p = self.vcpus[v].processor;
+        if let Some(units) = &mut self.units
+            && !std::mem::replace(units.forced.entry(v), true)
+        {
+            units.join.insert(p);
+        }
+    }
+
+    /// Is `p` to look whether its vCPU has to come or to go?
+    pub(crate) fn is_asked_to_look(&self, p: PcpuId) -> bool {
+        self.units.as_ref().is_some_and(|units| units.join.contains(p))
+    }
+
+    /// The vCPU of the current unit that has to come to `p` or to leave it. It is not asked again.
+    pub(crate) fn take_forced(&mut self, p: PcpuId) -> Option<VcpuId> {
+        self.units.as_mut()?.join.remove(p);
+        let master = self.topology.resource(p).first()?;
+        let v = self.member_on(self.pcpus[master].current, p)?;
+        let units = self.units.as_mut()?;
+        units.forced.get_mut(v).is_some_and(std::mem::take).then_some(v)
+    }
+
+    /// Puts the vCPUs of a unit where it belongs if its first one is on `master`, and notes the moves.
+    pub(crate) fn assign_members(&mut self, unit: VcpuId, master: PcpuId) {
+        for (index, v) in self.members(unit).enumerate() {
+            let to = self.pcpu_of_index(master, index);
+            let from = std::mem::replace(&mut self.vcpus[v].processor, to);
+            self.migrations.push((v, from, to));
+        }
+    }
+
+    /// Gives the vCPUs of a unit their hard affinity: the pCPUs of their index in each resource whose master is in the mask.
+    pub(crate) fn set_members_affinity(&mut self, unit: VcpuId, mask: CpuMask) {
+        let masters = mask.and(self.topology.masters(self.pool_of(self.dom(unit))));
+        for (index, v) in self.members(unit).enumerate() {
+            self.affinity[v] = masters.iter().map(|master| self.pcpu_of_index(master, index)).collect();
+        }
+        if let Some(units) = &mut self.units {
+            *units.given.entry(unit) = mask;
+        }
+    }
+
+    /// The hard affinity of a unit as it was given, pCPUs included that are no masters.
+    #[inline]
+    pub(crate) fn given_affinity(&self, unit: VcpuId) -> &CpuMask {
+        let given = self.units.as_ref().and_then(|units| units.given.get(unit));
+        given.unwrap_or_else(|| self.affinity(unit))
+    }
+
+    /// Parks the vCPUs of a unit, one after the other.
+    pub(crate) fn park_members(&mut self, unit: VcpuId) {
+        for v in self.members(unit) {
+            self.set_pause_flags(v, pause_flag::PARKED);
+            if self.any_member_without(unit, 0) {
+                self.leave_unit(v);
+            }
+        }
+    }
+
+    /// Ends that.
+    pub(crate) fn unpark_members(&mut self, unit: VcpuId) {
+        for v in self.members(unit) {
+            self.clear_pause_flags(v, pause_flag::PARKED);
+            self.join_unit(v);
+        }
+    }
+}
