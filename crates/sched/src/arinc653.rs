@@ -36,9 +36,16 @@ pub struct Arinc653 {
     slots: Vec<Slot>,
     frame: Span,
     next_frame: Time,
+    /// Not used where all pools share one.
+    position: Position,
+    awake: Table<VcpuId, bool>,
+}
+
+/// The position in the timetable.
+#[derive(Clone, Copy, Debug, Default)]
+struct Position {
     slot: usize,
     next_switch: Time,
-    awake: Table<VcpuId, bool>,
 }
 
 impl Arinc653 {
@@ -61,6 +68,43 @@ impl Arinc653 {
         self.frame = Span::from_ns(frame);
         self.next_frame = now;
         Ok(())
+    }
+
+    fn position(&self, ctx: &PolicyContext) -> Position {
+        if self.rules.position_per_pool {
+            return self.position;
+        }
+        let [slot, next_switch] = ctx.statics();
+        Position { slot: slot as usize, next_switch: Time::from_ns(next_switch) }
+    }
+
+    fn set_position(&mut self, ctx: &mut PolicyContext, position: Position) {
+        if self.rules.position_per_pool {
+            self.position = position;
+        } else {
+            ctx.set_statics([position.slot as i64, position.next_switch.ns()]);
+        }
+    }
+
+    /// The position at `now`, from the one at the last decision.
+    fn advanced(&mut self, mut at: Position, now: Time) -> Position {
+        let slots = &self.slots;
+        if slots.is_empty() && !self.rules.fixed_grid {
+            self.next_frame = now + self.frame;
+        } else if now >= self.next_frame {
+            let late = now - self.next_frame;
+            let start = if self.rules.fixed_grid { now - late % self.frame } else { now };
+            self.next_frame = start + self.frame;
+            at = Position { slot: 0, next_switch: start + slots.first().map_or(self.frame, Slot::span) };
+        }
+        while now >= at.next_switch && at.slot < slots.len() {
+            at.slot += 1;
+            at.next_switch += slots.get(at.slot).map_or(Span::ZERO, Slot::span);
+        }
+        if at.slot >= slots.len() {
+            at.next_switch = self.next_frame;
+        }
+        at
     }
 
     /// Lets the slots that name `v` know it.
@@ -106,28 +150,16 @@ impl Scheduler for Arinc653 {
 
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let now = ctx.now();
-        if self.slots.is_empty() {
-            self.next_frame = now + FRAME_WITHOUT_TIMETABLE;
-        } else if now >= self.next_frame {
-            self.slot = 0;
-            self.next_frame = now + self.frame;
-            self.next_switch = now + self.slots[0].span();
-        } else {
-            while now >= self.next_switch && self.slot < self.slots.len() {
-                self.slot += 1;
-                self.next_switch += self.slots.get(self.slot).map_or(Span::ZERO, Slot::span);
-            }
-        }
-        if self.slot >= self.slots.len() {
-            self.next_switch = self.next_frame;
-        }
+        let before = self.position(ctx);
+        let at = self.advanced(before, now);
+        self.set_position(ctx, at);
         let next = self
             .slots
-            .get(self.slot)
+            .get(at.slot)
             .and_then(|slot| slot.vcpu)
             .filter(|&v| self.awake[v] && ctx.runnable(v) && ctx.processor(v) == p)
             .unwrap_or(ctx.idle(p));
-        Decision { next, slice: self.next_switch - now }
+        Decision { next, slice: at.next_switch - now }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
@@ -142,12 +174,13 @@ impl Scheduler for Arinc653 {
         Ok(())
     }
 
-    fn dump(&self, _ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
+        let at = self.position(ctx);
         for (i, Slot { entry, .. }) in self.slots.iter().enumerate() {
-            let mark = if i == self.slot { "*" } else { " " };
+            let mark = if i == at.slot { "*" } else { " " };
             writeln!(out, "{mark} slot {i}: d{}v{} for {} ns", entry.domain, entry.vcpu, entry.runtime)?;
         }
-        writeln!(out, "next switch {}, next major frame {}", self.next_switch, self.next_frame)
+        writeln!(out, "next switch {}, next major frame {}", at.next_switch, self.next_frame)
     }
 }
 
@@ -180,6 +213,11 @@ pub struct Rules {
     host: HostRules,
     /// The greatest number of a vCPU in a timetable.
     vcpu_max: i64,
+    /// Each CPU pool has a position in its timetable. Otherwise all pools of the host share one.
+    position_per_pool: bool,
+    /// Frames start at whole multiples of their length after the timetable came, however late a pCPU decides. Otherwise with
+    /// the first decision after the end of the last.
+    fixed_grid: bool,
 }
 
 const XEN_4_4_1: Rules = Rules {
@@ -190,35 +228,39 @@ const XEN_4_4_1: Rules = Rules {
         ..HostRules::XEN_4_17
     },
     vcpu_max: 8191,
+    ..XEN_4_17
 };
-const XEN_4_17: Rules = Rules { host: HostRules::XEN_4_17, vcpu_max: i64::MAX };
+const XEN_4_17: Rules =
+    Rules { host: HostRules::XEN_4_17, vcpu_max: i64::MAX, position_per_pool: false, fixed_grid: false };
+const XEN_4_19_2: Rules = Rules { position_per_pool: true, ..XEN_4_17 };
+/// From 4.20.4 and 4.21.2 on the release does not read past the end of its timetable either; it is never read there here.
+const XEN_4_19_3: Rules = Rules { fixed_grid: true, ..XEN_4_19_2 };
 
-const fn generation(name: &'static str) -> Generation {
-    Generation {
-        name,
-        since: &[],
-        params: PARAMS,
-        work_conserving: false,
-        hard_affinity: false,
-        toolstack: XL,
-    }
+const fn generation(name: &'static str, since: &'static [(&'static str, u32)]) -> Generation {
+    Generation { name, since, params: PARAMS, work_conserving: false, hard_affinity: false, toolstack: XL }
 }
 
 impl Registered for Arinc653 {
     type Rules = Rules;
     const NAME: &'static str = "arinc653";
     const DOC: &'static str = "A fixed cyclic timetable for partitioned systems.";
-    const GENERATIONS: &'static [(Generation, Rules)] =
-        &[(generation("xen4.4.1"), XEN_4_4_1), (generation("xen4.17"), XEN_4_17)];
+    const GENERATIONS: &'static [(Generation, Rules)] = &[
+        (generation("xen4.4.1", &[]), XEN_4_4_1),
+        (generation("xen4.17", &[("xen4.17", 0), ("xen4.18", 0), ("xen4.19", 0), ("xen4.20", 0)]), XEN_4_17),
+        (generation("xen4.18", &[("xen4.18", 5), ("xen4.19", 2), ("xen4.20", 1)]), XEN_4_19_2),
+        (
+            generation("xen4.22", &[("xen4.19", 3), ("xen4.20", 2), ("xen4.21", 0), ("xen4.22", 0)]),
+            XEN_4_19_3,
+        ),
+    ];
 
     fn new(rules: Rules, global: &Params, _pcpus: u32) -> Self {
         let mut policy = Arinc653 {
             rules,
             slots: Vec::new(),
-            frame: Span::ZERO,
+            frame: FRAME_WITHOUT_TIMETABLE,
             next_frame: Time::ZERO,
-            slot: 0,
-            next_switch: Time::ZERO,
+            position: Position::default(),
             awake: Table::new(),
         };
         // A timetable that is not acceptable is none.

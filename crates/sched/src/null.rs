@@ -20,6 +20,11 @@ pub struct Null {
     links: Links<VcpuId>,
 }
 
+/// Not one of these releases decides otherwise than another. (Some mended the removal of a vCPU whose domain could not be
+/// created, which does not happen here.)
+const SINCE: &[(&str, u32)] =
+    &[("xen4.17", 0), ("xen4.18", 0), ("xen4.19", 0), ("xen4.20", 0), ("xen4.21", 0), ("xen4.22", 0)];
+
 impl Registered for Null {
     type Rules = ();
     const NAME: &'static str = "null";
@@ -27,7 +32,7 @@ impl Registered for Null {
     const GENERATIONS: &'static [(Generation, ())] = &[(
         Generation {
             name: "xen4.17",
-            since: &[],
+            since: SINCE,
             params: &[],
             work_conserving: false,
             hard_affinity: true,
@@ -66,13 +71,24 @@ impl Null {
         }
     }
 
+    /// A pCPU of `mask` for `v`: its own, if nobody else has it, or the first that is free.
+    fn vacant(&self, v: VcpuId, own: PcpuId, mask: &CpuMask) -> Option<PcpuId> {
+        if mask.contains(own) && self.assigned[own].is_none_or(|u| u == v) {
+            return Some(own);
+        }
+        mask.and(&self.free).first()
+    }
+
     fn waits(&self, v: VcpuId) -> bool {
         self.links.listed(v)
     }
 
-    /// Takes the first that waits and may run on `p`.
+    /// Takes the first that waits and prefers `p`, or else the first that waits and may run on it.
     fn take_waiting(&mut self, ctx: &PolicyContext, p: PcpuId) -> Option<VcpuId> {
-        let first = self.links.iter(&self.waiting).find(|&v| ctx.affinity(v).contains(p))?;
+        let prefers = |&v: &VcpuId| ctx.preferred(v).is_some_and(|soft| soft.contains(p));
+        let may = |&v: &VcpuId| ctx.affinity(v).contains(p);
+        let waiting = || self.links.iter(&self.waiting);
+        let first = waiting().find(prefers).or_else(|| waiting().find(may))?;
         self.links.remove(&mut self.waiting, first);
         Some(first)
     }
@@ -131,10 +147,8 @@ impl Scheduler for Null {
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         let (own, affinity) = (ctx.processor(v), ctx.affinity(v));
-        if affinity.contains(own) && self.assigned[own].is_none_or(|u| u == v) {
-            return own;
-        }
-        affinity.and(&self.free).first().or(affinity.first()).unwrap_or(own)
+        let preferred = ctx.preferred(v).and_then(|soft| self.vacant(v, own, &soft));
+        preferred.or_else(|| self.vacant(v, own, affinity)).or(affinity.first()).unwrap_or(own)
     }
 
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {

@@ -33,6 +33,27 @@ struct Vcpu {
 }
 
 impl Vcpu {
+    const NEW: Vcpu = Vcpu {
+        period: Span::from_us(PERIOD.default),
+        budget: Span::from_us(BUDGET.default),
+        remaining: Span::ZERO,
+        charged_at: Time::ZERO,
+        deadline: Time::ZERO,
+        level: 0,
+        extratime: true,
+        on_cpu: false,
+        delayed_add: false,
+        depleted: false,
+        without_budget: false,
+    };
+
+    /// A new budget, one level further back.
+    fn go_on(&mut self, rules: Rules) {
+        self.level =
+            if rules.level_saturates { self.level.saturating_add(1) } else { self.level.wrapping_add(1) };
+        self.remaining = self.budget;
+    }
+
     fn beats(&self, other: &Vcpu) -> bool {
         (self.level, self.deadline) < (other.level, other.deadline)
     }
@@ -41,6 +62,7 @@ impl Vcpu {
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Rtds {
+    rules: Rules,
     /// By vCPU; the idle ones' entries are never read.
     vcpus: Table<VcpuId, Vcpu>,
     run_queue: List<VcpuId>,
@@ -128,6 +150,12 @@ impl Rtds {
         }
     }
 
+    /// The first that waits with budget and may run on `p`, or its idle vCPU.
+    fn first_for(&self, ctx: &PolicyContext, p: PcpuId) -> VcpuId {
+        let first = self.waiting.iter(&self.run_queue).find(|&v| ctx.affinity(v).contains(p));
+        first.unwrap_or(ctx.idle(p))
+    }
+
     fn dequeue(&mut self, v: VcpuId) {
         let without_budget = self.vcpus[v].without_budget;
         let queue = if without_budget { &mut self.depleted_queue } else { &mut self.run_queue };
@@ -146,8 +174,7 @@ impl Rtds {
             return;
         }
         if vcpu.extratime {
-            vcpu.level += 1;
-            vcpu.remaining = vcpu.budget;
+            vcpu.go_on(self.rules);
         } else {
             vcpu.remaining = Span::ZERO;
             vcpu.depleted = true;
@@ -194,20 +221,7 @@ impl Scheduler for Rtds {
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        let new = Vcpu {
-            period: PERIOD.default * US,
-            budget: BUDGET.default * US,
-            remaining: Span::ZERO,
-            charged_at: Time::ZERO,
-            deadline: Time::ZERO,
-            level: 0,
-            extratime: true,
-            on_cpu: false,
-            delayed_add: false,
-            depleted: false,
-            without_budget: false,
-        };
-        put(&mut self.vcpus, v, new);
+        put(&mut self.vcpus, v, Vcpu::NEW);
         self.waiting.grow(v);
         self.refilling.grow(v);
         let own = self.pick(ctx, v);
@@ -250,12 +264,11 @@ impl Scheduler for Rtds {
         self.tickled.remove(p);
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         self.charge(ctx, current);
-        let first = self.waiting.iter(&self.run_queue).find(|&v| ctx.affinity(v).contains(p));
-        let mut next = first.unwrap_or(idle);
-        if next != idle && !ctx.runnable(next) {
+        let mut next = self.first_for(ctx, p);
+        while !ctx.runnable(next) {
             self.dequeue(next);
             self.refill_remove(ctx, next);
-            next = idle;
+            next = if self.rules.looks_again { self.first_for(ctx, p) } else { idle };
         }
         if current != idle && ctx.runnable(current) {
             let vcpu = &self.vcpus[current];
@@ -344,7 +357,17 @@ impl Scheduler for Rtds {
             }
             vcpu.period = period;
             vcpu.budget = budget;
-            vcpu.extratime = params.int(EXTRATIME.name).map_or(vcpu.extratime, |flag| flag != 0);
+            let before = vcpu.extratime;
+            vcpu.extratime = params.int(EXTRATIME.name).map_or(before, |flag| flag != 0);
+            let gained = vcpu.extratime && !before;
+            if self.rules.extratime_refills && gained && vcpu.remaining <= Span::ZERO {
+                vcpu.depleted = false;
+                vcpu.go_on(self.rules);
+                if self.waiting.listed(v) {
+                    self.dequeue(v);
+                    self.enqueue(v);
+                }
+            }
         }
         result
     }
@@ -404,24 +427,42 @@ const EXTRATIME: ParamSpec = ParamSpec {
     doc: "1: a vCPU that has used its budget goes on in the time that nobody with budget wants.",
 };
 
+/// The rules of one generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// A decision goes on to the next that waits when the first cannot run. Otherwise it leaves the pCPU idle.
+    looks_again: bool,
+    /// Extra time given to a vCPU without budget refills it at once. Otherwise it waits for its next period.
+    extratime_refills: bool,
+    /// The level stops at the greatest number. Otherwise it wraps.
+    level_saturates: bool,
+}
+
+const XEN_4_17: Rules = Rules { looks_again: false, extratime_refills: false, level_saturates: false };
+const XEN_4_18: Rules = Rules { looks_again: true, ..XEN_4_17 };
+const XEN_4_20_4: Rules = Rules { extratime_refills: true, ..XEN_4_18 };
+/// The release also checks settings of a whole domain; here they are made for each vCPU, and those were always checked.
+const XEN_4_22: Rules = Rules { level_saturates: true, ..XEN_4_20_4 };
+
+const fn generation(name: &'static str, since: &'static [(&'static str, u32)]) -> Generation {
+    let params = &[PERIOD, BUDGET, EXTRATIME];
+    Generation { name, since, params, toolstack: XL, work_conserving: false, hard_affinity: true }
+}
+
 impl Registered for Rtds {
-    type Rules = ();
+    type Rules = Rules;
     const NAME: &'static str = "rtds";
     const DOC: &'static str = "Real-time: a budget in each period by global earliest deadline first.";
-    const GENERATIONS: &'static [(Generation, ())] = &[(
-        Generation {
-            name: "xen4.17",
-            since: &[],
-            params: &[PERIOD, BUDGET, EXTRATIME],
-            toolstack: XL,
-            work_conserving: false,
-            hard_affinity: true,
-        },
-        (),
-    )];
+    const GENERATIONS: &'static [(Generation, Rules)] = &[
+        (generation("xen4.17", &[("xen4.17", 0)]), XEN_4_17),
+        (generation("xen4.19", &[("xen4.18", 0), ("xen4.19", 0), ("xen4.20", 0), ("xen4.21", 0)]), XEN_4_18),
+        (generation("xen4.21", &[("xen4.20", 4), ("xen4.21", 2)]), XEN_4_20_4),
+        (generation("xen4.22", &[("xen4.22", 0)]), XEN_4_22),
+    ];
 
-    fn new(_rules: (), _global: &Params, _pcpus: u32) -> Self {
+    fn new(rules: Rules, _global: &Params, _pcpus: u32) -> Self {
         Rtds {
+            rules,
             vcpus: Table::new(),
             run_queue: List::default(),
             depleted_queue: List::default(),
@@ -431,5 +472,22 @@ impl Registered for Rtds {
             tickled: CpuMask::EMPTY,
             refill_timer: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No run gets there: it takes more than four billion budgets within one period.
+    #[test]
+    fn the_last_level_is_the_worst_from_4_22_on() {
+        let after = |rules| {
+            let mut vcpu = Vcpu { level: u32::MAX, ..Vcpu::NEW };
+            vcpu.go_on(rules);
+            (vcpu.level, vcpu.remaining)
+        };
+        assert_eq!(after(XEN_4_20_4), (0, Vcpu::NEW.budget));
+        assert_eq!(after(XEN_4_22), (u32::MAX, Vcpu::NEW.budget));
     }
 }

@@ -65,6 +65,7 @@ pub struct PolicyContext {
     soft_affinity: Table<VcpuId, CpuMask>,
     pub(crate) domains: Table<DomId, Domain>,
     pub(crate) timers: Table<TimerId, TimerOwner>,
+    statics: [i64; 2],
     spare_timers: Vec<TimerId>,
     /// Pending reschedule requests.
     pub(crate) reschedule: CpuMask,
@@ -387,6 +388,19 @@ impl PolicyContext {
         self.domain(d).map_or(-1, |domain| domain.number)
     }
 
+    // ---- static variables ----
+
+    /// Two variables that belong to the code of the schedulers: one pair for the whole host, whatever its CPU pools. 0 at
+    /// first.
+    pub fn statics(&self) -> [i64; 2] {
+        self.statics
+    }
+
+    /// Sets them.
+    pub fn set_statics(&mut self, statics: [i64; 2]) {
+        self.statics = statics;
+    }
+
     // ---- timers ----
 
     /// Creates a timer, stopped. When it is due the host calls [`Scheduler::timer`](crate::Scheduler::timer) with `token`,
@@ -500,6 +514,7 @@ impl PolicyContext {
             domains: Table::new(),
             timers: Table::new(),
             spare_timers: Vec::new(),
+            statics: [0; 2],
             reschedule: CpuMask::EMPTY,
             executing: PcpuId(0),
             pool: PoolId(0),

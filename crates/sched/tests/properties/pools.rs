@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, Params, PcpuId, PoolId,
-    Pools, Span, Switch, Time, TimedAction, VcpuConfig, VcpuId,
+    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, PcpuId,
+    PoolId, Pools, Span, Switch, Time, TimedAction, TimetableEntry, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{boxed, policies};
 
@@ -189,4 +189,39 @@ fn a_domain_that_moves_is_free_of_its_old_pool() {
             generation.name
         );
     });
+}
+
+/// ARINC 653: a slot of 10 ms in 20 beside, in another pool, one of 4 ms in 7. The other pool's second frame turns the shared
+/// position back to slot 0 until 11 ms.
+#[test]
+fn timetables_of_two_pools_share_their_position_in_old_releases() {
+    for (generation, first_slot) in [("xen4.4.1", 11), ("xen4.18.4", 11), ("xen4.18.5", 10), ("xen4.22", 10)]
+    {
+        let timetable = |domain: i64, runtime: i64, frame: i64| {
+            let entry = TimetableEntry { domain, vcpu: 0, runtime: runtime * MS };
+            let mut params = Params::new().with("major_frame_ns", (frame * MS).ns());
+            params.set("entries", ParamValue::Timetable([entry].into()));
+            boxed("arinc653", generation, &params, 1).unwrap()
+        };
+        let pools = Pools::new(vec![timetable(1, 10, 20), timetable(2, 4, 7)]);
+        let domain = |pool: u32| DomainConfig {
+            number: i64::from(pool) + 1,
+            pool: PoolId(pool),
+            params: Params::new(),
+            vcpus: vec![VcpuConfig { start: Some(Span::ZERO), ..VcpuConfig::default() }],
+        };
+        let config = HostConfig {
+            pcpus: 2,
+            pools: vec![CpuMask::only(PcpuId(0)), CpuMask::only(PcpuId(1))],
+            domains: vec![domain(0), domain(1)],
+            ..HostConfig::default()
+        };
+        let mut programs = Programs::default();
+        for v in [VcpuId(2), VcpuId(3)] {
+            programs.set(v, Program { steps: vec![Step::Hog], repeat: false });
+        }
+        let mut host = Host::new(&config, pools, programs, ()).unwrap();
+        host.run_until(Time::ZERO + 20 * MS).unwrap();
+        assert_eq!(host.context().run_times(VcpuId(2)).running_ns, first_slot * MS, "{generation}");
+    }
 }
