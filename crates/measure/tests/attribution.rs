@@ -18,7 +18,7 @@ use vcpulab_measure::{Keep, Meter, Names, collect};
 use vcpulab_sched::{boxed, policies};
 
 /// Divided by every number of pCPUs that there is on a random host.
-const PARTS: i64 = 12;
+const PARTS: i64 = 60;
 
 /// By domain, and what is charged (−1: idle, −2: the hypervisor): parts of a ns.
 type Charges = BTreeMap<(usize, i64), Span>;
@@ -158,7 +158,7 @@ proptest! {
 
     #[test]
     fn waits_sum_to_the_time_runnable_and_go_to_whom_they_belong(
-        case in any::<bool>().prop_flat_map(|pools| case(Allow { affinity: true, actions: true, costs: true, pools })),
+        case in any::<(bool, bool)>().prop_flat_map(|(pools, cores)| case(Allow { affinity: true, actions: true, costs: true, pools, cores })),
         policy in any::<usize>(),
     ) {
         check(&case, policy);
