@@ -103,6 +103,12 @@ impl CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
+    /// Is any pCPU in both?
+    #[inline(always)]
+    pub fn meets(&self, other: &CpuMask) -> bool {
+        !self.and(other).is_empty()
+    }
+
     /// Are all pCPUs of the other in it?
     #[inline(always)]
     pub fn contains_all(&self, other: &CpuMask) -> bool {

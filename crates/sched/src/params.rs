@@ -33,6 +33,15 @@ pub const fn ratelimit(doc: &'static str) -> ParamSpec {
     global("ratelimit_us", "us", kind, 1000, doc)
 }
 
+/// The hypervisor's choice between idle cores and idle threads, which Credit and Credit2 look at.
+pub const SMT_POWER_SAVINGS: ParamSpec = global(
+    "smt_power_savings",
+    "",
+    ParamKind::Flag,
+    0,
+    "1: vCPUs are packed on the threads of few cores; 0: they get cores of their own as long as there are any.",
+);
+
 /// A parameter of a whole scheduler.
 pub const fn global(
     name: &'static str,

@@ -1,6 +1,6 @@
 //! Moves between run queues, which their load averages drive.
 
-use vcpulab_host::{PolicyContext, Table, VcpuId};
+use vcpulab_host::{CpuMask, PolicyContext, Table, VcpuId};
 
 use super::{Credit2, RunQueueId, Vcpu};
 
@@ -42,23 +42,38 @@ impl Credit2 {
         }
     }
 
-    /// The run queue with the least balance load, without `v` itself, among those that `v` may go to.
-    pub(super) fn least_loaded(&self, ctx: &PolicyContext, v: VcpuId) -> Option<RunQueueId> {
+    /// The run queue with the least balance load, without `v` itself, among those that `v` may go to, one left out; and the
+    /// same among those that have some of the pCPUs preferred.
+    pub(super) fn least_loaded(
+        &self,
+        ctx: &PolicyContext,
+        v: VcpuId,
+        preferred: Option<&CpuMask>,
+        left_out: Option<RunQueueId>,
+    ) -> (Option<RunQueueId>, Option<RunQueueId>) {
         let vcpu = &self.vcpus[v];
-        let mut least = None;
+        let (mut least, mut least_preferred) = (None, None);
+        let below = |least: Option<(RunQueueId, i64)>, load| least.is_none_or(|(_, least)| load < least);
         for (r, runqueue) in self.runqueues.enumerate() {
             let own = self.assigned_links.listed(v) && vcpu.runqueue == r;
             let load =
                 if own { self.without(runqueue.balance_load, vcpu.load) } else { runqueue.balance_load };
-            if self.suits(ctx, v, r) && least.is_none_or(|(_, least)| load < least) && load < 1 << 60 {
+            if left_out == Some(r) || !self.suits(ctx, v, r) || load >= 1 << 60 {
+                continue;
+            }
+            if below(least, load) {
                 least = Some((r, load));
             }
+            let has_preferred = preferred.is_some_and(|preferred| runqueue.members.meets(preferred));
+            if has_preferred && below(least_preferred, load) {
+                least_preferred = Some((r, load));
+            }
         }
-        least.map(|(r, _)| r)
+        (least.map(|(r, _)| r), least_preferred.map(|(r, _)| r))
     }
 
     fn suits(&self, ctx: &PolicyContext, v: VcpuId, r: RunQueueId) -> bool {
-        !self.rules.hard_affinity || !self.runqueues[r].members.and(ctx.affinity(v)).is_empty()
+        !self.rules.hard_affinity || self.runqueues[r].members.meets(ctx.affinity(v))
     }
 
     fn may_move(&self, ctx: &PolicyContext, v: VcpuId, r: RunQueueId) -> bool {

@@ -1,7 +1,7 @@
 //! Credit2: proportional shares for general-purpose hosts. pCPUs share run queues; vCPUs burn credit, faster the lower
 //! their weight, and the one with most credit runs; decaying load averages drive placement and balancing between run
-//! queues. Generations `xen4.4.1` and `xen4.17`, which adds caps, a rate limit and hard affinity; their differences are
-//! [`Rules`]. All rules in words: `docs/schedulers/credit2.md`.
+//! queues. Generations `xen4.4.1`, `xen4.17`, which adds caps, a rate limit, affinity and cores, and `xen4.22`; their
+//! differences are [`Rules`]. All rules in words: `docs/schedulers/credit2.md`.
 //!
 //! This file: state, hooks and the decision. `charging`: burning credit, and the reset. `runqueue`: which pCPUs share a
 //! run queue, and which vCPUs are in it. `wakeup`: which pCPU decides because a vCPU waits; `recent`: which ones need
@@ -22,13 +22,13 @@ mod wakeup;
 use std::fmt;
 
 use vcpulab_host::{
-    CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
-    Scheduler, Span, Table, Time, TimerId, VcpuId, ids,
+    CpuMask, Creation, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext,
+    Rejected, Scheduler, Span, Table, Time, TimerId, VcpuId, ids,
 };
 
 use self::params::{
-    CAP, CAP_PERIOD, MIGRATE_RESIST, OVER, PRECISION, RATELIMIT, RUNQUEUE, RUNQUEUE_MAX, SOCKET, UNDER,
-    WEIGHT, WINDOW_4_4, WINDOW_4_17,
+    CAP, CAP_PERIOD, MIGRATE_RESIST, OVER, PRECISION, RATELIMIT, RUNQUEUE, RUNQUEUE_MAX, SMT_POWER_SAVINGS,
+    SOCKET, UNDER, WEIGHT, WINDOW_4_4, WINDOW_4_17,
 };
 use self::recent::Recent;
 use self::rules::{Rules, Scan, Window};
@@ -96,9 +96,14 @@ struct Domain {
 
 #[derive(Clone, Debug)]
 struct RunQueue {
-    socket: u32,
+    /// The number of the core, socket or node that its members share, as they are arranged.
+    place: u32,
+    /// The number of cores of which it has threads.
+    cores: u32,
     members: CpuMask,
     idle: CpuMask,
+    /// The pCPUs of cores that are wholly idle, none of their threads tickled. Only kept up on a host with threads.
+    idle_cores: CpuMask,
     /// pCPUs asked to decide that have not done so yet.
     tickled: CpuMask,
     /// Runnable vCPUs that do not run, by credit.
@@ -132,6 +137,10 @@ pub struct Credit2 {
     arrangement: i64,
     runqueue_max: u32,
     cpus_per_socket: u32,
+    /// Whether vCPUs are packed on few cores.
+    saves_power: bool,
+    /// Whether a core may have more than one pCPU, so that idle cores and idle pCPUs are two things.
+    has_threads: bool,
     runqueues: Table<RunQueueId, RunQueue>,
     runqueue_of: Table<PcpuId, RunQueueId>,
     vcpus: Table<VcpuId, Vcpu>,
@@ -152,6 +161,7 @@ impl Scheduler for Credit2 {
         let idle = Vcpu { credit: self.rules.idle_credit, ..self.new_vcpu(ctx, 1) };
         put(&mut self.vcpus, ctx.idle(p), idle);
         self.grow(ctx.idle(p));
+        self.has_threads = self.rules.looks_at_cores && ctx.threads_per_core() > 1;
         self.join_runqueue(ctx, p);
     }
 
@@ -174,7 +184,10 @@ impl Scheduler for Credit2 {
         put(&mut self.vcpus, v, vcpu);
         self.grow(v);
         if self.rules.host.placement == Placement::Policy {
-            let own = self.pick(ctx, v);
+            // The hypervisor holds the lock of this run queue itself, and passes over those that are locked.
+            let provisional = self.runqueue_of[ctx.processor(v)];
+            let locked = (ctx.creation() == Creation::Release).then_some(provisional);
+            let own = self.pick_but(ctx, v, locked);
             ctx.set_processor(v, own);
         }
         self.assign(v, self.runqueue_of[ctx.processor(v)]);
@@ -229,7 +242,7 @@ impl Scheduler for Credit2 {
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let r = self.runqueue_of[p];
         let (current, idle) = (ctx.current(p), ctx.idle(p));
-        self.runqueues[r].tickled.remove(p);
+        self.untickle(ctx, r, p);
         self.charge(ctx, current);
         self.grab_budget(ctx, current);
         let next = match self.rules.scan {
@@ -240,7 +253,7 @@ impl Scheduler for Credit2 {
             self.vcpus[current].delayed_add = true;
         }
         if next == idle {
-            self.runqueues[r].idle.insert(p);
+            self.begin_idling(ctx, r, p);
             self.update_runqueue_load(ctx, r, 0);
             return Decision { next, slice: self.rules.idle_slice };
         }
@@ -251,7 +264,7 @@ impl Scheduler for Credit2 {
         } else if self.rules.kept_updates_load {
             self.update_load(ctx, next, 0);
         }
-        self.runqueues[r].idle.remove(p);
+        self.end_idling(ctx, r, p);
         let mut most = self.vcpus[next].credit;
         if self.rules.reset_looks_at_queue
             && let Some(u) = self.runqueues[r].waiting.first()
@@ -269,7 +282,7 @@ impl Scheduler for Credit2 {
             vcpu.credit = vcpu.credit.wrapping_add(COMPENSATION);
             ctx.set_processor(next, p);
         }
-        Decision { next, slice: self.slice(ctx, r, next, next == current) }
+        Decision { next, slice: self.slice(ctx, r, next, current) }
     }
 
     fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -289,18 +302,8 @@ impl Scheduler for Credit2 {
         self.unpark(ctx, released);
     }
 
-    /// For creation and migration.
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
-        let own = ctx.processor(v);
-        let target = self.vcpus[v].moving_to.take();
-        let picked = if self.rules.rotates {
-            let picked = target.and_then(|r| self.turn_rotor(ctx, v, r));
-            picked.or_else(|| self.least_loaded(ctx, v).and_then(|r| self.turn_rotor(ctx, v, r)))
-        } else {
-            let r = target.or_else(|| self.least_loaded(ctx, v));
-            r.and_then(|r| self.runqueues[r].members.next_after(own))
-        };
-        picked.unwrap_or(own)
+        self.pick_but(ctx, v, None)
     }
 
     fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
@@ -369,6 +372,39 @@ impl Scheduler for Credit2 {
     }
 }
 
+// ---- the pCPU of a vCPU that is created or migrates ----
+
+impl Credit2 {
+    /// A pCPU of the run queue that it is to be moved to, or else of the least loaded one, one left out.
+    fn pick_but(&mut self, ctx: &PolicyContext, v: VcpuId, left_out: Option<RunQueueId>) -> PcpuId {
+        let own = ctx.processor(v);
+        let target = self.vcpus[v].moving_to.take();
+        let picked = if self.rules.rotates {
+            let picked = target.and_then(|r| self.turn_rotor(ctx, v, r));
+            picked.or_else(|| self.pick_by_load(ctx, v, left_out))
+        } else {
+            let r = target.or_else(|| self.least_loaded(ctx, v, None, left_out).0);
+            r.and_then(|r| self.runqueues[r].members.next_after(own))
+        };
+        picked.unwrap_or(own)
+    }
+
+    /// The next pCPU in turn, by the rotor of the least loaded run queue even where one that has preferred pCPUs is chosen.
+    fn pick_by_load(
+        &mut self,
+        ctx: &PolicyContext,
+        v: VcpuId,
+        left_out: Option<RunQueueId>,
+    ) -> Option<PcpuId> {
+        let preferred = ctx.preferred(v);
+        let (least, least_preferred) = self.least_loaded(ctx, v, preferred.as_ref(), left_out);
+        match least_preferred.zip(preferred) {
+            Some((r, preferred)) => self.turn_rotor_among(least?, &self.runqueues[r].members.and(&preferred)),
+            None => self.turn_rotor(ctx, v, least?),
+        }
+    }
+}
+
 // ---- the decision ----
 
 impl Credit2 {
@@ -404,7 +440,7 @@ impl Credit2 {
             if !yields && self.ratelimit > Span::ZERO && runnable && ran < self.ratelimit {
                 return current;
             }
-            if !runnable {
+            if !runnable || self.idles_where_preferred(ctx, r, p, current) {
                 best = idle;
             }
         }
@@ -427,12 +463,24 @@ impl Credit2 {
         best
     }
 
-    /// The time until `next` has no more credit than the first that waits. `kept`: it ran before, too.
-    fn slice(&self, ctx: &PolicyContext, r: RunQueueId, next: VcpuId, kept: bool) -> Span {
+    /// Is `v`, which runs on `p`, elsewhere than it prefers, while a pCPU that it prefers idles?
+    fn idles_where_preferred(&self, ctx: &PolicyContext, r: RunQueueId, p: PcpuId, v: VcpuId) -> bool {
+        let RunQueue { idle, tickled, .. } = &self.runqueues[r];
+        let elsewhere = ctx.preferred(v).filter(|preferred| !preferred.contains(p));
+        elsewhere.is_some_and(|preferred| preferred.meets(&idle.without(tickled)))
+    }
+
+    /// The time until `next` has no more credit than the first that waits, which may be the outgoing one.
+    fn slice(&self, ctx: &PolicyContext, r: RunQueueId, next: VcpuId, outgoing: VcpuId) -> Span {
         let runqueue = &self.runqueues[r];
+        let kept = next == outgoing;
         let vcpu = &self.vcpus[next];
-        let head = runqueue.waiting.first().map(|u| i64::from(self.vcpus[u].credit));
-        let ahead = i64::from(vcpu.credit) - head.filter(|&credit| credit > 0).unwrap_or(0);
+        let credit = |u: VcpuId| i64::from(self.vcpus[u].credit);
+        let mut most = runqueue.waiting.first().map_or(0, credit).max(0);
+        if self.rules.slice_counts_preempted && !kept && self.vcpus[outgoing].delayed_add {
+            most = most.max(credit(outgoing));
+        }
+        let ahead = credit(next) - most;
         let span = Span::from_ns(ahead.max(0) * i64::from(vcpu.weight) / i64::from(runqueue.max_weight));
         let limit = if kept { ctx.switched_at(next) + self.ratelimit - ctx.now() } else { self.ratelimit };
         let least = if self.ratelimit > Span::ZERO { limit.max(SLICE_MIN) } else { SLICE_MIN };
@@ -478,6 +526,8 @@ impl Registered for Credit2 {
             arrangement: if rules.arranges { given(&RUNQUEUE) } else { RUNQUEUE.default },
             runqueue_max: if rules.arranges { runqueue_max } else { u32::MAX },
             cpus_per_socket: given(&SOCKET).clamp(0, i64::from(u32::MAX)) as u32,
+            saves_power: rules.looks_at_cores && given(&SMT_POWER_SAVINGS) != 0,
+            has_threads: false,
             runqueues: Table::new(),
             runqueue_of: Table::new(),
             vcpus: Table::new(),

@@ -1,8 +1,8 @@
 //! Credit2's parameters, and the commands that set them on a real host.
 
-use vcpulab_host::{ParamKind, ParamSpec};
+use vcpulab_host::{PCPUS_MAX, ParamKind, ParamSpec};
 
-pub use crate::params::WEIGHT;
+pub use crate::params::{SMT_POWER_SAVINGS, WEIGHT};
 use crate::params::{cap, global, ratelimit};
 use crate::toolstack::{Set, Toolstack};
 
@@ -52,12 +52,17 @@ pub const CAP_PERIOD: ParamSpec = global(
 pub const ARRANGEMENTS: &[&str] = &["cpu", "core", "socket", "node", "all"];
 pub const RUNQUEUE: ParamSpec =
     global("runqueue", "", ParamKind::Choice(ARRANGEMENTS), 2, "pCPUs that share a run queue.");
-pub const RUNQUEUE_MAX: ParamSpec =
-    global("max_cpus_runqueue", "pCPUs", ParamKind::int(1, 256), 16, "Most pCPUs in a run queue.");
+pub const RUNQUEUE_MAX: ParamSpec = global(
+    "max_cpus_runqueue",
+    "pCPUs",
+    ParamKind::int(1, PCPUS_MAX as i64),
+    16,
+    "Most pCPUs in a run queue, but for the threads of one core, which stay together.",
+);
 pub const SOCKET: ParamSpec = global(
     "cpus_per_socket",
     "pCPUs",
-    ParamKind::Int { min: 1, max: 256, also: &[0] },
+    ParamKind::Int { min: 1, max: PCPUS_MAX as i64, also: &[0] },
     0,
     "Topology as the scheduler sees it; 0: the host's.",
 );
@@ -75,6 +80,7 @@ pub const OF_4_17: &[ParamSpec] = &[
     CAP_PERIOD,
     RUNQUEUE,
     RUNQUEUE_MAX,
+    SMT_POWER_SAVINGS,
     SOCKET,
 ];
 
@@ -105,6 +111,7 @@ pub const XL_4_17: Toolstack = Toolstack {
         (CAP_PERIOD.name, Set::Boot("credit2_cap_period_ms")),
         (RUNQUEUE.name, Set::Boot("credit2_runqueue")),
         (RUNQUEUE_MAX.name, Set::Boot("sched_credit2_max_cpus_runqueue")),
+        (SMT_POWER_SAVINGS.name, Set::Boot("sched_smt_power_savings")),
     ],
     ..XL_4_4
 };

@@ -19,6 +19,10 @@ pub struct Rules {
     pub ratelimit: bool,
     /// Run queues are arranged and limited in size by parameters. There is one for each socket.
     pub arranges: bool,
+    /// A run queue of all pCPUs takes single threads up to its limit. It takes them while whole cores have room.
+    pub all_takes_threads: bool,
+    /// Wholly idle cores come before idle threads. All pCPUs are alike.
+    pub looks_at_cores: bool,
 
     /// The floor of credit; `None`: no floor, credit wraps.
     pub credit_min: Option<i32>,
@@ -33,6 +37,9 @@ pub struct Rules {
     pub slice_max: Span,
     /// The slice of idle vCPUs.
     pub idle_slice: Span,
+    /// A slice ends where the vCPU meets the credit of the one it preempts, too. It ends where it meets that of one in the
+    /// run queue.
+    pub slice_counts_preempted: bool,
     /// A vCPU that yields lets the next run, whatever their credits. It does not.
     pub yields: bool,
 
@@ -88,12 +95,15 @@ const XEN_4_4_1: Rules = Rules {
     caps: false,
     ratelimit: false,
     arranges: false,
+    all_takes_threads: false,
+    looks_at_cores: false,
     credit_min: None,
     idle_credit: -(1 << 30),
     reset_looks_at_queue: false,
     reset_charges: false,
     slice_max: Span::from_ms(2),
     idle_slice: Span::from_ms(2),
+    slice_counts_preempted: false,
     yields: false,
     window: Window::Coarse,
     signed_loads: false,
@@ -109,18 +119,21 @@ const XEN_4_4_1: Rules = Rules {
 
 const CREDIT_MIN: i32 = -10_000_000;
 
-const XEN_4_17: Rules = Rules {
+const XEN_4_17_0: Rules = Rules {
     host: HostRules::XEN_4_17,
     hard_affinity: true,
     caps: true,
     ratelimit: true,
     arranges: true,
+    all_takes_threads: false,
+    looks_at_cores: true,
     credit_min: Some(CREDIT_MIN),
     idle_credit: CREDIT_MIN - 1,
     reset_looks_at_queue: true,
     reset_charges: true,
     slice_max: Span::from_ms(10),
     idle_slice: Decision::UNLIMITED,
+    slice_counts_preempted: false,
     yields: true,
     window: Window::Fine,
     signed_loads: true,
@@ -134,10 +147,20 @@ const XEN_4_17: Rules = Rules {
     migrates_within: true,
 };
 
+const XEN_4_17: Rules = Rules { all_takes_threads: true, ..XEN_4_17_0 };
+
+const XEN_4_22: Rules = Rules { slice_counts_preempted: true, ..XEN_4_17 };
+
+/// The run queue of all pCPUs is known to be as in 4.17.0 there and otherwise from 4.17.7 at the latest.
+const OF_XEN_4_17: &[(&str, u32)] = &[("xen4.17", 1), ("xen4.18", 0), ("xen4.19", 0), ("xen4.20", 0)];
+const OF_XEN_4_22: &[(&str, u32)] = &[("xen4.19", 3), ("xen4.20", 2), ("xen4.21", 0), ("xen4.22", 0)];
+
 /// Oldest first.
 pub const GENERATIONS: &[(Generation, Rules)] = &[
     (generation("xen4.4.1", &[], OF_4_4, XL_4_4, XEN_4_4_1), XEN_4_4_1),
-    (generation("xen4.17", &[("xen4.17", 0)], OF_4_17, XL_4_17, XEN_4_17), XEN_4_17),
+    (generation("xen4.17.0", &[("xen4.17", 0)], OF_4_17, XL_4_17, XEN_4_17_0), XEN_4_17_0),
+    (generation("xen4.17", OF_XEN_4_17, OF_4_17, XL_4_17, XEN_4_17), XEN_4_17),
+    (generation("xen4.22", OF_XEN_4_22, OF_4_17, XL_4_17, XEN_4_22), XEN_4_22),
 ];
 
 const fn generation(

@@ -10,25 +10,16 @@ use crate::table::put;
 impl Credit2 {
     // ---- pCPUs ----
 
-    /// Puts `p` into the smallest run queue that it may share, or into a new one.
+    /// Puts `p` into the run queue of its core, or the smallest one that it may share, or a new one.
     pub(super) fn join_runqueue(&mut self, ctx: &PolicyContext, p: PcpuId) {
-        let socket = p.0.checked_div(self.cpus_per_socket).unwrap_or_else(|| ctx.socket(p));
-        let pcpus = ctx.pcpus().len();
-        let limit = pcpus / ((pcpus - 1) / self.runqueue_max + 1);
-        let matches = |runqueue: &RunQueue| match ARRANGEMENTS[self.arrangement as usize] {
-            "cpu" | "core" => false,
-            "all" => true,
-            _ => runqueue.socket == socket,
-        };
-        let open =
-            |&(_, runqueue): &(RunQueueId, &RunQueue)| matches(runqueue) && runqueue.members.len() < limit;
-        let smallest =
-            self.runqueues.enumerate().filter(open).min_by_key(|(_, runqueue)| runqueue.members.len());
-        let r = smallest.map(|(r, _)| r).unwrap_or_else(|| {
+        let place = self.place(ctx, p);
+        let r = self.shared_runqueue(ctx, p, place).unwrap_or_else(|| {
             self.runqueues.push(RunQueue {
-                socket,
+                place,
+                cores: 0,
                 members: CpuMask::EMPTY,
                 idle: CpuMask::EMPTY,
+                idle_cores: CpuMask::EMPTY,
                 tickled: CpuMask::EMPTY,
                 waiting: List::default(),
                 assigned: List::default(),
@@ -39,22 +30,97 @@ impl Credit2 {
                 rotor: p,
             })
         });
-        self.runqueues[r].members.insert(p);
-        self.runqueues[r].idle.insert(p);
+        let runqueue = &mut self.runqueues[r];
+        runqueue.cores += u32::from(!runqueue.members.meets(ctx.siblings(p)));
+        for set in [&mut runqueue.members, &mut runqueue.idle, &mut runqueue.idle_cores] {
+            set.insert(p);
+        }
         put(&mut self.runqueue_of, p, r);
+    }
+
+    /// The number of what the members of a run queue share: core, socket or node, as they are arranged.
+    fn place(&self, ctx: &PolicyContext, p: PcpuId) -> u32 {
+        let of_socket = |number| p.0.checked_div(self.cpus_per_socket).unwrap_or(number);
+        match self.arrangement() {
+            "cpu" => p.0,
+            "core" => ctx.core(p),
+            "node" => of_socket(ctx.node(p)),
+            "all" => 0,
+            _ => of_socket(ctx.socket(p)),
+        }
+    }
+
+    /// The run queue of the same place that has a sibling of `p`; else the smallest one with room, for whole cores.
+    fn shared_runqueue(&self, ctx: &PolicyContext, p: PcpuId, place: u32) -> Option<RunQueueId> {
+        let (pcpus, threads, siblings) = (ctx.pcpus().len(), ctx.threads_per_core(), ctx.siblings(p));
+        let limit = pcpus / ((pcpus - 1) / self.runqueue_max + 1);
+        let takes_threads = self.rules.all_takes_threads && self.arrangement() == "all";
+        let has_room = |runqueue: &RunQueue| {
+            runqueue.members.len() < limit && (takes_threads || threads * (runqueue.cores + 1) <= limit)
+        };
+        let matching = || self.runqueues.enumerate().filter(|(_, runqueue)| runqueue.place == place);
+        let of_core = matching().find(|(_, runqueue)| runqueue.members.meets(siblings));
+        let smallest = || {
+            let with_room = matching().filter(|(_, runqueue)| has_room(runqueue));
+            with_room.min_by_key(|(_, runqueue)| runqueue.members.len())
+        };
+        of_core.or_else(smallest).map(|(r, _)| r)
+    }
+
+    fn arrangement(&self) -> &'static str {
+        ARRANGEMENTS[self.arrangement as usize]
     }
 
     /// Makes `p` decide, and notes that it has been asked.
     pub(super) fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
-        self.runqueues[self.runqueue_of[p]].tickled.insert(p);
+        let r = self.runqueue_of[p];
+        self.runqueues[r].tickled.insert(p);
+        if self.has_threads {
+            self.runqueues[r].core_works(ctx, p);
+        }
         ctx.raise_reschedule(p);
     }
 
-    /// The next pCPU in turn of a run queue that suits `v`.
-    pub(super) fn turn_rotor(&mut self, ctx: &PolicyContext, v: VcpuId, r: RunQueueId) -> Option<PcpuId> {
+    /// Notes that `p` decides, which it may have been asked to.
+    pub(super) fn untickle(&mut self, ctx: &PolicyContext, r: RunQueueId, p: PcpuId) {
         let runqueue = &mut self.runqueues[r];
-        let next = runqueue.members.and(ctx.affinity(v)).next_after(runqueue.rotor)?;
-        runqueue.rotor = next;
+        if self.has_threads && runqueue.tickled.contains(p) {
+            runqueue.tickled.remove(p);
+            runqueue.core_idles(ctx, p);
+        }
+        runqueue.tickled.remove(p);
+    }
+
+    /// Notes that `p` has nothing to run.
+    pub(super) fn begin_idling(&mut self, ctx: &PolicyContext, r: RunQueueId, p: PcpuId) {
+        let runqueue = &mut self.runqueues[r];
+        if self.has_threads && !runqueue.idle.contains(p) {
+            runqueue.idle.insert(p);
+            runqueue.core_idles(ctx, p);
+        }
+        runqueue.idle.insert(p);
+    }
+
+    /// Notes that `p` has something to run.
+    pub(super) fn end_idling(&mut self, ctx: &PolicyContext, r: RunQueueId, p: PcpuId) {
+        let runqueue = &mut self.runqueues[r];
+        if self.has_threads && runqueue.idle.contains(p) {
+            runqueue.core_works(ctx, p);
+        }
+        runqueue.idle.remove(p);
+    }
+
+    /// The next pCPU of a run queue in turn, among some of it that suit `v`.
+    pub(super) fn turn_rotor(&mut self, ctx: &PolicyContext, v: VcpuId, r: RunQueueId) -> Option<PcpuId> {
+        let among = self.runqueues[r].members.and(ctx.affinity(v));
+        self.turn_rotor_among(r, &among)
+    }
+
+    /// The next pCPU in turn among some; they may be of another run queue.
+    pub(super) fn turn_rotor_among(&mut self, r: RunQueueId, among: &CpuMask) -> Option<PcpuId> {
+        let rotor = &mut self.runqueues[r].rotor;
+        let next = among.next_after(*rotor)?;
+        *rotor = next;
         Some(next)
     }
 
@@ -112,5 +178,28 @@ impl Credit2 {
 
     pub(super) fn waits(&self, v: VcpuId) -> bool {
         self.waiting_links.listed(v)
+    }
+}
+
+impl RunQueue {
+    /// The threads of the core of a member that are members, too.
+    fn core_of(&self, ctx: &PolicyContext, p: PcpuId) -> CpuMask {
+        self.members.and(ctx.siblings(p))
+    }
+
+    /// Notes that a member's core is not wholly idle, if it was.
+    fn core_works(&mut self, ctx: &PolicyContext, p: PcpuId) {
+        let core = self.core_of(ctx, p);
+        if self.idle_cores.contains_all(&core) {
+            self.idle_cores = self.idle_cores.without(&core);
+        }
+    }
+
+    /// Notes that a member's core is wholly idle, if it is.
+    fn core_idles(&mut self, ctx: &PolicyContext, p: PcpuId) {
+        let core = self.core_of(ctx, p);
+        if self.idle.without(&self.tickled).contains_all(&core) {
+            self.idle_cores = self.idle_cores.or(&core);
+        }
     }
 }

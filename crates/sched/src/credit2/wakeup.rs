@@ -1,11 +1,14 @@
 //! The pCPU that decides because a vCPU has begun to wait.
 
-use vcpulab_host::{NEVER, PcpuId, PolicyContext, Span, Time, VcpuId};
+use vcpulab_host::{CpuMask, NEVER, PcpuId, PolicyContext, Span, Time, VcpuId};
 
-use super::Credit2;
+use super::{Credit2, RunQueueId};
 
 /// How much of the rate limit may be missing when a vCPU is preempted all the same.
 const RATELIMIT_TOLERANCE: Span = Span::from_us(50);
+
+/// What it is worth to run where one prefers to, and to preempt a vCPU where that does not.
+const PREFERENCE: i64 = 10_000_000;
 
 impl Credit2 {
     pub(super) fn find_pcpu(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -20,29 +23,34 @@ impl Credit2 {
         }
     }
 
-    /// An idle pCPU, its own if possible; or its own; or the one whose vCPU it is furthest ahead of.
+    /// An idle pCPU, one that it prefers and its own if possible; or its own; or the one whose vCPU it is furthest ahead of.
     fn idle_or_preemptable(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
         let own = ctx.processor(v);
-        let runqueue = &self.runqueues[self.vcpus[v].runqueue];
+        let r = self.vcpus[v].runqueue;
+        let runqueue = &self.runqueues[r];
         if self.vcpus[v].pinned && runqueue.idle.contains(own) && !runqueue.tickled.contains(own) {
             return Some(own);
         }
-        let idle = runqueue.idle.without(&runqueue.tickled).and(ctx.affinity(v));
-        if !idle.is_empty() {
-            return if idle.contains(own) { Some(own) } else { idle.next_after(own) };
+        let preferred = ctx.preferred(v).and_then(|preferred| self.idle_among(r, &preferred, own));
+        if let Some(idle) = preferred.or_else(|| self.idle_among(r, ctx.affinity(v), own)) {
+            return Some(idle);
         }
         let mut busy =
             runqueue.members.without(&runqueue.idle).without(&runqueue.tickled).and(ctx.affinity(v));
         let kept_from = self.kept_from(ctx.now());
+        let (mut best, mut best_score) = (None, 0);
         if busy.contains(own) {
-            if self.score(ctx, own, v, kept_from) > 0 {
-                return Some(own);
+            let score = self.score(ctx, own, v, kept_from);
+            if score > 0 {
+                if ctx.soft_affinity(v).is_none_or(|soft| soft.contains(own)) {
+                    return Some(own);
+                }
+                (best, best_score) = (Some(own), score);
             }
             busy.remove(own);
         }
         // On a busy host as good as all would be asked at each wake-up, and most have only begun.
         let asked = busy.without(self.recent.since(kept_from));
-        let (mut best, mut best_score) = (None, 0);
         for p in asked.iter() {
             let score = self.score(ctx, p, v, kept_from);
             if score > best_score {
@@ -50,6 +58,25 @@ impl Credit2 {
             }
         }
         best
+    }
+
+    /// The idle pCPU nearest to `own` among some, on a wholly idle core if possible, or where power is saved on a core that
+    /// works already.
+    fn idle_among(&self, r: RunQueueId, among: &CpuMask, own: PcpuId) -> Option<PcpuId> {
+        let runqueue = &self.runqueues[r];
+        let nearest = |idle: CpuMask| {
+            let idle = idle.and(among);
+            if idle.contains(own) { Some(own) } else { idle.next_after(own) }
+        };
+        let any = runqueue.idle.without(&runqueue.tickled);
+        // Without threads each idle pCPU that was not tickled is a wholly idle core.
+        let cores = if self.has_threads { &runqueue.idle_cores } else { &any };
+        let first = match self.saves_power {
+            true => nearest(runqueue.idle.without(cores)),
+            false if self.has_threads => nearest(*cores),
+            false => None,
+        };
+        first.or_else(|| nearest(any))
     }
 
     /// The time from which on vCPUs must have begun to run for the rate limit to keep them.
@@ -65,11 +92,15 @@ impl Credit2 {
         if ctx.is_idle(current) || too_early { -1 } else { self.lead(ctx, p, v, current) }
     }
 
-    /// The lead in credit of `v` over the current vCPU of `p`, which is charged for the comparison.
+    /// The lead in credit of `v` over the current vCPU of `p`, which is charged for the comparison; a positive one grows where
+    /// either of them gets nearer to where it prefers to run.
     fn lead(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId, current: VcpuId) -> i64 {
         self.charge(ctx, current);
         let ahead = i64::from(self.vcpus[v].credit) - i64::from(self.vcpus[current].credit);
-        if p == ctx.processor(v) { ahead } else { ahead - i64::from(self.migrate_resist) }
+        let lead = if p == ctx.processor(v) { ahead } else { ahead - i64::from(self.migrate_resist) };
+        let would_be_here = |u| ctx.soft_affinity(u).is_none_or(|soft| soft.contains(p));
+        let gains = i64::from(would_be_here(v)) + i64::from(!would_be_here(current));
+        if lead > 0 { lead + gains * PREFERENCE } else { lead }
     }
 
     /// Its own pCPU if that runs a vCPU of less credit; else an idle one; else the one whose vCPU has least credit.
