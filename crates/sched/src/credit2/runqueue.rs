@@ -73,10 +73,10 @@ impl Credit2 {
 
     /// Makes `p` decide, and notes that it has been asked.
     pub(super) fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
-        let r = self.runqueue_of[p];
-        self.runqueues[r].tickled.insert(p);
+        let runqueue = &mut self.runqueues[self.runqueue_of[p]];
+        runqueue.tickled.insert(p);
         if self.has_threads {
-            self.runqueues[r].core_works(ctx, p);
+            runqueue.core_works(ctx, p);
         }
         ctx.raise_reschedule(p);
     }
@@ -105,6 +105,7 @@ impl Credit2 {
     pub(super) fn end_idling(&mut self, ctx: &PolicyContext, r: RunQueueId, p: PcpuId) {
         let runqueue = &mut self.runqueues[r];
         if self.has_threads && runqueue.idle.contains(p) {
+            runqueue.idle.remove(p);
             runqueue.core_works(ctx, p);
         }
         runqueue.idle.remove(p);
@@ -193,6 +194,13 @@ impl RunQueue {
         if self.idle_cores.contains_all(&core) {
             self.idle_cores = self.idle_cores.without(&core);
         }
+        debug_assert_eq!(self.idle_cores, self.wholly_idle(ctx));
+    }
+
+    /// The pCPUs of wholly idle cores, by definition.
+    fn wholly_idle(&self, ctx: &PolicyContext) -> CpuMask {
+        let idle = self.idle.without(&self.tickled);
+        self.members.iter().filter(|&p| idle.contains_all(&self.core_of(ctx, p))).collect()
     }
 
     /// Notes that a member's core is wholly idle, if it is.
@@ -201,5 +209,62 @@ impl RunQueue {
         if self.idle.without(&self.tickled).contains_all(&core) {
             self.idle_cores = self.idle_cores.or(&core);
         }
+        debug_assert_eq!(self.idle_cores, self.wholly_idle(ctx));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_host::program::Programs;
+    use vcpulab_host::{Host, HostConfig, Numbering, Params, TopologyConfig};
+
+    use super::super::params::{RUNQUEUE, RUNQUEUE_MAX};
+    use super::super::{Credit2, rules};
+    use super::ARRANGEMENTS;
+    use crate::policy::Registered;
+
+    /// The members of each run queue, on a host of two nodes a socket.
+    fn members(
+        release: &str,
+        arrangement: &str,
+        most: i64,
+        [sockets, cores, threads]: [u32; 3],
+    ) -> Vec<String> {
+        let rules = rules::GENERATIONS.iter().find(|(generation, _)| generation.name == release).unwrap().1;
+        let arrangement = ARRANGEMENTS.iter().position(|&name| name == arrangement).unwrap() as i64;
+        let params = Params::new().with(RUNQUEUE.name, arrangement).with(RUNQUEUE_MAX.name, most);
+        let numbering = Numbering::Adjacent;
+        let topology = TopologyConfig { sockets, cores, threads, nodes: 2 * sockets, numbering };
+        let pcpus = topology.pcpus();
+        let config = HostConfig { pcpus, topology: Some(topology), ..HostConfig::default() };
+        let credit2 = Credit2::new(rules, &params, pcpus);
+        let host = Host::new(&config, credit2, Programs::default(), ()).unwrap();
+        host.policy().runqueues.iter().map(|runqueue| runqueue.members.to_string()).collect()
+    }
+
+    #[test]
+    fn run_queues_are_arranged_by_what_their_pcpus_share() {
+        let by = |arrangement| members("xen4.17", arrangement, 16, [2, 2, 2]);
+        assert_eq!(by("cpu"), ["0", "1", "2", "3", "4", "5", "6", "7"]);
+        assert_eq!(by("core"), ["0-1", "2-3", "4-5", "6-7"]);
+        assert_eq!(by("socket"), ["0-3", "4-7"]);
+        assert_eq!(by("node"), ["0-1", "2-3", "4-5", "6-7"]);
+        assert_eq!(by("all"), ["0-7"]);
+    }
+
+    #[test]
+    fn a_limited_run_queue_takes_whole_cores() {
+        let limited = |most, places| members("xen4.17", "socket", most, places);
+        assert_eq!(limited(5, [2, 6, 2]), ["0-3", "4-7", "8-11", "12-15", "16-19", "20-23"]);
+        assert_eq!(limited(3, [1, 4, 4]), ["0-3", "4-7", "8-11", "12-15"], "a core is more than the limit");
+        // The limit is 5: two cores of two have room, and a third would not have room for both its threads.
+        assert_eq!(limited(5, [1, 5, 2]), ["0-3", "4-7", "8-9"]);
+    }
+
+    #[test]
+    fn one_run_queue_for_all_needs_no_room_for_whole_cores_after_4_17_0() {
+        let limited = |release| members(release, "all", 5, [1, 5, 2]);
+        assert_eq!(limited("xen4.17.0"), ["0-3", "4-7", "8-9"]);
+        assert_eq!(limited("xen4.17"), ["0-5", "6-9"]);
     }
 }

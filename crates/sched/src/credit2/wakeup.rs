@@ -62,11 +62,16 @@ impl Credit2 {
 
     /// The idle pCPU nearest to `own` among some, on a wholly idle core if possible, or where power is saved on a core that
     /// works already.
+    #[inline(always)]
     fn idle_among(&self, r: RunQueueId, among: &CpuMask, own: PcpuId) -> Option<PcpuId> {
         let runqueue = &self.runqueues[r];
         let nearest = |idle: CpuMask| {
             let idle = idle.and(among);
-            if idle.contains(own) { Some(own) } else { idle.next_after(own) }
+            match idle.is_empty() {
+                true => None,
+                false if idle.contains(own) => Some(own),
+                false => idle.next_after(own),
+            }
         };
         let any = runqueue.idle.without(&runqueue.tickled);
         // Without threads each idle pCPU that was not tickled is a wholly idle core.

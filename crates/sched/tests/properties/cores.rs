@@ -15,7 +15,7 @@ proptest! {
     /// on the pCPU of its index and with its unit, and a second run gives the same bytes.
     #[test]
     fn units_run_together(
-        case in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: true })
+        case in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: true, topology: false })
     ) {
         on_every_policy(|policy, generation| {
             let trace = run(policy, generation, &case, false);
@@ -26,7 +26,7 @@ proptest! {
     /// The same across pools.
     #[test]
     fn units_run_together_across_pools(
-        case in case(Allow { affinity: true, actions: true, costs: true, pools: true, cores: true })
+        case in case(Allow { affinity: true, actions: true, costs: true, pools: true, cores: true, topology: false })
     ) {
         on_every_policy(|policy, generation| {
             run(policy, generation, &case, false);
@@ -36,7 +36,7 @@ proptest! {
     /// No resource idles while a unit waits that could run there.
     #[test]
     fn work_is_conserved(
-        case in case(Allow { affinity: false, actions: false, costs: false, pools: false, cores: true })
+        case in case(Allow { affinity: false, actions: false, costs: false, pools: false, cores: true, topology: false })
     ) {
         on_every_policy(|policy, generation| {
             if generation.work_conserving {
@@ -49,7 +49,7 @@ proptest! {
     /// it has asked last by the thread that its code executes on.)
     #[test]
     fn units_of_one_vcpu_run_as_on_a_host_without_threads(
-        case in case(Allow { affinity: true, actions: true, costs: false, pools: false, cores: false }),
+        case in case(Allow { affinity: true, actions: true, costs: false, pools: false, cores: false, topology: false }),
         threads in 2..5_u32,
     ) {
         let flat = alone(case);
@@ -67,7 +67,7 @@ proptest! {
     /// Cores of one thread change nothing.
     #[test]
     fn units_on_cores_of_one_thread_are_vcpus(
-        case in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: false })
+        case in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: false, topology: false })
     ) {
         let cores = on_cores(&case, 1);
         on_every_policy(|policy, generation| {

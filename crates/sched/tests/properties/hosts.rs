@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Costs, CpuMask, DomId, DomainConfig, Granularity, Host, HostConfig, HostState, LifeEvent,
-    Numbering, Observer, Op, ParamKind, Params, PcpuId, PoolId, Pools, RunState, Scheduler, Scope, Span,
-    Switch, Time, TimedAction, TopologyConfig, VcpuConfig, VcpuId, WakeCause, World, WorldContext,
+    Action, Costs, CpuMask, Creation, DomId, DomainConfig, Granularity, Host, HostConfig, HostState,
+    LifeEvent, Numbering, Observer, Op, ParamKind, Params, PcpuId, PoolId, Pools, RunState, Scheduler, Scope,
+    Span, Switch, Time, TimedAction, TopologyConfig, VcpuConfig, VcpuId, WakeCause, World, WorldContext,
 };
 use vcpulab_sched::{Generation, boxed, policies};
 
@@ -64,13 +64,31 @@ pub struct Allow {
     pub pools: bool,
     /// Core scheduling.
     pub cores: bool,
+    /// Threads, cores, sockets and nodes, soft affinity, and creation as a release does it.
+    pub topology: bool,
+}
+
+/// Random threads, cores, sockets and nodes, of 18 pCPUs at most.
+pub fn topology() -> impl Strategy<Value = TopologyConfig> {
+    let numbering = prop_oneof![Just(Numbering::Adjacent), Just(Numbering::Spread)];
+    (1..=2u32, 1..=3u32, 1..=3u32, 0..3u32, numbering).prop_map(
+        |(sockets, cores, threads, nodes, numbering)| {
+            let nodes = [1, sockets, sockets * cores][nodes as usize];
+            TopologyConfig { sockets, cores, threads, nodes, numbering }
+        },
+    )
 }
 
 /// The threads, cores and sockets of a host, and what of them is scheduled together: the latter are numbered beside each other
 /// if they are to be divided into pools.
 fn shape(allow: Allow) -> impl Strategy<Value = (u32, Option<TopologyConfig>, Granularity)> {
     if !allow.cores {
-        return (1 + u32::from(allow.pools)..5).prop_map(|pcpus| (pcpus, None, Granularity::Cpu)).boxed();
+        let topology = if allow.topology { prop::option::of(topology()).boxed() } else { Just(None).boxed() };
+        return (1 + u32::from(allow.pools)..5, topology)
+            .prop_map(|(pcpus, topology)| {
+                (topology.map_or(pcpus, |topology| topology.pcpus()), topology, Granularity::Cpu)
+            })
+            .boxed();
     }
     let granularity = prop_oneof![3 => Just(Granularity::Core), 1 => Just(Granularity::Socket)];
     (1..3_u32, 1..4_u32, 1..5_u32, any::<bool>(), granularity)
@@ -104,13 +122,15 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
     let domain = move |pcpus: u32| {
         let affinity =
             if allow.affinity { prop::option::of(mask(pcpus)).boxed() } else { Just(None).boxed() };
+        let soft = if allow.topology { prop::option::of(mask(pcpus)).boxed() } else { Just(None).boxed() };
         let most = if allow.cores { 10 } else { 4 };
-        prop::collection::vec((program(), span(Span::ZERO, 50 * MS), affinity), 1..most)
+        prop::collection::vec((program(), span(Span::ZERO, 50 * MS), affinity, soft), 1..most)
     };
     shape(allow)
         .prop_flat_map(move |(pcpus, topology, granularity)| {
             let domains = prop::collection::vec(domain(pcpus), 1..5);
-            let actions = prop::collection::vec((0..END.ns(), 0..18u8, 0..64usize, mask(pcpus)), 0..16);
+            let kinds = if allow.topology { 0..22u8 } else { 0..18u8 };
+            let actions = prop::collection::vec((0..END.ns(), kinds, 0..64usize, mask(pcpus)), 0..16);
             let host = HostConfig { pcpus, topology, granularity, ..HostConfig::default() };
             (Just(host), domains, actions, 0..3000i64, any::<u64>())
         })
@@ -147,6 +167,8 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                     13 => Action::Offline(vcpu),
                     14 => Action::Crash(domain),
                     15 => Action::Kill(domain),
+                    18 | 19 => Action::SoftAffinity(vcpu, mask),
+                    20 => Action::BothAffinities(vcpu, mask, CpuMask::first_n(pcpus).without(&mask)),
                     _ => Action::Affinity(vcpu, mask),
                 };
                 TimedAction { at: Time::from_ns(at), action }
@@ -158,10 +180,10 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                 params: Params::new(),
                 vcpus: vcpus
                     .iter()
-                    .map(|&(_, start, affinity)| VcpuConfig {
+                    .map(|&(_, start, affinity, soft_affinity)| VcpuConfig {
                         start: Some(start),
                         affinity,
-                        ..VcpuConfig::default()
+                        soft_affinity,
                     })
                     .collect(),
             });
@@ -172,7 +194,9 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                 Costs::ZERO
             };
             let domains = configs.collect();
-            let config = HostConfig { pools, costs, domains, actions, ..host };
+            let real = allow.topology && choice % 2 == 0;
+            let creation = if real { Creation::Release } else { Creation::Contract };
+            let config = HostConfig { pools, costs, domains, creation, actions, ..host };
             Case { config, programs, end: END, choice }
         })
 }
@@ -399,10 +423,14 @@ pub fn on_every_policy(mut check: impl FnMut(&'static str, &'static Generation))
 fn global_choices(generation: &Generation, mut choice: u64) -> Params {
     let mut params = Params::new();
     for spec in generation.params.iter().filter(|spec| spec.scope == Scope::Global) {
-        if let ParamKind::Choice(words) = spec.kind {
-            params.set(spec.name, ((choice % words.len() as u64) as i64).into());
-            choice /= words.len() as u64;
-        }
+        let (least, count) = match spec.kind {
+            ParamKind::Choice(words) => (0, words.len() as u64),
+            ParamKind::Flag => (0, 2),
+            ParamKind::Int { min, .. } if spec.unit == "pCPUs" => (min, 5),
+            _ => continue,
+        };
+        params.set(spec.name, (least + (choice % count) as i64).into());
+        choice /= count;
     }
     params
 }

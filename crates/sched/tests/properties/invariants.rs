@@ -16,7 +16,7 @@ proptest! {
     /// Time is conserved, nobody runs twice, no wake-up is lost, and a second run gives the same bytes.
     #[test]
     fn time_is_conserved_and_runs_repeat(
-        case in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: false })
+        case in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: false, topology: true })
     ) {
         on_every_policy(|policy, generation| {
             let trace = run(policy, generation, &case, false);
@@ -26,7 +26,7 @@ proptest! {
 
     /// Uncapped and unpinned, no pCPU idles while a vCPU waits.
     #[test]
-    fn work_is_conserved(case in case(Allow { affinity: false, actions: false, costs: false, pools: false, cores: false })) {
+    fn work_is_conserved(case in case(Allow { affinity: false, actions: false, costs: false, pools: false, cores: false, topology: false })) {
         on_every_policy(|policy, generation| {
             if generation.work_conserving {
                 run(policy, generation, &case, true);

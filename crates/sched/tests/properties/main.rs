@@ -5,3 +5,4 @@ mod hosts;
 mod invariants;
 mod pools;
 mod promises;
+mod topology;

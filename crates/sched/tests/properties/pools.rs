@@ -16,7 +16,7 @@ proptest! {
     /// Time is conserved, nobody runs twice or in another pool, no wake-up is lost, while domains move to and fro.
     #[test]
     fn time_is_conserved_across_pools(
-        case in case(Allow { affinity: true, actions: true, costs: true, pools: true, cores: false })
+        case in case(Allow { affinity: true, actions: true, costs: true, pools: true, cores: false, topology: false })
     ) {
         on_every_policy(|policy, generation| {
             let trace = run(policy, generation, &case, false);
@@ -28,8 +28,8 @@ proptest! {
     /// picks, so there it matters which numbers a pool's pCPUs have.)
     #[test]
     fn pools_do_not_touch_each_other(
-        left in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: false }),
-        right in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: false }),
+        left in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: false, topology: false }),
+        right in case(Allow { affinity: true, actions: true, costs: true, pools: false, cores: false, topology: false }),
     ) {
         let right = Case { config: HostConfig { costs: left.config.costs, ..right.config }, ..right };
         let all: Vec<_> = policies().iter().flat_map(|p| p.generations.iter().map(move |g| (p.name, g.name))).collect();
