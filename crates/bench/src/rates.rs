@@ -62,7 +62,7 @@ impl Runner for Timed {
 
 /// Measures every policy and generation at every size for about `seconds` each, beside the bare loop. A *decision* is one
 /// timer, wake-up or end of an operation handled, with the scheduling it leads to. Names are
-/// `decisions_per_s_4x16_bvt_xen3.0`, or `decisions_per_s_4x16` for Credit's newest generation, and so on; every such
+/// `decisions_per_s_4x16_bvt_xen3.0`, or `decisions_per_s_4x16` for Credit's default one, and so on; every such
 /// metric also comes as `…_of_floor`: events per second over those of the bare loop. [`whole_rates::measure`] has whole runs.
 pub fn run(seconds: f64) -> Metrics {
     let time = Duration::from_secs_f64(seconds);
