@@ -52,9 +52,11 @@ impl Credit2 {
 
     /// The run queue of the same place that has a sibling of `p`; else the smallest one with room, for whole cores.
     fn shared_runqueue(&self, ctx: &PolicyContext, p: PcpuId, place: u32) -> Option<RunQueueId> {
-        let (pcpus, threads, siblings) = (ctx.pcpus().len(), ctx.threads_per_core(), ctx.siblings(p));
+        let (threads, siblings) = (ctx.threads_per_core(), ctx.siblings(p));
+        let pcpus = ctx.pcpus().len() * ctx.unit_size();
         let limit = pcpus / ((pcpus - 1) / self.runqueue_max + 1);
-        let takes_threads = self.rules.all_takes_threads && self.arrangement() == "all";
+        let for_all = self.rules.all_takes_threads && self.arrangement() == "all";
+        let takes_threads = for_all || ctx.unit_size() > 1;
         let has_room = |runqueue: &RunQueue| {
             runqueue.members.len() < limit && (takes_threads || threads * (runqueue.cores + 1) <= limit)
         };
