@@ -420,13 +420,15 @@ pub fn on_every_policy(mut check: impl FnMut(&'static str, &'static Generation))
 }
 
 /// The policy's own choices, made by the digits of `choice`.
-fn global_choices(generation: &Generation, mut choice: u64) -> Params {
-    let mut params = Params::new();
+fn global_choices(generation: &Generation, case: &Case) -> Params {
+    let (mut params, mut choice) = (Params::new(), case.choice);
+    // Numbers of pCPUs mean something else where several of them are scheduled together.
+    let numbers = case.config.topology.is_some() && case.config.granularity == Granularity::Cpu;
     for spec in generation.params.iter().filter(|spec| spec.scope == Scope::Global) {
         let (least, count) = match spec.kind {
             ParamKind::Choice(words) => (0, words.len() as u64),
             ParamKind::Flag => (0, 2),
-            ParamKind::Int { min, .. } if spec.unit == "pCPUs" => (min, 5),
+            ParamKind::Int { min, .. } if numbers && spec.unit == "pCPUs" => (min, 5),
             _ => continue,
         };
         params.set(spec.name, (least + (choice % count) as i64).into());
@@ -436,7 +438,7 @@ fn global_choices(generation: &Generation, mut choice: u64) -> Params {
 }
 
 pub fn run(policy: &str, generation: &Generation, case: &Case, work_conserving: bool) -> Vec<u8> {
-    let global = global_choices(generation, case.choice);
+    let global = global_choices(generation, case);
     let pools = &case.config.pools;
     let count = |pool: usize| pools.get(pool).map_or(case.config.pcpus, CpuMask::len);
     let scheduler = boxed(policy, generation.name, &global, count(0)).expect("it is registered");
