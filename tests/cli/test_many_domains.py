@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 import vcpulab
+from forty import FORTY
 from support import Vcpulab
 from vcpulab.advice.capacity.varying import growth
 from vcpulab.advice.compare import beside
@@ -30,34 +31,6 @@ from vcpulab.show.folded import View, things
 from vcpulab.show.terminal import rendered
 
 LINES_MAX = 40
-KINDS = {
-    "service": (15, 'app = [{ kind = "periodic", run = "2ms", period = "10ms" }]'),
-    "batch": (12, 'vcpus = 2\napp = [{ kind = "hog", instance = 2 }]'),
-    "idle": (12, ""),
-}
-HOST = """\
-name = "forty"
-[run]
-duration = "200ms"
-warmup = "50ms"
-replications = 2
-[host]
-profile = "exact"
-pcpus = 16
-scheduler = "credit"
-[domain.dom0]
-driver_domain = true
-[domain.web]
-nic = { driver_domain = "dom0" }
-app = [{ kind = "web-server" }]
-[client.http]
-kind = "open-loop"
-server = "web"
-rate = 500
-"""
-FORTY = HOST + "".join(
-    f"[domain.{kind}{number:02}]\n{text}\n" for kind, (count, text) in KINDS.items() for number in range(1, count + 1)
-)
 
 
 @pytest.fixture

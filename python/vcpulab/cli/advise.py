@@ -13,9 +13,10 @@ from vcpulab.advice.answers import Differences
 from vcpulab.advice.in_short import headline
 from vcpulab.advice.lint.catalogue import RULES, named, selected
 from vcpulab.advice.lint.lint import as_data, other_warnings
-from vcpulab.cli import files, terminal, views
+from vcpulab.cli import files, page, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import (
+    All,
     AnyFormat,
     Flag,
     HarmBudget,
@@ -32,6 +33,7 @@ from vcpulab.cli.options import (
     number,
 )
 from vcpulab.cli.outputs import Writes, check_writable, written
+from vcpulab.cli.page import BLANK, Lines
 from vcpulab.cli.streams import go_on_unheard
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors import Toolstack
@@ -62,6 +64,7 @@ def lint(
     fix: Flag = False,
     rules: Flag = False,
     explain: str | None = None,
+    all: All = False,
     replications: Annotated[
         int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
     ] = verbs.REPLICATIONS,
@@ -104,6 +107,7 @@ def lint(
                 jobs=jobs,
                 progress=progress,
                 shown=format == "table",
+                all=all,
             )
         if answers[path].interrupted:
             break
@@ -142,28 +146,31 @@ def _reading(path: Path) -> Iterator[Callable[[float], bool]]:
         raise RequestError(f"{path}: {files.reason(error)}") from None
 
 
-def _found(path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, **options: Any) -> _Answer:
+def _found(
+    path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, all: bool, **options: Any
+) -> _Answer:
     linted, interrupted = so_far(verbs.lint, path, names, **options)
     # Warnings are no rule's.
     warnings = [] if len(names) < len(RULES) else other_warnings(linted.scenario, linted.advice)
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
-        for warning in warnings:
-            views.show_lines(files.line_of(warning).splitlines())
-            print()
-        views.show_advice(str(path), linted.advice, toolstack)
-        print(f"{path}: {len(data) or 'nothing'} found")
+        told = [views.advice(str(path), one, toolstack) for one in linted.advice]
+        warned = [[Lines(line.splitlines()), BLANK] for line in files.in_short(warnings, all=all)]
+        counted = Lines([f"{path}: {len(data) or 'nothing'} found"])
+        page.show([page.items(told, "finding", least=1), page.items(warned, "warning"), page.always(counted)], all=all)
     return _Answer(data, len(linted.advice), len(data), interrupted=interrupted)
 
 
-def _fixed(path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, **options: Any) -> _Answer:
+def _fixed(
+    path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, all: bool, **options: Any
+) -> _Answer:
     from vcpulab.advice.fixing import fix
 
     fixed, interrupted = so_far(fix, path, select=names, **options)
     mended = len(fixed.made) + len(fixed.taken_out)
     if shown:
-        views.show_fixed(str(path), fixed)
-        print(f"{path}: {mended} fixed, {len(fixed.left) or 'nothing'} left")
+        counted = Lines([f"{path}: {mended} fixed, {len(fixed.left) or 'nothing'} left"])
+        page.show([*views.fixed(str(path), fixed), page.always(counted)], all=all)
     text = fixed.scenario.text if mended and not interrupted else None
     return _Answer(fixed.as_data(toolstack), mended + len(fixed.left), len(fixed.left), text, interrupted)
 
@@ -174,9 +181,9 @@ def _show_rules(name: str | None, *, format: str) -> None:
     if format == "json":
         print(as_json([{"rule": one.name, "finds": one.finds, **one.parts()} for one in shown]))
     elif name is None:
-        views.show_table(Table("", ["rule", "what it finds"], [[one.name, one.finds] for one in shown], text_columns=2))
+        page.show_table(Table("", ["rule", "what it finds"], [[one.name, one.finds] for one in shown], text_columns=2))
     else:
-        views.show_lines(shown[0].page().splitlines(), indent="")
+        page.show_lines(shown[0].page().splitlines(), indent="")
 
 
 @command(
@@ -241,9 +248,6 @@ def whatif(
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
     steps = found.commands_for(toolstack)
     _show(found, ("now", "changed"), format=format, view=view, changes=changed.changes, steps=steps)
-    if format == "table" and steps:
-        print("\nTo set it on a real host:")
-        views.show_commands(steps, headed=True)
     if report is not None:
         said = "; ".join(settings.in_short(changed.changes))
         restart = "it takes" if any(step.how == "boot" for step in steps) else "without"
@@ -327,6 +331,10 @@ def compare(
     stop(interrupted=interrupted)
 
 
+_COMMANDS_LEAST = 2
+"""So many commands are shown however many differences there are: what holds at once, and after a restart."""
+
+
 def _warn_of_differences(a: Run, b: Run) -> None:
     if a.scenario.seed != b.scenario.seed:
         terminal.warn(
@@ -370,7 +378,12 @@ def _show(
         print(csv(found.to_frame()), end="")
     else:
         scenarios = (found.before.scenario, found.after.scenario)
-        views.show_lines([*found.starving.lines(), headline(found.found, scenarios)])
-        views.show_changes(changes)
-        views.show_comparison(found.found, (found.before, found.after), labels, all=view.all, view=view)
-        views.show_lines(found.added.lines() if found.added is not None else ())
+        parts = [
+            page.always(Lines([*found.starving.lines(), headline(found.found, scenarios)]), views.changes(changes)),
+            *views.comparison(found.found, (found.before, found.after), labels, all=view.all, view=view),
+            page.always(Lines(found.added.lines() if found.added is not None else ())),
+        ]
+        if steps:
+            typed = page.items(views.commands(steps, headed=True), "command", least=_COMMANDS_LEAST)
+            parts += [page.always(Lines(["", "To set it on a real host:"])), typed]
+        page.show(parts, all=view.all)

@@ -1,7 +1,7 @@
 """`vcpulab bounds`: limits of a host by queueing analysis, without a simulation or compared with one."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -9,9 +9,10 @@ from typing import Any, TypeAlias, TypeVar
 from vcpulab import verbs
 from vcpulab.advice.bounds import Bounds, Checked, check
 from vcpulab.advice.bounds.answers import LoadBound, StationBound
-from vcpulab.cli import files, terminal, views
+from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import so_far, stop
-from vcpulab.cli.options import Flag, Jobs, Replications, TableOrJson, command
+from vcpulab.cli.options import All, Flag, Jobs, Replications, TableOrJson, command
+from vcpulab.cli.page import Lines, Part
 from vcpulab.errors import Interrupted
 from vcpulab.results.run import run
 from vcpulab.results.statistics import least_to_most, number
@@ -24,8 +25,6 @@ from vcpulab.show.table import Table
 _T = TypeVar("_T")
 
 DONE, EXCEEDED = 0, 1
-_LOADS_WIDE = 4
-"""Most loads that have a column each in the table of stations."""
 Rows: TypeAlias = Mapping[str, Sequence[_T]]
 """What a row is called, to what is in it."""
 
@@ -36,6 +35,7 @@ def bounds(
     /,
     *,
     check: Flag = False,
+    all: All = False,
     replications: Replications = None,
     format: TableOrJson = "table",
     jobs: Jobs = 0,
@@ -54,7 +54,7 @@ def bounds(
     if format == "json":
         print(as_json({"interrupted": interrupted, **_document(found, checked)}))
     else:
-        _tables(scenario, found, checked)
+        page.show(list(_parts(scenario, found, checked)), all=all)
     stop(interrupted=interrupted)
     beyond = [] if checked is None else [one for one in checked if not one.holds]
     for one in beyond:
@@ -100,21 +100,37 @@ def _row(one: Checked) -> dict[str, Any]:
 _LIMITED = {"rate": "nothing: all is served", "customers": "its own users, or tasks"}
 
 
-def _tables(scenario: Scenario, found: Bounds, checked: Sequence[Checked] | None) -> None:
+def _parts(scenario: Scenario, found: Bounds, checked: Sequence[Checked] | None) -> Iterator[Part]:
     if found.loads:
-        views.show_lines([f"{found.scenario}: bounds, and estimates by {found.method}", ""])
-        loads, stations = _alike(found, scenario)
-        _show_loads(loads, stations)
-        _show_stations(found, loads, stations)
+        yield page.always(Lines([f"{found.scenario}: bounds, and estimates by {found.method}", ""]))
     else:
-        print(f"{found.scenario}: nothing in it makes work that can be bounded\n")
+        yield page.always(Lines([f"{found.scenario}: nothing in it makes work that can be bounded", ""]))
     if checked:
-        _show_check(checked)
-    print("Not modelled:")
-    views.show_lines(found.not_modelled, begin="  ", indent="    ")
+        beyond = sum(not one.holds for one in checked)
+        said = f"{beyond} of {len(checked)}" if beyond else f"none of {len(checked)}"
+        yield page.always(Lines([f"beyond its bound: {said} simulated results", ""]))
+    if found.loads:
+        loads, stations = _alike(found, scenario)
+        yield page.rows(_loads(loads, stations), "load", soon=_LOADS_SOON)
+        yield page.rows(_stations(loads, stations), "station", soon=_STATIONS_SOON)
+        busiest = found.stations[0].asked
+        if busiest > 1 + 1e-9:
+            most = (
+                "More than 100 %: the loads cannot all have their bounds at once; in these proportions, at most "
+                f"{100 / busiest:.1f} % of them."
+            )
+            yield page.always(Lines([most, ""]))
+    if checked:
+        yield page.rows(_check_table(checked), "simulated result", rank=1)
+    limits = [Lines(["Not modelled:"]), Lines(found.not_modelled, begin="  ", indent="    ")]
+    yield page.either(page.Version(left_out={"what is not modelled": 0}), page.Version(limits), rank=2)
 
 
-def _show_loads(loads: Rows[LoadBound], stations: Rows[StationBound]) -> None:
+_LOADS_SOON, _STATIONS_SOON = 8, 3
+"""So many loads, and stations, the fullest first, are shown before there is room for anything else."""
+
+
+def _loads(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
     called = {one.name: name for name, row in stations.items() for one in row}
     cells = [
         [
@@ -128,46 +144,26 @@ def _show_loads(loads: Rows[LoadBound], stations: Rows[StationBound]) -> None:
         for name, row in loads.items()
     ]
     headings = ["load", "limited by", "at most,\n1/s", "estimate,\n1/s", "response,\nat least, ms", "estimate,\nms"]
-    title = _titled("Loads: bounds, and estimates", cells)
-    views.show_table(Table(title, headings, cells[:ROWS_MAX], text_columns=2, together=True))
-
-
-def _show_stations(found: Bounds, loads: Rows[LoadBound], stations: Rows[StationBound]) -> None:
-    # In one piece with as many loads as there is room for.
-    for wide in range(_LOADS_WIDE, 0, -1):
-        table = _stations(dict(list(loads.items())[:wide]), stations)
-        if views.fits(table):
-            break
-    views.show_table(table)
-    busiest = found.stations[0].asked
-    if busiest > 1 + 1e-9:
-        views.show_lines(
-            [
-                "More than 100 %: the loads cannot all have their bounds at once; in these proportions, at most "
-                f"{100 / busiest:.1f} % of them.",
-                "",
-            ]
-        )
+    title = "Loads: bounds, and estimates"
+    # Where there is no room for all, what limits a load stands below it.
+    below = [[f"{name}\n  {by}", *values] for name, by, *values in cells]
+    narrower = Table(title, ["load\n  limited by", *headings[2:4], "at least,\nms", headings[5]], below)
+    return Table(title, headings, cells, text_columns=2, together=True, narrower=narrower)
 
 
 def _stations(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
     cells = [
         [
             name,
+            _range([100 * one.asked for one in row], lambda percent: f"{percent:.1f}"),
             _range([one.servers for one in row], lambda servers: f"{servers:g}"),
             *(_range(_demands(load, row)) for load in loads.values()),
-            _range([100 * one.asked for one in row], lambda percent: f"{percent:.1f}"),
         ]
         for name, row in stations.items()
         if any(one.asked > 0 for one in row)
     ]
-    headings = ["station", "servers", *(f"{name},\nµs".replace(" to ", "\nto ") for name in loads), "busy,\n%"]
-    title = _titled("Stations: least service of one unit of work", cells)
-    return Table(title, headings, cells[:ROWS_MAX])
-
-
-def _titled(title: str, rows: Sequence[object]) -> str:
-    return title if len(rows) <= ROWS_MAX else f"{title}; the first {ROWS_MAX} of {len(rows)}"
+    headings = ["station", "busy,\n%", "servers", *(f"{name},\nµs".replace(" to ", "\nto ") for name in loads)]
+    return Table("Stations: least service of one unit of work", headings, cells)
 
 
 def _alike(found: Bounds, scenario: Scenario) -> tuple[Rows[LoadBound], Rows[StationBound]]:
@@ -207,9 +203,10 @@ def _range(values: Sequence[float | None], said: Callable[[float], str] = number
 _CHECKED = {"throughput": ("throughput, 1/s", 1.0), "response": ("response, ms", 1e3), "busy": ("busy, %", 100.0)}
 
 
-def _show_check(checked: Sequence[Checked]) -> None:
+def _check_table(checked: Sequence[Checked]) -> Table:
+    """Simulated beside bound and estimate, what is beyond its bound first."""
     rows = []
-    for one in checked:
+    for one in sorted(checked, key=lambda one: one.holds):
         what, scale = _CHECKED[one.what]
         interval = one.simulated
         half_width = None if interval.half_width is None else scale * interval.half_width
@@ -219,7 +216,10 @@ def _show_check(checked: Sequence[Checked]) -> None:
         verdict = "holds" if one.holds else "exceeded"
         rows.append([one.name, what, str(shown), f"{side} {number(scale * one.bound)}", estimate, verdict])
     headings = ["", "what", "simulated", "bound", "estimate", ""]
-    views.show_table(Table("Simulated, beside bound and estimate", headings, rows, text_columns=2, together=True))
+    title = "Simulated, beside bound and estimate"
+    below = [[f"{name}\n  {what}: {verdict}", *values] for name, what, *values, verdict in rows]
+    narrower = Table(title, ["what", *headings[2:-1]], below)
+    return Table(title, headings, rows, text_columns=2, together=True, narrower=narrower)
 
 
 def _finite(value: float, said: Callable[[float], str] = number) -> str:

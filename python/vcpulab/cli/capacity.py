@@ -8,17 +8,17 @@ from vcpulab import verbs
 from vcpulab.advice.capacity import Capacity
 from vcpulab.advice.capacity.judging import Judged, worst
 from vcpulab.advice.capacity.words import said
-from vcpulab.cli import files, terminal, views
+from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import so_far, stop
-from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, TableOrJson, command
+from vcpulab.cli.options import All, Budget, Jobs, Report, Several, Slo, TableOrJson, command
 from vcpulab.cli.outputs import written
+from vcpulab.cli.page import Lines
 from vcpulab.results.addresses import Slo as SloOf
 from vcpulab.results.statistics import number as number_said
 from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
-_STATIONS_SHOWN = 8
 
 
 @command(
@@ -36,6 +36,7 @@ def capacity(
     highest: float | None = None,
     replications: Several = None,
     budget: Budget = 600.0,
+    all: All = False,
     report: Report = None,
     format: TableOrJson = "table",
     jobs: Jobs = 0,
@@ -68,7 +69,7 @@ def capacity(
     if format == "json":
         print(as_json({"interrupted": interrupted, **found.document()}))
     else:
-        _show(scenario.name, found)
+        _show(scenario.name, found, all=all)
     if report is not None:
         from vcpulab.advice.capacity.report import write
 
@@ -78,21 +79,29 @@ def capacity(
     return DONE if found.found.outcome in ("found", "all") else FAILED
 
 
-def _show(name: str, found: Capacity) -> None:
-    print(f"{name}\n")
-    views.show_lines(said(found))
-    print()
+def _show(name: str, found: Capacity, *, all: bool) -> None:
+    parts = [page.always(Lines([name, "", *said(found), ""]))]
     # In one piece with as many SLOs as there is room for.
     for most in range(len(found.in_short), 0, -1):
         loads = _loads(found, most)
-        if views.fits(loads):
+        if page.fits(loads):
             break
-    views.show_table(loads)
+    parts.append(page.rows(loads, "load", soon=_LOADS_SOON))
     if found.saturated is not None:
-        shown = found.saturated.stations[:_STATIONS_SHOWN]
-        stations = [[one.name, one.kind, one.why, number_said(100 * one.used)] for one in shown]
+        stations = [[one.name, one.kind, one.why, number_said(100 * one.used)] for one in found.saturated.stations]
         title = f"How full everything is on the way of the requests, at {found.growth.said(found.saturated.value)}"
-        views.show_table(Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3))
+        parts.append(
+            page.rows(
+                Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3),
+                "station",
+                soon=_STATIONS_SOON,
+            )
+        )
+    page.show(parts, all=all)
+
+
+_LOADS_SOON, _STATIONS_SOON = 10, 8
+"""So many loads and stations are shown before there is room for others."""
 
 
 def _loads(found: Capacity, most: int) -> Table:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab.cli import terminal, views
+from vcpulab.cli import page, terminal
 from vcpulab.cli.interrupting import each, so_far, stop
-from vcpulab.cli.options import Jobs, command
+from vcpulab.cli.options import All, Jobs, command
 from vcpulab.cli.outputs import Writes
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario
@@ -22,6 +22,7 @@ def demo(
     out: Annotated[Path, Parameter(name=["--out", "-o"], help="Directory for report.html."), Writes.FOLDER] = Path(
         "out/demo"
     ),
+    all: All = False,
     jobs: Jobs = 0,
 ) -> None:
     """Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare."""
@@ -33,9 +34,9 @@ def demo(
             return run(scenario, jobs=jobs, decisions=True, progress=progress)
 
     runs, interrupted = so_far(each, ran, scenarios)
-    views.show_table(
-        Table(f"{experiment.TITLE} (5 replications)", experiment.HEADINGS, experiment.comparison(runs), together=True)
-    )
+    title = f"{experiment.TITLE} (5 replications)"
+    table = Table(title, experiment.HEADINGS, experiment.comparison(runs), together=True)
+    page.show([page.rows(table, "result")], all=all)
     path = out / "report.html"
     sys.stdout.flush()
     experiment.write(path, runs)

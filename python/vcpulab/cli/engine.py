@@ -59,12 +59,12 @@ profile = group(
 @command("list", "vcpulab profile list", of=profile)
 def list_profiles(*, format: TableOrJson = "table") -> None:
     """List the built-in profiles; JSON has all constants."""
-    from vcpulab.cli import views
+    from vcpulab.cli import page
 
     if format == "json":
         print(_engine.profiles())
     else:
-        views.show_table(
+        page.show_table(
             Table("", ["profile", "machine"], [[p["name"], p["doc"]] for p in all_profiles()], text_columns=2)
         )
 

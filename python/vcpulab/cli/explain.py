@@ -1,22 +1,24 @@
 """`vcpulab explain`: why is it slow?"""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from vcpulab import verbs
-from vcpulab.advice.explaining import FOLLOWED, Explanation
-from vcpulab.cli import files, terminal, views
+from vcpulab.advice.explaining import FOLLOWED, Explained, Explanation
+from vcpulab.cli import files, page, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Flag, Jobs, Report, TableOrJson, TypedFor, command, number
 from vcpulab.cli.outputs import written
+from vcpulab.cli.page import Lines, Part
 from vcpulab.hypervisors import Toolstack
 from vcpulab.show.as_json import as_json
 from vcpulab.show.path import LINES_MAX, beside, timeline
 
 _FINDINGS = 2
-"""So many findings are shown unless all are asked for ..."""
+"""So many findings come before where the time goes."""
 _LINES = 6
-"""... and a request in so many lines, if there is one finding at most."""
+"""A request is told in so many lines unless all is asked for."""
 
 
 @command(
@@ -71,34 +73,29 @@ def explain(
 
 
 def _show(file: Path, found: Explanation, toolstack: Toolstack | None, *, all: bool) -> None:
-    """Prints why those who are late are so: the first of them with the request that took longest, unless all is."""
-    if not found.explained:
-        print(f"{file}: nobody is late (--slo METRIC explains one nevertheless)")
-    views.show_lines([*found.outlook(), *found.numbers()])
-    advice = found.advice if all else found.advice[:_FINDINGS]
-    if advice:
-        print("\nWhat holds it back, and what mends it:\n")
-        views.show_advice(str(file), advice, toolstack)
-    for one in found.explained[: FOLLOWED if all else 1]:
-        views.show_table(one.table())
-        if one.paths and (all or len(advice) < _FINDINGS):
-            views.show_table(timeline(one.paths[0], LINES_MAX if all else _LINES))
-        if one.paths and all:
-            views.show_table(beside(one.paths))
-        if one.not_followed:
-            print(f"{one.address}: {one.not_followed}")
-    if not all and (more := _more(found)):
-        print(f"{' and '.join(more)}: --all")
+    """Prints why those who are late are so: what mends it, where the time goes, and the requests that took longest."""
+    nobody = [] if found.explained else [f"{file}: nobody is late (--slo METRIC explains one nevertheless)"]
+    parts = [page.always(Lines([*nobody, *found.outlook(), *found.numbers()]))]
+    if found.advice:
+        parts.append(page.always(Lines(["", "What holds it back, and what mends it:", ""])))
+        told = [views.advice(str(file), one, toolstack) for one in found.advice]
+        parts.append(page.items(told, "finding", least=1, soon=_FINDINGS))
+    for place, one in enumerate(found.explained[:FOLLOWED]):
+        parts += _where_time_goes(one, all=all, others=place > 0)
+    page.show(parts, all=all)
     if len(found.explained) > FOLLOWED:
         terminal.say(f"--slo METRIC shows where the time of the other {len(found.explained) - FOLLOWED} goes")
 
 
-def _more(found: Explanation) -> list[str]:
-    """What there is no room for on a page."""
-    findings = len(found.advice) - _FINDINGS
-    more = [f"{findings} more finding{'s' if findings > 1 else ''}"] if findings > 0 else []
-    if found.explained[1:FOLLOWED]:
-        more.append(f"where the time of {found.explained[1].address} goes")
-    if any(one.paths for one in found.explained):
-        more.append("requests from begin to answer")
-    return more
+def _where_time_goes(one: Explained, *, all: bool, others: bool) -> Iterator[Part]:
+    """Of one number the parts of its time, and the requests followed; those of others come after what mends it."""
+    order = {"soon": 0, "rank": 1} if others else {}
+    yield page.rows(one.table(), f"part of the time of {one.address}", **order)
+    if one.paths:
+        told = [timeline(one.paths[0], LINES_MAX if all else _LINES), *([beside(one.paths)] if all else [])]
+        detail = {"requests from begin to answer": 0}
+        versions = [page.Version(left_out=detail), page.Version(told, {} if all else detail)]
+        yield page.either(*versions, **order)
+    if one.not_followed and (all or not others):
+        said = Lines([f"{one.address}: {one.not_followed}"])
+        yield page.either(page.Version(), page.Version([said]), **order)

@@ -1,5 +1,6 @@
 """Files that a command line names: read and written, with one line for each problem."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,17 +29,21 @@ def load(path: Path) -> Scenario:
         scenario = Scenario.load(path)
     except OSError as error:
         raise RequestError(f"{path}: {reason(error)}") from None
-    alike: dict[str, list[Problem]] = {}
-    for warning in scenario.warnings:
-        alike.setdefault(warning["message"], []).append(warning)
-    for first, *others in alike.values():
-        # What is said of many domains is said once.
-        if len(others) >= _ALIKE_MOST:
-            terminal.warn(f"{line_of(first)}\n  and in {len(others)} more places")
-        else:
-            for warning in (first, *others):
-                terminal.warn(line_of(warning))
+    for line in in_short(scenario.warnings):
+        terminal.warn(line)
     return scenario
+
+
+def in_short(problems: Iterable[Problem], *, all: bool = False) -> Iterator[str]:
+    """Problems in a line each; what is said of many domains is said once, unless all are asked for."""
+    alike: dict[str, list[Problem]] = {}
+    for problem in problems:
+        alike.setdefault(problem["message"], []).append(problem)
+    for first, *others in alike.values():
+        if len(others) >= _ALIKE_MOST and not all:
+            yield f"{line_of(first)}\n  and in {len(others)} more places"
+        else:
+            yield from map(line_of, (first, *others))
 
 
 def run_of(source: Path) -> "Run":

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from vcpulab import formats as recordings
 from vcpulab import whole
-from vcpulab.cli import files, terminal, views
+from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, command, group, number
 from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
@@ -177,7 +177,7 @@ def _show(read: Read, names: Mapping[int, str]) -> None:
     holds = read.as_data()["holds"]
     if isinstance(holds, dict):
         rows = [[name, json.dumps(value) if isinstance(value, list) else str(value)] for name, value in holds.items()]
-        views.show_table(Table(f"{read.path} ({read.kind})", ["setting", "value"], rows, text_columns=2))
+        page.show_table(Table(f"{read.path} ({read.kind})", ["setting", "value"], rows, text_columns=2))
     elif read.kind == "xl-sched":
         for pool in holds:
             parameters = " ".join(f"{name}={value}" for name, value in pool["parameters"].items())
@@ -189,7 +189,7 @@ def _show(read: Read, names: Mapping[int, str]) -> None:
 
 def _show_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     headings = list(rows[0]) if rows else ["nothing"]
-    views.show_table(Table(title, headings, [[_cell(value) for value in row.values()] for row in rows]))
+    page.show_table(Table(title, headings, [[_cell(value) for value in row.values()] for row in rows]))
 
 
 def _cell(value: object) -> str:
@@ -222,7 +222,7 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
         return f"{100 * part_ns / summary['span_ns']:.2f}" if summary["span_ns"] else "-"
 
     pcpu_states = ("busy", "idle", "host", "switching", "unknown")
-    views.show_table(
+    page.show_table(
         Table(
             "pCPUs",
             ["pCPU", *(f"{state} %" for state in pcpu_states), "switches/s"],
@@ -233,7 +233,7 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
         )
     )
     vcpus = summary["vcpus"][:_VCPUS_SHOWN]
-    views.show_table(
+    page.show_table(
         Table(
             "vCPUs: where their time went",
             [
@@ -259,7 +259,7 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
     )
     shown = {"wake_latency": "wake-up latency", "burst": "wake to block", "execution": "execution", "block": "blocked"}
     points = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
-    views.show_table(
+    page.show_table(
         Table(
             "vCPUs: times, us",
             ["vCPU", "what", "count", "mean", "median", "p90", "p99", "max"],
@@ -281,7 +281,7 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
         terminal.say(f"{len(summary['vcpus']) - len(vcpus)} more vCPUs: --format json")
     after = ("wakes", "wakes_to_idle", "wakes_ran_next", "wakes_ran_later", "wakes_ran_elsewhere")
     woken = [v for v in vcpus if v["wakes"]]
-    views.show_table(
+    page.show_table(
         Table(
             "after a wake-up",
             ["vCPU", "wakes", "pCPU idle", "ran next", "ran later", "ran elsewhere", "woken by (else timers, devices)"],

@@ -8,9 +8,9 @@ from cyclopts import Parameter
 from vcpulab.advice.managing import CONTROLLERS, Controller, Managed, Settings
 from vcpulab.advice.managing import manage as manage_scenario
 from vcpulab.advice.managing.controller import load as load_controller
-from vcpulab.cli import files, terminal, views
+from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import each, so_far, stop
-from vcpulab.cli.options import AnyFormat, Replications, Report, command, duration, number
+from vcpulab.cli.options import All, AnyFormat, Replications, Report, command, duration, number
 from vcpulab.cli.outputs import written
 from vcpulab.plugins import PluginError
 from vcpulab.results import store
@@ -20,7 +20,7 @@ from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import html, report
 from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
-from vcpulab.show.summary import table_of
+from vcpulab.show.folded import View, folded_table
 from vcpulab.show.table import Table
 
 
@@ -40,6 +40,7 @@ def manage(
     start: float | None = None,
     scheduler: Annotated[tuple[str, ...], Parameter(name=["--scheduler", "-s"], negative=())] = (),
     replications: Replications = None,
+    all: All = False,
     report: Report = None,
     format: AnyFormat = "table",
 ) -> None:
@@ -70,7 +71,7 @@ def manage(
     elif format == "csv":
         print(_decisions(runs), end="")
     else:
-        _show(runs)
+        _show(runs, all=all)
     if report is not None:
         with written(report):
             _write_report(report, scenario, controller, runs)
@@ -120,10 +121,15 @@ def _decisions(runs: dict[str, Managed]) -> str:
     return csv(pl.concat(labelled))
 
 
-def _tables(runs: dict[str, Managed]) -> list[Table]:
-    """The steadiness of allocations and the service of clients, a row for each scheduler and thing."""
-    steadiness = [(label, table_of(run.stability(), "", "domain", CONTROLLER)) for label, run in runs.items()]
-    served = [(label, table_of(run.run.summary().filter(of="app"), "", "app", APP)) for label, run in runs.items()]
+def _tables(runs: dict[str, Managed], view: View) -> list[Table]:
+    """The steadiness of allocations and the service of clients, a row for each scheduler and thing, or alike ones."""
+    steadiness = [
+        (label, folded_table(one.run.scenario, one.stability(), "", CONTROLLER, view)) for label, one in runs.items()
+    ]
+    served = [
+        (label, folded_table(one.run.scenario, one.run.summary().filter(of="app"), "", APP, view, of="app"))
+        for label, one in runs.items()
+    ]
     return [
         Table(
             title,
@@ -135,9 +141,14 @@ def _tables(runs: dict[str, Managed]) -> list[Table]:
     ]
 
 
-def _show(runs: dict[str, Managed]) -> None:
-    for table in _tables(runs):
-        views.show_table(table.stacked())
+def _show(runs: dict[str, Managed], *, all: bool) -> None:
+    steadiness, service = (table.stacked() for table in _tables(runs, View(all=all)))
+    parts = [page.rows(steadiness, "managed domain", soon=_ROWS_SOON), page.rows(service, "row of service")]
+    page.show(parts, all=all)
+
+
+_ROWS_SOON = 8
+"""So many domains are shown before those who are served, and more after."""
 
 
 def _write_report(path: Path, scenario: Scenario, controller: str, runs: dict[str, Managed]) -> None:
@@ -158,7 +169,7 @@ def _write_report(path: Path, scenario: Scenario, controller: str, runs: dict[st
     )
     parts = [
         html.section("Allocation and use", [html.paragraphs(hint), *map(html.chart, charts)]),
-        html.section("Steadiness and service", map(html.table, _tables(runs))),
+        html.section("Steadiness and service", map(html.table, _tables(runs, View(all=True)))),
         report.details({label: managed.run for label, managed in runs.items()}),
     ]
     html.write(path, f"A workload manager: {scenario.name}", parts, [lead])

@@ -215,6 +215,7 @@ Memory = Annotated[int | None, Parameter(metavar="SIZE", converter=_read_size)]
 Words = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, consume_multiple=False)]
 Slo = Words
 Flag = Annotated[bool, Parameter(negative=())]
+All = Annotated[bool, Parameter(negative=(), help="Show everything; by default, what fits on a page.")]
 Force = Annotated[bool, Parameter(negative=(), help="Replace what is there.")]
 Out = Annotated[Path | None, Parameter(name=["--out", "-o"]), Writes.FILE]
 OutFolder = Annotated[Path | None, Parameter(name=["--out", "-o"]), Writes.WHOLE_FOLDER]

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +13,12 @@ from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
 from vcpulab.advice.starving import in_a_line
-from vcpulab.cli import files, terminal, views
+from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import so_far, stop
-from vcpulab.cli.options import Budget, Jobs, Memory, Scenarios, Several, Slo, TableOrJson, Words, command
+from vcpulab.cli.options import All, Budget, Jobs, Memory, Scenarios, Several, Slo, TableOrJson, Words, command
 from vcpulab.cli.options import number as an_option
 from vcpulab.cli.outputs import Writes
+from vcpulab.cli.page import BLANK, Lines, Part
 from vcpulab.errors import RequestError
 from vcpulab.guard import StoppedError
 from vcpulab.results.statistics import number as number_said
@@ -27,7 +28,6 @@ from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
-_REFUSED_SHOWN = 8
 
 
 @command(
@@ -49,6 +49,7 @@ def place(
     busy_watts: Annotated[float, an_option("Power of a busy host, W.", 0)] = Power().busy,
     replications: Several = None,
     budget: Budget = 600.0,
+    all: All = False,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"]), Writes.FOLDER] = None,
     format: TableOrJson = "table",
     jobs: Jobs = 0,
@@ -99,7 +100,7 @@ def place(
     if format == "json":
         print(as_json({"interrupted": interrupted, **placed.document(power)}))
     else:
-        _show_placement(placed, power)
+        page.show(list(_parts(placed, power)), all=all)
     if out is not None and placed.not_placed:
         terminal.warn("nothing is written: not everything is placed")
     elif out is not None:
@@ -142,32 +143,39 @@ def _write_hosts(placed: Placement, out: Path) -> None:
     terminal.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
 
 
-def _show_placement(placed: Placement, power: Power) -> None:
-    for number, host in enumerate(placed.hosts, 1):
-        if host.starved:
-            print(in_a_line(host.starved, f"starved on host-{number}"))
+def _parts(placed: Placement, power: Power) -> Iterator[Part]:
+    starved = [
+        in_a_line(host.starved, f"starved on host-{number}")
+        for number, host in enumerate(placed.hosts, 1)
+        if host.starved
+    ]
     domains = sum(len(host.domains) for host in placed.hosts)
     hosts = _count(len(placed.hosts), "host")
-    print(f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}")
-    if placed.not_placed:
-        print(f"not placed: {', '.join(listed(placed.not_placed))}")
     least = "no fewer hosts keep the SLOs" if placed.proven else "fewer may do, but were not found"
     if placed.stopped is not None:
         least = f"{least}: {placed.stopped}"
-    print(f"{least}; {_count(placed.runs, 'host')} simulated")
-    if placed.by_default:
-        print(f"SLOs, as none were given: {default_slos('of the domain alone')}")
+    yield page.items([[Lines([line])] for line in starved], "line of who starves", least=1)
+    left = [f"not placed: {', '.join(listed(placed.not_placed))}"] if placed.not_placed else []
+    yield page.always(
+        Lines(
+            [
+                f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}",
+                *left,
+                f"{least}; {_count(placed.runs, 'host')} simulated",
+            ]
+        )
+    )
+    why = [f"SLOs, as none were given: {default_slos('of the domain alone')}"] if placed.by_default else []
     if placed.needs:
         most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
-        print(f"all needs together, in hosts: {most}")
+        why.append(f"all needs together, in hosts: {most}")
     if placed.without_slos:
         names = ", ".join(listed(placed.without_slos))
-        print(f"no SLO is on {names}: what is left of a host's CPU time is enough for that")
-    for refused in placed.refused[:_REFUSED_SHOWN]:
-        print(f"not on one host: {', '.join(listed(refused.names))}: {refused.why}")
-    if len(placed.refused) > _REFUSED_SHOWN:
-        print(f"and {len(placed.refused) - _REFUSED_SHOWN} more sets that break SLOs")
-    print()
+        why.append(f"no SLO is on {names}: what is left of a host's CPU time is enough for that")
+    yield page.items([[Lines([line])] for line in why], "line of reasons", rank=1)
+    refused = [f"not on one host: {', '.join(listed(one.names))}: {one.why}" for one in placed.refused]
+    yield page.items([[Lines([line])] for line in refused], "refused set", soon=_REFUSED_SOON, rank=3)
+    yield page.always(BLANK)
     rows = [
         [
             f"host-{number}",
@@ -180,7 +188,9 @@ def _show_placement(placed: Placement, power: Power) -> None:
         for number, host in enumerate(placed.hosts, 1)
     ]
     headings = ["host", "domains", "tightest SLO", "nearest to full", "pCPUs busy, %", "draws, W"]
-    views.show_table(Table("Hosts", headings, rows, text_columns=4, together=True))
+    below = [[f"{host}: {domains}\n  {slo}\n  {station}", *numbers] for host, domains, slo, station, *numbers in rows]
+    narrower = Table("Hosts", ["host: domains, tightest SLO, nearest to full", *headings[4:]], below, together=True)
+    yield page.rows(Table("Hosts", headings, rows, text_columns=4, together=True, narrower=narrower), "host")
     watts = placed.watts(power)
     too_few = ", too few" if placed.proven and len(placed.today) < len(placed.hosts) else ""
     energy = [
@@ -193,7 +203,11 @@ def _show_placement(placed: Placement, power: Power) -> None:
         if hosts
     ]
     title = f"Energy, if a host draws {power.idle:g} W idle and {power.busy:g} W busy, and a straight line between"
-    views.show_table(Table(title, ["", "hosts", "W", "kWh/year"], energy))
+    yield page.rows(Table(title, ["", "hosts", "W", "kWh/year"], energy), "row of energy", rank=2)
+
+
+_REFUSED_SOON = 8
+"""So many sets that break SLOs are shown before there is room for others."""
 
 
 def _count(count: int, thing: str) -> str:

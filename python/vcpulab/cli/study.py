@@ -8,10 +8,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab import verbs, whole
-from vcpulab.cli import terminal, views
+from vcpulab.cli import page, terminal
 from vcpulab.cli.interrupting import so_far, stop
-from vcpulab.cli.options import Jobs, Precision, command, group, number
+from vcpulab.cli.options import All, Jobs, Precision, command, group, number
 from vcpulab.cli.outputs import Writes, written
+from vcpulab.cli.page import Lines
 from vcpulab.show.table import Table
 from vcpulab.studies import NAMES, predict
 from vcpulab.studies import runner as runs
@@ -30,8 +31,6 @@ study = group(
 Name = Annotated[str, Parameter(help="The study.")]
 OutFile = Annotated[Path, Writes.FILE]
 NameOrAll = Annotated[str, Parameter(help="The study, or `all`.")]
-_CELLS_SHOWN = 100
-"""Longer tables are for a report."""
 
 Folder = Annotated[
     Path,
@@ -58,7 +57,7 @@ _WHOLE = _Effort()
 
 
 @command("list", "vcpulab study list", of=study)
-def list_() -> None:
+def list_(*, all: All = False) -> None:
     """List the studies."""
     rows = []
     for name in NAMES:
@@ -67,23 +66,30 @@ def list_() -> None:
         public = sum(1 for cell in it.cells if cell.value)
         rows.append([name, it.title, str(len(it.experiments)), str(len(cases)), str(public), str(len(it.claims))])
     headings = ["study", "title", "experiments", "cases", "cells", "claims"]
-    views.show_table(Table("Published studies", headings, rows, 2))
+    page.show([page.rows(Table("Published studies", headings, rows, 2), "study")], all=all)
 
 
 @command("show", "vcpulab study show cherkasova2007", of=study)
-def show(name: Name, /) -> None:
+def show(name: Name, /, *, all: All = False) -> None:
     """Describe a study: its experiments, cases, fitted constants and claims."""
     it = study_of(name)
-    print(f"{it.name}: {it.title}\n{it.reference}\n")
+    parts = [page.always(Lines([f"{it.name}: {it.title}", it.reference, ""]))]
     cases = list(it.cases())
     rows = [[e, text, str(sum(1 for c in cases if c.experiment == e))] for e, text in it.experiments.items()]
-    views.show_table(Table("Experiments", ["experiment", "what it is", "cases"], rows, 2))
+    experiments = Table("Experiments", ["experiment", "what it is", "cases"], rows, 2)
+    parts.append(page.rows(experiments, "experiment", soon=_ROWS_SOON))
     constants = [
         [c.name, c.meaning, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}"] for c in it.calibration.constants
     ]
-    views.show_table(Table("Fitted constants", ["constant", "what it is", "value", "between"], constants, 2))
+    fitted = Table("Fitted constants", ["constant", "what it is", "value", "between"], constants, 2)
+    parts.append(page.rows(fitted, "constant", rank=1))
     claims = [[c.id, c.text, c.in_paper] for c in it.claims]
-    views.show_table(Table("Claims", ["claim", "text", "in the paper"], claims, 3))
+    parts.append(page.rows(Table("Claims", ["claim", "text", "in the paper"], claims, 3), "claim", soon=_ROWS_SOON))
+    page.show(parts, all=all)
+
+
+_ROWS_SOON = 4
+"""So many experiments and claims are shown before more of either."""
 
 
 @command(
@@ -97,6 +103,7 @@ def run(
     /,
     *,
     only: str | None = None,
+    all: All = False,
     out: Folder = Path("out/study"),
     effort: Effort = _WHOLE,
 ) -> None:
@@ -107,7 +114,7 @@ def run(
     """
     for each in _names(name):
         found, interrupted = so_far(_run, each, out, effort, only=only)
-        _show(found)
+        _show(found, all=all)
         stop(interrupted=interrupted)
 
 
@@ -217,21 +224,26 @@ def _names(name: str) -> Sequence[str]:
     return NAMES if name == "all" else [name]
 
 
-def _show(found: Agreement) -> None:
+def _show(found: Agreement, *, all: bool) -> None:
     it = found.study
     cells = [_row(row) for row in found.predicted if row.estimate is not None]
-    if len(cells) <= _CELLS_SHOWN:
-        views.show_table(Table(it.title, ["cell", "published", "simulated", "error", "role"], cells, together=True))
-    else:
-        terminal.say(f"{it.name}: {len(cells)} cells are not shown here\n  hint: vcpulab study report {it.name}")
+    compared = Table(it.title, ["cell", "published", "simulated", "error", "role"], cells, together=True)
     scores = [
         [f"{s.table}, {s.metric}", str(s.cells), _number(s.tau), _number(s.mape), s.within, s.role]
         for s in found.scores
     ]
     headings = ["table, metric", "cells", "tau", "mean error, %", "in intervals", "role"]
-    views.show_table(Table("Agreement", headings, scores))
+    agreement = Table("Agreement", headings, scores)
     claims = [[claim.id, verdict.outcome.value, _evidence(verdict), claim.text] for claim, verdict in found.judged]
-    views.show_table(Table("Claims", ["claim", "outcome", "evidence", "text"], claims, 4))
+    judged = Table("Claims", ["claim", "outcome", "evidence", "text"], claims, 4)
+    page.show(
+        [
+            page.rows(compared, "cell", rank=2),
+            page.rows(agreement, "score"),
+            page.rows(judged, "claim", rank=1),
+        ],
+        all=all,
+    )
 
 
 def _row(row: predict.Prediction) -> list[str]:

@@ -8,9 +8,9 @@ import polars as pl
 from cyclopts import Parameter
 
 from vcpulab import verbs, whole
-from vcpulab.cli import files, terminal, views
+from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import so_far, stop
-from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, OutFolder, command, duration
+from vcpulab.cli.options import All, AnyFormat, Flag, Jobs, Out, OutFolder, command, duration
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.cli.streams import write_bytes
 from vcpulab.errors import RequestError
@@ -23,8 +23,6 @@ from vcpulab.sweeps.answer import Sweep
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.store import Store
 
-_ROWS_SHOWN = 60
-"""Longer tables are for a file."""
 _CELL_CHARS = 60
 _DEFAULT_STORE = Path("out/sweep")
 
@@ -38,6 +36,7 @@ def sweep(
     executor: str = "local",
     jobs: Jobs = 0,
     metrics: Annotated[str | None, Parameter(name="--show")] = None,
+    all: All = False,
     format: AnyFormat = "table",
     out: OutFolder = None,
     plot: Annotated[Path | None, Writes.FILE] = None,
@@ -95,7 +94,7 @@ def sweep(
             raise
         finally:
             _tell(opened)
-        _print(found, format, interrupted=interrupted)
+        _print(found, format, all=all, interrupted=interrupted)
         if interrupted:
             _go_on()
         stop(interrupted=interrupted)
@@ -123,6 +122,7 @@ def query(
     sql: str | None = None,
     /,
     *,
+    all: All = False,
     format: Literal["table", "csv", "json", "parquet"] = "table",
     out: Out = None,
     tables_: Annotated[bool, Parameter(name="--tables", negative=())] = False,
@@ -148,7 +148,7 @@ def query(
         else:
             frame = tables.query(opened, sql, seconds=budget)
     if format == "table" and out is None:
-        _print_frame(frame, frame.height if tables_ else _ROWS_SHOWN)
+        _print_frame(frame, all=all or tables_)
         return
     data = _bytes(frame, format)
     if out is None:
@@ -203,29 +203,25 @@ def _tell(store: Store) -> None:
         terminal.warn(f"{store.folder}: {runs} runs of another engine ({made_by}): kept, not used")
 
 
-def _print(found: Sweep, form: str, *, interrupted: bool) -> None:
+def _print(found: Sweep, form: str, *, all: bool, interrupted: bool) -> None:
     if form == "table":
         plan = found.plan
         shown = [
             [*(_value(value) for value in row.values), *("–" if i is None else str(i) for i in row.intervals)]
-            for row in found.rows[:_ROWS_SHOWN]
+            for row in found.rows
         ]
         headings = [*plan.paths, *(metric.title for metric in found.metrics)]
-        views.show_table(Table(plan.name, headings, shown, len(plan.paths)))
-        if len(found.rows) > _ROWS_SHOWN:
-            terminal.say(f"{len(found.rows) - _ROWS_SHOWN} more points\n  hint: --format csv")
+        page.show([page.rows(Table(plan.name, headings, shown, len(plan.paths)), "point")], all=all)
     elif form == "json":
         print(as_json({"interrupted": interrupted, "metrics": found.records()}))
     else:
         print(csv(pl.DataFrame(found.records(), infer_schema_length=None)), end="")
 
 
-def _print_frame(frame: pl.DataFrame, most: int) -> None:
-    rows = [[_value(value) for value in row] for row in frame.head(most).iter_rows()]
+def _print_frame(frame: pl.DataFrame, *, all: bool) -> None:
+    rows = [[_value(value) for value in row] for row in frame.iter_rows()]
     text = max((i for i, kind in enumerate(frame.dtypes, 1) if not kind.is_numeric()), default=1)
-    views.show_table(Table("", frame.columns, rows, min(text, len(frame.columns))))
-    if frame.height > most:
-        terminal.say(f"{frame.height - most} more rows\n  hint: --format csv")
+    page.show([page.rows(Table("", frame.columns, rows, min(text, len(frame.columns))), "row")], all=all)
 
 
 def _value(value: object) -> str:

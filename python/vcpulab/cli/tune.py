@@ -15,10 +15,11 @@ from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import REPLICATIONS
 from vcpulab.advice.tuning.widening import held
-from vcpulab.cli import files, terminal, views
+from vcpulab.cli import files, page, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, TypedFor, Words, command, duration, number
 from vcpulab.cli.outputs import Writes, written
+from vcpulab.cli.page import BLANK, Lines, Part
 from vcpulab.hypervisors import Toolstack
 from vcpulab.results.addresses import in_short
 from vcpulab.show.as_json import as_json
@@ -127,7 +128,7 @@ def tune(
         starved = {} if answer.confirmed is None else answer.confirmed.starved
         print(as_json({"starved": starving.rows(starved), **answer.document(toolstack)}))
     else:
-        _show(answer, toolstack, all=all)
+        page.show(list(_parts(answer, toolstack, all=all)), all=all)
     if write is not None and answer.advised:
         with written(write):
             whole.write(write, answer.found.best.scenario.text)
@@ -142,21 +143,21 @@ def tune(
     return DONE if answer.kept else FAILED
 
 
-def _show(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> None:
+def _parts(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> Iterator[Part]:
     """The answer and what to type first, then what was wanted and held, then what others make of it."""
     found, confirmed = answer.found, answer.confirmed
-    views.show_lines([f"{answer.space.scenario.name}: {answer.headline}"])
-    print()
+    yield page.always(Lines([f"{answer.space.scenario.name}: {answer.headline}", ""]))
     if confirmed is not None and confirmed.starved:
-        print(starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves"))
+        starved = starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves")
+        yield page.always(Lines([starved]))
     if answer.advised:
-        print("To set it on a real host:")
         steps = answer.commands(toolstack)
-        views.show_commands(steps, headed=True)
+        typed = views.commands(steps, headed=True)
         if not steps:
-            views.show_lines([f"No command of the toolstack sets {', '.join(found.best.changes)}."])
-            print()
-        print(f"\n{answer.verdict}\n")
+            typed = [[Lines([f"No command of the toolstack sets {', '.join(found.best.changes)}.", ""])]]
+        yield page.always(Lines(["To set it on a real host:"]))
+        yield page.items(typed, "command", least=1)
+        yield page.always(Lines(["", answer.verdict, ""]))
     size = answer.space.size
     tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings"
     lines = [
@@ -165,21 +166,20 @@ def _show(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> None:
         f"tried: {tried}, {100 * answer.saved():.0f} % of their replications saved",
         *answer.reasons(),
     ]
-    views.show_lines(lines)
-    print()
+    yield page.items([[Lines([line])] for line in lines], "line on the search", rank=1)
+    yield page.always(BLANK)
     if len(answer.offers) > 1 and all:
-        views.show_table(answer.offered())
+        yield page.always(answer.offered())
     elif len(answer.offers) > 1:
-        views.show_lines(answer.front_lines(_OFFERS_MAX))
-        print()
+        yield page.items([[Lines([line])] for line in [*answer.front_lines(_OFFERS_MAX), ""]], "line of offers", rank=2)
     if all or answer.interrupted:
-        _show_parameters(answer, all=all)
+        yield from _parameters(answer, all=all)
     # What a setting that is not advised does to others is of no use.
     if confirmed is not None and (all or answer.advised):
-        _show_confirmed(confirmed, all=all)
+        yield from _confirmed(confirmed, all=all)
 
 
-def _show_parameters(answer: Tuning, *, all: bool) -> None:
+def _parameters(answer: Tuning, *, all: bool) -> Iterator[Part]:
     found = answer.found
     rows = [
         [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
@@ -187,26 +187,27 @@ def _show_parameters(answer: Tuning, *, all: bool) -> None:
     ]
     if rows:
         headings = ["parameter", "now", "found", "changing it back\ncosts of the score", "importance\nin the search"]
-        views.show_table(Table("Parameters that the best setting changes", headings, rows, text_columns=3))
+        title = "Parameters that the best setting changes"
+        yield page.rows(Table(title, headings, rows, text_columns=3), "parameter")
     if not all and not answer.kept:
         return
     others = [[key, _share(share)] for key, share in found.importance.items() if key not in {row[0] for row in rows}]
     if others:
-        views.show_table(
-            Table("Parameters that stay as they are", ["parameter", "importance in the search"], others[:8])
-        )
+        title = "Parameters that stay as they are"
+        yield page.rows(Table(title, ["parameter", "importance in the search"], others), "parameter", rank=3)
     if len(found.policies) > 1:
         ranked = sorted(found.policies.items(), key=lambda item: found.standings[item[1].number].order, reverse=True)
         policies = [[name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
-        views.show_table(Table("The best under each scheduler", ["scheduler", "score in the search", "SLOs"], policies))
+        headings = ["scheduler", "score in the search", "SLOs"]
+        yield page.rows(Table("The best under each scheduler", headings, policies), "scheduler", rank=3)
 
 
-def _show_confirmed(confirmed: Confirmation, *, all: bool) -> None:
+def _confirmed(confirmed: Confirmation, *, all: bool) -> Iterator[Part]:
     if all:
         rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
         if len(rows) > 1:
             rows.append(["score: their mean", str(confirmed.score)])
-        views.show_table(Table("Gain", ["goal", f"gain in {confirmed.score.n} fresh replications"], rows))
+        yield page.always(Table("Gain", ["goal", f"gain in {confirmed.score.n} fresh replications"], rows))
     if confirmed.slos:
         words = {True: "kept", False: "not kept", None: "not sure"}
         judged = {one.slo: one for one in confirmed.slos}
@@ -215,15 +216,15 @@ def _show_confirmed(confirmed: Confirmation, *, all: bool) -> None:
             # Of those on alike things, the one that stands worst.
             worst = min((judged[slo] for slo in those), key=lambda one: (False, None, True).index(one.sure))
             slos.append([name, words[worst.sure], str(worst.interval or "–")])
-        views.show_table(Table("SLOs", ["SLO", "kept", "value"], slos, text_columns=2))
+        yield page.rows(Table("SLOs", ["SLO", "kept", "value"], slos, text_columns=2), "SLO")
     changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses") or one.may_regress]
     runs, labels = (confirmed.before, confirmed.after), ("now", "found")
     if changed and (all or len(changed) <= short.ROWS_FULL):
-        views.show_comparison(changed, runs, labels, all=all, heading=False)
+        yield from views.comparison(changed, runs, labels, all=all, heading=False)
     elif changed:
         scenarios = (runs[0].scenario, runs[1].scenario)
         worse = [line for line in short.words(changed, scenarios) if "regress" in line]
-        views.show_lines([*worse, "--all shows what improves, and every metric"])
+        yield page.always(Lines([*worse, "--all shows what improves, and every metric"]))
 
 
 def _verbal(answer: Tuning, candidate: Candidate) -> str:

@@ -7,9 +7,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab import whole
-from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import AnyFormat, CpuMhz, Force, Out, Threads, command, group
+from vcpulab.cli import files, page, terminal
+from vcpulab.cli.options import All, AnyFormat, CpuMhz, Force, Out, Threads, command, group
 from vcpulab.cli.options import number as an_option
+from vcpulab.cli.page import Lines
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number
 from vcpulab.show.as_json import as_json
@@ -78,6 +79,7 @@ def score(
     cpu_mhz: CpuMhz = None,
     threads: Threads = None,
     replay: Replay = False,
+    all: All = False,
     format: AnyFormat = "table",
 ) -> None:
     """Score how well a twin reproduces the part of a recording that it was not made of.
@@ -93,7 +95,7 @@ def score(
         scored = found.score(against, split=split / 100, replications=replications, progress=progress)
     for note in scored.notes:
         terminal.warn(note)
-    _show(scored, format)
+    _show(scored, format, all=all)
 
 
 def _twin(
@@ -113,7 +115,7 @@ def _twin(
         raise RequestError(f"{error.filename}: {files.reason(error)}") from None
 
 
-def _show(found: Score, form: str) -> None:
+def _show(found: Score, form: str, *, all: bool) -> None:
     if form == "json":
         print(as_json([row.row() for row in found.rows]))
         return
@@ -134,7 +136,13 @@ def _show(found: Score, form: str) -> None:
         for row in found.rows
     ]
     headings = ["domain", "metric", "unit", "recorded", "simulated", "off by", "within its tolerance"]
-    views.show_table(Table("Recorded and simulated", headings, table, 3, together=True))
     judged = found.judged
     tolerances = ", ".join(f"{metric} {most:g} {unit}" for metric, (most, unit) in TOLERANCES.items())
-    print(f"{sum(bool(row.holds) for row in judged)} of {len(judged)} within their tolerance ({tolerances})")
+    said = f"{sum(bool(row.holds) for row in judged)} of {len(judged)} within their tolerance ({tolerances})"
+    page.show(
+        [
+            page.rows(Table("Recorded and simulated", headings, table, 3, together=True), "metric"),
+            page.always(Lines([said])),
+        ],
+        all=all,
+    )

@@ -1,23 +1,21 @@
 """What the terminal shows. Colours only repeat what the words say; `NO_COLOR` turns them off."""
 
-import os
 import re
-import sys
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, groupby
+from itertools import groupby
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from vcpulab.advice.compare import Comparison, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.fixing import Fixed
-from vcpulab.advice.in_short import ROWS_FULL, ROWS_NARROW, in_short
+from vcpulab.advice.in_short import ROWS_FULL, ROWS_MAX, in_short
 from vcpulab.advice.lint.host import Finding
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
-from vcpulab.cli import terminal
+from vcpulab.cli import page, terminal
+from vcpulab.cli.page import BLANK, Lines, Part, Piece
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.counters import COUNTERS, Tool
 from vcpulab.hypervisors.steps import HEADINGS, Step, in_loops, script
@@ -25,68 +23,9 @@ from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario import settings
-from vcpulab.show.folded import NARROW, NARROWEST, View, chosen, domains_table, things
+from vcpulab.show.folded import NARROW, NARROWEST, View, chosen, folded_table, things
 from vcpulab.show.table import Table
-from vcpulab.show.terminal import rendered
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-# Wide enough for every table where there is no terminal that says how wide it is.
-_PIPE_COLUMNS = 240
-
-
-def _stdout() -> "Console":
-    return terminal.console(width=None if sys.stdout.isatty() else _stated_width() or _PIPE_COLUMNS)
-
-
-def _stated_width() -> int:
-    """The columns that the environment states; 0: it states none."""
-    stated = os.environ.get("COLUMNS", "")
-    return int(stated) if stated.isdecimal() else 0
-
-
-def show_table(table: Table) -> None:
-    """Prints a table."""
-    console = _stdout()
-    for part in rendered(table, console.width):
-        console.print(part)
-
-
-def fits(table: Table) -> bool:
-    """Are all its columns beside one another?"""
-    return sum(1 for _ in rendered(table, _stdout().width)) == 1
-
-
-def show_lines(lines: Iterable[str], *, begin: str = "", indent: str = "  ") -> None:
-    """Prints lines of words, each broken where the terminal ends; whole where none says how wide it is.
-
-    Args:
-        lines: the lines.
-        begin: stands before each.
-        indent: stands before what goes on in the next line.
-    """
-    broken = textwrap.TextWrapper(
-        _stdout().width if sys.stdout.isatty() or _stated_width() else sys.maxsize,
-        initial_indent=begin,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    for line in lines:
-        print(broken.fill(_UNIT.sub("\u00a0", line)).replace("\u00a0", " "))
-
-
-_UNIT = re.compile(r"(?<=\d) (?=%|[mµ]?s\b)")
-"""What stays in one line: a number and its unit."""
-
-
-_PAGE = 40
-"""The most lines that are shown unless more is asked for ..."""
-_HEADING = 3
-"""... and how many of them say what was run."""
-_TABLE_LINES = 5
-"""The lines of a table that are no rows: title, headings, and space around them."""
 _WAITS_SHORT = 6
 """Who made whom wait is shown unasked for up to so many domains, where there is room."""
 
@@ -104,17 +43,54 @@ def show_run(
         view: what is shown of it; folded if left out.
     """
     view = view or View()
-    if waits is None:
-        few = run.df_domains()["domain"].n_unique() <= _WAITS_SHORT
-        asides = [*_waits(run), *_wakeups(run)] if few else []
-    else:
-        asides = [*_waits(run), *_wakeups(run)] if waits else []
+    few = run.df_domains()["domain"].n_unique() <= _WAITS_SHORT
+    asides = [] if waits is False or (waits is None and not few) else [*_waits(run), *_wakeups(run)]
     starving = starved(run)
     shown, hint = _tables(run, view)
-    if waits is None and not view.all:
-        room = _PAGE - _HEADING - 2 * bool(starving) - bool(hint) - sum(map(_lines, shown))
-        lines = accumulate(map(_lines, asides))
-        asides = [table for table, until in zip(asides, lines, strict=True) if until <= room]
+    asked = []
+    if io:
+        asked.append(_asked(_io(run, view), "row of I/O"))
+    if tool is not None:
+        counters = COUNTERS[tool]
+        counted = summarise(_in_counters(run, counters), "domain", counters)
+        title = f"Domains, in the counters of {tool}"
+        table = folded_table(run.scenario, counted, title, counters, view).stacked()
+        asked.append(_asked(table, f"row of {tool}'s counters"))
+    if run.not_attributed is not None and waits is not False:
+        terminal.say(f"who made whom wait is not known: {run.not_attributed}")
+    page.show(
+        [
+            page.always(*_heading(run), *([Lines([in_a_line(starving)]), BLANK] if starving else [])),
+            *(page.rows(table, _CALLED[of], soon=_ROWS_SOON) for of, table in shown.items()),
+            page.always(*([Lines([hint])] if hint else [])),
+            *asked,
+            *(_aside(table, asked=bool(waits)) for table in asides),
+        ],
+        all=view.all,
+    )
+
+
+_CALLED = {"domain": "domain", "app": "application", "pcpu": "pCPU"}
+
+
+def _asked(table: Table, called: str) -> Part:
+    """A table that was asked for by an option: its first rows come before all else."""
+    return page.rows(table, called, soon=_ROWS_SOON, rank=-1)
+
+
+_ROWS_SOON = 8
+"""So many rows of each table of a run are shown before more of any, or more of its columns."""
+
+
+def _aside(table: Table, *, asked: bool) -> Part:
+    """A table that is shown if it was asked for, or else as far as there is room for all of it."""
+    if asked:
+        return _asked(table, "row of waits")
+    return page.either(page.Version(), page.Version([table]))
+
+
+def _heading(run: Run) -> list[Piece]:
+    """What was run."""
     scenario = run.scenario
     document = scenario.to_dict()
     host = document["host"]
@@ -124,54 +100,32 @@ def show_run(
         f", {pool['scheduler']} {pool['generation']} in {name} ({pool['pcpus']})"
         for name, pool in document.get("pool", {}).items()
     )
-    print(f"{scenario.name}: {scheduler}{pools}, {pcpus}, profile {host['profile']}")
-    print(
-        f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
-        f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"
-    )
-    if starving:
-        print(f"{in_a_line(starving)}\n")
-    for table in shown:
-        show_table(table)
-    if hint:
-        print(hint)
-    if io:
-        _show_io(run, view)
-    if tool is not None:
-        counters = COUNTERS[tool]
-        counted = summarise(_in_counters(run, counters), "domain", counters)
-        title = f"Domains, in the counters of {tool}"
-        show_table(domains_table(run.scenario, counted, title, counters, view).stacked())
-    if run.not_attributed is not None and waits is not False:
-        terminal.say(f"who made whom wait is not known: {run.not_attributed}")
-    for table in asides:
-        show_table(table)
+    how_long = f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up"
+    lines = [
+        f"{scenario.name}: {scheduler}{pools}, {pcpus}, profile {host['profile']}",
+        f"{how_long}, {replications}, seed {scenario.seed}; mean ± 95 % confidence interval",
+    ]
+    return [Lines(lines), BLANK]
 
 
-def _tables(run: Run, view: View) -> tuple[list[Table], str]:
+def _tables(run: Run, view: View) -> tuple[dict[str, Table], str]:
     """The tables of a run, each with as many metrics as fit beside one another; and how to see what is left out."""
     those = list(things(run, view))
     levels = (None,) if view.all or view.only is not None else (None, NARROW, NARROWEST)
-    shown, cut = [], False
+    shown, cut = {}, False
     for one in those:
         for names in levels:
             table = one.table(names).stacked()
-            if fits(table):
+            if page.fits(table):
                 break
-        shown.append(table)
+        shown[one.heading] = table
         cut = cut or names is not None
     if any(one.folded for one in those):
         return shown, "Every one: --all; some of them: --only 'GLOB'; the most first: --sort METRIC"
     return shown, "Every metric: --all" if cut else ""
 
 
-def _lines(table: Table) -> int:
-    """The lines that a table takes."""
-    console = _stdout()
-    return sum(len(console.render_lines(part)) for part in rendered(table, console.width))
-
-
-def show_comparison(
+def comparison(
     found: Sequence[Comparison],
     runs: tuple[Run, Run],
     labels: tuple[str, str],
@@ -180,7 +134,7 @@ def show_comparison(
     view: View | None = None,
     starving: Sequence[str] = (),
     heading: bool = True,
-) -> None:
+) -> list[Part]:
     """What differs between two runs, and what it means for whom.
 
     Args:
@@ -192,11 +146,6 @@ def show_comparison(
         starving: lines on who starves.
         heading: say what is compared?
     """
-    if heading:
-        _show_heading(runs, labels)
-    if starving:
-        show_lines(starving)
-        print()
     view = view or View()
     if view.only is not None:
         there = set(chosen([c.address.thing for c in found], runs[0].scenario, view.only))
@@ -209,101 +158,107 @@ def show_comparison(
         if all or (c.verdict != "same" and (c.address.better is not None or c.address.metric.name == view.sort))
     ]
     told = [c for c in shown if all or c.of_consequence or c.may_regress or c.address.name in asked]
-    table, lines = table_of_differences(told, labels, view.sort), in_words(found)
-    # Alike domains fill a page with few rows or with few words, and so does a narrow terminal.
-    if not all and max(len(told), len(lines), _lines(table) - _TABLE_LINES) > ROWS_FULL:
-        scenarios = (runs[0].scenario, runs[1].scenario)
-        table, lines = in_short(shown, scenarios, labels, first=view.sort)
-        if _lines(table) - _TABLE_LINES > ROWS_FULL:
-            table, lines = in_short(shown, scenarios, labels, ROWS_NARROW, first=view.sort)
-    if table.rows:
-        show_table(table)
-    show_lines(lines)
+    scenarios = (runs[0].scenario, runs[1].scenario)
+    whole, lines = table_of_differences(told, labels, view.sort), in_words(found)
+    # Alike domains fill a page with few rows or with few words.
+    many = not all and max(len(told), len(lines)) > ROWS_FULL
+
+    def version(size: int) -> page.Version:
+        if size > ROWS_MAX and not many:
+            table, said = whole, lines
+        else:
+            table, said = in_short(shown, scenarios, labels, size, first=view.sort)
+        return page.Version([*([table] if table.rows else []), Lines(said)])
+
+    said = [Lines(starving), BLANK] if starving else []
+    return [
+        page.always(*(_compared(runs, labels) if heading else []), *said),
+        Part(version, ROWS_MAX + (not many), least=1, soon=_DIFFERENCES_SOON),
+    ]
 
 
-def _show_heading(runs: tuple[Run, Run], labels: tuple[str, str]) -> None:
+_DIFFERENCES_SOON = 6
+"""So many differences are shown before there is room for anything else."""
+
+
+def _compared(runs: tuple[Run, Run], labels: tuple[str, str]) -> list[Piece]:
     hosts = [run.scenario.to_dict()["host"] for run in runs]
     said = [
         f"{run.scenario.name}: {host['scheduler']} {host['generation']}" for run, host in zip(runs, hosts, strict=True)
     ]
     # What is the same is said once.
-    for line in (
-        said[:1] if len(set(said)) == 1 else (f"{label}: {one}" for label, one in zip(labels, said, strict=True))
-    ):
-        print(line)
+    same = said[:1] if len(set(said)) == 1 else [f"{label}: {one}" for label, one in zip(labels, said, strict=True)]
     pairs = min(run.scenario.replications for run in runs)
     lengths = list(dict.fromkeys(map(_length, runs)))
-    print(f"{' and '.join(lengths)}, {_count(pairs, 'pair')} of replications, seed {runs[0].scenario.seed}\n")
+    how_long = f"{' and '.join(lengths)}, {_count(pairs, 'pair')} of replications, seed {runs[0].scenario.seed}"
+    return [Lines([*same, how_long]), BLANK]
 
 
 def _length(run: Run) -> str:
     return f"{run.scenario.duration_ns / 1e9:g} s after {run.scenario.warmup_ns / 1e9:g} s of warm-up"
 
 
-def show_changes(changes: Mapping[str, Any]) -> None:
+def changes(changed: Mapping[str, Any]) -> Lines:
     """What was set, settings of the same value in a line."""
-    for line in settings.in_short(changes):
-        print(f"set: {line}")
+    return Lines([f"set: {line}" for line in settings.in_short(changed)])
 
 
-def show_advice(path: str, advice: Sequence[Advice], toolstack: Toolstack | None = None) -> None:
-    """Each finding: what is wrong and why, what mending it does, and how it is mended, if it may be."""
-    for one in advice:
-        _show_finding(path, one)
-        steps = one.steps(toolstack) if not one.against else []
-        for place, (how, group) in enumerate(groupby(in_loops(steps), key=lambda step: step.how)):
-            if place or how != "run":
-                print(f"  {HEADINGS[how]}:")
-            for step in group:
-                if how == "cannot":
-                    show_lines([step.text], begin="    ", indent="      ")
-                else:
-                    # What is typed stays in one line.
-                    print(f"  $ {step.text}")
-        print()
-
-
-def show_fixed(path: str, fixed: Fixed) -> None:
-    """What was mended, what was not and why, and what all mends do together."""
-    for finding in fixed.taken_out:
-        _show_what(path, finding)
-        print("  fixed: taken out\n")
-    for one in fixed.made:
-        _show_finding(path, one, "fixed by")
-        print()
-    for one, why in fixed.left:
-        _show_finding(path, one)
-        show_lines([f"not fixed: {why}"], begin="  ", indent="    ")
-        print()
-    if fixed.made:
-        runs = (fixed.measured.before, fixed.measured.after)
-        show_comparison(
-            fixed.measured.found, runs, ("before", "fixed"), all=False, starving=fixed.measured.starving.lines()
+def advice(path: str, one: Advice, toolstack: Toolstack | None = None) -> list[Piece]:
+    """A finding: what is wrong and why, what mending it does, and how it is mended, if it may be."""
+    pieces = _finding(path, one)
+    steps = one.steps(toolstack) if not one.against else []
+    for place, (how, group) in enumerate(groupby(in_loops(steps), key=lambda step: step.how)):
+        if place or how != "run":
+            pieces.append(Lines([f"  {HEADINGS[how]}:"]))
+        texts = [step.text for step in group]
+        pieces.append(
+            Lines(texts, begin="    ", indent="      ") if how == "cannot" else Lines(texts, begin="  $ ", typed=True)
         )
+    return [*pieces, BLANK]
 
 
-def _show_finding(path: str, advice: Advice, label: str = "with") -> None:
+def fixed(path: str, it: Fixed) -> list[Part]:
+    """What was mended, what was not and why, and what all mends do together."""
+    parts = [
+        page.items([[*_what(path, one), Lines(["  fixed: taken out"]), BLANK] for one in it.taken_out], "mend"),
+        page.items([[*_finding(path, one, "fixed by"), BLANK] for one in it.made], "mend"),
+        page.items(
+            [
+                [*_finding(path, one), Lines([f"not fixed: {why}"], begin="  ", indent="    "), BLANK]
+                for one, why in it.left
+            ],
+            "finding that is left",
+        ),
+    ]
+    if it.made:
+        runs = (it.measured.before, it.measured.after)
+        starving = it.measured.starving.lines()
+        parts += comparison(it.measured.found, runs, ("before", "fixed"), all=False, starving=starving)
+    return parts
+
+
+def _finding(path: str, advice: Advice, label: str = "with") -> list[Piece]:
     """What is wrong and why, and what mending it does."""
-    _show_what(path, advice.finding)
+    pieces: list[Piece] = _what(path, advice.finding)
     if advice.effect is not None:
         mend = "; ".join(settings.in_short(advice.finding.changes))
-        show_lines([f"{label} {mend}:"], begin="  ", indent="    ")
+        pieces.append(Lines([f"{label} {mend}:"], begin="  ", indent="    "))
         lines = [advice.does, *advice.kept(), *([advice.against] if advice.against else [])]
-        show_lines(lines, begin="    ", indent="      ")
+        pieces.append(Lines(lines, begin="    ", indent="      "))
+    return pieces
 
 
-def _show_what(path: str, finding: Finding) -> None:
+def _what(path: str, finding: Finding) -> list[Piece]:
     """What is wrong and why."""
-    show_lines([f"{path}: {finding.path}: {finding.rule}"])
-    show_lines([finding.reason], begin="  ", indent="  ")
+    return [Lines([f"{path}: {finding.path}: {finding.rule}"]), Lines([finding.reason], begin="  ", indent="  ")]
 
 
-def _show_io(run: Run, view: View) -> None:
+def _io(run: Run, view: View) -> Table:
     """What there was nothing of anywhere is left out."""
     io = run.summary().filter(of="io")
     seen = set(io.filter(pl.col("mean") != 0)["metric"])
     metrics = [metric for metric in IO if metric.name in seen]
-    show_table(domains_table(run.scenario, io, "I/O", metrics, view).stacked())
+    return folded_table(run.scenario, io, "I/O", metrics, view).stacked()
 
 
 def _in_counters(run: Run, counters: Sequence[Metric]) -> pl.DataFrame:
@@ -339,7 +294,7 @@ def show_xencpu(used: pl.DataFrame) -> None:
     domains = used["domain"].unique(maintain_order=True)
     rows = [[domain, *(mean(domain, column, scale) for column, scale in columns.items())] for domain in domains]
     headings = ["domain", "busy, s", "page exchanges", "of the driver domain, s", "used, % of a pCPU"]
-    show_table(Table("CPU used, with the driver domain's part by page exchanges", headings, rows))
+    page.show_table(Table("CPU used, with the driver domain's part by page exchanges", headings, rows))
 
 
 def show_xenoprof(profile: pl.DataFrame) -> None:
@@ -353,7 +308,7 @@ def show_xenoprof(profile: pl.DataFrame) -> None:
         for row in profile.iter_rows(named=True)
     ]
     headings = ["domain", "layer", "samples", "estimated, %", "exact, %", "error, %"]
-    show_table(Table("Busy time by domain and layer", headings, rows, text_columns=2))
+    page.show_table(Table("Busy time by domain and layer", headings, rows, text_columns=2))
 
 
 def _wakeups(run: Run) -> Iterator[Table]:
@@ -399,10 +354,18 @@ def _param(param: Mapping[str, Any]) -> str:
     return f"  {param['name']}: {scope}, {default}{unit}; allowed: {param['allowed']}\n      {param['doc']}"
 
 
-def show_commands(steps: Iterable[Step], *, headed: bool = False) -> None:
-    """As a shell script: whatever is no command is a comment; see `script`."""
+def commands(steps: Iterable[Step], *, headed: bool = False) -> list[list[Piece]]:
+    """As a shell script, each command with the comments before it; see `script`."""
+    found: list[list[Piece]] = [[]]
     for line in script(steps, headed=headed):
-        print(line)
+        if found[-1] and not _is_comment(found[-1][-1]):
+            found.append([])
+        found[-1].append(Lines([line], typed=True))
+    return list(filter(None, found))
+
+
+def _is_comment(piece: Piece) -> bool:
+    return isinstance(piece, Lines) and piece.lines[0].startswith("#")
 
 
 def show_list(listing: Mapping[str, Any]) -> None:
@@ -440,7 +403,7 @@ def show_measured(constants: Mapping[str, Mapping[str, Any]]) -> None:
         [name, *(str(constant[key]) for key in ("value", "low", "high", "samples"))]
         for name, constant in constants.items()
     ]
-    show_table(Table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows))
+    page.show_table(Table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows))
 
 
 def show_conformance(report: Mapping[str, Any]) -> None:
@@ -449,7 +412,7 @@ def show_conformance(report: Mapping[str, Any]) -> None:
         [PurePath(folder["folder"]).name, *(str(folder[key]) for key in ("passed", "failed", "skipped"))]
         for folder in report["folders"]
     ]
-    show_table(Table("", ["folder", "passed", "failed", "skipped"], rows))
+    page.show_table(Table("", ["folder", "passed", "failed", "skipped"], rows))
     for folder in report["folders"]:
         reasons: dict[str, int] = {}
         for vector in folder["vectors"]:
@@ -494,11 +457,11 @@ def show_bench(metrics: Mapping[str, float]) -> None:
         policy = match["policy"] or "credit, default generation"
         rows.append([match["size"], policy, *(f"{rate:.1f}" for rate in rates), f"{share:.0f} %"])
     headings = ["pCPUs x vCPUs", "policy", "decisions", "events", "schedule calls", "events,\nof the bare loop"]
-    show_table(Table("Million per second", headings, rows, 2))
-    show_table(_whole_runs(metrics))
+    page.show_table(Table("Million per second", headings, rows, 2))
+    page.show_table(_whole_runs(metrics))
     shown = (*_OF_A_POLICY, "whole_")
     others = [[name, number(value)] for name, value in metrics.items() if not name.startswith(shown)]
-    show_table(Table("", ["measure", "value"], others))
+    page.show_table(Table("", ["measure", "value"], others))
 
 
 def _whole_runs(metrics: Mapping[str, float]) -> Table:

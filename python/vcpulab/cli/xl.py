@@ -26,14 +26,14 @@ def commands(file: Path, /, *, toolstack: TypedFor = None, format: TableOrJson =
     Args:
         file: Scenario file.
     """
-    from vcpulab.cli import views
+    from vcpulab.cli import page, views
     from vcpulab.hypervisors.commands import commands as commands_for
 
     steps = commands_for(files.load(file), toolstack)
     if format == "json":
         print(as_json([asdict(step) for step in steps]))
     else:
-        views.show_commands(steps)
+        page.print_pieces(piece for one in views.commands(steps) for piece in one)
 
 
 @command(

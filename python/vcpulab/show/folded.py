@@ -83,22 +83,25 @@ def things(run: Run, view: View) -> Iterator[Things]:
             yield Things(of, said, rows, means, metrics, folded, view.sort)
 
 
-def domains_table(scenario: Scenario, frame: pl.DataFrame, title: str, metrics: Sequence[Metric], view: View) -> Table:
-    """A table of domains: of many, alike ones in a row, least to most.
+def folded_table(
+    scenario: Scenario, frame: pl.DataFrame, title: str, metrics: Sequence[Metric], view: View, *, of: str = "domain"
+) -> Table:
+    """A table of domains or applications: of many, alike ones in a row, least to most.
 
     Args:
-        scenario: what the domains are of.
+        scenario: what they are of.
         frame: columns `thing`, `metric`, `mean`, `half_width` and `n`.
         title: its title.
         metrics: its columns.
         view: what is shown.
+        of: domain, or app.
     """
     those = chosen(frame["thing"].unique(maintain_order=True).to_list(), scenario, view.only)
     folded = not view.all and len(those) > ROWS_MAX
-    rows = _domains(scenario, those) if folded else {thing: [thing] for thing in those}
+    rows = {"domain": _domains, "app": _apps}[of](scenario, those) if folded else {thing: [thing] for thing in those}
     means = {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}
-    title = f"{title}; alike domains in a row, least to most" if folded else title
-    return Things("domain", title, rows, means, metrics, folded, None).table()
+    title = f"{title}; alike ones in a row, least to most" if folded and title else title
+    return Things(of, title, rows, means, metrics, folded, None).table()
 
 
 def check(scenario: Scenario, view: View) -> None:

@@ -1,7 +1,7 @@
 """Tables for a terminal (rich). Nothing is printed here."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich import box
 from rich.align import VerticalAlignMethod
@@ -22,13 +22,11 @@ def rendered(shown: Table, width: int) -> Iterator[RichTable]:
         shown: the table; text may wrap, numbers go on below.
         width: columns of the terminal.
     """
-    if shown.together and shown.narrower is not None and _least(shown) > width:
-        yield from rendered(shown.narrower, width)
-        return
+    shown = suited(shown, width)
     headings, title = [plain(heading) for heading in shown.headings], plain(shown.title)
     rows = [[plain(cell) for cell in row] for row in shown.rows]
     all_numbers = list(range(shown.text_columns, len(headings)))
-    parts = [all_numbers] if shown.together else _fitting(headings, rows, shown.text_columns, width)
+    parts = [all_numbers] if shown.together else fitting(shown, width)
     for numbers in parts:
         table = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for index in range(shown.text_columns):
@@ -44,6 +42,13 @@ def rendered(shown: Table, width: int) -> Iterator[RichTable]:
             table.add_row(*(Text(row[index]) for index in [*range(shown.text_columns), *numbers]))
         yield table
         title = ""
+
+
+def suited(shown: Table, width: int) -> Table:
+    """The table, or the widest of its narrower ones that there is room for."""
+    if shown.together and shown.narrower is not None and _least(shown) > width:
+        return suited(shown.narrower, width)
+    return shown
 
 
 def _wraps(shown: Table, index: int) -> bool:
@@ -70,18 +75,18 @@ def _least(shown: Table) -> int:
     return total
 
 
-def _fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, width: int) -> list[list[int]]:
+def fitting(shown: Table, width: int) -> list[list[int]]:
     """The columns of numbers, cut into tables that are no wider than that."""
     # Padding on both sides and a column of the box.
     gap = 3
     widths = [
-        gap + max(len(line) for cell in column for line in cell.split("\n"))
-        for column in zip(headings, *rows, strict=True)
+        gap + max(len(line) for cell in column for line in plain(cell).split("\n"))
+        for column in zip(shown.headings, *shown.rows, strict=True)
     ]
-    room = width - sum(widths[:text_columns])
+    room = width - sum(widths[: shown.text_columns])
     parts: list[list[int]] = [[]]
     left = room
-    for index in range(text_columns, len(headings)):
+    for index in range(shown.text_columns, len(widths)):
         if parts[-1] and widths[index] > left:
             parts.append([])
             left = room
