@@ -74,10 +74,11 @@ impl Policy {
         }
     }
 
-    /// The generation used when none is named: that of [`DEFAULT_RELEASE`], or else the newest.
+    /// The generation used when none is named: that of [`DEFAULT_RELEASE`], or else the newest, of Xen if it has one.
     pub fn default_generation(&self) -> &'static Generation {
+        let of_xen = || self.generations.iter().rfind(|generation| generation.name.starts_with("xen"));
         let newest = || self.generations.last().expect("a policy has a generation");
-        self.generation(DEFAULT_RELEASE).unwrap_or_else(newest)
+        self.generation(DEFAULT_RELEASE).or_else(of_xen).unwrap_or_else(newest)
     }
 }
 
@@ -132,15 +133,18 @@ pub trait Registered: Scheduler + Sized {
     fn new(rules: Self::Rules, global: &Params, pcpus: u32) -> Self;
 }
 
-/// The generations without their rules.
-pub const fn without_rules<R, const N: usize>(generations: &[(Generation, R)]) -> [Generation; N] {
-    let mut bare = [generations[0].0; N];
-    let mut i = 1;
-    while i < N {
-        bare[i] = generations[i].0;
+/// Puts generations, without their rules, into an array from a position on; the answer has the position after them.
+pub const fn put_generations<R, const N: usize>(
+    mut all: [Generation; N],
+    from: usize,
+    generations: &[(Generation, R)],
+) -> ([Generation; N], usize) {
+    let mut i = 0;
+    while i < generations.len() {
+        all[from + i] = generations[i].0;
         i += 1;
     }
-    bare
+    (all, from + generations.len())
 }
 
 #[cfg(test)]

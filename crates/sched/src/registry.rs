@@ -2,7 +2,7 @@
 
 use vcpulab_host::{HostRules, Params, Scheduler};
 
-use crate::policy::{Generation, Policy, Registered, generation_of, without_rules};
+use crate::policy::{Generation, Policy, Registered, generation_of, put_generations};
 use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, null, round_robin, rtds, sedf};
 
 /// A task for a scheduler whose type is known only once it is made.
@@ -40,13 +40,19 @@ pub fn host_rules(name: &str, generation: &str) -> Option<HostRules> {
     with(name, generation, &Params::new(), 1, Rules)
 }
 
+// A policy of several types has some of its generations from each.
 macro_rules! registry {
-    ($($policy:ty),* $(,)?) => {
+    ($($first:ty $(| $other:ty)*),* $(,)?) => {
         /// All policies, by name.
         pub fn policies() -> &'static [Policy] {
             const ALL: &[Policy] = &[$({
-                type P = $policy;
-                const GENERATIONS: [Generation; P::GENERATIONS.len()] = without_rules(P::GENERATIONS);
+                type P = $first;
+                const COUNT: usize = P::GENERATIONS.len() $(+ <$other>::GENERATIONS.len())*;
+                const GENERATIONS: [Generation; COUNT] = {
+                    let (all, _count) = put_generations([P::GENERATIONS[0].0; COUNT], 0, P::GENERATIONS);
+                    $(let (all, _count) = put_generations(all, _count, <$other>::GENERATIONS);)*
+                    all
+                };
                 Policy { name: P::NAME, doc: P::DOC, generations: &GENERATIONS }
             }),*];
             ALL
@@ -55,22 +61,29 @@ macro_rules! registry {
         /// Makes the policy of that name, as a release has it, and hands it to `runner`. `global` holds those of its global
         /// parameters that were given. `None`: no such policy or generation.
         pub fn with<R: Runner>(name: &str, generation: &str, global: &Params, pcpus: u32, runner: R) -> Option<R::Out> {
-            $({
-                type P = $policy;
-                if P::NAME == name {
-                    let position = generation_of(P::GENERATIONS.iter().map(|(g, _)| g), generation)?;
-                    return Some(runner.run(P::new(P::GENERATIONS[position].1, global, pcpus)));
+            $(
+                if let Some(rules) = rules_of::<$first>(name, generation) {
+                    return Some(runner.run(<$first>::new(rules, global, pcpus)));
                 }
-            })*
+                $(if let Some(rules) = rules_of::<$other>(name, generation) {
+                    return Some(runner.run(<$other>::new(rules, global, pcpus)));
+                })*
+            )*
             None
         }
     };
 }
 
+/// The rules that a release has, if this is the policy of that name and has it.
+fn rules_of<P: Registered>(name: &str, release: &str) -> Option<P::Rules> {
+    let generations = P::GENERATIONS.iter().filter(|_| P::NAME == name).map(|(generation, _)| generation);
+    generation_of(generations, release).map(|position| P::GENERATIONS[position].1)
+}
+
 registry! {
     arinc653::Arinc653,
     atropos::Atropos,
-    bvt::Bvt,
+    bvt::xen::Bvt | bvt::acrn::Bvt,
     credit::Credit,
     credit2::Credit2,
     enhanced::Enhanced,

@@ -90,15 +90,44 @@ proptest! {
     #[test]
     fn bvt_bounds_the_allocation_error(count in 2..6usize, allowance_ms in 1..20i64) {
         let global = Params::new().with("ctx_allow", allowance_ms * MS);
-        for generation in ["xen2.0", "xen3.0"] {
+        let of_xen = allowance_ms * MS + MS / 10;
+        for (generation, bound) in [("xen2.0", of_xen), ("xen3.0", of_xen), ("acrn3", 6 * MS)] {
             let intervals = hogs("bvt", generation, &global, &vec![Params::new(); count], 2_000 * MS);
             for until in (1..=200).map(|k| k * 10 * MS) {
                 let share = until / count as i64;
                 for domain in &intervals {
                     let error = gotten(domain, 0, until) - share;
-                    prop_assert!(error <= allowance_ms * MS + MS / 10, "{generation}: ahead by {error} ns at {until} ns");
+                    prop_assert!(error <= bound, "{generation}: ahead by {error} ns at {until} ns");
                 }
             }
+        }
+    }
+
+    /// ACRN's BVT: shares by weight, whatever the weights, within the allowance and one minimum charging unit for each of those
+    /// that share the pCPU.
+    #[test]
+    fn acrn_bvt_divides_a_pcpu_by_weight(weights in prop::collection::vec(1..=128i64, 2..6)) {
+        let params: Vec<Params> = weights.iter().map(|&weight| Params::new().with("weight", weight)).collect();
+        let (total, end) = (weights.iter().sum::<i64>(), 20_000 * MS);
+        let intervals = hogs("bvt", "acrn3", &Params::new(), &params, end);
+        for (&weight, domain) in weights.iter().zip(&intervals) {
+            let error = gotten(domain, 0, end) - end / total * weight;
+            let bound = 6 * MS * weights.len() as i64;
+            prop_assert!(error.abs() <= bound, "weight {weight} of {weights:?}: {error} ns off");
+        }
+    }
+
+    /// ACRN's BVT: in any unwarp period after it a vCPU that warped for its limit has its share, and a warp in between costs
+    /// nobody in the long run.
+    #[test]
+    fn acrn_bvt_warps_within_its_limit(limit in 1..20i64, unwarped in 50..300i64) {
+        let warping = Params::new().with("warp_value", 1_000i64).with("warp_limit", limit);
+        let params = [warping.with("unwarp_period", unwarped), Params::new(), Params::new()];
+        let intervals = hogs("bvt", "acrn3", &Params::new(), &params, 9_000 * MS);
+        prop_assert!(intervals[0][0] == (0, limit * MS), "the first warp: {:?}", intervals[0][0]);
+        for domain in &intervals {
+            let error = gotten(domain, 0, 9_000 * MS) - 3_000 * MS;
+            prop_assert!(error.abs() <= (limit + 18) * MS, "{error} ns off");
         }
     }
 

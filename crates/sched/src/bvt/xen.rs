@@ -1,6 +1,4 @@
-//! BVT, borrowed virtual time: the vCPU whose weighted virtual time is furthest behind runs; a latency-sensitive
-//! domain may warp, that is, be dispatched as if it were further behind. (Duda and Cheriton, SOSP 1999.)
-//! Generations `xen2.0` and `xen3.0`.
+//! BVT as Xen had it. Generations `xen2.0` and `xen3.0`.
 //!
 //! Virtual times are unsigned 32-bit numbers that wrap, as in the hypervisor.
 
