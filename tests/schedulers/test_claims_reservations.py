@@ -73,6 +73,29 @@ def test_bvt_never_runs_who_warps_from_the_start() -> None:
     assert gotten("bvt-warp-at-start", {"domain.burst.warpback": 0})["burst"] == exactly(50)
 
 
+def test_bvt_of_acrn_shares_by_weight() -> None:
+    assert gotten("bvt-acrn-shares") == {"gold": exactly(57.1), "silver": exactly(28.6), "bronze": exactly(14.3)}
+
+
+def test_bvt_of_acrn_limits_a_warp() -> None:
+    for changes, median in (
+        ({"warp_value": 0}, 85),
+        ({}, 20),
+        ({"warp_limit": 10}, 60),
+        ({"warp_limit": 10, "unwarp_period": 500}, 85),
+    ):
+        result = run("bvt-acrn-warp-limit", {f"domain.burst.{name}": value for name, value in changes.items()})
+        assert result["burst.response_p50"].mean == about(median)
+        assert result["burst.gotten"].mean == exactly(20)
+        for hog in HOGS:
+            assert result[f"{hog}.gotten"].mean == exactly(26.67)
+
+
+def test_bvt_of_acrn_waits_for_the_allowance_of_a_light_one() -> None:
+    assert gotten("bvt-acrn-allowance") == {"heavy": exactly(99), "light": exactly(1)}
+    assert longest_wait_ms(run("bvt-acrn-allowance"), "heavy") == about(5)
+
+
 def test_bvt_balances_nothing() -> None:
     result = run("bvt-no-balancing")
     assert gotten("bvt-no-balancing") == {"a": exactly(50), "quiet": exactly(1), "b": exactly(50)}

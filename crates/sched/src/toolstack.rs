@@ -6,7 +6,7 @@
 /// How one generation's parameters are set.
 #[derive(Clone, Copy, Debug)]
 pub struct Toolstack {
-    /// The command-line tool, `xl` or `xm`. Empty: no hypervisor has this scheduler.
+    /// The command-line tool, `xl` or `xm`. Empty: no release of Xen has this scheduler.
     pub tool: &'static str,
     /// Its name in the boot option `sched=`, and for a CPU pool.
     pub sched: &'static str,
@@ -34,7 +34,7 @@ pub enum Set {
 }
 
 impl Toolstack {
-    /// No hypervisor has this scheduler.
+    /// No release of Xen has this scheduler.
     pub const NONE: Toolstack = Toolstack { tool: "", sched: "", domain: "", global: "", set: &[] };
 }
 

@@ -92,7 +92,7 @@ def way(setting: Setting) -> Way:
     if pool is not None and not pool.tools["tool"] and not isinstance(setting, Scheduler | Params):
         domain = getattr(setting, "domain", None)
         whose = f"pool {pool.name}" if domain is None else f"domain {domain}"
-        return Way.none(f"{whose}: {pool} is in no hypervisor", domain)
+        return Way.none(f"{whose}: {pool} is in no release of Xen", domain)
     return _way(setting)
 
 
@@ -110,7 +110,7 @@ def _(_setting: NoHypervisor) -> Way:
 def _(setting: Scheduler) -> Way:
     pool = setting.pool
     if not pool.tools["sched"]:
-        return Way.none(f"no hypervisor has {pool}")
+        return Way.none(f"no release of Xen has {pool}")
     release = f"{pool}: takes another release of the hypervisor"
     return Way(boot=[f"sched={pool.tools['sched']}"], cannot=[release] if setting.another_release else [])
 
@@ -202,7 +202,7 @@ def _(setting: Params) -> Way:
         value = setting.values.get(name, beside[name])
         allowed = takes(pool.scheduler, pool.tools, name, value, beside)
         if how is None:
-            found.cannot.append(f"{setting.whose}: nothing sets {name} of {pool} on a real host")
+            found.cannot.append(f"{setting.whose}: no command sets {name} of {pool}")
         elif allowed is not None:
             unit = f" {param['unit']}" if param["unit"] and allowed.startswith("whole") else ""
             found.cannot.append(
