@@ -316,15 +316,15 @@ def long(replications: int) -> Scenario:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_managed_run_has_the_replications_that_are_finished(number: signal.Signals, status: int) -> None:
-    scenario = long(500)
+    scenario = long(100)
     done = signalled(MANAGE, SOME, number)
     assert done.returncode == status, done.stderr
     found = json.loads(done.stdout)
     assert found["interrupted"], done.stderr
     (managed,) = found["schedulers"].values()
     n = managed["decisions"][-1]["replication"] + 1
-    assert 1 <= n < 500
-    assert f"{n} of 500 replications" in done.stderr
+    assert 1 <= n < 100
+    assert f"{n} of 100 replications" in done.stderr
     whole = manage(scenario.with_run(replications=n), Settings(Proportional, ["a"], 10.0))
     assert managed["decisions"] == whole.decisions.to_dicts()
     assert {row["n"] for row in managed["metrics"] if row["address"] == "a.throughput"} <= {n}
