@@ -158,7 +158,7 @@ proptest! {
 
     #[test]
     fn waits_sum_to_the_time_runnable_and_go_to_whom_they_belong(
-        case in any::<(bool, bool)>().prop_flat_map(|(pools, cores)| case(Allow { affinity: true, actions: true, costs: true, pools, cores })),
+        case in any::<(bool, bool)>().prop_flat_map(|(pools, cores)| case(Allow { affinity: true, actions: true, costs: true, pools, cores, topology: false })),
         policy in any::<usize>(),
     ) {
         check(&case, policy);
