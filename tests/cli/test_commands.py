@@ -70,6 +70,10 @@ def test_global_parameters_go_where_the_release_takes_them() -> None:
     # As the host restarts anyway, nothing need be typed afterwards.
     assert texts(steps, "boot") == [grub(options)]
     assert not texts(steps)
+    packed = typed('scheduler = "credit"\nsmt_power_savings = true\ntickle_one_idle = false', "")
+    assert texts(packed, "boot") == [grub("sched=credit maxcpus=4 sched_smt_power_savings=1 tickle_one_idle_cpu=0")]
+    limited = typed('scheduler = "credit"\ngeneration = "xen4.22"\nload_balance_ratelimit_us = 0', "")
+    assert texts(limited, "boot") == [grub("sched=credit maxcpus=4 load-balance-ratelimit=0")]
     assert texts(typed('scheduler = "bvt"\nctx_allow = 1000000', "")) == ["xm sched-bvt-ctxallow 1000000"]
 
 

@@ -1,7 +1,7 @@
 //! The commands that set a scheduler's parameters on a real host.
 //!
 //! Sources: the manual pages of `xl` (4.4, 4.17) and `xm` (3.x), the Xen user manuals of 2.0 and 3.0, the 4.17 page on the
-//! hypervisor's command line.
+//! hypervisor's command line, and for `load-balance-ratelimit` that of 4.18.
 
 /// How one generation's parameters are set.
 #[derive(Clone, Copy, Debug)]

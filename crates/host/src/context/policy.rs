@@ -299,6 +299,12 @@ impl PolicyContext {
         self.soft_affinity.get(v)
     }
 
+    /// Does any vCPU of the host prefer some pCPUs?
+    #[inline(always)]
+    pub fn any_soft_affinity(&self) -> bool {
+        !self.soft_affinity.is_empty()
+    }
+
     /// The pCPUs of this scheduler that `v` may run on and prefers, if its soft affinity counts: it leaves some of them,
     /// but not all of them, and not all pCPUs (`docs/concepts/topology.md`).
     #[inline(always)]

@@ -39,7 +39,7 @@ impl Credit {
             }
             if !self.vcpus[v].active {
                 self.activate(ctx, v);
-            } else if self.rules.tick_migrates && self.choose(ctx, v) != p {
+            } else if self.rules.tick_migrates && self.choose(ctx, v).pcpu != p {
                 ctx.start_migration(v);
                 ctx.raise_reschedule(p);
             }

@@ -1,6 +1,5 @@
 //! Credit: shares by weight through credits that running burns and accounting hands out, caps, boosts on waking, and
-//! load balancing by stealing. Generations `xen3.0.3`, `xen3.3.0`, `xen4.4.1` and `xen4.17`, whose differences are
-//! [`Rules`]. All rules in words: `docs/schedulers/credit.md`.
+//! load balancing by stealing. Generations from `xen3.0.3` to `xen4.22`, whose differences are [`Rules`]. All rules in words: `docs/schedulers/credit.md`.
 //!
 //! This file: state, hooks and the decision. `queue`: run queues. `accounting`: ticks, charging, and the pass that hands
 //! out credits. `balance`: stealing. `pick`: which pCPU suits a vCPU, and which ones decide because one waits.
@@ -14,6 +13,8 @@ pub(crate) mod params;
 mod pick;
 mod queue;
 pub(crate) mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
@@ -22,8 +23,11 @@ use vcpulab_host::{
     Scheduler, Span, Table, Time, TimerId, VcpuId,
 };
 
-use self::params::{CAP, MIGRATION_DELAY, RATELIMIT, TSLICE, WEIGHT};
-use self::rules::Rules;
+use self::params::{
+    AT_BOOT, BALANCE_RATELIMIT, CAP, MIGRATION_DELAY, RATELIMIT, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, TSLICE,
+    WEIGHT,
+};
+use self::rules::{Pick, Rules};
 use crate::list::{Links, List};
 use crate::params::{MS, US};
 use crate::policy::{Generation, Registered};
@@ -77,6 +81,10 @@ struct Pcpu {
     ticks: u32,
     /// The accounting pass that its queue was last sorted after.
     epoch: u32,
+    /// The pCPU of its core or socket that the last vCPU to be placed there for its idleness came to.
+    idle_bias: PcpuId,
+    /// When it last looked for work elsewhere.
+    last_balance: Time,
 }
 
 /// The policy.
@@ -87,6 +95,12 @@ pub struct Credit {
     tick: Span,
     ratelimit: Span,
     migration_delay: Span,
+    /// Time after balancing in which a pCPU does not balance again, if there is such a limit.
+    balance_ratelimit: Option<Span>,
+    smt_power_savings: bool,
+    tickle_one_idle: bool,
+    /// Do the choices of pCPUs look at cores and sockets? Not where every pCPU is a core of its own in the same socket.
+    grouped: bool,
     /// Credits that one pCPU is worth in an accounting period.
     period_credit: u32,
     /// Credits that all pCPUs are worth in an accounting period.
@@ -99,7 +113,8 @@ pub struct Credit {
     epoch: u32,
     /// pCPUs that chose to idle.
     idlers: CpuMask,
-    last_victim: PcpuId,
+    /// The last one that a vCPU was stolen from, of each NUMA node.
+    last_victims: Vec<PcpuId>,
     /// The idle pCPU that was asked last to decide by code that executed on each real pCPU.
     last_tickle: Table<PcpuId, PcpuId>,
     accounting: Option<TimerId>,
@@ -131,10 +146,22 @@ impl Scheduler for Credit {
         let tick = ctx.new_timer(p, p.0);
         ctx.set_timer(tick, Time::ZERO + self.tick);
         let ticks = self.rules.ticks_at_start;
-        let pcpu = Pcpu { queue: List::default(), tick, ticks, epoch: 0 };
+        let pcpu = Pcpu {
+            queue: List::default(),
+            tick,
+            ticks,
+            epoch: 0,
+            idle_bias: PcpuId(ctx.pcpu_count() - 1),
+            last_balance: Time::ZERO,
+        };
         put(&mut self.pcpus, p, pcpu);
-        self.last_victim = ctx.first_pcpu();
         self.last_tickle.resize(ctx.pcpu_count() as usize, ctx.first_pcpu());
+        let alone = ctx.siblings(p).len() == 1 && ctx.socket_mates(p).contains_all(ctx.pcpus());
+        self.grouped |= self.rules.pick == Pick::IdleCore && !alone;
+        if self.last_victims.is_empty() {
+            let lowest = |node: &CpuMask| node.and(ctx.pcpus()).first().unwrap_or(p);
+            self.last_victims = ctx.nodes().iter().map(lowest).collect();
+        }
         self.idlers.insert(p);
         self.new_vcpu(ctx.idle(p), Priority::Idle);
     }
@@ -207,10 +234,13 @@ impl Scheduler for Credit {
         if ctx.runnable(current) {
             self.enqueue(p, current);
         }
-        self.forget_yield(current);
+        if !self.rules.yield_lasts {
+            self.forget_yield(current);
+        }
         let head = self.pcpus[p].queue.first().expect("the idle vCPU is always there");
         let priority = self.vcpus[head].priority;
-        let stolen = if priority > Priority::Over { None } else { self.steal(ctx, p, priority) };
+        let balances = priority <= Priority::Over && self.may_balance(ctx, p);
+        let stolen = if balances { self.steal(ctx, p, priority) } else { None };
         let next = stolen.unwrap_or_else(|| {
             self.dequeue(p, head);
             head
@@ -221,7 +251,11 @@ impl Scheduler for Credit {
     /// For creation and migration.
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         self.vcpus[v].placed = !self.rules.boost_placed;
-        self.choose(ctx, v)
+        let choice = self.choose(ctx, v);
+        if let Some(attractive) = choice.attractive {
+            self.pcpus[attractive].idle_bias = choice.pcpu;
+        }
+        choice.pcpu
     }
 
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
@@ -247,7 +281,7 @@ impl Scheduler for Credit {
     }
 
     fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
-        if !self.rules.tunable {
+        if !self.rules.tunable || AT_BOOT.iter().any(|param| params.int(param.name).is_some()) {
             return Err(Rejected);
         }
         let delay = params.int(MIGRATION_DELAY.name).unwrap_or(self.migration_delay / US);
@@ -383,6 +417,7 @@ impl Registered for Credit {
         let delay = given(&MIGRATION_DELAY);
         let delay_counts =
             rules.tunable && (!rules.checks_migration_delay || MIGRATION_DELAY.allows(&delay.into()));
+        let balance_ratelimit = given(&BALANCE_RATELIMIT).clamp(0, 1_000_000) * US;
         let mut credit = Credit {
             rules,
             tslice: Span::ZERO,
@@ -393,13 +428,17 @@ impl Registered for Credit {
                 Span::ZERO
             },
             migration_delay: if delay_counts { US.saturating_mul(delay) } else { Span::ZERO },
+            balance_ratelimit: rules.balance_ratelimit.then_some(balance_ratelimit),
+            smt_power_savings: given(&SMT_POWER_SAVINGS) != 0,
+            tickle_one_idle: given(&TICKLE_ONE_IDLE) != 0,
+            grouped: false,
             period_credit: 0,
             total_credit: 0,
             total_weight: 0,
             credit_balance: 0,
             epoch: 0,
             idlers: CpuMask::EMPTY,
-            last_victim: PcpuId(0),
+            last_victims: Vec::new(),
             last_tickle: Table::new(),
             accounting: None,
             pcpus: Table::new(),

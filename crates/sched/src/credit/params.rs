@@ -2,7 +2,7 @@
 
 use vcpulab_host::{ParamKind, ParamSpec};
 
-pub use crate::params::WEIGHT;
+pub use crate::params::{SMT_POWER_SAVINGS, WEIGHT};
 use crate::params::{cap, global, ratelimit};
 use crate::toolstack::{Set, Toolstack};
 
@@ -22,8 +22,30 @@ pub const MIGRATION_DELAY: ParamSpec = global(
     "Time after its run in which a vCPU counts as cache-hot and is not stolen.",
 );
 
+pub const TICKLE_ONE_IDLE: ParamSpec = global(
+    "tickle_one_idle",
+    "",
+    ParamKind::Flag,
+    1,
+    "Whether a vCPU that begins to wait makes one suitable idle pCPU decide, or all of them.",
+);
+pub const BALANCE_RATELIMIT: ParamSpec = global(
+    "load_balance_ratelimit_us",
+    "us",
+    ParamKind::int(0, 1_000_000),
+    1000,
+    "Time after a pCPU has looked for work elsewhere in which it does not look again.",
+);
+
 pub const OF_DOMAINS: &[ParamSpec] = &[WEIGHT, CAP];
-pub const ALL: &[ParamSpec] = &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY];
+pub const OF_4_4: &[ParamSpec] = &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY];
+pub const OF_4_17: &[ParamSpec] =
+    &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE];
+pub const OF_4_18: &[ParamSpec] =
+    &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, BALANCE_RATELIMIT];
+
+/// Those that only the hypervisor's command line sets.
+pub const AT_BOOT: &[ParamSpec] = &[SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, BALANCE_RATELIMIT];
 
 pub const XM: Toolstack = Toolstack {
     tool: "xm",
@@ -51,6 +73,21 @@ pub const XL_4_17: Toolstack = Toolstack {
         (TSLICE.name, Set::Option("-t")),
         (RATELIMIT.name, Set::Option("-r")),
         (MIGRATION_DELAY.name, Set::Option("-m")),
+        (SMT_POWER_SAVINGS.name, Set::Boot("sched_smt_power_savings")),
+        (TICKLE_ONE_IDLE.name, Set::Boot("tickle_one_idle_cpu")),
     ],
     ..XL_4_4
+};
+pub const XL_4_18: Toolstack = Toolstack {
+    set: &[
+        (WEIGHT.name, Set::Option("-w")),
+        (CAP.name, Set::Option("-c")),
+        (TSLICE.name, Set::Option("-t")),
+        (RATELIMIT.name, Set::Option("-r")),
+        (MIGRATION_DELAY.name, Set::Option("-m")),
+        (SMT_POWER_SAVINGS.name, Set::Boot("sched_smt_power_savings")),
+        (TICKLE_ONE_IDLE.name, Set::Boot("tickle_one_idle_cpu")),
+        (BALANCE_RATELIMIT.name, Set::Boot("load-balance-ratelimit")),
+    ],
+    ..XL_4_17
 };

@@ -5,28 +5,80 @@ use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 use super::rules::Pick;
 use super::{Credit, Priority};
 
+/// The pCPU chosen for a vCPU.
+#[derive(Clone, Copy)]
+pub(super) struct Choice {
+    pub pcpu: PcpuId,
+    /// The pCPU for whose core or socket the vCPU last left the one it would have had, if it did.
+    pub attractive: Option<PcpuId>,
+    /// Is nobody before it there?
+    idle: bool,
+}
+
 impl Credit {
     /// The pCPU that suits `v` best now.
-    pub(super) fn choose(&self, ctx: &PolicyContext, v: VcpuId) -> PcpuId {
+    pub(super) fn choose(&self, ctx: &PolicyContext, v: VcpuId) -> Choice {
         let (own, affinity) = (ctx.processor(v), ctx.affinity(v));
-        if self.rules.pick == Pick::Lowest {
-            return affinity.first().unwrap_or(own);
+        let any = |pcpu| Choice { pcpu, attractive: None, idle: false };
+        match self.rules.pick {
+            Pick::Lowest => any(affinity.first().unwrap_or(own)),
+            Pick::Own => any(own_or_next(own, affinity)),
+            Pick::Idle | Pick::IdleCore => {
+                let preferred = ctx.preferred(v).filter(|preferred| !preferred.is_empty());
+                let preferred = preferred.map(|preferred| self.choose_among(ctx, own, &preferred));
+                let idle = preferred.filter(|choice| choice.idle);
+                idle.unwrap_or_else(|| self.choose_among(ctx, own, affinity))
+            }
         }
-        let allowed = affinity.contains(own);
-        let choice = if allowed { own } else { affinity.next_after(own).unwrap_or(own) };
-        if self.rules.pick == Pick::Own {
-            return choice;
-        }
+    }
+
+    /// The best of some pCPUs for a vCPU on `own`: an idle one, if there is any.
+    fn choose_among(&self, ctx: &PolicyContext, own: PcpuId, allowed: &CpuMask) -> Choice {
+        let mut pcpu = own_or_next(own, allowed);
         let mut idle = self.idlers;
-        if allowed && self.pcpus[own].queue.first().is_none_or(|u| ctx.is_idle(u)) {
+        if pcpu == own && self.pcpus[own].queue.first().is_none_or(|u| ctx.is_idle(u)) {
             // With nothing waiting it is as good as idle, even if another vCPU runs.
             idle.insert(own);
         }
-        let idle = idle.and(affinity);
-        if idle.contains(choice) { choice } else { idle.next_after(choice).unwrap_or(choice) }
+        let suitable = idle.and(allowed);
+        if !suitable.contains(pcpu) {
+            pcpu = suitable.next_after(pcpu).unwrap_or(pcpu);
+        }
+        let choice = Choice { pcpu, attractive: None, idle: idle.contains(pcpu) };
+        if self.grouped { self.move_on(ctx, choice, &idle, suitable) } else { choice }
     }
 
-    /// Makes a pCPU or several decide because `v` has been queued on `p`.
+    /// Moves on from a choice to a core of the same socket with more `idle` threads, or to a socket with more than twice as
+    /// many idle pCPUs; to save power, to one with fewer. `suitable`: the idle ones allowed.
+    fn move_on(
+        &self,
+        ctx: &PolicyContext,
+        mut choice: Choice,
+        idle: &CpuMask,
+        mut suitable: CpuMask,
+    ) -> Choice {
+        suitable.remove(choice.pcpu);
+        while let Some(next) = suitable.next_after(choice.pcpu) {
+            let near = ctx.socket_mates(choice.pcpu).contains(next);
+            let group = |p| idle.and(if near { ctx.siblings(p) } else { ctx.socket_mates(p) });
+            let (here, there) = (group(choice.pcpu), group(next));
+            let better = match self.smt_power_savings {
+                true => here.len() > there.len(),
+                false => here.len() * if near { 1 } else { 2 } < there.len(),
+            };
+            if better {
+                let pcpu = there.and(&suitable).next_after(self.pcpus[next].idle_bias).unwrap_or(next);
+                choice = Choice { pcpu, attractive: Some(next), ..choice };
+                suitable = suitable.without(ctx.siblings(pcpu));
+            } else {
+                suitable = suitable.without(&there);
+            }
+        }
+        choice
+    }
+
+    /// Makes a pCPU or several decide because `v` has been queued on `p`. (A pinned vCPU on an idle pCPU has a rule of its
+    /// own from `xen4.17` on; it does what the first one here does.)
     #[inline]
     pub(super) fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId, v: VcpuId) {
         let current = ctx.current(p);
@@ -42,33 +94,51 @@ impl Credit {
             }
             return;
         }
-        if let Some(target) = self.tickled(ctx, p, v, preempts) {
-            ctx.raise_reschedule(target);
-            if self.rules.tickled_is_busy {
-                self.idlers.remove(target);
+        if priority > Priority::Idle && !self.idlers.is_empty() {
+            let suitable = self.suitable_idlers(ctx, v);
+            if !suitable.is_empty() {
+                return self.ask_idlers(ctx, &suitable);
             }
+            if preempts && self.rules.preempted_migrates {
+                ctx.start_migration(current);
+            }
+        }
+        if preempts {
+            self.ask(ctx, p);
         }
     }
 
-    /// The one pCPU that is to decide: `p`, or an idle one. `preempts`: `v` has a higher priority than the current vCPU of `p`.
-    /// (A pinned vCPU on an idle pCPU has a rule of its own in `xen4.17`; it does what the first one here does.)
+    /// The idle pCPUs that `v` prefers, or else those that it may run on.
     #[inline]
-    fn tickled(&mut self, ctx: &mut PolicyContext, p: PcpuId, v: VcpuId, preempts: bool) -> Option<PcpuId> {
-        let current = ctx.current(p);
-        if self.vcpus[current].priority == Priority::Idle {
-            return Some(p);
-        }
-        if self.idlers.is_empty() {
-            return preempts.then_some(p);
-        }
-        let last = &mut self.last_tickle[ctx.executing()];
-        if let Some(idler) = self.idlers.and(ctx.affinity(v)).next_after(*last) {
-            *last = idler;
-            return Some(idler);
-        }
-        if preempts && self.rules.preempted_migrates {
-            ctx.start_migration(current);
-        }
-        preempts.then_some(p)
+    fn suitable_idlers(&self, ctx: &PolicyContext, v: VcpuId) -> CpuMask {
+        let preferred = ctx.preferred(v).map(|preferred| preferred.and(&self.idlers));
+        let preferred = preferred.filter(|preferred| !preferred.is_empty());
+        preferred.unwrap_or_else(|| self.idlers.and(ctx.affinity(v)))
     }
+
+    /// Makes the next of these decide, or all of them.
+    #[inline]
+    fn ask_idlers(&mut self, ctx: &mut PolicyContext, suitable: &CpuMask) {
+        if self.tickle_one_idle {
+            let last = &mut self.last_tickle[ctx.executing()];
+            let idler = suitable.next_after(*last).unwrap_or(*last);
+            *last = idler;
+            self.ask(ctx, idler);
+        } else {
+            suitable.iter().for_each(|idler| self.ask(ctx, idler));
+        }
+    }
+
+    #[inline]
+    fn ask(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
+        ctx.raise_reschedule(p);
+        if self.rules.tickled_is_busy {
+            self.idlers.remove(p);
+        }
+    }
+}
+
+/// The pCPU `own` if it is allowed, otherwise the next one that is.
+fn own_or_next(own: PcpuId, allowed: &CpuMask) -> PcpuId {
+    if allowed.contains(own) { own } else { allowed.next_after(own).unwrap_or(own) }
 }

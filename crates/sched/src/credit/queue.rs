@@ -20,13 +20,17 @@ impl Credit {
             && let Some(u) = lower
             && self.vcpus[u].priority > Priority::Idle
         {
-            lower = self.queue_links.next(u);
+            let behind = self.queue_links.next(u);
+            if behind.is_some() || !self.rules.yield_lasts {
+                lower = behind;
+            }
         }
         self.queue_links.insert_before(&mut self.pcpus[p].queue, v, lower);
     }
 
     #[inline]
     pub(crate) fn dequeue(&mut self, p: PcpuId, v: VcpuId) {
+        self.vcpus[v].yielding = false;
         self.queue_links.remove(&mut self.pcpus[p].queue, v);
     }
 

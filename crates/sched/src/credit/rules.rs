@@ -2,7 +2,7 @@
 
 use vcpulab_host::{AffinityRule, HostRules, ParamSpec, Placement};
 
-use super::params::{ALL, OF_DOMAINS, XL_4_4, XL_4_17, XM};
+use super::params::{OF_4_4, OF_4_17, OF_4_18, OF_DOMAINS, XL_4_4, XL_4_17, XL_4_18, XM};
 use crate::policy::Generation;
 use crate::toolstack::Toolstack;
 
@@ -45,6 +45,9 @@ pub struct Rules {
     pub boost_placed: bool,
     /// A vCPU that yields goes behind one of lower priority. It goes behind its equals.
     pub yields: bool,
+    /// The mark of a yield lasts until the vCPU leaves a run queue, and one that has it is not stolen. It lasts until the
+    /// vCPU has been queued.
+    pub yield_lasts: bool,
     /// The rate limit does not hold for a vCPU that yields. It holds.
     pub yield_ends_ratelimit: bool,
     /// The rate limit keeps a vCPU for what is left of it. It keeps it for the whole limit once more.
@@ -62,6 +65,8 @@ pub struct Rules {
     pub tick_migrates: bool,
     /// The first pCPU to steal from.
     pub steal_from: StealFrom,
+    /// Balancing has a rate limit. Each decision for want of credit balances.
+    pub balance_ratelimit: bool,
     /// The migration delay counts from the last decision that found the vCPU running. It counts from its last switch.
     pub delay_from_decision: bool,
     /// An idle pCPU has ticks. It has none.
@@ -79,6 +84,8 @@ pub enum Pick {
     Own,
     /// As `Own`, but an idle one first.
     Idle,
+    /// As `Idle`, and then one on a core with more idle threads, or in a socket with far more idle pCPUs.
+    IdleCore,
 }
 
 /// The first pCPU to steal from; the others follow in cyclic order.
@@ -88,7 +95,7 @@ pub enum StealFrom {
     Next,
     /// The lowest.
     Lowest,
-    /// The one after the last victim.
+    /// The one after the last victim of its NUMA node; nodes one after the other, from the thief's own.
     NextVictim,
 }
 
@@ -117,6 +124,7 @@ const XEN_3_0_3: Rules = Rules {
     boost_unparked: false,
     boost_placed: true,
     yields: false,
+    yield_lasts: false,
     yield_ends_ratelimit: false,
     ratelimit_remainder: false,
     pick: Pick::Lowest,
@@ -125,6 +133,7 @@ const XEN_3_0_3: Rules = Rules {
     tickled_is_busy: false,
     tick_migrates: false,
     steal_from: StealFrom::Next,
+    balance_ratelimit: false,
     delay_from_decision: false,
     idle_ticks: true,
     idle_slice: true,
@@ -168,6 +177,7 @@ const XEN_4_17: Rules = Rules {
     boost_placed: false,
     yield_ends_ratelimit: true,
     ratelimit_remainder: true,
+    pick: Pick::IdleCore,
     preempted_migrates: false,
     tickled_is_busy: true,
     steal_from: StealFrom::NextVictim,
@@ -176,14 +186,30 @@ const XEN_4_17: Rules = Rules {
     ..XEN_4_4_1
 };
 
+/// And of all releases up to 4.22.
+const XEN_4_18: Rules = Rules { yield_lasts: true, balance_ratelimit: true, ..XEN_4_17 };
+
+/// The first point release of each series with the rules of 4.18.
+const SINCE_4_18: &[(&str, u32)] =
+    &[("xen4.18", 0), ("xen4.19", 0), ("xen4.20", 0), ("xen4.21", 0), ("xen4.22", 0)];
+
 /// Oldest first.
 pub const GENERATIONS: &[(Generation, Rules)] = &[
-    (generation("xen3.0.3", OF_DOMAINS, XM), XEN_3_0_3),
-    (generation("xen3.3.0", OF_DOMAINS, XM), XEN_3_3_0),
-    (generation("xen4.4.1", ALL, XL_4_4), XEN_4_4_1),
-    (generation("xen4.17", ALL, XL_4_17), XEN_4_17),
+    (generation("xen3.0.3", &[], XEN_3_0_3, OF_DOMAINS, XM), XEN_3_0_3),
+    (generation("xen3.3.0", &[], XEN_3_3_0, OF_DOMAINS, XM), XEN_3_3_0),
+    (generation("xen4.4.1", &[], XEN_4_4_1, OF_4_4, XL_4_4), XEN_4_4_1),
+    (generation("xen4.17", &[("xen4.17", 0)], XEN_4_17, OF_4_17, XL_4_17), XEN_4_17),
+    (generation("xen4.22", SINCE_4_18, XEN_4_18, OF_4_18, XL_4_18), XEN_4_18),
 ];
 
-const fn generation(name: &'static str, params: &'static [ParamSpec], toolstack: Toolstack) -> Generation {
-    Generation { name, since: &[], params, work_conserving: true, hard_affinity: true, toolstack }
+const fn generation(
+    name: &'static str,
+    since: &'static [(&'static str, u32)],
+    rules: Rules,
+    params: &'static [ParamSpec],
+    toolstack: Toolstack,
+) -> Generation {
+    // A pCPU whose balancing is held back idles beside work until it is asked to decide.
+    let work_conserving = !rules.balance_ratelimit;
+    Generation { name, since, params, work_conserving, hard_affinity: true, toolstack }
 }
