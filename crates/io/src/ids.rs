@@ -30,6 +30,9 @@ vcpulab_host::ids! {
     /// A source of events of the host.
     pub(crate) struct SourceId;
 
+    /// A packet under way.
+    pub(crate) struct PacketId;
+
     /// A leg of the path of a request that is followed.
     pub struct LegId;
 }

@@ -4,14 +4,15 @@ use vcpulab_guest::{ConnectionId, Request, Service, SynAnswer};
 use vcpulab_host::WorldContext;
 
 use super::Machine;
-use crate::ids::LegId;
+use crate::ids::{LegId, PacketId};
 use crate::network::client::{Ask, Asking, Failed, Outcome};
 use crate::network::paths::Place;
 use crate::network::tcp::{Connection, Kind, Packet, Party, SYNS_MAX, Sender, Side, Stage};
 
 impl Machine {
     /// Takes a packet that has come to its destination.
-    pub(super) fn arrive(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+    pub(super) fn arrive(&mut self, ctx: &mut WorldContext<'_>, packet: PacketId) {
+        let packet = self.network.packets.remove(packet);
         let (id, side) = (packet.connection, packet.to);
         let Some(connection) = self.network.connections.get_mut(id) else { return };
         if connection.abandoned && side == Side::Caller && packet.kind != Kind::Refused {

@@ -6,7 +6,7 @@
 use vcpulab_host::{IoKind, IoStep, Span, Table, VcpuId, WakeCause, WorldContext};
 
 use super::work::{DriverWork, Work};
-use crate::ids::{BackendId, GuestId, NetfrontId, NicId};
+use crate::ids::{BackendId, GuestId, NetfrontId, NicId, PacketId};
 use crate::layers::Layers;
 use crate::network::Network;
 use crate::network::bridge::DriverCosts;
@@ -15,7 +15,6 @@ use crate::network::netfront::Uplink;
 use crate::network::nic::NicOwner;
 use crate::network::paths::Place;
 use crate::network::route::Hop;
-use crate::network::tcp::Packet;
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::{BlkbackAt, Storage};
 
@@ -100,21 +99,21 @@ impl Backend {
             }
             let polled = self.netback.poll(ctx.now(), &mut network.nics, &mut network.netfronts);
             match polled {
-                Polled::Nic(nic, mut packet) => {
-                    network.enters(ctx.now(), &mut packet, Place::Netback, Some(self.vcpu));
-                    let hop = costs.leaves(network.hop(self.guest, None, &packet), self.number, network);
+                Polled::Nic(nic, packet) => {
+                    network.enters(ctx.now(), packet, Place::Netback, Some(self.vcpu));
+                    let hop = costs.leaves(network.hop(self.guest, None, packet), self.number, network);
                     let cost = costs.receive(nic, hop, self.vcpu, network);
                     return Some((DriverWork::Receive(nic, packet, hop), cost));
                 }
-                Polled::Left(netfront, mut packet) => {
-                    network.enters(ctx.now(), &mut packet, Place::Netback, Some(self.vcpu));
+                Polled::Left(netfront, packet) => {
+                    network.enters(ctx.now(), packet, Place::Netback, Some(self.vcpu));
                     let emulation_ns = network.netfronts[netfront].emulation_ns;
                     let cost = costs.packets.deliver_from_afar(emulation_ns);
                     return Some((DriverWork::Deliver(netfront, packet), cost));
                 }
-                Polled::Ring(netfront, mut packet) => {
-                    network.enters(ctx.now(), &mut packet, Place::Netback, Some(self.vcpu));
-                    let hop = network.hop(self.guest, Some(netfront), &packet);
+                Polled::Ring(netfront, packet) => {
+                    network.enters(ctx.now(), packet, Place::Netback, Some(self.vcpu));
+                    let hop = network.hop(self.guest, Some(netfront), packet);
                     let hop = costs.leaves(hop, self.number, network);
                     let cost = costs.send(netfront, hop, self.vcpu, network);
                     return Some((DriverWork::Send(netfront, packet, hop), cost));
@@ -358,7 +357,7 @@ impl DriverDomains {
         ctx: &mut WorldContext<'_>,
         at: (GuestId, u32),
         netfront: NetfrontId,
-        packet: Packet,
+        packet: PacketId,
     ) {
         self.backend(at).netback.leave(netfront, packet);
         self.send_event(ctx, at);

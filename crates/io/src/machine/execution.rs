@@ -94,9 +94,9 @@ impl Machine {
             let hypervisor = if matches!(work, BlkfrontWork::Upcall) { upcall } else { Span::ZERO };
             return Some((Work::Blkfront(work), Layers::kernel(cost, hypervisor)));
         }
-        let mut packet = inside.take_loopback()?;
-        self.network.enters(ctx.now(), &mut packet, Place::Receive, Some(v));
-        Some((Work::Loopback(packet), inside.network.loopback(&packet)))
+        let packet = inside.take_loopback()?;
+        self.network.enters(ctx.now(), packet, Place::Receive, Some(v));
+        Some((Work::Loopback(packet), inside.network.loopback(&self.network.packets[packet])))
     }
 
     /// The next work of a guest's netfront and network stack on a vCPU.
@@ -112,14 +112,14 @@ impl Machine {
         let (uplink, nic) = (netfront.uplink, netfront.nic);
         let through_driver_domain = matches!(uplink, Uplink::DriverDomain { .. });
         let has_room = through_driver_domain || self.network.nics[nic].can_send(ctx.now());
-        let mut work = netfront.next(number, has_room)?;
-        match &mut work {
+        let work = netfront.next(number, has_room, &self.network.packets)?;
+        match work {
             NetfrontWork::Upcall => {}
             NetfrontWork::Receive(packet) => self.network.enters(ctx.now(), packet, Place::Receive, Some(v)),
             NetfrontWork::Send(packet) => self.network.enters(ctx.now(), packet, Place::Send, Some(v)),
         }
         let owns_nic = uplink == Uplink::OwnNic;
-        let hop = match (&work, uplink) {
+        let hop = match (work, uplink) {
             (NetfrontWork::Upcall, _) => Hop::Here,
             (NetfrontWork::Receive(packet), _) => self.network.hop(guest, None, packet),
             (NetfrontWork::Send(packet), Uplink::OwnNic) => self.network.hop(guest, Some(id), packet),
@@ -132,7 +132,7 @@ impl Machine {
         };
         let driver = self.drivers.costs(guest);
         let nic_send_ns = if owns_nic { driver.nic_send_ns } else { Span::ZERO };
-        let own = self.guests.all[guest].network.work(&work, nic_send_ns);
+        let own = self.guests.all[guest].network.work(&work, nic_send_ns, &self.network.packets);
         let cost = match hop {
             Hop::Ring(behind) => own.plus(&driver.pass_on(self.network.netfronts[behind].emulation_ns)),
             Hop::Thread(_) => own.plus(&driver.forward()),
@@ -170,11 +170,11 @@ impl Machine {
     fn report_begin(&self, ctx: &mut WorldContext<'_>, guest: GuestId, work: &Work) {
         match *work {
             Work::Driver(DriverWork::Send(netfront, packet, _)) => {
-                self.network.report_ring(ctx, IoKind::LeaveRing, netfront, packet.bytes);
+                self.network.report_ring(ctx, IoKind::LeaveRing, netfront, packet);
             }
             Work::Netfront(NetfrontWork::Receive(packet), _) => {
                 if let Some(netfront) = self.network.routes.netfront(guest) {
-                    self.network.report_ring(ctx, IoKind::LeaveRing, netfront, packet.bytes);
+                    self.network.report_ring(ctx, IoKind::LeaveRing, netfront, packet);
                 }
             }
             Work::Driver(DriverWork::Disk(_, BlkbackWork::Request(request))) => {

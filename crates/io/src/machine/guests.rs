@@ -9,10 +9,10 @@ use vcpulab_host::{HostState, NEVER, Op, SetId, Span, Table, Time, VcpuId, WakeC
 use super::channels::Channels;
 use super::work::{DriverWork, Work};
 use crate::config::GuestConfig;
-use crate::ids::{GuestId, SourceId};
+use crate::ids::{GuestId, PacketId, SourceId};
 use crate::layers::{Layers, Share};
 use crate::network::bridge::NetworkCosts;
-use crate::network::tcp::Packet;
+use crate::network::packets::Packets;
 use crate::sources::{Source, Sources};
 
 /// The purpose of the random streams of costs. Tasks count from 1.
@@ -37,7 +37,7 @@ pub(crate) struct Guest {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Exchange {
     /// Packets from one of its tasks to another.
-    pub loopback: VecDeque<Packet>,
+    pub loopback: VecDeque<PacketId>,
     /// Connections to each service that are kept, and not in use, as far as there were any.
     pub kept: Table<ServiceId, Vec<ConnectionId>>,
 }
@@ -63,13 +63,15 @@ impl Guest {
 
     /// The next packet from one of its tasks to another.
     #[inline]
-    pub fn take_loopback(&mut self) -> Option<Packet> {
+    pub fn take_loopback(&mut self) -> Option<PacketId> {
         self.exchange.as_mut()?.loopback.pop_front()
     }
 
     /// Forgets packets and connections between its tasks and services.
-    pub fn forget_exchange(&mut self) {
-        self.exchange = None;
+    pub fn forget_exchange(&mut self, packets: &mut Packets) {
+        if let Some(exchange) = self.exchange.take() {
+            packets.remove_all(exchange.loopback);
+        }
     }
 }
 
@@ -220,9 +222,9 @@ impl Guests {
     }
 
     /// Forgets the work of all vCPUs of a guest.
-    pub fn forget_work(&mut self, guest: GuestId) {
+    pub fn forget_work(&mut self, guest: GuestId, packets: &mut Packets) {
         for vcpu in self.vcpus.iter_mut().flatten().filter(|vcpu| vcpu.guest == guest) {
-            vcpu.work = None;
+            packets.remove_all(vcpu.work.take().and_then(Work::packet));
         }
     }
 

@@ -26,16 +26,16 @@ impl Machine {
 
     /// Loses the work at hand of a guest, and breaks its connections: the other ends that wait hear of it.
     fn empty(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId) {
-        self.guests.forget_work(guest);
+        self.guests.forget_work(guest, &mut self.network.packets);
         if let Some(netfront) = self.network.routes.netfront(guest) {
-            self.network.netfronts[netfront].clear();
+            self.network.netfronts[netfront].clear(&mut self.network.packets);
         }
         if let Some(blkfront) = self.storage.blkfront_mut(guest) {
             blkfront.reboot();
         }
         self.guests.channels.forget(guest);
         self.drivers.reboot(guest);
-        self.guests.all[guest].forget_exchange();
+        self.guests.all[guest].forget_exchange(&mut self.network.packets);
         for id in self.network.connections.of_guest(guest) {
             let Some(&over) = self.network.connections.get(id) else { continue };
             let [caller, called] = over.parties;

@@ -4,7 +4,7 @@ use vcpulab_host::{IoKind, WakeCause, WorldContext};
 
 use super::Machine;
 use super::work::DriverWork;
-use crate::ids::{GuestId, NetfrontId, NicId};
+use crate::ids::{GuestId, NetfrontId, NicId, PacketId};
 use crate::network::client_machine::Job;
 use crate::network::netfront::{NetfrontWork, Uplink};
 use crate::network::nic::NicOwner;
@@ -22,20 +22,24 @@ impl Machine {
         let Some(connection) = self.network.connections.get(packet.connection) else { return };
         let [from, to] = [connection.parties[from], connection.parties[packet.to as usize]];
         let machine = connection.machine;
+        let packet = self.network.packets.add(packet);
         let Some(guest) = from.guest() else {
-            self.network.enters(ctx.now(), &mut packet, Place::Client, None);
+            self.network.enters(ctx.now(), packet, Place::Client, None);
             return match machine {
                 Some(machine) => self.clients.begin_job(ctx, machine, Job::Send(packet)),
                 None => self.network.send_inbound(ctx, packet),
             };
         };
         let vcpu = if Some(guest) == to.guest() {
-            self.network.enters(ctx.now(), &mut packet, Place::Loopback, None);
+            self.network.enters(ctx.now(), packet, Place::Loopback, None);
             self.guests.all[guest].exchange().loopback.push_back(packet);
             self.network.netfront(guest).map_or(self.guests.all[guest].first_vcpu, |netfront| netfront.vcpu)
         } else {
-            let Some(netfront) = self.network.routes.netfront(guest) else { return };
-            self.network.enters(ctx.now(), &mut packet, Place::SendQueue, None);
+            let Some(netfront) = self.network.routes.netfront(guest) else {
+                self.network.packets.remove(packet);
+                return;
+            };
+            self.network.enters(ctx.now(), packet, Place::SendQueue, None);
             self.network.netfronts[netfront].enqueue(packet);
             self.network.netfronts[netfront].vcpu
         };
@@ -45,7 +49,7 @@ impl Machine {
     /// Passes the packets of a NIC on that have arrived at the switch.
     pub(super) fn arrive_at_switch(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
         while let Some(packet) = self.network.nics[nic].outbound.take_arrived(ctx.now()) {
-            match self.network.destination(&packet) {
+            match self.network.destination(packet) {
                 // It is for a guest behind another NIC.
                 Destination::Guest(_) => self.network.send_inbound(ctx, packet),
                 Destination::Outside | Destination::Ended => self.arrive_outside(ctx, packet),
@@ -54,11 +58,11 @@ impl Machine {
         self.network.nics[nic].arm_outbound(ctx);
     }
 
-    fn arrive_outside(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
-        self.network.enters(ctx.now(), &mut packet, Place::Client, None);
-        let connection = self.network.connections.get(packet.connection);
+    fn arrive_outside(&mut self, ctx: &mut WorldContext<'_>, packet: PacketId) {
+        self.network.enters(ctx.now(), packet, Place::Client, None);
+        let connection = self.network.connections.get(self.network.packets[packet].connection);
         match connection.and_then(|connection| connection.machine) {
-            Some(machine) => self.clients.receive(ctx, machine, packet),
+            Some(machine) => self.clients.receive(ctx, machine, packet, &self.network.packets),
             None => self.arrive(ctx, packet),
         }
     }
@@ -115,18 +119,18 @@ impl Machine {
             DriverWork::Upcall => {}
             DriverWork::Disk(at, work) => self.storage.finish_back(ctx, at, work),
             DriverWork::Receive(nic, packet, hop) => {
-                let hop = self.network.confirm(hop, guest, None, &packet);
+                let hop = self.network.confirm(hop, guest, None, packet);
                 self.network.nics[nic].counts.strays += u64::from(hop == Hop::Nowhere);
                 self.pass_on(ctx, guest, number, packet, hop);
                 self.drivers.pass_turn(ctx, guest, number);
             }
             DriverWork::Deliver(netfront, packet) => {
                 self.network.netfronts[netfront].take_left();
-                let hop = self.network.confirm(Hop::Ring(netfront), guest, None, &packet);
+                let hop = self.network.confirm(Hop::Ring(netfront), guest, None, packet);
                 self.pass_on(ctx, guest, number, packet, hop);
             }
             DriverWork::Send(netfront, packet, hop) => {
-                let hop = self.network.confirm(hop, guest, Some(netfront), &packet);
+                let hop = self.network.confirm(hop, guest, Some(netfront), packet);
                 self.pass_on(ctx, guest, number, packet, hop);
                 self.drivers.pass_turn(ctx, guest, number);
             }
@@ -145,26 +149,26 @@ impl Machine {
         match work {
             NetfrontWork::Upcall => {}
             NetfrontWork::Receive(packet) => {
-                let hop = self.network.confirm(hop, guest, None, &packet);
+                let hop = self.network.confirm(hop, guest, None, packet);
                 self.pass_on_own(ctx, guest, id, packet, hop);
             }
-            NetfrontWork::Send(mut packet) => {
+            NetfrontWork::Send(packet) => {
                 let netfront = &mut self.network.netfronts[id];
                 match netfront.uplink {
                     Uplink::DriverDomain { guest: driver, vcpu } => {
-                        self.network.enters(ctx.now(), &mut packet, Place::RingOut, None);
-                        let first = self.network.netfronts[id].put(packet);
-                        self.network.report_ring(ctx, IoKind::EnterRing, id, packet.bytes);
+                        self.network.enters(ctx.now(), packet, Place::RingOut, None);
+                        let first = self.network.netfronts[id].put(packet, &self.network.packets);
+                        self.network.report_ring(ctx, IoKind::EnterRing, id, packet);
                         self.drivers.ring_filled(ctx, (driver, vcpu), id, first);
                     }
                     Uplink::Hypervisor => {
                         let nic = netfront.nic;
-                        netfront.sent_directly(&packet);
+                        netfront.sent_directly(packet, &self.network.packets);
                         self.network.put_on_link(ctx, nic, packet);
                     }
                     Uplink::OwnNic => {
-                        netfront.sent_directly(&packet);
-                        let hop = self.network.confirm(hop, guest, Some(id), &packet);
+                        netfront.sent_directly(packet, &self.network.packets);
+                        let hop = self.network.confirm(hop, guest, Some(id), packet);
                         self.pass_on_own(ctx, guest, id, packet, hop);
                     }
                 }
@@ -179,7 +183,7 @@ impl Machine {
         ctx: &mut WorldContext<'_>,
         guest: GuestId,
         own: NetfrontId,
-        packet: Packet,
+        packet: PacketId,
         hop: Hop,
     ) {
         let number = self.network.netfronts[own].vcpu_number;
@@ -195,19 +199,19 @@ impl Machine {
         ctx: &mut WorldContext<'_>,
         guest: GuestId,
         number: usize,
-        mut packet: Packet,
+        packet: PacketId,
         hop: Hop,
     ) {
         match hop {
             Hop::Here => self.arrive(ctx, packet),
-            Hop::Nowhere => {}
+            Hop::Nowhere => _ = self.network.packets.remove(packet),
             Hop::Up(netfront) => {
-                self.network.enters(ctx.now(), &mut packet, Place::SendQueue, None);
+                self.network.enters(ctx.now(), packet, Place::SendQueue, None);
                 self.network.netfronts[netfront].enqueue(packet);
             }
             Hop::Link(nic) => self.network.put_on_link(ctx, nic, packet),
             Hop::Thread(netfront) => {
-                self.network.enters(ctx.now(), &mut packet, Place::Thread, None);
+                self.network.enters(ctx.now(), packet, Place::Thread, None);
                 let front = &mut self.network.netfronts[netfront];
                 let Uplink::DriverDomain { vcpu, .. } = front.uplink else { return };
                 match front.leave(packet) {
@@ -216,11 +220,11 @@ impl Machine {
                 }
             }
             Hop::Ring(netfront) => {
-                self.network.enters(ctx.now(), &mut packet, Place::RingIn, None);
+                self.network.enters(ctx.now(), packet, Place::RingIn, None);
                 match self.network.netfronts[netfront].deliver(packet) {
                     Err(packet) => self.network.lose(ctx, packet),
                     Ok(notify) => {
-                        self.network.report_ring(ctx, IoKind::EnterRing, netfront, packet.bytes);
+                        self.network.report_ring(ctx, IoKind::EnterRing, netfront, packet);
                         if notify {
                             self.drivers.notify_later(guest, number, netfront);
                         }

@@ -175,7 +175,7 @@ impl Machine {
 
     /// Goes on with the jobs that a client machine has done.
     pub(super) fn client_machine_acts(&mut self, ctx: &mut WorldContext<'_>, machine: ClientMachineId) {
-        while let Some(done) = self.clients.take_done(machine, ctx.now()) {
+        while let Some(done) = self.clients.take_done(machine, ctx.now(), &self.network.packets) {
             match done {
                 Job::Ask(client, asking) => self.user_asks(ctx, client, asking),
                 Job::Send(packet) => self.network.send_inbound(ctx, packet),

@@ -2,10 +2,9 @@
 
 use vcpulab_host::Span;
 
-use crate::ids::{NetfrontId, NicId};
+use crate::ids::{NetfrontId, NicId, PacketId};
 use crate::network::netfront::NetfrontWork;
 use crate::network::route::Hop;
-use crate::network::tcp::Packet;
 use crate::storage::BlkbackAt;
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::blkfront::BlkfrontWork;
@@ -20,9 +19,30 @@ pub(crate) enum Work {
     /// Of its domain's virtual disk.
     Blkfront(BlkfrontWork),
     /// A packet from one task of the guest to another.
-    Loopback(Packet),
+    Loopback(PacketId),
     /// Its tasks compute, or spin, for this long.
     Tasks(Span),
+}
+
+impl Work {
+    /// The packet that it is about, if it is about one.
+    pub fn packet(self) -> Option<PacketId> {
+        match self {
+            Work::Driver(DriverWork::Upcall | DriverWork::Disk(..)) | Work::Blkfront(_) | Work::Tasks(_) => {
+                None
+            }
+            Work::Driver(
+                DriverWork::Receive(_, packet, _)
+                | DriverWork::Deliver(_, packet)
+                | DriverWork::Send(_, packet, _),
+            )
+            | Work::Loopback(packet) => Some(packet),
+            Work::Netfront(work, _) => match work {
+                NetfrontWork::Upcall => None,
+                NetfrontWork::Receive(packet) | NetfrontWork::Send(packet) => Some(packet),
+            },
+        }
+    }
 }
 
 /// A piece of work of a driver domain.
@@ -31,11 +51,11 @@ pub(crate) enum DriverWork {
     /// Taking the notifications that are pending.
     Upcall,
     /// Taking a packet from that NIC.
-    Receive(NicId, Packet, Hop),
+    Receive(NicId, PacketId, Hop),
     /// Taking one that another vCPU has left, for that netfront's ring.
-    Deliver(NetfrontId, Packet),
+    Deliver(NetfrontId, PacketId),
     /// Taking one from that netfront's ring.
-    Send(NetfrontId, Packet, Hop),
+    Send(NetfrontId, PacketId, Hop),
     /// Serving virtual disks.
     Disk(BlkbackAt, BlkbackWork),
 }

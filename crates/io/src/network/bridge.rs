@@ -3,6 +3,7 @@
 use vcpulab_host::Span;
 
 use super::netfront::NetfrontWork;
+use super::packets::Packets;
 use super::route::Hop;
 use super::tcp::Packet;
 use crate::layers::Layers;
@@ -53,12 +54,15 @@ pub struct DriverCosts {
 
 impl NetworkCosts {
     /// A piece of work of the guest's network. On a NIC of its own, `nic_send_ns` for its driver comes on top of sending.
-    pub(crate) fn work(&self, work: &NetfrontWork, nic_send_ns: Span) -> Layers {
-        match work {
+    pub(crate) fn work(&self, work: &NetfrontWork, nic_send_ns: Span, packets: &Packets) -> Layers {
+        match *work {
             NetfrontWork::Upcall => Layers::kernel(self.upcall_ns, self.hypervisor_upcall_ns),
-            NetfrontWork::Receive(packet) => Layers::kernel(self.receive_ns + self.bytes(packet), Span::ZERO),
+            NetfrontWork::Receive(packet) => {
+                Layers::kernel(self.receive_ns + self.bytes(&packets[packet]), Span::ZERO)
+            }
             NetfrontWork::Send(packet) => {
-                Layers::kernel(self.send_ns + nic_send_ns + self.bytes(packet), self.hypervisor_send_ns)
+                let all = self.send_ns + nic_send_ns + self.bytes(&packets[packet]);
+                Layers::kernel(all, self.hypervisor_send_ns)
             }
         }
     }

@@ -10,8 +10,8 @@ use vcpulab_host::{NEVER, Span, Time};
 
 use super::client::Asking;
 use super::link::Link;
-use super::tcp::Packet;
-use crate::ids::ClientId;
+use super::packets::Packets;
+use crate::ids::{ClientId, PacketId};
 
 /// A machine outside that clients run on, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,18 +43,18 @@ impl Default for ClientMachineConfig {
 
 /// A job of one of the machine's processors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Job {
+pub(crate) enum Job {
     /// A user of that client makes a request.
     Ask(ClientId, Asking),
     /// A packet is sent.
-    Send(Packet),
+    Send(PacketId),
     /// A packet has come.
-    Take(Packet),
+    Take(PacketId),
 }
 
 /// A client machine.
 #[derive(Clone, Debug)]
-pub struct ClientMachine {
+pub(crate) struct ClientMachine {
     /// Its configuration.
     pub config: ClientMachineConfig,
     /// Its link: to the switch, and from it. Without one packets take no time.
@@ -98,9 +98,9 @@ impl ClientMachine {
     }
 
     /// Takes a packet from the switch.
-    pub fn receive(&mut self, now: Time, packet: Packet) {
+    pub fn receive(&mut self, now: Time, packet: PacketId, packets: &Packets) {
         match &mut self.link {
-            Some([_, down]) => _ = down.send(now, packet),
+            Some([_, down]) => _ = down.send(now, packet, packets),
             None => self.begin(now, Job::Take(packet)),
         }
     }
@@ -113,7 +113,7 @@ impl ClientMachine {
     }
 
     /// Removes a job that is done by now: a request to make, a packet for the switch, or one that has been received.
-    pub fn take_done(&mut self, now: Time) -> Option<Job> {
+    pub fn take_done(&mut self, now: Time, packets: &Packets) -> Option<Job> {
         loop {
             if let Some(packet) = self.link.as_mut().and_then(|[up, _]| up.take_arrived(now)) {
                 return Some(Job::Send(packet));
@@ -124,7 +124,7 @@ impl ClientMachine {
             }
             let first = self.jobs.first_entry().filter(|entry| entry.key().0 <= now)?;
             match (first.remove(), &mut self.link) {
-                (Job::Send(packet), Some([up, _])) => _ = up.send(now, packet),
+                (Job::Send(packet), Some([up, _])) => _ = up.send(now, packet, packets),
                 (job, _) => return Some(job),
             }
         }
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::ids::LegId;
     use crate::network::client::Ask;
-    use crate::network::tcp::{Kind, Side};
+    use crate::network::tcp::{Kind, Packet, Side};
     use vcpulab_guest::ConnectionId;
 
     const ASK: Ask = Ask { class: 0, request_bytes: 300, reply_bytes: 1000, weight: 1 };
@@ -160,11 +160,11 @@ mod tests {
     }
 
     /// All jobs done, each with its time.
-    fn all(machine: &mut ClientMachine) -> Vec<(Time, Job)> {
+    fn all(machine: &mut ClientMachine, packets: &Packets) -> Vec<(Time, Job)> {
         let mut done = Vec::new();
         while machine.next_event() < NEVER {
             let now = machine.next_event();
-            done.extend(std::iter::from_fn(|| machine.take_done(now)).map(|job| (now, job)));
+            done.extend(std::iter::from_fn(|| machine.take_done(now, packets)).map(|job| (now, job)));
         }
         done
     }
@@ -183,7 +183,7 @@ mod tests {
                 Job::Ask(ClientId(0), Asking { user, ask: ASK, begun: Time::from_ns(10) }),
             );
         }
-        let times: Vec<Time> = all(&mut machine).iter().map(|&(time, _)| time).collect();
+        let times: Vec<Time> = all(&mut machine, &Packets::default()).iter().map(|&(time, _)| time).collect();
         assert_eq!(times, [110, 110, 210, 210, 310].map(Time::from_ns));
     }
 
@@ -196,16 +196,17 @@ mod tests {
             ..ClientMachineConfig::default()
         };
         let mut machine = machine(config);
-        let (first, second) = (packet(1, Side::Called), packet(2, Side::Called));
+        let mut packets = Packets::default();
+        let [first, second] = [1, 2].map(|connection| packets.add(packet(connection, Side::Called)));
         machine.begin(Time::ZERO, Job::Send(first));
         machine.begin(Time::ZERO, Job::Send(second));
         // 1000 bytes with headers and framing take 8 us on the line.
         assert_eq!(
-            all(&mut machine),
+            all(&mut machine, &packets),
             [(Time::from_ns(9_000), Job::Send(first)), (Time::from_ns(17_000), Job::Send(second))]
         );
-        let answer = packet(1, Side::Caller);
-        machine.receive(Time::from_ns(20_000), answer);
-        assert_eq!(all(&mut machine), [(Time::from_ns(29_000), Job::Take(answer))]);
+        let answer = packets.add(packet(1, Side::Caller));
+        machine.receive(Time::from_ns(20_000), answer, &packets);
+        assert_eq!(all(&mut machine, &packets), [(Time::from_ns(29_000), Job::Take(answer))]);
     }
 }

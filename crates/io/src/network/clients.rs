@@ -5,8 +5,9 @@ use vcpulab_host::{Span, Table, Time, WorldContext};
 
 use super::client::{Asking, Client, ClientConfig, ClientSample, Outcome};
 use super::client_machine::{ClientMachine, ClientMachineConfig, Job};
-use super::tcp::{Connection, Packet, Party, Side};
-use crate::ids::{ClientId, ClientMachineId, SourceId};
+use super::packets::Packets;
+use super::tcp::{Connection, Party, Side};
+use crate::ids::{ClientId, ClientMachineId, PacketId, SourceId};
 use crate::sources::{Source, Sources};
 
 /// The purpose of clients' random streams.
@@ -98,14 +99,20 @@ impl Clients {
     }
 
     /// Gives a machine a packet from the switch.
-    pub fn receive(&mut self, ctx: &mut WorldContext<'_>, machine: ClientMachineId, packet: Packet) {
-        self.machines[machine].receive(ctx.now(), packet);
+    pub fn receive(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        machine: ClientMachineId,
+        packet: PacketId,
+        packets: &Packets,
+    ) {
+        self.machines[machine].receive(ctx.now(), packet, packets);
         self.arm_machine(ctx, machine);
     }
 
     /// Removes a job that a machine has done by now.
-    pub fn take_done(&mut self, machine: ClientMachineId, now: Time) -> Option<Job> {
-        self.machines[machine].take_done(now)
+    pub fn take_done(&mut self, machine: ClientMachineId, now: Time, packets: &Packets) -> Option<Job> {
+        self.machines[machine].take_done(now, packets)
     }
 
     /// Sets the timer of a machine.

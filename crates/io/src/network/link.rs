@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use vcpulab_host::{NEVER, Span, Time};
 
-use super::tcp::Packet;
+use super::packets::Packets;
+use crate::ids::PacketId;
 
 /// Occupancy of an Ethernet link by a frame besides its headers and data, bytes: preamble, check sequence, and the gap before
 /// the next one (IEEE 802.3: 8, 4 and 12).
@@ -12,13 +13,13 @@ const FRAMING_BYTES: u32 = 24;
 
 /// A link in one direction.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub(crate) struct Link {
     bits_per_s: i64,
     latency: Span,
     /// The time from which it is free again.
     free_at: Time,
     /// The packets under way, in order of arrival.
-    under_way: VecDeque<(Time, Packet)>,
+    under_way: VecDeque<(Time, PacketId)>,
 }
 
 impl Link {
@@ -35,9 +36,10 @@ impl Link {
     }
 
     /// Sends a packet now; returns the time at which it has left.
-    pub fn send(&mut self, now: Time, packet: Packet) -> Time {
+    pub fn send(&mut self, now: Time, id: PacketId, packets: &Packets) -> Time {
+        let packet = &packets[id];
         self.free_at = self.free_at.max(now) + self.occupies(packet.link_bytes(), packet.segments);
-        self.under_way.push_back((self.free_at + self.latency, packet));
+        self.under_way.push_back((self.free_at + self.latency, id));
         self.free_at
     }
 
@@ -57,12 +59,12 @@ impl Link {
     }
 
     /// Removes a packet that has arrived.
-    pub fn take_arrived(&mut self, now: Time) -> Option<Packet> {
+    pub fn take_arrived(&mut self, now: Time) -> Option<PacketId> {
         self.take_before(now + Span::from_ns(1)).map(|(_, packet)| packet)
     }
 
     /// Removes a packet that has arrived before `end`, with the time of its arrival.
-    pub fn take_before(&mut self, end: Time) -> Option<(Time, Packet)> {
+    pub fn take_before(&mut self, end: Time) -> Option<(Time, PacketId)> {
         self.under_way.pop_front_if(|(arrival, _)| *arrival < end)
     }
 }
@@ -73,7 +75,7 @@ mod tests {
     use vcpulab_guest::ConnectionId;
 
     use crate::ids::LegId;
-    use crate::network::tcp::{Kind, SEGMENT_BYTES, Side};
+    use crate::network::tcp::{Kind, Packet, SEGMENT_BYTES, Side};
 
     #[test]
     fn a_link_of_100_mbit_carries_94_of_data() {
@@ -90,15 +92,18 @@ mod tests {
             retransmissions: 0,
             leg: LegId::NONE,
         };
-        let sent_ns = (0..1000).map(|_| link.send(Time::ZERO, packet)).last().expect("some are sent").ns();
+        let mut packets = Packets::default();
+        let packet = packets.add(packet);
+        let sent_ns =
+            (0..1000).map(|_| link.send(Time::ZERO, packet, &packets)).last().expect("some are sent").ns();
         assert_eq!(i64::from(bytes) * 8 * 1000 * 10_000 / sent_ns, 941, "tenths of Mbit/s, as netperf finds");
     }
 
     #[test]
     fn packets_queue_for_the_link_and_arrive_a_latency_later() {
         let mut link = Link::new(1_000_000_000, Span::from_us(50));
-        let packet = |connection| Packet {
-            connection: ConnectionId(connection),
+        let packet = Packet {
+            connection: ConnectionId(1),
             to: Side::Called,
             kind: Kind::Syn,
             segments: 1,
@@ -108,19 +113,15 @@ mod tests {
             retransmissions: 0,
             leg: LegId::NONE,
         };
-        assert_eq!(link.send(Time::ZERO, packet(1)), Time::from_ns(8_000));
-        assert_eq!(link.send(Time::ZERO, packet(2)), Time::from_ns(16_000));
+        let mut packets = Packets::default();
+        let [first, second] = [packets.add(packet), packets.add(packet)];
+        assert_eq!(link.send(Time::ZERO, first, &packets), Time::from_ns(8_000));
+        assert_eq!(link.send(Time::ZERO, second, &packets), Time::from_ns(16_000));
         assert_eq!(link.backlog(Time::from_ns(4_000)), Span::from_us(12));
         assert_eq!(link.next_arrival(), Time::from_ns(58_000));
         assert_eq!(link.take_arrived(Time::from_ns(57_999)), None);
-        assert_eq!(
-            link.take_arrived(Time::from_ns(66_000)).map(|packet| packet.connection),
-            Some(ConnectionId(1))
-        );
-        assert_eq!(
-            link.take_arrived(Time::from_ns(66_000)).map(|packet| packet.connection),
-            Some(ConnectionId(2))
-        );
+        assert_eq!(link.take_arrived(Time::from_ns(66_000)), Some(first));
+        assert_eq!(link.take_arrived(Time::from_ns(66_000)), Some(second));
         assert_eq!(link.next_arrival(), NEVER);
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod link;
 pub(crate) mod netback;
 pub(crate) mod netfront;
 pub(crate) mod nic;
+pub(crate) mod packets;
 pub(crate) mod paths;
 pub(crate) mod route;
 pub(crate) mod tcp;
@@ -17,11 +18,12 @@ pub(crate) mod tcp_timers;
 use vcpulab_guest::ConnectionId;
 use vcpulab_host::{IoKind, IoStep, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
-use crate::ids::{GuestId, NetfrontId, NicId, SourceId};
+use crate::ids::{GuestId, NetfrontId, NicId, PacketId, SourceId};
 use crate::sources::{Source, Sources};
 use connections::Connections;
 use netfront::{Netfront, NetfrontConfig, NetfrontCounts, Uplink};
 use nic::{Nic, NicConfig, NicCounts, NicOwner, NicSources};
+use packets::Packets;
 use paths::{Paths, Place};
 use route::{Destination, Hop, Routes};
 use tcp::{Kind, Packet, REQUEST_TIMEOUT};
@@ -34,6 +36,7 @@ pub(crate) struct Network {
     pub netfronts: Table<NetfrontId, Netfront>,
     pub routes: Routes,
     pub connections: Connections,
+    pub packets: Packets,
     pub timers: TcpTimers,
     /// Packets to or from each guest that were lost and sent again.
     pub retransmissions: Table<GuestId, u64>,
@@ -64,6 +67,7 @@ impl Network {
             netfronts: Table::new(),
             routes: Routes::default(),
             connections: Connections::new(initial_segments),
+            packets: Packets::default(),
             timers,
             retransmissions: Table::new(),
             paths: None,
@@ -86,7 +90,8 @@ impl Network {
     }
 
     /// The destination of a packet.
-    pub fn destination(&self, packet: &Packet) -> Destination {
+    pub fn destination(&self, packet: PacketId) -> Destination {
+        let packet = &self.packets[packet];
         match self.connections.get(packet.connection) {
             None => Destination::Ended,
             Some(connection) => match connection.parties[packet.to as usize].guest() {
@@ -98,13 +103,13 @@ impl Network {
 
     /// The hop from guest `at` of a packet that came through the netfront `from` of a guest behind it, or else from a NIC or
     /// through the guest's own netfront.
-    pub fn hop(&self, at: GuestId, from: Option<NetfrontId>, packet: &Packet) -> Hop {
+    pub fn hop(&self, at: GuestId, from: Option<NetfrontId>, packet: PacketId) -> Hop {
         self.routes.hop(at, from, self.destination(packet))
     }
 
     /// The hop that was decided for a packet, unless its connection has ended meanwhile.
-    pub fn confirm(&self, hop: Hop, at: GuestId, from: Option<NetfrontId>, packet: &Packet) -> Hop {
-        match self.connections.get(packet.connection) {
+    pub fn confirm(&self, hop: Hop, at: GuestId, from: Option<NetfrontId>, packet: PacketId) -> Hop {
+        match self.connections.get(self.packets[packet].connection) {
             Some(_) => hop,
             None => self.routes.hop(at, from, Destination::Ended),
         }
@@ -112,17 +117,18 @@ impl Network {
 
     /// Notes that a packet comes to a place of its path, where `vcpu` works at it.
     #[inline]
-    pub fn enters(&mut self, now: Time, packet: &mut Packet, place: Place, vcpu: Option<VcpuId>) {
+    pub fn enters(&mut self, now: Time, packet: PacketId, place: Place, vcpu: Option<VcpuId>) {
         if let Some(paths) = &mut self.paths {
+            let packet = &mut self.packets[packet];
             packet.leg = paths.begin(packet.leg, place, now, vcpu);
         }
     }
 
     /// Sends a packet by a NIC.
-    pub fn put_on_link(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, mut packet: Packet) {
-        self.enters(ctx.now(), &mut packet, Place::LinkOut(nic), None);
+    pub fn put_on_link(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, packet: PacketId) {
+        self.enters(ctx.now(), packet, Place::LinkOut(nic), None);
         let nic = &mut self.nics[nic];
-        if nic.send(ctx.now(), packet) {
+        if nic.send(ctx.now(), packet, &self.packets) {
             nic.arm_interrupt(ctx);
         }
         if nic.outbound.packets() == 1 {
@@ -130,13 +136,24 @@ impl Network {
         }
     }
 
+    /// The netfront of the guest that a packet is for; one that is for none is removed.
+    fn receiver(&mut self, packet: PacketId) -> Option<NetfrontId> {
+        let netfront = match self.destination(packet) {
+            Destination::Guest(guest) => self.routes.netfront(guest),
+            Destination::Outside | Destination::Ended => None,
+        };
+        if netfront.is_none() {
+            self.packets.remove(packet);
+        }
+        netfront
+    }
+
     /// Sends a packet from outside, or from another NIC, to the NIC of the guest that it is for.
-    pub fn send_inbound(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
-        let Destination::Guest(guest) = self.destination(&packet) else { return };
-        let Some(netfront) = self.routes.netfront(guest) else { return };
+    pub fn send_inbound(&mut self, ctx: &mut WorldContext<'_>, packet: PacketId) {
+        let Some(netfront) = self.receiver(packet) else { return };
         let nic = self.netfronts[netfront].nic;
-        self.enters(ctx.now(), &mut packet, Place::LinkIn(nic), None);
-        let first = self.nics[nic].send_inbound(ctx.now(), packet);
+        self.enters(ctx.now(), packet, Place::LinkIn(nic), None);
+        let first = self.nics[nic].send_inbound(ctx.now(), packet, &self.packets);
         if self.nics[nic].may_lose() {
             self.arrive_at(ctx, nic);
         } else if first {
@@ -162,8 +179,8 @@ impl Network {
     fn receive(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
         let turn_is_over = self.last_due >= (ctx.now(), self.nics[nic].arrivals());
         let end = ctx.now() + if turn_is_over { Span::from_ns(1) } else { Span::ZERO };
-        while let Some((arrival, mut packet)) = self.nics[nic].take_before(end) {
-            self.enters(arrival, &mut packet, Place::Nic(nic), None);
+        while let Some((arrival, packet)) = self.nics[nic].take_before(end) {
+            self.enters(arrival, packet, Place::Nic(nic), None);
             if let Err(packet) = self.nics[nic].receive(arrival, packet) {
                 debug_assert_eq!(arrival, ctx.now(), "a packet is lost when it arrives");
                 self.lose(ctx, packet);
@@ -191,8 +208,9 @@ impl Network {
     /// Loses a packet that finds no room. Its sender sends it again, soon if the answers to later packets tell of it; a SYN,
     /// about which nothing does, only after seconds. A lost acknowledgement comes when the data are sent again that it was for.
     #[cold]
-    pub fn lose(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
-        self.enters(ctx.now(), &mut packet, Place::Lost, None);
+    pub fn lose(&mut self, ctx: &mut WorldContext<'_>, packet: PacketId) {
+        self.enters(ctx.now(), packet, Place::Lost, None);
+        let packet = self.packets.remove(packet);
         match packet.kind {
             Kind::Syn | Kind::Refused => {
                 if let Some(paths) = &mut self.paths {
@@ -255,10 +273,9 @@ impl Network {
     /// the first one.
     pub fn hypervisor_receives(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, receive_ns: Span) {
         let mut first = true;
-        while let Some(mut packet) = self.nics[nic].take_received() {
-            self.enters(ctx.now(), &mut packet, Place::RingIn, None);
-            let Destination::Guest(guest) = self.destination(&packet) else { continue };
-            let Some(netfront) = self.routes.netfront(guest) else { continue };
+        while let Some(packet) = self.nics[nic].take_received() {
+            self.enters(ctx.now(), packet, Place::RingIn, None);
+            let Some(netfront) = self.receiver(packet) else { continue };
             let netfront = &mut self.netfronts[netfront];
             let processor = ctx.host().processor(netfront.vcpu);
             if std::mem::take(&mut first) {
@@ -300,10 +317,17 @@ impl Network {
 
     /// Reports a packet that enters or leaves the rings of a netfront. Rings have the numbers of their netfronts.
     #[inline]
-    pub fn report_ring(&self, ctx: &mut WorldContext<'_>, kind: IoKind, netfront: NetfrontId, bytes: u32) {
+    pub fn report_ring(
+        &self,
+        ctx: &mut WorldContext<'_>,
+        kind: IoKind,
+        netfront: NetfrontId,
+        packet: PacketId,
+    ) {
         if !ctx.wants_steps() {
             return;
         }
+        let bytes = self.packets[packet].bytes;
         let front = &self.netfronts[netfront];
         if front.uplink != Uplink::OwnNic {
             let domain = ctx.host().dom(front.vcpu);

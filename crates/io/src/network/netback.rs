@@ -10,8 +10,7 @@ use vcpulab_host::{Table, Time, WorldContext};
 
 use super::netfront::Netfront;
 use super::nic::Nic;
-use super::tcp::Packet;
-use crate::ids::{NetfrontId, NicId};
+use crate::ids::{NetfrontId, NicId, PacketId};
 
 /// The way in which the netbacks of driver domains work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +31,11 @@ const POLL_BUDGET: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Polled {
     /// From that NIC.
-    Nic(NicId, Packet),
+    Nic(NicId, PacketId),
     /// Left by another vCPU, for that netfront's ring.
-    Left(NetfrontId, Packet),
+    Left(NetfrontId, PacketId),
     /// From that netfront's ring.
-    Ring(NetfrontId, Packet),
+    Ring(NetfrontId, PacketId),
     /// None: the budget is used up.
     BudgetUsed,
     /// None: nothing is in the rings that a NIC has room for.
@@ -49,7 +48,7 @@ pub(crate) struct Netback {
     /// The NICs whose interrupts the vCPU takes.
     pub nics: Vec<NicId>,
     /// Packets that other vCPUs have left to the threads here, for guests.
-    left: VecDeque<(NetfrontId, Packet)>,
+    left: VecDeque<(NetfrontId, PacketId)>,
     /// The rest of the poll's budget in each direction.
     receives: usize,
     sends: usize,
@@ -79,7 +78,7 @@ impl Netback {
     }
 
     /// Leaves it a packet for a guest whose netback is here.
-    pub fn leave(&mut self, netfront: NetfrontId, packet: Packet) {
+    pub fn leave(&mut self, netfront: NetfrontId, packet: PacketId) {
         self.left.push_back((netfront, packet));
     }
 
@@ -142,7 +141,7 @@ impl Netback {
         now: Time,
         nics: &Table<NicId, Nic>,
         netfronts: &mut Table<NetfrontId, Netfront>,
-    ) -> Option<(NetfrontId, Packet)> {
+    ) -> Option<(NetfrontId, PacketId)> {
         for _ in 0..self.senders.len() {
             let sender = self.senders.pop_front()?;
             let netfront = &mut netfronts[sender];

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use vcpulab_host::{IoKind, IoStep, Span, VcpuId, WakeCause, WorldContext};
 
-use super::tcp::Packet;
-use crate::ids::{GuestId, NicId};
+use super::packets::Packets;
+use crate::ids::{GuestId, NicId, PacketId};
 
 /// A piece of work of a guest's network stack.
 #[derive(Clone, Copy, Debug)]
@@ -13,9 +13,9 @@ pub(crate) enum NetfrontWork {
     /// It takes an event.
     Upcall,
     /// It receives a packet.
-    Receive(Packet),
+    Receive(PacketId),
     /// It sends one.
-    Send(Packet),
+    Send(PacketId),
 }
 
 /// A page of memory, bytes.
@@ -88,11 +88,11 @@ pub(crate) struct Netfront {
     /// Slots of each ring. Those that are never filled take no memory.
     slots: usize,
     /// Packets that wait for room in the ring.
-    to_send: VecDeque<Packet>,
+    to_send: VecDeque<PacketId>,
     /// Slots taken for packets that vCPUs are just sending.
     sending: usize,
-    transmit_ring: VecDeque<Packet>,
-    receive_ring: VecDeque<Packet>,
+    transmit_ring: VecDeque<PacketId>,
+    receive_ring: VecDeque<PacketId>,
     /// Slots taken for packets that have been left to the netback's thread.
     left: usize,
     /// Whether an event has been sent that the guest has not taken yet.
@@ -127,7 +127,12 @@ impl Netfront {
     // ---- the guest's side ----
 
     /// The next work of the guest's network on that vCPU. One vCPU receives; all send, if there is room in the NIC.
-    pub fn next(&mut self, vcpu_number: usize, nic_has_room: bool) -> Option<NetfrontWork> {
+    pub fn next(
+        &mut self,
+        vcpu_number: usize,
+        nic_has_room: bool,
+        packets: &Packets,
+    ) -> Option<NetfrontWork> {
         let receives = vcpu_number == self.vcpu_number;
         if receives && std::mem::take(&mut self.event_pending) {
             return Some(NetfrontWork::Upcall);
@@ -146,7 +151,7 @@ impl Netfront {
         }
         let packet = self.receive_ring.pop_front()?;
         self.counts.received += 1;
-        self.counts.bytes_received += u64::from(packet.link_bytes());
+        self.counts.bytes_received += u64::from(packets[packet].link_bytes());
         Some(NetfrontWork::Receive(packet))
     }
 
@@ -156,31 +161,31 @@ impl Netfront {
     }
 
     /// Forgets all that was under way: its domain begins anew.
-    pub fn clear(&mut self) {
-        self.to_send.clear();
+    pub fn clear(&mut self, packets: &mut Packets) {
+        for queue in [&mut self.to_send, &mut self.transmit_ring, &mut self.receive_ring] {
+            packets.remove_all(queue.drain(..));
+        }
         self.sending = 0;
-        self.transmit_ring.clear();
-        self.receive_ring.clear();
         self.left = 0;
         (self.event_pending, self.event_due) = (false, false);
     }
 
     /// Counts a packet that has left past the ring.
-    pub fn sent_directly(&mut self, packet: &Packet) {
+    pub fn sent_directly(&mut self, packet: PacketId, packets: &Packets) {
         self.sending = self.sending.saturating_sub(1);
         self.counts.sent += 1;
-        self.counts.bytes_sent += u64::from(packet.link_bytes());
+        self.counts.bytes_sent += u64::from(packets[packet].link_bytes());
     }
 
     /// Enqueues a packet to be sent by the next vCPU of the guest that comes to it.
-    pub fn enqueue(&mut self, packet: Packet) {
+    pub fn enqueue(&mut self, packet: PacketId) {
         self.to_send.push_back(packet);
     }
 
     /// Puts a packet of the guest into the ring. True: the ring was empty.
-    pub fn put(&mut self, packet: Packet) -> bool {
-        self.sent_directly(&packet);
-        self.counts.page_grants += u64::from(packet.bytes.div_ceil(PAGE_BYTES).max(1));
+    pub fn put(&mut self, packet: PacketId, packets: &Packets) -> bool {
+        self.sent_directly(packet, packets);
+        self.counts.page_grants += u64::from(packets[packet].bytes.div_ceil(PAGE_BYTES).max(1));
         self.transmit_ring.push_back(packet);
         self.transmit_ring.len() == 1
     }
@@ -188,7 +193,7 @@ impl Netfront {
     // ---- the driver domain's side ----
 
     /// Takes a packet from the ring. True: an event falls due with it, because the guest waits for the room.
-    pub fn take(&mut self) -> Option<(Packet, bool)> {
+    pub fn take(&mut self) -> Option<(PacketId, bool)> {
         let packet = self.transmit_ring.pop_front()?;
         let notify = !self.to_send.is_empty() && self.event_falls_due();
         Some((packet, notify))
@@ -200,7 +205,7 @@ impl Netfront {
     }
 
     /// Takes a slot in the ring for a packet that is left to the netback's thread; gives the packet back if there is none.
-    pub fn leave(&mut self, packet: Packet) -> Result<Packet, Packet> {
+    pub fn leave(&mut self, packet: PacketId) -> Result<PacketId, PacketId> {
         if !self.has_room() {
             self.counts.dropped += 1;
             return Err(packet);
@@ -219,7 +224,7 @@ impl Netfront {
     }
 
     /// Puts a packet for the guest into the ring. True: an event falls due with it. Gives the packet back if the ring is full.
-    pub fn deliver(&mut self, packet: Packet) -> Result<bool, Packet> {
+    pub fn deliver(&mut self, packet: PacketId) -> Result<bool, PacketId> {
         if !self.has_room() {
             self.counts.dropped += 1;
             return Err(packet);
@@ -257,9 +262,10 @@ mod tests {
     use vcpulab_guest::ConnectionId;
 
     use crate::ids::LegId;
-    use crate::network::tcp::{Kind, Side};
+    use crate::network::tcp::{Kind, Packet, Side};
 
-    fn netfront(slots: usize) -> Netfront {
+    /// A netfront that wants to send four packets.
+    fn netfront(slots: usize) -> (Netfront, Packets) {
         let config = NetfrontConfig {
             uplink: Uplink::DriverDomain { guest: GuestId(0), vcpu: 0 },
             nic: NicId(0),
@@ -269,10 +275,11 @@ mod tests {
             emulation_ns: Span::ZERO,
         };
         let mut netfront = Netfront::new(&config, VcpuId(1));
+        let mut packets = Packets::default();
         for connection in 0..4 {
-            netfront.enqueue(packet(connection, Kind::SynAck));
+            netfront.enqueue(packets.add(packet(connection, Kind::SynAck)));
         }
-        netfront
+        (netfront, packets)
     }
 
     fn packet(connection: u64, kind: Kind) -> Packet {
@@ -289,49 +296,49 @@ mod tests {
         }
     }
 
-    fn send(netfront: &mut Netfront) -> Option<bool> {
-        match netfront.next(0, true) {
-            Some(NetfrontWork::Send(packet)) => Some(netfront.put(packet)),
+    fn send(netfront: &mut Netfront, packets: &Packets) -> Option<bool> {
+        match netfront.next(0, true, packets) {
+            Some(NetfrontWork::Send(packet)) => Some(netfront.put(packet, packets)),
             _ => None,
         }
     }
 
     #[test]
     fn a_full_ring_keeps_packets_back_until_one_is_taken() {
-        let mut netfront = netfront(2);
-        let sent = [send(&mut netfront), send(&mut netfront), send(&mut netfront)];
+        let (mut netfront, packets) = netfront(2);
+        let sent = [(); 3].map(|()| send(&mut netfront, &packets));
         assert_eq!(sent, [Some(true), Some(false), None]);
         let (first, notify) = netfront.take().unwrap();
-        assert!(first.connection == ConnectionId(0) && notify, "the guest waits for room");
-        assert_eq!(send(&mut netfront), Some(false));
+        assert!(packets[first].connection == ConnectionId(0) && notify, "the guest waits for room");
+        assert_eq!(send(&mut netfront, &packets), Some(false));
         let (_, notify) = netfront.take().unwrap();
         assert!(!notify, "an event is due already");
     }
 
     #[test]
     fn an_answer_leaves_before_the_next_packet_is_taken() {
-        let mut netfront = netfront(2);
+        let (mut netfront, mut packets) = netfront(2);
         netfront.to_send.clear();
         for connection in [7, 8] {
-            netfront.deliver(packet(connection, Kind::Syn)).unwrap();
+            netfront.deliver(packets.add(packet(connection, Kind::Syn))).unwrap();
         }
-        assert!(matches!(netfront.next(0, true), Some(NetfrontWork::Receive(_))));
-        netfront.enqueue(packet(7, Kind::SynAck));
-        assert!(matches!(netfront.next(0, true), Some(NetfrontWork::Send(_))));
-        assert!(matches!(netfront.next(0, true), Some(NetfrontWork::Receive(_))));
+        assert!(matches!(netfront.next(0, true, &packets), Some(NetfrontWork::Receive(_))));
+        netfront.enqueue(packets.add(packet(7, Kind::SynAck)));
+        assert!(matches!(netfront.next(0, true, &packets), Some(NetfrontWork::Send(_))));
+        assert!(matches!(netfront.next(0, true, &packets), Some(NetfrontWork::Receive(_))));
     }
 
     #[test]
     fn vcpus_that_send_at_once_do_not_overfill_the_ring() {
-        let mut netfront = netfront(1);
-        assert!(netfront.next(0, true).is_some());
-        assert!(netfront.next(1, true).is_none(), "the only slot is spoken for");
+        let (mut netfront, packets) = netfront(1);
+        assert!(netfront.next(0, true, &packets).is_some());
+        assert!(netfront.next(1, true, &packets).is_none(), "the only slot is spoken for");
     }
 
     #[test]
     fn what_finds_no_room_comes_back() {
-        let mut netfront = netfront(1);
-        let packet = packet(7, Kind::Syn);
+        let (mut netfront, mut packets) = netfront(1);
+        let packet = packets.add(packet(7, Kind::Syn));
         assert_eq!(netfront.deliver(packet), Ok(true));
         assert_eq!(netfront.deliver(packet), Err(packet));
         assert_eq!((netfront.counts.page_exchanges, netfront.counts.dropped), (1, 1));

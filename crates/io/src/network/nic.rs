@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use vcpulab_host::{NEVER, Span, Time, VcpuId, WorldContext};
 
 use super::link::Link;
-use super::tcp::Packet;
-use crate::ids::{GuestId, SourceId};
+use super::packets::Packets;
+use crate::ids::{GuestId, PacketId, SourceId};
 
 /// Largest packet on the link, bytes (Ethernet without its check sequence).
 const FRAME_MAX: u32 = 1514;
@@ -72,7 +72,7 @@ pub(crate) struct Nic {
     inbound: Link,
     /// To the clients.
     pub outbound: Link,
-    received: VecDeque<Packet>,
+    received: VecDeque<PacketId>,
     /// The vCPU of the driver domain that worked at it last.
     touched_by: Option<VcpuId>,
     last_interrupt: Time,
@@ -103,8 +103,8 @@ impl Nic {
     }
 
     /// Sends it a packet. True: it is the next one to arrive.
-    pub fn send_inbound(&mut self, now: Time, packet: Packet) -> bool {
-        self.inbound.send(now, packet);
+    pub fn send_inbound(&mut self, now: Time, packet: PacketId, packets: &Packets) -> bool {
+        self.inbound.send(now, packet, packets);
         self.inbound.packets() == 1
     }
 
@@ -114,12 +114,12 @@ impl Nic {
     }
 
     /// Removes a packet from the link that has arrived before `end`, with the time of its arrival: to be received.
-    pub fn take_before(&mut self, end: Time) -> Option<(Time, Packet)> {
+    pub fn take_before(&mut self, end: Time) -> Option<(Time, PacketId)> {
         self.inbound.take_before(end)
     }
 
     /// Takes a packet in from the link that has arrived at `now`; gives it back if the queue is full.
-    pub fn receive(&mut self, now: Time, packet: Packet) -> Result<(), Packet> {
+    pub fn receive(&mut self, now: Time, packet: PacketId) -> Result<(), PacketId> {
         if self.received.len() == self.config.ring_slots {
             self.counts.dropped += 1;
             return Err(packet);
@@ -130,7 +130,7 @@ impl Nic {
     }
 
     /// Removes the oldest packet received, for the driver.
-    pub fn take_received(&mut self) -> Option<Packet> {
+    pub fn take_received(&mut self) -> Option<PacketId> {
         let packet = self.received.pop_front()?;
         self.counts.received += 1;
         Some(packet)
@@ -147,9 +147,9 @@ impl Nic {
     }
 
     /// Sends a packet. Once it has left, that is worth an interrupt too. True: that is the next one.
-    pub fn send(&mut self, now: Time, packet: Packet) -> bool {
+    pub fn send(&mut self, now: Time, packet: PacketId, packets: &Packets) -> bool {
         self.counts.sent += 1;
-        let left = self.outbound.send(now, packet);
+        let left = self.outbound.send(now, packet, packets);
         let before = self.interrupt_at;
         self.want_interrupt(left);
         self.interrupt_at < before
@@ -226,7 +226,7 @@ impl Nic {
 mod tests {
     use super::*;
     use crate::ids::LegId;
-    use crate::network::tcp::{Kind, Side};
+    use crate::network::tcp::{Kind, Packet, Side};
     use vcpulab_guest::ConnectionId;
 
     const CONFIG: NicConfig = NicConfig {
@@ -250,22 +250,30 @@ mod tests {
         leg: LegId::NONE,
     };
 
+    /// A NIC, and a packet.
+    fn with(config: NicConfig, packet: Packet) -> (Nic, Packets, PacketId) {
+        let mut packets = Packets::default();
+        let packet = packets.add(packet);
+        (Nic::new(config, SOURCES), packets, packet)
+    }
+
     #[test]
     fn interrupts_keep_their_distance() {
-        let mut nic = Nic::new(CONFIG, SOURCES);
-        nic.receive(Time::from_ns(10), PACKET).unwrap();
+        let (mut nic, packets, packet) = with(CONFIG, PACKET);
+        nic.receive(Time::from_ns(10), packet).unwrap();
         assert_eq!(nic.next_interrupt(), Time::from_ns(10), "the first comes at once");
         nic.interrupted(Time::from_ns(10));
         assert_eq!(nic.next_interrupt(), NEVER);
-        nic.send(Time::from_ns(20), PACKET);
+        nic.send(Time::from_ns(20), packet, &packets);
         assert_eq!(nic.next_interrupt(), Time::from_ns(250_010), "the next one waits");
     }
 
     #[test]
     fn packets_still_on_the_link_at_an_interrupt_are_worth_another() {
-        let mut nic = Nic::new(NicConfig { bits_per_s: 1_000_000, ..CONFIG }, SOURCES);
-        nic.send(Time::ZERO, PACKET);
-        nic.send(Time::ZERO, Packet { bytes: FRAME_MAX - 66, ..PACKET });
+        let (mut nic, mut packets, small) = with(NicConfig { bits_per_s: 1_000_000, ..CONFIG }, PACKET);
+        let large = packets.add(Packet { bytes: FRAME_MAX - 66, ..PACKET });
+        nic.send(Time::ZERO, small, &packets);
+        nic.send(Time::ZERO, large, &packets);
         let first = nic.next_interrupt();
         nic.interrupted(first);
         assert_eq!(
@@ -276,20 +284,17 @@ mod tests {
 
     #[test]
     fn a_full_queue_gives_packets_back() {
-        let mut nic = Nic::new(CONFIG, SOURCES);
-        let taken = [
-            nic.receive(Time::ZERO, PACKET),
-            nic.receive(Time::ZERO, PACKET),
-            nic.receive(Time::ZERO, PACKET),
-        ];
-        assert_eq!(taken, [Ok(()), Ok(()), Err(PACKET)]);
+        let (mut nic, _, packet) = with(CONFIG, PACKET);
+        let taken = [(); 3].map(|()| nic.receive(Time::ZERO, packet));
+        assert_eq!(taken, [Ok(()), Ok(()), Err(packet)]);
         assert_eq!((nic.waiting(), nic.counts.dropped), (2, 1));
     }
 
     #[test]
     fn a_packet_under_way_interrupts_when_it_arrives_unless_it_may_be_lost() {
-        let mut nic = Nic::new(CONFIG, SOURCES);
-        assert!(nic.send_inbound(Time::ZERO, PACKET) && !nic.send_inbound(Time::ZERO, PACKET));
+        let (mut nic, packets, packet) = with(CONFIG, PACKET);
+        let first = [(); 2].map(|()| nic.send_inbound(Time::ZERO, packet, &packets));
+        assert_eq!(first, [true, false]);
         let arrival = nic.next_arrival();
         assert_eq!((nic.next_interrupt(), nic.may_lose()), (arrival, false));
         for _ in 0..2 {
@@ -297,7 +302,7 @@ mod tests {
             nic.receive(arrival, packet).unwrap();
         }
         nic.interrupted(arrival);
-        nic.send_inbound(Time::from_ns(50_000), PACKET);
+        nic.send_inbound(Time::from_ns(50_000), packet, &packets);
         assert_eq!((nic.next_interrupt(), nic.may_lose()), (NEVER, true), "its queue is full");
         nic.take_received().unwrap();
         assert_eq!(nic.next_interrupt(), arrival + CONFIG.interrupt_gap_ns);
@@ -305,11 +310,10 @@ mod tests {
 
     #[test]
     fn a_link_with_a_long_backlog_takes_no_more() {
-        let mut nic = Nic::new(CONFIG, SOURCES);
-        let frame = Packet { bytes: FRAME_MAX - 66, ..PACKET };
-        nic.send(Time::ZERO, frame);
+        let (mut nic, packets, frame) = with(CONFIG, Packet { bytes: FRAME_MAX - 66, ..PACKET });
+        nic.send(Time::ZERO, frame, &packets);
         assert!(nic.can_send(Time::ZERO));
-        nic.send(Time::ZERO, frame);
+        nic.send(Time::ZERO, frame, &packets);
         assert!(!nic.can_send(Time::ZERO));
         assert!(nic.can_send(Time::from_ns(20_000)));
     }
