@@ -79,6 +79,21 @@ impl Accounting {
         current
     }
 
+    /// Ends the operation of the vCPU that `p` executes, which is not an idle one: the answer is the vCPU, and what is left of
+    /// the operation.
+    #[inline(always)]
+    pub fn end(&mut self, host: &mut PolicyContext, p: PcpuId) -> (VcpuId, Span) {
+        let current = host.pcpus[p].executes;
+        debug_assert!(!host.is_idle(current), "an idle vCPU has no operation");
+        let progress = self.accounts[p].settle(host.now, false);
+        let vcpu = &mut host.vcpus[current];
+        vcpu.interrupted = false;
+        match std::mem::take(&mut vcpu.left) {
+            Span::MAX => (current, Span::MAX),
+            left => (current, left - progress),
+        }
+    }
+
     /// Sets the event at which the current vCPU of `p` will have used its operation up.
     #[inline(always)]
     pub fn set_run_end(&self, host: &mut PolicyContext, p: PcpuId) {
@@ -107,6 +122,16 @@ impl Accounting {
     pub fn charge(&mut self, host: &mut PolicyContext, p: PcpuId, cost: Span) {
         if !cost.is_zero() {
             self.delay(host, p, cost);
+            self.set_run_end(host, p);
+        }
+    }
+
+    /// Charges a decision to `p`. The end of the present operation is set by what is decided: a switch, or
+    /// [`set_run_end`](Self::set_run_end).
+    #[inline(always)]
+    pub fn charge_decision(&mut self, host: &mut PolicyContext, p: PcpuId) {
+        if !self.costs.decision_ns.is_zero() {
+            self.delay(host, p, self.costs.decision_ns);
         }
     }
 
@@ -115,7 +140,6 @@ impl Accounting {
         let account = &mut self.accounts[p];
         account.hypervisor_until = account.hypervisor_until.max(host.now) + cost;
         account.busy_until = account.busy_until.max(host.now) + cost;
-        self.set_run_end(host, p);
     }
 
     /// Charges a switch from one vCPU to another, which is current now, to `p`: the switch itself, then the refill of what

@@ -324,10 +324,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline]
     fn operation_used_up(&mut self, p: PcpuId) {
         self.core.executing = p;
-        let v = self.core.accounting.settle(&mut self.core.policy, p);
-        let vcpu = &mut self.core.vcpus[v];
-        vcpu.interrupted = false;
-        let left = std::mem::take(&mut vcpu.left);
+        let (v, left) = self.core.accounting.end(&mut self.core.policy, p);
         let op = self.world.next_op(&mut WorldContext { core: &mut self.core }, v, left);
         match op {
             Op::Run(span) => {
@@ -483,11 +480,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn decide(&mut self, p: PcpuId) -> Result<(), Broken> {
         self.core.executing = p;
         self.core.pcpus[p].decisions += 1;
-        self.core.accounting.charge(&mut self.core.policy, p, self.core.accounting.costs.decision_ns);
+        self.core.accounting.charge_decision(&mut self.core.policy, p);
         let (from, next) = self.choose(p)?;
         if next != from {
             self.switch(p, from, next);
         } else if self.core.busy_until(p) > self.core.now {
+            self.core.accounting.set_run_end(&mut self.core.policy, p);
             self.observer.busy(&self.core, p);
         }
         self.observer.decided(&self.core, p);

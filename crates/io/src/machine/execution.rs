@@ -59,15 +59,17 @@ impl Machine {
         number: usize,
     ) -> Option<Span> {
         while let Some((work, cost)) = self.kernel_work(ctx, v, guest, number) {
-            if ctx.wants_steps() {
-                self.report_begin(ctx, guest, &work);
-            }
             let all = self.guests.all[guest].random.spread(cost.sum(), self.spread_percent);
+            self.guests.begin_work(v, work, Share::begun(cost.stretched(all), ctx.now()));
+            if ctx.wants_steps() {
+                self.report_begin(ctx, guest, v);
+            }
             if all > Span::ZERO {
-                self.guests.begin_work(v, work, Share::begun(cost.stretched(all), ctx.now()));
                 return Some(all);
             }
-            self.finish(ctx, guest, number, work);
+            if let Some(work) = self.guests.end_work(v, Span::ZERO, ctx.now()) {
+                self.finish(ctx, guest, number, work);
+            }
         }
         None
     }
@@ -167,8 +169,9 @@ impl Machine {
 
     /// Reports a packet or request that leaves a ring with the begin of a piece of work, for recordings of the run.
     #[cold]
-    fn report_begin(&self, ctx: &mut WorldContext<'_>, guest: GuestId, work: &Work) {
-        match *work {
+    fn report_begin(&self, ctx: &mut WorldContext<'_>, guest: GuestId, v: VcpuId) {
+        let Some(work) = self.guests.vcpu(v).and_then(|vcpu| vcpu.work) else { return };
+        match work {
             Work::Driver(DriverWork::Send(netfront, packet, _)) => {
                 self.network.report_ring(ctx, IoKind::LeaveRing, netfront, packet);
             }

@@ -221,6 +221,11 @@ impl Guests {
         }
     }
 
+    /// Ends the piece of work at hand of a vCPU, `left` of it not done.
+    pub fn end_work(&mut self, v: VcpuId, left: Span, now: Time) -> Option<Work> {
+        self.vcpu_mut(v)?.end_work(left, now)
+    }
+
     /// Forgets the work of all vCPUs of a guest.
     pub fn forget_work(&mut self, guest: GuestId, packets: &mut Packets) {
         for vcpu in self.vcpus.iter_mut().flatten().filter(|vcpu| vcpu.guest == guest) {

@@ -168,7 +168,7 @@ impl Network {
 
     /// Takes the packets into the queue of a NIC that have arrived by now: those that arrive at this very instant if their turn
     /// has come in the order of simultaneous events. To be called before anybody looks at the queue.
-    #[inline]
+    #[inline(always)]
     pub fn take_arrived(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
         // As a rule none has arrived: a driver looks before each packet that it handles.
         if self.nics[nic].next_arrival() <= ctx.now() {
@@ -176,6 +176,7 @@ impl Network {
         }
     }
 
+    #[inline(never)]
     fn receive(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
         let turn_is_over = self.last_due >= (ctx.now(), self.nics[nic].arrivals());
         let end = ctx.now() + if turn_is_over { Span::from_ns(1) } else { Span::ZERO };
