@@ -142,7 +142,7 @@ def of_table(work: str, table: str, frame: pl.DataFrame) -> Piece:
     """The digest of the digests of its columns."""
 
     def digest(column: pl.Series) -> str:
-        data = column.rename("values").to_frame().write_ipc(None, compression="uncompressed").getvalue()
+        data = column.rename("values").rechunk().to_frame().write_ipc(None, compression="uncompressed").getvalue()
         return digest_of(data)
 
     return Piece(work, table, digest_of("".join(map(digest, frame)).encode()), tuple(frame.columns))
