@@ -193,6 +193,8 @@ class Table:
     """A result table, for any library that reads Arrow streams."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    def parts(self) -> list[Table]:
+        """The table in parts, each read when it is taken over: for those who do not want all of it in memory."""
 
 @final
 class Results:

@@ -15,7 +15,7 @@ import pytest
 from support import HANG_S, TWO_HOGS
 from vcpulab import whole
 from vcpulab.cli.main import main
-from vcpulab.results.store import write_parquet
+from vcpulab.results.store import write_parquet, write_parts
 
 SWEEP = """\
 scenario = "hogs.toml"
@@ -264,6 +264,14 @@ def test_a_table_that_does_not_fit_on_the_disk_is_an_error_of_the_system(tmp_pat
         write_parquet(table, tmp_path / "n.parquet")
     write_parquet(table, tmp_path / "n.parquet")
     assert pl.read_parquet(tmp_path / "n.parquet").equals(table)
+
+
+def test_nor_does_one_in_parts(tmp_path: Path) -> None:
+    parts = [pl.DataFrame({"n": range(first, first + 5000)}) for first in range(0, 20_000, 5000)]
+    with full_disk(), pytest.raises(OSError, match="too large"):
+        write_parts(iter(parts), tmp_path / "n.parquet")
+    write_parts(iter(parts), tmp_path / "n.parquet")
+    assert pl.read_parquet(tmp_path / "n.parquet").equals(pl.concat(parts))
 
 
 def test_a_full_device_is_told_before_the_work(line: Line) -> None:

@@ -272,7 +272,7 @@ def test_the_terminal_runs_a_scenario_and_tells_of_a_failure() -> None:
 
 def test_the_terminal_shows_a_run_while_it_goes_on() -> None:
     # Long enough that it is not done before the terminal has shown something.
-    scenario = Scenario.from_dict(SEVERAL).change({"run.duration": "300min", "run.replications": 1})
+    scenario = Scenario.from_dict(SEVERAL).change({"run.duration": "300min", "run.sample": "1s", "run.replications": 1})
 
     async def watch() -> None:
         app = Top(scenario, delay_s=1)

@@ -23,7 +23,7 @@ pub fn host<S: Scheduler>(size: Size, scheduler: S) -> Host<S, RunAndBlock, Mete
         ..HostConfig::default()
     };
     let world = RunAndBlock::new(size.pcpus, size.vcpus);
-    let mut host = Host::new(&config, scheduler, world, Meter::new(Keep::default()))
+    let mut host = Host::new(&config, scheduler, world, Meter::new(Keep::default(), None))
         .expect("the policy keeps the rules");
     let (context, meter) = host.observe();
     meter.reset(context);

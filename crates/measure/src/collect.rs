@@ -3,7 +3,7 @@
 use vcpulab_host::{DomId, HostState, PcpuId, Span, VcpuId};
 
 use crate::counters::Meter;
-use crate::tables::{DomainRow, PcpuRow, Results, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
+use crate::tables::{DomainRow, PcpuRow, Results, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
 use crate::waits::{Charged, NotAttributed, steps};
 
 /// Names of domains and pools.
@@ -16,7 +16,7 @@ pub struct Names {
 }
 
 /// What happened on a host from the meter's last reset up to now. The host knows neither applications, devices nor
-/// entitlements: their tables are empty, I/O counts zero and entitlements null.
+/// entitlements: their tables are empty, I/O counts zero and entitlements null. Decisions stay with the meter.
 pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter) -> Results {
     let vcpus: Vec<VcpuRow> = host
         .guest_vcpus()
@@ -27,29 +27,8 @@ pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter)
         .collect();
     let pcpus = (0..host.pcpu_count()).map(|p| pcpu_row(replication, names, host, meter, PcpuId(p)));
     let pcpus = pcpus.collect();
-    let trace = meter.trace.iter().flatten().map(|switch| {
-        let (from_domain, from_vcpu) = host.name(switch.from);
-        let (to_domain, to_vcpu) = host.name(switch.to);
-        TraceRow {
-            replication,
-            time_ns: switch.time.ns(),
-            pcpu: switch.pcpu.0,
-            from_domain,
-            from_vcpu,
-            to_domain,
-            to_vcpu,
-            waited_ns: switch.waited_ns.ns(),
-        }
-    });
-    let mut results = Results {
-        domains,
-        vcpus,
-        pcpus,
-        trace: trace.collect(),
-        untraced: meter.untraced,
-        rejected_actions: meter.rejected_actions,
-        ..Results::default()
-    };
+    let mut results =
+        Results { domains, vcpus, pcpus, rejected_actions: meter.rejected_actions, ..Results::default() };
     match wait_rows(replication, names, host, meter) {
         Ok(waits) => results.waits = waits,
         Err(why) => results.not_attributed = Some(why),

@@ -15,12 +15,12 @@ pub mod trace;
 pub mod waits;
 
 pub use collect::{Names, collect};
-pub use counters::{Keep, Meter, Sampler, TRACE_ROWS_MAX};
+pub use counters::{Decisions, Keep, Meter, Sampler};
 pub use occupancy::{Occupancy, Stretch};
 pub use tables::{
-    AppRow, AppSampleRow, Columns, DomainRow, EventRow, IoRow, Pack, Packed, PathRow, PcpuRow, PcpuSampleRow,
-    ProfileRow, Results, SampleRow, Tabular, TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow,
-    WakeUpRow,
+    AppRow, AppSampleRow, Columns, DomainRow, EventRow, IoRow, Part, PathRow, PcpuRow, PcpuSampleRow,
+    ProfileRow, Record, Results, SampleRow, Spool, Spooled, Spooler, Tabular, TraceRow, VcpuRow,
+    VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 pub use trace::{EventFile, Measuring, Recorder, Traced};
 pub use waits::NotAttributed;

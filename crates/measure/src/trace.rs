@@ -11,7 +11,7 @@ use vcpulab_host::{
 };
 
 use crate::counters::Meter;
-use crate::tables::EventRow;
+use crate::tables::{EventRow, Record};
 
 /// Events held in memory before they are written.
 const ROWS_HELD: usize = 1 << 16;

@@ -102,7 +102,7 @@ fn check(case: &Case, policy: usize) {
         boxed(policy.name, policy.default_generation().name, &Default::default(), pcpus).expect("registered")
     };
     let both = Both {
-        meter: Meter::new(Keep { waits: true, ..Keep::default() }),
+        meter: Meter::new(Keep { waits: true, ..Keep::default() }, None),
         last: Time::ZERO,
         waiting: Vec::new(),
         pcpus: Vec::new(),
@@ -207,7 +207,7 @@ fn domains_that_come_and_go_wait_only_while_they_are_there() {
 
 #[test]
 fn what_is_not_asked_is_not_attributed() {
-    let mut meter = Meter::new(Keep::default());
+    let mut meter = Meter::new(Keep::default(), None);
     assert!(meter.wanted_runstates().is_empty());
     let config = HostConfig { pcpus: 1, ..Default::default() };
     let scheduler = Pools::new(vec![boxed("round-robin", "v1", &Default::default(), 1).expect("registered")]);

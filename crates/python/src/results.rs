@@ -11,7 +11,9 @@ use pyo3::exceptions::{PyException, PyIndexError, PyKeyboardInterrupt, PyValueEr
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Scheduler;
-use vcpulab_measure::{Packed, PathRow, SampleRow, Tabular, VcpuSampleRow, each_table, perfetto};
+use vcpulab_measure::{
+    Part, PathRow, Record, SampleRow, Spooled, Tabular, VcpuSampleRow, each_table, perfetto,
+};
 use vcpulab_run::{Jtl, MakeScheduler, Own, RunError, RunOptions, SoFar, none_to_make, run_own, run_so_far};
 use vcpulab_spec::{PoolSpec, Spec};
 
@@ -347,19 +349,19 @@ pub fn export_perfetto(
 /// The rows of a table, turned into columns when the table is first asked for.
 struct Rows<Kept> {
     rows: Mutex<Kept>,
-    batches: OnceLock<Vec<RecordBatch>>,
+    parts: OnceLock<Vec<Part<RecordBatch>>>,
 }
 
 impl<Kept> From<Kept> for Rows<Kept> {
     fn from(rows: Kept) -> Self {
-        Rows { rows: Mutex::new(rows), batches: OnceLock::new() }
+        Rows { rows: Mutex::new(rows), parts: OnceLock::new() }
     }
 }
 
 impl<Kept: Default + Send + Tabular> Rows<Kept> {
     fn table(&self, py: Python<'_>) -> Table {
-        let make = || std::mem::take(&mut *lock(&self.rows)).into_batches();
-        Table { batches: py.detach(|| self.batches.get_or_init(make).clone()) }
+        let make = || std::mem::take(&mut *lock(&self.rows)).in_parts();
+        Table { parts: py.detach(|| self.parts.get_or_init(make).clone()) }
     }
 }
 
@@ -425,17 +427,22 @@ impl LiveSamples {
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Table {
     /// At least one.
-    batches: Vec<RecordBatch>,
+    parts: Vec<Part<RecordBatch>>,
 }
 
 impl From<RecordBatch> for Table {
     fn from(batch: RecordBatch) -> Self {
-        Table { batches: vec![batch] }
+        Table { parts: vec![Part::Here(batch)] }
     }
 }
 
 #[pymethods]
 impl Table {
+    /// The table in parts that are each read when they are taken over: for those who do not want all of it in memory.
+    fn parts(&self) -> Vec<Table> {
+        self.parts.iter().map(|part| Table { parts: vec![part.clone()] }).collect()
+    }
+
     /// The Arrow PyCapsule interface's stream.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
@@ -444,8 +451,9 @@ impl Table {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema; // The interface allows to answer with the table's own schema.
-        let schema = self.batches[0].schema();
-        let batches = RecordBatchIterator::new(self.batches.clone().into_iter().map(Ok), schema);
+        let schema = self.parts[0].read()?.schema();
+        let batches = self.parts.clone().into_iter().map(|part| part.read().map_err(Into::into));
+        let batches = RecordBatchIterator::new(batches, schema);
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }

@@ -28,10 +28,10 @@ pub enum RunError {
     /// The watcher of the progress asked to stop.
     #[error("cancelled")]
     Cancelled,
-    /// The events, or a log of requests, could not be written.
+    /// The events, a log of requests, samples or decisions could not be written.
     #[error("{}: {reason}", file.display())]
     Events {
-        /// The file.
+        /// The file, or the folder of temporary files.
         file: PathBuf,
         /// The reason.
         reason: String,

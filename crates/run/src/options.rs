@@ -27,6 +27,6 @@ pub struct RunOptions {
 
 impl RunOptions {
     pub(crate) fn keep(&self, spec: &Spec) -> Keep {
-        Keep { trace: self.trace, waits: self.waits, by_pcpu: !spec.sample.is_zero() }
+        Keep { waits: self.waits, by_pcpu: !spec.sample.is_zero() }
     }
 }

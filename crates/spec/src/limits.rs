@@ -29,8 +29,9 @@ pub const ROWS_MAX: usize = 4_000_000;
 /// Most rows of the other result tables together: domains, vCPUs, pCPUs, applications and clients times replications. A row takes up
 /// to 1.7 KB.
 pub const RESULT_ROWS_MAX: usize = 1_000_000;
-/// Most rows of samples: domains, vCPUs, applications and clients times samples times replications. A row takes some 130 bytes.
-pub const SAMPLE_ROWS_MAX: usize = 1_000_000;
+/// Most rows of samples: domains, vCPUs, applications and clients times samples times replications. Where they are many they are in a
+/// temporary file; a row that is asked for takes some 130 bytes of memory.
+pub const SAMPLE_ROWS_MAX: usize = 4_000_000;
 /// Longest time span anywhere in a scenario: one day.
 pub const SPAN_MAX: Span = Span::from_secs(24 * 3600);
 /// Time spans where none at all is allowed too.

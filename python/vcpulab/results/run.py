@@ -279,7 +279,8 @@ class Run(ResultTables):
     def _wide(self, of: Of) -> pl.DataFrame:
         """The metrics of one kind of thing, a column for each."""
         if of not in self._measured:
-            tables = {**self._tables, "apps": self.df_apps()} if of == "app" else self._tables
+            # Only the tables that are needed: others may be long, and are not in memory.
+            tables = {"apps": self.df_apps()} if of == "app" else self._tables
             self._measured[of] = measured(tables, of).sort("replication", maintain_order=True)
         return self._measured[of]
 

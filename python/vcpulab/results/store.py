@@ -4,13 +4,16 @@ Policies of the user's own are in `policies.json`, with what stood in their file
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from io import BytesIO
+from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from vcpulab import _engine, whole
 from vcpulab.policy import OwnPolicy, Param, Policies
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 _MARK = "result.json"
 _POLICIES = "policies.json"
 _FORMAT = "vcpulab-run/1"
+_ROW_GROUP = 1 << 15
+"""Rows that are in memory while a table is written."""
 _FILES = {_MARK, _POLICIES, "scenario.toml", *(f"{name}.parquet" for name in TABLES)}
 """All that a run on disk consists of."""
 
@@ -44,8 +49,8 @@ def save(run: "Run", directory: str | PathLike[str]) -> None:
         if run.scenario.policies:
             own = [asdict(policy.remembered()) for policy in run.scenario.policies.values()]
             (new / _POLICIES).write_text(json.dumps(own, indent=2) + "\n")
-        for name, table in run.tables().items():
-            write_parquet(table, new / f"{name}.parquet")
+        for name, parts in run.in_parts():
+            write_parts(parts, new / f"{name}.parquet")
         (new / _MARK).write_text(json.dumps(describe(run), indent=2) + "\n")
 
 
@@ -59,6 +64,46 @@ def write_parquet(table: pl.DataFrame, file: Path) -> None:
     buffer = BytesIO()
     table.write_parquet(buffer)
     file.write_bytes(buffer.getbuffer())
+
+
+def write_parts(parts: Iterator[pl.DataFrame], file: Path) -> None:
+    """Writes a table that comes in parts, one or more, and is never in memory as a whole.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    first = next(parts)
+    second = next(parts, None)
+    if second is None:
+        write_parquet(first, file)
+        return
+
+    def read(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
+        return (part if columns is None else part.select(columns) for part in chain([first, second], parts))
+
+    with file.open("wb") as opened:
+        said = _Said(opened)
+        try:
+            table = register_io_source(read, schema=first.schema)
+            table.sink_parquet(cast("BinaryIO", said), row_group_size=_ROW_GROUP, engine="streaming")
+        except pl.exceptions.ComputeError:
+            raise said.error or OSError(f"{file.name} cannot be written") from None
+
+
+class _Said:
+    """A file that remembers what the system said, which Polars would not."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.flush = file.flush
+        self.error: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        try:
+            return self._file.write(data)
+        except OSError as error:
+            self.error = error
+            raise
 
 
 def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool]:

@@ -65,11 +65,20 @@ class EngineTables(Mapping[str, pl.DataFrame]):
 
     def __getitem__(self, name: str) -> pl.DataFrame:
         _threads.check()
+        if name not in self._frames:
+            self._frames[name] = pl.DataFrame(self._table(name))
+        return self._frames[name]
+
+    def _table(self, name: str) -> _engine.Table:
         if name not in TABLES:
             raise KeyError(name)
-        if name not in self._frames:
-            self._frames[name] = pl.DataFrame(getattr(self._results, "trace" if name == "decisions" else name)())
-        return self._frames[name]
+        table: _engine.Table = getattr(self._results, "trace" if name == "decisions" else name)()
+        return table
+
+    def parts(self, name: str) -> Iterator[pl.DataFrame]:
+        """A table in parts, one or more; only that which is looked at takes memory."""
+        _threads.check()
+        return map(pl.DataFrame, [self._frames[name]] if name in self._frames else self._table(name).parts())
 
     def __iter__(self) -> Iterator[str]:
         return iter(TABLES)
@@ -98,6 +107,12 @@ class ResultTables:
     def tables(self) -> dict[str, pl.DataFrame]:
         """All result tables by name, as they are saved; `df_apps` has the names of applications besides."""
         return dict(self._tables)
+
+    def in_parts(self) -> Iterator[tuple[str, Iterator[pl.DataFrame]]]:
+        """The same in parts: of a long run, samples and decisions are in a temporary file until they are asked for."""
+        for name in self._tables:
+            one = self._tables.parts(name) if isinstance(self._tables, EngineTables) else iter([self._tables[name]])
+            yield name, one
 
     def df_domains(self) -> pl.DataFrame:
         """What each domain got.

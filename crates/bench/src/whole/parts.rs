@@ -99,7 +99,7 @@ fn build(scenario: &Scenario) -> Built {
     let pcpus = pool.pcpus.len();
     let scheduler = vcpulab_sched::boxed(pool.policy.name, pool.generation.name, &pool.params, pcpus);
     let pools = Pools::new(vec![scheduler.expect("the registry makes what it has")]);
-    let meter = Meter::new(Keep { trace: false, waits: true, by_pcpu: !scenario.sample.is_zero() });
+    let meter = Meter::new(Keep { waits: true, by_pcpu: !scenario.sample.is_zero() }, None);
     let machine = Machine::new(&machine_config(scenario, scenario.seed));
     let mut host =
         Host::new(&host_config(scenario), pools, machine, meter).expect("the policy keeps the rules");
@@ -112,7 +112,11 @@ fn build(scenario: &Scenario) -> Built {
 fn tables(results: Results) -> usize {
     macro_rules! tables {
         ($($(#[doc = $doc:literal])* $table:ident: $kept:ident<$row:ty>,)*) => {
-            [$(results.$table.into_batches()),*].iter().flatten().map(|batch| batch.num_rows()).sum()
+            [$(results.$table.in_parts()),*]
+                .iter()
+                .flatten()
+                .map(|part| part.read().expect("what was written can be read").num_rows())
+                .sum()
         };
     }
     each_table!(tables)

@@ -190,7 +190,7 @@ impl Runner for &Case {
             actions: if self.paused { pause.to_vec() } else { vec![] },
             ..HostConfig::default()
         };
-        let meter = vcpulab_measure::Meter::new(vcpulab_measure::Keep::default());
+        let meter = vcpulab_measure::Meter::new(vcpulab_measure::Keep::default(), None);
         let mut host = Host::new(&config, scheduler, self.machine(), meter).unwrap();
         let (context, meter) = host.observe();
         meter.reset(context);

@@ -6,10 +6,8 @@ use vcpulab_host::{
 };
 
 use crate::counters::by_pcpu::ByPcpu;
+use crate::counters::decisions::Decisions;
 use crate::waits::{Sender, Waits, WaitsByOrigin};
-
-/// A trace keeps at most this many decisions of one run (128 MB); the rest is counted, not kept.
-pub const TRACE_ROWS_MAX: usize = 4_000_000;
 
 /// Counters of a vCPU.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,8 +52,6 @@ pub(crate) struct Baseline {
 /// What a meter keeps besides its counters, at a cost in time or memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keep {
-    /// Every decision that changed the vCPU on a pCPU.
-    pub trace: bool,
     /// The causes of waits: the domains that had the pCPUs, and the wake-ups they began with.
     pub waits: bool,
     /// Counters of each domain on each pCPU.
@@ -63,7 +59,7 @@ pub struct Keep {
 }
 
 /// The observer that counts.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Meter {
     keep: Keep,
     vcpus: Vec<Vcpu>,
@@ -73,9 +69,8 @@ pub struct Meter {
     pub(crate) attributed: Waits,
     pub(crate) switches: Vec<u64>,
     pub(crate) baseline: Baseline,
-    pub(crate) trace: Option<Vec<Switch>>,
-    /// Decisions that the trace had no room for.
-    pub(crate) untraced: u64,
+    /// If they are kept.
+    pub decisions: Option<Decisions>,
     /// Actions whose values the scheduler refused.
     pub(crate) rejected_actions: u64,
     pub(crate) by_pcpu: Option<ByPcpu>,
@@ -83,7 +78,7 @@ pub struct Meter {
 
 impl Meter {
     /// A meter that keeps all this from the next [`reset`](Meter::reset) on.
-    pub fn new(keep: Keep) -> Self {
+    pub fn new(keep: Keep, decisions: Option<Decisions>) -> Self {
         Meter {
             keep,
             vcpus: Vec::new(),
@@ -91,8 +86,7 @@ impl Meter {
             attributed: Waits::default(),
             switches: Vec::new(),
             baseline: Baseline::default(),
-            trace: keep.trace.then(Vec::new),
-            untraced: 0,
+            decisions,
             rejected_actions: 0,
             by_pcpu: keep.by_pcpu.then(ByPcpu::default),
         }
@@ -120,13 +114,12 @@ impl Meter {
                 })
                 .collect(),
         };
-        self.untraced = 0;
         self.rejected_actions = 0;
         if let Some(by_pcpu) = &mut self.by_pcpu {
             by_pcpu.reset(host);
         }
-        if let Some(trace) = &mut self.trace {
-            trace.clear();
+        if let Some(decisions) = &mut self.decisions {
+            decisions.clear();
         }
     }
 
@@ -162,12 +155,8 @@ impl Observer for Meter {
             counts.switched_out += 1;
             counts.preemptions += u64::from(host.runnable(switch.from));
         }
-        if let Some(trace) = &mut self.trace {
-            if trace.len() < TRACE_ROWS_MAX {
-                trace.push(switch);
-            } else {
-                self.untraced += 1;
-            }
+        if let Some(decisions) = &mut self.decisions {
+            decisions.push(host, &switch);
         }
     }
 
@@ -209,6 +198,7 @@ impl Observer for Meter {
 mod tests {
     use super::*;
     use crate::collect::{Names, collect};
+    use crate::{Record, Spool};
     use vcpulab_host::program::{Program, Programs, Step};
     use vcpulab_host::{DomainConfig, Host, HostConfig, Params, PoolId, Scheduler, VcpuConfig};
     use vcpulab_sched::Runner;
@@ -240,7 +230,7 @@ mod tests {
                 &config,
                 scheduler,
                 programs,
-                Meter::new(Keep { trace: true, waits: true, by_pcpu: true }),
+                Meter::new(Keep { waits: true, by_pcpu: true }, Some(Decisions::new(7, 1, &Spool::new(1)))),
             )
             .unwrap();
             let (context, meter) = host.observe();
@@ -251,7 +241,9 @@ mod tests {
             host.run_until(Time::from_ns(1_000_000_000)).unwrap();
             let domains = vec!["hogs".into(), "sleeper".into()];
             let names = Names { domains, pools: vec!["Pool-0".into()] };
-            collect(7, &names, host.context(), host.observer())
+            let mut results = collect(7, &names, host.context(), host.observer());
+            (results.trace, results.untraced) = host.observe().1.decisions.take().unwrap().finish().unwrap();
+            results
         }
     }
 
@@ -267,10 +259,10 @@ mod tests {
         let pcpu = &measured.pcpus[0];
         assert_eq!(pcpu.run_ns + pcpu.idle_ns + pcpu.overhead_ns, 500_000_000);
         assert_eq!(pcpu.run_ns, measured.domains.iter().map(|row| row.running_ns).sum::<i64>());
-        assert_eq!(pcpu.switches, measured.trace.len() as u64);
+        assert_eq!(pcpu.switches, measured.trace.in_memory().count() as u64);
         let ran: u64 = measured.domains.iter().map(|row| row.executions).sum();
         assert_eq!(pcpu.switches, ran, "the pCPU never idles, so every switch brings a vCPU in");
-        assert!(measured.trace.iter().all(|row| row.time_ns >= 500_000_000 && row.replication == 7));
+        assert!(measured.trace.in_memory().all(|row| row.time_ns >= 500_000_000 && row.replication == 7));
         let sleeper = &measured.domains[1];
         assert!(
             sleeper.wait_max_ns >= sleeper.wait_p99_ns.min(sleeper.wait_max_ns) && sleeper.wait_p50_ns > 0

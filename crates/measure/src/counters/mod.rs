@@ -1,8 +1,10 @@
 //! Counters of a run, and what monitors read of them at regular intervals.
 
 mod by_pcpu;
+mod decisions;
 mod meter;
 mod samples;
 
-pub use meter::{Keep, Meter, TRACE_ROWS_MAX};
+pub use decisions::Decisions;
+pub use meter::{Keep, Meter};
 pub use samples::Sampler;

@@ -4,13 +4,13 @@ use vcpulab_host::{CacheCounts, DomId, HostState, RunTimes, Span, Time, VcpuId};
 
 use crate::collect::Names;
 use crate::counters::meter::{Meter, VcpuCounts};
-use crate::tables::{Packed, PcpuSampleRow, SampleRow, VcpuSampleRow};
+use crate::tables::{PcpuSampleRow, SampleRow, Spool, Spooler, VcpuSampleRow};
 
 /// A vCPU's counters at the last sample.
 type Seen = (RunTimes, VcpuCounts, CacheCounts);
 
 /// Takes samples of a host, each of the time since the one before.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sampler {
     interval_ns: Span,
     /// Time of the last sample.
@@ -20,24 +20,24 @@ pub struct Sampler {
     /// The last sample, of the domains and of their vCPUs.
     pub last: (Vec<SampleRow>, Vec<VcpuSampleRow>),
     /// Samples of the domains.
-    pub domains: Packed<SampleRow>,
+    pub domains: Spooler<SampleRow>,
     /// Samples of the vCPUs.
-    pub vcpus: Packed<VcpuSampleRow>,
+    pub vcpus: Spooler<VcpuSampleRow>,
     /// Samples of the domains by pCPU.
-    pub pcpus: Packed<PcpuSampleRow>,
+    pub pcpus: Spooler<PcpuSampleRow>,
 }
 
 impl Sampler {
     /// A sampler that begins now.
-    pub fn new(interval_ns: Span, host: &HostState, meter: &Meter) -> Self {
+    pub fn new(interval_ns: Span, spool: &Spool, host: &HostState, meter: &Meter) -> Self {
         Sampler {
             interval_ns,
             time: host.now(),
             seen: (0..host.vcpu_count() as u32).map(|v| look(host, meter, VcpuId(v))).collect(),
             last: Default::default(),
-            domains: Packed::default(),
-            vcpus: Packed::default(),
-            pcpus: Packed::default(),
+            domains: Spooler::new(spool),
+            vcpus: Spooler::new(spool),
+            pcpus: Spooler::new(spool),
         }
     }
 
@@ -64,12 +64,12 @@ impl Sampler {
         for d in (0..host.domain_count() as u32).map(DomId) {
             let mut row = self.domain(replication, names, host, meter, d);
             fill_in(d, &mut row);
-            self.domains.push(&row);
+            self.domains.push(row.clone());
             self.last.0.push(row);
         }
         self.time = host.now();
         for (d, p, did) in meter.by_pcpu.as_mut().map(|by_pcpu| by_pcpu.take(host)).unwrap_or_default() {
-            self.pcpus.push(&PcpuSampleRow {
+            self.pcpus.push(PcpuSampleRow {
                 replication,
                 time_ns: host.now().ns(),
                 domain: names.domains[d.index()].clone(),
@@ -114,7 +114,7 @@ impl Sampler {
                 vcpu: row.vcpus,
                 running_ns: (now.0.running_ns - before.0.running_ns).ns(),
             };
-            self.vcpus.push(&of_vcpu);
+            self.vcpus.push(of_vcpu.clone());
             self.last.1.push(of_vcpu);
             row.vcpus += 1;
             add(&mut row, before, now);

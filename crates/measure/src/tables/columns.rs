@@ -40,34 +40,8 @@ pub struct Columns {
     pub columns: &'static [(&'static str, &'static str)],
 }
 
-/// Declares a row type; each field is a column of the same name, its documentation that of the column. Rows of a `packed` one can
-/// be kept in few bytes.
+/// Declares a row type; each field is a column of the same name, its documentation that of the column.
 macro_rules! columns {
-    (
-        packed
-        $(#[doc = $doc:literal])*
-        pub struct $row:ident in $table:literal {
-            $($(#[doc = $column_doc:literal])* pub $column:ident: $cell:ty,)*
-        }
-    ) => {
-        $crate::tables::columns::columns! {
-            $(#[doc = $doc])*
-            pub struct $row in $table {
-                $($(#[doc = $column_doc])* pub $column: $cell,)*
-            }
-        }
-
-        impl $crate::tables::packed::Pack for $row {
-            fn pack(&self, bytes: &mut Vec<u8>) {
-                $($crate::tables::packed::Pack::pack(&self.$column, bytes);)*
-            }
-
-            fn unpack(bytes: &mut &[u8]) -> Self {
-                $row { $($column: $crate::tables::packed::Pack::unpack(bytes),)* }
-            }
-        }
-
-    };
     (
         $(#[doc = $doc:literal])*
         pub struct $row:ident in $table:literal {
@@ -80,12 +54,6 @@ macro_rules! columns {
             $($(#[doc = $column_doc])* pub $column: $cell,)*
         }
 
-        impl $crate::tables::tabular::Tabular for Vec<$row> {
-            fn into_batches(self) -> Vec<arrow_array::RecordBatch> {
-                vec![$row::batch(&self)]
-            }
-        }
-
         impl $row {
             /// The table's columns.
             pub const COLUMNS: $crate::tables::columns::Columns = $crate::tables::columns::Columns {
@@ -93,9 +61,10 @@ macro_rules! columns {
                 doc: concat!($($doc),*),
                 columns: &[$((stringify!($column), concat!($($column_doc),*))),*],
             };
+        }
 
-            /// The table with these rows.
-            pub fn batch(rows: &[Self]) -> arrow_array::RecordBatch {
+        impl $crate::tables::Record for $row {
+            fn batch(rows: &[Self]) -> arrow_array::RecordBatch {
                 arrow_array::RecordBatch::try_from_iter_with_nullable([
                     $((
                         stringify!($column),

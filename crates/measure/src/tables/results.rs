@@ -1,6 +1,6 @@
 //! All result tables of a run.
 
-use crate::tables::{Columns, Packed};
+use crate::tables::{Columns, Spooled};
 use crate::waits::NotAttributed;
 
 /// Calls a macro with the result tables of a run: the documentation, the name, and how rows of which type are kept of each. This is
@@ -26,17 +26,17 @@ macro_rules! each_table {
             /// Their histograms.
             wakeup_buckets: Vec<$crate::tables::WakeUpBucketRow>,
             /// Samples of domains, in order of time.
-            samples: Packed<$crate::tables::SampleRow>,
+            samples: Spooled<$crate::tables::SampleRow>,
             /// Samples of vCPUs.
-            vcpu_samples: Packed<$crate::tables::VcpuSampleRow>,
+            vcpu_samples: Spooled<$crate::tables::VcpuSampleRow>,
             /// Samples of applications and clients.
-            app_samples: Packed<$crate::tables::AppSampleRow>,
+            app_samples: Spooled<$crate::tables::AppSampleRow>,
             /// Samples of domains on the pCPUs that they ran on.
-            pcpu_samples: Packed<$crate::tables::PcpuSampleRow>,
+            pcpu_samples: Spooled<$crate::tables::PcpuSampleRow>,
             /// Busy time by layers.
             profile: Vec<$crate::tables::ProfileRow>,
             /// Decisions that changed what a pCPU runs, if they were to be kept.
-            trace: Vec<$crate::tables::TraceRow>,
+            trace: Spooled<$crate::tables::TraceRow>,
         }
     };
 }

@@ -190,7 +190,6 @@ columns! {
 }
 
 columns! {
-    packed
     /// Counters of each domain from one sample to the next, as XenMon and xentop read them. The first sample begins after the warm-up.
     pub struct SampleRow in "samples" {
         /// Replication, from 0.
@@ -261,7 +260,6 @@ columns! {
 }
 
 columns! {
-    packed
     /// CPU time of each vCPU from one sample to the next.
     pub struct VcpuSampleRow in "vcpu_samples" {
         /// Replication, from 0.
@@ -278,7 +276,6 @@ columns! {
 }
 
 columns! {
-    packed
     /// Work completed by each application and client from one sample to the next.
     pub struct AppSampleRow in "app_samples" {
         /// Replication, from 0.
@@ -303,7 +300,6 @@ columns! {
 }
 
 columns! {
-    packed
     /// Counters of each domain on each pCPU that it ran on, from one sample to the next: the rows of XenMon. A vCPU that does not
     /// run counts where it is assigned.
     pub struct PcpuSampleRow in "pcpu_samples" {

@@ -2,8 +2,22 @@
 
 use arrow_array::RecordBatch;
 
+use crate::tables::Part;
+
+/// A row of a table.
+pub trait Record: Sized {
+    /// The table with these rows.
+    fn batch(rows: &[Self]) -> RecordBatch;
+}
+
 /// Rows of a table.
 pub trait Tabular {
     /// The table, in one part or more.
-    fn into_batches(self) -> Vec<RecordBatch>;
+    fn in_parts(self) -> Vec<Part<RecordBatch>>;
+}
+
+impl<Row: Record> Tabular for Vec<Row> {
+    fn in_parts(self) -> Vec<Part<RecordBatch>> {
+        vec![Part::Here(Row::batch(&self))]
+    }
 }

@@ -3,7 +3,7 @@
 use vcpulab_guest::AppStats;
 use vcpulab_host::{DomId, Span, Time};
 use vcpulab_io::{AppResult, Machine};
-use vcpulab_measure::{AppRow, AppSampleRow, Packed};
+use vcpulab_measure::{AppRow, AppSampleRow, Spool, Spooler};
 use vcpulab_spec::{DomainSpec, Spec};
 
 /// A row for each application and client.
@@ -40,7 +40,7 @@ pub(crate) struct AppSampler {
     time: Time,
     seen: Vec<Seen>,
     /// The samples.
-    pub rows: Packed<AppSampleRow>,
+    pub rows: Spooler<AppSampleRow>,
 }
 
 /// An application or client, and its counters at the last sample.
@@ -61,14 +61,14 @@ struct Progress {
 
 impl AppSampler {
     /// Begins now.
-    pub fn new(spec: &Spec, replication: u32, now: Time, machine: &Machine) -> Self {
+    pub fn new(spec: &Spec, replication: u32, spool: &Spool, now: Time, machine: &Machine) -> Self {
         let seen = named(spec, machine).map(|Named { domain, app, kind, stats }| Seen {
             domain: domain.to_owned(),
             app,
             kind,
             progress: Progress::of(stats),
         });
-        AppSampler { replication, time: now, seen: seen.collect(), rows: Packed::default() }
+        AppSampler { replication, time: now, seen: seen.collect(), rows: Spooler::new(spool) }
     }
 
     /// Takes a sample, unless no time has passed.
@@ -81,7 +81,7 @@ impl AppSampler {
             let progress = Progress::of(result.stats);
             let before = std::mem::replace(&mut seen.progress, progress);
             let responded = progress.responses > before.responses;
-            self.rows.push(&AppSampleRow {
+            self.rows.push(AppSampleRow {
                 replication: self.replication,
                 time_ns: now.ns(),
                 domain: seen.domain.clone(),
@@ -154,11 +154,11 @@ mod tests {
     }
 
     fn of(results: &Results, app: &AppRow) -> Vec<AppSampleRow> {
-        let is_it = |row: &AppSampleRow| {
+        let is_it = |row: &&AppSampleRow| {
             (row.replication, &row.domain, row.app, &row.kind)
                 == (app.replication, &app.domain, app.app, &app.kind)
         };
-        results.app_samples.iter().filter(is_it).collect()
+        results.app_samples.in_memory().filter(is_it).cloned().collect()
     }
 
     #[test]
@@ -166,11 +166,11 @@ mod tests {
         for warmup in ["warmup = '500ms'", "warmup = '0s'"] {
             let results = several(&format!("sample = '300ms', {warmup}"), 1);
             assert_eq!(
-                results.app_samples.len(),
+                results.app_samples.in_memory().count(),
                 results.apps.len() * 7,
                 "6 of 300 ms, and 200 ms at the end"
             );
-            let first = results.samples.iter().next().unwrap();
+            let first = results.samples.in_memory().next().unwrap();
             let begins = first.time_ns - first.elapsed_ns;
             assert_eq!(begins, if warmup.contains('5') { 500_000_000 } else { 0 });
             for app in &results.apps {
@@ -196,7 +196,7 @@ mod tests {
         let [one, two] = [1, 2].map(|jobs| several("sample = '100ms'", jobs));
         assert_eq!(one.app_samples, two.app_samples);
         let [first, second] = [0, 1].map(|replication| {
-            let of = one.app_samples.iter().filter(move |row| row.replication == replication);
+            let of = one.app_samples.in_memory().filter(move |row| row.replication == replication);
             of.map(|row| row.completed).collect::<Vec<_>>()
         });
         assert!(first.len() == second.len() && first != second, "each has its own random numbers");
@@ -208,7 +208,8 @@ mod tests {
                     [host]\nscheduler = 'round-robin'\nprofile = 'exact'\npcpus = 1\n\
                     [domain.a]\napp = [{ kind = 'phases', loop = 3, phase = [{ event = [{ run = '15ms' }] }] }]\n";
         let results = run(&Scenario::parse(text, "f").unwrap(), &RunOptions::default(), &|_| true).unwrap();
-        let rows = results.app_samples.iter().map(|row| (row.time_ns, row.completed, row.response_sum_ns));
+        let rows =
+            results.app_samples.in_memory().map(|row| (row.time_ns, row.completed, row.response_sum_ns));
         let expected = [(20, Some(15)), (40, Some(15)), (60, Some(15)), (80, None), (100, None)];
         let expected = expected.map(|(time, sum): (i64, Option<i64>)| {
             (time * 1_000_000, u64::from(sum.is_some()), sum.map(|sum| sum * 1_000_000))

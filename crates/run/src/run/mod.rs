@@ -17,7 +17,7 @@ pub(crate) mod stream;
 use std::sync::{Mutex, PoisonError};
 
 use vcpulab_host::HostConfig;
-use vcpulab_measure::Results;
+use vcpulab_measure::{Results, Spool};
 use vcpulab_spec::{Spec, entitlements};
 
 use crate::build::host::host_config;
@@ -99,6 +99,7 @@ pub fn run_so_far(
     let replications = |index: usize| (0..specs[index].replications).map(move |number| (number, index));
     let mut units: Vec<(u32, usize)> = (0..specs.len()).flat_map(replications).collect();
     units.sort_unstable();
+    let spools: Vec<Spool> = specs.iter().map(|spec| Spool::new(spec.replications)).collect();
     let progress = Progress::new(units.len(), progress);
     let one = |(replication, index): (u32, usize)| {
         if progress.is_stopped() {
@@ -109,6 +110,7 @@ pub fn run_so_far(
             spec,
             config: &configs[index],
             options,
+            spool: &spools[index],
             replication,
             entitlements: entitlements(spec),
             progress: &progress,
@@ -201,6 +203,7 @@ pub fn run_own(
 ) -> Result<(), RunError> {
     let Own { scheduler, mut manager } = own;
     let config = host_config(spec);
+    let spool = Spool::new(spec.replications);
     let progress = Progress::new(spec.replications as usize, progress);
     for replication in 0..spec.replications {
         let managed = manager.is_some();
@@ -208,6 +211,7 @@ pub fn run_own(
             spec,
             config: &config,
             options,
+            spool: &spool,
             replication,
             entitlements: if managed { vec![None; spec.domains.len()] } else { entitlements(spec) },
             progress: &progress,
@@ -251,7 +255,7 @@ mod tests {
         assert_eq!(order, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
         assert_ne!(one.domains[0].running_ns, one.domains[2].running_ns, "each has its own random numbers");
         assert_eq!(one.domains[0].entitlement, Some(4.0 / 3.0));
-        assert!(!one.trace.is_empty() && one.trace.iter().all(|row| row.time_ns >= 30_000_000));
+        assert!(!one.trace.is_empty() && one.trace.in_memory().all(|row| row.time_ns >= 30_000_000));
     }
 
     #[test]

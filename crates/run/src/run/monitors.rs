@@ -1,8 +1,10 @@
 //! Samples of the counters, and busy time by layers.
 
+use std::io;
+
 use vcpulab_host::{HostState, PcpuId, Span, Time, VcpuId};
 use vcpulab_io::{BlkfrontCounts, GuestId, Layer, Layers, Machine, NetfrontCounts, Samples};
-use vcpulab_measure::{Meter, Names, ProfileRow, Results, SampleRow, Sampler};
+use vcpulab_measure::{Meter, Names, ProfileRow, Results, SampleRow, Sampler, Spool};
 use vcpulab_spec::Spec;
 
 use crate::build::profiler::profiler;
@@ -30,11 +32,18 @@ struct Samplers {
 
 impl Monitors {
     /// Begins now.
-    pub fn begin(spec: &Spec, replication: u32, host: &HostState, meter: &Meter, machine: &Machine) -> Self {
+    pub fn begin(
+        spec: &Spec,
+        replication: u32,
+        spool: &Spool,
+        host: &HostState,
+        meter: &Meter,
+        machine: &Machine,
+    ) -> Self {
         let guests = (0..spec.domains.len() as u32).map(GuestId);
         let samplers = || Samplers {
-            domains: Sampler::new(spec.sample, host, meter),
-            apps: AppSampler::new(spec, replication, host.now(), machine),
+            domains: Sampler::new(spec.sample, spool, host, meter),
+            apps: AppSampler::new(spec, replication, spool, host.now(), machine),
             counts: guests.clone().map(|guest| Counts::of(machine, guest)).collect(),
         };
         Monitors {
@@ -79,6 +88,9 @@ impl Monitors {
     }
 
     /// Takes the last sample, and fills in the tables of samples and of the profile.
+    ///
+    /// # Errors
+    /// Samples could not be written.
     #[allow(clippy::too_many_arguments, reason = "the parts of a run")]
     pub fn finish(
         mut self,
@@ -89,13 +101,16 @@ impl Monitors {
         meter: &mut Meter,
         machine: &Machine,
         live: Option<&LiveSamples>,
-    ) {
+    ) -> io::Result<()> {
         self.sample(names, host, meter, machine, live);
         results.profile = self.profile(spec, names, host, machine);
         if let Some(Samplers { domains: Sampler { domains, vcpus, pcpus, .. }, apps, .. }) = self.samplers {
-            (results.samples, results.vcpu_samples, results.pcpu_samples) = (domains, vcpus, pcpus);
-            results.app_samples = apps.rows;
+            results.samples = domains.finish()?;
+            results.vcpu_samples = vcpus.finish()?;
+            results.pcpu_samples = pcpus.finish()?;
+            results.app_samples = apps.rows.finish()?;
         }
+        Ok(())
     }
 
     fn profile(&self, spec: &Spec, names: &Names, host: &HostState, machine: &Machine) -> Vec<ProfileRow> {
@@ -261,7 +276,7 @@ mod tests {
     fn samples_sum_to_what_was_measured_and_change_nothing() {
         let results = several_guests("sample = '300ms'");
         for domain in &results.domains {
-            let rows = results.samples.iter().filter(|row| row.domain == domain.domain);
+            let rows = results.samples.in_memory().filter(|row| row.domain == domain.domain);
             let rows: Vec<_> = rows.collect();
             assert_eq!(rows.len(), 14, "13 of 300 ms, and 100 ms at the end");
             assert_eq!(rows.iter().map(|row| row.elapsed_ns).sum::<i64>(), domain.elapsed_ns);
@@ -269,9 +284,9 @@ mod tests {
             assert_eq!(rows.iter().map(|row| row.blocked_ns).sum::<i64>(), domain.blocked_ns);
             assert_eq!(rows.iter().map(|row| row.executions).sum::<u64>(), domain.executions);
             assert_eq!(rows.iter().map(|row| row.io_count).sum::<u64>(), domain.io_count);
-            let vcpus = results.vcpu_samples.iter().filter(|row| row.domain == domain.domain);
+            let vcpus = results.vcpu_samples.in_memory().filter(|row| row.domain == domain.domain);
             assert_eq!(vcpus.map(|row| row.running_ns).sum::<i64>(), domain.running_ns);
-            let pcpus = results.pcpu_samples.iter().filter(|row| row.domain == domain.domain);
+            let pcpus = results.pcpu_samples.in_memory().filter(|row| row.domain == domain.domain);
             assert_eq!(pcpus.map(|row| row.running_ns).sum::<i64>(), domain.running_ns);
             if ["web", "sink"].contains(&domain.domain.as_str()) {
                 let exchanged: u64 = rows.iter().filter_map(|row| row.page_exchanges).sum();
@@ -299,13 +314,13 @@ mod tests {
         let results = run(&Scenario::parse(&text, "f").unwrap(), &RunOptions::default(), &|_| true).unwrap();
         assert!(results.vcpus.iter().map(|row| row.migrations).sum::<u64>() > 0, "they move");
         for pcpu in &results.pcpus {
-            let there = || results.pcpu_samples.iter().filter(|row| row.pcpu == pcpu.pcpu);
+            let there = || results.pcpu_samples.in_memory().filter(|row| row.pcpu == pcpu.pcpu);
             assert_eq!(there().map(|row| row.running_ns).sum::<i64>(), pcpu.run_ns);
             let executions: u64 = there().map(|row| row.executions).sum();
             assert!((pcpu.switches / 2..=pcpu.switches).contains(&executions), "{executions}");
         }
         for domain in &results.domains {
-            let of = || results.pcpu_samples.iter().filter(|row| row.domain == domain.domain);
+            let of = || results.pcpu_samples.in_memory().filter(|row| row.domain == domain.domain);
             assert_eq!(of().map(|row| row.running_ns).sum::<i64>(), domain.running_ns);
             assert!(of().map(|row| row.runnable_ns).sum::<i64>() <= domain.runnable_ns);
             assert!(of().map(|row| row.blocked_ns).sum::<i64>() <= domain.blocked_ns);
@@ -313,17 +328,21 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_would_not_fit_are_refused_or_left_out() {
-        let text = |sample: &str| {
-            format!(
-                "run = {{ duration = '600min', replications = 20, {sample} }}\n\
-                 [host]\npcpus = 1\nscheduler = 'credit'\n[domain.a]\n[domain.b]\n"
-            )
+    fn samples_are_an_hours_and_those_that_would_not_fit_are_refused_or_left_out() {
+        let text = |run: &str| {
+            format!("run = {{ {run} }}\n[host]\npcpus = 1\nscheduler = 'credit'\n[domain.a]\n[domain.b]\n")
         };
-        assert_eq!(Scenario::parse(&text(""), "f").unwrap().sample, Span::ZERO);
-        let refused = Scenario::parse(&text("sample = '1s'"), "f").unwrap_err().to_string();
+        let of = |run: &str| Scenario::parse(&text(run), "f").unwrap().sample;
+        for (duration, seconds) in [(1, 1), (3600, 1), (3601, 2), (7200, 2), (86_399, 24), (86_400, 24)] {
+            assert_eq!(of(&format!("duration = '{duration}s'")), Span::from_secs(seconds), "{duration}");
+        }
+        let long = "duration = '600min', replications = 20";
+        assert_eq!(of(long), Span::from_secs(10));
+        assert_eq!(of("duration = '600min', replications = 50"), Span::ZERO);
+        let refused = text(&format!("{long}, sample = '1s'"));
+        let refused = Scenario::parse(&refused, "f").unwrap_err().to_string();
         assert!(refused.contains("run.sample") && refused.contains("at least"), "{refused}");
-        assert_eq!(Scenario::parse(&text("sample = '5s'"), "f").unwrap().sample, Span::from_secs(5));
+        assert_eq!(of(&format!("{long}, sample = '5s'")), Span::from_secs(5));
         let few = "profiler = { cycles = 1 }";
         let refused = Scenario::parse(&text(few), "f").unwrap_err().to_string();
         assert!(

@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::{env, io};
 
 use vcpulab_host::{Action, Host, HostConfig, Pools, Scheduler, Time};
 use vcpulab_io::{GuestId, Machine};
 use vcpulab_measure::{
-    Measuring, Meter, Names, NotAttributed, Recorder, Results, TRACE_ROWS_MAX, Traced, collect,
+    Decisions, Measuring, Meter, Names, NotAttributed, Recorder, Results, Spool, Traced, collect,
 };
 use vcpulab_sched::Runner;
 use vcpulab_spec::limits::ROWS_MAX;
@@ -31,6 +32,8 @@ pub(crate) struct Replication<'a> {
     pub spec: &'a Spec,
     pub config: &'a HostConfig,
     pub options: &'a RunOptions,
+    /// For samples and decisions.
+    pub spool: &'a Spool,
     pub replication: u32,
     /// By domain.
     pub entitlements: Vec<Option<f64>>,
@@ -68,17 +71,23 @@ impl Replication<'_> {
             let scheduler: Box<dyn Scheduler> = Box::new(scheduler);
             return self.under_pools(Pools::new(vec![scheduler]));
         }
-        let meter = Meter::new(self.options.keep(self.spec));
+        let meter = self.meter();
         self.measured(scheduler, meter)
     }
 
     pub fn under_pools(self, pools: Pools<'_>) -> Result<Results, RunError> {
-        let meter = Meter::new(self.options.keep(self.spec));
+        let meter = self.meter();
         let Some(directory) = &self.options.events else { return self.measured(pools, meter) };
         let file = directory.join(format!("events-{}.arrow", self.replication));
         let failed = |reason| RunError::Events { file: file.clone(), reason };
         let recorder = Recorder::create(&file).map_err(failed)?;
         self.measured(pools, Traced { meter, recorder })
+    }
+
+    fn meter(&self) -> Meter {
+        let Replication { spec, options, replication, spool, .. } = *self;
+        let decisions = || Decisions::new(replication, spec.replications, spool);
+        Meter::new(options.keep(spec), options.trace.then(decisions))
     }
 
     fn measured<S: Scheduler, O: Measuring>(self, scheduler: S, observer: O) -> Result<Results, RunError> {
@@ -187,7 +196,8 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         observer.begin(state);
         let (state, observer, machine) = self.host.parts();
         let meter = observer.meter();
-        self.monitors = Some(Monitors::begin(self.of.spec, self.of.replication, state, meter, machine));
+        let Replication { spec, replication, spool, .. } = self.of;
+        self.monitors = Some(Monitors::begin(spec, replication, spool, state, meter, machine));
     }
 
     fn settle(&mut self) {
@@ -226,7 +236,12 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         results.io = io_rows(spec, replication, machine);
         if let Some(monitors) = monitors {
             let live = options.live.as_ref();
-            monitors.finish(&mut results, spec, &names, state, observer.meter_mut(), machine, live);
+            let finished =
+                monitors.finish(&mut results, spec, &names, state, observer.meter_mut(), machine, live);
+            finished.map_err(not_kept)?;
+        }
+        if let Some(decisions) = observer.meter_mut().decisions.take() {
+            (results.trace, results.untraced) = decisions.finish().map_err(not_kept)?;
         }
         limit_to_share(&mut results, spec.replications as usize);
         if let Some(logs) = logs {
@@ -241,12 +256,16 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     }
 }
 
+/// Samples or decisions could not be written.
+fn not_kept(error: io::Error) -> RunError {
+    RunError::Events {
+        file: env::temp_dir(),
+        reason: format!("a temporary file for samples and decisions: {error}"),
+    }
+}
+
 /// Limits the results of one replication to its share of what all of them may keep together.
 fn limit_to_share(results: &mut Results, replications: usize) {
-    let traced = TRACE_ROWS_MAX / replications;
-    results.untraced += results.trace.len().saturating_sub(traced) as u64;
-    results.trace.truncate(traced);
-    results.trace.shrink_to_fit();
     // All replications of a run have the same number of domains.
     if results.waits.len() > ROWS_MAX / replications {
         results.waits = Vec::new();

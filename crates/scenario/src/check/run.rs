@@ -12,8 +12,14 @@ use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
 use crate::text::units::Duration;
 
-/// Time between two samples where the scenario says nothing.
+/// Time between two samples where the scenario says nothing and lasts no longer than an hour.
 const SAMPLE: Span = Span::from_secs(1);
+
+/// In an hour: a longer run has no more, each of as many whole seconds as that takes.
+const SAMPLES: i64 = 3_600;
+
+/// Most rows of samples that nobody asked for.
+const ROWS_UNASKED: usize = 1_000_000;
 
 pub(crate) fn name(checker: &mut Checker<'_, '_>, field: &Field<String>) -> String {
     let Some(At { value, place }) = &field.0 else { return "unnamed".into() };
@@ -38,9 +44,10 @@ pub(crate) fn rows(checker: &mut Checker<'_, '_>, spec: &Spec, run: &RawRun, pla
     }
 }
 
-/// Time between two samples; zero: none are taken. Where nothing is said they are, unless there were too many.
+/// Time between two samples; zero: none are taken.
 pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -> Span {
-    let Some(sample) = checker.span(&run.sample, Some(SAMPLE), SPANS) else { return Span::ZERO };
+    let sample = SAMPLE * (1 + spec.duration / (SAMPLE * (SAMPLES + 1)));
+    let Some(sample) = checker.span(&run.sample, Some(sample), SPANS) else { return Span::ZERO };
     if sample.is_zero() {
         return Span::ZERO;
     }
@@ -50,16 +57,17 @@ pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -
     let things = spec.clients.len() + spec.domains.iter().map(of).sum::<usize>();
     let at_once = things as i64 * i64::from(spec.replications);
     // The last one is taken at the end.
-    let most = SAMPLE_ROWS_MAX as i64 / at_once.max(1) - 1;
+    let most = |rows: usize| rows as i64 / at_once.max(1) - 1;
+    let Some(At { place, .. }) = &run.sample.0 else {
+        return if spec.duration / sample <= most(ROWS_UNASKED) { sample } else { Span::ZERO };
+    };
+    let most = most(SAMPLE_ROWS_MAX);
     if spec.duration / sample <= most {
         return sample;
     }
-    if let Some(At { place, .. }) = &run.sample.0 {
-        let least = Duration(if most > 0 { spec.duration / most + Span::from_ns(1) } else { SPAN_MAX });
-        let rows =
-            format!("at least {least} here ({SAMPLE_ROWS_MAX} rows of results), or `0s` for no samples");
-        checker.report.error(place, Problem::not_allowed(rows));
-    }
+    let least = Duration(if most > 0 { spec.duration / most + Span::from_ns(1) } else { SPAN_MAX });
+    let rows = format!("at least {least} here ({SAMPLE_ROWS_MAX} rows of results), or `0s` for no samples");
+    checker.report.error(place, Problem::not_allowed(rows));
     Span::ZERO
 }
 

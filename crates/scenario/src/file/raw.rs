@@ -60,7 +60,8 @@ record! {
         #[schemars(range(min = 1, max = REPLICATIONS_MAX))]
         replications: i64,
         /// Time between two samples of the counters of domains, vCPUs, applications and clients; XenMon and xentop read
-        /// them. `0s`: none. Default: `1s`, or none where that makes too many rows.
+        /// them. `0s`: none. Default: `1s`, in runs of more than an hour as many whole seconds as make at most 3,600 samples; none
+        /// where that makes too many rows.
         sample: Duration,
         /// A profiler that samples the pCPUs, as Xenoprof does. Default: none.
         profiler: RawProfiler,
