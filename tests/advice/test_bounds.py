@@ -169,7 +169,7 @@ def test_bounds_on_the_command_line(command: Vcpulab) -> None:
     assert command("init", "web.toml").returncode == 0
     result = command("bounds", "web.toml", "--check", "--replications", "2")
     assert result.returncode == 0, result.stderr
-    for word in ("limited by", "dom0: vCPUs", "Simulated", "holds", "Not modelled"):
+    for word in ("limited by", "dom0: vCPUs", "Simulated", "holds", "not modelled"):
         assert word in result.stdout
     assert result.stderr == ""
 

@@ -91,7 +91,7 @@ def test_what_cannot_be_set_is_said() -> None:
     assert not texts(enhanced, "boot")
     table = 'major_frame_ns = 9\nentries = [{ domain = "web", runtime = "9ns" }]'
     arinc = typed(f'scheduler = "arinc653"\n{table}', "")
-    assert [text.split()[3] for text in texts(arinc, "cannot")] == ["sets", "sets"]
+    assert ["no command sets" in text for text in texts(arinc, "cannot")] == [True, True]
     fine = typed('scheduler = "sedf"', "period = 1500000\nslice = 1000000")
     assert "whole multiples of 1000000 ns" in texts(fine, "cannot")[0]
 

@@ -21,7 +21,11 @@ fn host(pcpus: u32, seed: u64, domains: &[(i64, &[Vcpu<'_>])]) -> Host<Lottery, 
     let mut config = HostConfig { pcpus, ..HostConfig::default() };
     let mut number = pcpus;
     for (tickets, vcpus) in domains {
-        let vcpu = |(_, pcpus): &Vcpu<'_>| VcpuConfig { start: Some(Span::ZERO), affinity: Some(*pcpus) };
+        let vcpu = |(_, pcpus): &Vcpu<'_>| VcpuConfig {
+            start: Some(Span::ZERO),
+            affinity: Some(*pcpus),
+            ..VcpuConfig::default()
+        };
         config.domains.push(DomainConfig {
             number: config.domains.len() as i64 + 1,
             pool: PoolId(0),
