@@ -1,16 +1,16 @@
 //! The result tables of a run: their rows, each declared once, and all of them together.
 
 mod columns;
+mod record;
 mod results;
 mod rows;
 mod spool;
-mod tabular;
 
 pub use columns::Columns;
+pub use record::Record;
 pub use results::Results;
 pub use rows::{
     AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PathRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,
     TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
-pub use spool::{Part, Spool, Spooled, Spooler};
-pub use tabular::{Record, Tabular};
+pub use spool::{Part, Spool, Spooled, Spooler, Tabular};

@@ -9,7 +9,7 @@ use arrow_ipc::CompressionType;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 
-use crate::tables::{Record, Tabular};
+use crate::tables::Record;
 
 /// Rows of a part of the file: few enough to take little memory, and enough for a part to cost little.
 const PART: usize = 4_096;
@@ -102,6 +102,18 @@ impl Part<RecordBatch> {
             Part::Here(batch) => Ok(batch.clone()),
             Part::Written(written) => written.read(),
         }
+    }
+}
+
+/// Rows of a table.
+pub trait Tabular {
+    /// The table, in one part or more.
+    fn in_parts(self) -> Vec<Part<RecordBatch>>;
+}
+
+impl<Row: Record> Tabular for Vec<Row> {
+    fn in_parts(self) -> Vec<Part<RecordBatch>> {
+        vec![Part::Here(Row::batch(&self))]
     }
 }
 
