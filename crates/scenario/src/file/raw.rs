@@ -96,7 +96,7 @@ record! {
         /// The CPU scheduler: a built-in one by its name, one that an installed package offers, or a policy in a Python file,
         /// `FILE.py:CLASS` (its path from the folder of the scenario).
         scheduler: String,
-        /// The release whose version of it is used. Default: the newest.
+        /// The release whose version of it is used. Default: `xen4.17`, or the newest where the scheduler has none of that name.
         generation: String,
         /// The unit of scheduling (Xen's `sched-gran`): each vCPU by itself, or as many vCPUs of a domain as a core or a socket has
         /// threads, which then runs no other domain at the same time. Default: `cpu`.
@@ -151,7 +151,7 @@ record! {
         pcpus: CpuList,
         /// Its CPU scheduler, as that of `[host]`.
         scheduler: String,
-        /// The release whose version of it is used. Default: the newest.
+        /// The release whose version of it is used. Default: `xen4.17`, or the newest where the scheduler has none of that name.
         generation: String,
     }
     required [pcpus, scheduler]
