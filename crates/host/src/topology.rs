@@ -21,16 +21,8 @@ pub(crate) struct Topology {
 
 /// The pCPUs that are scheduled together on a host, by its granularity: ascending by the lowest of each.
 pub fn resources(config: &HostConfig) -> Vec<CpuMask> {
-    let Topology { places, siblings, sockets, .. } =
-        Topology::new(&HostConfig { pools: Vec::new(), ..config.clone() });
-    match config.granularity {
-        Granularity::Cpu => places.ids().map(CpuMask::only).collect(),
-        Granularity::Core => {
-            let first = |(p, core): (PcpuId, &CpuMask)| (core.first() == Some(p)).then_some(*core);
-            siblings.enumerate().filter_map(first).collect()
-        }
-        Granularity::Socket => sockets,
-    }
+    let topology = Topology::new(&HostConfig { pools: Vec::new(), ..config.clone() });
+    topology.all_masters().iter().map(|master| topology.resource(master)).collect()
 }
 
 /// The place of a pCPU. Cores are counted over the whole host.
