@@ -415,8 +415,8 @@ def lint(
     except Interrupted as interrupted:
         known = interrupted.so_far
         host, advice = (scenario, known) if isinstance(scenario, Scenario) else known
-        raise Interrupted(Findings(host, tuple(advice)), interrupted.said) from None
-    return Findings(found[0], tuple(found[1]))
+        raise Interrupted(Findings.of(host, advice), interrupted.said) from None
+    return Findings.of(*found)
 
 
 def explain(

@@ -1,21 +1,23 @@
 """The answers of `vcpulab.compare`, `vcpulab.whatif` and `vcpulab.lint`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import polars as pl
 
 from vcpulab.advice.compare import Comparison, in_words
 from vcpulab.advice.deciding import Added
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
-from vcpulab.advice.starving import Starving
+from vcpulab.advice.starving import Starving, in_a_line
+from vcpulab.advice.tuning.words import paid
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.hypervisors.steps import Step
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.settings import Changed
+from vcpulab.scenario.settings import Changed, in_short
 from vcpulab.show.answer import Answer
 
 
@@ -92,9 +94,32 @@ class Findings(Answer):
 
     scenario: Scenario
     advice: tuple[Advice, ...]
+    notes: tuple[Advice, ...] = ()
+    """What is no fault, and good to know, with what the other setting costs."""
+
+    @classmethod
+    def of(cls, scenario: Scenario, advice: Iterable[Advice]) -> Self:
+        """What was found in a scenario, with what is no fault apart."""
+        found = list(advice)
+        return cls(
+            scenario,
+            tuple(one for one in found if not one.is_noted),
+            tuple(one for one in found if one.is_noted),
+        )
 
     def __iter__(self) -> Iterator[Advice]:
         return iter(self.advice)
+
+    def noted(self) -> list[str]:
+        """What is no fault, a line each, with what would prevent it, and who would pay for that."""
+        return [f"note: {one.finding.reason}; {self._priced(one)}" for one in self.notes]
+
+    def _priced(self, one: Advice) -> str:
+        restart = ", after a restart of the host," if any(step.how == "boot" for step in one.steps()) else ""
+        lost = [in_a_line(one.starves)] if one.starves else []
+        price = [paid(self.scenario, {each.address.name: each for each in one.effect or ()}, set()), *lost]
+        change = "; ".join(in_short(one.finding.changes))
+        return f"{change}{restart} prevents that; its price: {'; '.join(price)}"
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each finding: its rule, the field, the reason, the commands that mend it."""
@@ -106,4 +131,5 @@ class Findings(Answer):
 
     def __str__(self) -> str:
         rows = self.to_frame().iter_rows(named=True)
-        return "\n".join(f"{row['field']}: {row['rule']}: {row['reason']}" for row in rows) or "nothing found"
+        found = [f"{row['field']}: {row['rule']}: {row['reason']}" for row in rows] or ["nothing found"]
+        return "\n".join([*found, *self.noted()])

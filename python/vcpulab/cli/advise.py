@@ -113,7 +113,9 @@ def lint(
             break
     interrupted = any(answer.interrupted for answer in answers.values())
     if format == "json":
-        print(as_json({"interrupted": interrupted, "files": {str(path): one.data for path, one in answers.items()}}))
+        told = {"files": {str(path): one.data for path, one in answers.items()}}
+        notes = {str(path): one.notes for path, one in answers.items() if one.notes}
+        print(as_json({"interrupted": interrupted, **told, **({"notes": notes} if notes else {})}))
     elif any(answer.rules for answer in answers.values()):
         terminal.say("vcpulab lint --explain RULE says more of a rule")
     for path, answer in answers.items():
@@ -135,6 +137,8 @@ class _Answer(NamedTuple):
     text: str | None = None
     """What the file is to hold; `None`: what it does."""
     interrupted: bool = False
+    notes: Sequence[object] = ()
+    """What is no fault, and good to know."""
 
 
 @contextmanager
@@ -157,8 +161,11 @@ def _found(
         told = [views.advice(str(path), one, toolstack) for one in linted.advice]
         warned = [[Lines(line.splitlines()), BLANK] for line in files.in_short(warnings, all=all)]
         counted = Lines([f"{path}: {len(data) or 'nothing'} found"])
-        page.show([page.items(told, "finding", least=1), page.items(warned, "warning"), page.always(counted)], all=all)
-    return _Answer(data, len(linted.advice), len(data), interrupted=interrupted)
+        noted = [Lines(linted.noted(), indent="  ")] if linted.notes else []
+        parts = [page.items(told, "finding", least=1), page.items(warned, "warning"), page.always(*noted, counted)]
+        page.show(parts, all=all)
+    notes = as_data(linted.notes, toolstack)
+    return _Answer(data, len(linted.advice), len(data), interrupted=interrupted, notes=notes)
 
 
 def _fixed(

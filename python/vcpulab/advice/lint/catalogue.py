@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from vcpulab.advice.lint import drivers, foreign, held_back, pinning, rules
+from vcpulab.advice.lint import drivers, foreign, held_back, pinning, rules, topology
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.rule import Rule, Rules
 from vcpulab.errors import RequestError
@@ -13,7 +13,13 @@ from vcpulab.scenario.names import did_you_mean, matching
 RULES: Mapping[str, Rule[Any]] = {
     one.name: one
     for one in chain[Rule[Any]](
-        rules.rule.all, drivers.rule.all, held_back.cause.all, pinning.rule.all, foreign.rule.all
+        rules.rule.all,
+        drivers.rule.all,
+        held_back.cause.all,
+        pinning.rule.all,
+        topology.rule.all,
+        topology.note.all,
+        foreign.rule.all,
     )
 }
 """Every rule by its name, in the order in which they are asked."""
@@ -22,13 +28,20 @@ RULES: Mapping[str, Rule[Any]] = {
 def findings(host: Host) -> list[Finding]:
     """What all rules find; of each field the first word on it."""
     return first_words(
-        settings(host, rules.rule, drivers.rule), held_back.held_back(host), settings(host, pinning.rule)
+        settings(host, rules.rule, drivers.rule), held_back.held_back(host), settings(host, pinning.rule, topology.rule)
     )
+
+
+def notes(host: Host) -> list[Finding]:
+    """What is no fault on a host, and good to know."""
+    return list(settings(host, topology.note))
 
 
 def settings(host: Host, *those: Rules[Callable[[Host], Iterator[Finding]]]) -> Iterator[Finding]:
     """What the rules find that look at a whole host."""
-    for one in chain.from_iterable(kind.all for kind in those or (rules.rule, drivers.rule, pinning.rule)):
+    for one in chain.from_iterable(
+        kind.all for kind in those or (rules.rule, drivers.rule, pinning.rule, topology.rule)
+    ):
         yield from map(one.stamped, one.check(host))
 
 

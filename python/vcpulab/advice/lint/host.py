@@ -17,7 +17,8 @@ from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join
-from vcpulab.scenario.units import members
+from vcpulab.scenario.topology import Topology
+from vcpulab.scenario.units import members, pcpu_set
 
 WAITS = 0.25
 """A vCPU that waits for more than this part of the time is held back. Assumed."""
@@ -25,6 +26,8 @@ FEW_WAITS = 0.1
 """One that waits for less than this part of the time has what it needs. Assumed."""
 IDLE = 0.1
 """pCPUs that idle for more than this part of the time have room. Assumed."""
+LOCAL = 10
+"""The distance of a node from itself: ACPI, System Locality Information Table."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,41 @@ class Host:
 
     def affinity(self, domain: str) -> list[list[int]]:
         """For each vCPU the pCPUs that it may run on."""
+        here = self.pcpus_of(self.domains[domain].get("pool"))
+        return [here if one == "all" else members(one) for one in self._masks(domain, "affinity")]
+
+    def soft_affinity(self, domain: str) -> list[list[int]]:
+        """For each vCPU the pCPUs that it prefers, whether that counts or not."""
+        pcpus = self.topology.pcpus
+        return [sorted(pcpu_set(one, pcpus)) for one in self._masks(domain, "soft_affinity")]
+
+    def _masks(self, domain: str, field: str) -> list[str]:
         table = self.domains[domain]
-        given = table.get("affinity", "all")
-        here = self.pcpus_of(table.get("pool"))
-        listed = given if isinstance(given, list) else [given] * table["vcpus"]
-        return [here if one == "all" else members(one) for one in listed]
+        given = table.get(field, "all")
+        return list(given) if isinstance(given, list) else [given] * table["vcpus"]
+
+    @cached_property
+    def topology(self) -> Topology:
+        """Which pCPUs are threads of one core, and which are of one node."""
+        return Topology.of(self.document["host"])
+
+    @property
+    def by_thread(self) -> bool:
+        """Has a core several threads, and does the scheduler give each away by itself?"""
+        return self.topology.threads > 1 and self.document["host"]["sched_gran"] == "cpu"
+
+    @cached_property
+    def slowed_by_siblings(self) -> bool:
+        """Does the profile say that two busy threads of a core slow each other down?"""
+        costs = self.document["host"]["costs"]
+        return any(name.startswith("smt_") and value < 100 for name, value in costs.items())
+
+    @cached_property
+    def slowed_by_distance(self) -> bool:
+        """Does the profile say that memory of another node is slower?"""
+        costs = self.document["host"]["costs"]
+        shares = (value for name, value in costs.items() if name.startswith("memory_share_"))
+        return costs.get("numa_distance", LOCAL) > LOCAL and any(shares)
 
     def idle_of(self, pcpus: list[int]) -> float:
         """Which part of the time these idled."""
@@ -201,6 +234,10 @@ class Host:
         """The part of the time for which the vCPU waits that waits most (or least)."""
         shares = runstates.shares(self.run, domain, "runnable")
         return (min if least else max)(shares, default=0.0)
+
+    def wanted(self, domain: str) -> float:
+        """How many pCPUs its vCPUs would have had, had they never waited."""
+        return sum(chain(*(runstates.shares(self.run, domain, state) for state in ("running", "runnable"))))
 
     def mean_waited(self, domain: str) -> float:
         """The part of the time for which the vCPUs of a domain wait, as mean over all of them."""

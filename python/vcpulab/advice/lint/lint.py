@@ -12,6 +12,7 @@ from vcpulab.advice.compare import change as said
 from vcpulab.advice.lateness import Late, late
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.catalogue import findings as findings_on
+from vcpulab.advice.lint.catalogue import notes as notes_on
 from vcpulab.advice.lint.foreign import without_foreign
 from vcpulab.advice.lint.host import Finding, Host, measured
 from vcpulab.advice.lint.rule import Stands
@@ -89,6 +90,11 @@ class Advice:
             most = next((one for one in seen if one.verdict == verdict), None)
             told += [] if most is None or most in told else [most]
         return told
+
+    @property
+    def is_noted(self) -> bool:
+        """Is it no fault, and only good to know?"""
+        return RULES[self.finding.rule].stands is Stands.NOTED
 
     @property
     def misses(self) -> list[Slo]:
@@ -253,7 +259,7 @@ def advise(
     jobs: int = 0,
     progress: Callable[[float], bool] | None = None,
 ) -> list[Advice]:
-    """Everything that is probably not meant in a scenario, each with its effect simulated.
+    """Everything that is probably not meant in a scenario, each with its effect simulated, and what is good to know.
 
     Args:
         scenario: as it can run.
@@ -271,7 +277,8 @@ def advise(
     try:
         if stopped is not None:
             raise stopped
-        return tried(host, found, jobs=jobs, progress=progress)
+        noted = [one for one in notes_on(host) if one.rule in select]
+        return [*tried(host, found, jobs=jobs, progress=progress), *_noted(host, noted, jobs=jobs)]
     except KeyboardInterrupt:
         said = "findings whose mends are not tried" + ("" if stopped is None else f", from {stopped.said}")
         raise Interrupted([Advice(one, None, None) for one in found], said) from None
@@ -293,6 +300,11 @@ def tried(
     advice = [_or_otherwise(host, one, jobs=jobs) for one in _decided(host, first, jobs=jobs)]
     allowed = {Stands.ALWAYS} if any(one.improves for one in advice) else {Stands.ALWAYS, Stands.ALONE}
     return [one for one in advice if one.effect is None or one.improves or RULES[one.finding.rule].stands in allowed]
+
+
+def _noted(host: Host, findings: Sequence[Finding], *, jobs: int) -> list[Advice]:
+    """What is no fault, with the effect of the other setting, where this host can have it."""
+    return [one for one in _all_tried(host, findings, (), jobs=jobs) if one.effect is not None]
 
 
 def _decided(host: Host, advice: Sequence[Advice], *, jobs: int) -> list[Advice]:

@@ -29,6 +29,8 @@ class Stands(Enum):
     """Only where no other mend helps: then that one's mechanism is the one."""
     NEVER = "never"
     """What looks odd is no fault there."""
+    NOTED = "noted"
+    """It is no fault: it is said, with the price of the other setting."""
 
 
 @dataclass(frozen=True)

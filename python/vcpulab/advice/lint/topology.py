@@ -1,0 +1,310 @@
+"""Domains whose vCPUs and affinities do not fit the threads, cores and nodes of their host."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import polars as pl
+
+from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.lint.host import FEW_WAITS, Finding, Host, of_domain
+from vcpulab.advice.lint.pinning import MUCH_IDLE
+from vcpulab.advice.lint.rule import Rules, Stands
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.topology import Topology
+from vcpulab.scenario.units import members, spans
+
+BUSY = 0.5
+"""A vCPU that runs for more than this part of the time keeps its thread busy. Assumed."""
+PREFER = ("credit", "credit2", "null")
+"""The schedulers that look at soft affinity: docs/concepts/topology.md."""
+
+rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
+note = Rules[Callable[[Host], Iterator[Finding]]](Stands.NOTED)
+
+
+@rule("pinned-to-one-core")
+def pinned_to_one_core(host: Host) -> Iterator[Finding]:
+    """Busy vCPUs are pinned to the threads of one core, while other cores idle.
+
+    Mechanism: The threads of a core share its execution units: two busy ones are slower than two cores. A scheduler
+    fills idle cores first, but whoever is pinned is not moved.
+
+    Evidence: More vCPUs that run for more than {BUSY:.0%} of the time are pinned to some cores than there are cores
+    among these, and all threads of another core of the pool idle for more than {MUCH_IDLE:.0%}.
+
+    Silent: Where a core has one thread, or vCPUs are scheduled by the core (`sched_gran`); where vCPUs wait for each
+    other on one thread, since then `pinning-leaves-idle` and `pinned-together` speak; where the profile says what a
+    shared core costs, and it is no loss here.
+
+    Mend: A core for each, of the same node if it has idle ones.
+
+    Schedulers: All but `arinc653`, where places are given once.
+
+    Sources: Tullsen, Eggers and Levy 1995, "Simultaneous multithreading: maximizing on-chip parallelism"; `xl info -n`
+    shows which threads are of one core.
+    """
+    if not host.by_thread:
+        return
+    for name, table in host.pools.items():
+        if table["scheduler"] == "arinc653":
+            continue
+        cores = host.topology.by_core(host.pcpus_of(name))
+        idle = [core for core, threads in cores.items() if all(host.idle_of([one]) > MUCH_IDLE for one in threads)]
+        pinned = _busy_pinned(host, name, len(cores))
+        told: set[tuple[str, int]] = set()
+        for inside in sorted({frozenset(those) for those in pinned.values()}, key=lambda one: (-len(one), sorted(one))):
+            sharing = [vcpu for vcpu, those in pinned.items() if those <= inside and vcpu not in told]
+            near = {host.topology.node(cores[core][0]) for core in inside}
+            spare = sorted(
+                (core for core in idle if core not in inside),
+                key=lambda core: (host.topology.node(cores[core][0]) not in near, core),
+            )
+            if len(sharing) <= len(inside) or not spare:
+                continue
+            told.update(sharing)
+            places = [cores[core][0] for core in [*sorted(inside), *spare]]
+            mended = _a_core_for_each(host, sharing, places)
+            if not mended:
+                continue
+            threads = sorted({pcpu for domain, number in sharing for pcpu in host.affinity(domain)[number]})
+            idling = sorted(pcpu for core in spare for pcpu in cores[core])
+            who = in_short(list(dict.fromkeys(domain for domain, _ in sharing)))
+            reason = (
+                f"{len(sharing)} busy vCPUs of {who} are pinned to pCPU {spans(threads)}, the threads of "
+                f"{_count(len(inside), 'core')}, while pCPU {spans(idling)}, {_count(len(spare), 'core')}, idle for "
+                f"{100 * host.idle_of(idling):.0f} %: threads of one core share its speed"
+            )
+            if host.slowed_by_siblings:
+                yield Finding(next(iter(mended)), reason, mended)
+            else:
+                instead = " ".join(f"{path}={_written(value)}" for path, value in mended.items())
+                unknown = "the profile does not say how much, so the mend is not simulated"
+                yield Finding(next(iter(mended)), f"{reason}; {unknown}: {instead}")
+
+
+def _busy_pinned(host: Host, pool: str | None, cores: int) -> dict[tuple[str, int], set[int]]:
+    """The busy vCPUs of a pool that may not run on all of its cores, with the cores that they may run on."""
+    found = {}
+    for domain in host.inside(pool):
+        for number, (mask, busy) in enumerate(zip(host.affinity(domain), host.busy(domain), strict=False)):
+            those = set(host.topology.by_core(mask))
+            if busy > BUSY and len(those) < cores:
+                found[domain, number] = those
+    return found
+
+
+def _a_core_for_each(host: Host, vcpus: Sequence[tuple[str, int]], places: Sequence[int]) -> dict[str, Any]:
+    """Pins vCPUs to these places, in this order, as far as they reach; who keeps his cores, keeps his affinity."""
+    mended: dict[str, Any] = {}
+    left = list(places)
+    for domain in dict.fromkeys(domain for domain, _ in vcpus):
+        numbers = [number for one, number in vcpus if one == domain]
+        masks = host.affinity(domain)
+        # Who has to go on sharing stays where he is.
+        given = left[: len(numbers)] if len(left) >= len(numbers) else []
+        left = left[len(numbers) :]
+        before = {host.topology.core(pcpu) for number in numbers for pcpu in masks[number]}
+        if not given or before == {host.topology.core(pcpu) for pcpu in given}:
+            continue
+        written = host.domains[domain].get("affinity")
+        if isinstance(written, list):
+            new = dict(zip(numbers, given, strict=True))
+            mended[of_domain(domain, "affinity")] = [
+                str(new[number]) if number in new else one for number, one in enumerate(written)
+            ]
+        else:
+            mended[of_domain(domain, "affinity")] = spans(sorted(given))
+    return mended
+
+
+def _written(value: Any) -> str:
+    return str(value).replace("'", '"') if isinstance(value, list) else str(value)
+
+
+@rule("wider-than-a-node")
+def wider_than_a_node(host: Host) -> Iterator[Finding]:
+    """A domain has more busy vCPUs than its node has threads.
+
+    Mechanism: What the soft affinity or the memory of a domain has no room for runs on another node, or waits: there
+    its memory is farther away, and the preference is in vain.
+
+    Evidence: The domain has more vCPUs than there are threads where its soft affinity lets it prefer to run, or on the
+    nodes that hold its memory (`memory_nodes`), and these want to run for {NEAR_FULL:.0%} of what those threads have.
+
+    Silent: On hosts of one node; where neither soft affinity nor memory names a node; where most vCPUs are idle.
+
+    Mend: As many nodes as it takes; or as many vCPUs as the node has threads.
+
+    Schedulers: `credit`, `credit2`, `null`.
+
+    Sources: Xen's `docs/man/xl.cfg`, `cpus_soft` and `vnuma`; `docs/concepts/topology.md`.
+    """
+    topology = host.topology
+    if topology.nodes == 1:
+        return
+    for domain, table in host.domains.items():
+        if host.pool_of(domain)["scheduler"] not in PREFER:
+            continue
+        allowed = set(chain.from_iterable(host.affinity(domain)))
+        for field, preferred in (
+            ("soft_affinity", set(chain.from_iterable(host.soft_affinity(domain)))),
+            ("memory_nodes", _of_nodes(topology, table.get("memory_nodes", "all"))),
+        ):
+            there = allowed & preferred
+            nodes = set(topology.by_node(there))
+            if not there or there == allowed or len(nodes) == topology.nodes or table["vcpus"] <= len(there):
+                continue
+            wanted = host.wanted(domain)
+            if wanted < NEAR_FULL * len(there):
+                continue
+            path, holds = of_domain(domain, field), "prefers" if field == "soft_affinity" else "has its memory beside"
+            reason = (
+                f"{domain} has {table['vcpus']} vCPUs that want {wanted:.1f} pCPUs, and {holds} {len(there)} threads "
+                f"({_nodes(sorted(nodes))}): the others run on another node, or wait"
+            )
+            order = [*sorted(nodes), *(node for node in topology.by_node(allowed) if node not in nodes)]
+            wider = next(
+                (w for n in range(1, len(order) + 1) if len(w := _on(topology, allowed, order[:n])) >= table["vcpus"]),
+                [],
+            )
+            value = spans(wider) if field == "soft_affinity" else spans(sorted(topology.by_node(wider)))
+            fewer = {of_domain(domain, "vcpus"): len(there)}
+            if not wider or not host.slowed_by_distance:
+                or_more = f'{field} = "{value}", or ' if wider else ""
+                yield Finding(path, f"{reason}; {or_more}{len(there)} vCPUs fit")
+            else:
+                yield Finding(path, reason, {path: value}, otherwise=(fewer,))
+            break
+
+
+def _of_nodes(topology: Topology, nodes: str) -> set[int]:
+    """The pCPUs of some nodes."""
+    named = range(topology.nodes) if nodes == "all" else members(nodes)
+    return set(_on(topology, range(topology.pcpus), named))
+
+
+def _on(topology: Topology, pcpus: Any, nodes: Any) -> list[int]:
+    """Which of these pCPUs are on these nodes."""
+    by_node = topology.by_node(pcpus)
+    return sorted(pcpu for node in nodes for pcpu in by_node.get(node, []))
+
+
+def _nodes(nodes: Sequence[int]) -> str:
+    return f"node{'' if len(nodes) == 1 else 's'} {spans(nodes)}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+@rule("soft-affinity-without-effect", stands=Stands.ALWAYS)
+def soft_affinity_without_effect(host: Host) -> Iterator[Finding]:
+    """A soft affinity that cannot matter.
+
+    Mechanism: A soft affinity counts where it leaves some of the pCPUs that the domain may run on, but not all of them.
+    Where it does not count, the domain runs as if it had none.
+
+    Evidence: The settings: it covers all of the hard affinity, or has no pCPU in common with it, or the scheduler pays
+    no attention to it.
+
+    Silent: Where it counts for one of the domain's vCPUs; where the domain is pinned anew or moved to another pool
+    while the host runs.
+
+    Mend: Leave it out, or name fewer pCPUs, or those that the domain may run on.
+
+    Schedulers: All.
+
+    Sources: Xen's `docs/man/xl.cfg`, `cpus_soft`; `docs/concepts/topology.md`.
+    """
+    moved = {action.get("domain") for action in host.document.get("action", []) if {"affinity", "pool"} & set(action)}
+    for domain, table in host.domains.items():
+        scheduler = host.pool_of(domain)["scheduler"]
+        if table.get("soft_affinity", "all") == "all" or domain in moved:
+            continue
+        masks = list(zip(map(set, host.affinity(domain)), map(set, host.soft_affinity(domain)), strict=True))
+        if scheduler not in PREFER:
+            why = f"{scheduler} pays no attention to it"
+        elif not any(hard & soft for hard, soft in masks):
+            why = (
+                f"{domain} may not run there, but only on pCPU {spans(sorted(set.union(*(hard for hard, _ in masks))))}"
+            )
+        elif all(hard <= soft for hard, soft in masks):
+            why = f"that is everywhere where {domain} may run"
+        elif all(hard <= soft or not hard & soft for hard, soft in masks):
+            why = f"each vCPU of {domain} may run everywhere there, or nowhere"
+        else:
+            continue
+        preferred = sorted(set.union(*(soft for _, soft in masks)))
+        reason = f"it prefers pCPU {spans(preferred)}, which does nothing: {why}. Leave it out"
+        yield Finding(of_domain(domain, "soft_affinity"), reason)
+
+
+@rule("more-vcpus-than-threads")
+def more_vcpus_than_threads(host: Host) -> Iterator[Finding]:
+    """A domain has more vCPUs than the threads that it may run on, and they wait for each other.
+
+    Mechanism: As many vCPUs run at a time as there are threads. The others wait behind their own siblings; the guest
+    believes in processors that are not there, and whoever waits for a lock, or for all of its threads, waits longer.
+
+    Evidence: Its vCPUs want to run on more pCPUs than it may use, and wait for more than {FEW_WAITS:.0%} of the time on
+    average.
+
+    Silent: Where most of its vCPUs are idle, or fewer of them improve nothing.
+
+    Mend: As many vCPUs as threads.
+
+    Schedulers: All but `arinc653`, whose timetable names the vCPUs.
+
+    Sources: Uhlig, LeVasseur, Skoglund and Dannowski 2004, "Towards scalable multiprocessor virtual machines".
+    """
+    for domain, table in host.domains.items():
+        there = set(chain.from_iterable(host.affinity(domain)))
+        if table["vcpus"] <= len(there) or host.pool_of(domain)["scheduler"] == "arinc653":
+            continue
+        wanted, waits = host.wanted(domain), host.mean_waited(domain)
+        if wanted <= len(there) or waits <= FEW_WAITS:
+            continue
+        path = of_domain(domain, "vcpus")
+        reason = (
+            f"{domain} has {table['vcpus']} vCPUs and may run on {_count(len(there), 'thread')}: its vCPUs wait for "
+            f"{100 * waits:.0f} % of the time, for each other too"
+        )
+        yield Finding(path, reason, {path: len(there)})
+
+
+@note("cores-shared")
+def cores_shared(host: Host) -> Iterator[Finding]:
+    """Domains may run beside each other on the threads of one core. That is no fault.
+
+    Mechanism: The threads of a core share its caches, buffers and predictors, through which one domain can learn of
+    another's work. With `sched_gran = "core"` a core is given to one domain at a time; where that has work for one
+    thread only, the other idles.
+
+    Evidence: The settings: cores of several threads, scheduled one by one, that several domains may use.
+
+    Silent: Where a core has one thread, or domains are kept on cores of their own; where the scheduler knows no core
+    scheduling.
+
+    Mend: None is needed where all domains trust each other; what core scheduling costs is simulated.
+
+    Schedulers: Those of Xen 4.13 and later.
+
+    Sources: Xen's `docs/misc/xen-command-line`, `sched-gran`; Xen Security Advisory 297 (microarchitectural data
+    sampling).
+    """
+    if not host.by_thread:
+        return
+    active = set(host.run.df_vcpus().filter(pl.col("running_ns") > 0)["domain"])
+    on: dict[int, set[str]] = {}
+    for domain in host.domains:
+        if domain in active:
+            for core in host.topology.by_core(chain.from_iterable(host.affinity(domain))):
+                on.setdefault(core, set()).add(domain)
+    shared = [core for core, domains in on.items() if len(domains) > 1]
+    if not shared:
+        return
+    sharing = set().union(*(on[core] for core in shared))
+    who = in_short([domain for domain in host.domains if domain in sharing])
+    reason = f"{who} may run beside each other on the threads of {_count(len(shared), 'core')}"
+    yield Finding("host.sched_gran", reason, {"host.sched_gran": "core"})
