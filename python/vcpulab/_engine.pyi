@@ -161,6 +161,9 @@ class Scenario:
     @property
     def replications(self) -> int: ...
     @property
+    def places(self) -> list[tuple[int, int, int]]:
+        """The node, the socket and the core of each pCPU; empty on a host without a topology."""
+    @property
     def duration_ns(self) -> int: ...
     @property
     def warmup_ns(self) -> int: ...
@@ -325,6 +328,7 @@ def export_perfetto(
     names: Mapping[int, str],
     out: str | PathLike[str],
     *,
+    places: Sequence[Sequence[str]] = ...,
     slices: Sequence[tuple[str, int, int, str]] = ...,
 ) -> None:
     """Writes the recorded events of one replication as a Perfetto trace.
@@ -333,6 +337,7 @@ def export_perfetto(
         events: the file.
         names: the domains' by their numbers.
         out: the file to write.
+        places: by pCPU: the groups that it is in, the largest first; empty on a flat host.
         slices: on tracks of their own: the track, begin and end in ns, and the name of each.
     """
 

@@ -6,7 +6,9 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,6 +17,7 @@ import vcpulab
 from support import ROOT, Vcpulab, packets
 from vcpulab.hypervisors import counters as names
 from vcpulab.results.perfetto import export_perfetto
+from vcpulab.results.places import groups
 
 HOST = {"profile": "generic", "pcpus": 2, "scheduler": "credit"}
 
@@ -297,3 +300,54 @@ def test_many_domains_are_not_attributed(command: Vcpulab, tmp_path: Path) -> No
     result = command("run", "many.toml", "--waits")
     assert result.returncode == 0, result.stderr
     assert "who made whom wait is not known: the host has 65 domains" in result.stderr
+
+
+_PLACED = """
+[host]
+scheduler = "credit2"
+topology = { sockets = 2, cores = 2, threads = 2, nodes = 2, numbering = "spread" }
+[domain.hog]
+vcpus = 8
+app = [{ kind = "hog" }]
+[run]
+duration = "20ms"
+warmup = "0s"
+"""
+
+
+def test_traces_group_pcpus_by_where_they_are(tmp_path: Path) -> None:
+    run = vcpulab.run(vcpulab.Scenario.from_toml(_PLACED), trace=tmp_path / "t", decisions=True)
+    run.save(tmp_path / "run")
+    for source in (tmp_path / "t", tmp_path / "run"):
+        export_perfetto(source, tmp_path / "t.pftrace")
+        read = [p.track_descriptor for p in packets(tmp_path / "t.pftrace") if p.HasField("track_descriptor")]
+        tracks = {track.uuid: track for track in read}
+        pcpus = sorted(_ranked(tracks, track.uuid) for track in read if track.name.startswith("pCPU "))
+        assert [" / ".join(name for _, name in steps[1:]) for steps in pcpus] == [
+            f"node {core // 2} / core {core} / pCPU {pcpu}" for core in range(4) for pcpu in (core, core + 4)
+        ]
+    rows = run.plot.timeline(window_ms=10).to_dict()["encoding"]["y"]
+    assert rows["sort"][:3] == [f"node 0 / core {core} / pCPU {pcpu}" for core, pcpu in ((0, 0), (0, 4), (1, 1))]
+
+
+def _ranked(tracks: Mapping[int, Any], uuid: int) -> list[tuple[int, str]]:
+    """The tracks down to this one, by rank among their siblings and name; those above order their children by rank."""
+    track = tracks[uuid]
+    above = _ranked(tracks, track.parent_uuid) if track.parent_uuid else []
+    assert not above or tracks[track.parent_uuid].child_ordering == track.EXPLICIT
+    return [*above, (track.sibling_order_rank, track.name)]
+
+
+def test_the_groups_of_pcpus_are_those_that_tell_them_apart() -> None:
+    def groups_of(**topology: object) -> list[str]:
+        scenario = vcpulab.Scenario.from_toml(_PLACED).change({"host.topology": topology, "domain.hog.vcpus": 1})
+        return [" / ".join(path) for path in groups(scenario)]
+
+    assert groups_of(sockets=1, cores=4, threads=1, nodes=1) == []
+    assert groups_of(sockets=1, cores=2, threads=2, nodes=1) == ["core 0", "core 0", "core 1", "core 1"]
+    assert groups_of(sockets=2, cores=2, threads=1, nodes=1) == ["socket 0", "socket 0", "socket 1", "socket 1"]
+    of_four = groups_of(sockets=2, cores=2, threads=1, nodes=4)
+    assert of_four == [f"socket {node // 2} / node {node}" for node in range(4)]
+    of_half = groups_of(sockets=4, cores=1, threads=2, nodes=2)
+    assert of_half[2] == "node 0 / socket 1 / core 1"
+    assert groups(vcpulab.Scenario.starter()) == []

@@ -335,15 +335,16 @@ pub fn follow(
 
 /// Writes the recorded events of one replication as a Perfetto trace.
 #[pyfunction]
-#[pyo3(signature = (events, names, out, *, slices = Vec::new()))]
+#[pyo3(signature = (events, names, out, *, places = Vec::new(), slices = Vec::new()))]
 pub fn export_perfetto(
     py: Python<'_>,
     events: PathBuf,
     names: BTreeMap<i64, String>,
     out: PathBuf,
+    places: Vec<Vec<String>>,
     slices: Vec<perfetto::Slice>,
 ) -> PyResult<()> {
-    py.detach(|| perfetto::export(&events, &names, &slices, &out)).map_err(engine_error)
+    py.detach(|| perfetto::export(&events, &names, &places, &slices, &out)).map_err(engine_error)
 }
 
 /// The rows of a table, turned into columns when the table is first asked for.

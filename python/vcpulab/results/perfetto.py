@@ -10,6 +10,7 @@ from vcpulab import _engine, whole
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find
 from vcpulab.results.path import is_followed, paths
+from vcpulab.results.places import groups
 from vcpulab.results.run import Run
 from vcpulab.results.timeline import slices as slices_of
 from vcpulab.results.trace import Trace, domain_names, mark_of
@@ -52,7 +53,7 @@ def export_perfetto(
         names = {int(number): name for number, name in domain_names(run).items()}
         slices = [] if request is None else _slices(run.scenario, request, replication)
         with whole.scratch(out) as new:
-            _engine.export_perfetto(file, names, new, slices=slices)
+            _engine.export_perfetto(file, names, new, places=groups(run.scenario), slices=slices)
 
 
 def _slices(scenario: Scenario, request: str, replication: int) -> list[tuple[str, int, int, str]]:

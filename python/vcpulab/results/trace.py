@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine, whole
+from vcpulab.results.places import groups
 
 if TYPE_CHECKING:
     from vcpulab.results.run import Run
@@ -53,6 +54,8 @@ def complete(directory: str | PathLike[str], run: "Run") -> None:
         "replications": run.scenario.replications,
         "domains": domain_names(run),
     }
+    if places := groups(run.scenario):
+        mark["places"] = places
     whole.write(path / _MARK, json.dumps(mark, indent=2) + "\n")
 
 
@@ -69,9 +72,10 @@ class Trace:
         False
     """
 
-    def __init__(self, directory: Path, names: dict[int, str], replications: int) -> None:
+    def __init__(self, directory: Path, names: dict[int, str], places: list[list[str]], replications: int) -> None:
         self._directory = directory
         self._names = names
+        self._places = places
         self.replications = replications
         """How many there are."""
 
@@ -92,7 +96,10 @@ class Trace:
         assert isinstance(names, dict)
         replications = mark["replications"]
         assert isinstance(replications, int)
-        return cls(path, {int(number): str(name) for number, name in names.items()}, replications)
+        # Not written of a flat host.
+        places = mark.get("places", [])
+        assert isinstance(places, list)
+        return cls(path, {int(number): str(name) for number, name in names.items()}, places, replications)
 
     def events(self, replication: int = 0) -> pl.DataFrame:
         """All events of a replication, in order of time.
@@ -130,7 +137,7 @@ class Trace:
             EngineError: it cannot be read or written.
         """
         with whole.scratch(out) as file:
-            _engine.export_perfetto(self._file(replication), self._names, file, slices=slices)
+            _engine.export_perfetto(self._file(replication), self._names, file, places=self._places, slices=slices)
 
     def _file(self, replication: int) -> Path:
         if not 0 <= replication < self.replications:

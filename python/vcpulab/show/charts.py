@@ -294,7 +294,11 @@ def wakeups(frame: pl.DataFrame, means: pl.DataFrame, domains: Sequence[str], ti
 
 
 def timeline(
-    frame: pl.DataFrame, domains: Sequence[str], window_ms: tuple[float, float], title: str
+    frame: pl.DataFrame,
+    domains: Sequence[str],
+    places: Mapping[int, str],
+    window_ms: tuple[float, float],
+    title: str,
 ) -> "alt.TopLevelMixin":
     """Slices of CPU time, a row for each pCPU, in the colour of who ran.
 
@@ -302,11 +306,16 @@ def timeline(
         frame: columns `pcpu`, `domain`, `vcpu`, `start_ms`, `end_ms`, `ran_us` and `waited_us`, a row for each slice;
             `domain` is the domain, or the row of alike ones that it is among.
         domains: their order.
+        places: what rows are called instead of the numbers of their pCPUs, in the order of the rows; empty: nothing.
         window_ms: what is shown at first, ms since the host started.
         title: of the chart.
     """
     start_ms, end_ms = window_ms
     window = f"{start_ms:g} to {end_ms:g} ms"
+    row = alt.Y("pcpu:O", title="pCPU")
+    if places:
+        frame = frame.with_columns(place=pl.col("pcpu").replace_strict(places, return_dtype=pl.String))
+        row = alt.Y("place:N", title=None, sort=list(places.values()), axis=alt.Axis(labelLimit=240))
     chart = (
         alt.Chart(_data(frame))
         .mark_bar(clip=True, minBandSize=1)
@@ -318,7 +327,7 @@ def timeline(
                 scale=alt.Scale(domain=[start_ms, end_ms], nice=False, zero=False),
             ),
             x2="end_ms:Q",
-            y=alt.Y("pcpu:O", title="pCPU"),
+            y=row,
             color=_by_domain(domains),
             tooltip=["pcpu:O", "vcpu:N", "start_ms:Q", "end_ms:Q", "ran_us:Q", "waited_us:Q"],
         )

@@ -9,6 +9,7 @@ import polars as pl
 from vcpulab.results.addresses import app_rows
 from vcpulab.results.addresses import apps as applications
 from vcpulab.results.metrics import Of, metric
+from vcpulab.results.places import labels
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.results.timeline import slices
@@ -216,7 +217,7 @@ def timeline(
         )
     )
     title = title or f"Who ran when: {run.scenario.name}"
-    return charts.timeline(frame, _domains(run), (start_ns / 1e6, end_ns / 1e6), title)
+    return charts.timeline(frame, _domains(run), labels(run.scenario), (start_ns / 1e6, end_ns / 1e6), title)
 
 
 def _domains(run: Run) -> list[str]:

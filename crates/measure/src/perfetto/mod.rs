@@ -16,8 +16,8 @@ use prost::Message;
 
 use events::{Columns, Event, Thing};
 use proto::{
-    COUNTER, CounterDescriptor, DebugAnnotation, EventName, INSTANT, InternedData, NEEDS_STATE, SLICE_BEGIN,
-    SLICE_END, STATE_CLEARED, Trace, TracePacket, TrackDescriptor, TrackEvent,
+    BY_RANK, COUNTER, CounterDescriptor, DebugAnnotation, EventName, INSTANT, InternedData, NEEDS_STATE,
+    SLICE_BEGIN, SLICE_END, STATE_CLEARED, Trace, TracePacket, TrackDescriptor, TrackEvent,
 };
 
 /// A slice of a track that no event is on: the track, the begin and the end, ns, and the name.
@@ -25,13 +25,15 @@ pub type Slice = (String, i64, i64, String);
 
 /// Writes the events of an [`EventFile`](crate::EventFile) as a Perfetto trace: a track for each pCPU (the vCPU that runs), one for
 /// each vCPU (its runstates) under its domain, counters of the scheduler's state, and flows from the vCPU that wakes another
-/// to that one's wait and execution. `names` are the domains' by their numbers; `slices` stand on tracks of their own.
+/// to that one's wait and execution. `names` are the domains' by their numbers; `places` are the groups that each pCPU is in,
+/// the largest first, such as its node and its core; `slices` stand on tracks of their own.
 ///
 /// # Errors
 /// The error of reading or writing.
 pub fn export(
     events: &Path,
     names: &BTreeMap<i64, String>,
+    places: &[Vec<String>],
     slices: &[Slice],
     out: &Path,
 ) -> Result<(), String> {
@@ -39,7 +41,7 @@ pub fn export(
     let file = File::open(events).map_err(|error| of(events, &error))?;
     let batches = FileReader::try_new(BufReader::new(file), None).map_err(|error| of(events, &error))?;
     let file = File::create(out).map_err(|error| of(out, &error))?;
-    let mut writer = Writer::new(BufWriter::new(file), names);
+    let mut writer = Writer::new(BufWriter::new(file), names, places);
     for batch in batches {
         let batch = batch.map_err(|error| of(events, &error))?;
         let columns = Columns::of(&batch).ok_or_else(|| of(events, &"not a recorded run"))?;
@@ -64,10 +66,14 @@ struct Vcpu {
 struct Writer<'a, W: Write> {
     out: W,
     names: &'a BTreeMap<i64, String>,
+    /// By pCPU: the groups that it is in, the largest first.
+    places: &'a [Vec<String>],
     /// Track of a group, a thing, or a counter of it, by its name and parent.
     tracks: BTreeMap<(u64, String), u64>,
     interned: BTreeMap<String, u64>,
     vcpus: BTreeMap<Thing, Vcpu>,
+    /// By pCPU: its track.
+    pcpus: BTreeMap<u32, u64>,
     /// By pCPU: whether its track shows an execution.
     runs: BTreeMap<u32, bool>,
     flows: u64,
@@ -76,13 +82,15 @@ struct Writer<'a, W: Write> {
 }
 
 impl<'a, W: Write> Writer<'a, W> {
-    fn new(out: W, names: &'a BTreeMap<i64, String>) -> Self {
+    fn new(out: W, names: &'a BTreeMap<i64, String>, places: &'a [Vec<String>]) -> Self {
         Writer {
             out,
             names,
+            places,
             tracks: BTreeMap::new(),
             interned: BTreeMap::new(),
             vcpus: BTreeMap::new(),
+            pcpus: BTreeMap::new(),
             runs: BTreeMap::new(),
             flows: 0,
             runnable: 0,
@@ -171,7 +179,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let change = waits(Some(state)) - waits(before.as_deref());
         if change != 0 {
             self.runnable += change;
-            let pcpus = self.track(0, "pCPUs", false)?;
+            let pcpus = self.pcpus()?;
             self.count(time, pcpus, "vCPUs that wait", self.runnable)?;
         }
         Ok(())
@@ -204,8 +212,37 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn pcpu(&mut self, p: u32) -> std::io::Result<u64> {
-        let group = self.track(0, "pCPUs", false)?;
-        self.track(group, &format!("pCPU {p}"), false)
+        if let Some(&track) = self.pcpus.get(&p) {
+            return Ok(track);
+        }
+        let mut group = self.pcpus()?;
+        let path = self.places.get(p as usize).map_or(&[][..], Vec::as_slice);
+        for depth in 1..=path.len() {
+            // Groups stand in the order of their first pCPUs.
+            let first = self.places.iter().position(|other| other.starts_with(&path[..depth]));
+            group = self.described(group, &path[depth - 1], self.ordered(first))?;
+        }
+        let own = TrackDescriptor { child_ordering: None, ..self.ordered(Some(p as usize)) };
+        let track = self.described(group, &format!("pCPU {p}"), own)?;
+        self.pcpus.insert(p, track);
+        Ok(track)
+    }
+
+    /// The track above those of pCPUs.
+    fn pcpus(&mut self) -> std::io::Result<u64> {
+        self.described(0, "pCPUs", self.ordered(None))
+    }
+
+    /// A track of this rank among its siblings whose children have ranks too; on a flat host nothing has one.
+    fn ordered(&self, rank: Option<usize>) -> TrackDescriptor {
+        match self.places {
+            [] => TrackDescriptor::default(),
+            _ => TrackDescriptor {
+                child_ordering: Some(BY_RANK),
+                sibling_order_rank: rank.map(|rank| rank as i32),
+                ..TrackDescriptor::default()
+            },
+        }
     }
 
     fn vcpu(&mut self, vcpu: Thing) -> std::io::Result<u64> {
@@ -229,8 +266,14 @@ impl<'a, W: Write> Writer<'a, W> {
         self.put(time, track, COUNTER, None, |event| event.counter_value = Some(value))
     }
 
-    /// The track of that name, described when it is first needed. (A parent of 0: none.)
+    /// The track of that name. (A parent of 0: none.)
     fn track(&mut self, parent: u64, name: &str, counts: bool) -> std::io::Result<u64> {
+        let counter = counts.then_some(CounterDescriptor {});
+        self.described(parent, name, TrackDescriptor { counter, ..TrackDescriptor::default() })
+    }
+
+    /// The track of that name, which is described so when it is first needed.
+    fn described(&mut self, parent: u64, name: &str, so: TrackDescriptor) -> std::io::Result<u64> {
         if let Some(&uuid) = self.tracks.get(&(parent, name.to_owned())) {
             return Ok(uuid);
         }
@@ -240,7 +283,7 @@ impl<'a, W: Write> Writer<'a, W> {
             uuid: Some(uuid),
             name: Some(name.to_owned()),
             parent_uuid: (parent != 0).then_some(parent),
-            counter: counts.then_some(CounterDescriptor {}),
+            ..so
         };
         // The first packet of all clears what the reader knows.
         let flags = (uuid == 1).then_some(STATE_CLEARED);

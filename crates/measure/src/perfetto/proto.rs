@@ -35,7 +35,14 @@ pub struct TrackDescriptor {
     pub parent_uuid: Option<u64>,
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
+    #[prost(int32, optional, tag = "11")]
+    pub child_ordering: Option<i32>,
+    #[prost(int32, optional, tag = "12")]
+    pub sibling_order_rank: Option<i32>,
 }
+
+/// The `child_ordering` of a track whose children have ranks.
+pub const BY_RANK: i32 = 3;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct CounterDescriptor {}
