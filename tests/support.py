@@ -74,6 +74,7 @@ def examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for example in sorted((ROOT / "examples").glob("*.*")):
         shutil.copy(example, tmp_path)
     shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", tmp_path / "recorded")
+    shutil.copytree(ROOT / "examples/two-sockets", tmp_path / "two-sockets")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", f"{VCPULAB.parent}{os.pathsep}{os.environ['PATH']}")
     names: dict[str, object] = {}

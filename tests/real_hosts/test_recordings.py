@@ -24,6 +24,7 @@ from vcpulab import Scenario, run
 from vcpulab import formats as recordings
 from vcpulab.errors import RecordingError
 from vcpulab.formats import jtl, xenmon, xl
+from vcpulab.formats.xl_info import read_info
 from vcpulab.hypervisors import monitors
 from vcpulab.results.jtl import Jtl
 from vcpulab.twin import gather
@@ -174,7 +175,7 @@ def test_listings() -> None:
     assert pool.parameters == {"tslice": "30ms", "ratelimit": "1000us", "migration-delay": "0us"}
     assert pool.domains[5] == {"name": "ioC", "id": 10, "weight": 1024, "cap": 0}
     assert xl.read_sched(REAL / "xen4.17-credit2-mixed" / "sched.txt")[0].scheduler == "credit2"
-    assert xl.read_info(REAL / "xl-info-credit.txt")["cpu_mhz"] == "1000.000"
+    assert read_info(REAL / "xl-info-credit.txt").said["cpu_mhz"] == "1000.000"
 
 
 def test_rtds(tmp_path: Path) -> None:

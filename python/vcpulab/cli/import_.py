@@ -124,8 +124,10 @@ def import_rt_app(
 def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
     """Make a scenario of what `xl` and xentop print of a host.
 
-    Domains with vCPUs and pinning of `xl list` and `vcpu-list`, their parameters of `sched-credit`, `sched-credit2` or
-    `sched-rtds`, pCPUs of `xl info`, and work that uses as much CPU as the last updates of `xentop -b -f -i 2` say.
+    Release, threads, cores, sockets, nodes and boot options of `xl info -n`; domains with vCPUs, hard and soft affinity
+    of `xl list` and `vcpu-list`, or of their files (xl.cfg); CPU pools of `cpupool-list -c`; parameters of
+    `sched-credit`, `sched-credit2` or `sched-rtds`; and work that uses as much CPU as the last updates of
+    `xentop -b -f -i 2` say.
 
     Args:
         paths: The files, any of these.
@@ -176,6 +178,9 @@ def _show(read: Read, names: Mapping[int, str]) -> None:
         return
     holds = read.as_data()["holds"]
     if isinstance(holds, dict):
+        for name in ("cpu_topology", "numa_info") if read.kind == "xl-info" else ():
+            if name in holds:
+                _show_rows(f"{read.path}: {name}", holds.pop(name))
         rows = [[name, json.dumps(value) if isinstance(value, list) else str(value)] for name, value in holds.items()]
         page.show_table(Table(f"{read.path} ({read.kind})", ["setting", "value"], rows, text_columns=2))
     elif read.kind == "xl-sched":

@@ -8,12 +8,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vcpulab.errors import RecordingError
-from vcpulab.formats import jtl, xenmon, xentop, xl
+from vcpulab.formats import jtl, xenmon, xentop, xl, xl_info
 from vcpulab.formats.sources import opened
 from vcpulab.formats.trace import Recording, VcpuThread, read_trace
 
 Kind = Literal[
-    "xentrace", "sched-text", "xl-list", "xl-vcpu-list", "xl-sched", "xl-info", "xl-cfg", "xentop", "xenmon", "jtl"
+    "xentrace",
+    "sched-text",
+    "xl-list",
+    "xl-vcpu-list",
+    "xl-cpupool-list",
+    "xl-sched",
+    "xl-info",
+    "xl-cfg",
+    "xentop",
+    "xenmon",
+    "jtl",
 ]
 _PEEK_BYTES = 1 << 14
 _TRACE_BEGINS = (b"\x03\xf0\x01\x20", b"\x20\x01\xf0\x03")
@@ -33,7 +43,9 @@ class Read:
         holds = self.holds
         if isinstance(holds, Recording):
             return {"kind": self.kind, **holds.as_data()}
-        if self.kind == "jtl":
+        if isinstance(holds, xl_info.Info):
+            holds = holds.as_data()
+        elif self.kind == "jtl":
             holds = [_requests(request) for request in holds]
         elif isinstance(holds, list):
             holds = [asdict(row) for row in holds]
@@ -49,8 +61,9 @@ def _requests(requests: jtl.Requests) -> dict[str, Any]:
 _READERS: dict[Kind, Callable[[Path], object]] = {
     "xl-list": xl.read_list,
     "xl-vcpu-list": xl.read_vcpu_list,
+    "xl-cpupool-list": xl.read_pools,
     "xl-sched": xl.read_sched,
-    "xl-info": xl.read_info,
+    "xl-info": xl_info.read_info,
     "xl-cfg": xl.read_cfg,
     "xentop": xentop.read_xentop,
     "xenmon": xenmon.read_xenmon,
@@ -90,10 +103,14 @@ def kind_of(path: str | PathLike[str]) -> Kind:
             f"{path}: a table of `perf sched`, without wake-ups; allowed: the trace\n  hint: {_AS_TEXT}"
         )
     first = lines[0].split() if lines else []
-    if first == xl.VCPU_HEADING:
-        return "xl-vcpu-list"
-    if first == xl.LIST_HEADING:
-        return "xl-list"
+    headings: dict[Kind, list[list[str]]] = {
+        "xl-vcpu-list": [xl.VCPU_HEADING],
+        "xl-list": xl.LIST_HEADINGS,
+        "xl-cpupool-list": [xl.POOL_HEADING, xl.POOL_CPUS_HEADING],
+    }
+    for kind, its in headings.items():
+        if first in its:
+            return kind
     begun: dict[str, Kind] = {
         r"Cpupool \S+:": "xl-sched",
         r"\s*NAME\s+STATE\s+CPU\(sec\)\s+CPU\(%\)": "xentop",

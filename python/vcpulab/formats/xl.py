@@ -1,10 +1,10 @@
-"""What Xen's `xl` prints and reads: listings of domains and vCPUs, schedulers' parameters, the host, domains' files.
+"""What Xen's `xl` prints and reads: listings of domains, vCPUs and pools, schedulers' parameters, domains' files.
 
 Columns and syntax are those of xl(1) and xl.cfg(5) of Xen 4.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
@@ -26,6 +26,10 @@ class Domain:
     state: str
     cpu_s: float
     """CPU time since its creation, to 0.1 s."""
+    pool: str | None = None
+    """Its CPU pool, with `-c`."""
+    nodes: str | None = None
+    """Nodes that its memory is taken from, with `-n`: `all`, or numbers and ranges."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,17 @@ class Vcpu:
 
 
 @dataclass(frozen=True)
+class Pool:
+    """A line of `xl cpupool-list`."""
+
+    name: str
+    cpus: str | None = None
+    """Its CPUs, with `-c`."""
+    scheduler: str | None = None
+    """Without `-c`."""
+
+
+@dataclass(frozen=True)
 class Sched:
     """What `xl sched-credit`, `sched-credit2` or `sched-rtds` prints of one CPU pool."""
 
@@ -64,21 +79,53 @@ _LIST = (r".+", _NUMBER, _NUMBER, _NUMBER, r"[a-z-]{6}", _SECONDS)
 _VCPU = (r".+", _NUMBER, _NUMBER, rf"{_NUMBER}|-", r"[a-z-]{3}", _SECONDS, r".+", "/", r".+")
 """The cells of a row; names may hold spaces."""
 LIST_HEADING = ["Name", "ID", "Mem", "VCPUs", "State", "Time(s)"]
+_POOL_COLUMN, _NODE_COLUMN = ["Cpupool"], ["NODE", "Affinity"]
+LIST_HEADINGS = [[*LIST_HEADING, *more] for more in ([], _POOL_COLUMN, _NODE_COLUMN, _POOL_COLUMN + _NODE_COLUMN)]
+"""Without and with `-c` and `-n`."""
+POOL_HEADING = ["Name", "CPUs", "Sched", "Active", "Domain", "count"]
+POOL_CPUS_HEADING = ["Name", "CPU", "list"]
 VCPU_HEADING = ["Name", "ID", "VCPU", "CPU", "State", "Time(s)", "Affinity", "(Hard", "/", "Soft)"]
 _SCHED_COLUMNS = {"weight", "cap", "period", "budget", "extratime", "vcpu"}
 
 
 def read_list(path: str | PathLike[str]) -> list[Domain]:
-    """`xl list`.
+    """`xl list`, also with `-c` and `-n`.
 
     Raises:
         RecordingError: it is something else.
     """
-    rows = _rows(path, LIST_HEADING, _LIST, "name, ID, memory, vCPUs, six state letters, seconds")
-    return [
-        Domain(name, int(number), int(memory), int(vcpus), state, float(time))
-        for name, number, memory, vcpus, state, time in rows
-    ]
+    lines = _lines(path, *LIST_HEADINGS)
+    more = lines[0].split()[len(LIST_HEADING) :]
+    pooled, on_nodes = "Cpupool" in more, "NODE" in more
+    row = (*_LIST, *([r"\S+"] * pooled), *([r"[\w,-]+"] * on_nodes))
+    allowed = "name, ID, memory, vCPUs, six state letters, seconds" + ", pool" * pooled + ", nodes" * on_nodes
+    found = []
+    for name, number, memory, vcpus, state, time, *rest in _rows(path, lines, row, allowed):
+        pool, nodes = rest[0] if pooled else None, rest[-1] if on_nodes else None
+        found.append(Domain(name, int(number), int(memory), int(vcpus), state, float(time), pool, nodes))
+    return found
+
+
+def read_pools(path: str | PathLike[str]) -> list[Pool]:
+    """`xl cpupool-list`, also with `-c`, or both after each other.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    found: dict[str, Pool] = {}
+    with_cpus = False
+    for number, line in enumerate(_lines(path, POOL_HEADING, POOL_CPUS_HEADING), 1):
+        cells = line.split()
+        if cells in (POOL_HEADING, POOL_CPUS_HEADING):
+            with_cpus = cells == POOL_CPUS_HEADING
+        elif with_cpus and len(cells) == 2 and re.fullmatch(r"[\d,-]+", cells[1]):
+            found[cells[0]] = replace(found.get(cells[0], Pool(cells[0])), cpus=cells[1])
+        elif not with_cpus and len(cells) == 5 and cells[3] in ("y", "n"):
+            found[cells[0]] = replace(found.get(cells[0], Pool(cells[0])), scheduler=cells[2])
+        elif cells:
+            allowed = "name and CPUs" if with_cpus else "name, number of CPUs, scheduler, y or n, number of domains"
+            raise wrong(str(path), number, line, allowed)
+    return list(found.values())
 
 
 def read_vcpu_list(path: str | PathLike[str]) -> list[Vcpu]:
@@ -87,17 +134,23 @@ def read_vcpu_list(path: str | PathLike[str]) -> list[Vcpu]:
     Raises:
         RecordingError: it is something else.
     """
-    rows = _rows(path, VCPU_HEADING, _VCPU, "name, ID, vCPU, CPU, three state letters, seconds, affinity / affinity")
+    allowed = "name, ID, vCPU, CPU, three state letters, seconds, affinity / affinity"
+    rows = _rows(path, _lines(path, VCPU_HEADING), _VCPU, allowed)
     return [
         Vcpu(name, int(domain), int(number), None if pcpu == "-" else int(pcpu), state, float(time), hard, soft)
         for name, domain, number, pcpu, state, time, hard, _, soft in rows
     ]
 
 
-def _rows(path: str | PathLike[str], heading: list[str], row: tuple[str, ...], allowed: str) -> list[list[str]]:
+def _lines(path: str | PathLike[str], *headings: list[str]) -> list[str]:
+    """The lines of a listing that begins with one of some headings."""
     lines = text_of(Path(path)).splitlines()
-    if not lines or lines[0].split() != heading:
-        raise wrong(str(path), 1, lines[0] if lines else "", f"the heading `{' '.join(heading)}`")
+    if not lines or lines[0].split() not in headings:
+        raise wrong(str(path), 1, lines[0] if lines else "", f"the heading `{' '.join(headings[0])}`")
+    return lines
+
+
+def _rows(path: str | PathLike[str], lines: list[str], row: tuple[str, ...], allowed: str) -> list[list[str]]:
     rows: list[list[str]] = []
     for number, line in enumerate(lines[1:], 2):
         if not line.strip():
@@ -167,25 +220,6 @@ def _add_domain(path: str, number: int, line: str, pool: Sched, columns: list[st
         else:
             raise wrong(path, number, line, allowed)
     pool.domains.append(row)
-
-
-def read_info(path: str | PathLike[str]) -> dict[str, str]:
-    """`xl info`: what it says by name, among it `cpu_mhz`, `nr_cpus`, `xen_version` and `xen_scheduler`.
-
-    Raises:
-        RecordingError: it is something else.
-    """
-    said: dict[str, str] = {}
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
-        if not line.strip():
-            continue
-        name, sign, value = line.partition(":")
-        if not sign or not re.fullmatch(r"\w+", name.strip()):
-            raise wrong(str(path), number, line, "`name : value`")
-        said[name.strip()] = value.strip()
-    if "xen_version" not in said:
-        raise wrong(str(path), None, ", ".join(said), "`xl info`, with `xen_version`")
-    return said
 
 
 # ---- xl.cfg ----

@@ -3,20 +3,35 @@
 import json
 import math
 import re
+import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import tomli_w
-
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Kind, Read
 from vcpulab.formats.xentop import NAME_MOST, Usage
+from vcpulab.formats.xl_info import Info
+from vcpulab.hypervisors.command_line import Options, dom0_vcpus, is_pinned, read_options
+from vcpulab.hypervisors.settings import DOM0, POOL_0, default_of
+from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.units import members, spans
+from vcpulab.twin.placed import Map, flat, map_of
+from vcpulab.twin.release import rules_of
 
-KINDS: tuple[Kind, ...] = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-info", "xentop")
+KINDS: tuple[Kind, ...] = (
+    "xl-list",
+    "xl-vcpu-list",
+    "xl-cpupool-list",
+    "xl-sched",
+    "xl-info",
+    "xl-cfg",
+    "xentop",
+)
 """What is understood."""
 PERIOD_MS = 10
 """CPU use becomes jobs with this period: nobody prints how it was spread."""
@@ -26,9 +41,11 @@ _MOST = 0.99
 """The largest part of a period that a job takes."""
 _SAME = 1.2
 """Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""
-_DRIVER_DOMAIN = "Domain-0"
 _PERCENT = "% of a pCPU"
 _RUN = ("[run]", 'duration = "2s"', 'warmup = "500ms"', "replications = 5")
+_WIDTH = 100
+"""Of comments."""
+_COLUMNS = {"weight": "weight", "cap": "cap", "period": "period_us", "budget": "budget_us"}
 
 
 @dataclass(frozen=True)
@@ -42,103 +59,296 @@ class Made:
 
 @dataclass
 class _Domain:
-    vcpus: int = 1
+    vcpus: int | None = None
+    """`None`: no listing says it."""
     affinity: list[str] = field(default_factory=list)
+    """As the host has it, of all its vCPUs or of each; empty: not known."""
+    soft: list[str] = field(default_factory=list)
     params: dict[str, int] = field(default_factory=dict)
+    pool: str | None = None
     used: float | None = None
     """% of a pCPU; `None`: not known."""
+
+
+@dataclass(frozen=True)
+class _Pool:
+    name: str
+    scheduler: str
+    params: Mapping[str, int]
+    cpus: str | None = None
+    """`None`: those that no other pool has."""
+
+
+@dataclass(frozen=True)
+class _Host:
+    """What is known of the machine, for the domains on it."""
+
+    map: Map
+    options: Options
+    info: Info
+    pools: Sequence[_Pool]
+    """The first one has Dom0."""
+    notes: list[str]
+
+    def set_of(self, listed: str, whose: str) -> str:
+        """A set of pCPUs; one that names none of them is said."""
+        found = self.map.of_host(listed)
+        if found is None:
+            self.notes.append(f"{whose}: `{listed}` names no CPU that is online here; left out")
+        return found or "all"
+
+    def known(self, pool: str | None) -> dict[str, int | str | None]:
+        """The parameters of a pool's scheduler, each with its default."""
+        its = next((one for one in self.pools if one.name == pool), self.pools[0])
+        rules = rules_of(its.scheduler, self.info.said)
+        generation = generation_of(its.scheduler, None if rules is None else rules.generation)
+        return {one["name"]: default_of(one) for one in generation["params"]} if generation is not None else {}
 
 
 def scenario_of(found: Iterable[Read]) -> Made:
     """The host that listings are of.
 
     Args:
-        found: what `recordings.read` made of them; of two of a kind the later one counts.
+        found: what `recordings.read` made of them; of two of a kind the later one counts, but for parameters of
+            schedulers and domains' files, of which there may be many.
 
     Raises:
         RequestError: no listing names a domain.
     """
-    holds: dict[str, Any] = {one.kind: one.holds for one in found}
-    domains, notes = _domains(holds)
-    if not domains:
-        allowed = "among them what `xl list`, `xl vcpu-list` or `xl sched-credit` prints"
-        raise RequestError("no file says which domains there are", allowed=allowed)
-    pcpus = _pcpus(holds, notes)
-    scheduler, params = _scheduler(holds, notes)
-    known = {one["name"] for one in (generation_of(scheduler) or {"params": []})["params"]}
-    _add_use(holds, domains, notes)
-    lines = [
-        'name = "a host as xl lists it"',
-        "",
-        *_RUN,
-        "",
-        "[host]",
-        'profile = "generic"       # assumed: xl does not say what things cost on this machine',
-        f"pcpus = {pcpus}",
-        f"scheduler = {json.dumps(scheduler)}",
-        *(f"{name} = {value}" for name, value in params.items() if name in known),
-    ]
-    for name, domain, count in _alike(domains, notes):
-        lines += ["", *_table(name, domain, known, pcpus, count)]
-    return Made(Scenario.from_toml("\n".join(lines) + "\n", "<xl>").text, notes)
-
-
-def _domains(holds: Mapping[str, Any]) -> tuple[dict[str, _Domain], list[str]]:
-    domains: dict[str, _Domain] = {}
+    holds = _held(found)
     notes: list[str] = []
+    info: Info = holds.get("xl-info", Info({}))
+    domains = _domains(holds, info)
+    if not domains:
+        allowed = "among them what `xl list`, `xl vcpu-list` or `xl sched-credit` prints, or domains' files (xl.cfg)"
+        raise RequestError("no file says which domains there are", allowed=allowed)
+    placed = map_of(info, notes) or _named(holds, notes)
+    pools = _pools(holds, info, notes)
+    rules = rules_of(pools[0].scheduler, info.said)
+    options = read_options(
+        info.said.get("xen_commandline", ""), pools[0].scheduler, None if rules is None else rules.generation
+    )
+    notes += [f"{text}: left at its default" for text in options.ignored]
+    host = _Host(placed, options, info, pools, notes)
+    _count_vcpus(domains, host)
+    _add_use(holds, domains, notes)
+    lines = [*_host_lines(host), *_pool_lines(host)]
+    for name, domain, count in _alike(domains, notes):
+        lines += ["", *_table(name, domain, host, count)]
+    notes[:] = dict.fromkeys(notes)
+    name = json.dumps(info.said.get("host", "a host as xl lists it"))
+    head = [
+        "# Made by `vcpulab import xl`. What it could not tell, or say:",
+        *(line for note in notes for line in _comment(note, "* ")),
+        "",
+    ]
+    text = "\n".join([*(head if notes else []), f"name = {name}", "", *_RUN, "", *lines, ""])
+    return Made(Scenario.from_toml(text, "<xl>").text, notes)
+
+
+def _comment(text: str, mark: str = "") -> list[str]:
+    wrapped = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [f"# {mark if not number else ' ' * len(mark)}{line}" for number, line in enumerate(wrapped)]
+
+
+def _held(found: Iterable[Read]) -> dict[str, Any]:
+    holds: dict[str, Any] = {}
+    for one in found:
+        if one.kind == "xl-sched":
+            holds.setdefault(one.kind, []).extend(one.holds)
+        elif one.kind == "xl-cfg":
+            holds.setdefault(one.kind, []).append((one.path, one.holds))
+        elif one.kind == "xl-cpupool-list":
+            known = {pool.name: pool for pool in holds.get(one.kind, [])}
+            for pool in one.holds:
+                was = known.get(pool.name, pool)
+                known[pool.name] = replace(was, cpus=was.cpus or pool.cpus, scheduler=was.scheduler or pool.scheduler)
+            holds[one.kind] = list(known.values())
+        else:
+            holds[one.kind] = one.holds
+    return holds
+
+
+# ---- domains ----
+
+
+def _here(name: str) -> str:
+    """What a domain is called in a scenario."""
+    return DOM0 if name == called(DOM0) else name
+
+
+def _domains(holds: Mapping[str, Any], info: Info) -> dict[str, _Domain]:
+    domains: dict[str, _Domain] = {}
     for one in holds.get("xl-list", []):
         if one.vcpus:
-            domains[one.name] = _Domain(one.vcpus)
-    online: dict[str, list[str]] = {}
+            domains[_here(one.name)] = _Domain(one.vcpus, pool=one.pool)
+    online: dict[str, list[tuple[str, str]]] = {}
     for vcpu in holds.get("xl-vcpu-list", []):
         if vcpu.pcpu is not None:
-            online.setdefault(vcpu.name, []).append(vcpu.hard)
-    for name, affinity in online.items():
+            online.setdefault(_here(vcpu.name), []).append((vcpu.hard, vcpu.soft))
+    for name, masks in online.items():
         domain = domains.setdefault(name, _Domain())
-        domain.vcpus, domain.affinity = len(affinity), affinity
-    pools = holds.get("xl-sched", [])
-    for pool in pools:
+        domain.vcpus = len(masks)
+        domain.affinity, domain.soft = [hard for hard, _ in masks], [soft for _, soft in masks]
+    for pool in holds.get("xl-sched", []):
         for row in pool.domains:
-            domain = domains.setdefault(str(row["name"]), _Domain())
-            given = {"weight": "weight", "cap": "cap", "period": "period_us", "budget": "budget_us"}
-            if pool is pools[0]:
-                domain.params = {to: row[column] for column, to in given.items() if isinstance(row.get(column), int)}
-        if pool is not pools[0]:
-            notes.append(
-                f"pool {pool.pool}: its pCPUs are not listed; its domains are put with those of {pools[0].pool}"
-            )
-    return domains, notes
+            domain = domains.setdefault(_here(str(row["name"])), _Domain())
+            domain.params = {to: row[column] for column, to in _COLUMNS.items() if isinstance(row.get(column), int)}
+            domain.pool = pool.pool
+    running = bool(domains)
+    for path, cfg in holds.get("xl-cfg", []):
+        name = str(cfg.get("name", path.stem))
+        if not running or name in domains:
+            _add_cfg(domains.setdefault(name, _Domain()), cfg)
+    if domains and not running and info.said:
+        return {DOM0: _Domain(), **domains}
+    return domains
 
 
-def _pcpus(holds: Mapping[str, Any], notes: list[str]) -> int:
+def _add_cfg(domain: _Domain, cfg: Mapping[str, Any]) -> None:
+    """What a domain's file says and no listing does."""
+    if domain.vcpus is None and isinstance(cfg.get("vcpus", 1), int):
+        domain.vcpus = cfg.get("vcpus", 1)
+    if not domain.affinity and "cpus" in cfg:
+        domain.affinity = _masks(cfg["cpus"], domain.vcpus)
+    if not domain.soft and "cpus_soft" in cfg:
+        domain.soft = _masks(cfg["cpus_soft"], domain.vcpus)
+    for key, name in (("cpu_weight", "weight"), ("cap", "cap")):
+        if isinstance(cfg.get(key), int):
+            domain.params.setdefault(name, cfg[key])
+    if domain.pool is None and isinstance(cfg.get("pool"), str):
+        domain.pool = cfg["pool"]
+
+
+def _masks(given: object, vcpus: int | None) -> list[str]:
+    """Of all vCPUs, or of each, as `cpus` and `cpus_soft` say: who is not in the list may run everywhere."""
+    if not isinstance(given, list):
+        return [str(given)]
+    return [*map(str, given), *["all"] * ((vcpus or 0) - len(given))]
+
+
+def _count_vcpus(domains: Mapping[str, _Domain], host: _Host) -> None:
+    """The vCPUs that no listing says: Dom0's by the hypervisor's command line."""
+    unknown = [name for name, domain in domains.items() if domain.vcpus is None and name != DOM0]
+    if unknown:
+        host.notes.append(f"{in_short(unknown)}: no listing says how many vCPUs; one")
+    for name, domain in domains.items():
+        if domain.vcpus is None:
+            domain.vcpus = dom0_vcpus(host.options, host.map.pcpus) if name == DOM0 else 1
+            if name == DOM0:
+                said = host.options.others.get("dom0_max_vcpus", "no dom0_max_vcpus")
+                host.notes.append(f"{DOM0}: {domain.vcpus} vCPUs by the hypervisor's command line ({said})")
+    dom0 = domains.get(DOM0)
+    if dom0 is not None and not dom0.affinity and is_pinned(host.options):
+        dom0.affinity = [str(number) for number in host.map.numbers[: dom0.vcpus]]
+
+
+# ---- the host ----
+
+
+def _named(holds: Mapping[str, Any], notes: list[str]) -> Map:
     named = [0]
     for vcpu in holds.get("xl-vcpu-list", []):
         named += [int(number) for number in re.findall(r"\d+", vcpu.hard)] + [vcpu.pcpu or 0]
-    info = holds.get("xl-info", {})
-    said, threads = info.get("nr_cpus", ""), info.get("threads_per_core", "1")
-    if threads not in ("", "1"):
-        notes.append(f"threads_per_core = {threads}: each is a whole core here, and the host stronger than it is")
-    if said.isdecimal() and int(said):
-        return max(int(said), 1)
     notes.append(f"pcpus = {max(named) + 1}: no `xl info` says how many; the most that the other listings name")
-    return max(named) + 1
+    return flat(max(named) + 1)
 
 
-def _scheduler(holds: Mapping[str, Any], notes: list[str]) -> tuple[str, dict[str, int]]:
-    pools = holds.get("xl-sched", [])
-    if not pools:
-        said = holds.get("xl-info", {}).get("xen_scheduler", "")
+def _pools(holds: Mapping[str, Any], info: Info, notes: list[str]) -> list[_Pool]:
+    """The pools, that of Dom0 first."""
+    scheds = {pool.pool: pool for pool in reversed(holds.get("xl-sched", []))}
+    listed = {pool.name: pool for pool in holds.get("xl-cpupool-list", [])}
+    first = next((one.pool for one in holds.get("xl-sched", []) if any(row.get("id") == 0 for row in one.domains)), "")
+    names = dict.fromkeys([*([first] if first else []), *listed, *reversed(scheds)]) or {POOL_0: None}
+    found = []
+    for name in names:
+        pool, sched = listed.get(name), scheds.get(name)
+        said = sched.scheduler if sched is not None else (pool and pool.scheduler) or info.said.get("xen_scheduler", "")
         if generation_of(said) is None:
             notes.append("scheduler = credit2: no listing says which; it is Xen's default")
             said = "credit2"
-        return said, {}
-    # `tslice=30ms` is `tslice_ms = 30`.
+        found.append(_Pool(name, said, _params(sched.parameters if sched else {}), pool and pool.cpus))
+    unlisted = [one for one in found[1:] if one.cpus is None]
+    notes += [
+        f"pool {one.name}: its CPUs are not listed (`xl cpupool-list -c` does); its domains are put with those of "
+        f"{found[0].name}"
+        for one in unlisted
+    ]
+    return [one for one in found if one not in unlisted]
+
+
+def _params(parameters: Mapping[str, str]) -> dict[str, int]:
+    """Parameters as `xl` prints them: `tslice=30ms` is `tslice_ms = 30`."""
     params = {}
-    for name, value in pools[0].parameters.items():
+    for name, value in parameters.items():
         match = re.fullmatch(r"(\d+)(ms|us)", value)
         if match is not None:
             params[f"{name.replace('-', '_')}_{match[2]}"] = int(match[1])
-    return pools[0].scheduler, params
+    return params
+
+
+def _host_lines(host: _Host) -> Iterator[str]:
+    yield "[host]"
+    yield 'profile = "generic"       # assumed: xl does not say what things cost on this machine'
+    topology = host.map.topology
+    if topology is None:
+        yield f"pcpus = {host.map.pcpus}"
+    else:
+        pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in topology.items())
+        yield f"topology = {{ {pairs} }}"
+    yield from _scheduler_lines(host, host.pools[0])
+    gran = host.options.granularity
+    if gran is not None and gran != "cpu":
+        if not host.map.even:
+            host.notes.append(f"sched-gran={gran}: left out, as Xen itself schedules by cpu where cores are not alike")
+        else:
+            yield f"sched_gran = {json.dumps(gran)}       # xen_commandline: sched-gran={gran}"
+    printed = host.pools[0].params
+    for name, (value, word) in host.options.params.items():
+        if name not in printed:
+            yield f"{name} = {json.dumps(value)}       # xen_commandline: {word}"
+    others = host.options.others
+    shown = [word for option, word in others.items() if option != "cpufreq"]
+    if shown:
+        yield from _comment(f"xen_commandline: {' '.join(shown)}: the CPUs and vCPUs here are those that it leaves")
+    if "cpufreq" in others:
+        yield from _comment(f"xen_commandline: {others['cpufreq']}: no field says it")
+
+
+def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
+    yield f"scheduler = {json.dumps(pool.scheduler)}"
+    rules = rules_of(pool.scheduler, host.info.said)
+    if rules is not None:
+        if rules.exact:
+            yield from _comment(rules.why)
+        else:
+            host.notes.append(rules.why)
+        yield f"generation = {json.dumps(rules.generation)}"
+    elif pool is host.pools[0]:
+        host.notes.append("no `xl info` says which release of Xen it is; the default is taken (`vcpulab schedulers`)")
+    known = host.known(pool.name)
+    yield from (f"{name} = {value}" for name, value in pool.params.items() if name in known)
+
+
+def _pool_lines(host: _Host) -> Iterator[str]:
+    first, *others = host.pools
+    if not others:
+        return
+    pcpus = {one.name: host.set_of(one.cpus or "", f"pool {one.name}") for one in others}
+    if first.name != POOL_0:
+        host.notes.append(f"pool {first.name} is {POOL_0} here")
+    if first.cpus is not None:
+        own = set(members(host.set_of(first.cpus, first.name).replace("all", f"0-{host.map.pcpus - 1}")))
+        taken = {pcpu for text in pcpus.values() for pcpu in members(text)}
+        free = sorted(set(range(host.map.pcpus)) - own - taken)
+        if free:
+            host.notes.append(f"pCPUs {spans(free)} are in no pool; here they are in {POOL_0}")
+    for one in others:
+        yield from ("", f"[pool.{_key(one.name)}]", f"pcpus = {json.dumps(pcpus[one.name])}")
+        yield from _scheduler_lines(host, one)
+
+
+# ---- what runs ----
 
 
 def _add_use(holds: Mapping[str, Any], domains: Mapping[str, _Domain], notes: list[str]) -> None:
@@ -150,15 +360,19 @@ def _add_use(holds: Mapping[str, Any], domains: Mapping[str, _Domain], notes: li
     used: dict[str, list[float]] = {}
     for row in rows:
         used.setdefault(row.name, []).append(row.cpu_percent)
-    for name, domain in domains.items():
-        cut = [other for other in domains if other[:NAME_MOST] == name[:NAME_MOST]]
-        values = used.get(name) or (used.get(name[:NAME_MOST]) if len(cut) == 1 else None)
+    unlisted = []
+    begins = Counter(called(name)[:NAME_MOST] for name in domains)
+    for here, domain in domains.items():
+        name = called(here)
+        values = used.get(name) or (used.get(name[:NAME_MOST]) if begins[name[:NAME_MOST]] == 1 else None)
         if values is None:
-            notes.append(
-                f"domain {name}: xentop does not list it, or cuts its name; nothing runs in it (-f: full names)"
-            )
+            unlisted.append(here)
         else:
             domain.used = math.fsum(values) / len(values)
+    if unlisted:
+        notes.append(
+            f"{in_short(unlisted)}: not listed by xentop, or with a name cut; nothing runs in there (-f: full names)"
+        )
 
 
 def _alike(domains: Mapping[str, _Domain], notes: list[str]) -> Iterator[tuple[str, _Domain, int]]:
@@ -188,19 +402,27 @@ def _same(domains: Sequence[_Domain]) -> bool:
     )
 
 
-def _table(name: str, domain: _Domain, known: set[str], pcpus: int, count: int) -> list[str]:
-    key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
-    lines = [f"[domain.{key}]", *([f"count = {count}"] if count > 1 else []), f"vcpus = {domain.vcpus}"]
-    if name == _DRIVER_DOMAIN:
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+
+
+def _table(name: str, domain: _Domain, host: _Host, count: int) -> list[str]:
+    key, known = _key(name), host.known(domain.pool)
+    vcpus = domain.vcpus or 1
+    lines = [f"[domain.{key}]", *([f"count = {count}"] if count > 1 else []), f"vcpus = {vcpus}"]
+    if name == DOM0:
         lines.append("driver_domain = true")
-    lines += [f"{param} = {value}" for param, value in domain.params.items() if param in known]
-    affinity = [_on_the_host(one, pcpus) for one in domain.affinity]
-    if set(affinity) - {"all"}:
-        same = len(set(affinity)) == 1
-        lines.append(tomli_w.dumps({"affinity": affinity[0] if same else affinity}).rstrip("\n"))
+    if domain.pool in [one.name for one in host.pools[1:]]:
+        lines.append(f"pool = {json.dumps(domain.pool)}")
+    lines += [f"{param} = {value}" for param, value in domain.params.items() if known.get(param, value) != value]
+    for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
+        found = [host.set_of(one, f"{kind} of {name}") for one in masks]
+        if set(found) - {"all"}:
+            same = len(set(found)) == 1
+            lines.append(f"{kind} = {json.dumps(found[0] if same else found)}")
     if domain.used is not None and domain.used > IDLE_PERCENT:
         # A job has one vCPU at a time.
-        instances = min(max(1, math.ceil(domain.used / (100 * _MOST))), domain.vcpus)
+        instances = min(max(1, math.ceil(domain.used / (100 * _MOST))), vcpus)
         run_us = min(round(10 * PERIOD_MS * domain.used / instances), round(1000 * PERIOD_MS * _MOST))
         lines += [
             f"# assumed: {domain.used:.4g} {_PERCENT}, as xentop measured, in periods of {PERIOD_MS} ms",
@@ -211,8 +433,3 @@ def _table(name: str, domain: _Domain, known: set[str], pcpus: int, count: int) 
             f'period = "{PERIOD_MS}ms"',
         ]
     return lines
-
-
-def _on_the_host(affinity: str, pcpus: int) -> str:
-    """A set that has all pCPUs is `all`."""
-    return "all" if affinity == f"0-{pcpus - 1}" else affinity

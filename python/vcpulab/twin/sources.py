@@ -117,7 +117,7 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
             sources.notes.append(f"{path}: CPU pools besides {pools[0].pool} are left out")
         _take_scheduler(sources, pools[0])
     elif kind == "xl-info":
-        said: Mapping[str, str] = holds
+        said: Mapping[str, str] = holds.said
         if sources.cpu_mhz is None and "cpu_mhz" in said:
             sources.cpu_mhz = _mhz(path, said["cpu_mhz"])
         sources.scheduler = sources.scheduler or said.get("xen_scheduler")

@@ -1,0 +1,224 @@
+"""Where a host's CPUs are: from `xl info -n` to a scenario's pCPUs and their topology."""
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vcpulab.formats.xl_info import Cpu, Info
+from vcpulab.scenario.units import pcpu_set, spans
+
+_LISTED = re.compile(r"all|\d{1,4}(-\d{1,4})?")
+
+
+@dataclass(frozen=True)
+class Map:
+    """The pCPUs of a scenario, and the host's own numbers of them."""
+
+    numbers: tuple[int, ...]
+    """By pCPU: its number on the host."""
+    topology: Mapping[str, int | str] | None = None
+    """The field `host.topology`; `None`: each pCPU is a core of its own, on one node."""
+    nodes: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """By node, as the host numbers them, its CPUs' numbers on the host; in the order of the scenario's nodes."""
+
+    even: bool = True
+    """Has each core as many threads as the others, and each socket as many cores?"""
+
+    @property
+    def pcpus(self) -> int:
+        """How many there are."""
+        return len(self.numbers)
+
+    @property
+    def renumbered(self) -> bool:
+        """Has a pCPU another number than on the host?"""
+        return self.numbers != tuple(range(self.pcpus))
+
+    def of_host(self, listed: str) -> str | None:
+        """A set of the host's CPUs, such as `0-3,^1` or `nodes:1`, as a scenario has it; `None`: it names none.
+
+        Examples:
+            >>> Map((0, 2, 4, 6)).of_host("2-5"), Map((0, 1)).of_host("0-1")
+            ('1-2', 'all')
+            >>> Map((0, 1, 2, 3), nodes={0: frozenset((0, 1)), 1: frozenset((2, 3))}).of_host("nodes:1,^3")
+            '2'
+        """
+        named: set[int] = set()
+        for part in listed.replace(" ", "").split(","):
+            word = part.removeprefix("^")
+            by_node = re.fullmatch(r"nodes?:(.+)", word)
+            text = by_node[1] if by_node else word
+            if not _LISTED.fullmatch(text):
+                return None
+            ones = pcpu_set(text, max([*self.numbers, *self.nodes]) + 1)
+            if by_node:
+                ones = frozenset(cpu for node in ones for cpu in self.nodes.get(node, ()))
+            named = named - ones if part.startswith("^") else named | ones
+        found = [pcpu for pcpu, number in enumerate(self.numbers) if number in named]
+        return "all" if len(found) == self.pcpus else spans(found) or None
+
+
+def flat(pcpus: int) -> Map:
+    """So many cores of which nothing else is known."""
+    return Map(tuple(range(pcpus)))
+
+
+def map_of(info: Info, notes: list[str]) -> Map | None:
+    """The pCPUs that `xl info` lists; `None`: it says no number.
+
+    Args:
+        info: it.
+        notes: where to say what a scenario cannot express, or what is assumed.
+    """
+    if info.cpus:
+        return _of_cpus(sorted(info.cpus, key=lambda one: one.cpu), info, notes)
+    said = {name: int(text) for name, text in info.said.items() if text.isdecimal() and len(text) < 6}
+    pcpus = said.get("nr_cpus", 0)
+    if not pcpus:
+        return None
+    cores, threads, nodes = (max(1, said.get(name, 1)) for name in ("cores_per_socket", "threads_per_core", "nr_nodes"))
+    sockets = pcpus // (cores * threads)
+    if sockets * cores * threads != pcpus or not _fit(sockets, cores, nodes):
+        notes.append(
+            f"{pcpus} CPUs, {cores} cores per socket, {threads} threads per core, {nodes} nodes: not every socket has "
+            f"the same; each CPU is a core of its own here (`xl info -n` says where each is)"
+        )
+        return flat(pcpus)
+    topology = _topology(sockets, cores, threads, nodes)
+    if topology is not None and pcpus > threads > 1:
+        notes.append("the threads of a core are assumed to have numbers beside each other; `xl info -n` says it")
+    return Map(tuple(range(pcpus)), topology)
+
+
+def _fit(sockets: int, cores: int, nodes: int) -> bool:
+    """Does a scenario take these numbers?"""
+    return sockets > 0 and (sockets % nodes == 0 or (nodes % sockets == 0 and cores % (nodes // sockets) == 0))
+
+
+def _topology(
+    sockets: int, cores: int, threads: int, nodes: int, numbering: str = "adjacent"
+) -> Mapping[str, int | str] | None:
+    if (sockets, threads, nodes) == (1, 1, 1):
+        return None
+    found: dict[str, int | str] = {"sockets": sockets, "cores": cores, "threads": threads, "nodes": nodes}
+    return found | ({"numbering": numbering} if numbering != "adjacent" else {})
+
+
+def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> Map:
+    cores = _grouped(cpus, lambda one: (one.socket, one.core))
+    sockets = _grouped(cpus, lambda one: one.socket)
+    nodes = _grouped(cpus, lambda one: one.node)
+    numbers = tuple(one.cpu for one in cpus)
+    missing = sorted(set(range(numbers[-1])) - set(numbers))
+    if missing:
+        notes.append(f"CPUs {spans(missing)} are offline, and no pCPUs here")
+    empty = [str(one.node) for one in info.nodes if one.node not in nodes]
+    if empty:
+        notes.append(f"node {', '.join(empty)} has memory and no CPU: left out")
+    uneven = _uneven(cores, sockets, nodes)
+    if uneven is not None:
+        notes.append(f"{uneven}: a scenario cannot say that; each CPU is a core of its own here, and there is one node")
+        return Map(numbers, even=False)
+    threads = len(cpus) // len(cores)
+    shape = (len(sockets), len(cores) // len(sockets), threads, len(nodes))
+    orders = [(name, cpus) for name in ("adjacent", "spread")]
+    # Where neither is the host's numbering, pCPUs are numbered anew, core by core.
+    orders.append(("adjacent", sorted(cpus, key=lambda one: (one.socket, one.node, one.core, one.cpu))))
+    for numbering, ordered in orders:
+        if _is(ordered, shape, numbering):
+            topology = _topology(*shape, numbering)
+            break
+    else:
+        notes.append(
+            f"the {len(nodes)} nodes do not have the cores in rows of equal length: a scenario cannot say that; each "
+            "CPU is a core of its own here, and there is one node"
+        )
+        return Map(numbers)
+    its = {node: frozenset(one.cpu for one in ordered if one.node == node) for node in _nodes(ordered)}
+    found = Map(tuple(one.cpu for one in ordered), topology, its)
+    if found.renumbered:
+        notes.append(
+            f"pCPUs are numbered anew: {_runs(found.numbers)}. Sets of pCPUs are translated; in commands that pin, or "
+            "make pools, type the host's own numbers"
+        )
+    return found
+
+
+def _grouped(cpus: Sequence[Cpu], key: Callable[[Cpu], Hashable]) -> dict[Hashable, list[Cpu]]:
+    found: dict[Hashable, list[Cpu]] = {}
+    for one in cpus:
+        found.setdefault(key(one), []).append(one)
+    return found
+
+
+def _nodes(cpus: Sequence[Cpu]) -> list[int]:
+    return list(dict.fromkeys(one.node for one in cpus))
+
+
+def _uneven(
+    cores: Mapping[Hashable, Sequence[Cpu]], sockets: Mapping[Hashable, Sequence[Cpu]], nodes: Mapping[Hashable, Any]
+) -> str | None:
+    """Why they are not so many sockets of so many cores of so many threads, if they are not."""
+    threads = sorted({len(ones) for ones in cores.values()})
+    if len(threads) > 1:
+        return f"there are cores of {' and of '.join(map(str, threads))} threads online"
+    in_socket = sorted({len({one.core for one in ones}) for ones in sockets.values()})
+    if len(in_socket) > 1:
+        return f"there are sockets of {' and of '.join(map(str, in_socket))} cores online"
+    if not _fit(len(sockets), in_socket[0], len(nodes)):
+        return f"there are {len(nodes)} nodes on {len(sockets)} sockets of {in_socket[0]} cores"
+    return None
+
+
+def _is(cpus: Sequence[Cpu], shape: tuple[int, int, int, int], numbering: str) -> bool:
+    """Are CPUs where a topology of this shape has pCPUs of these positions?
+
+    The formula is that of `docs/concepts/topology.md`; which number a core, socket or node has does not matter.
+    """
+    sockets, cores, threads, nodes = shape
+    pairs: list[tuple[Hashable, Hashable]] = []
+    for position, one in enumerate(cpus):
+        core = position // threads if numbering == "adjacent" else position % (sockets * cores)
+        socket, inside = divmod(core, cores)
+        if nodes <= sockets:
+            node = socket * nodes // sockets
+        else:
+            node = socket * (nodes // sockets) + inside * (nodes // sockets) // cores
+        pairs += [
+            (("core", core), (one.socket, one.core)),
+            (("socket", socket), one.socket),
+            (("node", node), one.node),
+        ]
+    kinds: dict[Hashable, set[Hashable]] = {}
+    for here, there in pairs:
+        kinds.setdefault(here, set()).add(there)
+    return all(len(there) == 1 for there in kinds.values())
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """Which CPU each pCPU is, rows of equal distances in short.
+
+    Examples:
+        >>> _runs([0, 2, 4, 6]), _runs([0, 2, 1, 3])
+        ('0 to 3 are CPUs 0, 2, … 6', '0, 1 are CPUs 0, 2; 2, 3 are CPUs 1, 3')
+    """
+    return "; ".join(_rows(numbers))
+
+
+def _rows(numbers: Sequence[int]) -> Iterator[str]:
+    begin = 0
+    while begin < len(numbers):
+        end = begin + 1
+        while end < len(numbers) and numbers[end] - numbers[end - 1] == numbers[begin + 1] - numbers[begin]:
+            end += 1
+        yield _row(begin, numbers[begin:end])
+        begin = end
+
+
+def _row(begin: int, numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"{begin} is CPU {numbers[0]}"
+    if len(numbers) == 2:
+        return f"{begin}, {begin + 1} are CPUs {numbers[0]}, {numbers[1]}"
+    return f"{begin} to {begin + len(numbers) - 1} are CPUs {numbers[0]}, {numbers[1]}, … {numbers[-1]}"

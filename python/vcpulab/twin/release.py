@@ -1,0 +1,94 @@
+"""The release that a host runs, and whose rules its schedulers have here."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from vcpulab.scenario.catalogue import generation_of, schedulers
+
+_VERSION = re.compile(r"(?P<major>\d{1,3})\.(?P<minor>\d{1,3})(?:\.(?P<point>\d{1,4}))?(?P<rest>.*)")
+_NAME = re.compile(r"xen(\d+)\.(\d+)(?:\.(\d+))?")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A scheduler as a host's release has it."""
+
+    generation: str
+    """The release, as a scenario names it."""
+    why: str
+    """Whose rules those are, and how that is known."""
+    exact: bool
+    """Are they known to be this release's own?"""
+
+
+def rules_of(scheduler: str, said: Mapping[str, str]) -> Rules | None:
+    """The rules of the release that `xl info` says.
+
+    Args:
+        scheduler: a built-in one.
+        said: what `xl info` says by name: `xen_major`, `xen_minor`, `xen_extra`, `xen_version`.
+
+    Returns:
+        Of a release that none is known of, those of the nearest; `None`: `xl info` says no release.
+
+    Examples:
+        >>> rules_of("credit2", {"xen_major": "4", "xen_minor": "19", "xen_extra": ".2"}).generation
+        'xen4.19.2'
+        >>> print(rules_of("credit2", {"xen_version": "4.19.2"}).why)
+        Xen 4.19.2: credit2 as in xen4.17; from 4.19.3 on as in xen4.22
+        >>> print(rules_of("credit2", {"xen_version": "4.19.3-1.xcp"}).why)
+        Xen 4.19.3-1.xcp: credit2 as in xen4.22, from 4.19.3 on; a vendor's build, whose own changes are not seen
+        >>> print(rules_of("credit", {"xen_version": "4.13.1"}).why)
+        Xen 4.13.1: nothing is known of its credit; as in the nearest release, 4.17
+    """
+    version = "".join(said.get(f"xen_{part}", "") + dot for part, dot in (("major", "."), ("minor", ""), ("extra", "")))
+    match = _VERSION.fullmatch(version) or _VERSION.fullmatch(said.get("xen_version", ""))
+    if match is None:
+        return None
+    whole = f"Xen {match[0]}"
+    series, point, rest = f"xen{match['major']}.{match['minor']}", match["point"], match["rest"]
+    # What is not released yet has the rules that its series began with, as far as anybody knows.
+    unfinished = point is None or rest.startswith(("-rc", "-unstable", "-dev", "-pre"))
+    release = f"{series}.{0 if unfinished else point}"
+    found = generation_of(scheduler, release)
+    if found is None:
+        nearest = _nearest(scheduler, int(match["major"]), int(match["minor"]))
+        words = nearest.removeprefix("xen")
+        return Rules(
+            nearest, f"{whole}: nothing is known of its {scheduler}; as in the nearest release, {words}", exact=False
+        )
+    said_so = f"{whole}: {scheduler} as in {found['name']}"
+    changes = _changes(scheduler, series)
+    now = max((one for one in changes if one <= int(point or 0)), default=0)
+    then = min((one for one in changes if one > int(point or 0)), default=None)
+    if unfinished:
+        return Rules(release, f"{said_so}, as its series began: it is no release", exact=False)
+    number = series.removeprefix("xen")
+    said_so += f", from {number}.{now} on" if now else ""
+    said_so += "" if then is None else f"; from {number}.{then} on as in {changes[then]}"
+    said_so += "; a vendor's build, whose own changes are not seen" if rest else ""
+    return Rules(release, said_so, exact=not rest)
+
+
+def _generations(scheduler: str) -> Iterator[tuple[str, str]]:
+    """The generations of a scheduler, each with the first release of each row that has it."""
+    for generation in next(one["generations"] for one in schedulers() if one["name"] == scheduler):
+        for text in generation["releases"]:
+            yield generation["name"], text.split()[0]
+
+
+def _changes(scheduler: str, series: str) -> dict[int, str]:
+    """By point release of a series: the generation that begins there."""
+    firsts = ((name, _NAME.fullmatch(first)) for name, first in _generations(scheduler))
+    return {
+        int(first[3]): name for name, first in firsts if first and first[3] and f"xen{first[1]}.{first[2]}" == series
+    }
+
+
+def _nearest(scheduler: str, major: int, minor: int) -> str:
+    """The release known that is of the same series; or else the next one; or else the last."""
+    firsts = [first for _, first in _generations(scheduler)]
+    known = sorted((int(found[1]), int(found[2]), name) for name in firsts if (found := _NAME.fullmatch(name)))
+    later = [name for *series, name in known if tuple(series) >= (major, minor)]
+    return later[0] if later else known[-1][-1]
