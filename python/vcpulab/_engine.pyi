@@ -403,7 +403,7 @@ def read_profile(path: str | PathLike[str]) -> str:
     """
 
 def measure() -> str:
-    """What this machine lets us measure of a hardware profile, in a few seconds, as JSON."""
+    """What this machine lets us measure of a hardware profile, in a few seconds, as JSON; Ctrl-C ends it."""
 
 def conformance(paths: list[str], jobs: int = 0) -> str:
     """Replays vectors, `jobs` at a time (0: as many as there are processors); the report as JSON.

@@ -1,12 +1,18 @@
 """Hardware profiles in files: measured, used, and refused when something is wrong with them."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import vcpulab
 from support import Vcpulab
+from vcpulab import _engine
+from vcpulab.scenario.measured import measure
 
 SCENARIO = """[run]
 duration = "100ms"
@@ -75,6 +81,34 @@ def test_a_measured_profile_can_be_used_and_says_what_was_measured(folder: Path,
         copied = constant["source"].startswith("assumption: as in profile `lp200r`")
         assert constant["kind"] == ("assumed" if copied else "measured"), constant["name"]
         assert copied or constant["name"] in result.stdout
+
+
+def test_a_measured_profile_has_the_topology_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = next(profile for profile in vcpulab.profiles() if profile["name"] == "generic")
+    found = json.loads(_engine.measure())
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    places = {"sockets": 2, "cores": 2, "threads": 2, "nodes": 2, "numbering": "spread"}
+    for changes, expected in (
+        ({}, 'topology = { sockets = 2, cores = 2, threads = 2, nodes = 2, numbering = "spread" }'),
+        ({"cores": 3}, None),
+    ):
+        answer = json.dumps({**found, "places": {**places, **changes}})
+        monkeypatch.setattr(_engine, "measure", lambda answer=answer: answer)
+        lines = measure(base).text.splitlines()
+        assert [line for line in lines if line.startswith("topology")] == ([expected] if expected else [])
+
+
+def test_measuring_ends_when_it_is_interrupted() -> None:
+    code = "from vcpulab import _engine; print('begins', flush=True); _engine.measure()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as measuring:
+        assert measuring.stdout is not None
+        assert measuring.stdout.readline() == "begins\n"
+        time.sleep(0.2)
+        measuring.send_signal(signal.SIGINT)
+        _, said = measuring.communicate(timeout=20)
+    assert "KeyboardInterrupt" in said
 
 
 def test_no_such_profile(command: Vcpulab) -> None:

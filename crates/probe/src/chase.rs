@@ -15,13 +15,13 @@ const STEPS_PER_SAMPLE: usize = 1 << 18;
 const BYTES_MIN: usize = 32 << 10;
 const PAGE_LINES: usize = 4096 / size_of::<Line>();
 /// Most memory that is taken, for caches of any size.
-const BYTES_MAX: usize = 256 << 20;
+pub(crate) const BYTES_MAX: usize = 256 << 20;
 
 /// A cache line that says where to go next.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line {
-    next: u32,
+pub(crate) struct Line {
+    pub next: u32,
 }
 
 /// The steps of one walk.
@@ -40,11 +40,11 @@ impl Step {
     }
 }
 
-/// Walks through ever more memory, doubling it, until four times the last level of cache.
-pub(crate) fn walk(last_level_bytes: usize) -> Vec<Step> {
+/// Walks through ever more memory, doubling it, until four times the last level of cache, or until `go_on` says no.
+pub(crate) fn walk(last_level_bytes: usize, go_on: &dyn Fn() -> bool) -> Vec<Step> {
     let most = last_level_bytes.saturating_mul(4).min(BYTES_MAX);
     let sizes = std::iter::successors(Some(BYTES_MIN), |bytes| Some(bytes * 2));
-    sizes.take_while(|&bytes| bytes <= most).map(step).collect()
+    sizes.take_while(|&bytes| bytes <= most && go_on()).map(step).collect()
 }
 
 /// The walk through the most memory within these bounds.
@@ -53,7 +53,11 @@ pub(crate) fn within(steps: &[Step], least: usize, most: usize) -> Option<&Step>
 }
 
 fn step(bytes: usize) -> Step {
-    let lines = one_cycle(bytes / size_of::<Line>());
+    step_through(&one_cycle(bytes / size_of::<Line>()))
+}
+
+/// A walk through these lines.
+pub(crate) fn step_through(lines: &[Line]) -> Step {
     let mut at = 0;
     let mut go = |steps: usize| {
         let start = Instant::now();
@@ -67,11 +71,11 @@ fn step(bytes: usize) -> Step {
     let sample = |_| (go(STEPS_PER_SAMPLE).as_nanos() * 1000 / STEPS_PER_SAMPLE as u128) as i64;
     let mut samples_ps: Vec<i64> = (0..SAMPLES).map(sample).collect();
     samples_ps.sort_unstable();
-    Step { bytes, samples_ps }
+    Step { bytes: size_of_val(lines), samples_ps }
 }
 
 /// Lines that lead through all of them and back: page by page in random order, and so in each page.
-fn one_cycle(count: usize) -> Vec<Line> {
+pub(crate) fn one_cycle(count: usize) -> Vec<Line> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let all: Vec<u32> = (0..count as u32).collect();
     let mut pages: Vec<Vec<u32>> = all.chunks(PAGE_LINES).map(<[u32]>::to_vec).collect();

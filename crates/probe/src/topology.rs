@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::layout::list;
+
 /// The caches that one CPU uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Topology {
@@ -35,7 +37,7 @@ impl Topology {
                 found.line_bytes = of("coherency_line_size")?.parse().ok()?;
             } else if level == "3" {
                 found.l3_bytes = bytes;
-                found.l3_cpus = cpus(&of("shared_cpu_list")?)?;
+                found.l3_cpus = list(&of("shared_cpu_list")?)?.len();
             }
         }
         (found.l2_bytes > 0).then_some(found)
@@ -44,16 +46,6 @@ impl Topology {
     pub fn last_level_bytes(&self) -> usize {
         self.l2_bytes.max(self.l3_bytes)
     }
-}
-
-/// The number of CPUs in a list such as `0-3,8`.
-fn cpus(list: &str) -> Option<usize> {
-    let count = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        (last + 1).checked_sub(first)
-    };
-    list.split(',').map(count).sum()
 }
 
 /// The processor's name for itself.
@@ -69,30 +61,23 @@ pub(crate) fn machine() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::tests::Tree;
 
     #[test]
     fn caches_are_read_as_the_system_lists_them() {
-        let folder = std::env::temp_dir().join(format!("vcpulab-probe-{}", std::process::id()));
         let caches = [("1", "48K", "0"), ("1", "32K", "0"), ("2", "1024K", "0"), ("3", "32768K", "0-3,8")];
+        let mut files = Vec::new();
         for (index, (level, size, cpus)) in caches.into_iter().enumerate() {
-            let cache = folder.join(format!("index{index}"));
-            fs::create_dir_all(&cache).unwrap();
             for (name, text) in
                 [("level", level), ("size", size), ("shared_cpu_list", cpus), ("coherency_line_size", "64")]
             {
-                fs::write(cache.join(name), format!("{text}\n")).unwrap();
+                files.push((format!("index{index}/{name}"), text.to_owned()));
             }
         }
-        let read = Topology::read(&folder);
-        fs::remove_dir_all(&folder).unwrap();
+        let tree = Tree::new("caches", &files);
+        let read = Topology::read(&tree.0);
         let expected = Topology { l2_bytes: 1 << 20, l3_bytes: 32 << 20, l3_cpus: 5, line_bytes: 64 };
         assert_eq!(read, Some(expected));
-        assert_eq!(Topology::read(&folder), None);
-    }
-
-    #[test]
-    fn lists_of_cpus() {
-        assert_eq!(["0", "0-3", "0-1,4,6-7"].map(cpus), [Some(1), Some(4), Some(5)]);
-        assert_eq!(["", "x", "3-1"].map(cpus), [None, None, None]);
+        assert_eq!(Topology::read(&tree.0.join("index0")), None);
     }
 }

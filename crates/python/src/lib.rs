@@ -101,8 +101,9 @@ fn profile(py: Python<'_>, read: Result<Profile, Problems>) -> PyResult<String> 
 
 /// Measures what this machine lets us measure of a hardware profile; JSON.
 #[pyfunction]
-fn measure(py: Python<'_>) -> String {
-    pretty(&py.detach(vcpulab_probe::measure))
+fn measure(py: Python<'_>) -> PyResult<String> {
+    let measured = watch::watched(py, None, |watch| vcpulab_probe::measure(|| watch.advance(0.0)))?;
+    Ok(pretty(&measured))
 }
 
 /// A commented scenario to start from.

@@ -87,7 +87,7 @@ def show_profile(name: str, /, *, format: TableOrJson = "table") -> None:
 
 @command("measure", "vcpulab profile measure --out this-machine.toml", of=profile)
 def measure_profile(*, base: str = "generic", out: Out = None, force: Force = False) -> None:
-    """Measure this machine's context switches and caches, and make a profile of them.
+    """Measure this machine's context switches, caches, shared cores and remote memory, and make a profile of them.
 
     Args:
         base: The profile to take everything else from: a built-in one, or a file (*.toml).

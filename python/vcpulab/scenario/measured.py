@@ -21,7 +21,7 @@ class Measured:
     constants: Mapping[str, Mapping[str, Any]]
     """By constant: `value`, the quartiles `low` and `high`, `samples`, `how`."""
     missing: Mapping[str, str]
-    """By constant: why it could not be measured."""
+    """By constant: why it could not be measured; `smt_*_percent` are all of threads that share a core."""
 
 
 def measure(base: Mapping[str, Any]) -> Measured:
@@ -39,13 +39,19 @@ def measure(base: Mapping[str, Any]) -> Measured:
     doc = f"{machine}, measured on {day}; what could not be measured is as in profile `{base['name']}`."
     lines = [f"doc = {_string(doc)}"]
     pcpus = min(os.cpu_count() or 1, PCPUS_MAX)
-    lines += [_constant("pcpus", pcpus, "measured", "as the system says"), "", "[constants]"]
-    for constant in base["constants"]:
-        name = constant["name"]
+    lines.append(_constant("pcpus", pcpus, "measured", "as the system says"))
+    places = found["places"]
+    if places is not None and places["sockets"] * places["cores"] * places["threads"] == pcpus:
+        fields = ", ".join(f"{kind} = {_value(count)}" for kind, count in places.items())
+        lines.append(f"topology = {{ {fields} }}")
+    lines += ["", "[constants]"]
+    others = {constant["name"]: constant for constant in base["constants"]}
+    for name in {**others, **constants}:
         measured = constants.get(name)
         if measured is not None:
             lines.append(_constant(name, measured["value"], "measured", _source(measured, machine, day)))
         else:
+            constant = others[name]
             reason = f"; not measured: {missing[name]}" if name in missing else ""
             source = f"assumption: as in profile `{base['name']}` ({constant['source']}){reason}"
             lines.append(_constant(name, constant["value"], "assumed", source))
@@ -63,6 +69,10 @@ def _source(measured: Mapping[str, Any], machine: str, day: str) -> str:
 
 def _constant(name: str, value: int, kind: str, source: str) -> str:
     return f"{name} = {{ value = {value}, kind = {_string(kind)}, source = {_string(source)} }}"
+
+
+def _value(value: int | str) -> str:
+    return _string(value) if isinstance(value, str) else str(value)
 
 
 def _string(text: str) -> str:
