@@ -91,11 +91,12 @@ def tune(
         vary: A parameter and its range: PATH=LOW..HIGH or PATH=a,b,c.
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
             such as 'batch*.cap'. If neither is given: schedulers of the same release, weights or reservations,
-            slices, rate limits, vCPUs and pinning of driver domains; of the goal's own domains also affinity, pools and
-            vCPUs. Domains that are alike share their parameters.
+            slices, rate limits, vCPUs and pinning of driver domains; on hosts with threads, sockets or nodes core
+            scheduling, run queues and soft affinity; of the goal's own domains also affinity, pools and vCPUs. Domains
+            that are alike share their parameters.
         price: KIND=PERCENT, what changing a parameter of a kind costs: of settings that are about as good the cheapest
             is advised. Weight 1, cap and budget 2, slice (or rate limit) of the host 3, pinning 4, pool 5, vcpus (or
-            netbacks) 6, scheduler 30.
+            netbacks) 6, boot (an option at boot) 15, scheduler 30.
         sensitivity: Try every guessed input (rates, users, think times, CPU time of requests and jobs) a quarter lower
             and higher; otherwise those nearest to the goal, for a quarter of the search's time.
         all: Show the gain in each goal, all parameters with their importance, the best under each scheduler, and every

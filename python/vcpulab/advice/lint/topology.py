@@ -10,15 +10,13 @@ from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.host import FEW_WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.pinning import MUCH_IDLE
 from vcpulab.advice.lint.rule import Rules, Stands
+from vcpulab.advice.placing.nodes import PREFER
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, spans
 
 BUSY = 0.5
 """A vCPU that runs for more than this part of the time keeps its thread busy. Assumed."""
-PREFER = ("credit", "credit2", "null")
-"""The schedulers that look at soft affinity: docs/concepts/topology.md."""
-
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 note = Rules[Callable[[Host], Iterator[Finding]]](Stands.NOTED)
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vcpulab.advice.tuning.places import of_domains, of_host, run_queues
 from vcpulab.advice.tuning.spaces import (
     RESERVATIONS,
     SCHEDULER,
@@ -57,17 +58,19 @@ def known_parameters(scenario: Scenario, choice: Parameter | None) -> list[Param
             continue
         params = generation["params"]
         members = [domain for domain, table in document["domain"].items() if table.get("pool") is None]
-        parameters += _global(params, ["host"], written.get("host", {}), name)
+        parameters += _global(params, ["host"], written.get("host", {}), name, document["host"])
         for domain in members:
             parameters += _of_domain(params, domain, document, written, name)
     for pool, table in document.get("pool", {}).items():
         generation = generation_of(table["scheduler"], table["generation"])
         if generation is not None:
-            parameters += _global(generation["params"], ["pool", pool], written["pool"][pool], None)
+            parameters += _global(generation["params"], ["pool", pool], written["pool"][pool], None, document["host"])
             for domain, fields in document["domain"].items():
                 if fields.get("pool") == pool and table["scheduler"] not in RESERVATIONS:
                     parameters += _of_domain(generation["params"], domain, document, written, None)
-    return [*parameters, *_of_drivers(document, written)]
+    guests = [name for name, table in document["domain"].items() if not table.get("driver_domain")]
+    places = [*of_host(scenario), *of_domains(scenario, guests, unasked=False)]
+    return [*parameters, *places, *_of_drivers(document, written)]
 
 
 def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Parameter:
@@ -129,11 +132,21 @@ def _generation(option: Option, host: Mapping[str, Any], name: str) -> str | Non
 
 
 def _global(
-    params: Sequence[Mapping[str, Any]], where: Sequence[str], written: Mapping[str, Any], scheduler: str | None
+    params: Sequence[Mapping[str, Any]],
+    where: Sequence[str],
+    written: Mapping[str, Any],
+    scheduler: str | None,
+    host: Mapping[str, Any],
 ) -> Iterator[Parameter]:
     for param in params:
-        if param["scope"] == "global" and (values := _grid(param, written)):
-            yield _of_values([*where, param["name"]], values, written, param, scheduler)
+        if param["scope"] != "global" or not (values := _grid(param, written)):
+            continue
+        path, unasked = [*where, param["name"]], None
+        if path == ["host", "runqueue"] and host.get("topology"):
+            # Where the host is flat, it is not known of what its pCPUs are part.
+            values = run_queues(host, values, str(written.get("runqueue", default_of(param))))
+            unasked = len(values) > 2
+        yield _of_values(path, values, written, param, scheduler, unasked=unasked)
 
 
 def _of_domain(

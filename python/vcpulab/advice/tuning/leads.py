@@ -52,7 +52,8 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
             if _concerns(space, parameter, names):
                 picked += [(parameter, index) for index in _steps(parameter, upward)]
                 picked += [(parameter, index) for index in _heaviest(parameter, there) if upward]
-    picked += [(one, index) for one in order if split(one.name)[0] == "host" for index in _shorter(one)]
+    of_host = [one for one in order if split(one.name)[0] == "host"]
+    picked += [(one, index) for one in of_host for index in (_shorter(one) if one.ordered else _steps(one, True))]
     once = dict.fromkeys((parameter.key, index) for parameter, index in picked)
     return [{**space.present, key: index} for key, index in once]
 

@@ -7,9 +7,11 @@ sum is taken. Of one kind, that is the one with fewer fields and smaller steps.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from vcpulab.advice.tuning.spaces import Parameter
 from vcpulab.errors import RequestError
+from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.scenario import split
 
 PRICES: Mapping[str, float] = {
@@ -20,17 +22,20 @@ PRICES: Mapping[str, float] = {
     "pinning": 4,
     "pool": 5,
     "vcpus": 6,
+    "boot": 15,
     "scheduler": 30,
     "other": 3,
 }
 """Kind to price, %: `budget` is what a reservation is made of, `slice` a slice or rate limit of the host, `vcpus` also
-stands for the back ends of driver domains."""
+stands for the back ends of driver domains, `boot` for what is set by an option at boot; the first of these, as another
+scheduler, pays for the restart."""
 
 _KINDS = {
     "weight": "weight",
     "mcu_adv": "weight",
     "cap": "cap",
     "affinity": "pinning",
+    "soft_affinity": "pinning",
     "pinning": "pinning",
     "pool": "pool",
     "vcpus": "vcpus",
@@ -57,13 +62,32 @@ def kind(parameter: Parameter) -> str:
     if first == "domain" and last in _BUDGET:
         return "budget"
     if first in ("host", "pool"):
-        return {"scheduler": "scheduler", "pcpus": "pool"}.get(last, "slice")
+        usual = "boot" if last in _boot_options() else "slice"
+        return {"scheduler": "scheduler", "pcpus": "pool", "soft_affinity": "pinning"}.get(last, usual)
     return _KINDS.get(last, "other")
 
 
-def price(changed: Iterable[tuple[Parameter, int]], prices: Mapping[str, float]) -> float:
-    """What changing these to these options costs, %."""
-    return sum(prices[kind(parameter)] + _extent(parameter, pick) for parameter, pick in changed)
+@cache
+def _boot_options() -> frozenset[str]:
+    """The parameters of hosts that are set at boot."""
+    tools = (one["toolstack"]["set"] for policy in schedulers() for one in policy["generations"])
+    return frozenset({"sched_gran", *(name for tool in tools for name, how in tool.items() if how["by"] == "boot")})
+
+
+def price(changed: Iterable[tuple[Parameter, int]], prices: Mapping[str, float], *, restarts: bool = False) -> float:
+    """What changing these to these options costs, %.
+
+    Args:
+        changed: parameters, each with its option.
+        prices: of each kind.
+        restarts: is the host restarted anyway?
+    """
+    total = 0.0
+    for parameter, pick in changed:
+        of = kind(parameter)
+        total += prices["slice" if of == "boot" and restarts else of] + _extent(parameter, pick)
+        restarts = restarts or of == "boot"
+    return total
 
 
 def _extent(parameter: Parameter, pick: int) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 from vcpulab.advice.capacity.occupancy import with_servers
 from vcpulab.advice.spreading import behind, spread
+from vcpulab.advice.tuning.places import of_domains
 from vcpulab.advice.tuning.spaces import Option, Parameter, Space
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.catalogue import generation_of
@@ -105,6 +106,7 @@ def _grouped(parameters: Sequence[Parameter], groups: Iterable[Sequence[str]]) -
 
 def _cures(scenario: Scenario, names: Sequence[str]) -> Iterator[Parameter]:
     document, written = scenario.to_dict(), scenario.written()
+    yield from of_domains(scenario, [name for name in names if name in document["domain"]], unasked=True)
     for name in names:
         if name in document["domain"]:
             yield from _extra_time(document, written, name)

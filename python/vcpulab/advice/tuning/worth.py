@@ -117,7 +117,7 @@ class Worth:
         strangers = [p for p in self.changed(candidate) if split(p.name)[0] == "domain" and not own & set(_domains(p))]
         changed = [(parameter, candidate.picks[parameter.key]) for parameter in self.changed(candidate)]
         of_others = _OF_OTHERS * len(strangers) if own else 0.0
-        return price(changed, self.prices) + another * self.prices["scheduler"] + of_others
+        return price(changed, self.prices, restarts=another) + another * self.prices["scheduler"] + of_others
 
     def cost(self, candidate: Candidate) -> tuple[float, float]:
         """Less is better: of those with one price the best."""

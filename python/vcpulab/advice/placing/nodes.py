@@ -1,0 +1,85 @@
+"""Domains on the nodes of a host, and vCPUs on its cores: a domain in one node, a core for each vCPU if they last."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from vcpulab.scenario.topology import Topology
+from vcpulab.scenario.units import spans
+
+PREFER = ("credit", "credit2", "null")
+"""The schedulers that look at soft affinity: docs/concepts/topology.md."""
+
+
+class Wish(NamedTuple):
+    """What a domain needs of its node."""
+
+    vcpus: int
+    pcpus: float
+    """How many pCPUs its vCPUs keep busy."""
+
+
+def by_node(topology: Topology, wishes: Mapping[str, Wish]) -> dict[str, int]:
+    """The node of each domain that fits into one: the busiest first, each where most of the cores is left.
+
+    A thread is not a core: nodes are filled in proportion to their cores.
+
+    Examples:
+        >>> two = Topology(2, 2, 2, 2)
+        >>> by_node(two, {"a": Wish(2, 2.0), "b": Wish(4, 1.5), "c": Wish(1, 0.4), "wide": Wish(6, 6.0)})
+        {'a': 0, 'b': 1, 'c': 1}
+    """
+    threads = topology.by_node()
+    cores = {node: len(topology.by_core(pcpus)) for node, pcpus in threads.items()}
+    left = {node: float(count) for node, count in cores.items()}
+    found: dict[str, int] = {}
+    for name, wish in sorted(wishes.items(), key=lambda item: (-item[1].pcpus, -item[1].vcpus)):
+        fitting = [node for node, pcpus in threads.items() if wish.vcpus <= len(pcpus)]
+        if fitting:
+            found[name] = max(fitting, key=lambda node: (left[node] / cores[node], -node))
+            left[found[name]] -= wish.pcpus
+    return {name: found[name] for name in wishes if name in found}
+
+
+def soft(document: Mapping[str, Any], busy: Mapping[str, float] | None = None) -> dict[str, str | list[str]]:
+    """Soft affinities that keep each domain in one node, for those that say nothing of where they run.
+
+    Under null, which gives each vCPU a pCPU for good and does not look at cores, each vCPU has a core of its own as
+    long as there are some. Driver domains stay everywhere: who they serve is.
+
+    Args:
+        document: a complete scenario.
+        busy: domain to how many pCPUs it keeps busy; its vCPUs, where that is not known.
+    """
+    host, topology = document["host"], Topology.of(document["host"])
+    if host["scheduler"] not in PREFER or document.get("pool"):
+        return {}
+    free = {
+        name: Wish(table["vcpus"], (busy or {}).get(name, float(table["vcpus"])))
+        for name, table in document["domain"].items()
+        if not table.get("driver_domain") and all(table.get(k, "all") == "all" for k in ("affinity", "soft_affinity"))
+    }
+    null = host["scheduler"] == "null" and host["sched_gran"] == "cpu"
+    if topology.nodes == 1 and not (null and topology.threads > 1):
+        return {}
+    nodes = by_node(topology, free)
+    threads = topology.by_node()
+    if not null:
+        return {name: spans(threads[node]) for name, node in nodes.items()}
+    left = {node: cores_first(topology, pcpus) for node, pcpus in threads.items()}
+    found: dict[str, str | list[str]] = {}
+    for name in sorted(nodes, key=lambda one: -free[one].pcpus / free[one].vcpus):
+        given, left[nodes[name]] = left[nodes[name]][: free[name].vcpus], left[nodes[name]][free[name].vcpus :]
+        if len(given) == free[name].vcpus:
+            found[name] = [str(pcpu) for pcpu in given] if len(given) > 1 else str(given[0])
+    return {name: found[name] for name in nodes if name in found}
+
+
+def cores_first(topology: Topology, pcpus: Iterable[int]) -> list[int]:
+    """These pCPUs, the first thread of each core before any second one.
+
+    Examples:
+        >>> cores_first(Topology(1, 2, 2, 1), range(4))
+        [0, 2, 1, 3]
+    """
+    cores: Sequence[Sequence[int]] = list(topology.by_core(pcpus).values())
+    return [core[index] for index in range(topology.threads) for core in cores if index < len(core)]

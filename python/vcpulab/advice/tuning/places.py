@@ -1,0 +1,79 @@
+"""Parameters of where vCPUs run, on hosts whose cores, threads and nodes let them matter."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from vcpulab.advice.placing.nodes import PREFER, soft
+from vcpulab.advice.tuning.spaces import Option, Parameter
+from vcpulab.errors import RequestError
+from vcpulab.scenario import settings
+from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.topology import Topology
+from vcpulab.scenario.units import spans
+
+GRANULARITY = "host.sched_gran"
+
+
+def of_host(scenario: Scenario) -> Iterator[Parameter]:
+    """Core scheduling, and soft affinity of all domains by node; each where the topology lets it matter."""
+    document = scenario.to_dict()
+    topology, now = Topology.of(document["host"]), document["host"]["sched_gran"]
+    if topology.threads > 1:
+        names = ["cpu", *(one for one in ("core", now) if one != "cpu")]
+        options = [Option(name, name) for name in dict.fromkeys(names) if name == now or _can_be(scenario, name)]
+        yield Parameter(GRANULARITY, tuple(options), [one.label for one in options].index(now), ordered=False)
+    if topology.nodes > 1:
+        masks = {join(["domain", name, "soft_affinity"]): mask for name, mask in soft(document).items()}
+        if len(masks) > 1:
+            options = [Option("as it is", None), Option("by node", masks)]
+            yield Parameter("host.soft_affinity", tuple(options), 0, ordered=False)
+
+
+def of_domains(scenario: Scenario, names: Iterable[str], *, unasked: bool) -> Iterator[Parameter]:
+    """The soft affinity of some domains: one node or another."""
+    document = scenario.to_dict()
+    host, topology = document["host"], Topology.of(document["host"])
+    nodes = {f"node {node}": spans(pcpus) for node, pcpus in topology.by_node().items()}
+    if topology.nodes == 1 or host["scheduler"] not in PREFER or document.get("pool"):
+        return
+    for name in names:
+        table = document["domain"][name]
+        if table.get("affinity", "all") != "all" or table["vcpus"] > topology.pcpus // topology.nodes:
+            continue
+        now = table.get("soft_affinity", "all")
+        options = [Option("none" if now == "all" else "as it is", now if now == "all" else None)]
+        options += [Option("none", "all")] if now != "all" else []
+        options += [Option(label, mask) for label, mask in nodes.items() if mask != now]
+        path = join(["domain", name, "soft_affinity"])
+        yield Parameter(path, tuple(options), 0, ordered=False, unasked=unasked)
+
+
+def run_queues(host: Mapping[str, Any], names: Iterable[str], now: str) -> list[str]:
+    """The arrangements of Credit2's run queues that differ on that host; of those that do not, the present one.
+
+    Examples:
+        >>> flat, big = {"pcpus": 8}, {"topology": {"sockets": 2, "cores": 4, "threads": 2, "nodes": 2}}
+        >>> big["topology"]["numbering"] = "adjacent"
+        >>> every = ["cpu", "core", "socket", "node", "all"]
+        >>> run_queues(flat, every, "socket"), run_queues(big, every, "socket")
+        (['cpu', 'socket'], ['cpu', 'core', 'socket', 'all'])
+    """
+    topology = Topology.of(host)
+    sizes = {
+        "cpu": 1,
+        "core": topology.threads,
+        "socket": topology.pcpus // topology.sockets,
+        "node": topology.pcpus // topology.nodes,
+        "all": topology.pcpus,
+    }
+    listed = sorted(names, key=lambda name: name != now)
+    kept = {sizes[name]: name for name in reversed(listed)}
+    return [name for name in names if name in kept.values()]
+
+
+def _can_be(scenario: Scenario, granularity: str) -> bool:
+    try:
+        settings.change(scenario, {GRANULARITY: granularity})
+    except RequestError:
+        return False
+    return True
