@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from vcpulab import verbs, whole
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
-from vcpulab.advice.placing.placing import Placement, UnplaceableError
+from vcpulab.advice.placing.placing import Host, Placement, UnplaceableError
 from vcpulab.advice.starving import in_a_line
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import so_far, stop
@@ -143,6 +143,14 @@ def _write_hosts(placed: Placement, out: Path) -> None:
     terminal.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
 
 
+def _where(host: Host) -> str:
+    """The domains of a host, by the nodes that they prefer."""
+    on_nodes = {name for names in host.nodes.values() for name in names}
+    rest = [name for name in host.domains if name not in on_nodes]
+    said = [f"node {node}: {', '.join(listed(names))}" for node, names in host.nodes.items()]
+    return "; ".join([*said, *([", ".join(listed(rest))] if rest else [])])
+
+
 def _parts(placed: Placement, power: Power) -> Iterator[Part]:
     starved = [
         in_a_line(host.starved, f"starved on host-{number}")
@@ -179,7 +187,7 @@ def _parts(placed: Placement, power: Power) -> Iterator[Part]:
     rows = [
         [
             f"host-{number}",
-            ", ".join(listed(host.domains)),
+            _where(host),
             "–" if host.tightest is None else f"{host.tightest.slo}: {host.tightest.interval}",
             "–" if not host.stations else f"{host.stations[0].name}, {100 * host.stations[0].used:.0f} %",
             number_said(100 * host.used),

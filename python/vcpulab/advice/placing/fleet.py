@@ -6,16 +6,18 @@ stub domain with those that it serves, stay together.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tomli_w
 
 from vcpulab.advice.capacity.occupancy import serving
+from vcpulab.advice.placing.nodes import soft
 from vcpulab.errors import RequestError
 from vcpulab.scenario.catalogue import profiles
-from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.settings import change
+from vcpulab.scenario.topology import Topology
 
 Tables = dict[str, dict[str, Any]]
 """Kind of table (`domain`, `client`, `client_machine`) to name to fields."""
@@ -71,9 +73,11 @@ class Fleet:
     """The scenarios that were taken apart."""
     notes: list[str]
     """What was changed to place domains of several files on one kind of host."""
+    busy: dict[str, float] = field(default_factory=dict)
+    """Domain to how many pCPUs it keeps busy, as far as that was measured."""
 
     def scenario(self, items: Sequence[Item]) -> Scenario:
-        """A host with these items.
+        """A host with these items; where it has several nodes, each domain prefers one: see `nodes.soft`.
 
         Raises:
             ScenarioError: they cannot be on it.
@@ -90,7 +94,11 @@ class Fleet:
         if items:
             more = f" and {len(items) - 1} more" if len(items) > 1 else ""
             document["name"] = f"host with {items[0].name[:_NAME_LONG]}{more}"
-        return Scenario.from_toml(tomli_w.dumps(document), "<host>", folder=self.base.folder)
+        made = Scenario.from_toml(tomli_w.dumps(document), "<host>", folder=self.base.folder)
+        prefers = soft(made.to_dict(), self.busy)
+        if not prefers:
+            return made
+        return made.change({join(["domain", name, "soft_affinity"]): mask for name, mask in prefers.items()})
 
     @property
     def common(self) -> set[str]:
@@ -110,7 +118,11 @@ def host_of(scenarios: Mapping[str, Scenario], name: str) -> Scenario:
     if name not in names:
         raise RequestError(field="host", found=name, allowed=f"a scenario file (*.toml), or one of {', '.join(names)}")
     first = next(iter(scenarios.values()))
-    own = [f"host.{field}" for field in ("pcpus", "pcpus_per_socket", "costs") if field in first.written()["host"]]
+    own = [
+        f"host.{field}"
+        for field in ("pcpus", "pcpus_per_socket", "topology", "costs")
+        if field in first.written()["host"]
+    ]
     return first.change({**dict.fromkeys(own), "host.profile": name})
 
 
@@ -188,6 +200,14 @@ def _items(
         notes += [f"{label}: {path} is left out, the scheduler has no such parameter" for path in changed.left_out]
     document = scenario.written()
     domains = document["domain"]
+    if Topology.of(there) != Topology.of(wanted) and (there.get("topology") or wanted.get("topology")):
+        # Its numbers name other places there.
+        notes += [
+            f"{label}: {field} of {name} is left out, the hosts have another topology"
+            for name, table in domains.items()
+            for field in ("affinity", "soft_affinity")
+            if table.pop(field, None) is not None
+        ]
     common = _common(domains)
     names = {kind: _free(label, document.get(kind, {}), taken[kind], common) for kind in _KINDS}
     notes += [

@@ -1,6 +1,7 @@
 """Domains on the nodes of a host, and vCPUs on its cores: a domain in one node, a core for each vCPU if they last."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from vcpulab.scenario.topology import Topology
@@ -41,7 +42,7 @@ def by_node(topology: Topology, wishes: Mapping[str, Wish]) -> dict[str, int]:
 
 
 def soft(document: Mapping[str, Any], busy: Mapping[str, float] | None = None) -> dict[str, str | list[str]]:
-    """Soft affinities that keep each domain in one node, for those that say nothing of where they run.
+    """Soft affinities that keep each domain in one node and one socket, for those that have no affinity yet.
 
     Under null, which gives each vCPU a pCPU for good and does not look at cores, each vCPU has a core of its own as
     long as there are some. Driver domains stay everywhere: who they serve is.
@@ -59,6 +60,8 @@ def soft(document: Mapping[str, Any], busy: Mapping[str, float] | None = None) -
         if not table.get("driver_domain") and all(table.get(k, "all") == "all" for k in ("affinity", "soft_affinity"))
     }
     null = host["scheduler"] == "null" and host["sched_gran"] == "cpu"
+    # A node of several sockets: Credit fills a core's threads before it goes to another socket that is hardly emptier.
+    topology = replace(topology, nodes=max(topology.nodes, topology.sockets))
     if topology.nodes == 1 and not (null and topology.threads > 1):
         return {}
     nodes = by_node(topology, free)

@@ -22,12 +22,15 @@ from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import Fleet, Item, group, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
+from vcpulab.advice.runstates import gotten
 from vcpulab.errors import Interrupted, RequestError, ScenarioError, VcpulabError
 from vcpulab.guard import Guard, StoppedError
 from vcpulab.results.addresses import Slo, find, slo, slos
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.names import is_pattern, matching
 from vcpulab.scenario.scenario import Scenario, split
+from vcpulab.scenario.topology import Topology
+from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.answer import Answer
 
 _PATH = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
@@ -60,6 +63,21 @@ class Host:
     def domains(self) -> list[str]:
         """What was placed on it."""
         return [domain for item in self.items for domain in item.domains]
+
+    @property
+    def nodes(self) -> dict[int, list[str]]:
+        """Node to the domains that were placed on it; empty: the host has one node, or knows no preferences."""
+        document = self.scenario.to_dict()
+        topology, found = Topology.of(document["host"]), dict[int, list[str]]()
+        if topology.nodes == 1:
+            return {}
+        for name in self.domains:
+            given = document["domain"][name].get("soft_affinity", "all")
+            masks = given if isinstance(given, list) else [given]
+            there = {topology.node(p) for mask in masks for p in pcpu_set(mask, topology.pcpus)}
+            if len(there) == 1:
+                found.setdefault(there.pop(), []).append(name)
+        return dict(sorted(found.items()))
 
     @property
     def tightest(self) -> Judged | None:
@@ -136,6 +154,7 @@ class Placement(Answer):
             "hosts": [
                 {
                     "domains": host.domains,
+                    **({"nodes": [{"node": n, "domains": those} for n, those in nodes.items()]} if nodes else {}),
                     "starved": starving.rows(host.starved),
                     "pcpus_used_percent": 100 * host.used,
                     "tightest": host.tightest.row() if host.tightest else None,
@@ -143,6 +162,7 @@ class Placement(Answer):
                     "stations": [station.row() for station in host.stations],
                 }
                 for host in self.hosts
+                for nodes in [host.nodes]
             ],
             "not_placed": self.not_placed,
             "hosts_alone": len(self.alone),
@@ -325,6 +345,7 @@ class _Placing:
             if verdict.standing != "holds":
                 raise UnplaceableError(_unplaceable(item, verdict))
             self.alone.append(self._host([item]))
+            self.fleet.busy.update({name: gotten(verdict.run, name) / 100 for name in item.domains})
 
     def _run_alone(self, item: Item) -> Run:
         try:
