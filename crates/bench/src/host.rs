@@ -10,12 +10,11 @@ use crate::workload::RunAndBlock;
 pub fn host<S: Scheduler>(size: Size, scheduler: S) -> Host<S, RunAndBlock, Meter> {
     let domain = |number| DomainConfig {
         number,
-        pool: PoolId(0),
-        params: Params::new(),
         vcpus: vec![
             VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
             size.vcpus_each as usize
         ],
+        ..DomainConfig::default()
     };
     let config = HostConfig {
         pcpus: size.pcpus,

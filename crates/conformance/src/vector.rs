@@ -261,7 +261,7 @@ impl RawVector {
             vcpus.push(VcpuConfig { start, affinity, soft_affinity: soft.transpose()? });
         }
         let params = params(&format!("{at}.params"), &domain.params, specs, Scope::Domain)?;
-        Ok(DomainConfig { number: domain.id, params, vcpus, pool: PoolId(0) })
+        Ok(DomainConfig { number: domain.id, params, vcpus, ..DomainConfig::default() })
     }
 
     /// Checks an action. `first_vcpus` are those of the domains.

@@ -127,18 +127,19 @@ fn constants() -> String {
          What things cost. `[host.costs]` replaces constants of the profile by name.\n\n",
     );
     text += &table(
-        ["constant", "allowed", "what it is"],
-        CONSTANTS
-            .iter()
-            .map(|c| [format!("`{}`", c.name), format!("{} to {}", c.min, c.max), c.doc.to_owned()]),
+        ["constant", "allowed", "where a profile gives none", "what it is"],
+        CONSTANTS.iter().map(|c| {
+            let usual = c.default.map_or_else(|| "required".to_owned(), |usual| usual.to_string());
+            [format!("`{}`", c.name), format!("{} to {}", c.min, c.max), usual, c.doc.to_owned()]
+        }),
     );
     for profile in profiles() {
         let row = |name: String, Sourced { value, kind, source }: &Sourced| {
             [name, value.to_string(), kind.word().to_owned(), source.clone()]
         };
-        let rows = CONSTANTS
-            .iter()
-            .map(|constant| row(format!("`{}`", constant.name), &profile.constants[constant.name]));
+        let rows = CONSTANTS.iter().filter_map(|constant| {
+            Some(row(format!("`{}`", constant.name), profile.constants.get(constant.name)?))
+        });
         let pcpus = row("(pCPUs)".to_owned(), &profile.pcpus);
         write!(text, "\n### `{}`\n\n{}\n\n", profile.name, profile.doc).expect("a string takes all text");
         text += &table(["constant", "value", "known", "source"], std::iter::once(pcpus).chain(rows));

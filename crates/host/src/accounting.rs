@@ -10,15 +10,20 @@
 //! Both stretches of overhead may be empty. A cost moves `busy_until` on: a decision, an interrupt or other work of the
 //! hypervisor (`charge`), a context switch (`charge_switch`), a working set that changes while its vCPU runs (`use_sets`).
 //! After each of them the end of the present operation is set anew (`set_run_end`).
+//!
+//! Progress is as fast as the [hardware](crate::speed) lets it be: what is left of an operation is work, which takes *units* of
+//! time. A pCPU whose unit changes is settled before (`change_speeds`).
 
 use crate::cache::Caches;
 use crate::context::policy::PolicyContext;
+use crate::locks::Locks;
 use crate::queue::Rank;
+use crate::speed::{ONE, Speeds};
 use crate::topology::Topology;
-use crate::{Costs, NEVER, PcpuId, SetId, Span, Table, Time, VcpuId};
+use crate::{Costs, CpuMask, HostConfig, NEVER, PcpuId, SetId, Slowed, Span, Table, Time, VcpuId};
 
 /// The account of one pCPU.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Account {
     /// The time up to which its time has been given away.
     settled_at: Time,
@@ -29,9 +34,54 @@ struct Account {
     run: Span,
     idle: Span,
     overhead: Span,
+    /// The time that a nanosecond of work takes now, in fractions of [`ONE`].
+    unit: u32,
+    /// The time of the present operation, in fractions of [`ONE`], that has not yet come to a nanosecond of work.
+    begun: u32,
 }
 
+/// A unit at which work takes the time that it takes.
+const NOMINAL: u32 = ONE as u32;
+
 impl Account {
+    const NEW: Account = Account {
+        settled_at: Time::ZERO,
+        hypervisor_until: Time::ZERO,
+        busy_until: Time::ZERO,
+        run: Span::ZERO,
+        idle: Span::ZERO,
+        overhead: Span::ZERO,
+        unit: NOMINAL,
+        begun: 0,
+    };
+
+    /// The work done in this much time, of which so much was left.
+    #[inline(always)]
+    fn work(&mut self, time: Span, left: Span) -> Span {
+        if self.unit == NOMINAL { time } else { self.slow_work(time, left) }
+    }
+
+    #[cold]
+    fn slow_work(&mut self, time: Span, left: Span) -> Span {
+        let all = ONE as u128 * time.ns() as u128 + u128::from(self.begun);
+        self.begun = (all % u128::from(self.unit)) as u32;
+        // Units shorter than a nanosecond: the last nanosecond may have had room for more.
+        Span::from_ns((all / u128::from(self.unit)) as i64).min(left)
+    }
+
+    /// The time that this much work takes, `begun` as it is.
+    #[inline(always)]
+    fn time_for(&self, work: Span) -> Span {
+        if self.unit == NOMINAL { work } else { self.slow_time_for(work) }
+    }
+
+    #[cold]
+    fn slow_time_for(&self, work: Span) -> Span {
+        let all = work.ns() as u128 * u128::from(self.unit);
+        let time = all.saturating_sub(u128::from(self.begun)).div_ceil(ONE as u128);
+        Span::from_ns(i64::try_from(time).unwrap_or(i64::MAX))
+    }
+
     /// Gives the time up to `now` away; the answer is how much of it was progress of the current vCPU.
     #[inline(always)]
     fn settle(&mut self, now: Time, idle: bool) -> Span {
@@ -54,13 +104,20 @@ pub(crate) struct Accounting {
     pub costs: Costs,
     pub caches: Caches,
     accounts: Table<PcpuId, Account>,
+    /// `None`: all work takes the time that it takes.
+    speeds: Option<Box<Speeds>>,
+    locks: Locks,
 }
 
 impl Accounting {
-    pub fn new(costs: Costs, topology: &Topology) -> Self {
-        let l3_of = topology.l3_groups(costs.l3_pcpus);
-        let accounts = Table::filled(l3_of.len(), Account::default());
-        Accounting { costs, caches: Caches::new(l3_of), accounts }
+    pub fn new(config: &HostConfig, topology: &Topology) -> Self {
+        let costs = config.costs;
+        let caches = Caches::new(topology.cores(), topology.l3_groups(costs.l3_pcpus));
+        let pcpus = config.pcpus as usize;
+        let accounts = Table::filled(pcpus, Account::NEW);
+        let speeds = Speeds::new(config, topology).map(Box::new);
+        let locks = Locks::new(if costs.lock_ns.is_zero() { 0 } else { pcpus });
+        Accounting { costs, caches, accounts, speeds, locks }
     }
 
     /// Gives the time of `p` away, and takes the progress of its current vCPU, the answer, from what is left of its operation.
@@ -70,13 +127,24 @@ impl Accounting {
         let idle = host.is_idle(current);
         let progress = self.accounts[p].settle(host.now, idle);
         if !idle {
-            let vcpu = &mut host.vcpus[current];
-            if vcpu.left != Span::MAX {
-                vcpu.left -= progress;
-                debug_assert!(!vcpu.left.is_negative(), "a vCPU ran past the end of its operation");
+            let left = host.vcpus[current].left;
+            let work = self.work(p, current, progress, left);
+            if left != Span::MAX {
+                host.vcpus[current].left = left - work;
+                debug_assert!(work <= left, "a vCPU ran past the end of its operation");
             }
         }
         current
+    }
+
+    /// The work done by `v` in this much time on `p`, of which so much was left; what was lost is counted.
+    #[inline(always)]
+    fn work(&mut self, p: PcpuId, v: VcpuId, progress: Span, left: Span) -> Span {
+        let work = self.accounts[p].work(progress, left);
+        if let Some(speeds) = &mut self.speeds {
+            speeds.count(p, v, progress, work);
+        }
+        work
     }
 
     /// Ends the operation of the vCPU that `p` executes, which is not an idle one: the answer is the vCPU, and what is left of
@@ -88,10 +156,9 @@ impl Accounting {
         let progress = self.accounts[p].settle(host.now, false);
         let vcpu = &mut host.vcpus[current];
         vcpu.interrupted = false;
-        match std::mem::take(&mut vcpu.left) {
-            Span::MAX => (current, Span::MAX),
-            left => (current, left - progress),
-        }
+        let left = std::mem::take(&mut vcpu.left);
+        let work = self.work(p, current, progress, left);
+        (current, if left == Span::MAX { left } else { left - work })
     }
 
     /// Sets the event at which the current vCPU of `p` will have used its operation up.
@@ -102,18 +169,21 @@ impl Accounting {
             NEVER
         } else {
             let vcpu = &host.vcpus[current];
-            let start = self.accounts[p].busy_until.max(host.now);
-            if vcpu.interrupted { start } else { start.saturating_add(vcpu.left) }
+            let account = &self.accounts[p];
+            let start = account.busy_until.max(host.now);
+            if vcpu.interrupted { start } else { start.saturating_add(account.time_for(vcpu.left)) }
         };
         host.queue.set(Rank::RunEnd, p.index(), end);
     }
 
     /// The current vCPU `v` of `p`, settled now, begins an operation, which nothing has interrupted yet.
     #[inline(always)]
-    pub fn begin(&self, host: &mut PolicyContext, p: PcpuId, v: VcpuId, operation: Span) {
+    pub fn begin(&mut self, host: &mut PolicyContext, p: PcpuId, v: VcpuId, operation: Span) {
         debug_assert!(host.pcpus[p].executes == v && !host.vcpus[v].interrupted, "it does not run freely");
         host.vcpus[v].left = operation;
-        let end = self.accounts[p].busy_until.max(host.now).saturating_add(operation);
+        let account = &mut self.accounts[p];
+        account.begun = 0;
+        let end = account.busy_until.max(host.now).saturating_add(account.time_for(operation));
         host.queue.set(Rank::RunEnd, p.index(), end);
     }
 
@@ -146,7 +216,7 @@ impl Accounting {
     /// the other finds cold. The time before was settled.
     #[inline]
     pub fn charge_switch(&mut self, host: &mut PolicyContext, p: PcpuId, from: VcpuId, to: VcpuId) {
-        let Accounting { costs, caches, accounts } = self;
+        let Accounting { costs, caches, accounts, speeds, .. } = self;
         if !costs.context_switch_ns.is_zero() || costs.l2_bytes > 0 {
             // The rest of the outgoing vCPU's refill is no longer wanted; the hypervisor's own work still is.
             let account = &mut accounts[p];
@@ -155,7 +225,11 @@ impl Accounting {
             if unwanted > Span::ZERO {
                 caches.cut_short(from, unwanted);
             }
-            let refill = if costs.l2_bytes > 0 { caches.touch(costs, p, to) } else { Span::ZERO };
+            let refill = if costs.l2_bytes > 0 {
+                caches.touch(&costs_of_memory(costs, speeds, host, p, to), p, to)
+            } else {
+                Span::ZERO
+            };
             account.hypervisor_until = switch_from + costs.context_switch_ns;
             account.busy_until = account.hypervisor_until + refill;
         }
@@ -167,7 +241,8 @@ impl Accounting {
         self.caches.use_sets(v, sets);
         if self.costs.l2_bytes > 0 && host.vcpus[v].runs() {
             let p = host.processor(v);
-            let refill = self.caches.touch(&self.costs, p, v);
+            let costs = costs_of_memory(&self.costs, &self.speeds, host, p, v);
+            let refill = self.caches.touch(&costs, p, v);
             if !refill.is_zero() {
                 self.settle(host, p);
                 let account = &mut self.accounts[p];
@@ -175,6 +250,75 @@ impl Accounting {
                 self.set_run_end(host, p);
             }
         }
+    }
+
+    // ---- what others make of the speed ----
+
+    /// `p`, settled now, turns to another vCPU: it and others may become faster or slower.
+    #[inline(always)]
+    pub fn turn(&mut self, host: &mut PolicyContext, p: PcpuId) {
+        if let Some(speeds) = &mut self.speeds {
+            let executes = host.pcpus[p].executes;
+            let dom = (!host.is_idle(executes)).then(|| host.dom(executes));
+            let feel = speeds.turn(p, dom);
+            self.change_speeds(host, feel);
+        }
+    }
+
+    /// The governor chooses frequencies. The answer is when it does so again.
+    pub fn govern(&mut self, host: &mut PolicyContext) -> Option<Time> {
+        let accounts = &self.accounts;
+        let speeds = self.speeds.as_mut()?;
+        let feel = speeds.govern(|p| {
+            let mut account = accounts[p];
+            account.settle(host.now, host.is_idle(host.pcpus[p].executes));
+            account.idle
+        });
+        let next = speeds.governor_sample().map(|sample| host.now + sample);
+        self.change_speeds(host, feel);
+        next
+    }
+
+    /// Of these pCPUs those that have another unit now go on with it.
+    fn change_speeds(&mut self, host: &mut PolicyContext, pcpus: CpuMask) {
+        for p in pcpus.iter() {
+            if let Some(pace) = self.speeds.as_ref().and_then(|speeds| speeds.new_pace(p)) {
+                self.settle(host, p);
+                if let Some(speeds) = &mut self.speeds {
+                    speeds.set_pace(p, pace);
+                }
+                let account = &mut self.accounts[p];
+                (account.unit, account.begun) = (pace.unit() as u32, 0);
+                self.set_run_end(host, p);
+            }
+        }
+    }
+
+    /// Does anything choose frequencies?
+    pub fn governor_sample(&self) -> Option<Span> {
+        self.speeds.as_ref().and_then(|speeds| speeds.governor_sample())
+    }
+
+    // ---- locks ----
+
+    /// Charges the interprocessor interrupt that asked `p` to decide.
+    #[inline(always)]
+    pub fn charge_ipi(&mut self, host: &mut PolicyContext, p: PcpuId) {
+        if !self.costs.ipi_ns.is_zero() {
+            self.charge(host, p, self.costs.ipi_ns);
+        }
+    }
+
+    /// Do scheduler locks cost anything?
+    #[inline(always)]
+    pub fn has_locks(&self) -> bool {
+        !self.costs.lock_ns.is_zero()
+    }
+
+    /// Charges to `p` what it takes to get the lock of a run queue, named by a pCPU, which it then holds for so long.
+    pub fn charge_lock(&mut self, host: &mut PolicyContext, p: PcpuId, lock: PcpuId, held: Span) {
+        let until_ours = self.locks.take(host.now, p, lock, held, self.costs.lock_ns);
+        self.charge(host, p, until_ours);
     }
 
     // ---- what observers read ----
@@ -198,11 +342,42 @@ impl Accounting {
     /// The rest of the present `Run` of `v`, which it has not executed up to now.
     pub fn left(&self, host: &PolicyContext, v: VcpuId) -> Span {
         let vcpu = &host.vcpus[v];
-        if !vcpu.runs() || vcpu.left == Span::MAX {
-            return vcpu.left;
+        if !vcpu.runs() || vcpu.left == Span::MAX { vcpu.left } else { vcpu.left - self.unsettled(host, v).1 }
+    }
+
+    /// The time gotten by `v`, and the work done in it, that is not yet settled.
+    fn unsettled(&self, host: &PolicyContext, v: VcpuId) -> (Span, Span) {
+        let vcpu = &host.vcpus[v];
+        if !vcpu.runs() {
+            return (Span::ZERO, Span::ZERO);
         }
         let mut account = self.accounts[vcpu.processor];
-        vcpu.left - account.settle(host.now, false)
+        let gotten = account.settle(host.now, false);
+        (gotten, account.work(gotten, vcpu.left))
+    }
+
+    /// See [`HostState::slowed`](crate::HostState::slowed).
+    pub fn slowed(&self, host: &PolicyContext, v: VcpuId) -> Slowed {
+        let Some(speeds) = &self.speeds else { return Slowed::default() };
+        let (gotten, work) = self.unsettled(host, v);
+        speeds.slowed(v, host.processor(v), gotten, work)
+    }
+}
+
+/// The costs of a refill on `p`: memory of the vCPU's domain may be far from there.
+#[inline(always)]
+fn costs_of_memory(
+    costs: &Costs,
+    speeds: &Option<Box<Speeds>>,
+    host: &PolicyContext,
+    p: PcpuId,
+    v: VcpuId,
+) -> Costs {
+    match speeds {
+        Some(speeds) if !host.is_idle(v) => {
+            Costs { l3_miss_ps: costs.l3_miss_ps * speeds.memory_distance(p, host.dom(v)) / ONE, ..*costs }
+        }
+        _ => *costs,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cold caches: the part of its memory that a vCPU finds when it comes back to a pCPU, at two levels.
 //!
 //! A *working set* occupies cache: a kernel with the program text that its domain's vCPUs share, or the data of one task.
-//! Each pCPU has a private cache (L2); a group of pCPUs shares a larger one (L3). When a vCPU is switched in, the missing
+//! Each core has a cache (L2); a group of pCPUs shares a larger one (L3). When a vCPU is switched in, the missing
 //! part of its sets is brought in again, and every byte that comes in replaces a byte of *others*, whichever it hits (random
 //! replacement, or hashed placement). So n bytes brought in over o bytes of others leave each of them a fraction (o − n) / o.
 //! Eviction is gradual: with plain LRU, vCPUs that take turns and whose sets exceed the cache a little would find nothing at
@@ -187,9 +187,10 @@ pub struct CacheCounts {
 /// All caches of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Caches {
-    l2: Table<PcpuId, Cache>,
+    l2: Vec<Cache>,
     l3: Vec<Cache>,
-    /// The L3 of each pCPU.
+    /// The L2 and the L3 of each pCPU.
+    l2_of: Table<PcpuId, usize>,
     l3_of: Table<PcpuId, usize>,
     /// Size of each set, bytes.
     sizes: Table<SetId, u64>,
@@ -199,11 +200,12 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// The caches of a host on which pCPUs with the same number in `l3_of` share an L3; the numbers are dense and ascend.
-    pub(crate) fn new(l3_of: Table<PcpuId, usize>) -> Self {
-        let l3s = l3_of.iter().last().map_or(0, |last| last + 1);
-        let l2 = Table::filled(l3_of.len(), Cache::new());
-        Caches { l2, l3: vec![Cache::new(); l3s], l3_of, ..Caches::default() }
+    /// The caches of a host on which pCPUs with the same number in `l2_of` share an L2, those with the same in `l3_of` an L3; the
+    /// numbers are dense.
+    pub(crate) fn new(l2_of: Table<PcpuId, usize>, l3_of: Table<PcpuId, usize>) -> Self {
+        let caches =
+            |of: &Table<PcpuId, usize>| vec![Cache::new(); of.iter().max().map_or(0, |last| last + 1)];
+        Caches { l2: caches(&l2_of), l3: caches(&l3_of), l2_of, l3_of, ..Caches::default() }
     }
 
     pub(crate) fn make_set(&mut self, bytes: u64) -> SetId {
@@ -232,7 +234,7 @@ impl Caches {
     /// `v`, which runs on `p`, uses its sets: how long does it take to bring in what is missing?
     pub(crate) fn touch(&mut self, costs: &Costs, p: PcpuId, v: VcpuId) -> Span {
         let Some(sets) = self.sets.get(v).filter(|sets| sets.len > 0) else { return Span::ZERO };
-        let (sets, l2) = (sets.ids(), &mut self.l2[p]);
+        let (sets, l2) = (sets.ids(), &mut self.l2[self.l2_of[p]]);
         let mut sizes = [0; SETS_MAX];
         for (size, &set) in sizes.iter_mut().zip(sets) {
             *size = self.sizes[set];
@@ -296,7 +298,7 @@ mod tests {
 
     /// Caches of two sockets of two pCPUs.
     fn two_sockets() -> Caches {
-        Caches::new(vec![0, 0, 1, 1].into())
+        Caches::new(vec![0, 1, 2, 3].into(), vec![0, 0, 1, 1].into())
     }
 
     /// The same, and one vCPU for each set.
@@ -380,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_shared_set_is_warm_for_the_other_vcpu_and_only_what_is_added_is_brought_in() {
-        let mut caches = Caches::new(vec![0].into());
+        let mut caches = Caches::new(vec![0].into(), vec![0].into());
         let [kernel, mine, yours] = [300, 100, 200].map(|bytes| caches.make_set(bytes));
         caches.use_sets(VcpuId(0), &[kernel, mine, kernel]);
         caches.use_sets(VcpuId(1), &[kernel]);
@@ -427,7 +429,7 @@ mod tests {
                 let used: Vec<SetId> = (first..first + count).map(|set| sets[set % 8]).collect();
                 let v = VcpuId(first as u32);
                 caches.use_sets(v, &used);
-                let before: Vec<u64> = (0..8).map(|set| caches.l2[PcpuId(p)].resident(SetId(set))).collect();
+                let before: Vec<u64> = (0..8).map(|set| caches.l2[p as usize].resident(SetId(set))).collect();
                 prop_assert!(!caches.touch(&COSTS, PcpuId(p), v).is_negative());
                 let counts = caches.counts(v);
                 caches.touch(&COSTS, PcpuId(p), v);
@@ -438,7 +440,7 @@ mod tests {
                     prop_assert!(resident.iter().zip(&sizes).all(|(there, size)| there <= size));
                 }
                 for set in (0..8).filter(|&set| !used.contains(&SetId(set))) {
-                    prop_assert!(caches.l2[PcpuId(p)].resident(SetId(set)) <= before[set as usize], "others only lose");
+                    prop_assert!(caches.l2[p as usize].resident(SetId(set)) <= before[set as usize], "others only lose");
                 }
             }
         }

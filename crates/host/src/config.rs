@@ -1,6 +1,6 @@
 //! A host to be brought up: its pCPUs, domains and vCPUs, and the toolstack's actions.
 
-use crate::{Costs, CpuMask, Params, PoolId, Span, TimedAction};
+use crate::{Bound, Costs, CpuMask, Hardware, Params, PoolId, Span, TimedAction};
 
 /// One vCPU to be created.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -22,6 +22,10 @@ pub struct DomainConfig {
     pub pool: PoolId,
     /// The scheduler parameters it is given, applied by one adjust once its vCPUs exist.
     pub params: Params,
+    /// What bounds the speed of its work.
+    pub bound: Bound,
+    /// The NUMA nodes that hold its memory, each as much (empty: all).
+    pub memory_nodes: Vec<u32>,
     /// Its vCPUs.
     pub vcpus: Vec<VcpuConfig>,
 }
@@ -96,6 +100,8 @@ pub struct HostConfig {
     pub pools: Vec<CpuMask>,
     /// The costs of the hypervisor's own work ([`Costs::ZERO`]: exact mode).
     pub costs: Costs,
+    /// What the speed of its pCPUs depends on.
+    pub hardware: Hardware,
     /// The domains, in order of creation, those included that are created later.
     pub domains: Vec<DomainConfig>,
     /// The order in which their vCPUs come to their affinity.

@@ -29,11 +29,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let without = |p| resource.iter().filter(move |&q| q != p);
         let master = resource.first().expect("a resource has a pCPU");
         let decider = without(p).last().unwrap_or(p);
-        let decision_ns = self.core.accounting.costs.decision_ns;
+        let (decision_ns, asked_by) = (self.core.costs().decision_ns, self.core.executing);
         for q in once(p).chain(without(p)) {
             if let Some(v) = self.core.take_forced(q) {
                 self.forced_switch(q, v);
             }
+            self.charge_ipi_and_lock(q, asked_by);
             self.core.accounting.charge(&mut self.core.policy, q, decision_ns);
         }
         self.core.executing = decider;

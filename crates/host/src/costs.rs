@@ -12,7 +12,11 @@ pub struct Costs {
     pub context_switch_ns: Span,
     /// Time for one physical interrupt taken by the hypervisor.
     pub interrupt_ns: Span,
-    /// Size of each pCPU's private cache, bytes (0: no cache model).
+    /// Time until an interprocessor interrupt is taken, which asks another pCPU to decide.
+    pub ipi_ns: Span,
+    /// Time in which the lock of a run queue comes from the pCPU that had it last, without waiting for it (0: locks cost nothing).
+    pub lock_ns: Span,
+    /// Size of each core's own cache, bytes (0: no cache model).
     pub l2_bytes: u64,
     /// Size of each shared cache, bytes: at least that of a private one (0: there is none).
     pub l3_bytes: u64,
@@ -22,7 +26,7 @@ pub struct Costs {
     pub cache_line_bytes: u64,
     /// Time for a line that comes from L3, picoseconds (a miss costs a few tens of ns; fractions add up over thousands of lines).
     pub l2_miss_ps: i64,
-    /// Time for a line that comes from memory, picoseconds.
+    /// Time for a line that comes from memory (of the own node), picoseconds.
     pub l3_miss_ps: i64,
 }
 
@@ -32,6 +36,8 @@ impl Costs {
         decision_ns: Span::ZERO,
         context_switch_ns: Span::ZERO,
         interrupt_ns: Span::ZERO,
+        ipi_ns: Span::ZERO,
+        lock_ns: Span::ZERO,
         l2_bytes: 0,
         l3_bytes: 0,
         l3_pcpus: 0,

@@ -112,6 +112,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 host.core.reschedule = host.core.reschedule.or(host.core.topology.masters(pool));
             }
         }
+        if let Some(sample) = host.core.accounting.governor_sample() {
+            let timer = host.core.add_timer(TimerOwner::Governor);
+            host.core.queue.set(Rank::Timer, timer.index(), Time::ZERO + sample);
+        }
         host.check_policy()?;
         host.core.migrations.clear();
         host.set_next_action();
@@ -231,6 +235,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             Rank::Timer => match self.core.timers[TimerId(id as u32)] {
                 TimerOwner::Slice(p) => Some(Busiest::Pool(self.core.pool_of_pcpu(p))),
                 TimerOwner::Policy { pool, .. } => Some(Busiest::Pool(pool)),
+                TimerOwner::Governor => None,
             },
             Rank::RunEnd => of(self.core.current(PcpuId(id as u32))),
             Rank::WakeUp => of(VcpuId((self.core.pcpus.len() + id) as u32)),
@@ -316,6 +321,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.policy.timer(&mut self.core.policy, token);
                 self.core.pool = outer;
                 self.blame("timer");
+            }
+            TimerOwner::Governor => {
+                let next = self.core.accounting.govern(&mut self.core.policy);
+                self.core.queue.set(Rank::Timer, timer.index(), next.unwrap_or(NEVER));
             }
         }
     }
@@ -478,8 +487,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Lets the policy decide on `p`, and carries the decision out.
     #[inline]
     fn decide(&mut self, p: PcpuId) -> Result<(), Broken> {
-        self.core.executing = p;
+        let asked_by = std::mem::replace(&mut self.core.executing, p);
         self.core.pcpus[p].decisions += 1;
+        self.charge_ipi_and_lock(p, asked_by);
         self.core.accounting.charge_decision(&mut self.core.policy, p);
         let (from, next) = self.choose(p)?;
         if next != from {
@@ -490,6 +500,19 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
         self.observer.decided(&self.core, p);
         Ok(())
+    }
+
+    /// Charges to `p`, which decides, the interrupt with which another pCPU asked it, and the lock.
+    #[inline(always)]
+    pub(crate) fn charge_ipi_and_lock(&mut self, p: PcpuId, asked_by: PcpuId) {
+        if asked_by != p {
+            self.core.accounting.charge_ipi(&mut self.core.policy, p);
+        }
+        if self.core.accounting.has_locks() {
+            let held = self.core.costs().decision_ns;
+            let lock = self.policy.lock(p);
+            self.core.accounting.charge_lock(&mut self.core.policy, p, lock, held);
+        }
     }
 
     /// Lets the policy choose, and sets the slice timer: the vCPU that is current on `p`, and the one that is to be.
@@ -558,6 +581,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let changed = incoming.enter_state(RunState::Running, now);
         core.note_runstates(to, changed);
         core.pcpus[p].executes = to;
+        core.accounting.turn(&mut core.policy, p);
         core.accounting.charge_switch(&mut core.policy, p, from, to);
         if core.is_idle(from) {
             self.world.resumed(&mut WorldContext { core: &mut *core }, p);
@@ -578,12 +602,22 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     pub(crate) fn wake_if_runnable(&mut self, v: VcpuId) {
         if self.core.runnable(v) {
             let unit = self.core.unit(v);
+            if self.core.accounting.has_locks() {
+                self.lock_to_wake(unit);
+            }
             self.policy.wake(&mut self.core.policy, unit);
             self.blame("wake");
             if self.core.has_units() {
                 self.core.join_unit(v);
             }
         }
+    }
+
+    /// Whoever wakes `v` needs the lock of its run queue; how long it is held then is part of what the waking costs anyway.
+    #[cold]
+    fn lock_to_wake(&mut self, v: VcpuId) {
+        let (p, lock) = (self.core.executing, self.policy.lock(self.core.processor(v)));
+        self.core.accounting.charge_lock(&mut self.core.policy, p, lock, Span::ZERO);
     }
 
     /// Calls the policy's sleep hook for a vCPU that is no longer runnable, unless others of its unit are.

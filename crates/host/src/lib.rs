@@ -13,7 +13,8 @@
 //! interrupts and cold caches do (*physical mode*). It is the same host.
 //!
 //! Start reading at [`scheduler`], the seam of the project; then [`context`], what each of the three sees; [`host`], the
-//! engine; and [`accounting`], where each nanosecond goes.
+//! engine; [`accounting`], where each nanosecond goes; and [`speed`],
+//! how much work is done in it.
 
 pub mod accounting;
 pub mod action;
@@ -28,6 +29,7 @@ pub mod host;
 pub mod ids;
 pub mod lifecycle;
 pub mod listing;
+mod locks;
 pub mod mask;
 pub mod observer;
 pub mod params;
@@ -37,6 +39,7 @@ pub mod program;
 pub mod queue;
 pub mod report;
 pub mod scheduler;
+pub mod speed;
 pub mod table;
 pub mod time;
 pub mod toolstack;
@@ -63,6 +66,7 @@ pub use params::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry
 pub use pools::Pools;
 pub use report::{IoKind, IoStep, StateRow};
 pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler};
+pub use speed::{Bound, Governor, Hardware, Slowed};
 pub use table::{Id, Table};
 pub use time::{NEVER, Span, Time};
 pub use vcpu::{RunState, RunTimes, WakeCause};

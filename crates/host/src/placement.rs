@@ -82,7 +82,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let mut guess = self.core.processor(v);
         loop {
             let picked = self.pick(v);
-            if self.policy.share_lock(guess, picked) {
+            if self.policy.lock(guess) == self.policy.lock(picked) {
                 return picked;
             }
             guess = picked;

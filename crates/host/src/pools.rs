@@ -104,9 +104,8 @@ impl Scheduler for Pools<'_> {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.pick(ctx, v))
     }
 
-    fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
-        let pool = self.pool_of[p];
-        pool == self.pool_of[q] && self.schedulers[pool].share_lock(p, q)
+    fn lock(&self, p: PcpuId) -> PcpuId {
+        self.schedulers[self.pool_of[p]].lock(p)
     }
 
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {

@@ -77,9 +77,10 @@ pub trait Scheduler {
     /// The pCPU a vCPU that is to migrate should go to.
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId;
 
-    /// Do two pCPUs share a scheduling lock? Only asked under [`AffinityRule::AlwaysPickFirst`].
-    fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
-        p == q
+    /// The scheduling lock of a pCPU, named by a pCPU: those of equal names share one.
+    #[inline(always)]
+    fn lock(&self, p: PcpuId) -> PcpuId {
+        p
     }
 
     /// Moves a vCPU (not current anywhere) to the pCPU picked.

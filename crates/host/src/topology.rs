@@ -62,6 +62,13 @@ impl Place {
     }
 }
 
+impl TopologyConfig {
+    /// The NUMA node of a pCPU.
+    pub fn node(&self, p: PcpuId) -> u32 {
+        Place::within(p.0, self).node
+    }
+}
+
 impl Topology {
     /// # Panics
     /// If a pCPU is in no pool, or a resource in several.
@@ -121,6 +128,11 @@ impl Topology {
     /// The core of a pCPU, counted over the whole host.
     pub fn core(&self, p: PcpuId) -> u32 {
         self.places[p].core
+    }
+
+    /// The core of each pCPU.
+    pub fn cores(&self) -> Table<PcpuId, usize> {
+        self.places.iter().map(|place| place.core as usize).collect()
     }
 
     /// The socket of a pCPU.

@@ -97,6 +97,7 @@ fn vcpu_row(replication: u32, domain: &str, host: &HostState, meter: &Meter, v: 
     let (now, before, counts) = (host.run_times(v), meter.baseline.vcpus[v.index()], meter.counts(v));
     let caches = host.caches().counts(v);
     let caches_before = meter.baseline.caches.get(v).copied().unwrap_or_default();
+    let slowed = host.slowed(v) - meter.baseline.slowed[v.index()];
     let (number, vcpu) = host.name(v);
     VcpuRow {
         replication,
@@ -105,6 +106,10 @@ fn vcpu_row(replication: u32, domain: &str, host: &HostState, meter: &Meter, v: 
         vcpu: vcpu as u32,
         elapsed_ns: (host.now() - meter.baseline.time).ns(),
         running_ns: (now.running_ns - before.running_ns).ns(),
+        work_ns: (now.running_ns - before.running_ns - slowed.total()).ns(),
+        slowed_threads_ns: slowed.threads_ns.ns(),
+        slowed_memory_ns: slowed.memory_ns.ns(),
+        slowed_frequency_ns: slowed.frequency_ns.ns(),
         runnable_ns: (now.runnable_ns - before.runnable_ns).ns(),
         blocked_ns: (now.blocked_ns - before.blocked_ns).ns(),
         offline_ns: (now.offline_ns - before.offline_ns).ns(),
@@ -145,6 +150,10 @@ fn domain_row(
         vcpus: own.len() as u32,
         elapsed_ns: (host.now() - meter.baseline.time).ns(),
         running_ns: time(|row| row.running_ns),
+        work_ns: time(|row| row.work_ns),
+        slowed_threads_ns: time(|row| row.slowed_threads_ns),
+        slowed_memory_ns: time(|row| row.slowed_memory_ns),
+        slowed_frequency_ns: time(|row| row.slowed_frequency_ns),
         runnable_ns: time(|row| row.runnable_ns),
         blocked_ns: time(|row| row.blocked_ns),
         offline_ns: time(|row| row.offline_ns),

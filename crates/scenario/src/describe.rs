@@ -67,9 +67,9 @@ pub fn profiles_json() -> Value {
 
 /// One of them, or one from a file.
 pub fn profile_json(profile: &Profile) -> Value {
-    let constants = CONSTANTS.iter().map(|constant| {
-        let sourced = &profile.constants[constant.name];
-        json!({
+    let constants = CONSTANTS.iter().filter_map(|constant| {
+        let sourced = profile.constants.get(constant.name)?;
+        Some(json!({
             "name": constant.name,
             "doc": constant.doc,
             "min": constant.min,
@@ -77,7 +77,7 @@ pub fn profile_json(profile: &Profile) -> Value {
             "value": sourced.value,
             "kind": sourced.kind,
             "source": sourced.source,
-        })
+        }))
     });
     json!({
         "name": profile.name,

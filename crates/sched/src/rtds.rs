@@ -73,6 +73,7 @@ pub struct Rtds {
     refilling: Links<VcpuId>,
     tickled: CpuMask,
     refill_timer: Option<TimerId>,
+    first_pcpu: Option<PcpuId>,
 }
 
 impl Rtds {
@@ -218,6 +219,12 @@ impl Scheduler for Rtds {
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.refill_timer.get_or_insert_with(|| ctx.new_timer(p, 0));
+        self.first_pcpu.get_or_insert(p);
+    }
+
+    /// There is one run queue.
+    fn lock(&self, p: PcpuId) -> PcpuId {
+        self.first_pcpu.unwrap_or(p)
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -471,6 +478,7 @@ impl Registered for Rtds {
             refilling: Links::default(),
             tickled: CpuMask::EMPTY,
             refill_timer: None,
+            first_pcpu: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, DomId, Params, PoolId, Span, Time};
+use vcpulab_host::{Bound, CpuMask, DomId, Params, PoolId, Span, Time};
 
 use crate::app::AppSpec;
 use crate::device::{BlkfrontSpec, Forwarding, NetfrontSpec};
@@ -23,6 +23,10 @@ pub struct DomainSpec {
     pub affinity: Vec<Option<CpuMask>>,
     /// Soft affinity for each vCPU; `None`: it prefers no pCPU. As long as `affinity`, or empty: no vCPU has one.
     pub soft_affinity: Vec<Option<CpuMask>>,
+    /// What bounds the speed of its work.
+    pub bound: Bound,
+    /// The NUMA nodes that hold its memory; empty: those of the pCPUs that it prefers, or else may run on.
+    pub memory_nodes: Vec<u32>,
     /// Does it own the devices?
     pub driver_domain: bool,
     /// The way in which it finds where packets go.
@@ -48,6 +52,11 @@ pub struct DomainSpec {
 }
 
 impl DomainSpec {
+    /// What bounds the work of a domain of which nothing is said: of Dom0, and of driver domains, the devices.
+    pub fn usual_bound(number: i64, driver_domain: bool) -> Bound {
+        if driver_domain || number == 0 { Bound::Io } else { Bound::Compute }
+    }
+
     /// The number of its vCPUs.
     pub fn vcpus(&self) -> u32 {
         self.affinity.len() as u32

@@ -1,6 +1,6 @@
 //! The machine and its CPU pools.
 
-use vcpulab_host::{CpuMask, Creation, Granularity, Params, PoolId, TopologyConfig};
+use vcpulab_host::{CpuMask, Creation, Governor, Granularity, Params, PoolId, TopologyConfig};
 use vcpulab_sched::{Generation, Policy};
 
 use crate::profile::Constants;
@@ -22,6 +22,8 @@ pub struct HostSpec {
     pub granularity: Granularity,
     /// The order in which new vCPUs come to their affinity.
     pub creation: Creation,
+    /// Who chooses the frequencies of its cores.
+    pub governor: Governor,
     /// The place of the drivers of the devices.
     pub drivers: Drivers,
     /// The toolstack in whose commands advice is given. It changes no result.

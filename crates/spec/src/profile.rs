@@ -16,14 +16,18 @@ pub struct ConstantDoc {
     pub min: i64,
     /// Greatest value.
     pub max: i64,
+    /// The value where a profile gives none, at which it does nothing; profiles that know the machine's replace it.
+    pub default: Option<i64>,
     /// A sentence on it.
     pub doc: &'static str,
 }
 
 macro_rules! constants {
-    ($($(#[doc = $doc:literal])+ $name:ident: $min:literal..=$max:expr,)*) => {
+    (@default) => { None::<i64> };
+    (@default $default:literal) => { Some($default) };
+    ($($(#[doc = $doc:literal])+ $name:ident $(or $default:literal)?: $min:literal..=$max:expr,)*) => {
         /// The constants of a machine.
-        #[derive(Clone, PartialEq, Eq, Debug, Default)]
+        #[derive(Clone, PartialEq, Eq, Debug)]
         pub struct Constants {
             $($(#[doc = $doc])+ pub $name: i64,)*
         }
@@ -34,9 +38,16 @@ macro_rules! constants {
                 name: stringify!($name),
                 min: $min,
                 max: $max,
+                default: constants!(@default $($default)?),
                 doc: concat!($($doc),+).trim_ascii(),
             },
         )*];
+
+        impl Default for Constants {
+            fn default() -> Self {
+                Constants { $($name: constants!(@default $($default)?).unwrap_or_default(),)* }
+            }
+        }
 
         impl Constants {
             /// The constant of that name.
@@ -193,6 +204,54 @@ constants! {
     tcp_initial_segments: 1..=64,
     /// Time of a packet between the NIC and a client, one way, besides its transmission.
     link_latency_ns: 0..=COST_NS_MAX,
+    /// Time until an interprocessor interrupt is taken, with which one pCPU asks another to decide.
+    ipi_ns or 0: 0..=COST_NS_MAX,
+    /// Time in which the lock of a run queue comes from the pCPU that had it last; 0: locks cost nothing.
+    lock_ns or 0: 0..=COST_NS_MAX,
+    /// Speed of a thread with work bound by the core beside one with work bound by the core on the same core, in % of its speed alone there.
+    smt_compute_beside_compute_percent or 100: 1..=100,
+    /// Speed of a thread with work bound by the core beside one with work bound by memory on the same core, in % of its speed alone there.
+    smt_compute_beside_memory_percent or 100: 1..=100,
+    /// Speed of a thread with work bound by the core beside one with work of I/O on the same core, in % of its speed alone there.
+    smt_compute_beside_io_percent or 100: 1..=100,
+    /// Speed of a thread with work bound by memory beside one with work bound by the core on the same core, in % of its speed alone there.
+    smt_memory_beside_compute_percent or 100: 1..=100,
+    /// Speed of a thread with work bound by memory beside one with work bound by memory on the same core, in % of its speed alone there.
+    smt_memory_beside_memory_percent or 100: 1..=100,
+    /// Speed of a thread with work bound by memory beside one with work of I/O on the same core, in % of its speed alone there.
+    smt_memory_beside_io_percent or 100: 1..=100,
+    /// Speed of a thread with work of I/O beside one with work bound by the core on the same core, in % of its speed alone there.
+    smt_io_beside_compute_percent or 100: 1..=100,
+    /// Speed of a thread with work of I/O beside one with work bound by memory on the same core, in % of its speed alone there.
+    smt_io_beside_memory_percent or 100: 1..=100,
+    /// Speed of a thread with work of I/O beside one with work of I/O on the same core, in % of its speed alone there.
+    smt_io_beside_io_percent or 100: 1..=100,
+    /// Part of its time for which work bound by the core waits for memory.
+    memory_share_compute_percent or 0: 0..=100,
+    /// Part of its time for which work bound by memory waits for memory.
+    memory_share_memory_percent or 0: 0..=100,
+    /// Part of its time for which work of I/O waits for memory.
+    memory_share_io_percent or 0: 0..=100,
+    /// What a thread with work bound by the core wants from memory at full speed.
+    bandwidth_compute_mb_per_s or 0: 0..=1_000_000,
+    /// What a thread with work bound by memory wants from memory at full speed.
+    bandwidth_memory_mb_per_s or 0: 0..=1_000_000,
+    /// What a thread with work of I/O wants from memory at full speed.
+    bandwidth_io_mb_per_s or 0: 0..=1_000_000,
+    /// What the memory of a node brings; 0: whatever is wanted.
+    node_mb_per_s or 0: 0..=100_000_000,
+    /// Distance of memory on another node, as firmware gives it (SLIT): 10 is as near as a node's own, 20 takes twice as long.
+    numa_distance or 10: 10..=254,
+    /// Highest clock rate while one core of a socket is active; 0: `cpu_mhz`.
+    turbo_one_core_mhz or 0: 0..=100_000,
+    /// Highest clock rate while all cores of a socket are active; 0: `cpu_mhz`.
+    turbo_all_cores_mhz or 0: 0..=100_000,
+    /// Lowest clock rate; 0: clocks are not slowed down.
+    min_mhz or 0: 0..=100_000,
+    /// Time between two choices of the governor `ondemand`.
+    governor_sample_ns or 10_000_000: 100_000..=COST_NS_MAX,
+    /// How busy a core may be before that governor gives it the highest clock rate.
+    governor_up_percent or 80: 20..=100,
 }
 
 /// The kind of evidence for a value.

@@ -28,9 +28,9 @@ fn host(pcpus: u32, seed: u64, domains: &[(i64, &[Vcpu<'_>])]) -> Host<Lottery, 
         };
         config.domains.push(DomainConfig {
             number: config.domains.len() as i64 + 1,
-            pool: PoolId(0),
             params: Params::new().with("weight", *tickets),
             vcpus: vcpus.iter().map(vcpu).collect(),
+            ..DomainConfig::default()
         });
         for (steps, _) in *vcpus {
             world.set(VcpuId(number), Program { steps: steps.to_vec(), repeat: true });

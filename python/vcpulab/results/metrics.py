@@ -118,8 +118,34 @@ def _wait(percentile: int, said: str) -> Metric:
     )
 
 
+_IS_SLOWED = pl.col("running_ns") != pl.col("work_ns")
+_NOT_SLOWED = "nothing on this host makes it slower: all time gotten is work"
+
+
+def _slowed(by: str, doc: str) -> Metric:
+    lost = 100 * _per(f"slowed_{by}_ns", pl.col("running_ns"))
+    return Metric(
+        f"slowed_{by}",
+        PERCENT,
+        f"{doc}, of the time gotten",
+        pl.when(_IS_SLOWED).then(lost),
+        "lower",
+        undefined_is=_NOT_SLOWED,
+    )
+
+
 DOMAIN = (
     Metric("gotten", OF_A_PCPU, "time running (XenMon: gotten)", _share("running_ns")),
+    Metric(
+        "work",
+        OF_A_PCPU,
+        "work done: the time gotten, less what is lost to shared cores, far memory and low clock rates",
+        pl.when(_IS_SLOWED).then(_share("work_ns")),
+        undefined_is=_NOT_SLOWED,
+    ),
+    _slowed("threads", "lost to busy threads of the same core"),
+    _slowed("memory", "lost to memory on other nodes, or crowded"),
+    _slowed("frequency", "lost to clock rates below the profile's (below 0: won by higher ones)"),
     Metric("blocked", OF_A_VCPU, "time blocked, summed over its vCPUs", _share("blocked_ns")),
     Metric("waited", OF_A_VCPU, "time runnable but waiting, summed over its vCPUs", _share("runnable_ns"), "lower"),
     Metric(

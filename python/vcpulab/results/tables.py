@@ -126,6 +126,10 @@ class ResultTables:
             vcpus: how many vCPUs it has.
             elapsed_ns: time measured; the four runstates sum to it times the number of vCPUs.
             running_ns: time its vCPUs were running (XenMon: gotten).
+            work_ns: what that would have taken alone on a core, at the profile's clock rate, with near memory.
+            slowed_threads_ns: time lost to busy threads of the same core.
+            slowed_memory_ns: time lost to memory on other nodes, or crowded.
+            slowed_frequency_ns: time lost to low clock rates; below 0: won by high ones.
             runnable_ns: time its vCPUs were runnable but waited for a pCPU (XenMon: waited; steal; CPU ready).
             blocked_ns: time its vCPUs were blocked.
             offline_ns: time its vCPUs were paused, unplugged or not on the host.
@@ -159,6 +163,10 @@ class ResultTables:
             vcpu: the vCPU's number in its domain.
             elapsed_ns: time measured; the four runstates sum to it.
             running_ns: time running.
+            work_ns: what that would have taken alone on a core, at the profile's clock rate, with near memory.
+            slowed_threads_ns: time lost to busy threads of the same core.
+            slowed_memory_ns: time lost to memory on other nodes, or crowded.
+            slowed_frequency_ns: time lost to low clock rates; below 0: won by high ones.
             runnable_ns: time runnable but waiting for a pCPU (steal, CPU ready).
             blocked_ns: time blocked.
             offline_ns: time paused.
@@ -302,6 +310,7 @@ class ResultTables:
             vcpus: how many vCPUs it has.
             elapsed_ns: time since the sample before; the four runstates sum to it times the number of vCPUs.
             running_ns: time its vCPUs were running (XenMon: gotten).
+            work_ns: what that would have taken alone on a core, at the profile's clock rate, with near memory.
             runnable_ns: time its vCPUs were runnable but waited for a pCPU (XenMon: waited).
             blocked_ns: time its vCPUs were blocked.
             offline_ns: time its vCPUs were paused, unplugged or not on the host.

@@ -6,7 +6,7 @@ use crate::accounting::Accounting;
 use crate::cache::Caches;
 use crate::context::policy::PolicyContext;
 use crate::{
-    Costs, CpuMask, DomId, HostConfig, IoStep, PcpuId, RunState, Span, Table, Time, VcpuId, WakeCause,
+    Costs, CpuMask, DomId, HostConfig, IoStep, PcpuId, RunState, Slowed, Span, Table, Time, VcpuId, WakeCause,
 };
 
 /// The whole state of a host: everything that a policy sees, by the same methods, and the accounts besides. Where a policy
@@ -116,6 +116,11 @@ impl HostState {
         self.accounting.left(&self.policy, v)
     }
 
+    /// The part of the time gotten so far by `v` in which no work was done, because the [hardware](crate::speed) was slower.
+    pub fn slowed(&self, v: VcpuId) -> Slowed {
+        self.accounting.slowed(&self.policy, v)
+    }
+
     /// The number of decisions taken so far by `p`.
     pub fn pcpu_decisions(&self, p: PcpuId) -> u64 {
         self.pcpus[p].decisions
@@ -146,7 +151,7 @@ impl HostState {
         wants_io: bool,
     ) -> Self {
         let policy = PolicyContext::new(config, wants_state, runstates);
-        let accounting = Accounting::new(config.costs, &policy.topology);
+        let accounting = Accounting::new(config, &policy.topology);
         HostState {
             accounting,
             next_id: 1,

@@ -48,7 +48,13 @@ pub(crate) struct Pcpu {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TimerOwner {
     Slice(PcpuId),
-    Policy { token: u32, pcpu: PcpuId, pool: PoolId },
+    Policy {
+        token: u32,
+        pcpu: PcpuId,
+        pool: PoolId,
+    },
+    /// Whoever chooses the frequencies of the host's cores.
+    Governor,
 }
 
 /// The host as a scheduler sees it. See the [module](self).

@@ -1,8 +1,8 @@
 //! Counters, waits and the trace of one run.
 
 use vcpulab_host::{
-    CacheCounts, DomId, HostState, NEVER, Observer, PcpuId, RunState, RunTimes, Span, Switch, Table, Time,
-    VcpuId, WakeCause,
+    CacheCounts, DomId, HostState, NEVER, Observer, PcpuId, RunState, RunTimes, Slowed, Span, Switch, Table,
+    Time, VcpuId, WakeCause,
 };
 
 use crate::counters::by_pcpu::ByPcpu;
@@ -46,6 +46,7 @@ pub(crate) struct Baseline {
     pub vcpus: Vec<RunTimes>,
     /// As far as vCPUs had any.
     pub caches: Table<VcpuId, CacheCounts>,
+    pub slowed: Vec<Slowed>,
     pub pcpus: Vec<(Span, Span, Span, u64)>,
 }
 
@@ -107,6 +108,7 @@ impl Meter {
             time: host.now(),
             vcpus: (0..host.vcpu_count()).map(|v| host.run_times(VcpuId(v as u32))).collect(),
             caches: host.caches().all_counts().clone(),
+            slowed: (0..host.vcpu_count()).map(|v| host.slowed(VcpuId(v as u32))).collect(),
             pcpus: (0..host.pcpu_count())
                 .map(|p| {
                     let (run, idle, overhead) = host.pcpu_times(PcpuId(p));

@@ -1,13 +1,13 @@
 //! The host's counters at regular intervals, as monitors read them.
 
-use vcpulab_host::{CacheCounts, DomId, HostState, RunTimes, Span, Time, VcpuId};
+use vcpulab_host::{CacheCounts, DomId, HostState, RunTimes, Slowed, Span, Time, VcpuId};
 
 use crate::collect::Names;
 use crate::counters::meter::{Meter, VcpuCounts};
 use crate::tables::{PcpuSampleRow, SampleRow, Spool, Spooler, VcpuSampleRow};
 
 /// A vCPU's counters at the last sample.
-type Seen = (RunTimes, VcpuCounts, CacheCounts);
+type Seen = (RunTimes, VcpuCounts, CacheCounts, Slowed);
 
 /// Takes samples of a host, each of the time since the one before.
 #[derive(Debug)]
@@ -125,8 +125,11 @@ impl Sampler {
 
 /// Adds what a vCPU did between two looks.
 fn add(row: &mut SampleRow, before: Seen, now: Seen) {
-    let ((times, counts, caches), (times_before, counts_before, caches_before)) = (now, before);
-    row.running_ns += (times.running_ns - times_before.running_ns).ns();
+    let (times, counts, caches, slowed) = now;
+    let (times_before, counts_before, caches_before, slowed_before) = before;
+    let running = times.running_ns - times_before.running_ns;
+    row.running_ns += running.ns();
+    row.work_ns += (running - (slowed - slowed_before).total()).ns();
     row.runnable_ns += (times.runnable_ns - times_before.runnable_ns).ns();
     row.blocked_ns += (times.blocked_ns - times_before.blocked_ns).ns();
     row.offline_ns += (times.offline_ns - times_before.offline_ns).ns();
@@ -142,5 +145,5 @@ fn add(row: &mut SampleRow, before: Seen, now: Seen) {
 }
 
 fn look(host: &HostState, meter: &Meter, v: VcpuId) -> Seen {
-    (host.run_times(v), meter.counts(v), host.caches().counts(v))
+    (host.run_times(v), meter.counts(v), host.caches().counts(v), host.slowed(v))
 }

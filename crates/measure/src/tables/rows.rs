@@ -22,6 +22,15 @@ columns! {
         pub elapsed_ns: i64,
         /// Time its vCPUs were running, ns: XenMon's *gotten*.
         pub running_ns: i64,
+        /// Work done in that time, ns: what it would have taken alone on a core, at the profile's clock rate, with memory of the own
+        /// node. Time running less what was lost.
+        pub work_ns: i64,
+        /// Time lost to busy threads of the same core, ns.
+        pub slowed_threads_ns: i64,
+        /// Time lost to memory that was on another node, or crowded, ns.
+        pub slowed_memory_ns: i64,
+        /// Time lost to clock rates below the profile's, ns; below 0: won by rates above it.
+        pub slowed_frequency_ns: i64,
         /// Time its vCPUs were runnable but waited for a pCPU, ns: XenMon's *waited*; a guest's steal; CPU ready.
         pub runnable_ns: i64,
         /// Time its vCPUs were blocked, ns: XenMon's *blocked*.
@@ -78,6 +87,15 @@ columns! {
         pub elapsed_ns: i64,
         /// Time running, ns.
         pub running_ns: i64,
+        /// Work done in that time, ns: what it would have taken alone on a core, at the profile's clock rate, with memory of the own
+        /// node. Time running less what was lost.
+        pub work_ns: i64,
+        /// Time lost to busy threads of the same core, ns.
+        pub slowed_threads_ns: i64,
+        /// Time lost to memory that was on another node, or crowded, ns.
+        pub slowed_memory_ns: i64,
+        /// Time lost to clock rates below the profile's, ns; below 0: won by rates above it.
+        pub slowed_frequency_ns: i64,
         /// Time runnable but waiting for a pCPU, ns (steal, CPU ready).
         pub runnable_ns: i64,
         /// Time blocked, ns.
@@ -208,6 +226,9 @@ columns! {
         pub elapsed_ns: i64,
         /// Time its vCPUs were running, ns: XenMon's *gotten*.
         pub running_ns: i64,
+        /// Work done in that time, ns: what it would have taken alone on a core, at the profile's clock rate, with memory of the own
+        /// node.
+        pub work_ns: i64,
         /// Time its vCPUs were runnable but waited for a pCPU, ns: XenMon's *waited*.
         pub runnable_ns: i64,
         /// Time its vCPUs were blocked, ns: XenMon's *blocked*.

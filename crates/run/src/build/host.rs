@@ -1,7 +1,8 @@
 //! The host: its costs, its domains, and the toolstack's actions.
 
 use vcpulab_host::{
-    Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, Span, Time, TimedAction, VcpuConfig, VcpuId,
+    Action, Bound, Costs, CpuMask, DomId, DomainConfig, Hardware, HostConfig, Span, Time, TimedAction,
+    TopologyConfig, VcpuConfig, VcpuId,
 };
 use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, Drivers, Spec};
 
@@ -17,7 +18,8 @@ pub fn host_config(spec: &Spec) -> HostConfig {
         granularity: spec.host.granularity,
         pools: spec.pools.iter().map(|pool| pool.pcpus).collect(),
         costs: costs(spec),
-        domains: spec.domains.iter().map(domain).collect(),
+        hardware: spec.host.topology.map_or(Hardware::NONE, |_| hardware(spec)),
+        domains: spec.domains.iter().map(|it| domain(spec, it)).collect(),
         actions: actions(spec),
     }
 }
@@ -31,6 +33,8 @@ fn costs(spec: &Spec) -> Costs {
         decision_ns: hypervisor(constants.decision_ns),
         context_switch_ns: hypervisor(constants.context_switch_ns),
         interrupt_ns: hypervisor(constants.interrupt_ns),
+        ipi_ns: hypervisor(constants.ipi_ns),
+        lock_ns: hypervisor(constants.lock_ns),
         l2_bytes: constants.l2_bytes as u64,
         l3_bytes: constants.l3_bytes as u64,
         l3_pcpus: constants.l3_pcpus as u32,
@@ -40,7 +44,54 @@ fn costs(spec: &Spec) -> Costs {
     }
 }
 
-fn domain(domain: &DomainSpec) -> DomainConfig {
+/// What shares cores, nodes and power is known only where the topology is.
+fn hardware(spec: &Spec) -> Hardware {
+    let constants = &spec.host.constants;
+    let of = |name: String| constants.get(&name).expect("it is a constant's name") as u32;
+    let kinds = [Bound::Compute, Bound::Memory, Bound::Io].map(|kind| match kind {
+        Bound::Compute => "compute",
+        Bound::Memory => "memory",
+        Bound::Io => "io",
+    });
+    let or = |mhz: i64, other: i64| if mhz == 0 { other } else { mhz };
+    let nominal = constants.cpu_mhz;
+    let highest = or(constants.turbo_one_core_mhz, nominal);
+    Hardware {
+        beside_percent: kinds.map(|a| kinds.map(|b| of(format!("smt_{a}_beside_{b}_percent")))),
+        memory_share_percent: kinds.map(|a| of(format!("memory_share_{a}_percent"))),
+        bandwidth_mb_per_s: kinds.map(|a| of(format!("bandwidth_{a}_mb_per_s"))),
+        node_mb_per_s: constants.node_mb_per_s as u32,
+        numa_distance: constants.numa_distance as u32,
+        nominal_mhz: nominal as u32,
+        turbo_one_core_mhz: highest as u32,
+        turbo_all_cores_mhz: or(constants.turbo_all_cores_mhz, nominal.min(highest)) as u32,
+        min_mhz: or(constants.min_mhz, highest) as u32,
+        governor: spec.host.governor,
+        governor_sample: Span::from_ns(constants.governor_sample_ns),
+        governor_up_percent: constants.governor_up_percent as u32,
+    }
+}
+
+/// The nodes that hold a domain's memory: as the toolstack allocates it, those of the pCPUs that its vCPUs prefer, or else may run on.
+fn memory_nodes(domain: &DomainSpec, topology: &TopologyConfig) -> Vec<u32> {
+    if !domain.memory_nodes.is_empty() {
+        return domain.memory_nodes.clone();
+    }
+    let all = CpuMask::first_n(topology.pcpus());
+    let of = |vcpu: usize| {
+        let hard = domain.affinity[vcpu].unwrap_or(all);
+        let soft = domain.soft_affinity.get(vcpu).copied().flatten().map_or(hard, |soft| soft.and(&hard));
+        if soft.is_empty() { hard } else { soft }
+    };
+    let masks = (0..domain.affinity.len()).map(of);
+    let mut nodes: Vec<u32> =
+        masks.flat_map(|mask| mask.iter().map(|p| topology.node(p)).collect::<Vec<_>>()).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+fn domain(spec: &Spec, domain: &DomainSpec) -> DomainConfig {
     let vcpu = |(number, affinity): (usize, &Option<CpuMask>)| VcpuConfig {
         start: Some(Span::ZERO),
         affinity: *affinity,
@@ -50,6 +101,8 @@ fn domain(domain: &DomainSpec) -> DomainConfig {
         number: domain.number,
         pool: domain.pool,
         params: domain.params.clone(),
+        bound: domain.bound,
+        memory_nodes: spec.host.topology.map_or_else(Vec::new, |topology| memory_nodes(domain, &topology)),
         vcpus: domain.affinity.iter().enumerate().map(vcpu).collect(),
     }
 }

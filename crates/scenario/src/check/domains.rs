@@ -1,14 +1,14 @@
 //! The domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, Params, Span, Time};
+use vcpulab_host::{Bound, CpuMask, Params, Span, Time};
 use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPANS, SPANS_ABOVE_ZERO, VCPUS_MAX};
 use vcpulab_spec::{DomainSpec, OnCrash, POOL_0, PoolSpec, Spec};
 
 use crate::check::fields::Checker;
 use crate::check::network::forwarding;
 use crate::file::raw::{NamedDomain, RawDomain};
-use crate::file::words::{DOM0, ON_CRASH};
+use crate::file::words::{BOUNDS, DOM0, ON_CRASH};
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field, OneOrMany};
 use crate::text::units::CpuList;
@@ -67,6 +67,12 @@ fn domain_alone(
         start: checker.time(&raw.start, Some(Time::ZERO)).unwrap_or(Time::ZERO),
         affinity: masks(checker, &raw.affinity).unwrap_or_else(|| vec![None; count]),
         soft_affinity: masks(checker, &raw.soft_affinity).unwrap_or_default(),
+        bound: bound(checker, &raw.bound_by, DomainSpec::usual_bound(number, driver_domain)),
+        memory_nodes: memory_nodes(
+            checker,
+            &raw.memory_nodes,
+            host.topology.map_or(1, |topology| topology.nodes),
+        ),
         driver_domain,
         forwarding: forwarding(checker, &raw.forwarding),
         working_set_bytes: checker.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
@@ -81,6 +87,29 @@ fn domain_alone(
         on_crash: on_crash(checker, &raw.on_crash),
         apps: Vec::new(),
     }
+}
+
+fn bound(checker: &mut Checker<'_, '_>, field: &Field<String>, usual: Bound) -> Bound {
+    checker.choice(field, &BOUNDS, |(word, _)| word).map_or(usual, |(_, bound)| *bound)
+}
+
+fn memory_nodes(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<i64>>, nodes: u32) -> Vec<u32> {
+    let Some(At { value, place }) = &field.0 else { return Vec::new() };
+    let given = match value {
+        OneOrMany::One(node) => vec![At { value: *node, place: place.clone() }],
+        OneOrMany::Many(nodes) => nodes.clone(),
+    };
+    if given.is_empty() {
+        let problem = Problem::not_allowed("at least one node").found("an empty list");
+        checker.report.error(place, problem);
+    }
+    let known = |At { value, place }: At<i64>| {
+        checker.int(&Field(Some(At { value, place })), 0, 0..=i64::from(nodes) - 1).map(|node| node as u32)
+    };
+    let mut known: Vec<u32> = given.into_iter().filter_map(known).collect();
+    known.sort_unstable();
+    known.dedup();
+    known
 }
 
 fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick> {

@@ -10,10 +10,10 @@ use crate::check::fields::Checker;
 use crate::check::policy::policy;
 use crate::check::topology::host_topology;
 use crate::file::profile::{
-    caches_fit, default_profile, find_profile, profile_names, read_profile, unknown_constant,
+    caches_fit, clocks_fit, default_profile, find_profile, profile_names, read_profile, unknown_constant,
 };
 use crate::file::raw::{RawHost, RawScenario, raw_pools};
-use crate::file::words::{CREATIONS, GRANULARITIES, TOOLSTACKS};
+use crate::file::words::{CREATIONS, GOVERNORS, GRANULARITIES, TOOLSTACKS};
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
@@ -38,6 +38,7 @@ pub(crate) fn machine(checker: &mut Checker<'_, '_>, raw: &RawHost) -> HostSpec 
         pcpus_per_socket: per_socket as u32,
         granularity: checker.word(&raw.sched_gran, &GRANULARITIES),
         creation: checker.word(&raw.creation, &CREATIONS),
+        governor: checker.word(&raw.governor, &GOVERNORS),
         drivers: drivers(checker, raw),
         toolstack: checker.word(&raw.toolstack, &TOOLSTACKS),
     }
@@ -149,6 +150,7 @@ fn constants(checker: &mut Checker<'_, '_>, raw: &RawHost, profile: &Profile) ->
     }
     if let Some(At { place, .. }) = &raw.costs.0 {
         caches_fit(&constants, place, checker.report);
+        clocks_fit(&constants, place, checker.report);
     }
     constants
 }
@@ -191,7 +193,8 @@ fn built_in(checker: &mut Checker<'_, '_>, raw: &RawHost) -> Option<&'static Pro
 fn all_given(checker: &mut Checker<'_, '_>, raw: &RawHost, place: &Place) {
     let given = raw.costs.get().into_iter().flat_map(|named| &named.0);
     let given: Vec<&str> = given.map(|(name, _)| name.value.as_str()).collect();
-    let missing = CONSTANTS.iter().filter(|constant| !given.contains(&constant.name));
+    let required = CONSTANTS.iter().filter(|constant| constant.default.is_none());
+    let missing = required.filter(|constant| !given.contains(&constant.name));
     let missing = missing.map(|constant| format!("host.costs.{}", constant.name));
     let pcpus = raw.pcpus.is_none().then(|| "host.pcpus".to_owned());
     for field in pcpus.into_iter().chain(missing) {

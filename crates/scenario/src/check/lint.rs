@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vcpulab_host::{Params, Span};
+use vcpulab_host::{Governor, Params, Span};
 use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
     ActionSpec, AppSpec, Change, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec, SHARE, Service, Spec,
@@ -40,6 +40,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         }
         hasty_scheduler(&domain.params, &spec.pools[domain.pool], &name.place, report);
     }
+    idle_governor(spec, raw, report);
     idle_driver_vcpus(spec, raw_domains, report);
     pools(spec, raw, report);
     unserved(spec, raw_domains, report);
@@ -63,6 +64,20 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
             let message = format!("never happens: the run ends at {}", Duration::from(end));
             report.warning(place, Problem::says(message));
         }
+    }
+}
+
+/// A governor that has nothing to choose between.
+fn idle_governor(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
+    let given = raw.host.get().and_then(|host| host.governor.0.as_ref());
+    let Some(At { place, .. }) = given.filter(|_| spec.host.governor != Governor::Performance) else {
+        return;
+    };
+    if spec.host.topology.is_none() {
+        let problem = Problem::says("this governor changes nothing: the host has no `topology`");
+        report.warning(place, problem.hint("without one, its cores are always at their nominal speed"));
+    } else if spec.host.constants.min_mhz == 0 {
+        report.warning(place, Problem::says("this governor changes nothing: the profile has no `min_mhz`"));
     }
 }
 

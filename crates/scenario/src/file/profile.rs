@@ -92,7 +92,8 @@ pub fn parse_profile(text: &str, name: &str) -> Result<Profile, Problems> {
     let report = &mut reader.report;
     // What is given wrongly has been reported as that.
     let given = |name| node.get_ref().get("constants")?.get_ref().get(name);
-    for constant in CONSTANTS.iter().filter(|constant| given(constant.name).is_none()) {
+    let required = CONSTANTS.iter().filter(|constant| constant.default.is_none());
+    for constant in required.filter(|constant| given(constant.name).is_none()) {
         let missing = Problem::says("required, but not given").hint(constant.doc);
         report.error(&place.member("constants").member(constant.name), missing);
     }
@@ -117,6 +118,7 @@ pub fn parse_profile(text: &str, name: &str) -> Result<Profile, Problems> {
     }
     if !report.has_errors() {
         caches_fit(&profile.values(), &place.member("constants"), report);
+        clocks_fit(&profile.values(), &place.member("constants"), report);
     }
     reader.report.finish()?;
     Ok(profile)
@@ -185,12 +187,28 @@ pub(crate) fn caches_fit(constants: &Constants, place: &Place, report: &mut Repo
     }
 }
 
+/// Clock rates must be in order.
+pub(crate) fn clocks_fit(constants: &Constants, place: &Place, report: &mut Report<'_>) {
+    let Constants { cpu_mhz, turbo_one_core_mhz, turbo_all_cores_mhz, min_mhz, .. } = *constants;
+    let highest = if turbo_one_core_mhz == 0 { cpu_mhz } else { turbo_one_core_mhz };
+    let others = [("turbo_all_cores_mhz", turbo_all_cores_mhz), ("min_mhz", min_mhz)];
+    for (name, mhz) in others.into_iter().filter(|&(_, mhz)| mhz > highest) {
+        let allowed = format!("at most the highest clock rate of a core, {highest}");
+        report.error(&place.member(name), Problem::not_allowed(allowed).found(format!("`{mhz}`")));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Outside, Scenario};
 
     const GENERIC: &str = include_str!("../../profiles/generic.toml");
+
+    /// The number of constants that a profile must give.
+    fn required() -> usize {
+        CONSTANTS.iter().filter(|constant| constant.default.is_none()).count()
+    }
 
     /// The problems of the built-in profile `generic` with this replaced in it.
     fn problems(from: &str, to: &str) -> String {
@@ -204,7 +222,7 @@ mod tests {
         let problems = parse_profile(text, "all.toml").unwrap_err();
         let (missing, others): (Vec<_>, Vec<_>) =
             problems.into_iter().partition(|problem| problem.line == Some(1));
-        assert_eq!(missing.len(), CONSTANTS.len() - 4, "each that is not given at all");
+        assert_eq!(missing.len(), required() - 4, "each that is not given at all");
         assert_eq!(missing[0].message, "required, but not given");
         insta::assert_snapshot!(others.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
     }
@@ -215,6 +233,19 @@ mod tests {
         assert!(wrong.contains("found `1000`; allowed: 0 or at least `l2_bytes`, 1048576"), "{wrong}");
         let wrong = problems("l3_miss_ps = { value = 100000", "l3_miss_ps = { value = 1");
         assert!(wrong.contains("allowed: at least `l2_miss_ps`, 20000"), "{wrong}");
+    }
+
+    #[test]
+    fn clock_rates_out_of_order_are_refused() {
+        let wrong = problems(
+            "[constants]",
+            "[constants]\nturbo_one_core_mhz = { value = 4000, kind = \"assumed\", source = \"assumption\" }\nmin_mhz = { value = 5000, kind = \"assumed\", source = \"assumption\" }",
+        );
+        assert!(
+            wrong.contains("min_mhz")
+                && wrong.contains("found `5000`; allowed: at most the highest clock rate of a core, 4000"),
+            "{wrong}"
+        );
     }
 
     /// A scenario with one domain on a host of that profile.
@@ -258,7 +289,7 @@ mod tests {
     fn a_custom_host_must_say_everything_itself() {
         let wrong = scenario("\"custom\"", None).unwrap_err().to_string();
         assert!(wrong.contains("host.pcpus: required with the profile `custom`, but not given"), "{wrong}");
-        assert_eq!(wrong.lines().count(), 1 + CONSTANTS.len());
+        assert_eq!(wrong.lines().count(), 1 + required());
     }
 
     #[test]

@@ -106,6 +106,10 @@ record! {
         /// a real Xen, the toolstack sets it when all vCPUs of the domain are there. Default: `contract`.
         #[schemars(extend("enum" = ["contract", "release"]))]
         creation: String,
+        /// Who chooses the frequency of each core between the profile's lowest and highest, where the topology is known: the highest,
+        /// the lowest, or by how busy the core was. Default: `performance`.
+        #[schemars(extend("enum" = ["performance", "powersave", "ondemand"]))]
+        governor: String,
         /// Place of the devices' drivers: in driver domains, or in the hypervisor.
         #[schemars(extend("enum" = ["driver-domain", "hypervisor"]))]
         drivers: String,
@@ -177,6 +181,13 @@ record! {
         affinity: OneOrMany<CpuList>,
         /// The pCPUs it prefers among them (soft affinity): one set for all vCPUs, or a list with one for each. Default: none.
         soft_affinity: OneOrMany<CpuList>,
+        /// What bounds the speed of its work where threads share cores and memory: the core, memory, or devices. Default:
+        /// `compute`; of `dom0` and of driver domains `io`.
+        #[schemars(extend("enum" = ["compute", "memory", "io"]))]
+        bound_by: String,
+        /// The NUMA nodes that hold its memory, each as much: a number, or a list. Default: those of the pCPUs that it prefers, or
+        /// else may run on.
+        memory_nodes: OneOrMany<i64>,
         /// Does it own the devices, and do their work for the other domains?
         driver_domain: bool,
         /// The way in which a driver domain forwards packets: a bridge, or routing.

@@ -4,7 +4,7 @@ use vcpulab_host::{CpuMask, Time};
 use vcpulab_spec::{DomainSpec, Spec};
 
 use crate::file::raw::{RawApp, RawDomain};
-use crate::file::words::{FORWARDING, ON_CRASH, word};
+use crate::file::words::{BOUNDS, FORWARDING, ON_CRASH, word};
 use crate::text::read::{At, OneOrMany};
 use crate::text::units::{CpuList, Duration, Size};
 use crate::write::apps::raw_app;
@@ -23,6 +23,10 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         start: (domain.start != Time::ZERO).then_some(Duration::from(domain.start)).into(),
         affinity: raw_masks(&domain.affinity).into(),
         soft_affinity: raw_masks(&domain.soft_affinity).into(),
+        bound_by: word(&BOUNDS, &domain.bound)
+            .filter(|_| domain.bound != DomainSpec::usual_bound(domain.number, domain.driver_domain))
+            .into(),
+        memory_nodes: raw_nodes(&domain.memory_nodes).into(),
         driver_domain: domain.driver_domain.into(),
         forwarding: word(&FORWARDING, &domain.forwarding).into(),
         working_set: Size(domain.working_set_bytes as i64).into(),
@@ -36,6 +40,15 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         on_crash: word(&ON_CRASH, &domain.on_crash).into(),
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
+    }
+}
+
+/// The nodes that hold its memory, where they are said.
+fn raw_nodes(nodes: &[u32]) -> Option<OneOrMany<i64>> {
+    match *nodes {
+        [] => None,
+        [node] => Some(OneOrMany::One(node.into())),
+        ref nodes => Some(OneOrMany::Many(nodes.iter().map(|&node| i64::from(node).into()).collect())),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The machine and its CPU pools.
 
-use vcpulab_host::{PoolId, TopologyConfig};
+use vcpulab_host::{Governor, PoolId, TopologyConfig};
 use vcpulab_spec::{CONSTANTS, POOL_0, PoolSpec, Spec};
 
 use crate::file::raw::{RawHost, RawPool, RawTopology};
-use crate::file::words::{CREATIONS, GRANULARITIES, NUMBERINGS, TOOLSTACKS, word};
+use crate::file::words::{CREATIONS, GOVERNORS, GRANULARITIES, NUMBERINGS, TOOLSTACKS, word};
 use crate::text::read::{Field, Named, named};
 use crate::text::units::CpuList;
 use crate::write::devices::raw_drivers;
@@ -14,6 +14,9 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
     let (host, pool) = (&spec.host, &spec.pools[POOL_0]);
     let constant =
         |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
+    let costs = CONSTANTS
+        .iter()
+        .filter(|doc| doc.default.is_none_or(|usual| host.constants.get(doc.name) != Some(usual)));
     let (drivers, bare_metal) = raw_drivers(host.drivers);
     RawHost {
         drivers,
@@ -25,9 +28,10 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         pcpus_per_socket: host.topology.is_none().then_some(i64::from(host.pcpus_per_socket)).into(),
         sched_gran: word(&GRANULARITIES, &host.granularity).into(),
         creation: word(&CREATIONS, &host.creation).into(),
+        governor: word(&GOVERNORS, &host.governor).filter(|_| host.governor != Governor::Performance).into(),
         scheduler: pool.policy.name.to_owned().into(),
         generation: pool.release.clone().into(),
-        costs: Named(CONSTANTS.iter().map(|doc| constant(doc.name)).collect()).into(),
+        costs: Named(costs.map(|doc| constant(doc.name)).collect()).into(),
         params: raw_params(&pool.params, pool, spec),
     }
 }

@@ -306,8 +306,8 @@ impl Scheduler for Credit2 {
         self.pick_but(ctx, v, None)
     }
 
-    fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
-        self.runqueue_of[p] == self.runqueue_of[q]
+    fn lock(&self, p: PcpuId) -> PcpuId {
+        self.runqueues[self.runqueue_of[p]].members.first().unwrap_or(p)
     }
 
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {

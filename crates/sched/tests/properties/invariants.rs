@@ -41,7 +41,7 @@ fn round_robin_makes_room_for_a_pinned_vcpu() {
     let hog = Program { steps: vec![Step::Hog], repeat: false };
     let vcpu = |affinity| VcpuConfig { start: Some(Span::ZERO), affinity, ..VcpuConfig::default() };
     let vcpus = vec![vcpu(None), vcpu(Some(CpuMask::only(PcpuId(0))))];
-    let domains = vec![DomainConfig { number: 1, params: Params::new(), vcpus, pool: PoolId(0) }];
+    let domains = vec![DomainConfig { number: 1, vcpus, ..DomainConfig::default() }];
     let config = HostConfig { pcpus: 2, domains, ..HostConfig::default() };
     // From the end of the first slice on: until then the free one runs where the pinned one waits.
     let case = Case { config, programs: vec![hog.clone(), hog], end: END, choice: 0 };
@@ -71,12 +71,12 @@ impl Runner for Shares<'_> {
         }
         let domains = self.params.iter().enumerate().map(|(i, params)| DomainConfig {
             number: i as i64 + 1,
-            pool: PoolId(0),
             params: params.clone(),
             vcpus: vec![
                 VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
                 self.vcpus_each
             ],
+            ..DomainConfig::default()
         });
         let config = HostConfig { pcpus: self.pcpus, domains: domains.collect(), ..HostConfig::default() };
         let mut host = Host::new(&config, scheduler, programs, ()).unwrap();

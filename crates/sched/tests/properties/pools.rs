@@ -165,7 +165,7 @@ fn a_domain_that_moves_is_free_of_its_old_pool() {
         let config = HostConfig {
             pcpus: 2,
             pools: vec![CpuMask::only(PcpuId(0)), CpuMask::only(PcpuId(1))],
-            domains: vec![DomainConfig { number: 1, pool: PoolId(0), params, vcpus }],
+            domains: vec![DomainConfig { number: 1, params, vcpus, ..DomainConfig::default() }],
             actions: vec![move_at(500, PoolId(1)), move_at(1500, PoolId(0))],
             ..HostConfig::default()
         };
@@ -207,8 +207,8 @@ fn timetables_of_two_pools_share_their_position_in_old_releases() {
         let domain = |pool: u32| DomainConfig {
             number: i64::from(pool) + 1,
             pool: PoolId(pool),
-            params: Params::new(),
             vcpus: vec![VcpuConfig { start: Some(Span::ZERO), ..VcpuConfig::default() }],
+            ..DomainConfig::default()
         };
         let config = HostConfig {
             pcpus: 2,

@@ -43,9 +43,9 @@ impl Runner for Hogs<'_> {
             programs.set(VcpuId(1 + i as u32), Program { steps: vec![Step::Hog], repeat: false });
             DomainConfig {
                 number: 1 + i as i64,
-                pool: PoolId(0),
                 params: params.clone(),
                 vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() }],
+                ..DomainConfig::default()
             }
         });
         let config = HostConfig { pcpus: 1, domains: domains.collect(), ..HostConfig::default() };
