@@ -1,6 +1,6 @@
 //! The host that is measured.
 
-use vcpulab_host::{DomainConfig, Host, HostConfig, Params, PoolId, Scheduler, Span, VcpuConfig};
+use vcpulab_host::{DomainConfig, Host, HostConfig, Scheduler, Span, VcpuConfig};
 use vcpulab_measure::{Keep, Meter};
 
 use crate::size::Size;

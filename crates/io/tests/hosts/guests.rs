@@ -2,7 +2,7 @@
 
 use vcpulab_guest::{AppConfig, AppStats, Script, Step, Unit};
 use vcpulab_host::{
-    Costs, DomainConfig, Host, HostConfig, Params, PoolId, Scheduler, Span, Time, VcpuConfig, VcpuId,
+    Costs, DomainConfig, Host, HostConfig, Params, Scheduler, Span, Time, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{GuestConfig, Machine, MachineConfig, Netbacks, NetworkCosts};
 use vcpulab_sched::Runner;
@@ -24,9 +24,8 @@ impl Runner for Domains {
     fn run<S: Scheduler>(self, scheduler: S) -> Vec<AppStats> {
         let domain = |number| DomainConfig {
             number,
-            pool: PoolId(0),
-            params: Params::new(),
             vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() }],
+            ..DomainConfig::default()
         };
         let domains = (0..self.0.len() as i64).map(domain).collect();
         let config = HostConfig { pcpus: 1, costs: Costs::ZERO, domains, ..HostConfig::default() };

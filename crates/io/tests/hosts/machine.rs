@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_guest::{AppConfig, AppId, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
-    Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Params, PcpuId, PoolId, Scheduler, Span,
-    Time, TimedAction, VcpuConfig, VcpuId,
+    Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time,
+    TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
     Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Load, Machine, MachineConfig, Netbacks,
@@ -170,13 +170,12 @@ impl Runner for &Case {
     fn run<S: Scheduler>(self, scheduler: S) -> Outcome {
         let domain = |number: i64| DomainConfig {
             number,
-            pool: PoolId(0),
-            params: Params::new(),
             vcpus: vec![VcpuConfig {
                 start: Some(Span::ZERO),
                 affinity: Some(CpuMask::only(PcpuId(number as u32 % self.pcpus))),
                 ..VcpuConfig::default()
             }],
+            ..DomainConfig::default()
         };
         let pause = [
             TimedAction { at: Time::ZERO + SECOND / 4, action: Action::Pause(DomId(0)) },

@@ -2,8 +2,7 @@
 
 use vcpulab_guest::{AppConfig, AppId, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
-    Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, PoolId, Scheduler, Span, Time,
-    VcpuConfig, VcpuId,
+    Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
     Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Layers, Load, Machine, MachineConfig, Netbacks,
@@ -128,13 +127,12 @@ impl Runner for Domains {
     fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
         let domain = |index: usize| DomainConfig {
             number: index as i64,
-            pool: PoolId(0),
-            params: Params::new(),
             vcpus: vec![VcpuConfig {
                 start: Some(Span::ZERO),
                 affinity: Some(CpuMask::only(PcpuId(index as u32))),
                 ..VcpuConfig::default()
             }],
+            ..DomainConfig::default()
         };
         let config = HostConfig {
             pcpus: self.0.len() as u32,

@@ -202,7 +202,7 @@ mod tests {
     use crate::collect::{Names, collect};
     use crate::{Record, Spool};
     use vcpulab_host::program::{Program, Programs, Step};
-    use vcpulab_host::{DomainConfig, Host, HostConfig, Params, PoolId, Scheduler, VcpuConfig};
+    use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Scheduler, VcpuConfig};
     use vcpulab_sched::Runner;
 
     /// Two hogs and a sleeper on one pCPU for a second, measured from half a second on.
@@ -219,12 +219,11 @@ mod tests {
             programs.set(VcpuId(3), Program { steps: sleeper, repeat: true });
             let domain = |number, vcpus| DomainConfig {
                 number,
-                pool: PoolId(0),
-                params: Params::new(),
                 vcpus: vec![
                     VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
                     vcpus
                 ],
+                ..DomainConfig::default()
             };
             let config =
                 HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };

@@ -177,7 +177,6 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
             let configs = domains.iter().enumerate().map(|(i, vcpus)| DomainConfig {
                 number: i as i64 + 1,
                 pool: PoolId(pool_of(i) as u32),
-                params: Params::new(),
                 vcpus: vcpus
                     .iter()
                     .map(|&(_, start, affinity, soft_affinity)| VcpuConfig {
@@ -186,6 +185,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                         soft_affinity,
                     })
                     .collect(),
+                ..DomainConfig::default()
             });
             let costs = if allow.costs {
                 let cost = Span::from_ns(cost);

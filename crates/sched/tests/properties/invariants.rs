@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, ParamKind, Params, PcpuId, PoolId, Scheduler,
-    Scope, Span, Time, VcpuConfig, VcpuId,
+    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, ParamKind, Params, PcpuId, Scheduler, Scope,
+    Span, Time, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{Generation, Runner, policies};
 

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, PoolId, Scheduler, Span, Switch,
-    Time, TimetableEntry, VcpuConfig, VcpuId,
+    DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, Scheduler, Span, Switch, Time,
+    TimetableEntry, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::Runner;
 
