@@ -157,6 +157,20 @@ def test_check_says_ok_of_what_is(command: Vcpulab) -> None:
     assert (result.returncode, result.stdout) == (0, "hogs.toml: ok\n")
 
 
+def test_threads_and_nodes_are_said_where_there_are_some(command: Vcpulab, tmp_path: Path) -> None:
+    text = (tmp_path / "hogs.toml").read_text()
+    flat = "pcpus = 1"
+    assert flat in text
+    shape = "topology = { sockets = 2, cores = 2, threads = 2, nodes = 2 }"
+    (tmp_path / "server.toml").write_text(text.replace(flat, shape))
+    said = "8 threads on 4 cores, 2 sockets, 2 nodes"
+    assert command("check", "server.toml").stdout == f"server.toml: ok ({said})\n"
+    assert f", {said}, profile " in command("run", "server.toml").stdout
+    assert f"\nhost: {said}\n" in command("explain", "server.toml", "--slo", "a.wait_p99").stdout
+    assert ", 1 pCPU, profile " in command("run", "hogs.toml").stdout
+    assert "host:" not in command("explain", "hogs.toml", "--slo", "a.wait_p99").stdout
+
+
 def test_init_writes_a_scenario_that_runs_and_is_not_lost(command: Vcpulab, tmp_path: Path) -> None:
     assert command("init").returncode == 0
     assert command("check", "scenario.toml").returncode == 0

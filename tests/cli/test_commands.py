@@ -363,7 +363,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, list[str]]]] = [
         {
             "xl": [
                 "xl cpupool-destroy rt",
-                """xl cpupool-create 'name="rt"' 'sched="credit2"' 'cpus=["3"]'""",
+                """xl cpupool-create 'name="rt"' 'sched="credit2"' 'cpus="3"'""",
             ],
             "libvirt": [],
         },
@@ -431,6 +431,198 @@ def test_exactly_the_change_is_typed(changes: Mapping[str, Any], toolstack: Tool
 )
 def test_what_no_command_does_is_said(changes: Mapping[str, Any], toolstack: Toolstack, reason: str) -> None:
     assert reason in texts(new_steps(BASE, BASE.change(changes), toolstack), "cannot")
+
+
+SERVER = Scenario.from_toml("""\
+[host]
+profile = "generic"
+scheduler = "credit2"
+topology = { sockets = 2, cores = 8, threads = 2, nodes = 2 }
+[domain.dom0]
+vcpus = 4
+driver_domain = true
+[domain.web]
+vcpus = 4
+app = [{ kind = "hog" }]
+""")
+OFF = {"host.topology.threads": 1}
+NODE = {"pool.Pool-node1.pcpus": "16-31", "pool.Pool-node1.scheduler": "credit2"}
+ENABLE = "xenpm set-sched-smt enable"
+SPLIT = ["xl cpupool-numa-split", "xl cpupool-rename Pool-node0 Pool-0"]
+TIMES = "pCPU n of the scenario is then CPU 2 × n of the host: where a command names CPUs, type those"
+NOSMT = (
+    "echo 'GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT nosmt\"' >> /etc/default/grub.d/vcpulab.cfg && "
+    "update-grub"
+)
+
+
+def pool_made(name: str, scheduler: str, cpus: str) -> list[str]:
+    """A pool is made at once, and at each start of the host."""
+    lines = [
+        f"xl cpupool-cpu-remove Pool-0 {cpus}",
+        f"""xl cpupool-create 'name="{name}"' 'sched="{scheduler}"' 'cpus="{cpus}"'""",
+    ]
+    return [*lines, at_start(*(f"ExecStartPre=-/usr/sbin/{line}" for line in lines))]
+
+
+SERVERS: list[tuple[str, dict[str, Any], dict[str, list[str]]]] = [
+    (
+        "run queues: only at boot",
+        {"host.runqueue": "core", "host.max_cpus_runqueue": 8},
+        {
+            "xl": [grub("credit2_runqueue=core sched_credit2_max_cpus_runqueue=8")],
+            "xapi": [xen_cmdline("credit2_runqueue=core"), xen_cmdline("sched_credit2_max_cpus_runqueue=8")],
+            "libvirt": [],
+        },
+    ),
+    (
+        "power savings: at once, and kept at boot",
+        {"host.smt_power_savings": 1},
+        {
+            "xl": [ENABLE, grub("sched_smt_power_savings=1")],
+            "xapi": [ENABLE, xen_cmdline("sched_smt_power_savings=1")],
+            "libvirt": [],
+        },
+    ),
+    (
+        "power savings of a host that restarts anyway",
+        {"host.smt_power_savings": 1, "host.scheduler": "credit"},
+        {"xl": [grub("sched=credit sched_smt_power_savings=1")]},
+    ),
+    (
+        "threads offline: at once, and kept at boot; not the number of pCPUs",
+        OFF,
+        {
+            "xl": ["xen-hptool smt-disable", grub("smt=0")],
+            "xapi": ["xen-hptool smt-disable", xen_cmdline("smt=0")],
+            "libvirt": ["echo off > /sys/devices/system/cpu/smt/control", NOSMT],
+        },
+    ),
+    (
+        "threads offline and cores scheduled: at boot alone",
+        {**OFF, "host.sched_gran": "core"},
+        {"xl": [grub("smt=0 sched-gran=core")], "xapi": [xen_cmdline("smt=0"), xen_cmdline("sched-gran=core")]},
+    ),
+    (
+        "cores scheduled",
+        {"host.sched_gran": "core"},
+        {"xl": [grub("sched-gran=core")], "xapi": [xen_cmdline("sched-gran=core")], "libvirt": []},
+    ),
+    (
+        "a pool for each node: the tool makes them",
+        {**NODE, "domain.web.pool": "Pool-node1"},
+        {
+            "xl": [
+                *SPLIT,
+                "xl cpupool-migrate web Pool-node1",
+                "sed -i '$a pool = \"Pool-node1\"' /etc/xen/web.cfg",
+                at_start(*(f"ExecStartPre=-/usr/sbin/{line}" for line in SPLIT)),
+            ],
+        },
+    ),
+    (
+        "a pool for each node, one with another scheduler: the tool does not make that",
+        {**NODE, "pool.Pool-node1.scheduler": "credit"},
+        {
+            "xl": [
+                *pool_made("Pool-node1", "credit", "16-31"),
+            ],
+        },
+    ),
+    (
+        "a pool for each node, and more vCPUs of Dom0 than its node has: the tool would take them away",
+        {**NODE, "domain.dom0.vcpus": 20},
+        {
+            "xl": [
+                grub("dom0_max_vcpus=20"),
+                *pool_made("Pool-node1", "credit2", "16-31"),
+            ],
+        },
+    ),
+    (
+        "a pool of two cores",
+        {"pool.quiet.pcpus": "28-31", "pool.quiet.scheduler": "null"},
+        {
+            "xl": [
+                *pool_made("quiet", "null", "28-31"),
+            ],
+        },
+    ),
+    (
+        "soft affinity",
+        {"domain.web.soft_affinity": "16-31", "domain.dom0.soft_affinity": "0-15"},
+        {
+            "xl": [
+                "xl vcpu-pin Domain-0 all - 0-15",
+                "xl vcpu-pin web all - 16-31",
+                "sed -i '$a cpus_soft = \"16-31\"' /etc/xen/web.cfg",
+                at_start("ExecStartPost=-/usr/sbin/xl vcpu-pin Domain-0 all - 0-15"),
+            ],
+            "xapi": [
+                "xl vcpu-pin Domain-0 all - 0-15",
+                "xl vcpu-pin web all - 16-31",
+                in_rc_local("xl vcpu-pin Domain-0 all - 0-15"),
+            ],
+            "libvirt": [],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "toolstack", "expected"),
+    [
+        pytest.param(changes, toolstack, lines, id=f"{name}: {toolstack}")
+        for name, changes, by_toolstack in SERVERS
+        for toolstack, lines in by_toolstack.items()
+    ],
+)
+def test_what_concerns_threads_and_nodes_is_typed(
+    changes: Mapping[str, Any], toolstack: Toolstack, expected: list[str]
+) -> None:
+    steps = new_steps(SERVER, SERVER.change(changes), toolstack)
+    assert [line for line in script(steps) if not line.startswith("#")] == expected
+
+
+def test_numbers_of_cpus_are_told_when_threads_go() -> None:
+    off = SERVER.change(OFF)
+    assert TIMES in texts(new_steps(SERVER, off), "cannot")
+    assert TIMES in texts(new_steps(SERVER, off, "libvirt"), "cannot")
+    back = new_steps(off, SERVER)
+    assert texts(back) == ["xen-hptool smt-enable"]
+    assert not texts(back, "cannot")
+    spread = SERVER.change({"host.topology.numbering": "spread"})
+    assert not texts(new_steps(spread, spread.change(OFF)), "cannot"), "the first threads have the first numbers"
+    taken = new_steps(SERVER, SERVER.change({"host.topology.threads": 4}))
+    assert "host.pcpus = 64: takes a machine with more pCPUs than 32" in texts(taken, "cannot")
+
+
+def test_a_machine_is_not_typed() -> None:
+    steps = commands(SERVER)
+    assert "host.topology: takes a machine of 32 threads on 16 cores, 2 sockets, 2 nodes" in texts(steps, "cannot")
+    assert texts(steps, "boot") == [grub("sched=credit2 dom0_max_vcpus=4")], "no maxcpus"
+    (off,) = (text for text in texts(commands(SERVER.change(OFF)), "cannot") if "topology" in text)
+    assert off.endswith(
+        "16 cores, 2 sockets, 2 nodes; of a machine with more threads smt=0 leaves the first of each core"
+    )
+
+
+def test_power_savings_are_switched_while_the_host_runs() -> None:
+    action = '[[action]]\nat = "2s"\nop = "adjust-global"\nsmt_power_savings = 1\n'
+    (step,) = (step for step in typed('scheduler = "credit2"', "", action) if step.at)
+    assert (step.how, step.text) == ("run", ENABLE)
+    pool = '[pool.two]\npcpus = "2-3"\nscheduler = "credit2"\nsmt_power_savings = 1\n'
+    (whole,) = texts(typed('scheduler = "credit2"', "", pool), "cannot")
+    assert whole.endswith("the boot option sched_smt_power_savings holds for the whole host")
+
+
+def test_pools_of_xen_4_4_take_pcpus_one_by_one() -> None:
+    pool = '[pool.two]\npcpus = "2-3"\nscheduler = "credit"\ngeneration = "xen4.4.1"\n'
+    assert texts(typed('scheduler = "credit"\ngeneration = "xen4.4.1"', "", pool)) == [
+        "xl cpupool-cpu-remove Pool-0 2",
+        "xl cpupool-cpu-remove Pool-0 3",
+        """xl cpupool-create 'name="two"' 'sched="credit"' 'cpus=["2", "3"]'""",
+    ]
 
 
 def test_a_pool_that_goes_gives_its_pcpus_back() -> None:

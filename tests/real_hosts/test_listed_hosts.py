@@ -16,6 +16,7 @@ from vcpulab.formats.xl import Pool, Sched, Vcpu
 from vcpulab.formats.xl_info import Cpu, Info, Node, read_info
 from vcpulab.hypervisors.commands import commands
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.topology import Topology
 from vcpulab.twin.listed import Made, scenario_of
 from vcpulab.twin.placed import map_of
 from vcpulab.twin.release import rules_of
@@ -167,29 +168,18 @@ def test_every_topology_comes_back(sockets: int, cores: int, threads: int, nodes
     if not (sockets % nodes == 0 or (nodes % sockets == 0 and cores % (nodes // sockets) == 0)):
         return
     total, rows = sockets * cores, []
-    for p in range(total * threads):
-        core = p // threads if numbering == "adjacent" else p % total
-        socket, inside = divmod(core, cores)
-        node = (
-            socket * nodes // sockets
-            if nodes <= sockets
-            else (nodes // sockets) * socket + (inside * (nodes // sockets) // cores)
-        )
+    topology = Topology(sockets, cores, threads, nodes, numbering == "adjacent")
+    for p in range(topology.pcpus):
+        socket, inside = divmod(topology.core(p), cores)
         # Hosts number cores with gaps, and sockets and nodes as they like.
-        rows.append((3 * inside + 1, 7 - socket, 9 - node))
+        rows.append((3 * inside + 1, 7 - socket, 9 - topology.node(p)))
     notes: list[str] = []
     found = map_of(Info({}, cpus(rows)), notes)
     assert found is not None
     assert (notes, found.renumbered, len(found.nodes)) == ([], False, nodes)
-    if (sockets, threads, nodes) == (1, 1, 1):
-        assert found.topology is None
-        return
-    expected = {"sockets": sockets, "cores": cores, "threads": threads, "nodes": nodes}
-    its = dict(found.topology or {})
     # Of one core, or of one thread each, the numberings are the same.
-    its.pop("numbering", None)
-    assert its == expected
-    assert ("numbering" in (found.topology or {})) == (numbering == "spread" and total > 1 and threads > 1)
+    adjacent = numbering == "adjacent" or total == 1 or threads == 1
+    assert found.topology == Topology(sockets, cores, threads, nodes, adjacent)
 
 
 def test_threads_that_are_off_line_are_no_pcpus() -> None:
@@ -231,7 +221,7 @@ def test_what_no_topology_says_is_said(listed: list[tuple[int, int, int]], said:
 def test_memory_without_cpus_is_named() -> None:
     notes: list[str] = []
     found = map_of(Info({}, cpus([(0, 0, 0), (0, 0, 0)]), [Node(0, 9, 9, [10]), Node(1, 9, 9, [10])]), notes)
-    assert (found and found.topology) == {"sockets": 1, "cores": 1, "threads": 2, "nodes": 1}
+    assert (found and found.topology) == Topology(1, 1, 2, 1)
     assert notes == ["node 1 has memory and no CPU: left out"]
 
 
@@ -239,12 +229,12 @@ def test_without_the_table_the_counts_say_it() -> None:
     notes: list[str] = []
     said = {"nr_cpus": "64", "cores_per_socket": "16", "threads_per_core": "2", "nr_nodes": "2"}
     found = map_of(Info(said), notes)
-    assert (found and found.topology) == {"sockets": 2, "cores": 16, "threads": 2, "nodes": 2}
+    assert (found and found.topology) == Topology(2, 16, 2, 2)
     assert notes == ["the threads of a core are assumed to have numbers beside each other; `xl info -n` says it"]
     notes.clear()
     found = map_of(Info({**said, "nr_cpus": "60"}), notes)
     assert found is not None
-    assert (found.topology, found.pcpus) == (None, 60)
+    assert (found.topology.is_flat, found.pcpus) == (True, 60)
     assert "not every socket has the same" in notes[0]
     assert map_of(Info({}), []) is None
 

@@ -17,6 +17,7 @@ from vcpulab.scenario import like as hosts
 from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.names import did_you_mean
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.topology import Topology
 from vcpulab.show.as_json import as_json
 
 DONE, WRONG = 0, 2
@@ -46,12 +47,12 @@ def check(
     status = DONE
     for path in file:
         try:
-            files.load(path)
+            topology = Topology.of(files.load(path).to_dict()["host"])
         except (RequestError, ScenarioError) as error:
             terminal.say(str(error))
             status = WRONG
         else:
-            print(f"{path}: ok")
+            print(f"{path}: ok" if topology.is_flat else f"{path}: ok ({topology})")
     return status
 
 

@@ -23,6 +23,7 @@ from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario import settings
+from vcpulab.scenario.topology import Topology
 from vcpulab.show.folded import NARROW, NARROWEST, View, chosen, folded_table, things
 from vcpulab.show.table import Table
 
@@ -94,7 +95,8 @@ def _heading(run: Run) -> list[Piece]:
     scenario = run.scenario
     document = scenario.to_dict()
     host = document["host"]
-    pcpus, replications = _count(host["pcpus"], "pCPU"), _count(scenario.replications, "replication")
+    topology, replications = Topology.of(host), _count(scenario.replications, "replication")
+    pcpus = _count(host["pcpus"], "pCPU") if topology.is_flat else str(topology)
     scheduler = f"{host['scheduler']} {host['generation']}"
     pools = "".join(
         f", {pool['scheduler']} {pool['generation']} in {name} ({pool['pcpus']})"

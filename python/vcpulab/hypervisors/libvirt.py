@@ -2,15 +2,29 @@
 
 Its scheduler is Linux's own; those that are simulated here are others, so their parameters have no counterpart.
 
-Source: `virsh(1)`.
+Sources: `virsh(1)`; for threads Linux's `Documentation/ABI/testing/sysfs-devices-system-cpu` (`smt/control`) and
+`kernel-parameters` (`nosmt`).
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from vcpulab.hypervisors.settings import DOM0, Affinity, Change, Life, Params, Pcpus, Scheduler, Setting, Vcpus
+from vcpulab.hypervisors.settings import (
+    DOM0,
+    Affinity,
+    Change,
+    Life,
+    Params,
+    Pcpus,
+    Scheduler,
+    Setting,
+    Shape,
+    Smt,
+    Vcpus,
+)
 from vcpulab.hypervisors.steps import Step
+from vcpulab.hypervisors.xen import smt_numbers
 
 _PROCESS = re.compile(r"qemu-\d+")
 """A domain of a recording that says no more of it."""
@@ -51,6 +65,17 @@ def _steps(setting: Setting, change: Change) -> Iterator[Step]:
                 yield Step("run", f"virsh vcpupin {domain} {number} {listed} --live --config", domain=domain)
         case Life(_, domain, op) if op in _LIVES:
             yield Step("run", f"virsh {_LIVES[op]} {domain}", domain=domain)
+        case Smt(on=on):
+            yield Step("run", f"echo {'on' if on else 'off'} > /sys/devices/system/cpu/smt/control")
+            if on:
+                yield Step("cannot", "host.topology: to keep it, take `nosmt` out of the kernel's command line")
+            else:
+                line = 'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT nosmt"'
+                yield Step("keep", f"echo '{line}' >> /etc/default/grub.d/vcpulab.cfg && update-grub")
+                numbered = smt_numbers(setting)
+                yield from [Step("cannot", numbered)] if numbered else []
+        case Shape(topology):
+            yield Step("cannot", f"host.topology: takes a machine of {topology}")
         case Pcpus():
             yield Step("cannot", f"host.pcpus = {setting.count}: takes another machine")
         case _:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, span_ns
 
 POOL_0 = "Pool-0"
@@ -62,6 +63,25 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """The host has these sockets, cores, threads and nodes."""
+
+    topology: Topology
+
+
+@dataclass(frozen=True)
+class Smt:
+    """The second threads of all cores are online, or offline; the machine is the same."""
+
+    pool: Pool
+    on: bool
+    topology: Topology
+    """With all threads."""
+    restarts: bool
+    """Does the host restart anyway, or does it take that: whoever schedules by cores has them for good?"""
+
+
+@dataclass(frozen=True)
 class Granularity:
     """vCPUs are scheduled one by one, or by cores or sockets."""
 
@@ -78,6 +98,14 @@ class PoolMade:
     first: Pool
     moved: tuple[str, ...] | None = None
     """The domains in the pool whose place it takes; `None`: there is none."""
+
+
+@dataclass(frozen=True)
+class PoolsByNode:
+    """Each node is made a pool of its own, all with the scheduler of `Pool-0`, which keeps the first."""
+
+    pool: Pool
+    """`Pool-0`."""
 
 
 @dataclass(frozen=True)
@@ -208,8 +236,11 @@ Setting = (
     Scheduler
     | Pcpus
     | Machine
+    | Shape
+    | Smt
     | Granularity
     | PoolMade
+    | PoolsByNode
     | PoolGone
     | PoolPcpus
     | Params
@@ -287,18 +318,35 @@ def _pool(name: str, table: Mapping[str, Any], pcpus: tuple[int, ...]) -> Pool:
 
 
 def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was: Pool | None) -> Iterator[Setting]:
-    there = None if old is None else old["host"]["pcpus"]
+    host, before = new["host"], None if old is None else old["host"]
     if not pool.same_scheduler(was):
         yield Scheduler(pool, was is not None and pool.generation != was.generation)
-    if new["host"]["pcpus"] != there and pool.tools["tool"]:
-        yield Pcpus(new["host"]["pcpus"], there)
-    if new["host"]["sched_gran"] != (old["host"]["sched_gran"] if old is not None else "cpu"):
-        yield Granularity(pool, new["host"]["sched_gran"])
-    if old is not None:
+    gran = host["sched_gran"]
+    smt = None if before is None else _smt(before, host, pool)
+    if smt is not None:
+        yield smt
+    elif before is None and "topology" in host:
+        yield Shape(Topology.of(host))
+    elif host["pcpus"] != (None if before is None else before["pcpus"]) and pool.tools["tool"]:
+        yield Pcpus(host["pcpus"], None if before is None else before["pcpus"])
+    if gran != (before["sched_gran"] if before is not None else "cpu"):
+        yield Granularity(pool, gran)
+    if before is not None:
         fields = ("profile", "topology", "pcpus_per_socket", "costs")
-        machine = tuple(field for field in fields if old["host"].get(field) != new["host"].get(field))
-        if machine and old["host"]["pcpus"] == new["host"]["pcpus"]:
+        machine = tuple(field for field in fields if before.get(field) != host.get(field))
+        if machine and before["pcpus"] == host["pcpus"]:
             yield Machine(machine)
+
+
+def _smt(before: Mapping[str, Any], host: Mapping[str, Any], pool: Pool) -> Smt | None:
+    """Are there only other threads of the same cores?"""
+    old, new = Topology.of(before), Topology.of(host)
+    same = (old.sockets, old.cores, old.nodes) == (new.sockets, new.cores, new.nodes)
+    if not same or 1 not in (old.threads, new.threads) or old.threads == new.threads or "topology" not in before:
+        return None
+    scheduler = any(before[name] != host[name] for name in ("scheduler", "generation"))
+    cores = {before["sched_gran"], host["sched_gran"]} != {"cpu"}
+    return Smt(pool, new.threads > 1, max(old, new, key=lambda one: one.threads), scheduler or cores)
 
 
 def _of_pools(
@@ -308,9 +356,12 @@ def _of_pools(
     for name, pool in old_pools.items():
         if name not in pools:
             yield PoolGone(pool)
+    by_node = not old_pools.keys() - {POOL_0} and _by_node(new, pools)
+    if by_node:
+        yield PoolsByNode(pools[POOL_0])
     for name, pool in pools.items():
         was = old_pools.get(name)
-        if name == POOL_0:
+        if name == POOL_0 or by_node:
             continue
         if was is None:
             yield PoolMade(pool, pools[POOL_0])
@@ -330,6 +381,16 @@ def _of_pools(
         if values:
             restarts = name == POOL_0 and was_table is None
             yield Params(pool, None, values, table, "restart" if restarts else "run time")
+
+
+def _by_node(document: Mapping[str, Any], pools: Mapping[str, Pool]) -> bool:
+    """Are the pools those that the tool makes of nodes, and is there a pCPU for each vCPU that Dom0 keeps?"""
+    topology, first = Topology.of(document["host"]), pools[POOL_0]
+    its = {f"Pool-node{node}" if node else POOL_0: tuple(ones) for node, ones in topology.by_node().items()}
+    alike = all(one.scheduler == first.scheduler for one in pools.values())
+    vcpus = document["domain"].get(DOM0, {"vcpus": 0})["vcpus"]
+    listed = {name: pool.pcpus for name, pool in pools.items()}
+    return len(its) > 1 and its == listed and alike and vcpus <= len(first.pcpus)
 
 
 def _table_of(document: Mapping[str, Any], pool: str) -> Mapping[str, Any]:

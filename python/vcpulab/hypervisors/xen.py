@@ -3,12 +3,15 @@
 Where it is kept is a matter of the toolstack: `xl`, `xapi`.
 
 Sources: the registry (`Toolstack` in `crates/sched`) for the parameters of the schedulers; `xl(1)` and
-`xlcpupool.cfg(5)` for the other commands; Xen's page on its command line (`docs/misc/xen-command-line`) for the options
-at boot.
+`xlcpupool.cfg(5)` for the other commands, `xl(1)` of Xen 4.4 for what its pools take; Xen's page on its command line
+(`docs/misc/xen-command-line`) for the options at boot, and for `smt`, which cannot be switched at run time where cores
+are scheduled; the help of `xenpm` (`set-sched-smt`) and of `xen-hptool` (`smt-enable`, `smt-disable`, from 4.13 on);
+`tools/xl/xl_cpupool.c` of Xen 4.17 for the names of the pools that `cpupool-numa-split` makes.
 """
 
+import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
@@ -33,8 +36,11 @@ from vcpulab.hypervisors.settings import (
     PoolGone,
     PoolMade,
     PoolPcpus,
+    PoolsByNode,
     Scheduler,
     Setting,
+    Shape,
+    Smt,
     Vcpus,
     default_of,
 )
@@ -49,6 +55,11 @@ KEPT_AT_BOOT: Mapping[str, str] = {
     "migration_delay_us": "vcpu_migration_delay",
 }
 """Of parameters with a command: the option of the hypervisor's command line that sets them at its start."""
+
+AT_RUN_TIME: Mapping[str, Mapping[int, str]] = {
+    "smt_power_savings": {0: "xenpm set-sched-smt disable", 1: "xenpm set-sched-smt enable"},
+}
+"""What sets parameters that have an option of the hypervisor's command line, and no command of `xl`, while it runs."""
 
 KEEPS_SHARES = ("credit", "credit2")
 """The schedulers whose weights and caps stand in the configuration of a domain ("honoured by", says `xl.cfg(5)`)."""
@@ -121,6 +132,43 @@ def _(setting: Machine) -> Way:
 
 
 @_way.register
+def _(setting: Shape) -> Way:
+    off = "" if setting.topology.threads > 1 else "; of a machine with more threads smt=0 leaves the first of each core"
+    return Way.none(f"host.topology: takes a machine of {setting.topology}{off}")
+
+
+@_way.register
+def _(setting: Smt) -> Way:
+    found = Way()
+    option = f"smt={int(setting.on)}"
+    if setting.restarts:
+        found.boot = [option]
+    else:
+        found.run = [f"xen-hptool smt-{'enable' if setting.on else 'disable'}"]
+        found.options = [option]
+    numbered = smt_numbers(setting)
+    if numbered is not None:
+        found.cannot = [numbered]
+    return found
+
+
+def smt_numbers(setting: Smt) -> str | None:
+    """What to know of the CPUs' numbers when threads go offline: those that stay keep theirs.
+
+    Examples:
+        >>> from vcpulab.scenario.topology import Topology
+        >>> from vcpulab.hypervisors.settings import set_up
+        >>> from vcpulab import Scenario
+        >>> smt_numbers(Smt(set_up(Scenario.starter()).first, False, Topology(1, 4, 2, 1), False))
+        'pCPU n of the scenario is then CPU 2 × n of the host: where a command names CPUs, type those'
+    """
+    if setting.on or not setting.topology.adjacent:
+        return None
+    times = f"{setting.topology.threads} × n"
+    return f"pCPU n of the scenario is then CPU {times} of the host: where a command names CPUs, type those"
+
+
+@_way.register
 def _(setting: Granularity) -> Way:
     return Way(boot=[f"sched-gran={setting.unit}"])
 
@@ -149,11 +197,12 @@ def _(setting: PoolMade) -> Way:
     pool, first = setting.pool, setting.first
     if pool.tools["tool"] != HAS_POOLS:
         return Way.none(f"pool {pool.name}: {pool} has no CPU pools")
-    listed = ", ".join(f'"{pcpu}"' for pcpu in pool.pcpus)
-    settings = (f'name="{pool.name}"', f'sched="{pool.tools["sched"]}"', f"cpus=[{listed}]")
+    listed = f'"{spans(pool.pcpus)}"' if _takes_ranges(pool) else [str(pcpu) for pcpu in pool.pcpus]
+    cpus = listed if isinstance(listed, str) else f"[{', '.join(json.dumps(one) for one in listed)}]"
+    settings = (f'name="{pool.name}"', f'sched="{pool.tools["sched"]}"', f"cpus={cpus}")
     create = _typed(pool, "cpupool-create", *settings)
     if setting.moved is None:
-        made = [*(_typed(first, "cpupool-cpu-remove", POOL_0, str(pcpu)) for pcpu in pool.pcpus), create]
+        made = [*_moved(first, "cpupool-cpu-remove", POOL_0, pool.pcpus), create]
         return Way(run=made, before=made)
     out, back = (
         [_typed(pool, "cpupool-migrate", called(domain), where) for domain in setting.moved]
@@ -166,9 +215,9 @@ def _(setting: PoolMade) -> Way:
 @_way.register
 def _(setting: PoolGone) -> Way:
     pool = setting.pool
-    back = _typed(pool, "cpupool-cpu-add", POOL_0, spans(pool.pcpus))
+    back = _moved(pool, "cpupool-cpu-add", POOL_0, pool.pcpus)
     kept = f"pool {pool.name}: take it out where it is made at each start of the host"
-    return Way(run=[_typed(pool, "cpupool-destroy", pool.name), back], cannot=[kept])
+    return Way(run=[_typed(pool, "cpupool-destroy", pool.name), *back], cannot=[kept])
 
 
 @_way.register
@@ -176,10 +225,27 @@ def _(setting: PoolPcpus) -> Way:
     pool = setting.pool
     found = Way(cannot=[f"pool {pool.name}: set its `cpus` where it is made at each start of the host"])
     for pcpus, giver, taker in ((setting.fewer, pool.name, POOL_0), (setting.more, POOL_0, pool.name)):
-        for pcpu in pcpus:
-            found.run.append(_typed(pool, "cpupool-cpu-remove", giver, str(pcpu)))
-            found.run.append(_typed(pool, "cpupool-cpu-add", taker, str(pcpu)))
+        found.run += _moved(pool, "cpupool-cpu-remove", giver, pcpus)
+        found.run += _moved(pool, "cpupool-cpu-add", taker, pcpus)
     return found
+
+
+@_way.register
+def _(setting: PoolsByNode) -> Way:
+    pool = setting.pool
+    # The tool gives Pool-0 another name, by which no other command here calls it.
+    split = [_typed(pool, "cpupool-numa-split"), _typed(pool, "cpupool-rename", "Pool-node0", POOL_0)]
+    return Way(run=split, before=split)
+
+
+def _takes_ranges(pool: Pool) -> bool:
+    """Do the pool's commands take several pCPUs at once? Those of Xen 4.4 take one."""
+    return not pool.generation.startswith("xen4.4")
+
+
+def _moved(pool: Pool, command: str, name: str, pcpus: Sequence[int]) -> list[str]:
+    each = [spans(pcpus)] if pcpus and _takes_ranges(pool) else [str(pcpu) for pcpu in pcpus]
+    return [_typed(pool, command, name, one) for one in each]
 
 
 # ---- parameters ----
@@ -227,7 +293,11 @@ def _(setting: Params) -> Way:
 
 
 def _at_boot(found: Way, setting: Params, name: str, option: str, value: object) -> None:
-    if setting.moment == "action":
+    commands = AT_RUN_TIME.get(name, {})
+    if commands and setting.moment != "restart" and setting.pool.name == POOL_0:
+        found.run.append(commands[int(str(value))])
+        found.options.append(f"{option}={value}")
+    elif setting.moment == "action":
         found.cannot.append(f"{setting.whose}: {name} cannot be changed while the host runs")
     elif setting.pool.name != POOL_0:
         whole = f"the boot option {option} holds for the whole host"

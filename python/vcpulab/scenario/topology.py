@@ -30,8 +30,29 @@ class Topology:
         given = host.get("topology")
         if not given:
             return cls(1, int(host["pcpus"]), 1, 1)
-        sizes = (int(given[name]) for name in ("sockets", "cores", "threads", "nodes"))
-        return cls(*sizes, given["numbering"] == "adjacent")
+        sockets, cores, threads, nodes = (int(given[name]) for name in ("sockets", "cores", "threads", "nodes"))
+        return cls(sockets, cores, threads, nodes, given["numbering"] == "adjacent")
+
+    def __str__(self) -> str:
+        """In words; of what is one, and of threads where a core has one, nothing is said.
+
+        Examples:
+            >>> print(Topology(2, 16, 2, 2)), print(Topology(1, 8, 2, 1)), print(Topology(2, 4, 1, 2))
+            64 threads on 32 cores, 2 sockets, 2 nodes
+            16 threads on 8 cores
+            8 cores, 2 sockets, 2 nodes
+            (None, None, None)
+        """
+        cores = self.sockets * self.cores
+        counts = ((cores, "core"), (self.sockets, "socket"), (self.nodes, "node"))
+        said = [f"{count} {what}{'s' * (count > 1)}" for count, what in counts if count > 1 or what == "core"]
+        threads = f"{self.pcpus} threads on " if self.threads > 1 else ""
+        return threads + ", ".join(said)
+
+    @property
+    def is_flat(self) -> bool:
+        """Is each pCPU a core of its own, in one socket and node?"""
+        return (self.sockets, self.threads, self.nodes) == (1, 1, 1)
 
     @property
     def pcpus(self) -> int:

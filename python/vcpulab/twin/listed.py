@@ -291,11 +291,13 @@ def _host_lines(host: _Host) -> Iterator[str]:
     yield "[host]"
     yield 'profile = "generic"       # assumed: xl does not say what things cost on this machine'
     topology = host.map.topology
-    if topology is None:
+    if topology.is_flat:
         yield f"pcpus = {host.map.pcpus}"
     else:
-        pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in topology.items())
-        yield f"topology = {{ {pairs} }}"
+        names = ("sockets", "cores", "threads", "nodes")
+        pairs = [f"{name} = {getattr(topology, name)}" for name in names]
+        spread = [] if topology.adjacent else ['numbering = "spread"']
+        yield f"topology = {{ {', '.join(pairs + spread)} }}"
     yield from _scheduler_lines(host, host.pools[0])
     gran = host.options.granularity
     if gran is not None and gran != "cpu":

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vcpulab.formats.xl_info import Cpu, Info
+from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
 
 _LISTED = re.compile(r"all|\d{1,4}(-\d{1,4})?")
@@ -17,8 +18,7 @@ class Map:
 
     numbers: tuple[int, ...]
     """By pCPU: its number on the host."""
-    topology: Mapping[str, int | str] | None = None
-    """The field `host.topology`; `None`: each pCPU is a core of its own, on one node."""
+    topology: Topology
     nodes: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """By node, as the host numbers them, its CPUs' numbers on the host; in the order of the scenario's nodes."""
 
@@ -39,9 +39,10 @@ class Map:
         """A set of the host's CPUs, such as `0-3,^1` or `nodes:1`, as a scenario has it; `None`: it names none.
 
         Examples:
-            >>> Map((0, 2, 4, 6)).of_host("2-5"), Map((0, 1)).of_host("0-1")
+            >>> four = Topology(1, 4, 1, 1)
+            >>> Map((0, 2, 4, 6), four).of_host("2-5"), Map((0, 1, 2, 3), four).of_host("0-3")
             ('1-2', 'all')
-            >>> Map((0, 1, 2, 3), nodes={0: frozenset((0, 1)), 1: frozenset((2, 3))}).of_host("nodes:1,^3")
+            >>> Map((0, 1, 2, 3), four, {0: frozenset((0, 1)), 1: frozenset((2, 3))}).of_host("nodes:1,^3")
             '2'
         """
         named: set[int] = set()
@@ -61,7 +62,11 @@ class Map:
 
 def flat(pcpus: int) -> Map:
     """So many cores of which nothing else is known."""
-    return Map(tuple(range(pcpus)))
+    return Map(tuple(range(pcpus)), _flat(pcpus))
+
+
+def _flat(pcpus: int) -> Topology:
+    return Topology(1, pcpus, 1, 1)
 
 
 def map_of(info: Info, notes: list[str]) -> Map | None:
@@ -85,24 +90,14 @@ def map_of(info: Info, notes: list[str]) -> Map | None:
             f"the same; each CPU is a core of its own here (`xl info -n` says where each is)"
         )
         return flat(pcpus)
-    topology = _topology(sockets, cores, threads, nodes)
-    if topology is not None and pcpus > threads > 1:
+    if pcpus > threads > 1:
         notes.append("the threads of a core are assumed to have numbers beside each other; `xl info -n` says it")
-    return Map(tuple(range(pcpus)), topology)
+    return Map(tuple(range(pcpus)), Topology(sockets, cores, threads, nodes))
 
 
 def _fit(sockets: int, cores: int, nodes: int) -> bool:
     """Does a scenario take these numbers?"""
     return sockets > 0 and (sockets % nodes == 0 or (nodes % sockets == 0 and cores % (nodes // sockets) == 0))
-
-
-def _topology(
-    sockets: int, cores: int, threads: int, nodes: int, numbering: str = "adjacent"
-) -> Mapping[str, int | str] | None:
-    if (sockets, threads, nodes) == (1, 1, 1):
-        return None
-    found: dict[str, int | str] = {"sockets": sockets, "cores": cores, "threads": threads, "nodes": nodes}
-    return found | ({"numbering": numbering} if numbering != "adjacent" else {})
 
 
 def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> Map:
@@ -119,22 +114,19 @@ def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> Map:
     uneven = _uneven(cores, sockets, nodes)
     if uneven is not None:
         notes.append(f"{uneven}: a scenario cannot say that; each CPU is a core of its own here, and there is one node")
-        return Map(numbers, even=False)
-    threads = len(cpus) // len(cores)
-    shape = (len(sockets), len(cores) // len(sockets), threads, len(nodes))
-    orders = [(name, cpus) for name in ("adjacent", "spread")]
+        return Map(numbers, _flat(len(numbers)), even=False)
+    shape = (len(sockets), len(cores) // len(sockets), len(cpus) // len(cores), len(nodes))
+    orders = [(True, cpus), (False, cpus)]
     # Where neither is the host's numbering, pCPUs are numbered anew, core by core.
-    orders.append(("adjacent", sorted(cpus, key=lambda one: (one.socket, one.node, one.core, one.cpu))))
-    for numbering, ordered in orders:
-        if _is(ordered, shape, numbering):
-            topology = _topology(*shape, numbering)
-            break
-    else:
+    orders.append((True, sorted(cpus, key=lambda one: (one.socket, one.node, one.core, one.cpu))))
+    fits = ((ordered, Topology(*shape, adjacent)) for adjacent, ordered in orders)
+    ordered, topology = next((fit for fit in fits if _is(*fit)), (cpus, None))
+    if topology is None:
         notes.append(
             f"the {len(nodes)} nodes do not have the cores in rows of equal length: a scenario cannot say that; each "
             "CPU is a core of its own here, and there is one node"
         )
-        return Map(numbers)
+        return Map(numbers, _flat(len(numbers)))
     its = {node: frozenset(one.cpu for one in ordered if one.node == node) for node in _nodes(ordered)}
     found = Map(tuple(one.cpu for one in ordered), topology, its)
     if found.renumbered:
@@ -171,28 +163,18 @@ def _uneven(
     return None
 
 
-def _is(cpus: Sequence[Cpu], shape: tuple[int, int, int, int], numbering: str) -> bool:
-    """Are CPUs where a topology of this shape has pCPUs of these positions?
-
-    The formula is that of `docs/concepts/topology.md`; which number a core, socket or node has does not matter.
-    """
-    sockets, cores, threads, nodes = shape
-    pairs: list[tuple[Hashable, Hashable]] = []
-    for position, one in enumerate(cpus):
-        core = position // threads if numbering == "adjacent" else position % (sockets * cores)
-        socket, inside = divmod(core, cores)
-        if nodes <= sockets:
-            node = socket * nodes // sockets
-        else:
-            node = socket * (nodes // sockets) + inside * (nodes // sockets) // cores
-        pairs += [
-            (("core", core), (one.socket, one.core)),
-            (("socket", socket), one.socket),
-            (("node", node), one.node),
-        ]
+def _is(cpus: Sequence[Cpu], topology: Topology) -> bool:
+    """Are CPUs where a topology has the pCPUs of these positions? Which number a core or node has does not matter."""
     kinds: dict[Hashable, set[Hashable]] = {}
-    for here, there in pairs:
-        kinds.setdefault(here, set()).add(there)
+    for position, one in enumerate(cpus):
+        core = topology.core(position)
+        pairs = (
+            (("core", core), (one.socket, one.core)),
+            (("socket", core // topology.cores), one.socket),
+            (("node", topology.node(position)), one.node),
+        )
+        for here, there in pairs:
+            kinds.setdefault(here, set()).add(there)
     return all(len(there) == 1 for there in kinds.values())
 
 
