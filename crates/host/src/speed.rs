@@ -187,7 +187,15 @@ impl Pace {
             Span::from_ns((i128::from(gotten.ns()) * i128::from(part) / i128::from(self.unit)) as i64)
         };
         let (threads_ns, memory_ns) = (part(self.threads), part(self.memory));
-        Slowed { threads_ns, memory_ns, frequency_ns: gotten - work - threads_ns - memory_ns }
+        let mut slowed = Slowed { threads_ns, memory_ns, frequency_ns: Span::ZERO };
+        // What was rounded goes to the last cause that there is.
+        let rest = gotten - work - slowed.total();
+        match self.unit - ONE - self.threads - self.memory {
+            0 if self.memory > 0 => slowed.memory_ns += rest,
+            0 if self.threads > 0 => slowed.threads_ns += rest,
+            _ => slowed.frequency_ns += rest,
+        }
+        slowed
     }
 }
 

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Costs, CpuMask, Creation, DomId, DomainConfig, Granularity, Host, HostConfig, HostState,
-    LifeEvent, Numbering, Observer, Op, ParamKind, Params, PcpuId, PoolId, Pools, RunState, Scheduler, Scope,
-    Span, Switch, Time, TimedAction, TopologyConfig, VcpuConfig, VcpuId, WakeCause, World, WorldContext,
+    Action, Bound, Costs, CpuMask, Creation, DomId, DomainConfig, Governor, Granularity, Hardware, Host,
+    HostConfig, HostState, LifeEvent, Numbering, Observer, Op, ParamKind, PcpuId, PoolId, Pools, RunState,
+    Scheduler, Scope, Span, Switch, Time, TimedAction, TopologyConfig, VcpuConfig, VcpuId, WakeCause, World,
+    WorldContext,
 };
 use vcpulab_sched::{Generation, boxed, policies};
 
@@ -118,6 +119,22 @@ pub fn resource(config: &HostConfig, p: PcpuId) -> Vec<PcpuId> {
     (0..config.pcpus).map(PcpuId).filter(|&q| alike(q)).collect()
 }
 
+/// Hardware on which everything makes a difference.
+const SHARED: Hardware = Hardware {
+    beside_percent: [[55, 63, 81], [47, 59, 77], [89, 93, 97]],
+    memory_share_percent: [7, 61, 13],
+    bandwidth_mb_per_s: [900, 11_000, 1300],
+    node_mb_per_s: 17_000,
+    numa_distance: 21,
+    nominal_mhz: 2300,
+    turbo_one_core_mhz: 3700,
+    turbo_all_cores_mhz: 2500,
+    min_mhz: 1100,
+    governor: Governor::Ondemand,
+    governor_sample: Span::from_ms(3),
+    governor_up_percent: 80,
+};
+
 pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
     let domain = move |pcpus: u32| {
         let affinity =
@@ -177,6 +194,8 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
             let configs = domains.iter().enumerate().map(|(i, vcpus)| DomainConfig {
                 number: i as i64 + 1,
                 pool: PoolId(pool_of(i) as u32),
+                bound: [Bound::Compute, Bound::Memory, Bound::Io][i % 3],
+                memory_nodes: if i < 2 { vec![i as u32] } else { Vec::new() },
                 vcpus: vcpus
                     .iter()
                     .map(|&(_, start, affinity, soft_affinity)| VcpuConfig {
@@ -193,10 +212,15 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
             } else {
                 Costs::ZERO
             };
+            // With a topology, half of the hosts with costs are slowed by all that threads, nodes and sockets share.
+            let slowed = host.topology.is_some() && allow.costs && choice % 4 < 2;
+            let hardware = if slowed { SHARED } else { Hardware::NONE };
+            let lock_ns = if slowed { costs.decision_ns / 4 } else { Span::ZERO };
+            let costs = Costs { ipi_ns: 2 * lock_ns, lock_ns, ..costs };
             let domains = configs.collect();
             let real = allow.topology && choice % 2 == 0;
             let creation = if real { Creation::Release } else { Creation::Contract };
-            let config = HostConfig { pools, costs, domains, creation, actions, ..host };
+            let config = HostConfig { pools, costs, hardware, domains, creation, actions, ..host };
             Case { config, programs, end: END, choice }
         })
 }
