@@ -101,6 +101,10 @@ def test_more_busy_vcpus_than_a_node_has_threads() -> None:
     it = found(wide, topology=TWO_NODES)["wider-than-a-node"]
     assert "a has 6 vCPUs that want 6.0 pCPUs, and prefers 4 threads (node 0)" in it.reason
     assert it.reason.endswith('soft_affinity = "0-7", or 4 vCPUs fit')
+    by_memory = found({"a": busy(6, memory_nodes=1)}, topology=TWO_NODES)["wider-than-a-node"]
+    assert by_memory.path == "domain.a.memory_nodes"
+    assert by_memory.reason.endswith("memory_nodes = [0, 1], or 4 vCPUs fit")
+    assert found({"a": busy(6, memory_nodes=[0, 1])}, topology=TWO_NODES) == {}
     assert found({"a": busy(4, soft_affinity="0-3")}, topology=TWO_NODES) == {}
     assert found({"a": busy(6)}, topology=TWO_NODES) == {}, "it says nothing of a node"
     idle = {"a": {"vcpus": 6, "soft_affinity": "0-3", "app": [{"kind": "hog"}]}}

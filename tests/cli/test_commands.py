@@ -549,6 +549,20 @@ SERVERS: list[tuple[str, dict[str, Any], dict[str, list[str]]]] = [
         },
     ),
     (
+        "a governor: at once, and kept at boot",
+        {"host.governor": "ondemand"},
+        {
+            "xl": ["xenpm set-scaling-governor ondemand", grub("cpufreq=xen:ondemand")],
+            "xapi": ["xenpm set-scaling-governor ondemand", xen_cmdline("cpufreq=xen:ondemand")],
+            "libvirt": ["cpupower frequency-set -g ondemand"],
+        },
+    ),
+    (
+        "where memory is: libvirt alone has a word for it",
+        {"domain.web.memory_nodes": [0, 1]},
+        {"xl": [], "xapi": [], "libvirt": ["virsh numatune web --nodeset 0-1 --config"]},
+    ),
+    (
         "soft affinity",
         {"domain.web.soft_affinity": "16-31", "domain.dom0.soft_affinity": "0-15"},
         {
@@ -605,6 +619,21 @@ def test_a_machine_is_not_typed() -> None:
     assert off.endswith(
         "16 cores, 2 sockets, 2 nodes; of a machine with more threads smt=0 leaves the first of each core"
     )
+
+
+def test_memory_stays_where_it_was_placed() -> None:
+    moved = SERVER.change({"domain.web.memory_nodes": 1})
+    said = "domain web: memory on node 1: memory is placed when a domain is created, on the nodes of its affinity then"
+    assert any(text.startswith(said) for text in texts(new_steps(SERVER, moved), "cannot"))
+    assert any(text.startswith(said) for text in texts(commands(moved, "xapi"), "cannot"))
+    assert not texts(new_steps(moved, SERVER), "cannot")
+
+
+def test_a_governor_is_set_where_it_is_written() -> None:
+    assert not texts(commands(SERVER)), "Xen has one of its own"
+    assert texts(commands(SERVER.change({"host.governor": "performance"}))) == [
+        "xenpm set-scaling-governor performance"
+    ]
 
 
 def test_power_savings_are_switched_while_the_host_runs() -> None:

@@ -12,7 +12,8 @@ import vcpulab
 from support import Vcpulab
 from vcpulab.errors import RecordingError
 from vcpulab.formats.kinds import Read, read
-from vcpulab.formats.xl import Pool, Sched, Vcpu
+from vcpulab.formats.xenpm import Frequencies
+from vcpulab.formats.xl import Domain, Pool, Sched, Vcpu
 from vcpulab.formats.xl_info import Cpu, Info, Node, read_info
 from vcpulab.hypervisors.commands import commands
 from vcpulab.scenario.catalogue import generation_of
@@ -339,3 +340,102 @@ def test_lists_with_pools_and_nodes_are_read(tmp_path: Path) -> None:
     (tmp_path / "pools.txt").write_text("Name               CPU list\nPool-0  all of them\n")
     with pytest.raises(RecordingError, match=r"pools.txt:2: found `Pool-0  all of them`; allowed: name and CPUs"):
         read(tmp_path / "pools.txt")
+
+
+# ---- memory and clocks ----
+
+DMESG = """\
+(XEN) Xen version 4.17.5 (Debian 4.17.5-1)
+(XEN) Memory location of each domain:
+(XEN) Domain 0 (total: 100):
+(XEN)     Node 0: 1
+(XEN) [2026-11-03 09:12:44] 'u' pressed -> dumping numa info (now = 812334511822)
+(XEN) [2026-11-03 09:12:44] Memory location of each domain:
+(XEN) [2026-11-03 09:12:44] Domain 0 (total: 1000):
+(XEN) [2026-11-03 09:12:44]     Node 0: 501
+(XEN) [2026-11-03 09:12:44]     Node 1: 499
+(XEN) [2026-11-03 09:12:44] d1 (total: 1000):
+(XEN) [2026-11-03 09:12:44]     Node 0: 3
+(XEN) [2026-11-03 09:12:44]     Node 1: 997
+(XEN) [2026-11-03 09:12:44]      1 vnodes, 2 vcpus, guest physical layout:
+(XEN) [2026-11-03 09:12:44] d2 (total: 1000):
+(XEN) [2026-11-03 09:12:44]     Node 0: 700
+(XEN) [2026-11-03 09:12:44]     Node 1: 300
+"""
+XENPM = """\
+cpu id               : 0
+affected_cpus        : 0
+cpuinfo frequency    : max [1700000] min [1400000] cur [1400000]
+scaling_driver       : powernow
+scaling_avail_gov    : userspace performance powersave ondemand
+current_governor     : ondemand
+  ondemand specific  :
+    sampling_rate    : max [10000000] min [10000] cur [20000]
+    up_threshold     : 85
+scaling_avail_freq   : 1700000 1600000 *1400000
+scaling frequency    : max [1700000] min [1400000] cur [1400000]
+turbo mode           : enabled
+
+[CPU1] failed to get cpufreq parameter
+"""
+
+
+def test_memory_is_where_the_hypervisor_says(tmp_path: Path) -> None:
+    (tmp_path / "numa.txt").write_text(DMESG)
+    rows = [Vcpu(name, number, 0, 0, "-b-", 1.0, "all", soft) for number, name, soft in HOMES]
+    listings = [Read(HERE, "xl-vcpu-list", rows), read(tmp_path / "numa.txt")]
+    made = host(epyc(), more=listings)
+    domains = document(made)["domain"]
+    assert "memory_nodes" not in domains["dom0"], "on both nodes, as usual"
+    assert (domains["db"]["memory_nodes"], domains["web"]["memory_nodes"]) == (1, [0, 1])
+    assert (
+        "web: of its memory 70 % in node 0, 30 % in node 1; a scenario has as much in each node that holds some"
+        in made.notes
+    )
+    near = host(epyc(), more=[Read(HERE, "xl-vcpu-list", [DOM0, rows[1], rows[2]]), listings[1]])
+    assert near.text.count("memory_nodes") == 2
+    (tmp_path / "numa.txt").write_text("(XEN) Xen version 4.17.5\n")
+    with pytest.raises(RecordingError, match="allowed: `xl dmesg` after `xl debug-keys u`"):
+        read(tmp_path / "numa.txt")
+
+
+HOMES = [(0, "Domain-0", "all"), (1, "db", "0-31"), (2, "web", "0-31")]
+
+
+def test_memory_beside_the_vcpus_needs_no_line() -> None:
+    listed = [Domain("web", 1, 1024, 1, "-b----", 1.0, None, "1"), Domain("db", 2, 1024, 1, "-b----", 1.0, None, "0-1")]
+    rows = [Vcpu("web", 1, 0, 0, "-b-", 1.0, "all", "32-63"), Vcpu("db", 2, 0, 0, "-b-", 1.0, "0-31", "all")]
+    made = host(epyc(), more=[Read(HERE, "xl-list", listed), Read(HERE, "xl-vcpu-list", rows)])
+    domains = document(made)["domain"]
+    assert "memory_nodes" not in domains["web"]
+    assert domains["db"]["memory_nodes"] == [0, 1]
+
+
+def test_clocks_are_those_that_xenpm_says(tmp_path: Path) -> None:
+    (tmp_path / "xenpm.txt").write_text(XENPM)
+    clocks = read(tmp_path / "xenpm.txt")
+    assert clocks.holds == [Frequencies(0, "ondemand", 1_700_000, 1_400_000, 20_000, 85)]
+    its = document(host(epyc(), "cpufreq=xen:performance", more=[clocks]))["host"]
+    assert its["governor"] == "ondemand", "what holds now was set later"
+    wanted = {"cpu_mhz": 1700, "min_mhz": 1400, "governor_sample_ns": 20_000_000, "governor_up_percent": 85}
+    assert {name: its["costs"][name] for name in wanted} == wanted
+    (tmp_path / "xenpm.txt").write_text(XENPM.replace("ondemand\n", "hwp\n"))
+    hardware = host(epyc(), more=[read(tmp_path / "xenpm.txt")])
+    assert "xenpm: governor hwp: no field says it; the highest clock rate is taken" in hardware.notes
+    at_boot = host(epyc(), "cpufreq=xen:powersave")
+    assert document(at_boot)["host"]["governor"] == "powersave"
+    assert any(note.startswith("governor: not listed (`xenpm get-cpufreq-para` does)") for note in host(epyc()).notes)
+
+
+def test_nodes_are_as_far_as_the_host_says() -> None:
+    def far(*distances: list[int]) -> tuple[int, list[str]]:
+        nodes = [Node(number, 9, 9, its) for number, its in enumerate(distances)]
+        said = {"xen_version": "4.17.5", "xen_scheduler": "credit"}
+        listed = cpus((p, p % 4, p % 4) for p in range(4)) if len(distances) == 4 else epyc()
+        made = scenario_of([Read(HERE, "xl-info", Info(said, listed, nodes)), Read(HERE, "xl-vcpu-list", [DOM0])])
+        return document(made)["host"]["costs"]["numa_distance"], made.notes
+
+    assert far([10, 32], [32, 10])[0] == 32
+    distance, notes = far([10, 12, 32, 32], [12, 10, 32, 32], [32, 32, 10, 12], [32, 32, 12, 10])
+    assert distance == 32
+    assert "distances of nodes: 12, 32; here each other node is as far, 32" in notes

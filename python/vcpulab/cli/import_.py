@@ -126,8 +126,8 @@ def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
 
     Release, threads, cores, sockets, nodes and boot options of `xl info -n`; domains with vCPUs, hard and soft affinity
     of `xl list` and `vcpu-list`, or of their files (xl.cfg); CPU pools of `cpupool-list -c`; parameters of
-    `sched-credit`, `sched-credit2` or `sched-rtds`; and work that uses as much CPU as the last updates of
-    `xentop -b -f -i 2` say.
+    `sched-credit`, `sched-credit2` or `sched-rtds`; nodes of memory of `xl debug-keys u; xl dmesg`; clock rates of
+    `xenpm get-cpufreq-para`; and work that uses as much CPU as the last updates of `xentop -b -f -i 2` say.
 
     Args:
         paths: The files, any of these.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vcpulab.errors import RecordingError
-from vcpulab.formats import jtl, xenmon, xentop, xl, xl_info
+from vcpulab.formats import jtl, xenmon, xenpm, xentop, xl, xl_info
 from vcpulab.formats.sources import opened
 from vcpulab.formats.trace import Recording, VcpuThread, read_trace
 
@@ -20,7 +20,9 @@ Kind = Literal[
     "xl-cpupool-list",
     "xl-sched",
     "xl-info",
+    "xl-dmesg",
     "xl-cfg",
+    "xenpm",
     "xentop",
     "xenmon",
     "jtl",
@@ -64,7 +66,9 @@ _READERS: dict[Kind, Callable[[Path], object]] = {
     "xl-cpupool-list": xl.read_pools,
     "xl-sched": xl.read_sched,
     "xl-info": xl_info.read_info,
+    "xl-dmesg": xl.read_memory,
     "xl-cfg": xl.read_cfg,
+    "xenpm": xenpm.read_frequencies,
     "xentop": xentop.read_xentop,
     "xenmon": xenmon.read_xenmon,
     "jtl": jtl.read_jtl,
@@ -115,6 +119,7 @@ def kind_of(path: str | PathLike[str]) -> Kind:
         r"Cpupool \S+:": "xl-sched",
         r"\s*NAME\s+STATE\s+CPU\(sec\)\s+CPU\(%\)": "xentop",
         r"# passed cpu dom ": "xenmon",
+        r"cpu id\s*: \d": "xenpm",
         r"<\?xml|<testResults": "jtl",
         r"(?=.*\btimeStamp\b)(?=.*\belapsed\b)": "jtl",
         r"(host|release)\s*: ": "xl-info",
@@ -122,6 +127,8 @@ def kind_of(path: str | PathLike[str]) -> Kind:
     for pattern, kind in begun.items():
         if lines and re.match(pattern, lines[0]):
             return kind
+    if re.search(r"(?m)^\(XEN\) ", text):
+        return "xl-dmesg"
     if re.search(r"\bsched_(switch|wakeup|waking): ", text) or text.startswith("# tracer:"):
         return "sched-text"
     if _SCENARIO.search(text):

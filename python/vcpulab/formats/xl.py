@@ -62,6 +62,15 @@ class Pool:
 
 
 @dataclass(frozen=True)
+class Memory:
+    """Memory of a domain on a node, as `xl debug-keys u` writes it."""
+
+    domain: int
+    node: int
+    pages: int
+
+
+@dataclass(frozen=True)
 class Sched:
     """What `xl sched-credit`, `sched-credit2` or `sched-rtds` prints of one CPU pool."""
 
@@ -220,6 +229,34 @@ def _add_domain(path: str, number: int, line: str, pool: Sched, columns: list[st
         else:
             raise wrong(path, number, line, allowed)
     pool.domains.append(row)
+
+
+# ---- xl dmesg ----
+
+_MEMORY_OF = re.compile(r"(?:Domain |d)(?P<domain>\d{1,5}) \(total: \d{1,15}\):?")
+_ON_NODE = re.compile(r"Node (?P<node>\d{1,4}): (?P<pages>\d{1,15})")
+
+
+def read_memory(path: str | PathLike[str]) -> list[Memory]:
+    """What `xl debug-keys u` writes to `xl dmesg`: where the memory of each domain is; of several dumps the last.
+
+    Raises:
+        RecordingError: it holds no such dump.
+    """
+    found: dict[tuple[int, int], int] | None = None
+    domain: int | None = None
+    for line in text_of(Path(path)).splitlines():
+        said = re.sub(r"^\(XEN\)\s*(\[[^\]]*\]\s*)?", "", line).strip()
+        its, node = _MEMORY_OF.fullmatch(said), _ON_NODE.fullmatch(said)
+        if said == "Memory location of each domain:":
+            found, domain = {}, None
+        elif its is not None:
+            domain = int(its["domain"])
+        elif node is not None and found is not None and domain is not None:
+            found[domain, int(node["node"])] = int(node["pages"])
+    if found is None:
+        raise wrong(str(path), None, "no `Memory location of each domain:`", "`xl dmesg` after `xl debug-keys u`")
+    return [Memory(domain, node, pages) for (domain, node), pages in found.items()]
 
 
 # ---- xl.cfg ----

@@ -14,6 +14,8 @@ from vcpulab.scenario.catalogue import generation_of
 _TRUE = ("", "1", "yes", "on", "true", "enable")
 _FALSE = ("0", "no", "off", "false", "disable")
 _RANGE = re.compile(r"an integer from (-?\d+) to (-?\d+)")
+GOVERNORS = ("performance", "powersave", "ondemand")
+"""Those that a scenario knows."""
 _GRANULARITIES = ("cpu", "core", "socket")
 _OF_CPUS = ("smt", "maxcpus", "nosmp", "numa", "dom0_max_vcpus", "dom0_vcpus_pin", "dom0_nodes", "cpufreq")
 """What else decides where and how fast vCPUs run, and shows in listings or in no field of a scenario."""
@@ -126,3 +128,14 @@ def is_pinned(options: Options) -> bool:
     """Is each of Dom0's vCPUs pinned to the pCPU of its number (`dom0_vcpus_pin`)?"""
     text = options.others.get("dom0_vcpus_pin")
     return text is not None and not text.startswith("no-") and text.partition("=")[2] not in _FALSE
+
+
+def governor(options: Options) -> str | None:
+    """Who chooses frequencies: `cpufreq=xen:GOVERNOR`, before 4.8 `xen,GOVERNOR`; `None`: not said.
+
+    Examples:
+        >>> governor(read_options("cpufreq=xen:performance,verbose", "credit2"))
+        'performance'
+    """
+    words = re.split(r"[=:,]", options.others.get("cpufreq", ""))
+    return next((word for word in words if word in GOVERNORS), None)

@@ -3,7 +3,7 @@
 Its scheduler is Linux's own; those that are simulated here are others, so their parameters have no counterpart.
 
 Sources: `virsh(1)`; for threads Linux's `Documentation/ABI/testing/sysfs-devices-system-cpu` (`smt/control`) and
-`kernel-parameters` (`nosmt`).
+`kernel-parameters` (`nosmt`); `cpupower-frequency-set(1)`.
 """
 
 import re
@@ -14,7 +14,9 @@ from vcpulab.hypervisors.settings import (
     DOM0,
     Affinity,
     Change,
+    Governor,
     Life,
+    MemoryNodes,
     Params,
     Pcpus,
     Scheduler,
@@ -25,6 +27,7 @@ from vcpulab.hypervisors.settings import (
 )
 from vcpulab.hypervisors.steps import Step
 from vcpulab.hypervisors.xen import smt_numbers
+from vcpulab.scenario.units import spans
 
 _PROCESS = re.compile(r"qemu-\d+")
 """A domain of a recording that says no more of it."""
@@ -63,8 +66,21 @@ def _steps(setting: Setting, change: Change) -> Iterator[Step]:
             for number, ones in each.items():
                 listed = f"0-{change.pcpus - 1}" if ones == "all" else ones
                 yield Step("run", f"virsh vcpupin {domain} {number} {listed} --live --config", domain=domain)
+        case MemoryNodes(_, domain, nodes) if domain != DOM0:
+            yield Step("keep", f"virsh numatune {domain} --nodeset {spans(nodes)} --config", domain=domain)
         case Life(_, domain, op) if op in _LIVES:
             yield Step("run", f"virsh {_LIVES[op]} {domain}", domain=domain)
+        case Smt() | Governor() | Shape():
+            yield from _of_the_machine(setting)
+        case Pcpus():
+            yield Step("cannot", f"host.pcpus = {setting.count}: takes another machine")
+        case _:
+            what = "the host" if domain is None else f"domain {domain}"
+            yield Step("cannot", f"{what}: no command of libvirt sets this", domain=domain)
+
+
+def _of_the_machine(setting: Smt | Governor | Shape) -> Iterator[Step]:
+    match setting:
         case Smt(on=on):
             yield Step("run", f"echo {'on' if on else 'off'} > /sys/devices/system/cpu/smt/control")
             if on:
@@ -74,10 +90,8 @@ def _steps(setting: Setting, change: Change) -> Iterator[Step]:
                 yield Step("keep", f"echo '{line}' >> /etc/default/grub.d/vcpulab.cfg && update-grub")
                 numbered = smt_numbers(setting)
                 yield from [Step("cannot", numbered)] if numbered else []
+        case Governor(name=name):
+            yield Step("run", f"cpupower frequency-set -g {name}")
+            yield Step("cannot", f"governor {name}: holds until the host restarts; a service of cpupower's keeps it")
         case Shape(topology):
             yield Step("cannot", f"host.topology: takes a machine of {topology}")
-        case Pcpus():
-            yield Step("cannot", f"host.pcpus = {setting.count}: takes another machine")
-        case _:
-            what = "the host" if domain is None else f"domain {domain}"
-            yield Step("cannot", f"{what}: no command of libvirt sets this", domain=domain)

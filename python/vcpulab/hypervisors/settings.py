@@ -11,6 +11,8 @@ from vcpulab.scenario.units import members, span_ns
 
 POOL_0 = "Pool-0"
 DOM0 = "dom0"
+_GOVERNOR = "performance"
+"""The default of `host.governor`."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,15 @@ class Granularity:
     pool: Pool
     unit: str
     """`cpu`, `core` or `socket`."""
+
+
+@dataclass(frozen=True)
+class Governor:
+    """Who chooses the clock rates of the cores."""
+
+    pool: Pool
+    name: str
+    """`performance`, `powersave` or `ondemand`."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +193,15 @@ class Affinity:
 
 
 @dataclass(frozen=True)
+class MemoryNodes:
+    """The memory of a domain is on these nodes."""
+
+    pool: Pool
+    domain: str
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Member:
     """A domain is in this pool."""
 
@@ -239,6 +259,7 @@ Setting = (
     | Shape
     | Smt
     | Granularity
+    | Governor
     | PoolMade
     | PoolsByNode
     | PoolGone
@@ -247,6 +268,7 @@ Setting = (
     | Vcpus
     | Online
     | Affinity
+    | MemoryNodes
     | Member
     | Backend
     | Interrupts
@@ -289,6 +311,10 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
         settings = [NoHypervisor()] if old is None or old["host"] != host else []
     else:
         settings = [*_host(old, new, pools[POOL_0], old_pools.get(POOL_0)), *_of_pools(old, new, pools, old_pools)]
+        # Xen's own default is another one.
+        named = after.written()["host"].get("governor") if old is None else host.get("governor", _GOVERNOR)
+        if named is not None and (old is None or old["host"].get("governor", _GOVERNOR) != named):
+            settings.append(Governor(pools[POOL_0], named))
         known = [] if old is None else list(_Actions(old, old_pools).all())
         here: list[Setting] = []
         for at, setting in _Actions(new, pools).all():
@@ -435,6 +461,15 @@ def _of_domain(
         # Who goes to another pool may run on all of its pCPUs at first.
         if affinity != (_affinity(was, kind) if was is not None and stays else "all"):
             yield Affinity(pool, name, affinity, soft=kind == "soft_affinity")
+    nodes = _memory_nodes(table)
+    if nodes and nodes != _memory_nodes(was):
+        yield MemoryNodes(pool, name, nodes)
+
+
+def _memory_nodes(table: Mapping[str, Any] | None) -> tuple[int, ...]:
+    """Empty: those beside its vCPUs."""
+    given = (table or {}).get("memory_nodes", ())
+    return (given,) if isinstance(given, int) else tuple(given)
 
 
 def _affinity(table: Mapping[str, Any], kind: str) -> str | tuple[str, ...]:

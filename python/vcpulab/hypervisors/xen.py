@@ -5,8 +5,8 @@ Where it is kept is a matter of the toolstack: `xl`, `xapi`.
 Sources: the registry (`Toolstack` in `crates/sched`) for the parameters of the schedulers; `xl(1)` and
 `xlcpupool.cfg(5)` for the other commands, `xl(1)` of Xen 4.4 for what its pools take; Xen's page on its command line
 (`docs/misc/xen-command-line`) for the options at boot, and for `smt`, which cannot be switched at run time where cores
-are scheduled; the help of `xenpm` (`set-sched-smt`) and of `xen-hptool` (`smt-enable`, `smt-disable`, from 4.13 on);
-`tools/xl/xl_cpupool.c` of Xen 4.17 for the names of the pools that `cpupool-numa-split` makes.
+are scheduled; the help of `xenpm` (`set-sched-smt`, `set-scaling-governor`) and of `xen-hptool` (`smt-enable`,
+`smt-disable`, from 4.13 on); what `cpupool-numa-split` of 4.17 calls its pools.
 """
 
 import json
@@ -23,11 +23,13 @@ from vcpulab.hypervisors.settings import (
     POOL_0,
     Affinity,
     Backend,
+    Governor,
     Granularity,
     Interrupts,
     Life,
     Machine,
     Member,
+    MemoryNodes,
     NoHypervisor,
     Online,
     Params,
@@ -171,6 +173,11 @@ def smt_numbers(setting: Smt) -> str | None:
 @_way.register
 def _(setting: Granularity) -> Way:
     return Way(boot=[f"sched-gran={setting.unit}"])
+
+
+@_way.register
+def _(setting: Governor) -> Way:
+    return Way(run=[f"xenpm set-scaling-governor {setting.name}"], options=[f"cpufreq=xen:{setting.name}"])
 
 
 @_way.register
@@ -359,6 +366,13 @@ def _(setting: Member) -> Way:
     if pool.tools["tool"] != HAS_POOLS:
         return Way.none(f"domain {domain}: {pool} has no CPU pools", domain)
     return Way(domain, run=[_typed(pool, "cpupool-migrate", called(domain), pool.name)], keys={"pool": pool.name})
+
+
+@_way.register
+def _(setting: MemoryNodes) -> Way:
+    nodes = f"node{'s' * (len(setting.nodes) > 1)} {spans(setting.nodes)}"
+    how = "memory is placed when a domain is created, on the nodes of its affinity then, and stays there"
+    return Way.none(f"domain {setting.domain}: memory on {nodes}: {how}", setting.domain)
 
 
 @_way.register(Backend)

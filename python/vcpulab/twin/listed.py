@@ -11,15 +11,17 @@ from typing import Any
 
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Kind, Read
+from vcpulab.formats.xenpm import Frequencies
 from vcpulab.formats.xentop import NAME_MOST, Usage
 from vcpulab.formats.xl_info import Info
-from vcpulab.hypervisors.command_line import Options, dom0_vcpus, is_pinned, read_options
+from vcpulab.hypervisors.command_line import GOVERNORS, Options, dom0_vcpus, governor, is_pinned, read_options
 from vcpulab.hypervisors.settings import DOM0, POOL_0, default_of
 from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.units import members, spans
+from vcpulab.scenario.topology import Topology
+from vcpulab.scenario.units import members, pcpu_set, spans
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.release import rules_of
 
@@ -29,7 +31,9 @@ KINDS: tuple[Kind, ...] = (
     "xl-cpupool-list",
     "xl-sched",
     "xl-info",
+    "xl-dmesg",
     "xl-cfg",
+    "xenpm",
     "xentop",
 )
 """What is understood."""
@@ -43,6 +47,8 @@ _SAME = 1.2
 """Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""
 _PERCENT = "% of a pCPU"
 _RUN = ("[run]", 'duration = "2s"', 'warmup = "500ms"', "replications = 5")
+_UNEVEN = 0.2
+"""The part of a domain's memory that may be elsewhere before that is said."""
 _WIDTH = 100
 """Of comments."""
 _COLUMNS = {"weight": "weight", "cap": "cap", "period": "period_us", "budget": "budget_us"}
@@ -66,6 +72,8 @@ class _Domain:
     soft: list[str] = field(default_factory=list)
     params: dict[str, int] = field(default_factory=dict)
     pool: str | None = None
+    memory: dict[int, float] = field(default_factory=dict)
+    """By node, as the host numbers them: the part of its memory that is there; empty: not known."""
     used: float | None = None
     """% of a pCPU; `None`: not known."""
 
@@ -88,6 +96,7 @@ class _Host:
     info: Info
     pools: Sequence[_Pool]
     """The first one has Dom0."""
+    clocks: Sequence[Frequencies]
     notes: list[str]
 
     def set_of(self, listed: str, whose: str) -> str:
@@ -129,7 +138,7 @@ def scenario_of(found: Iterable[Read]) -> Made:
         info.said.get("xen_commandline", ""), pools[0].scheduler, None if rules is None else rules.generation
     )
     notes += [f"{text}: left at its default" for text in options.ignored]
-    host = _Host(placed, options, info, pools, notes)
+    host = _Host(placed, options, info, pools, holds.get("xenpm", []), notes)
     _count_vcpus(domains, host)
     _add_use(holds, domains, notes)
     lines = [*_host_lines(host), *_pool_lines(host)]
@@ -195,6 +204,7 @@ def _domains(holds: Mapping[str, Any], info: Info) -> dict[str, _Domain]:
             domain = domains.setdefault(_here(str(row["name"])), _Domain())
             domain.params = {to: row[column] for column, to in _COLUMNS.items() if isinstance(row.get(column), int)}
             domain.pool = pool.pool
+    _add_memory(holds, domains)
     running = bool(domains)
     for path, cfg in holds.get("xl-cfg", []):
         name = str(cfg.get("name", path.stem))
@@ -203,6 +213,51 @@ def _domains(holds: Mapping[str, Any], info: Info) -> dict[str, _Domain]:
     if domains and not running and info.said:
         return {DOM0: _Domain(), **domains}
     return domains
+
+
+def _add_memory(holds: Mapping[str, Any], domains: Mapping[str, _Domain]) -> None:
+    """Where memory is; where nobody says that, the nodes that it is taken from."""
+    names = {0: DOM0}
+    for one in holds.get("xl-list", []):
+        names[one.number] = _here(one.name)
+        domain = domains.get(_here(one.name))
+        if (
+            domain is not None
+            and one.nodes is not None
+            and re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", one.nodes)
+        ):
+            nodes = members(one.nodes)
+            domain.memory = dict.fromkeys(nodes, 1 / len(nodes))
+    for vcpu in holds.get("xl-vcpu-list", []):
+        names[vcpu.domain] = _here(vcpu.name)
+    for pool in holds.get("xl-sched", []):
+        names.update({row["id"]: _here(str(row["name"])) for row in pool.domains if "id" in row})
+    pages: dict[str, dict[int, int]] = {}
+    for one in holds.get("xl-dmesg", []):
+        if one.domain in names:
+            pages.setdefault(names[one.domain], {})[one.node] = one.pages
+    for name, on_nodes in pages.items():
+        total = sum(on_nodes.values())
+        if name in domains and total:
+            domains[name].memory = {node: count / total for node, count in on_nodes.items() if count}
+
+
+def _memory_nodes(domain: _Domain, host: _Host, whose: str) -> list[int]:
+    """The nodes that hold its memory, each as much, so that it is nearest to how it is spread; empty: as usual."""
+    parts = {host.map.node_of_host(node): part for node, part in domain.memory.items()}
+    known = sorted(((part, node) for node, part in parts.items() if node is not None), reverse=True)
+    if host.map.topology.nodes == 1 or not known:
+        return []
+
+    def off(count: int) -> float:
+        most = [part for part, _ in known]
+        return sum(abs(part - 1 / count) for part in most[:count]) + sum(most[count:])
+
+    count = min(range(1, len(known) + 1), key=off)
+    if off(count) > _UNEVEN:
+        spread = ", ".join(f"{100 * part:.0f} % in node {node}" for part, node in known)
+        host.notes.append(f"{whose}: of its memory {spread}; a scenario has as much in each node that holds some")
+    return sorted(node for _, node in known[:count])
 
 
 def _add_cfg(domain: _Domain, cfg: Mapping[str, Any]) -> None:
@@ -313,8 +368,44 @@ def _host_lines(host: _Host) -> Iterator[str]:
     shown = [word for option, word in others.items() if option != "cpufreq"]
     if shown:
         yield from _comment(f"xen_commandline: {' '.join(shown)}: the CPUs and vCPUs here are those that it leaves")
-    if "cpufreq" in others:
-        yield from _comment(f"xen_commandline: {others['cpufreq']}: no field says it")
+    yield from _clock_lines(host)
+
+
+def _clock_lines(host: _Host) -> Iterator[str]:
+    """Who chooses the clocks' rates, and what the machine itself says that it costs."""
+    costs: dict[str, int] = {}
+    at_boot, clocks = governor(host.options), host.clocks
+    if clocks:
+        if len({replace(one, cpu=0) for one in clocks}) > 1:
+            host.notes.append(f"xenpm: not all CPUs have the frequencies and the governor of CPU {clocks[0].cpu}")
+        said, one = clocks[0].governor, clocks[0]
+        if said in GOVERNORS:
+            yield f"governor = {json.dumps(said)}       # xenpm"
+        else:
+            host.notes.append(
+                f"xenpm: governor {said or 'not said'}: no field says it; the highest clock rate is taken"
+            )
+        if one.most_khz and one.least_khz:
+            costs |= {"cpu_mhz": one.most_khz // 1000, "min_mhz": one.least_khz // 1000}
+        if one.sample_us and one.up_percent:
+            costs |= {"governor_sample_ns": 1000 * one.sample_us, "governor_up_percent": one.up_percent}
+    elif at_boot is not None:
+        yield f"governor = {json.dumps(at_boot)}       # xen_commandline: {host.options.others['cpufreq']}"
+    elif not host.map.topology.is_flat:
+        host.notes.append("governor: not listed (`xenpm get-cpufreq-para` does); the highest clock rate is taken")
+    remote = sorted(
+        {far for node in host.info.nodes for other, far in enumerate(node.distances) if other != node.node and far > 10}
+    )
+    if remote and host.map.topology.nodes > 1:
+        costs["numa_distance"] = remote[-1]
+        if len(remote) > 1:
+            host.notes.append(
+                f"distances of nodes: {', '.join(map(str, remote))}; here each other node is as far, {remote[-1]}"
+            )
+    if costs:
+        pairs = ", ".join(f"{name} = {value}" for name, value in costs.items())
+        said = " and ".join(["xenpm"] * ("cpu_mhz" in costs) + ["xl info -n"] * ("numa_distance" in costs))
+        yield f"costs = {{ {pairs} }}       # {said}"
 
 
 def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
@@ -404,6 +495,12 @@ def _same(domains: Sequence[_Domain]) -> bool:
     )
 
 
+def _usual_nodes(topology: Topology, masks: Sequence[str]) -> list[int]:
+    """The nodes of the pCPUs that are preferred, or else allowed."""
+    listed = [pcpu for one in masks or ["all"] for pcpu in pcpu_set(one, topology.pcpus)]
+    return sorted({topology.node(pcpu) for pcpu in listed})
+
+
 def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
 
@@ -417,11 +514,16 @@ def _table(name: str, domain: _Domain, host: _Host, count: int) -> list[str]:
     if domain.pool in [one.name for one in host.pools[1:]]:
         lines.append(f"pool = {json.dumps(domain.pool)}")
     lines += [f"{param} = {value}" for param, value in domain.params.items() if known.get(param, value) != value]
+    masks_here: list[str] = []
     for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
         found = [host.set_of(one, f"{kind} of {name}") for one in masks]
+        masks_here = found if set(found) - {"all"} else masks_here
         if set(found) - {"all"}:
             same = len(set(found)) == 1
             lines.append(f"{kind} = {json.dumps(found[0] if same else found)}")
+    nodes = _memory_nodes(domain, host, name)
+    if nodes and nodes != _usual_nodes(host.map.topology, masks_here):
+        lines.append(f"memory_nodes = {json.dumps(nodes[0] if len(nodes) == 1 else nodes)}")
     if domain.used is not None and domain.used > IDLE_PERCENT:
         # A job has one vCPU at a time.
         instances = min(max(1, math.ceil(domain.used / (100 * _MOST))), vcpus)

@@ -59,6 +59,11 @@ class Map:
         found = [pcpu for pcpu, number in enumerate(self.numbers) if number in named]
         return "all" if len(found) == self.pcpus else spans(found) or None
 
+    def node_of_host(self, node: int) -> int | None:
+        """A node of the host as a scenario numbers it; `None`: there is none."""
+        known = list(self.nodes) or list(range(self.topology.nodes))
+        return known.index(node) if node in known else None
+
 
 def flat(pcpus: int) -> Map:
     """So many cores of which nothing else is known."""

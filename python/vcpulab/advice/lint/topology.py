@@ -1,5 +1,6 @@
 """Domains whose vCPUs and affinities do not fit the threads, cores and nodes of their host."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -13,7 +14,7 @@ from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.placing.nodes import PREFER
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.topology import Topology
-from vcpulab.scenario.units import members, spans
+from vcpulab.scenario.units import spans
 
 BUSY = 0.5
 """A vCPU that runs for more than this part of the time keeps its thread busy. Assumed."""
@@ -147,7 +148,7 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
         allowed = set(chain.from_iterable(host.affinity(domain)))
         for field, preferred in (
             ("soft_affinity", set(chain.from_iterable(host.soft_affinity(domain)))),
-            ("memory_nodes", _of_nodes(topology, table.get("memory_nodes", "all"))),
+            ("memory_nodes", _of_nodes(topology, table.get("memory_nodes"))),
         ):
             there = allowed & preferred
             nodes = set(topology.by_node(there))
@@ -166,19 +167,19 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
                 (w for n in range(1, len(order) + 1) if len(w := _on(topology, allowed, order[:n])) >= table["vcpus"]),
                 [],
             )
-            value = spans(wider) if field == "soft_affinity" else spans(sorted(topology.by_node(wider)))
+            value = spans(wider) if field == "soft_affinity" else sorted(topology.by_node(wider))
             fewer = {of_domain(domain, "vcpus"): len(there)}
             if not wider or not host.slowed_by_distance:
-                or_more = f'{field} = "{value}", or ' if wider else ""
+                or_more = f"{field} = {json.dumps(value)}, or " if wider else ""
                 yield Finding(path, f"{reason}; {or_more}{len(there)} vCPUs fit")
             else:
                 yield Finding(path, reason, {path: value}, otherwise=(fewer,))
             break
 
 
-def _of_nodes(topology: Topology, nodes: str) -> set[int]:
-    """The pCPUs of some nodes."""
-    named = range(topology.nodes) if nodes == "all" else members(nodes)
+def _of_nodes(topology: Topology, nodes: int | Sequence[int] | None) -> set[int]:
+    """The pCPUs of some nodes; `None`: of all."""
+    named = range(topology.nodes) if nodes is None else [nodes] if isinstance(nodes, int) else nodes
     return set(_on(topology, range(topology.pcpus), named))
 
 

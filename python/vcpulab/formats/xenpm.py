@@ -1,0 +1,59 @@
+"""What `xenpm get-cpufreq-para` prints: the frequencies of each CPU, and who chooses among them.
+
+Source: what `xenpm` of Xen 4.8 to 4.17 prints; frequencies are in kHz, the sampling rate in µs.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.sources import text_of
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Those of one CPU."""
+
+    cpu: int
+    governor: str = ""
+    most_khz: int | None = None
+    """`None`: not said, as where the hardware chooses."""
+    least_khz: int | None = None
+    sample_us: int | None = None
+    """Time between two choices of the governor `ondemand`."""
+    up_percent: int | None = None
+    """How busy a CPU may be before that takes the highest one."""
+
+
+_RANGE = re.compile(r"max \[(\d{1,9})\] min \[(\d{1,9})\] cur \[(\d{1,9})\]")
+
+
+def read_frequencies(path: str | PathLike[str]) -> list[Frequencies]:
+    """`xenpm get-cpufreq-para`.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    found: list[Frequencies] = []
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+        name, _, value = (part.strip() for part in line.partition(":"))
+        values = _RANGE.fullmatch(value)
+        if name == "cpu id" and value.isdecimal() and len(value) < 7:
+            found.append(Frequencies(int(value)))
+        elif name == "cpu id" or not found:
+            if not found and not line.strip():
+                continue
+            raise wrong(str(path), number, line, "`cpu id : NUMBER` first")
+        elif name == "current_governor":
+            found[-1] = replace(found[-1], governor=value)
+        elif name == "scaling frequency" and values is not None:
+            found[-1] = replace(found[-1], most_khz=int(values[1]), least_khz=int(values[2]))
+        elif name == "sampling_rate" and values is not None:
+            found[-1] = replace(found[-1], sample_us=int(values[3]))
+        elif name == "up_threshold" and value.isdecimal() and len(value) < 4:
+            found[-1] = replace(found[-1], up_percent=int(value))
+    if not found:
+        raise wrong(str(path), None, "nothing", "`xenpm get-cpufreq-para`")
+    return found
