@@ -98,6 +98,18 @@ def test_a_measured_profile_has_the_topology_of_the_machine(monkeypatch: pytest.
         assert [line for line in lines if line.startswith("topology")] == ([expected] if expected else [])
 
 
+def test_a_measured_profile_has_constants_that_its_base_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = next(profile for profile in vcpulab.profiles() if profile["name"] == "generic")
+    found = json.loads(_engine.measure())
+    name = "smt_memory_beside_io_percent"
+    said = {"value": 71, "low": 70, "high": 73, "samples": 7, "how": "beside each other"}
+    answer = json.dumps({**found, "constants": {**found["constants"], name: said}, "missing": {}})
+    monkeypatch.setattr(_engine, "measure", lambda: answer)
+    (line,) = [line for line in measure(base).text.splitlines() if line.startswith("smt_")]
+    assert line.startswith(f'{name} = {{ value = 71, kind = "measured", source = ')
+    assert "median of 7, quartiles 70 and 73" in line
+
+
 def test_measuring_ends_when_it_is_interrupted() -> None:
     code = "from vcpulab import _engine; print('begins', flush=True); _engine.measure()"
     with subprocess.Popen(

@@ -34,9 +34,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             if let Some(v) = self.core.take_forced(q) {
                 self.forced_switch(q, v);
             }
-            self.charge_ipi_and_lock(q, asked_by);
+            self.charge_ipi(q, asked_by);
             self.core.accounting.charge(&mut self.core.policy, q, decision_ns);
         }
+        self.charge_lock(decider, master);
         self.core.executing = decider;
         self.core.pcpus[decider].decisions += 1;
         let (from, next) = self.choose(master)?;

@@ -489,7 +489,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn decide(&mut self, p: PcpuId) -> Result<(), Broken> {
         let asked_by = std::mem::replace(&mut self.core.executing, p);
         self.core.pcpus[p].decisions += 1;
-        self.charge_ipi_and_lock(p, asked_by);
+        self.charge_ipi(p, asked_by);
+        self.charge_lock(p, p);
         self.core.accounting.charge_decision(&mut self.core.policy, p);
         let (from, next) = self.choose(p)?;
         if next != from {
@@ -502,15 +503,19 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(())
     }
 
-    /// Charges to `p`, which decides, the interrupt with which another pCPU asked it, and the lock.
+    /// Charges to `p` the interrupt with which another pCPU asked it to decide.
     #[inline(always)]
-    pub(crate) fn charge_ipi_and_lock(&mut self, p: PcpuId, asked_by: PcpuId) {
+    pub(crate) fn charge_ipi(&mut self, p: PcpuId, asked_by: PcpuId) {
         if asked_by != p {
             self.core.accounting.charge_ipi(&mut self.core.policy, p);
         }
+    }
+
+    /// Charges to `p`, which decides for the resource of `master`, what it takes to get the lock.
+    #[inline(always)]
+    pub(crate) fn charge_lock(&mut self, p: PcpuId, master: PcpuId) {
         if self.core.accounting.has_locks() {
-            let held = self.core.costs().decision_ns;
-            let lock = self.policy.lock(p);
+            let (lock, held) = (self.policy.lock(master), self.core.costs().decision_ns);
             self.core.accounting.charge_lock(&mut self.core.policy, p, lock, held);
         }
     }

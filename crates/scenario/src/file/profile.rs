@@ -41,9 +41,10 @@ record! {
 }
 
 /// The profiles' data files, by name. The first is the default.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("generic", include_str!("../../profiles/generic.toml")),
     ("epyc-9355p", include_str!("../../profiles/epyc-9355p.toml")),
+    ("xeon-gold-6240", include_str!("../../profiles/xeon-gold-6240.toml")),
     ("lp200r", include_str!("../../profiles/lp200r.toml")),
     ("dl360", include_str!("../../profiles/dl360.toml")),
     ("q9550", include_str!("../../profiles/q9550.toml")),
