@@ -84,6 +84,7 @@ def _document(found: Bounds, checked: Sequence[Checked] | None) -> dict[str, Any
         "stations": [asdict(one) for one in found.stations],
         "method": found.method,
         "not_modelled": list(found.not_modelled),
+        **({"notes": list(found.notes)} if found.notes else {}),
     }
     if checked is not None:
         document["check"] = [_row(one) for one in checked]
@@ -120,6 +121,8 @@ def _parts(scenario: Scenario, found: Bounds, checked: Sequence[Checked] | None)
                 f"{100 / busiest:.1f} % of them."
             )
             yield page.always(Lines([most, ""]))
+    if found.notes:
+        yield page.always(Lines([*found.notes, ""]))
     if checked:
         yield page.rows(_check_table(checked), "simulated result", rank=1)
     limits = [Lines(["Not modelled:"]), Lines(found.not_modelled, begin="  ", indent="    ")]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from vcpulab.advice import sharing
 from vcpulab.advice.bounds import mva
 from vcpulab.advice.bounds.asymptotic import least_response, limit
 from vcpulab.advice.bounds.model import Load, Model, Station
@@ -77,6 +78,8 @@ class Bounds(Answer):
     not_modelled: tuple[str, ...]
     """What is left out."""
     model: Model
+    notes: tuple[str, ...] = ()
+    """What the number of pCPUs does not say."""
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each load: bounds and estimates of its throughput and response time, and its bottleneck."""
@@ -139,7 +142,8 @@ def bounds(scenario: Scenario) -> Bounds:
     stations = [StationBound(name, one.kind, one.servers, asked[name]) for name, one in it.stations.items()]
     stations.sort(key=lambda one: -one.asked)
     left_out = (*it.not_modelled, *ALWAYS_LEFT_OUT)
-    return Bounds(scenario.name, tuple(loads), tuple(stations), estimated.method, left_out, it)
+    notes = tuple(sharing.said(scenario.to_dict()))
+    return Bounds(scenario.name, tuple(loads), tuple(stations), estimated.method, left_out, it, notes)
 
 
 def _within(load: Load, most: float, estimated: mva.Solution) -> tuple[float, float]:

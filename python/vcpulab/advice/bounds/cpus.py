@@ -1,12 +1,14 @@
 """The CPUs of a host as stations: whom a second of a domain's CPU time is taken of, and how much each can give.
 
-A vCPU serves for a second in a second. A domain has its vCPUs, as far as its cap lets them run and there are pCPUs that
-they may run on; a pool has its pCPUs, and so has each set of pCPUs that domains are pinned to.
+A vCPU serves for a second in a second, but the threads of a core do less together than each alone (`sharing`). A domain
+has its vCPUs, as far as its cap lets them run and there are pCPUs that they may run on; a pool has its pCPUs, and so
+has each set of pCPUs that domains are pinned to.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from vcpulab.advice import sharing
 from vcpulab.advice.bounds.model import Station
 from vcpulab.scenario.units import pcpu_set
 
@@ -31,6 +33,7 @@ class Cpus:
         self._pools = {name: self._pool(name, moves=moves) for name in document["domain"]}
         self._allowed = {name: self._affinity(name, moves=moves) for name in document["domain"]}
         self._sets = sorted({one for sets in self._allowed.values() for one in sets}, key=sorted)
+        self._alone = not sharing.known(document["host"]["costs"])
         self._known: dict[tuple[str, int | None, bool], tuple[str, ...]] = {}
 
     def _pool(self, domain: str, *, moves: bool) -> tuple[str, frozenset[int]]:
@@ -54,7 +57,7 @@ class Cpus:
     def pool(self, domain: str) -> tuple[str, ...]:
         """What time of a pCPU of a domain is taken of that no vCPU has."""
         name, pcpus = self._pools[domain]
-        return (self._station(Station(f"{name}: pCPUs", "pool", len(pcpus))),)
+        return (self._station(Station(f"{name}: pCPUs", "pool", self._work(pcpus))),)
 
     def taken(self, domain: str, vcpu: int | None = None, *, packet: bool = False) -> tuple[str, ...]:
         """The stations that CPU time of a domain is taken of.
@@ -79,16 +82,23 @@ class Cpus:
         reach = allowed[vcpu] if vcpu is not None else frozenset[int]().union(*allowed)
         # What may run on few pCPUs only takes of every larger set of pCPUs, too.
         larger = [pcpus for pcpus in self._sets if reach <= pcpus < pool]
-        return (*found, *(self._station(Station(f"pCPUs {_said(pcpus)}", "pcpus", len(pcpus))) for pcpus in larger))
+        return (
+            *found,
+            *(self._station(Station(f"pCPUs {_said(pcpus)}", "pcpus", self._work(pcpus))) for pcpus in larger),
+        )
 
     def _domain(self, domain: str) -> Station:
         allowed = self._allowed[domain]
         cap = 0 if domain in self._adjusted else self._document["domain"][domain].get("cap", 0)
-        most = min(len(allowed), len(frozenset[int]().union(*allowed)))
+        most = min(len(allowed), self._work(frozenset[int]().union(*allowed)))
         if not cap:
             return Station(f"{domain}: vCPUs", "domain", most, domain)
         period = max(_ACCOUNTING_S, self._document["host"].get("tslice_ms", 0) * 1e-3)
         return Station(f"{domain}: vCPUs", "domain", min(most, cap / 100), domain, 2 * period * len(allowed))
+
+    def _work(self, pcpus: frozenset[int]) -> float:
+        """Seconds of service that these give in a second."""
+        return len(pcpus) if self._alone else sharing.cores(self._document, pcpus)
 
     def _station(self, station: Station) -> str:
         self._stations.setdefault(station.name, station)

@@ -3,8 +3,10 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from vcpulab.advice import sharing
 from vcpulab.advice.bounds.applications import REQUEST_BYTES, Application, Piece, Work, application
 from vcpulab.advice.bounds.host import Host, NotModelledError, Party, Stage
 from vcpulab.advice.bounds.model import Load, Model
@@ -16,6 +18,8 @@ _WINDOW_BYTES = 65_535
 """Most data of a stream under way."""
 _SOCKET_BYTES = 65_536
 """Data that a sender's socket takes ahead of the network, unless it says otherwise."""
+_CPUS = ("domain", "vcpu", "in turn", "pool", "pcpus", "tasks")
+"""Stations that serve as fast as a CPU works."""
 _READ_BYTES_MAX = _WINDOW_BYTES // 2
 """Most that a receiver takes at once."""
 
@@ -30,7 +34,21 @@ def model(scenario: Scenario) -> Model:
     """
     builder = _Builder(Host(scenario))
     loads = tuple(builder.loads())
-    return Model(scenario.name, builder.host.stations, loads, tuple(dict.fromkeys(builder.not_modelled)))
+    found = Model(scenario.name, builder.host.stations, loads, tuple(dict.fromkeys(builder.not_modelled)))
+    return _at_its_fastest(found, sharing.fastest(builder.host.document))
+
+
+def _at_its_fastest(found: Model, times: float) -> Model:
+    """The same with CPUs that do so many times the work: at the highest clock rate, whatever others do."""
+    if times == 1:
+        return found
+    stations = {
+        name: replace(one, servers=times * one.servers) if one.kind in _CPUS else one
+        for name, one in found.stations.items()
+    }
+    return replace(
+        found, stations=stations, loads=tuple(replace(load, alone=load.alone / times) for load in found.loads)
+    )
 
 
 class _Ledger:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab.advice import lateness, runstates, starving
+from vcpulab.advice import lateness, runstates, sharing, starving
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
@@ -147,8 +147,7 @@ class Host:
     @cached_property
     def slowed_by_siblings(self) -> bool:
         """Does the profile say that two busy threads of a core slow each other down?"""
-        costs = self.document["host"]["costs"]
-        return any(name.startswith("smt_") and value < 100 for name, value in costs.items())
+        return sharing.known(self.document["host"]["costs"])
 
     @cached_property
     def slowed_by_distance(self) -> bool:

@@ -1,0 +1,85 @@
+"""What the threads of a core do together, by the constants of a profile: a thread is not a core.
+
+The constants are those of `vcpulab profile show`: the speed of a kind of work beside another on the same core, in % of
+its speed alone there. Of several siblings each takes what it takes where it is the only one.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vcpulab.scenario.topology import Topology
+
+KINDS = ("compute", "memory", "io")
+"""The kinds of work, by what bounds their speed."""
+
+
+def known(costs: Mapping[str, Any]) -> bool:
+    """Does the profile say that two busy threads of a core slow each other down?"""
+    return any(_beside(costs, one, other) < 1 for one in KINDS for other in KINDS)
+
+
+def kinds(document: Mapping[str, Any]) -> list[str]:
+    """The kinds of work of a scenario's domains."""
+    found = {
+        table.get("bound_by", "io" if name == "dom0" or table.get("driver_domain") else "compute")
+        for name, table in document["domain"].items()
+    }
+    return [kind for kind in KINDS if kind in found]
+
+
+def core(costs: Mapping[str, Any], there: Iterable[str], threads: int) -> float:
+    """The most work that so many threads of a core do together, in what one does alone.
+
+    Examples:
+        >>> half = {"smt_compute_beside_compute_percent": 65}
+        >>> round(core(half, ["compute"], 2), 3), core(half, ["compute"], 1), core({}, ["compute"], 2)
+        (1.3, 1.0, 2.0)
+    """
+    those = list(there)
+    taken = min((1 / _beside(costs, one, other) - 1 for one in those for other in those), default=0.0)
+    return max(busy / (1 + (busy - 1) * taken) for busy in range(1, threads + 1))
+
+
+def cores(document: Mapping[str, Any], pcpus: Iterable[int]) -> float:
+    """The same of all cores that some pCPUs are part of, with these threads alone."""
+    host = document["host"]
+    those = kinds(document)
+    groups = Topology.of(host).by_core(pcpus).values()
+    most = {count: core(host["costs"], those, count) for count in {len(group) for group in groups}}
+    return sum(most[len(group)] for group in groups)
+
+
+def fastest(document: Mapping[str, Any]) -> float:
+    """The most work in a second of a thread that is alone on its core, in seconds at the profile's clock rate.
+
+    Examples:
+        >>> turbo = {"cpu_mhz": 2000, "turbo_one_core_mhz": 3000, "memory_share_compute_percent": 50}
+        >>> fastest({"host": {"pcpus": 1, "costs": turbo}, "domain": {"web": {}}})
+        1.2
+    """
+    costs = document["host"]["costs"]
+    nominal = costs["cpu_mhz"]
+    times = max(costs.get(f"turbo_{which}_mhz", 0) / nominal for which in ("one_core", "all_cores"))
+    shares = (costs.get(f"memory_share_{kind}_percent", 0) / 100 for kind in kinds(document))
+    return max(1.0, *(1 / ((1 - share) / max(1.0, times) + share) for share in shares))
+
+
+def said(document: Mapping[str, Any]) -> list[str]:
+    """That a thread is not a core, and what that means on a host; nothing where each core has one."""
+    host = document["host"]
+    topology, costs = Topology.of(host), host["costs"]
+    if topology.threads == 1:
+        return []
+    count = topology.sockets * topology.cores
+    begin = f"a thread is not a core: the {topology.pcpus} pCPUs are threads of {count} core{'' if count == 1 else 's'}"
+    if not known(costs):
+        unknown = f"profile {host['profile']} does not say what busy siblings cost each other"
+        return [f"{begin}, and {unknown}: beyond {count} busy pCPUs there is less to be had than it seems"]
+    together = [core(costs, [kind], topology.threads) for kind in kinds(document)]
+    least, most = min(together), max(together)
+    times = f"{least:.2f}" if most - least < 0.005 else f"{least:.2f} to {most:.2f}"
+    return [f"{begin}, and {topology.threads} busy ones of a core do {times} times the work of one"]
+
+
+def _beside(costs: Mapping[str, Any], one: str, other: str) -> float:
+    return float(costs.get(f"smt_{one}_beside_{other}_percent", 100)) / 100
