@@ -353,10 +353,29 @@ def _of_domain(host: Host, domain: str) -> Iterator[Part]:
         if share is None:
             continue
         yield Part(1, said, share)
+        if column == "running_ns":
+            yield from _of_running(rows.filter(vcpu=busiest))
         if column == "runnable_ns" and share.mean >= SHOWN:
             for by, of_wait in _behind(host, domain)[:4]:
                 part = of_wait / 100 * share.mean
                 yield Part(2, "while pCPUs idle" if by == "idle" else f"behind {by}", Interval(part, None, 1))
+
+
+_LOSSES = (
+    ("lost to busy threads of its core", "slowed_threads_ns"),
+    ("lost to memory that is far or crowded", "slowed_memory_ns"),
+    ("lost to a low clock rate", "slowed_frequency_ns"),
+)
+
+
+def _of_running(rows: pl.DataFrame) -> Iterator[Part]:
+    """What of the time that a vCPU runs is work, and what is lost; nothing where all is work."""
+    shares = {
+        said: Interval.of((100 * rows[column] / rows["elapsed_ns"]).to_list())
+        for said, column in (("is work done", "work_ns"), *_LOSSES)
+    }
+    if any(share is not None and share.mean >= SHOWN for said, share in shares.items() if said.startswith("lost")):
+        yield from (Part(2, said, share) for said, share in shares.items() if share is not None)
 
 
 def _behind(host: Host, domain: str) -> list[tuple[str, float]]:

@@ -18,13 +18,17 @@ def known(costs: Mapping[str, Any]) -> bool:
     return any(_beside(costs, one, other) < 1 for one in KINDS for other in KINDS)
 
 
+def kind(document: Mapping[str, Any], domain: str) -> str:
+    """The kind of work of a domain."""
+    table = document["domain"][domain]
+    usual = "io" if domain == "dom0" or table.get("driver_domain") else "compute"
+    return str(table.get("bound_by", usual))
+
+
 def kinds(document: Mapping[str, Any]) -> list[str]:
     """The kinds of work of a scenario's domains."""
-    found = {
-        table.get("bound_by", "io" if name == "dom0" or table.get("driver_domain") else "compute")
-        for name, table in document["domain"].items()
-    }
-    return [kind for kind in KINDS if kind in found]
+    found = {kind(document, name) for name in document["domain"]}
+    return [one for one in KINDS if one in found]
 
 
 def core(costs: Mapping[str, Any], there: Iterable[str], threads: int) -> float:
@@ -40,10 +44,16 @@ def core(costs: Mapping[str, Any], there: Iterable[str], threads: int) -> float:
     return max(busy / (1 + (busy - 1) * taken) for busy in range(1, threads + 1))
 
 
-def cores(document: Mapping[str, Any], pcpus: Iterable[int]) -> float:
-    """The same of all cores that some pCPUs are part of, with these threads alone."""
+def cores(document: Mapping[str, Any], pcpus: Iterable[int], there: Iterable[str] | None = None) -> float:
+    """The most work of these threads together, in what one does that has its core to itself.
+
+    Args:
+        document: a complete scenario.
+        pcpus: the threads.
+        there: the kinds of work; all that the scenario has, if left out.
+    """
     host = document["host"]
-    those = kinds(document)
+    those = kinds(document) if there is None else list(there)
     groups = Topology.of(host).by_core(pcpus).values()
     most = {count: core(host["costs"], those, count) for count in {len(group) for group in groups}}
     return sum(most[len(group)] for group in groups)

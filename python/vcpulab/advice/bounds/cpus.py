@@ -90,15 +90,18 @@ class Cpus:
     def _domain(self, domain: str) -> Station:
         allowed = self._allowed[domain]
         cap = 0 if domain in self._adjusted else self._document["domain"][domain].get("cap", 0)
-        most = min(len(allowed), self._work(frozenset[int]().union(*allowed)))
+        most = min(len(allowed), self._work(frozenset[int]().union(*allowed), domain))
         if not cap:
             return Station(f"{domain}: vCPUs", "domain", most, domain)
         period = max(_ACCOUNTING_S, self._document["host"].get("tslice_ms", 0) * 1e-3)
         return Station(f"{domain}: vCPUs", "domain", min(most, cap / 100), domain, 2 * period * len(allowed))
 
-    def _work(self, pcpus: frozenset[int]) -> float:
-        """Seconds of service that these give in a second."""
-        return len(pcpus) if self._alone else sharing.cores(self._document, pcpus)
+    def _work(self, pcpus: frozenset[int], domain: str | None = None) -> float:
+        """Seconds of service that these give in a second, all to a domain, or to whoever is there."""
+        if self._alone:
+            return len(pcpus)
+        there = None if domain is None else [sharing.kind(self._document, domain)]
+        return sharing.cores(self._document, pcpus, there)
 
     def _station(self, station: Station) -> str:
         self._stations.setdefault(station.name, station)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from vcpulab.advice.lint import drivers, foreign, held_back, pinning, rules, topology
+from vcpulab.advice.lint import drivers, foreign, held_back, pinning, rules, slowed, topology
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.rule import Rule, Rules
 from vcpulab.errors import RequestError
@@ -15,6 +15,7 @@ RULES: Mapping[str, Rule[Any]] = {
     for one in chain[Rule[Any]](
         rules.rule.all,
         drivers.rule.all,
+        slowed.cause.all,
         held_back.cause.all,
         pinning.rule.all,
         topology.rule.all,

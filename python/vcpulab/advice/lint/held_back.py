@@ -11,6 +11,7 @@ from math import ceil, log2
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
 from vcpulab.advice.lateness import LATE_MS, LATE_TIMES, LOST, Late
+from vcpulab.advice.lint import slowed
 from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
@@ -146,7 +147,12 @@ def _nearest_to_full(found: Sequence[Station]) -> list[Station]:
 
 
 def _cause(held: Sequence[Held]) -> Finding | None:
-    """The first cause of what holds back one of these."""
+    """The first cause of what holds back one of these; before all, what makes its CPU time worth less."""
+    for those in held:
+        if those.station.domain:
+            found = next(slowed.slowed(those.host, those.domain), None)
+            if found is not None:
+                return found
     for one in cause.all:
         for those in held:
             found = one.check(those)

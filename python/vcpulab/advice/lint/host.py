@@ -129,6 +129,11 @@ class Host:
         pcpus = self.topology.pcpus
         return [sorted(pcpu_set(one, pcpus)) for one in self._masks(domain, "soft_affinity")]
 
+    def memory_nodes(self, domain: str) -> list[int]:
+        """The nodes that hold its memory, as far as the scenario says so."""
+        given = self.domains[domain].get("memory_nodes", [])
+        return list(given) if isinstance(given, list) else [given]
+
     def _masks(self, domain: str, field: str) -> list[str]:
         table = self.domains[domain]
         given = table.get(field, "all")

@@ -77,7 +77,9 @@ def pinned_to_one_core(host: Host) -> Iterator[Finding]:
             if host.slowed_by_siblings:
                 yield Finding(next(iter(mended)), reason, mended)
             else:
-                instead = " ".join(f"{path}={_written(value)}" for path, value in mended.items())
+                instead = " ".join(
+                    f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in mended.items()
+                )
                 unknown = "the profile does not say how much, so the mend is not simulated"
                 yield Finding(next(iter(mended)), f"{reason}; {unknown}: {instead}")
 
@@ -117,10 +119,6 @@ def _a_core_for_each(host: Host, vcpus: Sequence[tuple[str, int]], places: Seque
     return mended
 
 
-def _written(value: Any) -> str:
-    return str(value).replace("'", '"') if isinstance(value, list) else str(value)
-
-
 @rule("wider-than-a-node")
 def wider_than_a_node(host: Host) -> Iterator[Finding]:
     """A domain has more busy vCPUs than its node has threads.
@@ -148,7 +146,7 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
         allowed = set(chain.from_iterable(host.affinity(domain)))
         for field, preferred in (
             ("soft_affinity", set(chain.from_iterable(host.soft_affinity(domain)))),
-            ("memory_nodes", _of_nodes(topology, table.get("memory_nodes"))),
+            ("memory_nodes", set(_on(topology, range(topology.pcpus), host.memory_nodes(domain)))),
         ):
             there = allowed & preferred
             nodes = set(topology.by_node(there))
@@ -167,7 +165,7 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
                 (w for n in range(1, len(order) + 1) if len(w := _on(topology, allowed, order[:n])) >= table["vcpus"]),
                 [],
             )
-            value = spans(wider) if field == "soft_affinity" else sorted(topology.by_node(wider))
+            value: Any = spans(wider) if field == "soft_affinity" else list(topology.by_node(wider))
             fewer = {of_domain(domain, "vcpus"): len(there)}
             if not wider or not host.slowed_by_distance:
                 or_more = f"{field} = {json.dumps(value)}, or " if wider else ""
@@ -175,12 +173,6 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
             else:
                 yield Finding(path, reason, {path: value}, otherwise=(fewer,))
             break
-
-
-def _of_nodes(topology: Topology, nodes: int | Sequence[int] | None) -> set[int]:
-    """The pCPUs of some nodes; `None`: of all."""
-    named = range(topology.nodes) if nodes is None else [nodes] if isinstance(nodes, int) else nodes
-    return set(_on(topology, range(topology.pcpus), named))
 
 
 def _on(topology: Topology, pcpus: Any, nodes: Any) -> list[int]:

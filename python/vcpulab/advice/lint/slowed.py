@@ -1,0 +1,189 @@
+"""Services that are late since their CPU time is worth less: a rule for each cause that XenMon does not see.
+
+Time gotten is not work done: a vCPU that runs beside a busy sibling, far from its memory, or at a low clock rate has
+its pCPU, and does less with it. Each rule looks at the domain whose vCPU is the bottleneck of somebody who is late.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from math import ceil
+from typing import Any
+
+import polars as pl
+
+from vcpulab.advice.lint.host import Finding, Host, of_domain, of_pool
+from vcpulab.advice.lint.pinning import MUCH_IDLE
+from vcpulab.advice.lint.rule import Rules, Stands
+from vcpulab.advice.placing.nodes import PREFER, cores_first
+from vcpulab.scenario.units import spans
+
+SLOWED = 0.1
+"""Who loses more than this part of the time gotten is slowed. Assumed."""
+FEW = 20
+"""So many domains are pinned away from somebody at most: for more it is too much to type."""
+
+cause = Rules[Callable[[Host, str], Finding | None]](Stands.ALONE)
+
+
+def lost(host: Host, domain: str, to: str) -> float:
+    """The part of the time gotten that a domain loses to `threads`, `memory` or `frequency`; below 0: it wins."""
+    sums = host.run.df_domains().filter(domain=domain).select(pl.col("running_ns", f"slowed_{to}_ns").sum())
+    running, slowed = sums.row(0)
+    return float(slowed) / max(1, int(running))
+
+
+def slowed(host: Host, domain: str) -> Iterator[Finding]:
+    """What slows a domain down that loses more by that than by waiting, the most first."""
+    by = {one.name: lost(host, domain, to) for one, to in zip(cause.all, _LOST_TO, strict=True)}
+    occupied = max(host.busy(domain), default=0.0)
+    for one in sorted(cause.all, key=lambda one: -by[one.name]):
+        if by[one.name] < SLOWED or by[one.name] * occupied < host.waited(domain):
+            return
+        found = one.check(host, domain)
+        if found is not None:
+            yield one.stamped(found)
+
+
+_LOST_TO = ("threads", "memory", "frequency")
+"""What the rules are about, in the order in which they stand below."""
+
+
+@cause("threads-shared")
+def _threads_shared(host: Host, domain: str) -> Finding | None:
+    """A service that is late loses CPU time to busy threads of the same cores.
+
+    Mechanism: The threads of a core share its execution units. XenMon counts the time that a vCPU has its thread,
+    whatever a sibling leaves of it.
+
+    Evidence: The domain whose vCPU is the bottleneck loses more than {SLOWED:.0%} of the time that it runs, and more
+    than it waits.
+
+    Silent: Where nobody is late; where the profile does not say what siblings cost.
+
+    Mend: No pinning, where other cores idle; idle cores before second threads, where the scheduler was told or is known
+    to do otherwise; core scheduling; or cores of its own, with the others pinned away from them.
+
+    Schedulers: All.
+
+    Sources: Tullsen, Eggers and Levy 1995, "Simultaneous multithreading: maximizing on-chip parallelism"; the profile's
+    constants: `vcpulab profile show`.
+    """
+    table, pool = host.domains[domain], host.domains[domain].get("pool")
+    here = host.pcpus_of(pool)
+    idle = [core for core in host.topology.by_core(here).values() if all(host.idle_of([p]) > MUCH_IDLE for p in core)]
+    reach = set(chain.from_iterable(host.affinity(domain)))
+    mends: list[Mapping[str, Any]] = []
+    if idle and reach < set(here):
+        mends.append({of_domain(domain, "affinity"): "all"})
+    if idle and host.setting(domain, "smt_power_savings"):
+        mends.append({of_pool(pool, "smt_power_savings"): 0})
+    if idle and host.pool_of(domain)["scheduler"] not in PREFER:
+        mends.append({of_domain(domain, "affinity"): _cores(host, idle, int(table["vcpus"]))})
+    mends += [{"host.sched_gran": "core"}] if host.by_thread else []
+    mends += _own_cores(host, domain, here)
+    said = f", while {len(idle)} cores idle" if len(idle) > 1 else ", while a core idles" if idle else ""
+    reason = (
+        f"{domain} loses {100 * lost(host, domain, 'threads'):.0f} % of its CPU time to busy threads of the same "
+        f"cores{said}: it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
+    )
+    first, *others = mends or [{}]
+    return Finding(of_domain(domain, "affinity"), reason, first, otherwise=tuple(others))
+
+
+def _cores(host: Host, idle: list[list[int]], vcpus: int) -> str:
+    """The first threads of idle cores, so many as there are vCPUs."""
+    return spans(sorted(cores_first(host.topology, chain.from_iterable(idle))[:vcpus]))
+
+
+def _own_cores(host: Host, domain: str, here: list[int]) -> Iterator[Mapping[str, Any]]:
+    """A core for each vCPU, and the others on the rest; nothing where these are many, or pinned, or left too little."""
+    pool = host.domains[domain].get("pool")
+    others = [one for one in host.inside(pool) if one != domain]
+    cores = list(host.topology.by_core(here).values())
+    needed = min(int(host.domains[domain]["vcpus"]), ceil(host.wanted(domain)))
+    pinned = any(host.domains[one].get("affinity", "all") != "all" for one in [domain, *others])
+    if not 0 < needed <= len(cores) // 2 or len(others) > FEW or pinned:
+        return
+    own = sorted(chain.from_iterable(cores[-needed:]))
+    rest = [pcpu for pcpu in here if pcpu not in own]
+    yield {of_domain(domain, "affinity"): spans(sorted(core[0] for core in cores[-needed:]))} | {
+        of_domain(one, "affinity"): spans(rest) for one in others
+    }
+
+
+def _work(host: Host, domain: str) -> float:
+    """Work done, % of a pCPU."""
+    sums = host.run.df_domains().filter(domain=domain).select(pl.col("work_ns", "elapsed_ns").sum())
+    work, elapsed = sums.row(0)
+    return 100 * float(work) / max(1, int(elapsed))
+
+
+@cause("memory-remote")
+def _memory_remote(host: Host, domain: str) -> Finding | None:
+    """A service that is late loses CPU time to memory on another node, or to a node whose memory is crowded.
+
+    Mechanism: Memory of another node takes longer, and the memory of each node brings so much and no more. The vCPU
+    keeps its pCPU while it waits for memory.
+
+    Evidence: The domain whose vCPU is the bottleneck loses more than {SLOWED:.0%} of the time that it runs, and more
+    than it waits.
+
+    Silent: Where nobody is late; where the profile does not say how far nodes are.
+
+    Mend: Soft affinity for the node that holds its memory; where that is spread over nodes, one node for both; where it
+    is there already, another node for both. A domain's memory is placed when it is created.
+
+    Schedulers: `credit`, `credit2`, `null`: those that look at soft affinity. Elsewhere it is pinned there.
+
+    Sources: Dashti et al. 2013, "Traffic management: a holistic approach to memory placement on NUMA systems"; Xen's
+    `docs/man/xl.cfg`, `cpus` and `cpus_soft`; the profile's constants: `vcpulab profile show`.
+    """
+    topology, table = host.topology, host.domains[domain]
+    field = "soft_affinity" if host.pool_of(domain)["scheduler"] in PREFER else "affinity"
+    path, by_node = of_domain(domain, field), topology.by_node(host.pcpus_of(table.get("pool")))
+    prefers = {
+        topology.node(p) for masks in (host.affinity(domain), host.soft_affinity(domain)) for m in masks for p in m
+    }
+    holds = host.memory_nodes(domain)
+    fitting = [node for node, pcpus in by_node.items() if int(table["vcpus"]) <= len(pcpus)]
+    emptiest = sorted(fitting, key=lambda node: -host.idle_of(by_node[node]))
+    mends: list[Mapping[str, Any]] = []
+    there = sorted(pcpu for node in holds for pcpu in by_node.get(node, []))
+    if there and len(there) < topology.pcpus and (not prefers <= set(holds) or table.get(field, "all") == "all"):
+        mends.append({path: spans(there)})
+    both = {of_domain(domain, "memory_nodes"): None} if holds else {}
+    mends += [{path: spans(by_node[node]), **both} for node in emptiest if spans(by_node[node]) != table.get(field)]
+    where = f"its memory is on node {spans(holds)}" if holds else "its memory is on the nodes that it may run on"
+    reason = (
+        f"{domain} loses {100 * lost(host, domain, 'memory'):.0f} % of its CPU time to memory that is far or crowded: "
+        f"{where}; it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
+    )
+    first, *others = mends or [{}]
+    return Finding(path, reason, first, otherwise=tuple(others))
+
+
+@cause("low-clock-rate")
+def _low_clock_rate(host: Host, domain: str) -> Finding | None:
+    """A service that is late loses CPU time to a clock rate below the nominal one.
+
+    Mechanism: A governor that saves power gives a core the rate that its load seems to need; caps, and short bursts,
+    keep a load low. The vCPU has its pCPU, which does less.
+
+    Evidence: The domain whose vCPU is the bottleneck loses more than {SLOWED:.0%} of the time that it runs, and more
+    than it waits.
+
+    Silent: Where nobody is late; where the profile has one clock rate.
+
+    Mend: The governor `performance`.
+
+    Schedulers: All.
+
+    Sources: Pallipadi and Starikovskiy 2006, "The ondemand governor"; Xen's `docs/misc/xen-command-line`, `cpufreq`.
+    """
+    governor = host.document["host"].get("governor", "performance")
+    reason = (
+        f"{domain} loses {100 * lost(host, domain, 'frequency'):.0f} % of its CPU time to low clock rates (governor "
+        f"{governor}): it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
+    )
+    mend = {} if governor == "performance" else {"host.governor": "performance"}
+    return Finding("host.governor", reason, mend)
