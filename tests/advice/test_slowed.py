@@ -1,11 +1,13 @@
 """Time gotten is not work done: what slows services down is explained, with its mends, and counted in bounds."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import vcpulab
+from support import Vcpulab
 from vcpulab.advice import sharing
 from vcpulab.advice.bounds.checking import check
 from vcpulab.advice.capacity.words import said
@@ -151,6 +153,20 @@ def test_a_thread_is_not_a_core_in_bounds_and_capacity() -> None:
     assert "profile generic does not say what busy siblings cost each other" in vcpulab.bounds(unknown).notes[0]
     flat = scenario({}, TWO_CORES | {"threads": 1}, {"batch": hog(2)})
     assert vcpulab.bounds(flat).notes == ()
+
+
+def test_the_view_of_xenmon_shows_the_work_beside_the_time(command: Vcpulab, tmp_path: Path) -> None:
+    pinned = {"web": {"affinity": "0"}, "batch": hog(affinity="1")}
+    (tmp_path / "slowed.toml").write_text(scenario(HALF, TWO_CORES, dict(pinned)).text)
+    (tmp_path / "alone.toml").write_text(scenario({}, TWO_CORES, dict(pinned)).text)
+    shown = command("monitor", "xenmon", "slowed.toml", "--out", "logs").stdout
+    assert "Time gotten, which XenMon counts, and the work done in it, which it does not see" in shown
+    (batch,) = (line.split() for line in shown.splitlines() if line.strip().startswith("batch"))
+    assert float(batch[1]) == pytest.approx(99.9, rel=0.01)
+    assert 45 < float(batch[4]) < 75, "gotten ± half width, work"
+    assert command("monitor", "xenmon", "alone.toml", "--out", "logs").stdout == ""
+    assert re.search(r"gotten +work +waited", command("run", "slowed.toml").stdout)
+    assert "work" not in command("run", "alone.toml", "--all").stdout.partition("Applications")[0]
 
 
 def test_every_cause_has_what_it_looks_at() -> None:

@@ -21,13 +21,19 @@ def xenmon(
 ) -> None:
     """Write XenMon's log files of a run, PREFIX-domN.log for each domain.
 
+    Where busy siblings, far memory or low clock rates make CPU time worth less, the work done is printed beside it.
+
     Args:
         out: Directory to write to; files of the same names are replaced.
         prefix: First part of the files' names.
     """
+    from vcpulab.cli import views
     from vcpulab.hypervisors import monitors
 
-    for path in monitors.xenmon(files.run_of(source), out, replication=replication, prefix=prefix):
+    run = files.run_of(source)
+    paths = monitors.xenmon(run, out, replication=replication, prefix=prefix)
+    views.show_gotten_and_work(run)
+    for path in paths:
         terminal.say(f"written to {path}")
 
 

@@ -19,7 +19,7 @@ from vcpulab.cli.page import BLANK, Lines, Part, Piece
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.counters import COUNTERS, Tool
 from vcpulab.hypervisors.steps import HEADINGS, Step, in_loops, script
-from vcpulab.results.metrics import IO, Metric, summarise
+from vcpulab.results.metrics import DOMAIN, IO, SPEED, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario import settings
@@ -284,6 +284,15 @@ def _waits(run: Run) -> Iterator[Table]:
         [domain, *(cells.get((domain, other), "–") for other in by)] for domain in order if domain in frame["domain"]
     ]
     yield Table("Who made whom wait: wait of the domain by what ran, % of elapsed", ["domain", *by], rows)
+
+
+def show_gotten_and_work(run: Run) -> None:
+    """The time gotten, as XenMon counts it, beside the work done in it; nothing where they are the same."""
+    shown = [metric for metric in DOMAIN if metric.name in ("gotten", *SPEED)]
+    frame = run.summary().filter(pl.col("of") == "domain", pl.col("metric").is_in([one.name for one in shown]))
+    if frame.filter(pl.col("metric") == "work")["mean"].is_not_null().any():
+        title = "Time gotten, which XenMon counts, and the work done in it, which it does not see"
+        page.show_table(folded_table(run.scenario, frame, title, shown, View()))
 
 
 def show_xencpu(used: pl.DataFrame) -> None:

@@ -118,6 +118,8 @@ def _wait(percentile: int, said: str) -> Metric:
     )
 
 
+SPEED = ("work", "slowed_threads", "slowed_memory", "slowed_frequency")
+"""Metrics of domains that say what their CPU time was worth: where nothing makes a host slower, there are none."""
 _IS_SLOWED = pl.col("running_ns") != pl.col("work_ns")
 _NOT_SLOWED = "nothing on this host makes it slower: all time gotten is work"
 

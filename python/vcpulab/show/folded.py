@@ -7,7 +7,7 @@ import polars as pl
 
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import app_rows, apps
-from vcpulab.results.metrics import APP, DOMAIN, PCPU, Metric
+from vcpulab.results.metrics import APP, DOMAIN, PCPU, SPEED, Metric
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.alike import ROWS_MAX
@@ -18,7 +18,7 @@ from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.table import Table
 
 _KINDS = (("domain", "Domains", DOMAIN), ("app", "Applications", APP), ("pcpu", "pCPUs", PCPU))
-NARROW = {"gotten", "waited", "wait_p99", "throughput", "failed", "response_p99", "run", "idle", "overhead"}
+NARROW = {"gotten", "work", "waited", "wait_p99", "throughput", "failed", "response_p99", "run", "idle", "overhead"}
 """The metrics that most people look at, for where there is no room for all ..."""
 NARROWEST = {"waited", "wait_p99", "throughput", "response_p99", "run", "idle"}
 """... and for where there is hardly any."""
@@ -55,9 +55,15 @@ class Things:
         Args:
             names: the metrics that it has besides the one that it is sorted by; all if left out.
         """
-        shown = [one for one in self.metrics if names is None or one.name in names or one.name == self.sort]
+        wanted = [one for one in self.metrics if names is None or one.name in names or one.name == self.sort]
+        shown = [one for one in wanted if one.name not in SPEED or self._has(one.name)]
         cells = [[name, *(_cell(self.means, those, one.name) for one in shown)] for name, those in self.rows.items()]
         return Table(self.title, [self.heading, *(f"{one.name.replace('_', ' ')}, {one.unit}" for one in shown)], cells)
+
+    def _has(self, metric: str) -> bool:
+        """Is that metric defined for one of them?"""
+        found = (self.means.get((thing, metric)) for those in self.rows.values() for thing in those)
+        return any(row is not None and row["mean"] is not None for row in found)
 
 
 def things(run: Run, view: View) -> Iterator[Things]:

@@ -122,7 +122,7 @@ def _work(host: Host, domain: str) -> float:
 def _memory_remote(host: Host, domain: str) -> Finding | None:
     """A service that is late loses CPU time to memory on another node, or to a node whose memory is crowded.
 
-    Mechanism: Memory of another node takes longer, and the memory of each node brings so much and no more. The vCPU
+    Mechanism: Memory of another node takes longer, and the memory of each node has a bandwidth that all share. The vCPU
     keeps its pCPU while it waits for memory.
 
     Evidence: The domain whose vCPU is the bottleneck loses more than {SLOWED:.0%} of the time that it runs, and more
