@@ -68,10 +68,10 @@ def fastest(document: Mapping[str, Any]) -> float:
         1.2
     """
     costs = document["host"]["costs"]
-    nominal = costs["cpu_mhz"]
-    times = max(costs.get(f"turbo_{which}_mhz", 0) / nominal for which in ("one_core", "all_cores"))
-    shares = (costs.get(f"memory_share_{kind}_percent", 0) / 100 for kind in kinds(document))
-    return max(1.0, *(1 / ((1 - share) / max(1.0, times) + share) for share in shares))
+    nominal = float(costs["cpu_mhz"])
+    times: float = max(costs.get(f"turbo_{which}_mhz", 0) / nominal for which in ("one_core", "all_cores"))
+    shares: list[float] = [costs.get(f"memory_share_{one}_percent", 0) / 100 for one in kinds(document)]
+    return max(1.0, *(1.0 / ((1 - share) / max(1.0, times) + share) for share in shares))
 
 
 def said(document: Mapping[str, Any]) -> list[str]:
