@@ -64,7 +64,7 @@ def fastest(document: Mapping[str, Any]) -> float:
 
     Examples:
         >>> turbo = {"cpu_mhz": 2000, "turbo_one_core_mhz": 3000, "memory_share_compute_percent": 50}
-        >>> fastest({"host": {"pcpus": 1, "costs": turbo}, "domain": {"web": {}}})
+        >>> round(fastest({"host": {"pcpus": 1, "costs": turbo}, "domain": {"web": {}}}), 3)
         1.2
     """
     costs = document["host"]["costs"]
