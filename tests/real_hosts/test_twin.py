@@ -226,6 +226,35 @@ def test_a_twin_has_the_names_parameters_and_scheduler_of_its_host() -> None:
     assert "Made by `vcpulab twin`" in made.text
 
 
+def test_a_twin_has_the_release_the_topology_and_the_options_of_its_host(tmp_path: Path) -> None:
+    name = "xen4.17-credit2-mixed"
+    shutil.copytree(REAL / name, tmp_path / name)
+    info = (REAL / "xl-info-credit2.txt").read_text()
+    rows = "".join(f"  {cpu}:       {cpu // 2}        0        0\n" for cpu in range(4))
+    table = f"nr_cpus                : 4\ncpu_topology           :\ncpu:    core    socket     node\n{rows}xen_major"
+    info = info.replace("nr_cpus                : 1\n", "").replace("xen_major", table)
+    (tmp_path / name / "info.txt").write_text(info.replace("sched=credit2", "sched=credit2 credit2_runqueue=core"))
+    vcpus = (REAL / name / "vcpus.txt").read_text()
+    assert "hogA" in vcpus
+    lines = [line.replace("all / all", "0-1 / 2-3") if "hogA" in line else line for line in vcpus.splitlines()]
+    (tmp_path / name / "vcpus.txt").write_text("\n".join(lines) + "\n")
+    sources = twin.gather([tmp_path / name])
+    made = twin.make(sources, read(sources))
+    host, hog = made.scenario.to_dict()["host"], made.scenario.to_dict()["domain"]["hogA"]
+    assert (host["generation"], host["runqueue"]) == ("xen4.17.5", "core")
+    assert (host["topology"]["cores"], host["topology"]["threads"]) == (2, 2)
+    assert (hog["affinity"], hog["soft_affinity"]) == ("0-1", "2-3")
+    assert "# Xen 4.17.5: credit2 as in xen4.17, from 4.17.1 on\n" in made.text
+    assert not [note for note in made.notes if "Xen" in note], "nothing is amiss"
+    other = twin.make(sources, read(sources), scheduler="credit").scenario.to_dict()["host"]
+    assert other["generation"] == "xen4.17.5"
+    (tmp_path / name / "info.txt").write_text(
+        info.replace("xen_extra              : .5", "xen_extra              : .5-14")
+    )
+    vendors = twin.gather([tmp_path / name])
+    assert any("a vendor's build" in note for note in twin.make(vendors, read(vendors)).notes)
+
+
 def test_twin_on_the_command_line_and_what_is_made_of_it(command: Vcpulab, tmp_path: Path) -> None:
     shutil.copytree(REAL / "xen4.17-credit2-weights", tmp_path / "recorded")
     made = command("twin", "recorded", "--out", "host.toml")

@@ -11,9 +11,13 @@ from vcpulab import _engine
 from vcpulab import formats as recordings
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
+from vcpulab.hypervisors.command_line import read_options
+from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.apps import drawn, replayed
 from vcpulab.twin.links import Link, Vcpu, links
+from vcpulab.twin.placed import Map, flat, map_of
+from vcpulab.twin.release import Rules, rules_of
 from vcpulab.twin.sequences import TURNS_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 
@@ -128,21 +132,25 @@ def make(
         )
     sources.names.update(sources.names | recording.names)
     turns = _turns_to_replay(summary, events, replay=replay)
-    pcpus = max(pcpu["pcpu"] for pcpu in summary["pcpus"]) + 1
+    placed = _placed(sources, summary, notes)
+    rules = None if generation_of(used) is None else rules_of(used, sources.info.said)
+    if rules is not None and not rules.exact:
+        notes.append(rules.why)
     document = {
         "name": f"twin of {sources.trace.parent.name or sources.trace.name}",
         # How the scheduler's ticks lay to the recording is chance: 30 ms is the longest of Credit's periods.
         "run": {"duration": "10s", "warmup": "1s", "start_spread": "30ms", "replications": 5},
         "host": {
             "profile": "exact",
-            "pcpus": pcpus,
+            **placed.fields(),
             "scheduler": used,
+            **_of_release(sources, used, rules, placed, notes),
             # Traces of Linux's scheduler are of KVM hosts.
             **({"toolstack": "libvirt"} if sources.kind == "sched-text" else {}),
             **(sources.host_params if used == sources.scheduler else {}),
             "costs": {"context_switch_ns": _switch_ns(summary)},
         },
-        "domain": _domains(sources, summary, turns, notes, with_params=used == sources.scheduler),
+        "domain": _domains(sources, placed, summary, turns, notes, with_params=used == sources.scheduler),
     }
     head = [
         f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it.",
@@ -154,9 +162,30 @@ def make(
             "turn, and begin anew at the end.",
             "A channel `a-wakes-b` stands for events that a sent when b was blocked.",
         ]
+    head += [rules.why] if rules is not None and rules.exact else []
     head += notes
     commented = "".join(f"# {line}\n" for line in head) + "\n" + tomli_w.dumps(document)
     return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
+
+
+def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> Map:
+    """The host's pCPUs: those that `xl info -n` lists, or as many as the recording names."""
+    pcpus = max(pcpu["pcpu"] for pcpu in summary["pcpus"]) + 1
+    return (map_of(sources.info, notes) if sources.info.cpus else None) or flat(pcpus)
+
+
+def _of_release(
+    sources: Sources, scheduler: str, rules: Rules | None, placed: Map, notes: list[str]
+) -> dict[str, int | str]:
+    """The release whose rules the scheduler has, and what the host's options at boot say."""
+    if rules is None:
+        return {}
+    options = read_options(sources.info.said.get("xen_commandline", ""), scheduler, rules.generation)
+    gran = placed.granularity(options.granularity, notes)
+    # Another scheduler than the recorded one has its own defaults.
+    given = options.params if scheduler == sources.scheduler else {}
+    params = {name: value for name, (value, _) in given.items()}
+    return {"generation": rules.generation} | ({"sched_gran": gran} if gran else {}) | params
 
 
 def _known(summary: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
@@ -187,6 +216,7 @@ def _turns_to_replay(summary: Mapping[str, Any], events: Path | None, *, replay:
 
 def _domains(
     sources: Sources,
+    placed: Map,
     summary: Mapping[str, Any],
     turns: Mapping[Vcpu, Turns],
     notes: list[str],
@@ -211,8 +241,10 @@ def _domains(
         its = [(vcpu, turns.get((number, vcpu["vcpu"]))) for vcpu in vcpus]
         apps = [drawn(vcpu) if replay is None else replayed(replay, channel) for vcpu, replay in its]
         table: dict[str, Any] = {"vcpus": count} | (sources.domain_params.get(number, {}) if with_params else {})
-        if any((number, vcpu) in sources.affinity for vcpu in range(count)):
-            table["affinity"] = [sources.affinity.get((number, vcpu), "all") for vcpu in range(count)]
+        for kind, masks in (("affinity", sources.affinity), ("soft_affinity", sources.soft_affinity)):
+            if any((number, vcpu) in masks for vcpu in range(count)):
+                its_masks = [masks.get((number, vcpu), "all") for vcpu in range(count)]
+                table[kind] = [placed.of_host(mask) or "all" for mask in its_masks]
         if any(apps):
             table["app"] = [app for app in apps if app is not None]
             if count > 1:

@@ -345,21 +345,13 @@ def _params(parameters: Mapping[str, str]) -> dict[str, int]:
 def _host_lines(host: _Host) -> Iterator[str]:
     yield "[host]"
     yield 'profile = "generic"       # assumed: xl does not say what things cost on this machine'
-    topology = host.map.topology
-    if topology.is_flat:
-        yield f"pcpus = {host.map.pcpus}"
-    else:
-        names = ("sockets", "cores", "threads", "nodes")
-        pairs = [f"{name} = {getattr(topology, name)}" for name in names]
-        spread = [] if topology.adjacent else ['numbering = "spread"']
-        yield f"topology = {{ {', '.join(pairs + spread)} }}"
+    for name, value in host.map.fields().items():
+        said = value if isinstance(value, int) else _inline(value)
+        yield f"{name} = {said}"
     yield from _scheduler_lines(host, host.pools[0])
-    gran = host.options.granularity
-    if gran is not None and gran != "cpu":
-        if not host.map.even:
-            host.notes.append(f"sched-gran={gran}: left out, as Xen itself schedules by cpu where cores are not alike")
-        else:
-            yield f"sched_gran = {json.dumps(gran)}       # xen_commandline: sched-gran={gran}"
+    gran = host.map.granularity(host.options.granularity, host.notes)
+    if gran is not None:
+        yield f"sched_gran = {json.dumps(gran)}       # xen_commandline: sched-gran={gran}"
     printed = host.pools[0].params
     for name, (value, word) in host.options.params.items():
         if name not in printed:
@@ -369,6 +361,10 @@ def _host_lines(host: _Host) -> Iterator[str]:
     if shown:
         yield from _comment(f"xen_commandline: {' '.join(shown)}: the CPUs and vCPUs here are those that it leaves")
     yield from _clock_lines(host)
+
+
+def _inline(table: Mapping[str, Any]) -> str:
+    return f"{{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in table.items())} }}"
 
 
 def _clock_lines(host: _Host) -> Iterator[str]:
@@ -403,9 +399,8 @@ def _clock_lines(host: _Host) -> Iterator[str]:
                 f"distances of nodes: {', '.join(map(str, remote))}; here each other node is as far, {remote[-1]}"
             )
     if costs:
-        pairs = ", ".join(f"{name} = {value}" for name, value in costs.items())
         said = " and ".join(["xenpm"] * ("cpu_mhz" in costs) + ["xl info -n"] * ("numa_distance" in costs))
-        yield f"costs = {{ {pairs} }}       # {said}"
+        yield f"costs = {_inline(costs)}       # {said}"
 
 
 def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:

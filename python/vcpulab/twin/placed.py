@@ -59,6 +59,27 @@ class Map:
         found = [pcpu for pcpu, number in enumerate(self.numbers) if number in named]
         return "all" if len(found) == self.pcpus else spans(found) or None
 
+    def fields(self) -> dict[str, Any]:
+        """What a scenario's `host` says of it.
+
+        Examples:
+            >>> Map((0, 1), Topology(1, 2, 1, 1)).fields(), Map((0, 1), Topology(1, 1, 2, 1)).fields()
+            ({'pcpus': 2}, {'topology': {'sockets': 1, 'cores': 1, 'threads': 2, 'nodes': 1}})
+        """
+        if self.topology.is_flat:
+            return {"pcpus": self.pcpus}
+        its: dict[str, Any] = {name: getattr(self.topology, name) for name in ("sockets", "cores", "threads", "nodes")}
+        return {"topology": its if self.topology.adjacent else its | {"numbering": "spread"}}
+
+    def granularity(self, said: str | None, notes: list[str]) -> str | None:
+        """The unit of scheduling, if it is not a vCPU by itself; `said`: by the hypervisor's command line."""
+        if said in (None, "cpu"):
+            return None
+        if not self.even:
+            notes.append(f"sched-gran={said}: left out, as Xen itself schedules by cpu where cores are not alike")
+            return None
+        return said
+
     def node_of_host(self, node: int) -> int | None:
         """A node of the host as a scenario numbers it; `None`: there is none."""
         known = list(self.nodes) or list(range(self.topology.nodes))

@@ -10,6 +10,7 @@ from vcpulab import formats as recordings
 from vcpulab.errors import RecordingError, RequestError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.xl import Domain, Sched, Vcpu
+from vcpulab.formats.xl_info import Info
 from vcpulab.scenario.catalogue import generation_of
 
 _SPAN = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>us|ms|s|)")
@@ -45,7 +46,9 @@ class Sources:
     host_params: dict[str, int] = field(default_factory=dict)
     domain_params: dict[int, dict[str, int]] = field(default_factory=dict)
     affinity: dict[tuple[int, int], str] = field(default_factory=dict)
-    """Of a domain's vCPU, where it is not `all`."""
+    """Of a domain's vCPU, as the host has it, where it is not `all`."""
+    soft_affinity: dict[tuple[int, int], str] = field(default_factory=dict)
+    info: Info = field(default_factory=lambda: Info({}))
     threads: list[recordings.VcpuThread] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What was not used, and why."""
@@ -111,12 +114,14 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
         vcpus: list[Vcpu] = holds
         sources.names.update((vcpu.domain, vcpu.name) for vcpu in vcpus)
         sources.affinity.update(((vcpu.domain, vcpu.number), vcpu.hard) for vcpu in vcpus if vcpu.hard != "all")
+        sources.soft_affinity.update(((vcpu.domain, vcpu.number), vcpu.soft) for vcpu in vcpus if vcpu.soft != "all")
     elif kind == "xl-sched":
         pools: list[Sched] = holds
         if len(pools) > 1:
             sources.notes.append(f"{path}: CPU pools besides {pools[0].pool} are left out")
         _take_scheduler(sources, pools[0])
     elif kind == "xl-info":
+        sources.info = holds
         said: Mapping[str, str] = holds.said
         if sources.cpu_mhz is None and "cpu_mhz" in said:
             sources.cpu_mhz = _mhz(path, said["cpu_mhz"])
