@@ -161,9 +161,6 @@ class Scenario:
     @property
     def replications(self) -> int: ...
     @property
-    def places(self) -> list[tuple[int, int, int]]:
-        """The node, the socket and the core of each pCPU; empty on a host without a topology."""
-    @property
     def duration_ns(self) -> int: ...
     @property
     def warmup_ns(self) -> int: ...

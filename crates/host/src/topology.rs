@@ -25,12 +25,6 @@ pub fn resources(config: &HostConfig) -> Vec<CpuMask> {
     topology.all_masters().iter().map(|master| topology.resource(master)).collect()
 }
 
-/// The node, the socket and the core of each pCPU, each counted over the whole host.
-pub fn places(topology: &TopologyConfig) -> Vec<(u32, u32, u32)> {
-    let places = (0..topology.pcpus()).map(|p| Place::within(p, topology));
-    places.map(|place| (place.node, place.socket, place.core)).collect()
-}
-
 /// The place of a pCPU. Cores are counted over the whole host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place {
@@ -241,14 +235,19 @@ mod tests {
         assert_eq!(l3_of(4, 2, 8).as_slice(), [0, 0, 1, 1]);
     }
 
+    fn places(topology: TopologyConfig) -> Vec<(u32, u32, u32)> {
+        let places = (0..topology.pcpus()).map(|p| Place::within(p, &topology));
+        places.map(|place| (place.core, place.socket, place.node)).collect()
+    }
+
     #[test]
     fn threads_are_numbered_beside_each_other_or_apart() {
         let topology =
             TopologyConfig { sockets: 2, cores: 2, threads: 2, nodes: 2, numbering: Numbering::Adjacent };
-        let cores = [0, 0, 1, 1, 2, 2, 3, 3].map(|core| (core / 2, core / 2, core));
-        assert_eq!(places(&topology), cores);
-        let cores = [0, 1, 2, 3, 0, 1, 2, 3].map(|core| (core / 2, core / 2, core));
-        assert_eq!(places(&TopologyConfig { numbering: Numbering::Spread, ..topology }), cores);
+        let cores = [0, 0, 1, 1, 2, 2, 3, 3].map(|core| (core, core / 2, core / 2));
+        assert_eq!(places(topology), cores);
+        let cores = [0, 1, 2, 3, 0, 1, 2, 3].map(|core| (core, core / 2, core / 2));
+        assert_eq!(places(TopologyConfig { numbering: Numbering::Spread, ..topology }), cores);
     }
 
     #[test]
@@ -256,11 +255,11 @@ mod tests {
         let topology =
             TopologyConfig { sockets: 2, cores: 4, threads: 1, nodes: 4, numbering: Numbering::Adjacent };
         assert_eq!(
-            places(&topology).iter().map(|place| place.0).collect::<Vec<_>>(),
+            places(topology).iter().map(|place| place.2).collect::<Vec<_>>(),
             [0, 0, 1, 1, 2, 2, 3, 3]
         );
         let one = TopologyConfig { nodes: 1, ..topology };
-        assert!(places(&one).iter().all(|place| place.0 == 0));
+        assert!(places(one).iter().all(|place| place.2 == 0));
     }
 
     #[test]

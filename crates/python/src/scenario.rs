@@ -101,12 +101,6 @@ impl Scenario {
         self.checked.replications
     }
 
-    /// The node, the socket and the core of each pCPU; nothing of a host without a topology.
-    #[getter]
-    fn places(&self) -> Vec<(u32, u32, u32)> {
-        self.checked.host.topology.as_ref().map_or_else(Vec::new, vcpulab_host::topology::places)
-    }
-
     #[getter]
     fn duration_ns(&self) -> i64 {
         self.checked.duration.ns()

@@ -268,11 +268,6 @@ class Scenario:
         return self._engine.replications
 
     @property
-    def places(self) -> list[tuple[int, int, int]]:
-        """The node, the socket and the core of each pCPU; empty on a host without a topology."""
-        return self._engine.places
-
-    @property
     def duration_ns(self) -> int:
         """Measured time, ns."""
         return self._engine.duration_ns

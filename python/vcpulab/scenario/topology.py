@@ -63,6 +63,10 @@ class Topology:
         """The core of a pCPU."""
         return pcpu // self.threads if self.adjacent else pcpu % (self.sockets * self.cores)
 
+    def socket(self, pcpu: int) -> int:
+        """The socket of a pCPU."""
+        return self.core(pcpu) // self.cores
+
     def node(self, pcpu: int) -> int:
         """The node of a pCPU.
 
