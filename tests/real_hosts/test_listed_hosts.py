@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vcpulab
-from support import Vcpulab
+from support import ROOT, Vcpulab
 from vcpulab.errors import RecordingError
 from vcpulab.formats.kinds import Read, read
 from vcpulab.formats.xenpm import Frequencies
@@ -439,3 +439,21 @@ def test_nodes_are_as_far_as_the_host_says() -> None:
     distance, notes = far([10, 12, 32, 32], [12, 10, 32, 32], [32, 32, 10, 12], [32, 32, 12, 10])
     assert distance == 32
     assert "distances of nodes: 12, 32; here each other node is as far, 32" in notes
+
+
+# ---- what no listing says ----
+
+
+def test_a_profile_that_prices_threads_is_asked_for(command: Vcpulab, tmp_path: Path) -> None:
+    (note,) = (note for note in host(epyc()).notes if note.startswith("profile generic"))
+    assert "such as epyc-9355p, " in note
+    listings = [str(path) for path in sorted((ROOT / "examples/two-sockets").glob("*.txt"))]
+    made = command(
+        "import", "xl", *listings, "--profile", "xeon-gold-6240", "--toolstack", "xapi", "--out", "host.toml"
+    )
+    assert (made.returncode, "warning" in made.stderr) == (0, False), made.stderr
+    its = vcpulab.Scenario.load(tmp_path / "host.toml").to_dict()["host"]
+    assert (its["profile"], its["toolstack"], its["pcpus"]) == ("xeon-gold-6240", "xapi", 64)
+    assert (its["costs"]["cpu_mhz"], its["costs"]["numa_distance"]) == (2994, 32), "the host's own"
+    wrong = command("import", "xl", *listings, "--profile", "xeon")
+    assert (wrong.returncode, 'host.profile: found `"xeon"`; allowed: one of generic' in wrong.stderr) == (2, True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from vcpulab import formats as recordings
 from vcpulab import whole
 from vcpulab.cli import files, page, terminal
-from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, command, group, number
+from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, TypedFor, command, group, number
 from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.formats import Read, Recording, rtapp
@@ -121,7 +121,9 @@ def import_rt_app(
 
 
 @command("xl", "vcpulab import xl recorded/list0.txt recorded/sched.txt --out host.toml", of=import_)
-def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
+def import_xl(
+    *paths: Path, out: Out = None, profile: str | None = None, toolstack: TypedFor = None, force: Force = False
+) -> None:
     """Make a scenario of what `xl` and xentop print of a host.
 
     Release, threads, cores, sockets, nodes and boot options of `xl info -n`; domains with vCPUs, hard and soft affinity
@@ -132,6 +134,7 @@ def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
     Args:
         paths: The files, any of these.
         out: Write the scenario to this file instead of printing it.
+        profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
     """
     if not paths:
         raise RequestError("no files", hint="vcpulab import xl --help")
@@ -143,7 +146,7 @@ def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
         if kind not in listed.KINDS:
             raise RequestError(f"{path}: found {kind}; allowed: {', '.join(listed.KINDS)}")
         held.append(recordings.read(path, kind))
-    made = listed.scenario_of(held)
+    made = listed.scenario_of(held, profile, toolstack, None if out is None else out.parent)
     for note in made.notes:
         terminal.warn(note)
     if out is None:

@@ -99,6 +99,8 @@ class Governor:
     pool: Pool
     name: str
     """`performance`, `powersave` or `ondemand`."""
+    restarts: bool
+    """Does the host restart anyway?"""
 
 
 @dataclass(frozen=True)
@@ -314,7 +316,8 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
         # Xen's own default is another one.
         named = after.written()["host"].get("governor") if old is None else host.get("governor", _GOVERNOR)
         if named is not None and (old is None or old["host"].get("governor", _GOVERNOR) != named):
-            settings.append(Governor(pools[POOL_0], named))
+            restarts = not pools[POOL_0].same_scheduler(old_pools.get(POOL_0))
+            settings.append(Governor(pools[POOL_0], named, restarts))
         known = [] if old is None else list(_Actions(old, old_pools).all())
         here: list[Setting] = []
         for at, setting in _Actions(new, pools).all():

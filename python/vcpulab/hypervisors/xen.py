@@ -177,7 +177,12 @@ def _(setting: Granularity) -> Way:
 
 @_way.register
 def _(setting: Governor) -> Way:
-    return Way(run=[f"xenpm set-scaling-governor {setting.name}"], options=[f"cpufreq=xen:{setting.name}"])
+    option = [f"cpufreq=xen:{setting.name}"]
+    return (
+        Way(boot=option)
+        if setting.restarts
+        else Way(run=[f"xenpm set-scaling-governor {setting.name}"], options=option)
+    )
 
 
 @_way.register

@@ -7,6 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from vcpulab.errors import RequestError
@@ -14,10 +15,11 @@ from vcpulab.formats.kinds import Kind, Read
 from vcpulab.formats.xenpm import Frequencies
 from vcpulab.formats.xentop import NAME_MOST, Usage
 from vcpulab.formats.xl_info import Info
+from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.command_line import GOVERNORS, Options, dom0_vcpus, governor, is_pinned, read_options
 from vcpulab.hypervisors.settings import DOM0, POOL_0, default_of
 from vcpulab.hypervisors.xen import called
-from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.catalogue import generation_of, profiles
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
@@ -114,15 +116,21 @@ class _Host:
         return {one["name"]: default_of(one) for one in generation["params"]} if generation is not None else {}
 
 
-def scenario_of(found: Iterable[Read]) -> Made:
+def scenario_of(
+    found: Iterable[Read], profile: str | None = None, toolstack: Toolstack | None = None, folder: Path | None = None
+) -> Made:
     """The host that listings are of.
 
     Args:
         found: what `recordings.read` made of them; of two of a kind the later one counts, but for parameters of
             schedulers and domains' files, of which there may be many.
+        profile: the hardware profile; `None`: `generic`.
+        toolstack: in whose commands advice is given; `None`: `xl`.
+        folder: where the scenario will be, for a profile that is a file.
 
     Raises:
         RequestError: no listing names a domain.
+        ScenarioError: there is no such profile.
     """
     holds = _held(found)
     notes: list[str] = []
@@ -141,7 +149,7 @@ def scenario_of(found: Iterable[Read]) -> Made:
     host = _Host(placed, options, info, pools, holds.get("xenpm", []), notes)
     _count_vcpus(domains, host)
     _add_use(holds, domains, notes)
-    lines = [*_host_lines(host), *_pool_lines(host)]
+    lines = [*_host_lines(host, profile, toolstack), *_pool_lines(host)]
     for name, domain, count in _alike(domains, notes):
         lines += ["", *_table(name, domain, host, count)]
     notes[:] = dict.fromkeys(notes)
@@ -152,7 +160,7 @@ def scenario_of(found: Iterable[Read]) -> Made:
         "",
     ]
     text = "\n".join([*(head if notes else []), f"name = {name}", "", *_RUN, "", *lines, ""])
-    return Made(Scenario.from_toml(text, "<xl>").text, notes)
+    return Made(Scenario.from_toml(text, "<xl>", folder=folder).text, notes)
 
 
 def _comment(text: str, mark: str = "") -> list[str]:
@@ -342,9 +350,30 @@ def _params(parameters: Mapping[str, str]) -> dict[str, int]:
     return params
 
 
-def _host_lines(host: _Host) -> Iterator[str]:
+def _priced() -> list[str]:
+    """The built-in profiles in which threads that share a core are slower."""
+    return [
+        one["name"]
+        for one in profiles()
+        for constant in one["constants"]
+        if constant["name"] == "smt_compute_beside_compute_percent" and constant["value"] < 100
+    ]
+
+
+def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -> Iterator[str]:
     yield "[host]"
-    yield 'profile = "generic"       # assumed: xl does not say what things cost on this machine'
+    if profile is not None:
+        yield f"profile = {json.dumps(profile)}"
+    else:
+        yield 'profile = "generic"       # assumed: xl does not say what things cost on this machine'
+        if not host.map.topology.is_flat:
+            host.notes.append(
+                "profile generic: in it threads share a core, and memory is on another node, at no price; --profile "
+                f"takes one that prices both, such as {in_short(_priced())}; `vcpulab profile measure` makes one of "
+                "the host itself"
+            )
+    if toolstack is not None:
+        yield f"toolstack = {json.dumps(toolstack)}"
     for name, value in host.map.fields().items():
         said = value if isinstance(value, int) else _inline(value)
         yield f"{name} = {said}"
