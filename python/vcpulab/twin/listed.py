@@ -149,6 +149,11 @@ def scenario_of(
     host = _Host(placed, options, info, pools, holds.get("xenpm", []), notes)
     _count_vcpus(domains, host)
     _add_use(holds, domains, notes)
+    if profile in _priced() and not placed.topology.is_flat and any(domain.used for domain in domains.values()):
+        notes.append(
+            f"profile {profile}: CPU use as xentop measured it contains what threads and memory cost on the host, "
+            "which this charges again: lower the jobs' `run` until `gotten` is as xentop has it"
+        )
     lines = [*_host_lines(host, profile, toolstack), *_pool_lines(host)]
     for name, domain, count in _alike(domains, notes):
         lines += ["", *_table(name, domain, host, count)]
