@@ -104,3 +104,15 @@ def test_a_restart_is_paid_once() -> None:
     assert price([(cores, 1), (queues, 0)], PRICES) == PRICES["boot"] + PRICES["slice"]
     assert price([(cores, 1)], PRICES, restarts=True) == PRICES["slice"]
     assert price([(nodes, 1)], PRICES) < PRICES["boot"]
+
+
+def test_whoever_is_far_from_its_memory_begins_with_the_nodes() -> None:
+    far = {"memory_share_compute_percent": 80, "numa_distance": 40}
+    tried = {}
+    for name, costs in (("far", far), ("near", {})):
+        host = scenario(topology=TWO_NODES, costs=costs)
+        found = widened(space(host), ["a"])
+        tried[name] = [found.changes(picks) for picks in leads(found, vcpulab.run(host), ["a"], None)]
+    by_node = {f"domain.{name}.soft_affinity": mask for name, mask in (("a", "0-3"), ("b", "4-7"), ("c", "0-3"))}
+    assert tried["far"][0] == by_node
+    assert by_node in tried["near"][1:]

@@ -25,3 +25,10 @@ def gotten(run: Run, domain: str) -> float:
     """CPU time of a domain, % of one pCPU."""
     found = run.get(f"{join([domain])}.gotten")
     return 0.0 if found is None else found.mean
+
+
+def lost(run: Run, domain: str, to: str) -> float:
+    """The part of the time gotten that a domain loses to `threads`, `memory` or `frequency`; below 0: it wins."""
+    sums = run.df_domains().filter(domain=domain).select(pl.col("running_ns", f"slowed_{to}_ns").sum())
+    running, slowed = sums.row(0)
+    return float(slowed) / max(1, int(running))

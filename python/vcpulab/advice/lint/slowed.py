@@ -15,6 +15,7 @@ from vcpulab.advice.lint.host import Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.pinning import MUCH_IDLE
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.placing.nodes import PREFER, cores_first
+from vcpulab.advice.runstates import lost
 from vcpulab.scenario.units import spans
 
 SLOWED = 0.1
@@ -25,16 +26,9 @@ FEW = 20
 cause = Rules[Callable[[Host, str], Finding | None]](Stands.ALONE)
 
 
-def lost(host: Host, domain: str, to: str) -> float:
-    """The part of the time gotten that a domain loses to `threads`, `memory` or `frequency`; below 0: it wins."""
-    sums = host.run.df_domains().filter(domain=domain).select(pl.col("running_ns", f"slowed_{to}_ns").sum())
-    running, slowed = sums.row(0)
-    return float(slowed) / max(1, int(running))
-
-
 def slowed(host: Host, domain: str) -> Iterator[Finding]:
     """What slows a domain down that loses more by that than by waiting, the most first."""
-    by = {one.name: lost(host, domain, to) for one, to in zip(cause.all, _LOST_TO, strict=True)}
+    by = {one.name: lost(host.run, domain, to) for one, to in zip(cause.all, _LOST_TO, strict=True)}
     occupied = max(host.busy(domain), default=0.0)
     for one in sorted(cause.all, key=lambda one: -by[one.name]):
         if by[one.name] < SLOWED or by[one.name] * occupied < host.waited(domain):
@@ -83,7 +77,7 @@ def _threads_shared(host: Host, domain: str) -> Finding | None:
     mends += _own_cores(host, domain, here)
     said = f", while {len(idle)} cores idle" if len(idle) > 1 else ", while a core idles" if idle else ""
     reason = (
-        f"{domain} loses {100 * lost(host, domain, 'threads'):.0f} % of its CPU time to busy threads of the same "
+        f"{domain} loses {100 * lost(host.run, domain, 'threads'):.0f} % of its CPU time to busy threads of the same "
         f"cores{said}: it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
     )
     first, *others = mends or [{}]
@@ -155,8 +149,8 @@ def _memory_remote(host: Host, domain: str) -> Finding | None:
     mends += [{path: spans(by_node[node]), **both} for node in emptiest if spans(by_node[node]) != table.get(field)]
     where = f"its memory is on node {spans(holds)}" if holds else "its memory is on the nodes that it may run on"
     reason = (
-        f"{domain} loses {100 * lost(host, domain, 'memory'):.0f} % of its CPU time to memory that is far or crowded: "
-        f"{where}; it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
+        f"{domain} loses {100 * lost(host.run, domain, 'memory'):.0f} % of its CPU time to memory that is far or "
+        f"crowded: {where}; it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
     )
     first, *others = mends or [{}]
     return Finding(path, reason, first, otherwise=tuple(others))
@@ -182,8 +176,8 @@ def _low_clock_rate(host: Host, domain: str) -> Finding | None:
     """
     governor = host.document["host"].get("governor", "performance")
     reason = (
-        f"{domain} loses {100 * lost(host, domain, 'frequency'):.0f} % of its CPU time to low clock rates (governor "
-        f"{governor}): it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
+        f"{domain} loses {100 * lost(host.run, domain, 'frequency'):.0f} % of its CPU time to low clock rates "
+        f"(governor {governor}): it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
     )
     mend = {} if governor == "performance" else {"host.governor": "performance"}
     return Finding("host.governor", reason, mend)

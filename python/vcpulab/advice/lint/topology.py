@@ -215,7 +215,8 @@ def soft_affinity_without_effect(host: Host) -> Iterator[Finding]:
             continue
         masks = list(zip(map(set, host.affinity(domain)), map(set, host.soft_affinity(domain)), strict=True))
         if scheduler not in PREFER:
-            why = f"{scheduler} pays no attention to it"
+            placed = host.topology.nodes > 1 and not host.memory_nodes(domain)
+            why = f"{scheduler} pays no attention to it{', though memory is allocated there' if placed else ''}"
         elif not any(hard & soft for hard, soft in masks):
             why = (
                 f"{domain} may not run there, but only on pCPU {spans(sorted(set.union(*(hard for hard, _ in masks))))}"

@@ -12,7 +12,7 @@ import polars as pl
 
 from vcpulab.advice.capacity.occupancy import Station, with_servers
 from vcpulab.advice.lateness import late
-from vcpulab.advice.runstates import waited
+from vcpulab.advice.runstates import lost, waited
 from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.prices import kind
 from vcpulab.advice.tuning.spaces import Parameter, Space
@@ -46,7 +46,9 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
     blamed = [name for name in _who_makes_wait(run, [*own, *servers]) if name not in (*own, *servers)]
     first = _CURES.get(held_back.kind) if held_back is not None else None
     order = sorted(there, key=lambda one: (kind(one) != first, _rank(one)))
-    picked: list[tuple[Parameter, int]] = []
+    places = _places(run, own)
+    elsewhere = (one for one in order if split(one.name)[-1] in places and split(one.name)[0] == "host")
+    picked = [(one, index) for one in elsewhere for index in _steps(one, True)]
     for names, upward in ((own, True), (servers, True), (blamed, False)):
         for parameter in order:
             if _concerns(space, parameter, names):
@@ -67,6 +69,18 @@ def suffering(run: Run, goals: Sequence[Goal]) -> list[str]:
     return list(dict.fromkeys(behind or longest))[:_BLAMED]
 
 
+def _places(run: Run, own: Sequence[str]) -> set[str]:
+    """The fields that say where all vCPUs run, where domains lose much of their CPU time by that."""
+    found: set[str] = set()
+    for to, fields in _LOST_TO.items():
+        if any(lost(run, name, to) > _MUCH_LOST for name in own):
+            found.update(fields)
+    return found
+
+
+_LOST_TO = {"memory": ("soft_affinity",), "threads": ("soft_affinity", "sched_gran")}
+_MUCH_LOST = 0.1
+"""Who loses more than this part of the time gotten may run in the wrong place. Assumed."""
 _ORDER = (
     "weight",
     "mcu_adv",
