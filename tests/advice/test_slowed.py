@@ -13,6 +13,7 @@ from vcpulab.advice.bounds.checking import check
 from vcpulab.advice.capacity.words import said
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.lint import Advice
+from vcpulab.hypervisors.commands import new_steps
 
 HALF = {"smt_compute_beside_compute_percent": 50}
 FAR = {"memory_share_memory_percent": 80, "memory_share_compute_percent": 80, "numa_distance": 40}
@@ -165,7 +166,7 @@ def test_the_view_of_xenmon_shows_the_work_beside_the_time(command: Vcpulab, tmp
     assert float(batch[1]) == pytest.approx(99.9, rel=0.01)
     assert 45 < float(batch[4]) < 75, "gotten ± half width, work"
     assert command("monitor", "xenmon", "alone.toml", "--out", "logs").stdout == ""
-    assert re.search(r"gotten +work +waited", command("run", "slowed.toml").stdout)
+    assert re.search(r"gotten +work ", command("run", "slowed.toml").stdout)
     assert "work" not in command("run", "alone.toml", "--all").stdout.partition("Applications")[0]
 
 
@@ -175,3 +176,17 @@ def test_every_cause_has_what_it_looks_at() -> None:
         "memory-remote",
         "low-clock-rate",
     ]
+
+
+def test_memory_stays_until_a_domain_is_created_anew() -> None:
+    host = scenario(FAR, TWO_NODES, {"batch": hog()})
+    moved = host.change({"domain.web.soft_affinity": "0-1", "domain.batch.soft_affinity": "0-1"})
+    steps = {step.how: step.text for step in new_steps(host, moved)}
+    assert steps["cannot"].startswith("web, batch: memory is on the nodes of the affinity when a domain is created")
+    for before, after in (
+        (moved, moved.change({"domain.web.soft_affinity": "0"})),
+        (scenario({}, TWO_NODES, {"batch": hog()}), scenario({}, TWO_NODES, {"batch": hog(soft_affinity="0-1")})),
+        (host, host.change({"domain.web.soft_affinity": "0-1", "domain.web.memory_nodes": [0, 1]})),
+    ):
+        assert not any("is created; until" in step.text for step in new_steps(before, after))
+    assert any("is created; until" in step.text for step in new_steps(host, moved, "libvirt"))

@@ -17,6 +17,7 @@ from vcpulab.hypervisors.settings import (
     Governor,
     Life,
     MemoryNodes,
+    MemoryStays,
     Params,
     Pcpus,
     Scheduler,
@@ -68,6 +69,8 @@ def _steps(setting: Setting, change: Change) -> Iterator[Step]:
                 yield Step("run", f"virsh vcpupin {domain} {number} {listed} --live --config", domain=domain)
         case MemoryNodes(_, domain, nodes) if domain != DOM0:
             yield Step("keep", f"virsh numatune {domain} --nodeset {spans(nodes)} --config", domain=domain)
+        case MemoryStays():
+            yield Step("cannot", str(setting))
         case Life(_, domain, op) if op in _LIVES:
             yield Step("run", f"virsh {_LIVES[op]} {domain}", domain=domain)
         case Smt() | Governor() | Shape():

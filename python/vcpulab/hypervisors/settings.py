@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
-from vcpulab.scenario.units import members, span_ns
+from vcpulab.scenario.units import members, pcpu_set, span_ns
 
 POOL_0 = "Pool-0"
 DOM0 = "dom0"
@@ -204,6 +205,18 @@ class MemoryNodes:
 
 
 @dataclass(frozen=True)
+class MemoryStays:
+    """Domains run on other nodes than before, and their memory is to be there, too."""
+
+    pool: Pool
+    domains: tuple[str, ...]
+
+    def __str__(self) -> str:
+        said = in_short(self.domains)
+        return f"{said}: memory is on the nodes of the affinity when a domain is created; until then it stays as it was"
+
+
+@dataclass(frozen=True)
 class Member:
     """A domain is in this pool."""
 
@@ -271,6 +284,7 @@ Setting = (
     | Online
     | Affinity
     | MemoryNodes
+    | MemoryStays
     | Member
     | Backend
     | Interrupts
@@ -327,7 +341,7 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
             if "start" not in table:
                 was = None if old is None else old["domain"].get(name)
                 here += _of_domain(name, table, was, (pools, old_pools), host["pcpus"])
-        settings += [*here, *_places(before, after, pools[POOL_0])]
+        settings += [*here, *_memory_stays(old, new, pools[POOL_0]), *_places(before, after, pools[POOL_0])]
     return Change(host["toolstack"], pools[POOL_0], host["pcpus"], tuple(settings), tuple(later))
 
 
@@ -467,6 +481,36 @@ def _of_domain(
     nodes = _memory_nodes(table)
     if nodes and nodes != _memory_nodes(was):
         yield MemoryNodes(pool, name, nodes)
+
+
+def _memory_stays(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
+    """Whose memory comes to other nodes by his affinity, where it matters how far these are."""
+    topology = Topology.of(new["host"])
+    if old is None or topology.nodes == 1 or new["host"]["costs"].get("numa_distance", _LOCAL) <= _LOCAL:
+        return
+    moved = tuple(
+        name
+        for name, table in new["domain"].items()
+        if (was := old["domain"].get(name)) is not None
+        and not _memory_nodes(table)
+        and _nodes_of(topology, table) != (set(_memory_nodes(was)) or _nodes_of(topology, was))
+    )
+    if moved:
+        yield MemoryStays(pool, moved)
+
+
+_LOCAL = 10
+"""The distance of a node from itself: ACPI, System Locality Information Table."""
+
+
+def _nodes_of(topology: Topology, table: Mapping[str, Any]) -> set[int]:
+    """The nodes where the vCPUs of a domain prefer to run, or else may."""
+    found: set[int] = set()
+    for vcpu in range(table["vcpus"]):
+        given = [table.get(field, "all") for field in ("affinity", "soft_affinity")]
+        hard, soft = (pcpu_set(one if isinstance(one, str) else one[vcpu], topology.pcpus) for one in given)
+        found |= set(topology.by_node(hard & soft or hard))
+    return found
 
 
 def _memory_nodes(table: Mapping[str, Any] | None) -> tuple[int, ...]:

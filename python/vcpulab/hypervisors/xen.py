@@ -30,6 +30,7 @@ from vcpulab.hypervisors.settings import (
     Machine,
     Member,
     MemoryNodes,
+    MemoryStays,
     NoHypervisor,
     Online,
     Params,
@@ -371,6 +372,11 @@ def _(setting: Member) -> Way:
     if pool.tools["tool"] != HAS_POOLS:
         return Way.none(f"domain {domain}: {pool} has no CPU pools", domain)
     return Way(domain, run=[_typed(pool, "cpupool-migrate", called(domain), pool.name)], keys={"pool": pool.name})
+
+
+@_way.register
+def _(setting: MemoryStays) -> Way:
+    return Way.none(str(setting))
 
 
 @_way.register

@@ -78,7 +78,7 @@ def _threads_shared(host: Host, domain: str) -> Finding | None:
     said = f", while {len(idle)} cores idle" if len(idle) > 1 else ", while a core idles" if idle else ""
     reason = (
         f"{domain} loses {100 * lost(host.run, domain, 'threads'):.0f} % of its CPU time to busy threads of the same "
-        f"cores{said}: it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
+        f"cores{said}: it {_gets(host, domain)}"
     )
     first, *others = mends or [{}]
     return Finding(of_domain(domain, "affinity"), reason, first, otherwise=tuple(others))
@@ -105,11 +105,11 @@ def _own_cores(host: Host, domain: str, here: list[int]) -> Iterator[Mapping[str
     }
 
 
-def _work(host: Host, domain: str) -> float:
-    """Work done, % of a pCPU."""
+def _gets(host: Host, domain: str) -> str:
+    """The time gotten and the work done, in words."""
     sums = host.run.df_domains().filter(domain=domain).select(pl.col("work_ns", "elapsed_ns").sum())
     work, elapsed = sums.row(0)
-    return 100 * float(work) / max(1, int(elapsed))
+    return f"gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {100 * work / max(1, elapsed):.0f} %"
 
 
 @cause("memory-remote")
@@ -150,7 +150,7 @@ def _memory_remote(host: Host, domain: str) -> Finding | None:
     where = f"its memory is on node {spans(holds)}" if holds else "its memory is on the nodes that it may run on"
     reason = (
         f"{domain} loses {100 * lost(host.run, domain, 'memory'):.0f} % of its CPU time to memory that is far or "
-        f"crowded: {where}; it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
+        f"crowded: {where}; it {_gets(host, domain)}"
     )
     first, *others = mends or [{}]
     return Finding(path, reason, first, otherwise=tuple(others))
@@ -177,7 +177,7 @@ def _low_clock_rate(host: Host, domain: str) -> Finding | None:
     governor = host.document["host"].get("governor", "performance")
     reason = (
         f"{domain} loses {100 * lost(host.run, domain, 'frequency'):.0f} % of its CPU time to low clock rates "
-        f"(governor {governor}): it gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {_work(host, domain):.0f} %"
+        f"(governor {governor}): it {_gets(host, domain)}"
     )
     mend = {} if governor == "performance" else {"host.governor": "performance"}
     return Finding("host.governor", reason, mend)
