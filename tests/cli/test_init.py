@@ -66,7 +66,7 @@ def test_in_a_terminal_it_asks_for_the_rest(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--threads", "4"], "are for --like"),
-        (["--like", "--threads", "0"], "--threads: found `0`; allowed: an integer from 1 to 256"),
+        (["--like", "--threads", "0"], "--threads: found `0`; allowed: an integer from 1 to 512"),
         (["--like", "--scheduler", "credti"], "hint: did you mean `credit`?"),
         (["--like", "--web", "-1"], "--web"),
     ],

@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn names_what_is_wrong_and_what_is_allowed() {
-        assert_eq!(problem("\"pcpus\": 2", "\"pcpus\": 0"), "pcpus: found `0`; allowed: 1 to 256");
+        assert_eq!(problem("\"pcpus\": 2", "\"pcpus\": 0"), "pcpus: found `0`; allowed: 1 to 512");
         assert_eq!(
             problem("\"affinity\": [0]", "\"affinity\": [2]"),
             "domains[0].vcpus[0].affinity: contains no pCPU of the host"

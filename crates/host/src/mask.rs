@@ -4,18 +4,31 @@ use std::fmt;
 
 use crate::PcpuId;
 
-/// Most pCPUs a host can have. (Xen's own default limit was 256 through all releases treated here.)
-pub const PCPUS_MAX: u32 = 256;
+/// Most pCPUs a host can have: the threads of two processors of 128 cores each, as AMD's EPYC 9754. (Xen's own default limit was
+/// 256, which its option `CONFIG_NR_CPUS` changes.)
+pub const PCPUS_MAX: u32 = 512;
 
 const WORDS: usize = (PCPUS_MAX / 64) as usize;
 
 /// A set of pCPUs, for affinities, idle pCPUs, and pending requests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CpuMask([u64; WORDS]);
+///
+/// A host of up to 64 pCPUs has sets of one word, and pays for no other.
+#[derive(Clone, Copy)]
+pub struct CpuMask(Bits);
+
+/// Which of the two it is says nothing about the set: it may have become small.
+#[derive(Clone, Copy)]
+enum Bits {
+    /// The pCPUs below 64.
+    Low(u64),
+    All([u64; WORDS]),
+}
+
+use Bits::{All, Low};
 
 impl CpuMask {
     /// The set of no pCPU.
-    pub const EMPTY: CpuMask = CpuMask([0; WORDS]);
+    pub const EMPTY: CpuMask = CpuMask(Low(0));
 
     /// The pCPUs 0 to `count` − 1.
     pub fn first_n(count: u32) -> Self {
@@ -23,6 +36,7 @@ impl CpuMask {
     }
 
     /// The set of just one pCPU.
+    #[inline(always)]
     pub fn only(p: PcpuId) -> Self {
         let mut mask = Self::EMPTY;
         mask.insert(p);
@@ -32,7 +46,10 @@ impl CpuMask {
     /// Is `p` in the set?
     #[inline(always)]
     pub fn contains(&self, p: PcpuId) -> bool {
-        self.0.get(p.index() / 64).is_some_and(|word| word & (1 << (p.0 % 64)) != 0)
+        match &self.0 {
+            Low(low) => p.0 < 64 && low >> p.0 & 1 != 0,
+            All(words) => words.get(p.index() / 64).is_some_and(|word| word >> (p.0 % 64) & 1 != 0),
+        }
     }
 
     /// Adds `p`.
@@ -41,54 +58,80 @@ impl CpuMask {
     /// If its number is [`PCPUS_MAX`] or above: no host has it.
     #[inline(always)]
     pub fn insert(&mut self, p: PcpuId) {
-        self.0[p.index() / 64] |= 1 << (p.0 % 64);
+        match &mut self.0 {
+            Low(low) if p.0 < 64 => *low |= 1 << p.0,
+            _ => self.widen()[p.index() / 64] |= 1 << (p.0 % 64),
+        }
     }
 
     /// Takes `p` out.
     #[inline(always)]
     pub fn remove(&mut self, p: PcpuId) {
-        if let Some(word) = self.0.get_mut(p.index() / 64) {
-            *word &= !(1 << (p.0 % 64));
+        match &mut self.0 {
+            Low(low) if p.0 < 64 => *low &= !(1 << p.0),
+            Low(_) => {}
+            All(words) => {
+                if let Some(word) = words.get_mut(p.index() / 64) {
+                    *word &= !(1 << (p.0 % 64));
+                }
+            }
+        }
+    }
+
+    /// Adds `p`, or takes it out.
+    ///
+    /// # Panics
+    /// If its number is [`PCPUS_MAX`] or above: no host has it.
+    #[inline(always)]
+    pub fn put(&mut self, p: PcpuId, present: bool) {
+        match &mut self.0 {
+            Low(low) if p.0 < 64 => *low = *low & !(1 << p.0) | u64::from(present) << p.0,
+            _ if present => self.insert(p),
+            _ => self.remove(p),
         }
     }
 
     /// Is it empty?
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.0.iter().fold(0, |all, word| all | word) == 0
+        match &self.0 {
+            Low(low) => *low == 0,
+            All(words) => words.iter().fold(0, |all, word| all | word) == 0,
+        }
     }
 
     /// The number of pCPUs in it.
     #[inline]
     pub fn len(&self) -> u32 {
-        self.0.iter().map(|word| word.count_ones()).sum()
+        match &self.0 {
+            Low(low) => low.count_ones(),
+            All(words) => words.iter().map(|word| word.count_ones()).sum(),
+        }
     }
 
     /// The lowest-numbered pCPU.
     #[inline(always)]
     pub fn first(&self) -> Option<PcpuId> {
-        self.0
-            .iter()
-            .enumerate()
-            .find(|(_, word)| **word != 0)
-            .map(|(index, word)| PcpuId(index as u32 * 64 + word.trailing_zeros()))
+        match &self.0 {
+            Low(low) => lowest(0, *low),
+            All(words) => words.iter().enumerate().find_map(|(index, &word)| lowest(index, word)),
+        }
     }
 
     /// The lowest-numbered pCPU with a number above `p`.
     #[inline]
     pub fn first_above(&self, p: PcpuId) -> Option<PcpuId> {
-        let from = p.0.saturating_add(1);
-        let start = (from / 64) as usize;
-        if start >= WORDS {
-            return None;
+        match &self.0 {
+            // Two shifts: by 64 there is none.
+            Low(low) if p.0 < 64 => lowest(0, low & u64::MAX << p.0 << 1),
+            Low(_) => None,
+            All(words) => {
+                let start = p.index() / 64;
+                let head = words.get(start)? & u64::MAX << (p.0 % 64) << 1;
+                let later = || (start + 1..WORDS).find_map(|index| lowest(index, words[index]));
+                lowest(start, head).or_else(later)
+            }
         }
-        let head = self.0[start] & (u64::MAX << (from % 64));
-        if head != 0 {
-            return Some(PcpuId(start as u32 * 64 + head.trailing_zeros()));
-        }
-        (start + 1..WORDS)
-            .find(|&index| self.0[index] != 0)
-            .map(|index| PcpuId(index as u32 * 64 + self.0[index].trailing_zeros()))
     }
 
     /// The *cyclic next* pCPU after `p`: the lowest one above it, or else the lowest of all (`p` itself, if alone).
@@ -100,7 +143,10 @@ impl CpuMask {
     /// The pCPUs in both.
     #[inline(always)]
     pub fn and(&self, other: &CpuMask) -> CpuMask {
-        CpuMask(std::array::from_fn(|i| self.0[i] & other.0[i]))
+        match (&self.0, &other.0) {
+            (All(a), All(b)) => CpuMask(All(std::array::from_fn(|i| a[i] & b[i]))),
+            _ => CpuMask(Low(self.low() & other.low())),
+        }
     }
 
     /// Is any pCPU in both?
@@ -118,13 +164,55 @@ impl CpuMask {
     /// The pCPUs in either.
     #[inline(always)]
     pub fn or(&self, other: &CpuMask) -> CpuMask {
-        CpuMask(std::array::from_fn(|i| self.0[i] | other.0[i]))
+        match (&self.0, &other.0) {
+            (Low(a), Low(b)) => CpuMask(Low(a | b)),
+            _ => {
+                let (a, b) = (self.words(), other.words());
+                CpuMask(All(std::array::from_fn(|i| a[i] | b[i])))
+            }
+        }
     }
 
     /// The pCPUs in this one but not in the other.
     #[inline(always)]
     pub fn without(&self, other: &CpuMask) -> CpuMask {
-        CpuMask(std::array::from_fn(|i| self.0[i] & !other.0[i]))
+        match &self.0 {
+            Low(low) => CpuMask(Low(low & !other.low())),
+            All(words) => {
+                let others = other.words();
+                CpuMask(All(std::array::from_fn(|i| words[i] & !others[i])))
+            }
+        }
+    }
+
+    /// Its first word.
+    #[inline(always)]
+    fn low(&self) -> u64 {
+        match &self.0 {
+            Low(low) => *low,
+            All([low, ..]) => *low,
+        }
+    }
+
+    /// All its words.
+    #[inline]
+    fn words(&self) -> [u64; WORDS] {
+        match self.0 {
+            Low(low) => std::array::from_fn(|i| if i == 0 { low } else { 0 }),
+            All(words) => words,
+        }
+    }
+
+    /// Makes it one that can have any pCPU.
+    #[inline]
+    fn widen(&mut self) -> &mut [u64; WORDS] {
+        if let Low(_) = self.0 {
+            self.0 = All(self.words());
+        }
+        match &mut self.0 {
+            All(words) => words,
+            Low(_) => unreachable!("it has just been made wide"),
+        }
     }
 
     /// The ranges of pCPUs without a gap, each by its first and its last, ascending.
@@ -148,6 +236,32 @@ impl CpuMask {
             left.remove(p);
             Some(p)
         })
+    }
+}
+
+/// The lowest pCPU of word number `index`.
+#[inline(always)]
+fn lowest(index: usize, word: u64) -> Option<PcpuId> {
+    (word != 0).then(|| PcpuId(index as u32 * 64 + word.trailing_zeros()))
+}
+
+impl PartialEq for CpuMask {
+    fn eq(&self, other: &CpuMask) -> bool {
+        self.words() == other.words()
+    }
+}
+
+impl Eq for CpuMask {}
+
+impl Default for CpuMask {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl fmt::Debug for CpuMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuMask({self})")
     }
 }
 

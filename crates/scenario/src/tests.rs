@@ -193,7 +193,7 @@ fn parameters_are_those_of_the_pool_at_that_time() {
 fn what_is_too_big_is_refused_without_making_it() {
     let huge = "x".repeat(crate::FILE_BYTES_MAX + 1);
     assert!(problems(&huge).contains("allowed: at most 4194304"));
-    assert!(problems(&with("pcpus = 9000000000000000000", "")).contains("from 1 to 256"));
+    assert!(problems(&with("pcpus = 9000000000000000000", "")).contains("from 1 to 512"));
     assert!(problems(&with("", "vcpus = 4000000000")).contains("from 1 to 512"));
     let many: String = (0..200).map(|d| format!("[domain.b{d}]\nvcpus = 512\n")).collect();
     assert!(problems(&with("", &many)).contains("at most 65536 vCPUs"));

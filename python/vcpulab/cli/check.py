@@ -67,7 +67,7 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 _VMS_MAX = 100
-_THREADS_MAX = 256
+_THREADS_MAX = 512
 Threads = Annotated[int | None, number("Hardware threads of a host like that.", 1, _THREADS_MAX)]
 Web = Annotated[int | None, number(f"VMs: {hosts.KINDS['web']}.", 0, _VMS_MAX)]
 Service = Annotated[int | None, number(f"VMs: {hosts.KINDS['service']}.", 0, _VMS_MAX)]

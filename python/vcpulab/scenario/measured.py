@@ -9,7 +9,7 @@ from typing import Any
 
 from vcpulab import _engine
 
-PCPUS_MAX = 256
+PCPUS_MAX = 512
 
 
 @dataclass(frozen=True)
