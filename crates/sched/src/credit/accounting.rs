@@ -149,6 +149,8 @@ impl Credit {
                 sum = sum.wrapping_add(self.credit_vcpu(ctx, number, u, share, cap_each));
             }
         }
+        // Priorities have changed in the queues.
+        ctx.pcpus().iter().for_each(|p| self.note_head(p));
         self.credit_balance = sum;
         self.epoch = self.epoch.wrapping_add(1);
         self.report(ctx);

@@ -5,13 +5,6 @@ use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 use super::rules::StealFrom;
 use super::{Credit, Priority};
 
-/// The vCPUs that a search looks at: those that prefer the thief (soft affinity), or all that may run there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Soft,
-    Hard,
-}
-
 impl Credit {
     /// Does the rate limit on balancing let `p` balance now? The answer yes begins the next period of the limit.
     #[inline]
@@ -27,15 +20,22 @@ impl Credit {
 
     /// A vCPU of higher priority than `than` that waits elsewhere and may run on `p`, taken off its queue.
     pub(crate) fn steal(&mut self, ctx: &mut PolicyContext, p: PcpuId, than: Priority) -> Option<VcpuId> {
-        let mut busy = ctx.pcpus().without(&self.idlers);
-        busy.remove(p);
-        if busy.is_empty() {
+        debug_assert_eq!(self.heads_at_work, self.heads_above(ctx, Priority::Idle));
+        debug_assert_eq!(self.heads_in_credit, self.heads_above(ctx, Priority::Over));
+        let heads = if than >= Priority::Over { &self.heads_in_credit } else { &self.heads_at_work };
+        let mut peers = heads.and(ctx.pcpus()).without(&self.idlers);
+        peers.remove(p);
+        if peers.is_empty() {
             return None;
         }
+        let may = |v| ctx.affinity(v).contains(p);
         let (victim, v) = match self.rules.steal_from {
-            StealFrom::Next => self.find(ctx, p, than, busy, p, Step::Hard),
-            StealFrom::Lowest => self.find(ctx, p, than, busy, last(ctx.pcpus()), Step::Hard),
-            StealFrom::NextVictim => self.find_by_node(ctx, p, than, &busy),
+            StealFrom::Next => self.find(ctx, than, peers, p, may),
+            StealFrom::Lowest => self.find(ctx, than, peers, last(ctx.pcpus()), may),
+            StealFrom::NextVictim if ctx.nodes().len() == 1 && !ctx.any_soft_affinity() => {
+                self.find_in_node(ctx, than, peers, 0, may)
+            }
+            StealFrom::NextVictim => self.find_by_node(ctx, p, than, &peers),
         }?;
         self.dequeue(victim, v);
         ctx.set_processor(v, p);
@@ -43,39 +43,55 @@ impl Credit {
     }
 
     /// Every node is searched for work that prefers `p` before any is searched for work that merely may run there.
-    #[inline]
+    #[inline(never)]
     fn find_by_node(
         &mut self,
         ctx: &PolicyContext,
         p: PcpuId,
         than: Priority,
-        busy: &CpuMask,
+        peers: &CpuMask,
     ) -> Option<(PcpuId, VcpuId)> {
         let (nodes, own) = (ctx.nodes(), ctx.node(p) as usize);
-        let steps: &[Step] = if ctx.any_soft_affinity() { &[Step::Soft, Step::Hard] } else { &[Step::Hard] };
-        for &step in steps {
-            for node in (own..nodes.len()).chain(0..own) {
-                let peers = if nodes.len() == 1 { *busy } else { busy.and(&nodes[node]) };
-                let found = self.find(ctx, p, than, peers, self.last_victims[node], step);
-                if let Some((victim, _)) = found {
-                    self.last_victims[node] = victim;
+        let in_order = || (own..nodes.len()).chain(0..own).map(|node| (node, peers.and(&nodes[node])));
+        if ctx.any_soft_affinity() {
+            let prefers = |v| ctx.preferred(v).is_some_and(|preferred| preferred.contains(p));
+            for (node, peers) in in_order() {
+                let found = self.find_in_node(ctx, than, peers, node, prefers);
+                if found.is_some() {
                     return found;
                 }
             }
         }
-        None
+        let may = |v| ctx.affinity(v).contains(p);
+        in_order().find_map(|(node, peers)| self.find_in_node(ctx, than, peers, node, may))
+    }
+
+    /// Looks through the queues of a node's `peers`, from that after its last victim.
+    #[inline(always)]
+    fn find_in_node(
+        &mut self,
+        ctx: &PolicyContext,
+        than: Priority,
+        peers: CpuMask,
+        node: usize,
+        suits: impl Fn(VcpuId) -> bool,
+    ) -> Option<(PcpuId, VcpuId)> {
+        let found = self.find(ctx, than, peers, self.last_victims[node], suits);
+        if let Some((victim, _)) = found {
+            self.last_victims[node] = victim;
+        }
+        found
     }
 
     /// Looks through the queues of `peers`, from that of the pCPU after `after`.
-    #[inline]
+    #[inline(always)]
     fn find(
         &self,
         ctx: &PolicyContext,
-        p: PcpuId,
         than: Priority,
         mut peers: CpuMask,
         mut after: PcpuId,
-        step: Step,
+        suits: impl Fn(VcpuId) -> bool,
     ) -> Option<(PcpuId, VcpuId)> {
         let than = than.max(Priority::Idle);
         while let Some(peer) = peers.next_after(after) {
@@ -88,11 +104,7 @@ impl Credit {
             while let Some(u) = element
                 && self.vcpus[u].priority > than
             {
-                let suits = match step {
-                    Step::Soft => ctx.preferred(u).is_some_and(|preferred| preferred.contains(p)),
-                    Step::Hard => ctx.affinity(u).contains(p),
-                };
-                if suits && !self.vcpus[u].yielding && !self.cache_hot(ctx, u) {
+                if suits(u) && !self.vcpus[u].yielding && !self.cache_hot(ctx, u) {
                     return Some((peer, u));
                 }
                 element = self.queue_links.next(u);

@@ -37,12 +37,13 @@ pub const BALANCE_RATELIMIT: ParamSpec = global(
     "Time after a pCPU has looked for work elsewhere in which it does not look again.",
 );
 
-pub const OF_DOMAINS: &[ParamSpec] = &[WEIGHT, CAP];
-pub const OF_4_4: &[ParamSpec] = &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY];
-pub const OF_4_17: &[ParamSpec] =
-    &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE];
-pub const OF_4_18: &[ParamSpec] =
+/// Those of all releases from `xen4.18` on; those before have the first of them.
+const ALL: &[ParamSpec] =
     &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, BALANCE_RATELIMIT];
+pub const OF_DOMAINS: &[ParamSpec] = ALL.split_at(2).0;
+pub const OF_4_4: &[ParamSpec] = ALL.split_at(5).0;
+pub const OF_4_17: &[ParamSpec] = ALL.split_at(7).0;
+pub const OF_4_18: &[ParamSpec] = ALL;
 
 /// Those that only the hypervisor's command line sets.
 pub const AT_BOOT: &[ParamSpec] = &[SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, BALANCE_RATELIMIT];
@@ -52,7 +53,7 @@ pub const XM: Toolstack = Toolstack {
     sched: "credit",
     domain: "sched-credit -d DOM",
     global: "",
-    set: &[(WEIGHT.name, Set::Option("-w")), (CAP.name, Set::Option("-c"))],
+    set: SET.split_at(2).0,
 };
 pub const XL_4_4: Toolstack = Toolstack {
     tool: "xl",
@@ -66,28 +67,16 @@ pub const XL_4_4: Toolstack = Toolstack {
     ],
     ..XM
 };
-pub const XL_4_17: Toolstack = Toolstack {
-    set: &[
-        (WEIGHT.name, Set::Option("-w")),
-        (CAP.name, Set::Option("-c")),
-        (TSLICE.name, Set::Option("-t")),
-        (RATELIMIT.name, Set::Option("-r")),
-        (MIGRATION_DELAY.name, Set::Option("-m")),
-        (SMT_POWER_SAVINGS.name, Set::Boot("sched_smt_power_savings")),
-        (TICKLE_ONE_IDLE.name, Set::Boot("tickle_one_idle_cpu")),
-    ],
-    ..XL_4_4
-};
-pub const XL_4_18: Toolstack = Toolstack {
-    set: &[
-        (WEIGHT.name, Set::Option("-w")),
-        (CAP.name, Set::Option("-c")),
-        (TSLICE.name, Set::Option("-t")),
-        (RATELIMIT.name, Set::Option("-r")),
-        (MIGRATION_DELAY.name, Set::Option("-m")),
-        (SMT_POWER_SAVINGS.name, Set::Boot("sched_smt_power_savings")),
-        (TICKLE_ONE_IDLE.name, Set::Boot("tickle_one_idle_cpu")),
-        (BALANCE_RATELIMIT.name, Set::Boot("load-balance-ratelimit")),
-    ],
-    ..XL_4_17
-};
+/// How the releases from `xen4.17` on set them; those before `xen4.18` have no last one.
+const SET: &[(&str, Set)] = &[
+    (WEIGHT.name, Set::Option("-w")),
+    (CAP.name, Set::Option("-c")),
+    (TSLICE.name, Set::Option("-t")),
+    (RATELIMIT.name, Set::Option("-r")),
+    (MIGRATION_DELAY.name, Set::Option("-m")),
+    (SMT_POWER_SAVINGS.name, Set::Boot("sched_smt_power_savings")),
+    (TICKLE_ONE_IDLE.name, Set::Boot("tickle_one_idle_cpu")),
+    (BALANCE_RATELIMIT.name, Set::Boot("load-balance-ratelimit")),
+];
+pub const XL_4_17: Toolstack = Toolstack { set: SET.split_at(7).0, ..XL_4_4 };
+pub const XL_4_18: Toolstack = Toolstack { set: SET, ..XL_4_17 };

@@ -23,6 +23,7 @@ impl Credit {
         match self.rules.pick {
             Pick::Lowest => any(affinity.first().unwrap_or(own)),
             Pick::Own => any(own_or_next(own, affinity)),
+            Pick::Idle | Pick::IdleCore if !ctx.any_soft_affinity() => self.choose_among(ctx, own, affinity),
             Pick::Idle | Pick::IdleCore => {
                 let preferred = ctx.preferred(v).filter(|preferred| !preferred.is_empty());
                 let preferred = preferred.map(|preferred| self.choose_among(ctx, own, &preferred));
@@ -95,9 +96,13 @@ impl Credit {
             return;
         }
         if priority > Priority::Idle && !self.idlers.is_empty() {
-            let suitable = self.suitable_idlers(ctx, v);
-            if !suitable.is_empty() {
-                return self.ask_idlers(ctx, &suitable);
+            if ctx.any_soft_affinity() || !self.tickle_one_idle {
+                let suitable = self.suitable_idlers(ctx, v);
+                if !suitable.is_empty() {
+                    return self.ask_idlers(ctx, &suitable);
+                }
+            } else if let Some(idler) = self.next_idler(ctx, &self.idlers.and(ctx.affinity(v))) {
+                return self.ask(ctx, idler);
             }
             if preempts && self.rules.preempted_migrates {
                 ctx.start_migration(current);
@@ -109,7 +114,6 @@ impl Credit {
     }
 
     /// The idle pCPUs that `v` prefers, or else those that it may run on.
-    #[inline]
     fn suitable_idlers(&self, ctx: &PolicyContext, v: VcpuId) -> CpuMask {
         let preferred = ctx.preferred(v).map(|preferred| preferred.and(&self.idlers));
         let preferred = preferred.filter(|preferred| !preferred.is_empty());
@@ -117,16 +121,21 @@ impl Credit {
     }
 
     /// Makes the next of these decide, or all of them.
-    #[inline]
     fn ask_idlers(&mut self, ctx: &mut PolicyContext, suitable: &CpuMask) {
-        if self.tickle_one_idle {
-            let last = &mut self.last_tickle[ctx.executing()];
-            let idler = suitable.next_after(*last).unwrap_or(*last);
-            *last = idler;
-            self.ask(ctx, idler);
-        } else {
+        if !self.tickle_one_idle {
             suitable.iter().for_each(|idler| self.ask(ctx, idler));
+        } else if let Some(idler) = self.next_idler(ctx, suitable) {
+            self.ask(ctx, idler);
         }
+    }
+
+    /// The next of these after the one that was asked last.
+    #[inline(always)]
+    fn next_idler(&mut self, ctx: &PolicyContext, suitable: &CpuMask) -> Option<PcpuId> {
+        let last = &mut self.last_tickle[ctx.executing()];
+        let idler = suitable.next_after(*last)?;
+        *last = idler;
+        Some(idler)
     }
 
     #[inline]

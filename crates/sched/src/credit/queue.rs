@@ -1,6 +1,6 @@
 //! The run queues, one for each pCPU: the vCPUs that wait there, and its idle vCPU while that does not run.
 
-use vcpulab_host::{PcpuId, VcpuId};
+use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
 use super::{Credit, Priority};
 use crate::list::List;
@@ -26,20 +26,47 @@ impl Credit {
             }
         }
         self.queue_links.insert_before(&mut self.pcpus[p].queue, v, lower);
+        if self.pcpus[p].queue.first() == Some(v) {
+            self.note_head(p);
+        }
+    }
+
+    /// Notes the priority of the first of a queue, for those who look for work.
+    #[inline]
+    pub(super) fn note_head(&mut self, p: PcpuId) {
+        let head = self.pcpus[p].queue.first();
+        let priority = head.map_or(Priority::Idle, |head| self.vcpus[head].priority);
+        self.heads_at_work.put(p, priority > Priority::Idle);
+        self.heads_in_credit.put(p, priority > Priority::Over);
+    }
+
+    /// The pCPUs of whose queue the first has a priority above that.
+    pub(super) fn heads_above(&self, ctx: &PolicyContext, than: Priority) -> CpuMask {
+        let above = |p: &PcpuId| {
+            let head = self.pcpus[*p].queue.first();
+            head.is_some_and(|head| self.vcpus[head].priority > than)
+        };
+        ctx.pcpus().iter().filter(above).collect()
     }
 
     #[inline]
     pub(crate) fn dequeue(&mut self, p: PcpuId, v: VcpuId) {
         self.vcpus[v].yielding = false;
+        let was_head = self.pcpus[p].queue.first() == Some(v);
         self.queue_links.remove(&mut self.pcpus[p].queue, v);
+        if was_head {
+            self.note_head(p);
+        }
     }
 
     pub(crate) fn enqueue_first(&mut self, p: PcpuId, v: VcpuId) {
         self.queue_links.push_front(&mut self.pcpus[p].queue, v);
+        self.note_head(p);
     }
 
     pub(crate) fn enqueue_last(&mut self, p: PcpuId, v: VcpuId) {
         self.queue_links.push_back(&mut self.pcpus[p].queue, v);
+        self.note_head(p);
     }
 
     /// The vCPUs that wait on `p`, from the head of its queue, without the idle one.
@@ -68,5 +95,6 @@ impl Credit {
             self.queue_links.remove(&mut over, u);
             self.queue_links.push_back(&mut pcpu.queue, u);
         }
+        self.note_head(p);
     }
 }
