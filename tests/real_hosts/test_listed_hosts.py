@@ -1,5 +1,7 @@
 """`vcpulab import xl` of hosts with threads, sockets and nodes: release, topology, boot options, pools, affinity."""
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,7 +77,10 @@ def test_the_tables_of_info_are_read(tmp_path: Path, command: Vcpulab) -> None:
     assert info.nodes == [Node(0, 261632, 90115, [10, 32]), Node(1, 262144, 90116, [32, 10])]
     assert info.said["xen_commandline"] == "placeholder sched-gran=core"
     shown = command("import", "info.txt").stdout
-    assert ("info.txt: cpu_topology" in shown, "[32, 10]" in shown, "epyc1" in shown) == (True, True, True)
+    assert ("4 threads on 2 cores, 2 sockets, 2 nodes" in shown, "[32, 10]" in shown, "epyc1" in shown) == (True,) * 3
+    assert len(json.loads(command("import", "info.txt", "--format", "json").stdout)[0]["holds"]["cpu_topology"]) == 4
+    listed = command("import", str(ROOT / "examples/two-sockets/xenpm.txt")).stdout
+    assert re.search(r"(?m)^ 0-63 +performance +2994000 +1500000", listed), "alike ones in a row"
     (tmp_path / "info.txt").write_text(
         TEXT.replace("device topology        :\n", "").replace("device           node\n", "")
     )

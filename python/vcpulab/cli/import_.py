@@ -12,10 +12,13 @@ from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, 
 from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.formats import Read, Recording, rtapp
+from vcpulab.formats.xl_info import Info
+from vcpulab.scenario.units import spans
 from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 from vcpulab.twin import listed
 from vcpulab.twin.links import links
+from vcpulab.twin.placed import map_of
 
 _STATES = ("running", "runnable", "blocked", "offline", "unknown")
 _VCPUS_SHOWN = 200
@@ -181,9 +184,8 @@ def _show(read: Read, names: Mapping[int, str]) -> None:
         return
     holds = read.as_data()["holds"]
     if isinstance(holds, dict):
-        for name in ("cpu_topology", "numa_info") if read.kind == "xl-info" else ():
-            if name in holds:
-                _show_rows(f"{read.path}: {name}", holds.pop(name))
+        if isinstance(read.holds, Info):
+            _show_nodes(read, holds)
         rows = [[name, json.dumps(value) if isinstance(value, list) else str(value)] for name, value in holds.items()]
         page.show_table(Table(f"{read.path} ({read.kind})", ["setting", "value"], rows, text_columns=2))
     elif read.kind == "xl-sched":
@@ -192,7 +194,30 @@ def _show(read: Read, names: Mapping[int, str]) -> None:
             title = f"{read.path}: pool {pool['pool']}, {pool['scheduler']} {parameters}"
             _show_rows(title, pool["domains"])
     else:
-        _show_rows(f"{read.path} ({read.kind})", holds)
+        _show_rows(f"{read.path} ({read.kind})", _alike(holds) if read.kind == "xenpm" else holds)
+
+
+def _show_nodes(read: Read, holds: dict[str, Any]) -> None:
+    """The topology in words; JSON has each CPU."""
+    if "cpu_topology" in holds:
+        notes: list[str] = []
+        placed = map_of(read.holds, notes)
+        holds["cpu_topology"] = "; ".join(
+            [str(placed.topology), *notes] if placed is not None and placed.even else notes
+        )
+    if "numa_info" in holds:
+        _show_rows(f"{read.path}: numa_info", holds.pop("numa_info"))
+
+
+def _alike(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """CPUs of which the same is said, in one row."""
+    cpus: dict[str, list[int]] = {}
+    first: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        said = json.dumps({**row, "cpu": None})
+        cpus.setdefault(said, []).append(row["cpu"])
+        first.setdefault(said, row)
+    return [{**first[said], "cpu": spans(ones)} for said, ones in cpus.items()]
 
 
 def _show_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
