@@ -74,7 +74,8 @@ def lint(
 ) -> int:
     """Find probable mistakes in scenario files, their cost, and their remedies.
 
-    The exit status is 0 if nothing is found, or nothing is left.
+    The exit status is 0 if nothing is found, or nothing is left. A note is no finding: it is good to know, with the
+    price of the other setting.
 
     Args:
         file: Scenario files.

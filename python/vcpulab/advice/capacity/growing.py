@@ -7,7 +7,7 @@ from functools import cached_property
 
 import polars as pl
 
-from vcpulab.advice import starving
+from vcpulab.advice import sharing, starving
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
 from vcpulab.advice.capacity.search import Found, search
@@ -74,6 +74,11 @@ class Capacity(Answer):
         }
         return dict(sorted(found.items(), key=lambda named: min(slack[slo] for slo in named[1])))
 
+    @cached_property
+    def notes(self) -> list[str]:
+        """What the number of pCPUs does not say."""
+        return sharing.said(self.growth.at(self.growth.present).to_dict())
+
     def point(self, value: float | None) -> Point | None:
         """What was measured at a load."""
         return next((point for point in self.points if point.value == value), None)
@@ -131,6 +136,7 @@ class Capacity(Answer):
             "open_until": found.open_until,
             "broken_from": found.broken,
             "stopped": found.stopped,
+            **({"notes": self.notes} if self.notes else {}),
             "slos": [str(slo) for slo in self.slos],
             "slos_by_default": self.by_default,
             "first_to_break": first.row() if first else None,

@@ -1,6 +1,5 @@
 """How much more a host can carry, in sentences."""
 
-from vcpulab.advice import sharing
 from vcpulab.advice.capacity.growing import FULL, Capacity, Point
 from vcpulab.advice.capacity.search import Found
 from vcpulab.advice.capacity.slos import said as default_slos
@@ -38,7 +37,7 @@ def said(found: Capacity) -> list[str]:
         lines.append(f"bottleneck at {grows.said(saturated.value)}: {full}")
         if full.used < FULL:
             lines.append("nothing is full there: response times grow before anything is used up")
-    return lines + sharing.said(grows.at(grows.present).to_dict())
+    return [*lines, *found.notes]
 
 
 def _borders_said(it: Found, grows: Growth) -> list[str]:

@@ -88,6 +88,8 @@ def _busy_pinned(host: Host, pool: str | None, cores: int) -> dict[tuple[str, in
     """The busy vCPUs of a pool that may not run on all of its cores, with the cores that they may run on."""
     found = {}
     for domain in host.inside(pool):
+        if host.domains[domain].get("affinity", "all") == "all":
+            continue
         for number, (mask, busy) in enumerate(zip(host.affinity(domain), host.busy(domain), strict=False)):
             those = set(host.topology.by_core(mask))
             if busy > BUSY and len(those) < cores:
@@ -141,7 +143,8 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
     if topology.nodes == 1:
         return
     for domain, table in host.domains.items():
-        if host.pool_of(domain)["scheduler"] not in PREFER:
+        says = table.get("soft_affinity", "all") != "all" or host.memory_nodes(domain)
+        if not says or host.pool_of(domain)["scheduler"] not in PREFER:
             continue
         allowed = set(chain.from_iterable(host.affinity(domain)))
         for field, preferred in (
@@ -251,6 +254,8 @@ def more_vcpus_than_threads(host: Host) -> Iterator[Finding]:
     Sources: Uhlig, LeVasseur, Skoglund and Dannowski 2004, "Towards scalable multiprocessor virtual machines".
     """
     for domain, table in host.domains.items():
+        if table["vcpus"] == 1:
+            continue
         there = set(chain.from_iterable(host.affinity(domain)))
         if table["vcpus"] <= len(there) or host.pool_of(domain)["scheduler"] == "arinc653":
             continue
