@@ -894,6 +894,24 @@ def test_the_commands_run_show_ask_and_export(typed: Callable[..., Answer], tmp_
     assert (damaged.status, "1 files damaged" in damaged.err) == (1, True)
 
 
+def test_alike_domains_vary_together_and_lists_are_cells(typed: Callable[..., Answer], tmp_path: Path) -> None:
+    scenario = (
+        '[run]\nduration = "10ms"\n[host]\nprofile = "exact"\npcpus = 2\nscheduler = "credit2"\n'
+        '[domain.pair]\nvcpus = 2\n[domain.batch]\ncount = 3\napp = [{ kind = "hog" }]\n'
+    )
+    axes = (("batch.weight", "[100, 200]"), ("pair.affinity", '["all", ["0", "1"]]'), ("name", '["free", "pinned"]'))
+    tables = "".join(f'[[vary]]\npath = "{path}"\nvalues = {values}\nzip = "how"\n' for path, values in axes)
+    (tmp_path / "three.toml").write_text(scenario)
+    (tmp_path / "alike.toml").write_text(f'scenario = "three.toml"\n{tables}')
+    plan = Plan.load(tmp_path / "alike.toml")
+    assert [plan.scenario(1).to_dict()["domain"][f"batch{number}"]["weight"] for number in (1, 2, 3)] == [200] * 3
+    drawn = ("--show", "batch1.gotten", "--format", "csv", "--plot", "alike.svg")
+    answer = typed("sweep", "alike.toml", "--store", "s", *drawn)
+    assert answer.status == 0, answer.err
+    assert '"[""0"", ""1""]"' in answer.out
+    assert "batch1.gotten over" in (tmp_path / "alike.svg").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -621,7 +621,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Whoever wakes `v` needs the lock of its run queue; how long it is held then is part of what the waking costs anyway.
     #[cold]
     fn lock_to_wake(&mut self, v: VcpuId) {
-        let (p, lock) = (self.core.executing, self.policy.lock(self.core.processor(v)));
+        // A policy knows the first pCPU of a core that is scheduled as one, on which a unit's first vCPU is.
+        let (p, lock) = (self.core.executing, self.policy.lock(self.core.processor(self.core.unit(v))));
         self.core.accounting.charge_lock(&mut self.core.policy, p, lock, Span::ZERO);
     }
 

@@ -1,5 +1,6 @@
 """`vcpulab sweep` and `vcpulab query`: many scenarios, and queries of their results."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -57,7 +58,7 @@ def sweep(
         out: Also write all tables (Parquet), in the order of the points, to this directory; an export that is there is
             replaced.
         plot: Also draw the first metric over the first parameter, a line for each value of the second, to this file
-            (*.html, *.svg, *.png).
+            (*.html, *.svg, *.png). Parameters that move together count once.
         dry_run: Only check the file and count the runs that are missing.
         verify: First read the whole store, and set damaged files aside.
     """
@@ -215,7 +216,13 @@ def _print(found: Sweep, form: str, *, all: bool, interrupted: bool) -> None:
     elif form == "json":
         print(as_json({"interrupted": interrupted, "metrics": found.records()}))
     else:
-        print(csv(pl.DataFrame(found.records(), infer_schema_length=None)), end="")
+        rows = [{name: _cell(value) for name, value in row.items()} for row in found.records()]
+        print(csv(pl.DataFrame(rows, infer_schema_length=None)), end="")
+
+
+def _cell(value: object) -> object:
+    """As it stands in CSV: a list or a table as JSON."""
+    return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
 def _print_frame(frame: pl.DataFrame, *, all: bool) -> None:

@@ -30,9 +30,20 @@ def check(plan: Plan, file: Path) -> None:
     """
     if file.suffix not in _KINDS:
         raise RequestError(field="plot", found=file, allowed=f"a file {', '.join(f'*{kind}' for kind in _KINDS)}")
-    if len(plan.paths) > 2:
-        reason, hint = f"{len(plan.paths)} parameters vary", "vcpulab query, and a plot of your own"
+    if len(plan.groups) > 2:
+        reason, hint = f"{len(plan.groups)} parameters vary", "vcpulab query, and a plot of your own"
         raise RequestError(reason, field="plot", allowed="one or two", hint=hint)
+
+
+def _line(plan: Plan) -> int | None:
+    """The path that has a line for each of its values.
+
+    The first of the second group; or, where all move together, the second if values of the first repeat.
+    """
+    if len(plan.groups) == 2:
+        return plan.groups[1][0]
+    across = [str(point[0]) for point in plan.points]
+    return 1 if len(plan.paths) > 1 and len(set(across)) < len(across) else None
 
 
 _NARROW_PX = 290
@@ -42,12 +53,13 @@ _NARROW_PX = 290
 def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixin":
     """The metric over what varies first, a line for each value of the second, with 95 % confidence intervals."""
     first = plan.paths[0]
-    second = plan.paths[1] if len(plan.paths) > 1 else None
+    line = _line(plan)
+    second = None if line is None else plan.paths[line]
     across = all(isinstance(row.values[0], (int, float)) for row in rows)
     data = [
         {
             "x": row.values[0] if across else str(row.values[0]),
-            "line": "" if second is None else str(row.values[1]),
+            "line": "" if line is None else str(row.values[line]),
             "mean": interval.mean,
             "low": address.metric.possible(interval.mean - (interval.half_width or 0)),
             "high": address.metric.possible(interval.mean + (interval.half_width or 0)),

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, Self
 from vcpulab import regular
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import settings
-from vcpulab.scenario.names import is_pattern
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.sweeps.axes import Point
+from vcpulab.sweeps.axes import Point, groups
 from vcpulab.sweeps.reader import REPLICATIONS_MAX, SEED_MAX, Reader
 from vcpulab.sweeps.work import digest, key_of
 
@@ -47,6 +46,8 @@ class Plan:
     """What stands for each point's scenario in the keys of its runs."""
     left_out: tuple[str, ...]
     """Parameters of the scenario that some of the schedulers of the sweep do not have."""
+    groups: tuple[tuple[int, ...], ...]
+    """The paths by number, those that move together in one group."""
 
     @classmethod
     def load(cls, path: Path, checked: Callable[[float], bool] | None = None) -> Self:
@@ -86,7 +87,8 @@ class Plan:
         points = tuple(chosen)
         paths = tuple(axis.path for axis in axes)
         digests, left_out = _check(path, base, paths, points, checked)
-        return cls(name, base, paths, points, replications, seed, digests, left_out)
+        together = tuple(map(tuple, groups(axes)))
+        return cls(name, base, paths, points, replications, seed, digests, left_out, together)
 
     def scenario(self, point: int) -> Scenario:
         """The scenario of a point."""
@@ -111,7 +113,7 @@ def _said(paths: Sequence[str], values: Sequence[Any]) -> str:
 def _changed(base: Scenario, paths: Sequence[str], values: Sequence[Any]) -> tuple[Scenario, list[str]]:
     """The scenario of a point, and the parameters that its scheduler does not have."""
     given = dict(zip(paths, values, strict=True))
-    changes = settings.expand(base, given) if any(map(is_pattern, paths)) else given
+    changes = settings.expand(base, given)
     if any(path.endswith((".scheduler", ".generation")) for path in paths):
         changed = settings.change(base, changes)
         return changed.scenario, changed.left_out

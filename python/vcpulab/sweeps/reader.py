@@ -110,9 +110,9 @@ class Reader:
             self._say(f"{where}.path", f"found `{path}`; allowed: other fields\n  hint: `{_OWN[path]} = …` above")
         elif base is not None:
             try:
-                # A pattern stays one: it varies everything that matches, together.
+                # A pattern, or the name of alike domains, stays: it varies all that it means, together.
                 meant = settings.resolve_all(base, path)
-                path = path if is_pattern(path) else meant[0]
+                path = path if is_pattern(path) or len(meant) > 1 else meant[0]
             except RequestError as error:
                 error.found = None  # the place tells
                 self._problems.append(error.text(self._place(f"{where}.path")))
