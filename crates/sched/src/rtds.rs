@@ -72,6 +72,8 @@ pub struct Rtds {
     waiting: Links<VcpuId>,
     refilling: Links<VcpuId>,
     tickled: CpuMask,
+    /// The pCPUs that chose to idle.
+    idlers: CpuMask,
     refill_timer: Option<TimerId>,
     first_pcpu: Option<PcpuId>,
 }
@@ -186,14 +188,16 @@ impl Rtds {
     fn tickle(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let mut suitable = ctx.affinity(v).and(ctx.pcpus()).without(&self.tickled);
         let own = ctx.processor(v);
-        let mut visited = if suitable.contains(own) { Some(own) } else { suitable.next_after(own) };
+        let from = |pcpus: &CpuMask| if pcpus.contains(own) { Some(own) } else { pcpus.next_after(own) };
+        debug_assert!(ctx.pcpus().iter().all(|p| self.idlers.contains(p) == ctx.is_idle(ctx.current(p))));
+        if let Some(idler) = from(&suitable.and(&self.idlers)) {
+            return self.take(ctx, idler);
+        }
+        let mut visited = from(&suitable);
         let mut worst: Option<VcpuId> = None;
         while let Some(p) = visited {
             suitable.remove(p);
             let current = ctx.current(p);
-            if ctx.is_idle(current) {
-                return self.take(ctx, p);
-            }
             if worst.is_none_or(|worst| self.vcpus[worst].beats(&self.vcpus[current])) {
                 worst = Some(current);
             }
@@ -220,6 +224,7 @@ impl Scheduler for Rtds {
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.refill_timer.get_or_insert_with(|| ctx.new_timer(p, 0));
         self.first_pcpu.get_or_insert(p);
+        self.idlers.insert(p);
     }
 
     /// There is one run queue.
@@ -285,6 +290,7 @@ impl Scheduler for Rtds {
                 self.vcpus[current].delayed_add = true;
             }
         }
+        self.idlers.put(p, next == idle);
         if next == idle {
             return Decision { next, slice: Decision::UNLIMITED };
         }
@@ -477,6 +483,7 @@ impl Registered for Rtds {
             waiting: Links::default(),
             refilling: Links::default(),
             tickled: CpuMask::EMPTY,
+            idlers: CpuMask::EMPTY,
             refill_timer: None,
             first_pcpu: None,
         }

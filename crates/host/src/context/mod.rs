@@ -6,6 +6,7 @@
 //! * A world has a [`WorldContext`](world::WorldContext): it reads the state, raises virtual interrupts, sets the times of
 //!   its devices, and charges work of the hypervisor.
 
+mod affinities;
 pub mod observer;
 pub mod policy;
 mod runstates;

@@ -23,6 +23,7 @@
 
 use std::cell::OnceCell;
 
+use super::affinities::Affinities;
 use crate::broken::Violation;
 use crate::domain::Domain;
 use crate::queue::{EventQueue, Rank};
@@ -66,7 +67,7 @@ pub struct PolicyContext {
     creation: Creation,
     pub(crate) pcpus: Table<PcpuId, Pcpu>,
     pub(crate) vcpus: Table<VcpuId, Vcpu>,
-    pub(crate) affinity: Table<VcpuId, CpuMask>,
+    pub(crate) affinity: Affinities,
     /// Empty as long as no vCPU prefers any pCPU.
     soft_affinity: Table<VcpuId, CpuMask>,
     pub(crate) domains: Table<DomId, Domain>,
@@ -521,7 +522,7 @@ impl PolicyContext {
             creation: config.creation,
             pcpus: Table::with_capacity(count),
             vcpus: Table::with_capacity(vcpus),
-            affinity: Table::with_capacity(vcpus),
+            affinity: Affinities::with_capacity(vcpus),
             soft_affinity: Table::new(),
             domains: Table::new(),
             timers: Table::new(),

@@ -125,7 +125,8 @@ impl PolicyContext {
     pub(crate) fn set_members_affinity(&mut self, unit: VcpuId, mask: CpuMask) {
         let masters = mask.and(self.topology.masters(self.pool_of(self.dom(unit))));
         for (index, v) in self.members(unit).enumerate() {
-            self.affinity[v] = masters.iter().map(|master| self.pcpu_of_index(master, index)).collect();
+            let pcpus = masters.iter().map(|master| self.pcpu_of_index(master, index)).collect();
+            self.affinity.set(v, pcpus);
         }
         if let Some(units) = &mut self.units {
             *units.given.entry(unit) = mask;
