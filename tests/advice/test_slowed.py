@@ -78,6 +78,14 @@ def test_memory_of_another_node() -> None:
     assert mended.helps
 
 
+def test_memory_on_all_nodes_comes_to_one_beside_each_domain() -> None:
+    others = {"batch": hog()}
+    found = advice_on(scenario(FAR, TWO_NODES, others))["memory-remote"]
+    assert "its memory is on the nodes that it may run on" in found.finding.reason
+    assert found.helps
+    assert set(found.finding.changes.values()) <= {"0-1", "2-3"}
+
+
 def test_low_clock_rates() -> None:
     host = scenario(SLOW, TWO_CORES, {}, governor="powersave")
     found = advice_on(host)["low-clock-rate"]

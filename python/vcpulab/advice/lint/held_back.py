@@ -118,11 +118,12 @@ def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
     for one in ones:
         near = _nearest_to_full(stations(host.run, [one.domain]))
         found = _cause([Held(host, one, station) for station in near])
-        if found is not None:
-            station = near[0]
+        # Whatever holds it back, its own CPU time may be worth less.
+        own = (finding for finding in slowed.slowed(host, one.domain) if found is None or finding.rule != found.rule)
+        for finding in (*([found] if found is not None else []), *own):
             # A device is one cause, whoever depends on it, and alike domains are mended alike.
-            what = split(found.path) if station.domain else [station.name]
-            causes.setdefault((found.rule, *(alike.get(step, step) for step in what)), []).append((one, found))
+            what = [near[0].name] if finding is found and not near[0].domain else split(finding.path)
+            causes.setdefault((finding.rule, *(alike.get(step, step) for step in what)), []).append((one, finding))
     for both in causes.values():
         who = [one for one, _ in both]
         others = "" if len(who) == 1 else f" (as {in_short([one.name for one in who[1:]])})"

@@ -14,7 +14,7 @@ import polars as pl
 from vcpulab.advice.lint.host import Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.pinning import MUCH_IDLE
 from vcpulab.advice.lint.rule import Rules, Stands
-from vcpulab.advice.placing.nodes import PREFER, cores_first
+from vcpulab.advice.placing.nodes import PREFER, cores_first, soft
 from vcpulab.advice.runstates import lost
 from vcpulab.scenario.units import spans
 
@@ -27,13 +27,12 @@ cause = Rules[Callable[[Host, str], Finding | None]](Stands.ALONE)
 
 
 def slowed(host: Host, domain: str) -> Iterator[Finding]:
-    """What slows a domain down that loses more by that than by waiting, the most first."""
+    """What slows a domain down that loses more so than by waiting, the most first."""
     by = {one.name: lost(host.run, domain, to) for one, to in zip(cause.all, _LOST_TO, strict=True)}
-    occupied = max(host.busy(domain), default=0.0)
+    if sum(by.values()) * max(host.busy(domain), default=0.0) < host.waited(domain):
+        return
     for one in sorted(cause.all, key=lambda one: -by[one.name]):
-        if by[one.name] < SLOWED or by[one.name] * occupied < host.waited(domain):
-            return
-        found = one.check(host, domain)
+        found = one.check(host, domain) if by[one.name] > SLOWED else None
         if found is not None:
             yield one.stamped(found)
 
@@ -49,8 +48,8 @@ def _threads_shared(host: Host, domain: str) -> Finding | None:
     Mechanism: The threads of a core share its execution units. XenMon counts the time that a vCPU has its thread,
     whatever a sibling leaves of it.
 
-    Evidence: The domain whose vCPU is the bottleneck loses more than {SLOWED:.0%} of the time that it runs, and more
-    than it waits.
+    Evidence: The domain that serves whoever is late, or whose vCPU is the bottleneck, loses more than {SLOWED:.0%} of
+    the time that it runs, and by all such causes more than it waits.
 
     Silent: Where nobody is late; where the profile does not say what siblings cost.
 
@@ -119,13 +118,13 @@ def _memory_remote(host: Host, domain: str) -> Finding | None:
     Mechanism: Memory of another node takes longer, and the memory of each node has a bandwidth that all share. The vCPU
     keeps its pCPU while it waits for memory.
 
-    Evidence: The domain whose vCPU is the bottleneck loses more than {SLOWED:.0%} of the time that it runs, and more
-    than it waits.
+    Evidence: The domain that serves whoever is late, or whose vCPU is the bottleneck, loses more than {SLOWED:.0%} of
+    the time that it runs, and by all such causes more than it waits.
 
     Silent: Where nobody is late; where the profile does not say how far nodes are.
 
-    Mend: Soft affinity for the node that holds its memory; where that is spread over nodes, one node for both; where it
-    is there already, another node for both. A domain's memory is placed when it is created.
+    Mend: Soft affinity for the node that holds its memory; where that is spread over nodes, one node for both, or for
+    each of all domains; where it is there already, another node for both. Memory is placed when a domain is created.
 
     Schedulers: `credit`, `credit2`, `null`: those that look at soft affinity. Elsewhere it is pinned there.
 
@@ -147,6 +146,9 @@ def _memory_remote(host: Host, domain: str) -> Finding | None:
         mends.append({path: spans(there)})
     both = {of_domain(domain, "memory_nodes"): None} if holds else {}
     mends += [{path: spans(by_node[node]), **both} for node in emptiest if spans(by_node[node]) != table.get(field)]
+    everybody = soft(host.document, {name: host.gotten(name) / 100 for name in host.domains})
+    if domain in everybody:
+        mends.append({of_domain(name, "soft_affinity"): mask for name, mask in everybody.items()})
     where = f"its memory is on node {spans(holds)}" if holds else "its memory is on the nodes that it may run on"
     reason = (
         f"{domain} loses {100 * lost(host.run, domain, 'memory'):.0f} % of its CPU time to memory that is far or "
@@ -163,8 +165,8 @@ def _low_clock_rate(host: Host, domain: str) -> Finding | None:
     Mechanism: A governor that saves power gives a core the rate that its load seems to need; caps, and short bursts,
     keep a load low. The vCPU has its pCPU, which does less.
 
-    Evidence: The domain whose vCPU is the bottleneck loses more than {SLOWED:.0%} of the time that it runs, and more
-    than it waits.
+    Evidence: The domain that serves whoever is late, or whose vCPU is the bottleneck, loses more than {SLOWED:.0%} of
+    the time that it runs, and by all such causes more than it waits.
 
     Silent: Where nobody is late; where the profile has one clock rate.
 
