@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import vcpulab
 from support import ROOT, Vcpulab
-from vcpulab.errors import RecordingError
+from vcpulab.errors import RecordingError, RequestError
 from vcpulab.formats.kinds import Read, read
 from vcpulab.formats.xenpm import Frequencies
 from vcpulab.formats.xl import Domain, Pool, Sched, Vcpu
@@ -463,3 +463,31 @@ def test_a_profile_that_prices_threads_is_asked_for(command: Vcpulab, tmp_path: 
     assert (its["costs"]["cpu_mhz"], its["costs"]["numa_distance"]) == (2994, 32), "the host's own"
     wrong = command("import", "xl", *listings, "--profile", "xeon")
     assert (wrong.returncode, 'host.profile: found `"xeon"`; allowed: one of generic' in wrong.stderr) == (2, True)
+
+
+LISTINGS = {name: ROOT / f"fuzz/seeds/texts/{name}.txt" for name in ("info", "list", "numa", "pools", "vcpus", "xenpm")}
+PIECES = (b"", b"\n", b" ", b",", b"-", b":", b"^", b"0", b"9" * 12, b"-1", b"all", b"nodes:1", "\u00e9".encode())
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_changed_listings_are_a_scenario_or_refused(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever a listing says, the host of it is one that runs, or what is wrong is said."""
+    changed = data.draw(st.sampled_from(sorted(LISTINGS)))
+    text = LISTINGS[changed].read_bytes()
+    place = st.integers(0, len(text))
+    for begin, end, times, piece in data.draw(
+        st.lists(st.tuples(place, place, st.integers(0, 2), st.sampled_from(PIECES)), max_size=3)
+    ):
+        text = text[:begin] + text[begin:end] * times + piece + text[max(begin, end) :]
+    path = tmp_path_factory.getbasetemp() / f"{changed}.txt"
+    path.write_bytes(text)
+    others = [read(other) for name, other in LISTINGS.items() if name != changed]
+    try:
+        made = scenario_of([*others, read(path)])
+    except (RecordingError, RequestError, vcpulab.ScenarioError):
+        return
+    assert document(made)["host"]["pcpus"] >= 1
+    commands(vcpulab.Scenario.from_toml(made.text))
