@@ -199,3 +199,18 @@ def test_memory_stays_until_a_domain_is_created_anew() -> None:
     ):
         assert not any("is created; until" in step.text for step in new_steps(before, after))
     assert any("is created; until" in step.text for step in new_steps(host, moved, "libvirt"))
+
+
+def test_lint_fixes_pinned_siblings(command: Vcpulab, tmp_path: Path) -> None:
+    host = scenario(HALF, FOUR_CORES, {"a": hog(affinity="2"), "b": hog(affinity="3")}, rate=5)
+    (tmp_path / "pinned.toml").write_text(host.text)
+    fixed = command("lint", "pinned.toml", "--fix", "--replications", "3")
+    assert fixed.returncode == 0
+    assert "pinned.toml: 1 fixed, nothing left" in fixed.stdout
+    assert vcpulab.Scenario.load(tmp_path / "pinned.toml").to_dict()["domain"]["b"]["affinity"] == "0"
+
+
+def test_placing_says_that_a_thread_is_not_a_core(command: Vcpulab, tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text(scenario({}, TWO_CORES, {"batch": hog()}, rate=20).text)
+    placed = command("place", "two.toml", "--slo", "web.response_p99 < 1s", "--replications", "2")
+    assert "a thread is not a core: the 4 pCPUs are threads of 2 cores" in placed.stdout

@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab import verbs, whole
+from vcpulab.advice import sharing
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Host, Placement, UnplaceableError
@@ -180,6 +181,7 @@ def _parts(placed: Placement, power: Power) -> Iterator[Part]:
     if placed.without_slos:
         names = ", ".join(listed(placed.without_slos))
         why.append(f"no SLO is on {names}: what is left of a host's CPU time is enough for that")
+    why += sharing.said(placed.fleet.base.to_dict())
     yield page.items([[Lines([line])] for line in why], "line of reasons", rank=1)
     refused = [f"not on one host: {', '.join(listed(one.names))}: {one.why}" for one in placed.refused]
     yield page.items([[Lines([line])] for line in refused], "refused set", soon=_REFUSED_SOON, rank=3)
