@@ -161,6 +161,14 @@ def test_credit2_creation_of_a_release_puts_vcpus_side_by_side() -> None:
     assert gotten(run("credit2-creation", {"host.creation": "contract"}), *hogs) == approx([100] * 4)
 
 
+def test_credit2_leaves_who_is_in_deep_debt_waiting_beside_an_idle_pcpu() -> None:
+    waits = run("credit2-deep-debt")
+    assert waits["light.waited"].mean == approx(24.9, abs=0.1)
+    assert longest_wait_ms(waits, "light") == approx(3.95, rel=0.01)
+    for changes in ({"host.migrate_resist_us": 0}, {"domain.light.weight": 16384}, {"host.scheduler": "credit"}):
+        assert run("credit2-deep-debt", changes)["light.waited"].mean == 0
+
+
 # Releases
 
 
