@@ -15,6 +15,7 @@ from support import ROOT, Vcpulab
 from vcpulab.errors import RecordingError, RequestError
 from vcpulab.formats.kinds import Read, read
 from vcpulab.formats.xenpm import Frequencies
+from vcpulab.formats.xentop import Usage
 from vcpulab.formats.xl import Domain, Pool, Sched, Vcpu
 from vcpulab.formats.xl_info import Cpu, Info, Node, read_info
 from vcpulab.hypervisors.commands import commands
@@ -347,6 +348,23 @@ def test_lists_with_pools_and_nodes_are_read(tmp_path: Path) -> None:
         read(tmp_path / "pools.txt")
 
 
+def test_names_that_no_scenario_takes_are_others() -> None:
+    rows = [Vcpu(name, number, 0, 0, "-b-", 1.0, "all", "all") for number, name in enumerate(ODD)]
+    usage = [Usage(update, name, "b", 9, 50.0) for update in (0, 1) for name in ODD]
+    made = host(epyc(), more=[Read(HERE, "xl-vcpu-list", rows), Read(HERE, "xentop", usage)])
+    domains = document(made)["domain"]
+    assert list(domains) == ["dom0", "my-web--old-", "my-web--old--2", "x" * 64]
+    assert all(one["app"] for one in domains.values()), "xentop has the host's names"
+    assert any(
+        note.startswith("names that a scenario does not take: `my web (old)` is my-web--old-, `my web [old]` is")
+        and note.endswith("in commands type the host's own")
+        for note in made.notes
+    )
+
+
+ODD = ("Domain-0", "my web (old)", "my web [old]", "x" * 70)
+
+
 # ---- memory and clocks ----
 
 DMESG = """\
@@ -485,6 +503,7 @@ def test_changed_listings_are_a_scenario_or_refused(
     path = tmp_path_factory.getbasetemp() / f"{changed}.txt"
     path.write_bytes(text)
     others = [read(other) for name, other in LISTINGS.items() if name != changed]
+    assert "my-web" in scenario_of([*others, read(LISTINGS[changed])]).text, "as it is, it is one"
     try:
         made = scenario_of([*others, read(path)])
     except (RecordingError, RequestError, vcpulab.ScenarioError):

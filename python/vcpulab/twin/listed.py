@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Kind, Read
 from vcpulab.formats.xenpm import Frequencies
@@ -147,8 +148,9 @@ def scenario_of(
     )
     notes += [f"{text}: left at its default" for text in options.ignored]
     host = _Host(placed, options, info, pools, holds.get("xenpm", []), notes)
-    _count_vcpus(domains, host)
     _add_use(holds, domains, notes)
+    domains = _renamed(domains, notes)
+    _count_vcpus(domains, host)
     if profile in _priced() and not placed.topology.is_flat and any(domain.used for domain in domains.values()):
         notes.append(
             f"profile {profile}: CPU use as xentop measured it contains what threads and memory cost on the host, "
@@ -194,27 +196,44 @@ def _held(found: Iterable[Read]) -> dict[str, Any]:
 # ---- domains ----
 
 
-def _here(name: str) -> str:
-    """What a domain is called in a scenario."""
-    return DOM0 if name == called(DOM0) else name
+def _allowed(name: str) -> str:
+    """A name as a scenario takes it."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:NAME_CHARS_MAX] or "domain"
+
+
+def _renamed(domains: Mapping[str, _Domain], notes: list[str]) -> dict[str, _Domain]:
+    """The same under names that a scenario takes, each once."""
+    found: dict[str, _Domain] = {}
+    others = []
+    for name, domain in domains.items():
+        here = DOM0 if name == called(DOM0) else _allowed(name)
+        number = 2
+        while here in found:
+            here, number = f"{_allowed(name)[: NAME_CHARS_MAX - 5]}-{number}", number + 1
+        found[here] = domain
+        if here not in (DOM0, name):
+            others.append(f"`{name}` is {here}")
+    if others:
+        notes.append(f"names that a scenario does not take: {', '.join(others)}; in commands type the host's own")
+    return found
 
 
 def _domains(holds: Mapping[str, Any], info: Info) -> dict[str, _Domain]:
     domains: dict[str, _Domain] = {}
     for one in holds.get("xl-list", []):
         if one.vcpus:
-            domains[_here(one.name)] = _Domain(one.vcpus, pool=one.pool)
+            domains[one.name] = _Domain(one.vcpus, pool=one.pool)
     online: dict[str, list[tuple[str, str]]] = {}
     for vcpu in holds.get("xl-vcpu-list", []):
         if vcpu.pcpu is not None:
-            online.setdefault(_here(vcpu.name), []).append((vcpu.hard, vcpu.soft))
+            online.setdefault(vcpu.name, []).append((vcpu.hard, vcpu.soft))
     for name, masks in online.items():
         domain = domains.setdefault(name, _Domain())
         domain.vcpus = len(masks)
         domain.affinity, domain.soft = [hard for hard, _ in masks], [soft for _, soft in masks]
     for pool in holds.get("xl-sched", []):
         for row in pool.domains:
-            domain = domains.setdefault(_here(str(row["name"])), _Domain())
+            domain = domains.setdefault(str(row["name"]), _Domain())
             domain.params = {to: row[column] for column, to in _COLUMNS.items() if isinstance(row.get(column), int)}
             domain.pool = pool.pool
     _add_memory(holds, domains)
@@ -224,16 +243,16 @@ def _domains(holds: Mapping[str, Any], info: Info) -> dict[str, _Domain]:
         if not running or name in domains:
             _add_cfg(domains.setdefault(name, _Domain()), cfg)
     if domains and not running and info.said:
-        return {DOM0: _Domain(), **domains}
+        return {called(DOM0): _Domain(), **domains}
     return domains
 
 
 def _add_memory(holds: Mapping[str, Any], domains: Mapping[str, _Domain]) -> None:
     """Where memory is; where nobody says that, the nodes that it is taken from."""
-    names = {0: DOM0}
+    names = {0: called(DOM0)}
     for one in holds.get("xl-list", []):
-        names[one.number] = _here(one.name)
-        domain = domains.get(_here(one.name))
+        names[one.number] = one.name
+        domain = domains.get(one.name)
         if (
             domain is not None
             and one.nodes is not None
@@ -242,9 +261,9 @@ def _add_memory(holds: Mapping[str, Any], domains: Mapping[str, _Domain]) -> Non
             nodes = members(one.nodes)
             domain.memory = dict.fromkeys(nodes, 1 / len(nodes))
     for vcpu in holds.get("xl-vcpu-list", []):
-        names[vcpu.domain] = _here(vcpu.name)
+        names[vcpu.domain] = vcpu.name
     for pool in holds.get("xl-sched", []):
-        names.update({row["id"]: _here(str(row["name"])) for row in pool.domains if "id" in row})
+        names.update({row["id"]: str(row["name"]) for row in pool.domains if "id" in row})
     pages: dict[str, dict[int, int]] = {}
     for one in holds.get("xl-dmesg", []):
         if one.domain in names:
@@ -466,7 +485,7 @@ def _pool_lines(host: _Host) -> Iterator[str]:
         if free:
             host.notes.append(f"pCPUs {spans(free)} are in no pool; here they are in {POOL_0}")
     for one in others:
-        yield from ("", f"[pool.{_key(one.name)}]", f"pcpus = {json.dumps(pcpus[one.name])}")
+        yield from ("", f"[pool.{_key(_allowed(one.name))}]", f"pcpus = {json.dumps(pcpus[one.name])}")
         yield from _scheduler_lines(host, one)
 
 
@@ -483,12 +502,11 @@ def _add_use(holds: Mapping[str, Any], domains: Mapping[str, _Domain], notes: li
     for row in rows:
         used.setdefault(row.name, []).append(row.cpu_percent)
     unlisted = []
-    begins = Counter(called(name)[:NAME_MOST] for name in domains)
-    for here, domain in domains.items():
-        name = called(here)
+    begins = Counter(name[:NAME_MOST] for name in domains)
+    for name, domain in domains.items():
         values = used.get(name) or (used.get(name[:NAME_MOST]) if begins[name[:NAME_MOST]] == 1 else None)
         if values is None:
-            unlisted.append(here)
+            unlisted.append(name)
         else:
             domain.used = math.fsum(values) / len(values)
     if unlisted:
@@ -540,8 +558,8 @@ def _table(name: str, domain: _Domain, host: _Host, count: int) -> list[str]:
     lines = [f"[domain.{key}]", *([f"count = {count}"] if count > 1 else []), f"vcpus = {vcpus}"]
     if name == DOM0:
         lines.append("driver_domain = true")
-    if domain.pool in [one.name for one in host.pools[1:]]:
-        lines.append(f"pool = {json.dumps(domain.pool)}")
+    if domain.pool is not None and domain.pool in [one.name for one in host.pools[1:]]:
+        lines.append(f"pool = {json.dumps(_allowed(domain.pool))}")
     lines += [f"{param} = {value}" for param, value in domain.params.items() if known.get(param, value) != value]
     masks_here: list[str] = []
     for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
