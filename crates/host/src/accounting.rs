@@ -56,13 +56,10 @@ impl Account {
     };
 
     /// The work done in this much time, of which so much was left.
-    #[inline(always)]
     fn work(&mut self, time: Span, left: Span) -> Span {
-        if self.unit == NOMINAL { time } else { self.slow_work(time, left) }
-    }
-
-    #[cold]
-    fn slow_work(&mut self, time: Span, left: Span) -> Span {
+        if self.unit == NOMINAL {
+            return time;
+        }
         let all = ONE as u128 * time.ns() as u128 + u128::from(self.begun);
         self.begun = (all % u128::from(self.unit)) as u32;
         // Units shorter than a nanosecond: the last nanosecond may have had room for more.
@@ -140,6 +137,12 @@ impl Accounting {
     /// The work done by `v` in this much time on `p`, of which so much was left; what was lost is counted.
     #[inline(always)]
     fn work(&mut self, p: PcpuId, v: VcpuId, progress: Span, left: Span) -> Span {
+        if self.speeds.is_none() { progress } else { self.work_at_its_pace(p, v, progress, left) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn work_at_its_pace(&mut self, p: PcpuId, v: VcpuId, progress: Span, left: Span) -> Span {
         let work = self.accounts[p].work(progress, left);
         if let Some(speeds) = &mut self.speeds {
             speeds.count(p, v, progress, work);
@@ -182,8 +185,11 @@ impl Accounting {
         debug_assert!(host.pcpus[p].executes == v && !host.vcpus[v].interrupted, "it does not run freely");
         host.vcpus[v].left = operation;
         let account = &mut self.accounts[p];
-        account.begun = 0;
-        let end = account.busy_until.max(host.now).saturating_add(account.time_for(operation));
+        let start = account.busy_until.max(host.now);
+        if account.unit != NOMINAL {
+            account.begun = 0;
+        }
+        let end = start.saturating_add(account.time_for(operation));
         host.queue.set(Rank::RunEnd, p.index(), end);
     }
 
