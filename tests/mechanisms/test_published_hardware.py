@@ -156,7 +156,7 @@ CELLS = [
         lambda: read_by(Load("memory", 0, 17), Load("memory", 18, 35, (1,))),
         digits=1,
     ),
-    Cell("Bandwidth: GB/s from the other node", 34.3, lambda: read_by(Load("memory", 18, 35)), 2.5, digits=1),
+    Cell("Bandwidth: GB/s from the other node", 34.3, lambda: read_by(Load("memory", 18, 35)), 0.02, True, 1),
     Cell("Bandwidth: latency while 80 % of it is in use, against idle", 119.65 / 82.21, beside_load, 0.35),
     Cell(
         "Clocks: SPEC CPU2017 at 5 GHz and 220 ns, against 4.4 GHz and 130 ns",

@@ -10,7 +10,7 @@
 //! * m, the *memory share*: the part of its time in which that kind of work waits for memory, which no frequency shortens;
 //! * s, *threads*: what busy siblings on the core cost it, by the kinds of work of both;
 //! * *distance*: how much longer memory on other nodes takes, by the nodes that hold the domain's memory;
-//! * *crowding*: how much longer memory takes where threads want more of a node than it can bring. It is such that what they
+//! * *crowding*: how much longer memory takes where threads want more of a node, or of its links to others, than it can bring. It is such that what they
 //!   want, each the slower the more crowded it is, is what there is; a domain with memory on several nodes is taken to find
 //!   the others as crowded;
 //! * *frequency*: turbo by the active cores of a socket, and the governor's choice for the core.
@@ -69,6 +69,8 @@ pub struct Hardware {
     pub bandwidth_mb_per_s: [u32; KINDS],
     /// What the memory of a node brings, MB/s (0: whatever is wanted).
     pub node_mb_per_s: u32,
+    /// What of it comes to the other nodes, MB/s (0: whatever is wanted).
+    pub link_mb_per_s: u32,
     /// The distance of memory on another node (10: as near as the own one's).
     pub numa_distance: u32,
     /// The frequency at which CPU times are given, MHz.
@@ -94,6 +96,7 @@ impl Hardware {
         memory_share_percent: [0; KINDS],
         bandwidth_mb_per_s: [0; KINDS],
         node_mb_per_s: 0,
+        link_mb_per_s: 0,
         numa_distance: 10,
         nominal_mhz: 1000,
         turbo_one_core_mhz: 1000,
@@ -215,10 +218,43 @@ struct Place {
     /// The domain whose vCPU it executes.
     dom: Option<DomId>,
     pace: Pace,
-    /// What it wants from each node that holds the domain's memory, as far as these are not crowded, MB/s in fractions of [`ONE`].
-    wants: i64,
+    /// What it wants from each node that holds the domain's memory.
+    wants: Wants,
     /// How long it was idle when the governor looked last.
     idle: Span,
+}
+
+/// What threads want of a node's memory as long as it is not crowded.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wants {
+    /// MB/s in fractions of [`ONE`].
+    bandwidth: i64,
+    /// The same, times the unit that each would have without siblings: its mean over them is that by what they want.
+    times_unit: i64,
+}
+
+impl AddAssign for Wants {
+    fn add_assign(&mut self, more: Wants) {
+        self.bandwidth += more.bandwidth;
+        self.times_unit += more.times_unit;
+    }
+}
+
+impl Sub for Wants {
+    type Output = Wants;
+
+    fn sub(self, less: Wants) -> Wants {
+        Wants { bandwidth: self.bandwidth - less.bandwidth, times_unit: self.times_unit - less.times_unit }
+    }
+}
+
+/// The memory of a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// What each kind of work wants of it, from the node itself and from others.
+    wanted: [[Wants; KINDS]; 2],
+    /// How much longer it takes for those on the node itself, and for others.
+    crowding: [i64; 2],
 }
 
 /// The speed of each pCPU.
@@ -235,9 +271,8 @@ pub(crate) struct Speeds {
     active_cores: Vec<u32>,
     cores: Vec<u32>,
     limit_mhz: Vec<u32>,
-    /// By node: what is wanted of it by each kind of work, and how much longer memory takes for it.
-    wanted: Vec<[i64; KINDS]>,
-    crowding: Vec<i64>,
+    /// By node.
+    memory: Vec<Memory>,
     slowed: Table<VcpuId, Slowed>,
 }
 
@@ -251,7 +286,7 @@ impl Speeds {
             && config.hardware.beside_percent.iter().flatten().any(|&beside| beside != 100);
         let distance = nodes > 1 && config.hardware.numa_distance > 10;
         let memory = config.hardware.memory_share_percent.iter().any(|&share| share > 0);
-        let crowded = config.hardware.node_mb_per_s > 0;
+        let crowded = config.hardware.node_mb_per_s > 0 || config.hardware.link_mb_per_s > 0;
         let turbo = turbo_one_core_mhz != nominal_mhz || turbo_all_cores_mhz != nominal_mhz;
         let governed = governor != Governor::Performance && min_mhz < turbo_one_core_mhz;
         if !(threads || memory && (distance || crowded) || turbo || governed) {
@@ -280,7 +315,7 @@ impl Speeds {
         let highest = turbo_one_core_mhz;
         let first_mhz = if governor == Governor::Performance { highest } else { min_mhz };
         let all_cores = cores.iter().sum::<u32>() as usize;
-        let place = Place { dom: None, pace: Pace::NOMINAL, wants: 0, idle: Span::ZERO };
+        let place = Place { dom: None, pace: Pace::NOMINAL, wants: Wants::default(), idle: Span::ZERO };
         Some(Speeds {
             hardware: config.hardware,
             domains: config.domains.iter().map(domain).collect(),
@@ -290,8 +325,7 @@ impl Speeds {
             active_cores: vec![0; sockets],
             cores,
             limit_mhz: vec![highest; sockets],
-            wanted: vec![[0; KINDS]; nodes],
-            crowding: vec![0; nodes],
+            memory: vec![Memory::default(); nodes],
             slowed: Table::new(),
             topology: topology.clone(),
         })
@@ -308,8 +342,7 @@ impl Speeds {
             feel = feel.or(self.topology.socket_mates(p));
         }
         if let Some(before) = before {
-            self.want(before, -self.places[p].wants);
-            self.places[p].wants = 0;
+            self.want(p, before, Wants::default());
         }
         self.crowd(feel)
     }
@@ -343,55 +376,66 @@ impl Speeds {
 
     /// What these pCPUs want from memory may have changed: with it, how crowded each node is, which others may feel.
     fn crowd(&mut self, feel: CpuMask) -> CpuMask {
-        if self.hardware.node_mb_per_s == 0 {
+        let Hardware { node_mb_per_s, link_mb_per_s, .. } = self.hardware;
+        if node_mb_per_s == 0 && link_mb_per_s == 0 {
             return feel;
         }
         for q in feel.iter() {
             if let Some(dom) = self.places[q].dom {
-                let (kind, alone) = (self.domains[dom].kind, self.alone(q, dom).unit);
-                let nodes = self.domains[dom].memory_nodes.len() as i64;
-                let wants = i64::from(self.hardware.bandwidth_mb_per_s[kind]) * ONE * ONE / alone / nodes;
-                self.want(dom, wants - self.places[q].wants);
-                self.places[q].wants = wants;
+                let (domain, Pace { unit, threads, .. }) = (&self.domains[dom], self.pace(q, dom, 0));
+                let at_full_speed = i64::from(self.hardware.bandwidth_mb_per_s[domain.kind]);
+                let bandwidth = at_full_speed * ONE * ONE / unit / domain.memory_nodes.len() as i64;
+                self.want(q, dom, Wants { bandwidth, times_unit: bandwidth * (unit - threads) / ONE });
             }
         }
         let mut changed = false;
-        for node in 0..self.crowding.len() {
-            let crowding = self.crowding_of(&self.wanted[node]);
-            changed |= crowding != std::mem::replace(&mut self.crowding[node], crowding);
+        for node in 0..self.memory.len() {
+            let [near, far] = self.memory[node].wanted;
+            // What the links do not bring, the node need not.
+            let of_links = self.crowding(link_mb_per_s, |crowding| self.taken(&far, crowding));
+            let of_node = self.crowding(node_mb_per_s, |crowding| {
+                self.taken(&near, crowding) + self.taken(&far, crowding.max(of_links))
+            });
+            let crowding = [of_node, of_node.max(of_links)];
+            changed |= crowding != std::mem::replace(&mut self.memory[node].crowding, crowding);
         }
         if changed { CpuMask::first_n(self.places.len() as u32) } else { feel }
     }
 
-    /// A vCPU of `dom` wants this much more of each node that holds its memory.
-    fn want(&mut self, dom: DomId, more: i64) {
+    /// `p`, which executes a vCPU of `dom`, wants this from now on of each node that holds its memory.
+    fn want(&mut self, p: PcpuId, dom: DomId, wants: Wants) {
+        let more = wants - std::mem::replace(&mut self.places[p].wants, wants);
         let domain = &self.domains[dom];
         for &node in &domain.memory_nodes {
-            self.wanted[node][domain.kind] += more;
+            let far = usize::from(node != self.topology.node(p) as usize);
+            self.memory[node].wanted[far][domain.kind] += more;
         }
     }
 
-    /// How much longer memory takes on a node of which the kinds of work want this much, in steps of 1/256. Work whose memory share
-    /// is m slows down by 1 + m × crowding.
-    fn crowding_of(&self, wanted: &[i64; KINDS]) -> i64 {
-        let there_is = i64::from(self.hardware.node_mb_per_s) * ONE;
-        let taken = |crowding: i64| -> i64 {
-            let slower = |share: u32| ONE + i64::from(share) * crowding / 100;
-            let taken = |(&wanted, &share): (&i64, &u32)| {
-                (i128::from(wanted) * i128::from(ONE) / i128::from(slower(share))) as i64
-            };
-            wanted.iter().zip(&self.hardware.memory_share_percent).map(taken).sum()
+    /// What the kinds of work take that want this much, when m × crowding is added to the unit that they would have else.
+    fn taken(&self, wanted: &[Wants; KINDS], crowding: i64) -> i64 {
+        let taken = |(&Wants { bandwidth, times_unit }, &share): (&Wants, &u32)| {
+            let wanted = i128::from(bandwidth) * i128::from(times_unit);
+            let longer =
+                i128::from(bandwidth) * i128::from(share) * i128::from(crowding) / i128::from(100 * ONE);
+            if wanted == 0 { 0 } else { (wanted / (i128::from(times_unit) + longer)) as i64 }
         };
-        if wanted.iter().sum::<i64>() <= there_is {
+        wanted.iter().zip(&self.hardware.memory_share_percent).map(taken).sum()
+    }
+
+    /// The least crowding, in steps of 1/256, at which no more is taken than there is (0: whatever is wanted).
+    fn crowding(&self, mb_per_s: u32, taken: impl Fn(i64) -> i64) -> i64 {
+        const STEP: i64 = ONE / 256;
+        let there_is = i64::from(mb_per_s) * ONE;
+        if there_is == 0 || taken(0) <= there_is {
             return 0;
         }
-        const STEP: i64 = ONE / 256;
-        let (mut enough, mut steps) = (0, UNIT_MAX / STEP);
-        while steps - enough > 1 {
-            let middle = (enough + steps) / 2;
-            if taken(middle * STEP) > there_is { enough = middle } else { steps = middle }
+        let (mut crowded, mut enough) = (0, UNIT_MAX / STEP);
+        while enough - crowded > 1 {
+            let middle = (crowded + enough) / 2;
+            if taken(middle * STEP) > there_is { crowded = middle } else { enough = middle }
         }
-        steps * STEP
+        enough * STEP
     }
 
     /// The frequency of the core of `p`, MHz.
@@ -399,11 +443,7 @@ impl Speeds {
         self.limit_mhz[self.topology.socket(p) as usize].min(self.wanted_mhz[self.topology.core(p) as usize])
     }
 
-    /// The pace of work of a domain on `p` if nobody crowds its memory.
-    fn alone(&self, p: PcpuId, dom: DomId) -> Pace {
-        self.pace(p, dom, 0)
-    }
-
+    /// The pace of work of a domain on `p`, if its memory is as crowded as this.
     fn pace(&self, p: PcpuId, dom: DomId, crowding: i64) -> Pace {
         let domain = &self.domains[dom];
         let share = i64::from(self.hardware.memory_share_percent[domain.kind]);
@@ -429,10 +469,10 @@ impl Speeds {
         let pace = match self.places[p].dom {
             None => Pace::NOMINAL,
             Some(dom) => {
-                let nodes = &self.domains[dom].memory_nodes;
-                let crowding =
-                    nodes.iter().map(|&node| self.crowding[node]).sum::<i64>() / nodes.len() as i64;
-                self.pace(p, dom, crowding)
+                let (here, nodes) = (self.topology.node(p) as usize, &self.domains[dom].memory_nodes);
+                let crowding = |&node: &usize| self.memory[node].crowding[usize::from(node != here)];
+                let all = nodes.iter().map(crowding).sum::<i64>();
+                self.pace(p, dom, all / nodes.len() as i64)
             }
         };
         (pace != self.places[p].pace).then_some(pace)
@@ -644,6 +684,24 @@ mod tests {
             assert!((50_000..50_200).contains(&two.1[1]), "{two:?}");
         }
         assert_eq!(lost[2], (100_000, [0, 0, 0]));
+    }
+
+    #[test]
+    fn links_between_nodes_bring_less_than_a_node_has() {
+        let hardware = Hardware {
+            memory_share_percent: [0, 100, 0],
+            bandwidth_mb_per_s: [0, 9000, 0],
+            node_mb_per_s: 15_000,
+            link_mb_per_s: 6000,
+            ..Hardware::NONE
+        };
+        let memory = |node: &'static [u32]| (Bound::Memory, node, ALWAYS);
+        // The first thread is on the node of all memory, the third is not, and takes 6 of the 15 GB/s; alone it could have 9.
+        let idle = (Bound::Io, &[][..], (1, 1_000_000));
+        let state = run(NODES, hardware, &[memory(&[0]), idle, memory(&[0])]);
+        let lost = lost(&state);
+        assert_eq!(lost[0], (100_000, [0, 0, 0]));
+        assert!((33_300..33_600).contains(&lost[2].1[1]), "two thirds of the speed: {:?}", lost[2]);
     }
 
     #[test]

@@ -240,6 +240,8 @@ constants! {
     bandwidth_io_mb_per_s or 0: 0..=1_000_000,
     /// What the memory of a node brings; 0: whatever is wanted.
     node_mb_per_s or 0: 0..=100_000_000,
+    /// What of it comes to the other nodes, over the links between them; 0: whatever is wanted.
+    link_mb_per_s or 0: 0..=100_000_000,
     /// Distance of memory on another node, as firmware gives it (SLIT): 10 is as near as a node's own, 20 takes twice as long.
     numa_distance or 10: 10..=254,
     /// Highest clock rate while one core of a socket is active; 0: `cpu_mhz`.

@@ -61,6 +61,7 @@ fn hardware(spec: &Spec) -> Hardware {
         memory_share_percent: kinds.map(|a| of(format!("memory_share_{a}_percent"))),
         bandwidth_mb_per_s: kinds.map(|a| of(format!("bandwidth_{a}_mb_per_s"))),
         node_mb_per_s: constants.node_mb_per_s as u32,
+        link_mb_per_s: constants.link_mb_per_s as u32,
         numa_distance: constants.numa_distance as u32,
         nominal_mhz: nominal as u32,
         turbo_one_core_mhz: highest as u32,

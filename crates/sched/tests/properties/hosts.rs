@@ -125,6 +125,7 @@ const SHARED: Hardware = Hardware {
     memory_share_percent: [7, 61, 13],
     bandwidth_mb_per_s: [900, 11_000, 1300],
     node_mb_per_s: 17_000,
+    link_mb_per_s: 8000,
     numa_distance: 21,
     nominal_mhz: 2300,
     turbo_one_core_mhz: 3700,
