@@ -20,10 +20,8 @@ impl Credit {
 
     /// A vCPU of higher priority than `than` that waits elsewhere and may run on `p`, taken off its queue.
     pub(crate) fn steal(&mut self, ctx: &mut PolicyContext, p: PcpuId, than: Priority) -> Option<VcpuId> {
-        debug_assert_eq!(self.heads_at_work, self.heads_above(ctx, Priority::Idle));
-        debug_assert_eq!(self.heads_in_credit, self.heads_above(ctx, Priority::Over));
-        let heads = if than >= Priority::Over { &self.heads_in_credit } else { &self.heads_at_work };
-        let mut peers = heads.and(ctx.pcpus()).without(&self.idlers);
+        debug_assert!(self.at_work.contains_all(&self.heads_above(ctx, Priority::Idle)));
+        let mut peers = self.at_work.and(ctx.pcpus()).without(&self.idlers);
         peers.remove(p);
         if peers.is_empty() {
             return None;

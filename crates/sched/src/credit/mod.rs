@@ -113,10 +113,8 @@ pub struct Credit {
     epoch: u32,
     /// pCPUs that chose to idle.
     idlers: CpuMask,
-    /// pCPUs of whose queue the first is no idle vCPU, and those of whose queue it is not in debt either: only there is
-    /// something to steal.
-    heads_at_work: CpuMask,
-    heads_in_credit: CpuMask,
+    /// The pCPUs of whose queue the first is no idle vCPU, and perhaps others: only there is something to steal.
+    at_work: CpuMask,
     /// The last one that a vCPU was stolen from, of each NUMA node.
     last_victims: Vec<PcpuId>,
     /// The idle pCPU that was asked last to decide by code that executed on each real pCPU.
@@ -442,8 +440,7 @@ impl Registered for Credit {
             credit_balance: 0,
             epoch: 0,
             idlers: CpuMask::EMPTY,
-            heads_at_work: CpuMask::EMPTY,
-            heads_in_credit: CpuMask::EMPTY,
+            at_work: CpuMask::EMPTY,
             last_victims: Vec::new(),
             last_tickle: Table::new(),
             accounting: None,

@@ -26,18 +26,17 @@ impl Credit {
             }
         }
         self.queue_links.insert_before(&mut self.pcpus[p].queue, v, lower);
-        if self.pcpus[p].queue.first() == Some(v) {
-            self.note_head(p);
+        if priority > Priority::Idle {
+            self.at_work.insert(p);
         }
     }
 
-    /// Notes the priority of the first of a queue, for those who look for work.
+    /// Notes whether the first of a queue is work, for those who look for some.
     #[inline]
     pub(super) fn note_head(&mut self, p: PcpuId) {
         let head = self.pcpus[p].queue.first();
         let priority = head.map_or(Priority::Idle, |head| self.vcpus[head].priority);
-        self.heads_at_work.put(p, priority > Priority::Idle);
-        self.heads_in_credit.put(p, priority > Priority::Over);
+        self.at_work.put(p, priority > Priority::Idle);
     }
 
     /// The pCPUs of whose queue the first has a priority above that.
