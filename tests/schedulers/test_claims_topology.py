@@ -33,6 +33,11 @@ def stays(result: vcpulab.Run) -> Iterator[Stay]:
             yield Stay(domain, pcpu, start, end)
 
 
+def by_domain(stay: Stay) -> tuple[int, int]:
+    """Each domain's stays in their order."""
+    return stay.domain, stay.start_ns
+
+
 def share_on(result: vcpulab.Run, pcpus: set[int]) -> float:
     """The part of its time that domain 1 was on these pCPUs, %."""
     own = [(stay.pcpu in pcpus, stay.end_ns - stay.start_ns) for stay in stays(result) if stay.domain == 1]
@@ -67,6 +72,17 @@ def test_hogs_get_cores_of_their_own(scheduler: str) -> None:
     assert cores({}) == [0, 1]
     assert len(set(cores({"host.smt_power_savings": 1}))) == 1
     assert len(set(cores({"host.generation": "xen4.4.1"}))) == 1
+
+
+def test_credit_fetches_work_from_its_own_node_first() -> None:
+    for changes, crossed in (({}, 0), ({"host.topology.nodes": 1}, 440)):
+        moves = [
+            (before.pcpu // 2, after.pcpu // 2)
+            for before, after in pairwise(sorted(stays(run("credit-nodes", changes, decisions=True)), key=by_domain))
+            if before.domain == after.domain and before.pcpu != after.pcpu
+        ]
+        assert len(moves) == 440
+        assert sum(before != after for before, after in moves) == crossed
 
 
 # Soft affinity
