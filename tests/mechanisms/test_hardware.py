@@ -56,7 +56,7 @@ def rows(costs: str, *domains: str, scheduler: str = "credit2") -> Iterator[dict
     return ran(text).iter_rows(named=True)
 
 
-def test_two_threads_of_a_core_do_less_than_two_cores():
+def test_two_threads_of_a_core_do_less_than_two_cores() -> None:
     """What was gotten is the same; the work is not."""
     smt = "smt_compute_beside_compute_percent = 60"
     [beside] = rows(smt, domain("a", 2, affinity="0-1"))
@@ -67,18 +67,16 @@ def test_two_threads_of_a_core_do_less_than_two_cores():
     assert beside["slowed_threads_ns"] == beside["running_ns"] - beside["work_ns"]
 
 
-def test_memory_is_where_the_domain_prefers_to_run_or_where_it_is_said():
+def test_memory_is_where_the_domain_prefers_to_run_or_where_it_is_said() -> None:
     far = "numa_distance = 20\nmemory_share_memory_percent = 50"
-    memory = {"bound_by": "memory", "affinity": "0"}
-    work = [
-        next(rows(far, domain("a", **memory, **fields)))["work_ns"] / 500_000_000
-        for fields in ({}, {"memory_nodes": 1}, {"memory_nodes": [0, 1]})
-    ]
+    memory: list[dict[str, Any]] = [{}, {"memory_nodes": 1}, {"memory_nodes": [0, 1]}]
+    hogs = [domain("a", bound_by="memory", affinity="0", **fields) for fields in memory]
+    work = [next(rows(far, hog))["work_ns"] / 500_000_000 for hog in hogs]
     assert work == pytest.approx([1, 1 / 1.5, 1 / 1.25], rel=1e-4)
 
 
 @pytest.mark.parametrize("scheduler", ["credit", "credit2", "rtds", "null"])
-def test_the_time_gotten_is_work_and_what_was_lost(scheduler: str):
+def test_the_time_gotten_is_work_and_what_was_lost(scheduler: str) -> None:
     domains = [domain("a", 2), domain("b", 3, bound_by="memory"), domain("c", 2, bound_by="io", memory_nodes=1)]
     for row in rows(SHARED, *domains, scheduler=scheduler):
         lost = row["slowed_threads_ns"] + row["slowed_memory_ns"] + row["slowed_frequency_ns"]
@@ -87,7 +85,7 @@ def test_the_time_gotten_is_work_and_what_was_lost(scheduler: str):
 
 
 @pytest.mark.parametrize(("scheduler", "kept"), [("credit2", 1 / 2), ("credit", 5 / 6)])
-def test_a_cap_at_a_low_clock_rate_is_a_smaller_cap(scheduler: str, kept: float):
+def test_a_cap_at_a_low_clock_rate_is_a_smaller_cap(scheduler: str, kept: float) -> None:
     """Administrators' report: with `ondemand` a domain with a cap does less than its cap of the work.
 
     Credit2 gives it 2 ms of every 10, and the governor never sees a busy core. Credit gives it 30 ms of every 150, of
@@ -103,7 +101,7 @@ def test_a_cap_at_a_low_clock_rate_is_a_smaller_cap(scheduler: str, kept: float)
     assert work["ondemand"] == pytest.approx(kept, abs=0.01)
 
 
-def test_without_a_topology_nothing_is_slowed():
+def test_without_a_topology_nothing_is_slowed() -> None:
     text = HOST.format(scheduler="credit2", costs=SHARED) + domain("a", 4, bound_by="memory")
     flat = "\n".join(line for line in text.splitlines() if not line.startswith("topology"))
     domains = ran(flat.replace("[host]", "[host]\npcpus = 8"))

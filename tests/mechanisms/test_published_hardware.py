@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -143,7 +143,7 @@ CELLS = [
         Cell(
             f"Bandwidth: GB/s read by {n} core{'s' if n > 1 else ''} of a node of 10 (Gold 6248)",
             _CORES[n - 1],
-            lambda n=n: read_by(Load("memory", 0, n - 1), **_NODE_6248),
+            partial(read_by, Load("memory", 0, n - 1), **_NODE_6248),
             0.02 if n in (1, 10) else 0.15,
             n in (1, 10),
             1,
@@ -187,7 +187,7 @@ def test_hosts_without_a_topology_are_as_fast_as_before(profile: str) -> None:
             "run": {"duration": "20ms"},
         }
         domains = vcpulab.run(vcpulab.Scenario.from_dict(document)).df_domains()
-        return domains["running_ns"].sum(), domains["work_ns"].sum()
+        return int(domains["running_ns"].sum()), int(domains["work_ns"].sum())
 
     known = next(known for known in vcpulab.profiles() if known["name"] == profile)["constants"]
     hardware = {c["name"]: 100 for c in known if c["name"].startswith("smt_")} | {"node_mb_per_s": 0}
