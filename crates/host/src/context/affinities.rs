@@ -58,7 +58,9 @@ mod tests {
     fn equal_sets_are_kept_once_and_what_nobody_has_makes_room() {
         let only = |p| CpuMask::only(PcpuId(p));
         let mut affinities = Affinities::with_capacity(3);
-        [0, 500, 500].map(|p| affinities.push(only(p)));
+        for p in [0, 500, 500] {
+            affinities.push(only(p));
+        }
         assert_eq!(affinities.sets.len(), 2);
         affinities.set(VcpuId(0), only(7));
         assert_eq!(affinities.sets.len(), 2, "nobody has the first set any more");
