@@ -117,6 +117,7 @@ pub fn run_many(
     }
     let specs: Vec<_> = others.iter().map(|&index| scenarios[index].get().checked.clone()).collect();
     let (done, stop) = watched_so_far(py, progress, move |watch| {
+        watch.advance(before);
         let specs: Vec<&Spec> = specs.iter().map(|scenario| &**scenario).collect();
         let options = RunOptions { jobs, waits, ..RunOptions::default() };
         run_so_far(&specs, &options, &|done| watch.advance(before + done * (1.0 - before)))

@@ -25,9 +25,10 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Stores the fraction done; `false` means stop.
+    /// Stores the fraction done, unless a greater one was stored: what threads say may come late. `false` means stop.
     pub fn advance(&self, fraction: f64) -> bool {
-        self.fraction.store(fraction.to_bits(), Ordering::Relaxed);
+        // Numbers that are not negative are in the order of their bits.
+        self.fraction.fetch_max(fraction.max(0.0).to_bits(), Ordering::Relaxed);
         !self.cancelled.load(Ordering::Relaxed)
     }
 

@@ -97,20 +97,6 @@ def run(
     return done
 
 
-def _rising(progress: Callable[[float], bool] | None) -> Callable[[float], bool] | None:
-    """The same, told no less than it was before: what processors say may come late."""
-    if progress is None:
-        return None
-    most = 0.0
-
-    def told(done: float) -> bool:
-        nonlocal most
-        most = max(most, done)
-        return progress(most)
-
-    return told
-
-
 def finished(
     scenarios: Sequence[Scenario], interrupted: Interrupted, *, decisions: bool = False
 ) -> "tuple[list[Run], str]":
@@ -158,7 +144,7 @@ def run_many(
     try:
         with not_ending_us("the policy"):
             results = _engine.run_many(
-                [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=_rising(progress)
+                [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
             )
     except Interrupted as interrupted:
         raise (Interrupted(*finished(all_of_them, interrupted)) if so_far else KeyboardInterrupt) from None
