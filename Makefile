@@ -11,7 +11,7 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build demo check test reference bench bench-cores bench-counts bench-peers lint fmt docs fuzz lock real-xen
+.PHONY: build demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock real-xen
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -59,6 +59,10 @@ bench: build
 ## Instructions of whole runs, part by part (needs valgrind)
 bench-counts:
 	$(PYTHON) benches/counts.py
+
+## Instructions for each decision on hosts of 8 to 512 pCPUs (needs valgrind)
+bench-growth:
+	$(PYTHON) benches/growth.py
 
 ## What a second processor gives to a run, a sweep and a search
 bench-cores: build

@@ -8,9 +8,9 @@ use crate::size::Size;
 /// Mean length of an execution, ns.
 pub const RUN_MEAN_NS: u64 = 2_000_000;
 
-/// Mean length of a block at which all pCPUs are just saturated, ns.
+/// Mean length of a block at which all pCPUs are just saturated, ns; where there is a vCPU for each pCPU, that of an execution.
 pub fn block_mean_ns(pcpus: u32, vcpus: u32) -> u64 {
-    RUN_MEAN_NS * (u64::from(vcpus) / u64::from(pcpus) - 1)
+    RUN_MEAN_NS * (u64::from(vcpus) / u64::from(pcpus) - 1).max(1)
 }
 
 /// A small generator of its own (xorshift64*): the draws should cost next to nothing.
