@@ -618,12 +618,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
-    /// Whoever wakes `v` needs the lock of its run queue; how long it is held then is part of what the waking costs anyway.
+    /// Whoever wakes a unit needs the lock of its run queue; how long it is held then is part of what the waking costs anyway.
     #[cold]
-    fn lock_to_wake(&mut self, v: VcpuId) {
-        // A policy knows the first pCPU of a core that is scheduled as one, on which a unit's first vCPU is.
-        let (p, lock) = (self.core.executing, self.policy.lock(self.core.processor(self.core.unit(v))));
+    fn lock_to_wake(&mut self, unit: VcpuId) {
+        let (p, lock) = (self.core.executing, self.policy.lock(self.core.processor(unit)));
         self.core.accounting.charge_lock(&mut self.core.policy, p, lock, Span::ZERO);
+        self.observer.busy(&self.core, p);
     }
 
     /// Calls the policy's sleep hook for a vCPU that is no longer runnable, unless others of its unit are.
