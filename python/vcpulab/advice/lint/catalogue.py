@@ -73,7 +73,7 @@ def selected(patterns: Sequence[str]) -> frozenset[str]:
 
     Examples:
         >>> sorted(selected(["pinn*", "starved"]))
-        ['pinned-together', 'pinning-leaves-idle', 'starved']
+        ['pinned-to-one-core', 'pinned-together', 'pinning-leaves-idle', 'starved']
     """
     found: set[str] = set()
     for pattern in patterns:
