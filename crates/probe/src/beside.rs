@@ -117,7 +117,7 @@ impl Work {
             Work::Compute(chains) => {
                 for _ in 0..1000 {
                     for chain in chains.iter_mut() {
-                        *chain = chain.wrapping_mul(6_364_136_223_846_793_005).rotate_left(17) ^ *chain;
+                        *chain ^= chain.wrapping_mul(6_364_136_223_846_793_005).rotate_left(17);
                     }
                 }
                 black_box(chains);

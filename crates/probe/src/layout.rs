@@ -96,7 +96,7 @@ impl Layout {
         let mut sockets: Vec<usize> = self.cpus.iter().map(|cpu| cpu.socket).collect();
         sockets.sort_unstable();
         sockets.dedup();
-        if total % sockets.len() != 0 || total * threads != count {
+        if !total.is_multiple_of(sockets.len()) || total * threads != count {
             return None;
         }
         let node_of = |cpu: usize| self.nodes.iter().position(|node| node.cpus.contains(&cpu)).unwrap_or(0);
