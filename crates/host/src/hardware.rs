@@ -14,6 +14,12 @@ pub enum Bound {
     Io = 2,
 }
 
+impl Bound {
+    /// Each with its word, in order.
+    pub const ALL: [(&'static str, Bound); KINDS] =
+        [("compute", Bound::Compute), ("memory", Bound::Memory), ("io", Bound::Io)];
+}
+
 /// The number of kinds of work.
 pub(crate) const KINDS: usize = 3;
 

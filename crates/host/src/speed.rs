@@ -10,9 +10,9 @@
 //! * m, the *memory share*: the part of its time in which that kind of work waits for memory, which no frequency shortens;
 //! * s, *threads*: what busy siblings on the core cost it, by the kinds of work of both;
 //! * *distance*: how much longer memory on other nodes takes, by the nodes that hold the domain's memory;
-//! * *crowding*: how much longer memory takes where threads want more of a node, or of its links to others, than it can bring. It is such that what they
-//!   want, each the slower the more crowded it is, is what there is; a domain with memory on several nodes is taken to find
-//!   the others as crowded;
+//! * *crowding*: how much longer memory takes where threads want more of a node, or of its links to others, than it can
+//!   bring. It is such that what they want, each the slower the more crowded it is, is what there is; a domain with memory on
+//!   several nodes is taken to find the others as crowded;
 //! * *frequency*: turbo by the active cores of a socket, and the governor's choice for the core.
 //!
 //! When a pCPU turns to something else, the units of all those that feel it change at once. What a vCPU loses by each cause is
@@ -426,22 +426,19 @@ impl Speeds {
             governor_sample, governor_up_percent: up, min_mhz, turbo_one_core_mhz: highest, ..
         } = self.hardware;
         let all = CpuMask::first_n(self.places.len() as u32);
-        let mut busy_percent = vec![0; self.wanted_mhz.len()];
-        for p in all.iter() {
-            let before = std::mem::replace(&mut self.places[p].idle, idle(p));
-            let busy = governor_sample - (self.places[p].idle - before);
-            let core = &mut busy_percent[self.topology.core(p) as usize];
-            *core = u32::max(*core, (busy.ns() * 100 / governor_sample.ns()) as u32);
-        }
         for p in all.iter().filter(|&p| self.topology.siblings(p).first() == Some(p)) {
-            let core = self.topology.core(p) as usize;
-            let wanted = if busy_percent[core] > up {
+            let mut busy_percent = 0;
+            for q in self.topology.siblings(p).iter() {
+                let before = std::mem::replace(&mut self.places[q].idle, idle(q));
+                let busy = governor_sample - (self.places[q].idle - before);
+                busy_percent = u32::max(busy_percent, (busy.ns() * 100 / governor_sample.ns()) as u32);
+            }
+            let wanted = if busy_percent > up {
                 highest
             } else {
-                let enough = self.mhz(p) * busy_percent[core] / (up - GOVERNOR_DIFFERENTIAL);
-                enough.next_multiple_of(STEP_MHZ)
+                (self.mhz(p) * busy_percent / (up - GOVERNOR_DIFFERENTIAL)).next_multiple_of(STEP_MHZ)
             };
-            self.wanted_mhz[core] = wanted.clamp(min_mhz, highest);
+            self.wanted_mhz[self.topology.core(p) as usize] = wanted.clamp(min_mhz, highest);
         }
         self.crowd(all)
     }

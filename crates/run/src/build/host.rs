@@ -48,11 +48,7 @@ fn costs(spec: &Spec) -> Costs {
 fn hardware(spec: &Spec) -> Hardware {
     let constants = &spec.host.constants;
     let of = |name: String| constants.get(&name).expect("it is a constant's name") as u32;
-    let kinds = [Bound::Compute, Bound::Memory, Bound::Io].map(|kind| match kind {
-        Bound::Compute => "compute",
-        Bound::Memory => "memory",
-        Bound::Io => "io",
-    });
+    let kinds = Bound::ALL.map(|(word, _)| word);
     let or = |mhz: i64, other: i64| if mhz == 0 { other } else { mhz };
     let nominal = constants.cpu_mhz;
     let highest = or(constants.turbo_one_core_mhz, nominal);

@@ -8,7 +8,7 @@ use vcpulab_spec::{DomainSpec, OnCrash, POOL_0, PoolSpec, Spec};
 use crate::check::fields::Checker;
 use crate::check::network::forwarding;
 use crate::file::raw::{NamedDomain, RawDomain};
-use crate::file::words::{BOUNDS, DOM0, ON_CRASH};
+use crate::file::words::{DOM0, ON_CRASH};
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field, OneOrMany};
 use crate::text::units::CpuList;
@@ -90,7 +90,7 @@ fn domain_alone(
 }
 
 fn bound(checker: &mut Checker<'_, '_>, field: &Field<String>, usual: Bound) -> Bound {
-    checker.choice(field, &BOUNDS, |(word, _)| word).map_or(usual, |(_, bound)| *bound)
+    checker.choice(field, &Bound::ALL, |(word, _)| word).map_or(usual, |(_, bound)| *bound)
 }
 
 fn memory_nodes(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<i64>>, nodes: u32) -> Vec<u32> {

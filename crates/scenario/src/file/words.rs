@@ -1,6 +1,6 @@
 //! The words of a scenario file for values that are one of a few.
 
-use vcpulab_host::{Bound, Creation, Governor, Granularity, Numbering};
+use vcpulab_host::{Creation, Governor, Granularity, Numbering};
 use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash, Toolstack};
 
 /// The domain that has number 0.
@@ -21,10 +21,6 @@ pub(crate) const NUMBERINGS: [(&str, Numbering); 2] =
 /// The orders in which new vCPUs come to their affinity. The first is the default.
 pub(crate) const CREATIONS: [(&str, Creation); 2] =
     [("contract", Creation::Contract), ("release", Creation::Release)];
-
-/// What may bound the speed of a domain's work.
-pub(crate) const BOUNDS: [(&str, Bound); 3] =
-    [("compute", Bound::Compute), ("memory", Bound::Memory), ("io", Bound::Io)];
 
 /// Who may choose the frequencies of cores. The first is the default.
 pub(crate) const GOVERNORS: [(&str, Governor); 3] = [

@@ -1,10 +1,10 @@
 //! Domains.
 
-use vcpulab_host::{CpuMask, Time};
+use vcpulab_host::{Bound, CpuMask, Time};
 use vcpulab_spec::{DomainSpec, Spec};
 
 use crate::file::raw::{RawApp, RawDomain};
-use crate::file::words::{BOUNDS, FORWARDING, ON_CRASH, word};
+use crate::file::words::{FORWARDING, ON_CRASH, word};
 use crate::text::read::{At, OneOrMany};
 use crate::text::units::{CpuList, Duration, Size};
 use crate::write::apps::raw_app;
@@ -23,7 +23,7 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         start: (domain.start != Time::ZERO).then_some(Duration::from(domain.start)).into(),
         affinity: raw_masks(&domain.affinity).into(),
         soft_affinity: raw_masks(&domain.soft_affinity).into(),
-        bound_by: word(&BOUNDS, &domain.bound)
+        bound_by: word(&Bound::ALL, &domain.bound)
             .filter(|_| domain.bound != DomainSpec::usual_bound(domain.number, domain.driver_domain))
             .into(),
         memory_nodes: raw_nodes(&domain.memory_nodes).into(),
