@@ -15,6 +15,7 @@ from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import like as hosts
 from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.measured import PCPUS_MAX
 from vcpulab.scenario.names import did_you_mean
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
@@ -67,8 +68,7 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 _VMS_MAX = 100
-_THREADS_MAX = 512
-Threads = Annotated[int | None, number("Hardware threads of a host like that.", 1, _THREADS_MAX)]
+Threads = Annotated[int | None, number("Hardware threads of a host like that.", 1, PCPUS_MAX)]
 Web = Annotated[int | None, number(f"VMs: {hosts.KINDS['web']}.", 0, _VMS_MAX)]
 Service = Annotated[int | None, number(f"VMs: {hosts.KINDS['service']}.", 0, _VMS_MAX)]
 Batch = Annotated[int | None, number(f"VMs: {hosts.KINDS['batch']}.", 0, _VMS_MAX)]
@@ -109,7 +109,7 @@ def init(
 
 
 def _like(threads: int | None, scheduler: str | None, vms: Mapping[str, int | None]) -> str:
-    threads = threads or _asked("hardware threads", 8, lambda text: _whole(text, 1, _THREADS_MAX))
+    threads = threads or _asked("hardware threads", 8, lambda text: _whole(text, 1, PCPUS_MAX))
     scheduler = scheduler or _asked("scheduler", "credit2", _scheduler)
     counts = {
         kind: _asked(f"VMs: {hosts.KINDS[kind]}", _USUAL[kind], lambda text: _whole(text, 0, _VMS_MAX))

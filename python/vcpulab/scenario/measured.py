@@ -10,6 +10,7 @@ from typing import Any
 from vcpulab import _engine
 
 PCPUS_MAX = 512
+"""Most pCPUs that a host can have: as many as the engine takes."""
 
 
 @dataclass(frozen=True)
