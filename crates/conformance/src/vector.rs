@@ -258,7 +258,12 @@ impl RawVector {
             }
             let soft = vcpu.soft_affinity.as_ref().map(|list| mask(&format!("{at}.soft_affinity"), list));
             let start = Some(Span::from_ns(vcpu.start_ns));
-            vcpus.push(VcpuConfig { start, affinity, soft_affinity: soft.transpose()? });
+            vcpus.push(VcpuConfig {
+                start,
+                affinity,
+                soft_affinity: soft.transpose()?,
+                ..VcpuConfig::default()
+            });
         }
         let params = params(&format!("{at}.params"), &domain.params, specs, Scope::Domain)?;
         Ok(DomainConfig { number: domain.id, params, vcpus, ..DomainConfig::default() })

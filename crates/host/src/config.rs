@@ -1,6 +1,6 @@
 //! A host to be brought up: its pCPUs, domains and vCPUs, and the toolstack's actions.
 
-use crate::{Bound, Costs, CpuMask, Hardware, Params, PoolId, Span, TimedAction};
+use crate::{Bound, Costs, CpuMask, GroupConfig, Hardware, Params, PoolId, Span, ThreadConfig, TimedAction};
 
 /// One vCPU to be created.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -11,6 +11,8 @@ pub struct VcpuConfig {
     pub affinity: Option<CpuMask>,
     /// Its soft affinity (`None`: it prefers no pCPU).
     pub soft_affinity: Option<CpuMask>,
+    /// What it is as a thread of Linux.
+    pub thread: ThreadConfig,
 }
 
 /// One domain to be created.
@@ -104,6 +106,8 @@ pub struct HostConfig {
     pub hardware: Hardware,
     /// The domains, in order of creation, those included that are created later.
     pub domains: Vec<DomainConfig>,
+    /// The control groups of a host of Linux, each after the one around it.
+    pub groups: Vec<GroupConfig>,
     /// The order in which their vCPUs come to their affinity.
     pub creation: Creation,
     /// The toolstack's actions.

@@ -54,6 +54,9 @@ ids! {
     #[derive(Default)]
     pub struct PoolId;
 
+    /// One control group, numbered from 0 in the order of [`HostConfig::groups`](crate::HostConfig::groups).
+    pub struct GroupId;
+
     /// One timer, numbered in order of creation; this order breaks ties between timers due at one instant.
     pub struct TimerId;
 }

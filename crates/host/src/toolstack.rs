@@ -4,12 +4,17 @@ use crate::host::Host;
 use crate::queue::Rank;
 use crate::vcpu::pause_flag;
 use crate::{
-    Action, AffinityRule, Broken, CpuMask, DomId, NEVER, Observer, Params, PauseRule, PcpuId, PoolId,
-    Scheduler, TimedAction, VcpuConfig, VcpuId, World,
+    Action, AffinityRule, Broken, Class, CpuMask, DomId, Membership, NEVER, Observer, Params, PauseRule,
+    PcpuId, PoolId, Scheduler, ThreadConfig, TimedAction, VcpuConfig, VcpuId, World,
 };
 
 /// A vCPU that moves to another pool may run on all its pCPUs.
-static ANYWHERE: VcpuConfig = VcpuConfig { start: None, affinity: None, soft_affinity: None };
+static ANYWHERE: VcpuConfig = VcpuConfig {
+    start: None,
+    affinity: None,
+    soft_affinity: None,
+    thread: ThreadConfig { group: Membership::Own, class: Class::Other, nice: 0 },
+};
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Carries out an action at the present instant, before anything else that is due then.

@@ -31,8 +31,8 @@ use crate::topology::Topology;
 use crate::units::Units;
 use crate::vcpu::{Vcpu, pause_flag};
 use crate::{
-    CpuMask, Creation, DomId, HostConfig, NEVER, PcpuId, PoolId, RunState, RunTimes, StateRow, Table, Time,
-    TimerId, VcpuId,
+    CpuMask, Creation, DomId, GroupConfig, HostConfig, NEVER, PcpuId, PoolId, RunState, RunTimes, StateRow,
+    Table, ThreadConfig, Time, TimerId, VcpuId,
 };
 
 /// A pCPU, but for its [account](crate::accounting).
@@ -65,6 +65,9 @@ pub struct PolicyContext {
     pub(crate) queue: EventQueue,
     pub(crate) topology: Topology,
     creation: Creation,
+    groups: Vec<GroupConfig>,
+    /// By vCPU of a domain.
+    threads: Vec<ThreadConfig>,
     pub(crate) pcpus: Table<PcpuId, Pcpu>,
     pub(crate) vcpus: Table<VcpuId, Vcpu>,
     pub(crate) affinity: Affinities,
@@ -401,6 +404,18 @@ impl PolicyContext {
         self.domain(d).map_or(-1, |domain| domain.number)
     }
 
+    // ---- what Linux knows ----
+
+    /// The control groups, each after the one around it.
+    pub fn groups(&self) -> &[GroupConfig] {
+        &self.groups
+    }
+
+    /// The thread that a domain's vCPU is.
+    pub fn thread(&self, v: VcpuId) -> ThreadConfig {
+        self.threads.get(v.index() - self.pcpus.len()).copied().unwrap_or_default()
+    }
+
     // ---- static variables ----
 
     /// Two variables that belong to the code of the schedulers: one pair for the whole host, whatever its CPU pools. 0 at
@@ -520,6 +535,12 @@ impl PolicyContext {
             units: (topology.unit_size() > 1).then(Box::default),
             topology,
             creation: config.creation,
+            groups: config.groups.clone(),
+            threads: config
+                .domains
+                .iter()
+                .flat_map(|domain| domain.vcpus.iter().map(|vcpu| vcpu.thread))
+                .collect(),
             pcpus: Table::with_capacity(count),
             vcpus: Table::with_capacity(vcpus),
             affinity: Affinities::with_capacity(vcpus),

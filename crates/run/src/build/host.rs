@@ -20,6 +20,7 @@ pub fn host_config(spec: &Spec) -> HostConfig {
         costs: costs(spec),
         hardware: spec.host.topology.map_or(Hardware::NONE, |_| hardware(spec)),
         domains: spec.domains.iter().map(|it| domain(spec, it)).collect(),
+        groups: Vec::new(),
         actions: actions(spec),
     }
 }
@@ -93,6 +94,7 @@ fn domain(spec: &Spec, domain: &DomainSpec) -> DomainConfig {
         start: Some(Span::ZERO),
         affinity: *affinity,
         soft_affinity: domain.soft_affinity.get(number).copied().flatten(),
+        ..VcpuConfig::default()
     };
     DomainConfig {
         number: domain.number,

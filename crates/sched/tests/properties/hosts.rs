@@ -203,6 +203,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                         start: Some(start),
                         affinity,
                         soft_affinity,
+                        ..VcpuConfig::default()
                     })
                     .collect(),
                 ..DomainConfig::default()

@@ -1,0 +1,88 @@
+//! Control groups and threads, as a host of Linux has them: what its schedulers know of a vCPU beside its affinity. Those of
+//! Xen look at nothing here.
+
+use crate::{DomId, GroupId, Span};
+
+/// A control group with the controller `cpu`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupConfig {
+    /// The group around it, which stands before it in the list (`None`: the root group).
+    pub parent: Option<GroupId>,
+    /// `cpu.weight`, 1 to 10000.
+    pub weight: u32,
+    /// `cpu.max`: the CPU time that its threads may have together in each period (`None`: as much as they get).
+    pub quota: Option<Span>,
+    /// The period of `cpu.max`.
+    pub period: Span,
+    /// `cpu.max.burst`: quota not used that may be used later.
+    pub burst: Span,
+    /// `cpu.idle`: it runs when nothing else wants to.
+    pub idle: bool,
+    /// The part of a domain that it is, whose parameters it takes.
+    pub part: Option<(DomId, Part)>,
+}
+
+impl GroupConfig {
+    /// A new group: the kernel's defaults.
+    pub const NEW: GroupConfig = GroupConfig {
+        parent: None,
+        weight: 100,
+        quota: None,
+        period: Span::from_ms(100),
+        burst: Span::ZERO,
+        idle: false,
+        part: None,
+    };
+}
+
+/// A part of a domain that has a control group of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// All its threads.
+    Whole,
+    /// One vCPU.
+    Vcpu,
+    /// The emulator's own threads.
+    Emulator,
+    /// One thread for input and output.
+    IoThread,
+}
+
+/// The control group that a thread is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Membership {
+    /// The one that its domain has for itself.
+    #[default]
+    Own,
+    /// The root group.
+    Root,
+    /// This one.
+    Of(GroupId),
+}
+
+/// A scheduling class of Linux and, in the fair one, the policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Class {
+    /// `SCHED_OTHER`.
+    #[default]
+    Other,
+    /// `SCHED_BATCH`: it preempts nobody as it wakes.
+    Batch,
+    /// `SCHED_IDLE`.
+    Idle,
+    /// `SCHED_FIFO` with a priority from 1 to 99.
+    Fifo(u8),
+    /// `SCHED_RR` with a priority from 1 to 99.
+    RoundRobin(u8),
+}
+
+/// The thread that is a vCPU on a host of Linux.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ThreadConfig {
+    /// Its control group.
+    pub group: Membership,
+    /// Its class.
+    pub class: Class,
+    /// Its nice value, −20 to 19.
+    pub nice: i8,
+}
