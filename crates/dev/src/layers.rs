@@ -13,7 +13,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("sched", &["host"]),
     ("guest", &["histogram", "host"]),
     ("measure", &["histogram", "host"]),
-    ("conformance", &["host", "sched"]),
+    ("conformance", &["host", "sched", "recording"]),
     ("io", &["host", "guest"]),
     ("spec", &["host", "sched", "guest", "io"]),
     ("scenario", &["host", "sched", "guest", "io", "spec"]),

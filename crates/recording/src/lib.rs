@@ -17,7 +17,7 @@ mod limits;
 mod notes;
 mod order;
 pub mod recording;
-mod sched_line;
+pub mod sched_line;
 pub mod sched_text;
 pub mod summary;
 pub mod xentrace;

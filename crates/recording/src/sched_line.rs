@@ -15,27 +15,37 @@ use crate::limits::PCPUS_MAX;
 
 /// The beginning of a line: CPU, time, and the task that ran.
 pub struct Prefix {
+    /// The task that ran.
     pub thread: u32,
+    /// Its process, if the line tells it.
     pub process: Option<u32>,
+    /// The CPU.
     pub pcpu: u32,
+    /// The time.
     pub time_ns: u64,
 }
 
 /// A task as events name it.
 pub struct Task<'a> {
+    /// Its name.
     pub name: &'a [u8],
+    /// Its thread.
     pub thread: u32,
 }
 
 /// The events that are understood.
 #[derive(Clone, Copy)]
 pub enum Which {
+    /// `sched_switch`.
     Switch,
+    /// `sched_wakeup` or `sched_wakeup_new`.
     Wakeup,
+    /// `sched_waking`.
     Waking,
 }
 
 /// The event of a line, the text before it, and its fields.
+#[must_use]
 pub fn event(line: &[u8]) -> Option<(Which, &[u8], &[u8])> {
     memchr_iter(b':', line).find_map(|at| {
         let (before, fields) = (&line[..at], line[at + 1..].strip_prefix(b" ")?);
@@ -53,6 +63,7 @@ pub fn event(line: &[u8]) -> Option<(Which, &[u8], &[u8])> {
 }
 
 /// Reads the text before the event.
+#[must_use]
 pub fn prefix(text: &[u8]) -> Option<Prefix> {
     let text = text.trim_ascii_end().strip_suffix(b":")?;
     let (before, after) = around(text, memrchr(b'[', text)?);
@@ -81,6 +92,7 @@ pub fn prefix(text: &[u8]) -> Option<Prefix> {
 }
 
 /// The task that stops, its state then, and the task that starts.
+#[must_use]
 pub fn switch(fields: &[u8]) -> Option<(Task<'_>, u8, Task<'_>)> {
     let arrow = |at: usize| Some((fields[..at].strip_suffix(b" ==")?, fields[at + 1..].strip_prefix(b" ")?));
     let (from, to) = memrchr_iter(b'>', fields).find_map(arrow)?;
@@ -97,6 +109,7 @@ pub fn switch(fields: &[u8]) -> Option<(Task<'_>, u8, Task<'_>)> {
 }
 
 /// The task that is woken.
+#[must_use]
 pub fn woken(fields: &[u8]) -> Option<Task<'_>> {
     match fields.strip_prefix(b"comm=") {
         Some(long) => task(long, b" pid"),
@@ -105,6 +118,7 @@ pub fn woken(fields: &[u8]) -> Option<Task<'_>> {
 }
 
 /// The CPU, if the line tells it, and the number of lost records: `CPU:3 [LOST 12 EVENTS]`, or perf's `LOST 12` lines.
+#[must_use]
 pub fn lost(line: &[u8]) -> Option<(Option<u32>, u32)> {
     memchr_iter(b'L', line).find_map(|at| {
         let (before, after) = (&line[..at], line[at..].strip_prefix(b"LOST")?);
@@ -154,7 +168,16 @@ fn seconds(text: &[u8]) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(part * scale)
 }
 
+/// Ftrace's letters between the CPU and the time, such as `dNh3.` (interrupts off, need-resched, hard interrupt, depth 3).
+#[must_use]
+pub fn flags(text: &[u8]) -> Option<&[u8]> {
+    let (_, after) = around(text, memrchr(b']', text)?);
+    let after = after.trim_ascii_start();
+    Some(around(after, memchr(b' ', after)?).0)
+}
+
 /// Digits and nothing else.
+#[must_use]
 pub fn whole(text: &[u8]) -> Option<u32> {
     let (value, []) = digits(text)? else { return None };
     u32::try_from(value).ok()

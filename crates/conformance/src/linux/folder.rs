@@ -1,0 +1,265 @@
+//! What a recording says of its setup: `experiment.txt`, `threads.txt` and `tunables.txt`.
+
+use std::collections::BTreeMap;
+
+use vcpulab_host::{GroupConfig, GroupId, Span};
+
+use super::error::{At, LinuxError};
+
+/// The files of a folder, as text (`trace.txt.xz` decompressed).
+#[derive(Clone, Copy, Debug)]
+pub struct Texts<'a> {
+    /// `experiment.txt`.
+    pub experiment: &'a str,
+    /// `threads.txt`.
+    pub threads: &'a str,
+    /// `tunables.txt`.
+    pub tunables: &'a str,
+    /// `trace.txt`.
+    pub trace: &'a str,
+}
+
+/// A thread of a VM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Thread {
+    /// Its group (`None`: the root group).
+    pub group: Option<GroupId>,
+    /// Its nice value.
+    pub nice: i8,
+    /// Whether it yields.
+    pub yields: bool,
+}
+
+/// The kernel's tunables; those that the kernel does not have are absent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tunables {
+    /// CFS: `latency_ns`.
+    pub latency: Option<Span>,
+    /// CFS: `min_granularity_ns`.
+    pub min_granularity: Option<Span>,
+    /// CFS: `wakeup_granularity_ns`.
+    pub wakeup_granularity: Option<Span>,
+    /// EEVDF: `base_slice_ns`.
+    pub base_slice: Option<Span>,
+    /// `sched_cfs_bandwidth_slice_us`.
+    pub bandwidth_slice: Option<Span>,
+}
+
+/// A setup, as it was made.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Setup {
+    /// The control groups, in order.
+    pub groups: Vec<GroupConfig>,
+    /// Their paths.
+    pub paths: Vec<String>,
+    /// The threads of VMs, by number.
+    pub threads: BTreeMap<u32, Thread>,
+    /// The tunables.
+    pub tunables: Tunables,
+}
+
+/// Reads the setup.
+///
+/// # Errors
+///
+/// A line is not understood: its file, number, field, the value found and those allowed.
+pub fn read(texts: &Texts<'_>) -> Result<Setup, LinuxError> {
+    let mut setup = Setup { tunables: tunables(texts.tunables)?, ..Setup::default() };
+    let vms = experiment(texts.experiment, &mut setup)?;
+    for (at, line) in lines("threads.txt", texts.threads) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let &[thread, vm, vcpu] = words.as_slice() else {
+            return at.error("line", line, "THREAD VM VCPU");
+        };
+        let thread = whole(at, "thread", thread)?;
+        let Some((_, of)) = vms.iter().find(|(name, _)| *name == vm) else {
+            return at.error("VM", vm, "a VM of experiment.txt");
+        };
+        let number = at.number("vCPU", vcpu, 0, i64::from(u32::MAX))?;
+        let Some(&made) = usize::try_from(number).ok().and_then(|number| of.get(number)) else {
+            return at.error("vCPU", vcpu, "a thread of that VM in experiment.txt, counted from 0");
+        };
+        if setup.threads.insert(thread, made).is_some() {
+            return at.error("thread", &thread.to_string(), "each thread once");
+        }
+    }
+    Ok(setup)
+}
+
+/// The VMs and their threads, in order; groups go into the setup.
+fn experiment<'a>(text: &'a str, setup: &mut Setup) -> Result<Vec<(&'a str, Vec<Thread>)>, LinuxError> {
+    let mut vms: Vec<(&str, Vec<Thread>)> = Vec::new();
+    let mut around = None;
+    for (at, line) in lines("experiment.txt", text) {
+        let mut words = line.split_whitespace();
+        match words.next().unwrap_or_default() {
+            "set" => {} // tunables.txt tells the values.
+            "cg" => {
+                let Some(path) = words.next() else {
+                    return at.error(
+                        "cg",
+                        line,
+                        "cg PATH [weight=N max=QUOTA,PERIOD burst=N idle=N threaded]",
+                    );
+                };
+                let config = group(at, setup, path, words)?;
+                setup.groups.push(config);
+                setup.paths.push(path.to_owned());
+            }
+            "vm" => {
+                let Some(name) = words.next() else { return at.error("vm", line, "vm NAME [GROUP]") };
+                around = words.next().map(|path| find(at, setup, "vm", path)).transpose()?;
+                vms.push((name, Vec::new()));
+            }
+            "th" => {
+                let made = thread(at, setup, around, words)?;
+                let Some((_, threads)) = vms.last_mut() else {
+                    return at.error("th", line, "after a line `vm`");
+                };
+                threads.push(made);
+            }
+            other => return at.error("first word", other, "cg, vm, th, set"),
+        }
+    }
+    Ok(vms)
+}
+
+fn group<'a>(
+    at: At,
+    setup: &Setup,
+    path: &str,
+    words: impl Iterator<Item = &'a str>,
+) -> Result<GroupConfig, LinuxError> {
+    if setup.paths.iter().any(|known| known == path) {
+        return at.error("cg", path, "each group once");
+    }
+    let mut config = GroupConfig::NEW;
+    if let Some((parent, _)) = path.rsplit_once('/') {
+        config.parent = Some(find(at, setup, "cg", parent)?);
+    }
+    let us = |field, value: &str, least| at.number(field, value, least, 1_000_000_000).map(Span::from_us);
+    for word in words {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("weight", value) => {
+                let weight = at.number("weight", value, 1, 10_000)?;
+                config.weight = u32::try_from(weight).unwrap_or(GroupConfig::NEW.weight);
+            }
+            ("max", value) => {
+                let Some((quota, period)) = value.split_once(',') else {
+                    return at.error("max", value, "QUOTA,PERIOD in µs");
+                };
+                config.quota = if quota == "max" { None } else { Some(us("max quota", quota, 1000)?) };
+                config.period = Span::from_us(at.number("max period", period, 1000, 1_000_000)?);
+            }
+            ("burst", value) => config.burst = us("burst", value, 0)?,
+            ("idle", value) => config.idle = at.number("idle", value, 0, 1)? == 1,
+            ("threaded", "") => {}
+            (other, _) => return at.error("cg", other, "weight, max, burst, idle, threaded"),
+        }
+    }
+    Ok(config)
+}
+
+fn thread<'a>(
+    at: At,
+    setup: &Setup,
+    around: Option<GroupId>,
+    words: impl Iterator<Item = &'a str>,
+) -> Result<Thread, LinuxError> {
+    let mut made = Thread { group: around, ..Thread::default() };
+    for word in words {
+        match word.split_once('=').unwrap_or((word, "")) {
+            // What it does is in the trace.
+            ("wk" | "sl" | "jit", value) => drop(at.number("wk, sl, jit", value, 0, i64::MAX)?),
+            ("nice", value) => made.nice = i8::try_from(at.number("nice", value, -20, 19)?).unwrap_or(0),
+            ("yield", value) => made.yields = at.number("yield", value, 0, i64::MAX)? > 0,
+            ("cg", path) => made.group = Some(find(at, setup, "cg", path)?),
+            (other, _) => return at.error("th", other, "wk, sl, jit, nice, yield, cg"),
+        }
+    }
+    Ok(made)
+}
+
+fn tunables(text: &str) -> Result<Tunables, LinuxError> {
+    let mut all = Tunables::default();
+    for (at, line) in lines("tunables.txt", text) {
+        let Some((path, value)) = line.split_once(": ") else { continue };
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let place = match name {
+            "latency_ns" => &mut all.latency,
+            "min_granularity_ns" => &mut all.min_granularity,
+            "wakeup_granularity_ns" => &mut all.wakeup_granularity,
+            "base_slice_ns" => &mut all.base_slice,
+            "sched_cfs_bandwidth_slice_us" => {
+                let slice = at.number(name, value.trim(), 1, 1_000_000_000)?;
+                all.bandwidth_slice = Some(Span::from_us(slice));
+                continue;
+            }
+            _ => continue,
+        };
+        *place = Some(Span::from_ns(at.number(name, value.trim(), 0, 1_000_000_000_000)?));
+    }
+    Ok(all)
+}
+
+fn find(at: At, setup: &Setup, field: &str, path: &str) -> Result<GroupId, LinuxError> {
+    let place = setup.paths.iter().position(|known| known == path);
+    match place.and_then(|place| u32::try_from(place).ok()) {
+        Some(place) => Ok(GroupId(place)),
+        None => at.error(field, path, "a group of a line `cg` before"),
+    }
+}
+
+fn whole(at: At, field: &str, found: &str) -> Result<u32, LinuxError> {
+    let number = at.number(field, found, 0, i64::from(u32::MAX))?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+/// The lines that say something.
+fn lines<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = (At, &'a str)> {
+    let all =
+        text.lines().enumerate().map(move |(number, line)| (At { file, line: number + 1 }, line.trim()));
+    all.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts<'a>(experiment: &'a str, threads: &'a str) -> Texts<'a> {
+        let tunables =
+            "/proc/x/sched_cfs_bandwidth_slice_us: 5000\n/d/latency_ns: 6000000\n/d/preempt: none\n";
+        Texts { experiment, threads, tunables, trace: "" }
+    }
+
+    #[test]
+    fn a_setup_is_read() {
+        let experiment = "cg a weight=200 max=40000,100000 burst=5 idle=1\ncg a/b threaded\nvm x a\nth\n\
+                          th cg=a/b nice=-5 yield=3\nvm y\nth sl=10 wk=7 jit=30\n";
+        let setup = read(&texts(experiment, "# thread VM vCPU\n7 x 1\n8 y 0\n")).unwrap();
+        assert_eq!(setup.groups[0].weight, 200);
+        assert_eq!(setup.groups[0].quota, Some(Span::from_ms(40)));
+        assert_eq!((setup.groups[0].burst, setup.groups[0].idle), (Span::from_us(5), true));
+        assert_eq!(setup.groups[1].parent, Some(GroupId(0)));
+        assert_eq!(setup.threads[&7], Thread { group: Some(GroupId(1)), nice: -5, yields: true });
+        assert_eq!(setup.threads[&8], Thread::default());
+        assert_eq!(setup.tunables.latency, Some(Span::from_ms(6)));
+        assert_eq!(setup.tunables.base_slice, None);
+        assert_eq!(setup.tunables.bandwidth_slice, Some(Span::from_ms(5)));
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let message = |experiment, threads| read(&texts(experiment, threads)).unwrap_err().to_string();
+        let found = message("cg a\ncg b weight=0\n", "");
+        assert_eq!(
+            found,
+            "experiment.txt, line 2: weight: found `0`, allowed: a whole number from 1 to 10000"
+        );
+        assert!(message("cg a/b\n", "").starts_with("experiment.txt, line 1: cg: found `a`"));
+        assert!(message("th\n", "").contains("after a line `vm`"));
+        assert!(message("vm a\nth\n", "\n5 b 0").starts_with("threads.txt, line 2: VM: found `b`"));
+        assert!(message("vm a\nth\n", "5 a 1").starts_with("threads.txt, line 1: vCPU: found `1`"));
+        assert!(message("vm a\nth nice=20\n", "").contains("from -20 to 19"));
+    }
+}

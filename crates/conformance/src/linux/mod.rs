@@ -1,0 +1,13 @@
+//! Recordings of a Linux kernel, replayed decision by decision.
+//!
+//! A recording is a folder: [`folder`] reads what was set up, [`trace`] the events, and [`steps`] feeds them at their times
+//! into a scheduler of the fair class ([`Steps`]), compares each flag and choice with the kernel's, then adopts the kernel's.
+
+mod error;
+pub mod folder;
+pub mod steps;
+pub mod trace;
+
+pub use error::LinuxError;
+pub use folder::{Setup, Texts};
+pub use steps::{Outcome, Steps, replay};

@@ -1,0 +1,554 @@
+//! Replays a recording step by step.
+//!
+//! The kernel's clock is not in the trace, but follows from it: a thread that was switched in at some time and then charged
+//! with some ns tells what the clock said at the charge. A wake-up that charges nobody is placed by its line's time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Time};
+
+use super::error::{At, LinuxError};
+use super::folder::Setup;
+use super::trace::{Event, Line};
+
+/// The only CPU.
+const CPU: PcpuId = PcpuId(0);
+/// Priority of nice 0.
+const PRIO_NICE_0: i32 = 120;
+/// Threads with lower priorities are not of the fair class.
+const PRIO_FAIR: i32 = 100;
+
+/// A scheduler of the fair class, driven from outside.
+pub trait Steps {
+    /// Its names of tasks.
+    type Task: Copy + PartialEq;
+    /// Makes a control group.
+    fn add_group(&mut self, config: &GroupConfig) -> GroupId;
+    /// Makes a task, which is blocked (`None`: in the root group).
+    fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> Self::Task;
+    /// Queues a task and decides whether it preempts: may raise the flag.
+    fn wake(&mut self, now: Time, cpu: PcpuId, task: Self::Task);
+    /// The current task blocks; a choice follows.
+    fn block(&mut self, now: Time, cpu: PcpuId);
+    /// The current task yields; a choice follows.
+    fn yielded(&mut self, now: Time, cpu: PcpuId);
+    /// The tick: may raise the flag.
+    fn tick(&mut self, now: Time, cpu: PcpuId);
+    /// A group's period timer.
+    fn refill(&mut self, now: Time, group: GroupId);
+    /// Chooses the next task, switches to it, and clears the flag.
+    fn choose(&mut self, now: Time, cpu: PcpuId) -> Option<Self::Task>;
+    /// After a choice: switches to this one instead.
+    fn adopt(&mut self, now: Time, cpu: PcpuId, task: Option<Self::Task>);
+    /// Whether the CPU is flagged.
+    fn flagged(&self, cpu: PcpuId) -> bool;
+    /// Sets the flag.
+    fn set_flag(&mut self, cpu: PcpuId, on: bool);
+}
+
+/// A difference.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The line of the trace.
+    pub line: usize,
+    /// What was decided.
+    pub what: &'static str,
+    /// The kernel's.
+    pub expected: String,
+    /// The scheduler's.
+    pub got: String,
+}
+
+/// What came of a replay.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// Flags and choices compared.
+    pub decisions: u64,
+    /// Those that differ.
+    pub differing: u64,
+    /// By what was decided: compared and differing.
+    pub by_kind: BTreeMap<&'static str, (u64, u64)>,
+    /// The first difference.
+    pub first: Option<Difference>,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} decisions, {} differing", self.decisions, self.differing)?;
+        for (what, (all, differing)) in &self.by_kind {
+            write!(out, "; {what}: {all}, {differing}")?;
+        }
+        if let Some(first) = &self.first {
+            let Difference { line, what, expected, got } = first;
+            write!(out, "\nfirst: line {line}, {what}: the kernel {expected}, the scheduler {got}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Replays a recording of one CPU.
+///
+/// # Errors
+///
+/// The recording is of several CPUs, or has more period timers than groups with `max`.
+pub fn replay<S: Steps>(setup: &Setup, lines: &[Line], steps: S) -> Result<Outcome, LinuxError> {
+    let mut replay = Replay::new(setup, lines, steps);
+    for at in 0..lines.len() {
+        replay.line(at)?;
+    }
+    Ok(replay.outcome)
+}
+
+struct Known<T> {
+    task: T,
+    queued: bool,
+}
+
+struct Replay<'a, S: Steps> {
+    setup: &'a Setup,
+    lines: &'a [Line],
+    steps: S,
+    tasks: BTreeMap<u32, Known<S::Task>>,
+    /// The fair thread that runs.
+    current: Option<u32>,
+    /// Up to where it is charged.
+    charged: i64,
+    /// The kernel's clock, as last read.
+    clock: i64,
+    /// A wake-up's clock less the time of its line: the last that was told by a charge.
+    ahead: i64,
+    begun: bool,
+    /// Whether the kernel's CPU is flagged.
+    flag: bool,
+    /// A yield, until its choice.
+    yielding: bool,
+    /// Groups with a quota that have no timer yet, and timers.
+    limited: Vec<GroupId>,
+    timers: BTreeMap<String, GroupId>,
+    outcome: Outcome,
+}
+
+impl<'a, S: Steps> Replay<'a, S> {
+    fn new(setup: &'a Setup, lines: &'a [Line], mut steps: S) -> Self {
+        let ids: Vec<GroupId> = setup.groups.iter().map(|group| steps.add_group(group)).collect();
+        let mut tasks = BTreeMap::new();
+        for (&thread, made) in &setup.threads {
+            let group = made.group.and_then(|group| ids.get(group.index()).copied());
+            let task = steps.add_task(group, Class::Other, made.nice);
+            tasks.insert(thread, Known { task, queued: false });
+        }
+        let pairs = setup.groups.iter().zip(&ids);
+        let limited = pairs.filter(|(group, _)| group.quota.is_some()).map(|(_, &id)| id).collect();
+        Replay {
+            setup,
+            lines,
+            steps,
+            tasks,
+            current: None,
+            charged: 0,
+            clock: 0,
+            ahead: 0,
+            begun: false,
+            flag: false,
+            yielding: false,
+            limited,
+            timers: BTreeMap::new(),
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn line(&mut self, at: usize) -> Result<(), LinuxError> {
+        let line = &self.lines[at];
+        let place = At { file: "trace.txt", line: line.number };
+        if line.pcpu != 0 {
+            return place.error("CPU", &line.pcpu.to_string(), "0: recordings of one CPU");
+        }
+        if !self.begun {
+            self.begin(line);
+        }
+        if self.of_tick(at) {
+            return Ok(());
+        }
+        let is_switch = matches!(line.event, Event::Switch { .. });
+        if self.flag && !line.flagged && !is_switch && self.current.is_some() {
+            // The flag is gone: a choice that kept the thread and charged it with nothing.
+            self.decision(line.number, self.current);
+        }
+        match &line.event {
+            Event::Tick => self.tick(at),
+            Event::Refill(timer) => {
+                let group = match self.timers.get(timer) {
+                    Some(&group) => group,
+                    None if self.limited.is_empty() => {
+                        return place.error("hrtimer", timer, "as many timers as groups with `max`");
+                    }
+                    None => {
+                        let group = self.limited.remove(0);
+                        self.timers.insert(timer.clone(), group);
+                        group
+                    }
+                };
+                self.clock = self.estimate(line);
+                self.steps.refill(Time::from_ns(self.clock), group);
+                if self.current.is_some() {
+                    self.steps.set_flag(CPU, self.flag);
+                }
+            }
+            &Event::Waking(thread, prio) => self.wake(at, thread, prio),
+            &Event::Charge(thread, runtime) => self.charge(at, thread, runtime),
+            &Event::Switch { from, runnable, to } => self.switch(line, from, runnable, to),
+            Event::Wakeup(_) | Event::Migrate(..) | Event::Other => {}
+        }
+        Ok(())
+    }
+
+    /// The thread that runs at the beginning.
+    fn begin(&mut self, line: &Line) {
+        self.begun = true;
+        let charge = match line.event {
+            Event::Charge(_, runtime) => runtime,
+            _ => 0,
+        };
+        self.clock = line.time_ns - charge;
+        self.charged = self.clock;
+        if line.thread == 0 {
+            return;
+        }
+        let prio = match line.event {
+            Event::Switch { from, .. } => from.1,
+            _ => PRIO_NICE_0,
+        };
+        if self.awake(line.thread, prio) {
+            self.current = Some(line.thread);
+            let now = Time::from_ns(self.clock);
+            self.steps.choose(now, CPU);
+            self.steps.adopt(now, CPU, self.task(self.current));
+        }
+    }
+
+    fn task(&self, thread: Option<u32>) -> Option<S::Task> {
+        thread.and_then(|thread| self.tasks.get(&thread)).map(|known| known.task)
+    }
+
+    /// Makes a thread known; whether it is of the fair class.
+    fn known(&mut self, thread: u32, prio: i32) -> bool {
+        if thread == 0 || (prio < PRIO_FAIR && !self.tasks.contains_key(&thread)) {
+            return false;
+        }
+        let nice = i8::try_from(prio.saturating_sub(PRIO_NICE_0).clamp(-20, 19)).unwrap_or(0);
+        let steps = &mut self.steps;
+        self.tasks
+            .entry(thread)
+            .or_insert_with(|| Known { task: steps.add_task(None, Class::Other, nice), queued: false });
+        true
+    }
+
+    /// Queues a thread whose wake-up the recording does not tell; whether it is of the fair class.
+    fn awake(&mut self, thread: u32, prio: i32) -> bool {
+        if !self.known(thread, prio) {
+            return false;
+        }
+        if let Some(known) = self.tasks.get_mut(&thread).filter(|known| !known.queued) {
+            known.queued = true;
+            self.steps.wake(Time::from_ns(self.clock), CPU, known.task);
+        }
+        true
+    }
+
+    /// The clock, by a line's time.
+    fn estimate(&self, line: &Line) -> i64 {
+        self.clock.max(line.time_ns + self.ahead)
+    }
+
+    fn compare(&mut self, line: usize, what: &'static str, same: bool, texts: impl FnOnce() -> [String; 2]) {
+        self.outcome.decisions += 1;
+        let count = self.outcome.by_kind.entry(what).or_default();
+        count.0 += 1;
+        if !same {
+            count.1 += 1;
+            self.outcome.differing += 1;
+            self.outcome.first.get_or_insert_with(|| {
+                let [expected, got] = texts();
+                Difference { line, what, expected, got }
+            });
+        }
+    }
+
+    fn compare_flag(&mut self, line: usize, what: &'static str, expected: bool) {
+        let got = self.steps.flagged(CPU);
+        let text = |on| if on { "flags" } else { "does not flag" }.to_owned();
+        self.compare(line, what, expected == got, || [text(expected), text(got)]);
+        self.flag = expected;
+        if expected != got {
+            self.steps.set_flag(CPU, expected);
+        }
+    }
+
+    fn decision(&mut self, line: usize, expected: Option<u32>) {
+        let now = Time::from_ns(self.clock);
+        if std::mem::take(&mut self.yielding) {
+            self.steps.yielded(now, CPU);
+        }
+        let got = self.steps.choose(now, CPU);
+        let task = self.task(expected);
+        let name = |thread: Option<u32>| thread.map_or("idles".to_owned(), |id| format!("runs thread {id}"));
+        let found = got.and_then(|got| self.tasks.iter().find(|(_, known)| known.task == got));
+        let found = found.map(|(&thread, _)| thread);
+        self.compare(line, "choice", got == task, || [name(expected), name(found)]);
+        if got != task {
+            self.steps.adopt(now, CPU, task);
+        }
+        self.steps.set_flag(CPU, false);
+        self.flag = false;
+    }
+
+    fn tick(&mut self, at: usize) {
+        let number = self.lines[at].number;
+        let (Some(current), Some(next)) = (self.current, self.lines.get(at + 1)) else { return };
+        let Event::Charge(thread, runtime) = next.event else { return };
+        if thread != current {
+            return;
+        }
+        self.charged += runtime;
+        self.clock = self.charged;
+        self.steps.tick(Time::from_ns(self.clock), CPU);
+        let expected = self.flagged_after(at + 2);
+        self.compare_flag(number, "tick", expected);
+    }
+
+    /// Whether this is a tick's charge, which was taken with the tick.
+    fn of_tick(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).map(|before| &self.lines[before].event);
+        before == Some(&Event::Tick) && matches!(self.lines[at].event, Event::Charge(..))
+    }
+
+    /// Whether the CPU is flagged as this line is written, or was as its choice was taken.
+    fn flagged_after(&self, at: usize) -> bool {
+        let Some(line) = self.lines.get(at) else { return self.flag };
+        match line.event {
+            Event::Switch { runnable, .. } => runnable,
+            _ => line.flagged,
+        }
+    }
+
+    fn wake(&mut self, at: usize, thread: u32, prio: i32) {
+        let line = &self.lines[at];
+        // A thread that was about to block and did not is on its queue.
+        if !self.known(thread, prio) || self.tasks.get(&thread).is_none_or(|known| known.queued) {
+            return;
+        }
+        let of_it = |line: &&Line| line.event == Event::Wakeup(thread);
+        let Some(expected) = self.lines[at..].iter().find(of_it).map(|line| line.flagged) else { return };
+        let told = self.clock_of_wake(at, thread);
+        if let Some(told) = told {
+            self.ahead = told - line.time_ns;
+        }
+        self.clock = told.unwrap_or_else(|| self.estimate(line)).max(self.clock);
+        if let Some(known) = self.tasks.get_mut(&thread) {
+            known.queued = true;
+            self.steps.wake(Time::from_ns(self.clock), CPU, known.task);
+        }
+        self.compare_flag(line.number, "wake-up", expected);
+    }
+
+    /// The clock at a wake-up, if a charge tells it: its own, or that of the choice that it asks for.
+    fn clock_of_wake(&self, at: usize, thread: u32) -> Option<i64> {
+        let current = self.current?;
+        let mut awake = false;
+        for line in self.lines.get(at + 1..)? {
+            match line.event {
+                Event::Charge(charged, runtime) if charged == current => {
+                    return (!awake || (line.flagged && !line.interrupt)).then_some(self.charged + runtime);
+                }
+                // The clock is read only once if this one asked for the choice.
+                Event::Wakeup(woken) if woken == thread && line.flagged => awake = true,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn charge(&mut self, at: usize, thread: u32, runtime: i64) {
+        if self.current != Some(thread) {
+            return;
+        }
+        let line = &self.lines[at];
+        self.charged += runtime;
+        self.clock = self.clock.max(self.charged);
+        let before = at.checked_sub(1).map(|before| &self.lines[before].event);
+        if line.interrupt || line.depth > 2 || matches!(before, Some(Event::Waking(..))) {
+            return;
+        }
+        let yields = self.setup.threads.get(&thread).is_some_and(|made| made.yields);
+        self.yielding = yields && !line.flagged;
+        let next = self.lines.get(at + 1).map(|line| &line.event);
+        if !matches!(next, Some(Event::Switch { .. })) {
+            self.decision(line.number, Some(thread));
+        }
+    }
+
+    fn switch(&mut self, line: &Line, from: (u32, i32), runnable: bool, to: (u32, i32)) {
+        if self.current.is_some() && self.current == Some(from.0) {
+            if !runnable {
+                self.yielding = false;
+                self.steps.block(Time::from_ns(self.clock), CPU);
+                if let Some(known) = self.tasks.get_mut(&from.0) {
+                    known.queued = false;
+                }
+            }
+        } else if from.0 != 0 {
+            self.clock = self.estimate(line);
+        }
+        let next = self.awake(to.0, to.1).then_some(to.0);
+        self.decision(line.number, next);
+        self.current = next;
+        self.charged = self.clock;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::folder::{self, Texts};
+    use crate::linux::trace;
+
+    /// First come, first served; each wake-up and each tick flags.
+    #[derive(Default)]
+    struct Toy {
+        tasks: u32,
+        queue: Vec<u32>,
+        flag: bool,
+        current: Option<u32>,
+        told: std::rc::Rc<std::cell::RefCell<Vec<String>>>,
+    }
+
+    impl Toy {
+        fn tell(&self, what: &str, now: Time) {
+            self.told.borrow_mut().push(format!("{what} {}", now.ns() - 7_000_000_000));
+        }
+    }
+
+    impl Steps for Toy {
+        type Task = u32;
+        fn add_group(&mut self, _: &GroupConfig) -> GroupId {
+            GroupId(0)
+        }
+        fn add_task(&mut self, _: Option<GroupId>, _: Class, _: i8) -> u32 {
+            self.tasks += 1;
+            self.tasks - 1
+        }
+        fn wake(&mut self, now: Time, _: PcpuId, task: u32) {
+            self.tell("wake", now);
+            self.queue.push(task);
+            self.flag = true;
+        }
+        fn block(&mut self, now: Time, _: PcpuId) {
+            self.tell("block", now);
+            self.current = None;
+        }
+        fn yielded(&mut self, now: Time, _: PcpuId) {
+            self.tell("yield", now);
+        }
+        fn tick(&mut self, now: Time, _: PcpuId) {
+            self.tell("tick", now);
+            self.flag = true;
+        }
+        fn refill(&mut self, now: Time, _: GroupId) {
+            self.tell("refill", now);
+        }
+        fn choose(&mut self, now: Time, _: PcpuId) -> Option<u32> {
+            self.tell("choose", now);
+            self.queue.extend(self.current.take());
+            self.current = (!self.queue.is_empty()).then(|| self.queue.remove(0));
+            self.flag = false;
+            self.current
+        }
+        fn adopt(&mut self, now: Time, _: PcpuId, task: Option<u32>) {
+            self.tell("adopt", now);
+            self.queue.extend(self.current.take());
+            self.queue.retain(|&other| Some(other) != task);
+            self.current = task;
+        }
+        fn flagged(&self, _: PcpuId) -> bool {
+            self.flag
+        }
+        fn set_flag(&mut self, _: PcpuId, on: bool) {
+            self.flag = on;
+        }
+    }
+
+    fn run(trace: &str) -> (Result<Outcome, LinuxError>, Vec<String>) {
+        let texts = Texts {
+            experiment: "vm a\nth\nth yield=2\n",
+            threads: "5 a 0\n6 a 1\n",
+            tunables: "",
+            trace: "",
+        };
+        let toy = Toy::default();
+        let told = toy.told.clone();
+        let outcome = replay(&folder::read(&texts).unwrap(), &trace::read(trace).unwrap(), toy);
+        (outcome, told.take())
+    }
+
+    const TRACE: &str = "\
+ <idle>-0 (-------) [000] d.h3. 7.000001000: sched_waking: comm=v pid=5 prio=120 target_cpu=000
+ <idle>-0 (-------) [000] dNh4. 7.000001500: sched_wakeup: comm=v pid=5 prio=120 target_cpu=000
+ <idle>-0 (-------) [000] d..2. 7.000002000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=v next_pid=5 next_prio=120
+ v-5 ( 5) [000] d.h3. 7.000003000: sched_waking: comm=v pid=6 prio=120 target_cpu=000
+ v-5 ( 5) [000] dNh4. 7.000003500: sched_wakeup: comm=v pid=6 prio=120 target_cpu=000
+ v-5 ( 5) [000] dN.2. 7.000003600: sched_stat_runtime: comm=v pid=5 runtime=2100 [ns]
+ v-5 ( 5) [000] d..2. 7.000004000: sched_switch: prev_comm=v prev_pid=5 prev_prio=120 prev_state=R ==> next_comm=v next_pid=6 next_prio=120
+ v-6 ( 5) [000] d..1. 7.000005000: sched_stat_runtime: comm=v pid=6 runtime=2000 [ns]
+ v-6 ( 5) [000] d..2. 7.000005500: sched_switch: prev_comm=v prev_pid=6 prev_prio=120 prev_state=R ==> next_comm=v next_pid=5 next_prio=120
+ v-5 ( 5) [000] d.h.. 7.004000000: hrtimer_expire_entry: hrtimer=01 function=tick_sched_timer now=1
+ v-5 ( 5) [000] d.h1. 7.004001000: sched_stat_runtime: comm=v pid=5 runtime=3995000 [ns]
+ v-5 ( 5) [000] dN.2. 7.004002000: sched_stat_runtime: comm=v pid=5 runtime=5000 [ns]
+ v-5 ( 5) [000] d..2. 7.004003000: sched_switch: prev_comm=v prev_pid=5 prev_prio=120 prev_state=R ==> next_comm=v next_pid=6 next_prio=120
+ v-6 ( 5) [000] d..2. 7.004004000: sched_stat_runtime: comm=v pid=6 runtime=1000 [ns]
+ v-6 ( 5) [000] d..2. 7.004005000: sched_switch: prev_comm=v prev_pid=6 prev_prio=120 prev_state=S ==> next_comm=v next_pid=5 next_prio=120
+";
+
+    #[test]
+    fn what_happened_is_told_at_the_kernels_times() {
+        let (outcome, told) = run(TRACE);
+        let outcome = outcome.unwrap();
+        assert_eq!((outcome.decisions, outcome.differing), (8, 0), "{outcome}");
+        let expected = [
+            "wake 1000",
+            "choose 1000",
+            "wake 3100",
+            "choose 3100",
+            "yield 5100",
+            "choose 5100",
+            "tick 4000100",
+            "choose 4005100",
+            "block 4006100",
+            "choose 4006100",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn differences_are_counted_and_the_kernels_choice_adopted() {
+        // The kernel does not flag at the tick, and the block ends in idleness.
+        let other = TRACE.replace("dN.2. 7.004002000", "d..2. 7.004002000").replace(
+            "prev_state=S ==> next_comm=v next_pid=5",
+            "prev_state=S ==> next_comm=swapper/0 next_pid=0",
+        );
+        let outcome = run(&other).0.unwrap();
+        assert_eq!(outcome.differing, 2);
+        assert_eq!(outcome.by_kind["tick"], (1, 1));
+        let first = outcome.first.clone().unwrap();
+        assert_eq!((first.line, first.what), (10, "tick"));
+        assert!(outcome.to_string().contains("line 10, tick: the kernel does not flag, the scheduler flags"));
+    }
+
+    #[test]
+    fn several_cpus_and_unknown_timers_are_refused() {
+        let found = run(&TRACE.replace("[000] dNh4. 7.000001500", "[001] dNh4. 7.000001500")).0.unwrap_err();
+        assert_eq!((found.line, found.field.as_str()), (2, "CPU"));
+        let found = run(&TRACE.replace("tick_sched_timer", "sched_cfs_period_timer")).0.unwrap_err();
+        assert_eq!((found.line, found.field.as_str()), (10, "hrtimer"));
+    }
+}
