@@ -1,4 +1,4 @@
-//! Reads recordings of Linux: `cargo run --release -p vcpulab-conformance --example linux -- FOLDER…`
+//! Replays recordings of Linux, and counts the decisions that differ: `cargo run --release -p vcpulab-conformance --example linux -- FOLDER…`
 
 #![allow(clippy::print_stdout, reason = "an example speaks to its reader")]
 
@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use vcpulab_conformance::linux::{Texts, folder, trace};
+use vcpulab_conformance::linux::{Texts, folder, replay_fair, trace};
 
 fn main() -> ExitCode {
     let mut code = ExitCode::SUCCESS;
@@ -30,9 +30,7 @@ fn one(folder: &Path) -> Result<String, Box<dyn Error>> {
     let (tunables, events) = (read("tunables.txt")?, events(folder)?);
     let texts = Texts { experiment: &experiment, threads: &threads, tunables: &tunables, trace: &events };
     let (setup, lines) = (folder::read(&texts)?, trace::read(texts.trace)?);
-    let flavour = if setup.tunables.base_slice.is_some() { "EEVDF" } else { "CFS" };
-    let (groups, threads) = (setup.groups.len(), setup.threads.len());
-    Ok(format!("{flavour}, {groups} groups, {threads} threads, {} events", lines.len()))
+    Ok(replay_fair(&setup, &lines)?.to_string())
 }
 
 /// `trace.txt`, or what `xz` makes of `trace.txt.xz`.

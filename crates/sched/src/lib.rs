@@ -12,6 +12,7 @@ pub mod credit;
 pub mod credit2;
 pub mod declared;
 pub mod enhanced;
+pub mod fair;
 pub mod null;
 pub mod policy;
 pub mod registry;

@@ -4,10 +4,12 @@
 //! into a scheduler of the fair class ([`Steps`]), compares each flag and choice with the kernel's, then adopts the kernel's.
 
 mod error;
+mod fair;
 pub mod folder;
 pub mod steps;
 pub mod trace;
 
 pub use error::LinuxError;
+pub use fair::replay_fair;
 pub use folder::{Setup, Texts};
 pub use steps::{Outcome, Steps, replay};

@@ -37,9 +37,9 @@ pub trait Steps {
     fn tick(&mut self, now: Time, cpu: PcpuId);
     /// A group's period timer.
     fn refill(&mut self, now: Time, group: GroupId);
-    /// Chooses the next task, switches to it, and clears the flag.
+    /// Chooses the next task.
     fn choose(&mut self, now: Time, cpu: PcpuId) -> Option<Self::Task>;
-    /// After a choice: switches to this one instead.
+    /// After a choice: switches to this task, which the kernel chose.
     fn adopt(&mut self, now: Time, cpu: PcpuId, task: Option<Self::Task>);
     /// Whether the CPU is flagged.
     fn flagged(&self, cpu: PcpuId) -> bool;
@@ -296,9 +296,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         let found = got.and_then(|got| self.tasks.iter().find(|(_, known)| known.task == got));
         let found = found.map(|(&thread, _)| thread);
         self.compare(line, "choice", got == task, || [name(expected), name(found)]);
-        if got != task {
-            self.steps.adopt(now, CPU, task);
-        }
+        self.steps.adopt(now, CPU, task);
         self.steps.set_flag(CPU, false);
         self.flag = false;
     }
@@ -459,13 +457,9 @@ mod tests {
         }
         fn choose(&mut self, now: Time, _: PcpuId) -> Option<u32> {
             self.tell("choose", now);
-            self.queue.extend(self.current.take());
-            self.current = (!self.queue.is_empty()).then(|| self.queue.remove(0));
-            self.flag = false;
-            self.current
+            self.queue.first().copied().or(self.current)
         }
-        fn adopt(&mut self, now: Time, _: PcpuId, task: Option<u32>) {
-            self.tell("adopt", now);
+        fn adopt(&mut self, _: Time, _: PcpuId, task: Option<u32>) {
             self.queue.extend(self.current.take());
             self.queue.retain(|&other| Some(other) != task);
             self.current = task;

@@ -1,0 +1,81 @@
+//! The schedulers of Linux's fair class, driven step by step.
+
+use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Time};
+use vcpulab_sched::fair::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId};
+
+use super::error::LinuxError;
+use super::folder::Setup;
+use super::steps::{Outcome, Steps, replay};
+use super::trace::Line;
+
+impl<F: Flavor> Steps for Fair<F> {
+    type Task = TaskId;
+
+    fn add_group(&mut self, config: &GroupConfig) -> GroupId {
+        let group = Fair::add_group(self, config);
+        // Each thread of a recording has run for an instant before.
+        self.keep_least(group);
+        group
+    }
+
+    fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> TaskId {
+        Fair::add_task(self, group, class, nice)
+    }
+
+    fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
+        Fair::wake(self, now, cpu, task);
+    }
+
+    fn block(&mut self, now: Time, cpu: PcpuId) {
+        Fair::block(self, now, cpu);
+    }
+
+    fn yielded(&mut self, now: Time, cpu: PcpuId) {
+        Fair::yielded(self, now, cpu);
+    }
+
+    fn tick(&mut self, now: Time, cpu: PcpuId) {
+        Fair::tick(self, now, cpu);
+    }
+
+    fn refill(&mut self, now: Time, group: GroupId) {
+        Fair::refill(self, now, group);
+    }
+
+    fn choose(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
+        self.pick(now, cpu)
+    }
+
+    fn adopt(&mut self, now: Time, cpu: PcpuId, task: Option<TaskId>) {
+        self.switch(now, cpu, task);
+    }
+
+    fn flagged(&self, cpu: PcpuId) -> bool {
+        Fair::flagged(self, cpu)
+    }
+
+    fn set_flag(&mut self, cpu: PcpuId, on: bool) {
+        Fair::set_flag(self, cpu, on);
+    }
+}
+
+/// Replays a recording of one CPU under the scheduler that its tunables are of: EEVDF where there is a base slice, else CFS.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_fair(setup: &Setup, lines: &[Line]) -> Result<Outcome, LinuxError> {
+    let tunables = setup.tunables;
+    let bandwidth_slice = tunables.bandwidth_slice.unwrap_or(Settings::DEFAULT.bandwidth_slice);
+    let settings = Settings { bandwidth_slice, ..Settings::DEFAULT };
+    if let Some(base_slice) = tunables.base_slice {
+        return replay(setup, lines, Fair::new(Eevdf { base_slice }, 1, settings));
+    }
+    let own = Cfs::scaled(1);
+    let cfs = Cfs {
+        latency: tunables.latency.unwrap_or(own.latency),
+        min_granularity: tunables.min_granularity.unwrap_or(own.min_granularity),
+        wakeup_granularity: tunables.wakeup_granularity.unwrap_or(own.wakeup_granularity),
+        ..own
+    };
+    replay(setup, lines, Fair::new(cfs, 1, settings))
+}

@@ -1,0 +1,222 @@
+//! Bandwidth limits of groups (`cpu.max`): a pool that is refilled each period, from which queues take slices.
+
+use vcpulab_host::{GroupConfig, GroupId, PcpuId, Span, Table, Time};
+
+use super::class::{Fair, Flavor, Leaving};
+use super::tree::QueueId;
+
+/// What a queue is given to be no longer throttled.
+const LEAST: Span = Span::from_ns(1);
+
+/// What a queue keeps as its last entity leaves.
+const KEPT: Span = Span::from_ms(1);
+
+/// The time after which what was given back is shared out.
+const SLACK: Span = Span::from_ms(5);
+
+/// A refill this near is waited for instead.
+const REFILL_NEAR: Span = Span::from_ms(2);
+
+/// A group.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub shares: u64,
+    /// By CPU.
+    pub queues: Table<PcpuId, QueueId>,
+    limit: Option<Limit>,
+}
+
+#[derive(Clone, Debug)]
+struct Limit {
+    quota: Span,
+    period: Span,
+    burst: Span,
+    pool: Span,
+    /// Nothing was asked for since the last refill.
+    idle: bool,
+    /// The time of the next refill, and of the next sharing out.
+    refill: Option<Time>,
+    slack: Option<Time>,
+    /// In the order in which they were.
+    throttled: Vec<QueueId>,
+}
+
+impl Group {
+    pub fn new(config: &GroupConfig, shares: u64, queues: Table<PcpuId, QueueId>) -> Self {
+        let limit = config.quota.map(|quota| Limit {
+            quota,
+            period: config.period,
+            burst: config.burst,
+            pool: quota + config.burst,
+            idle: false,
+            refill: None,
+            slack: None,
+            throttled: Vec::with_capacity(queues.len()),
+        });
+        Group { shares, queues, limit }
+    }
+}
+
+impl Limit {
+    /// Moves what is missing to `most` from the pool to a queue.
+    fn give(&mut self, now: Time, runtime: &mut Span, most: Span) {
+        let amount = self.pool.min(most - *runtime).max(Span::ZERO);
+        self.pool -= amount;
+        *runtime += amount;
+        self.idle = false;
+        if self.refill.is_none() {
+            let periods = (now - Time::ZERO) / self.period + 1;
+            self.refill = Some(Time::ZERO + periods * self.period);
+        }
+    }
+}
+
+impl<F: Flavor> Fair<F> {
+    fn limit_of(&mut self, q: QueueId) -> Option<&mut Limit> {
+        let (group, _) = self.queues[q].group?;
+        self.groups[group].limit.as_mut()
+    }
+
+    /// Gives a group's queues what they keep when their last entity leaves, as if each had run before.
+    pub fn keep_least(&mut self, group: GroupId) {
+        if self.groups[group].limit.is_some() {
+            for cpu in self.groups[group].queues.ids() {
+                let q = self.groups[group].queues[cpu];
+                self.queues[q].runtime = KEPT;
+            }
+        }
+    }
+
+    /// The time of a group's next refill, if it is to have one.
+    pub fn refill_at(&self, group: GroupId) -> Option<Time> {
+        self.groups[group].limit.as_ref()?.refill
+    }
+
+    /// The time at which what was given back to a group is shared out.
+    pub fn slack_at(&self, group: GroupId) -> Option<Time> {
+        self.groups[group].limit.as_ref()?.slack
+    }
+
+    /// Charges a queue for what its current entity ran.
+    pub(super) fn charge_queue(&mut self, q: QueueId, now: Time, ran: u64) {
+        if self.limit_of(q).is_none() {
+            return;
+        }
+        self.queues[q].runtime -= Span::from_ns(ran.cast_signed());
+        if self.queues[q].throttled || self.queues[q].runtime > Span::ZERO {
+            return;
+        }
+        let left = self.request(q, now, self.settings.bandwidth_slice);
+        if left <= Span::ZERO && self.queues[q].current.is_some() {
+            self.flag(q);
+        }
+    }
+
+    /// Takes from the pool what is missing to `most`. The answer is what the queue has then.
+    fn request(&mut self, q: QueueId, now: Time, most: Span) -> Span {
+        let mut runtime = self.queues[q].runtime;
+        if let Some(limit) = self.limit_of(q) {
+            limit.give(now, &mut runtime, most);
+        }
+        self.queues[q].runtime = runtime;
+        runtime
+    }
+
+    /// Throttles a queue that has used up its time. True: it did.
+    pub(super) fn throttle_if_exhausted(&mut self, q: QueueId, now: Time) -> bool {
+        let limited = self.limit_of(q).is_some();
+        let exhausted = limited && self.queues[q].runtime <= Span::ZERO && !self.queues[q].throttled;
+        if !exhausted || self.request(q, now, LEAST) > Span::ZERO {
+            return false;
+        }
+        if let Some(limit) = self.limit_of(q) {
+            limit.throttled.push(q);
+        }
+        self.queues[q].throttled = true;
+        if let Some((_, entity)) = self.queues[q].group {
+            let leaving = Leaving { sleep: true, throttled: true, finish: false };
+            self.dequeue_upwards(entity, now, leaving, self.queues[q].tasks);
+        }
+        true
+    }
+
+    /// The first entity was enqueued on a queue.
+    pub(super) fn first_enqueued(&mut self, q: QueueId, now: Time) {
+        if self.limit_of(q).is_none() || self.queues[q].current.is_some() || self.queues[q].throttled {
+            return;
+        }
+        self.charge_queue(q, now, 0);
+        self.throttle_if_exhausted(q, now);
+    }
+
+    /// The last entity left a queue.
+    pub(super) fn last_dequeued(&mut self, q: QueueId, now: Time) {
+        let (runtime, slice) = (self.queues[q].runtime, self.settings.bandwidth_slice);
+        let Some(limit) = self.limit_of(q).filter(|_| runtime > KEPT) else { return };
+        limit.pool += runtime - KEPT;
+        let far = limit.refill.is_none_or(|at| at - now > SLACK + REFILL_NEAR);
+        if limit.pool > slice && !limit.throttled.is_empty() && far && limit.slack.is_none() {
+            limit.slack = Some(now + SLACK);
+        }
+        self.queues[q].runtime = KEPT;
+    }
+
+    /// The end of a group's period.
+    pub fn refill(&mut self, now: Time, group: GroupId) {
+        let Some(limit) = self.groups[group].limit.as_mut() else { return };
+        limit.pool = (limit.pool + limit.quota).min(limit.quota + limit.burst);
+        limit.refill = limit.refill.map(|at| {
+            let periods = (now - at).max(Span::ZERO) / limit.period + 1;
+            at + periods * limit.period
+        });
+        if !limit.throttled.is_empty() {
+            limit.idle = false;
+            self.distribute(now, group);
+        } else if limit.idle {
+            limit.refill = None;
+        } else {
+            limit.idle = true;
+        }
+    }
+
+    /// What was given back to a group is shared out.
+    pub fn slack(&mut self, now: Time, group: GroupId) {
+        let slice = self.settings.bandwidth_slice;
+        let Some(limit) = self.groups[group].limit.as_mut() else { return };
+        limit.slack = None;
+        let far = limit.refill.is_none_or(|at| at - now >= REFILL_NEAR);
+        if far && limit.pool > slice {
+            self.distribute(now, group);
+        }
+    }
+
+    /// Gives throttled queues what it takes to run, until the pool is empty.
+    fn distribute(&mut self, now: Time, group: GroupId) {
+        while let Some(limit) = self.groups[group].limit.as_mut()
+            && let Some(&q) = limit.throttled.first()
+            && limit.pool > Span::ZERO
+        {
+            let amount = limit.pool.min(LEAST - self.queues[q].runtime);
+            limit.pool -= amount;
+            self.queues[q].runtime += amount;
+            if self.queues[q].runtime <= Span::ZERO {
+                return;
+            }
+            limit.throttled.remove(0);
+            self.unthrottle(now, q);
+        }
+    }
+
+    fn unthrottle(&mut self, now: Time, q: QueueId) {
+        self.queues[q].throttled = false;
+        let Some((_, entity)) = self.queues[q].group.filter(|_| self.queues[q].load > 0) else { return };
+        if F::delayed(&self.entities[entity]) {
+            F::dequeue(self, entity, now, Leaving { sleep: true, finish: true, throttled: false });
+        }
+        self.enqueue_upwards(entity, now, true, false, self.queues[q].tasks);
+        let cpu = self.queues[q].cpu;
+        if self.running(cpu).is_none() {
+            self.flag(q);
+        }
+    }
+}

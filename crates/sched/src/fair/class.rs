@@ -1,0 +1,559 @@
+//! The walks along the hierarchy: what an event does from a task's queue up to the root.
+
+use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Table, Time};
+
+use super::bandwidth::Group;
+use super::tree::{Entity, EntityId, Kind, Queue, QueueId, Task, TaskId, ahead};
+use super::weight::Weight;
+
+/// How an entity leaves its queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Leaving {
+    /// Because what it stands for does not want to run.
+    pub sleep: bool,
+    /// Because a limit is exhausted.
+    pub throttled: bool,
+    /// It had left before, and competed on.
+    pub finish: bool,
+}
+
+/// A policy of the fair class: what it does on one queue.
+pub trait Flavor: Clone {
+    /// What it keeps for an entity.
+    type Entity: Clone + Default;
+    /// What it keeps for a queue.
+    type Queue: Clone + Default;
+    /// Is a queue throttled by a decision only while one of its entities is current?
+    const THROTTLES_CURRENT_ONLY: bool;
+    /// Does a group whose queue is empty keep its weight?
+    const EMPTY_KEEPS_WEIGHT: bool;
+
+    /// The order of a queue, as a virtual time.
+    fn key(entity: &Entity<Self::Entity>) -> u64;
+    /// Has it left, and competes on?
+    fn delayed(_entity: &Entity<Self::Entity>) -> bool {
+        false
+    }
+    /// Charges the current entity of a queue.
+    fn update(fair: &mut Fair<Self>, q: QueueId, now: Time);
+    /// Puts an entity on its queue. `moved`: it comes from another CPU.
+    fn enqueue(fair: &mut Fair<Self>, e: EntityId, now: Time, wakeup: bool, moved: bool);
+    /// Takes it off. False: it competes on.
+    fn dequeue(fair: &mut Fair<Self>, e: EntityId, now: Time, leaving: Leaving) -> bool;
+    /// A delayed entity wakes.
+    fn requeue(_fair: &mut Fair<Self>, _e: EntityId) {}
+    /// Follows what was taken out of a queue's tree, or put into it.
+    fn in_tree(_fair: &mut Fair<Self>, _q: QueueId, _e: EntityId, _there: bool) {}
+    /// The entity to run; it may be a delayed one.
+    fn pick(fair: &mut Fair<Self>, q: QueueId) -> EntityId;
+    /// An entity becomes current.
+    fn begin(_entity: &mut Entity<Self::Entity>) {}
+    /// The tick's own test, once the queue is up to date.
+    fn tick(fair: &mut Fair<Self>, e: EntityId);
+    /// Should `woken` preempt `current`? Both are on one queue.
+    fn preempts(fair: &mut Fair<Self>, task: EntityId, current: EntityId, woken: EntityId, now: Time)
+    -> bool;
+    /// The current task yields; others are there.
+    fn yielded(fair: &mut Fair<Self>, e: EntityId, now: Time);
+    /// The weight of a queued or absent entity changes.
+    fn reweigh(fair: &mut Fair<Self>, e: EntityId, weight: Weight, now: Time);
+}
+
+/// What both policies take as given.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The time between two ticks.
+    pub tick: Span,
+    /// What a queue takes from its group's pool at a time.
+    pub bandwidth_slice: Span,
+}
+
+impl Settings {
+    /// The kernel's defaults at 250 Hz.
+    pub const DEFAULT: Settings = Settings { tick: Span::from_ms(4), bandwidth_slice: Span::from_ms(5) };
+}
+
+/// The fair class of a host.
+#[derive(Clone, Debug)]
+pub struct Fair<F: Flavor> {
+    pub(super) flavor: F,
+    pub(super) settings: Settings,
+    pub(super) entities: Table<EntityId, Entity<F::Entity>>,
+    pub(super) queues: Table<QueueId, Queue<F::Queue>>,
+    pub(super) groups: Table<GroupId, Group>,
+    pub(super) tasks: Table<TaskId, Task>,
+    /// The running task of each CPU; `None`: no fair one.
+    running: Table<PcpuId, Option<TaskId>>,
+    flags: Table<PcpuId, bool>,
+}
+
+impl<F: Flavor> Fair<F> {
+    /// A host of so many CPUs without groups and tasks.
+    pub fn new(flavor: F, cpus: u32, settings: Settings) -> Self {
+        Fair {
+            flavor,
+            settings,
+            entities: Table::new(),
+            queues: (0..cpus).map(|cpu| Queue::new(PcpuId(cpu), None)).collect(),
+            groups: Table::new(),
+            tasks: Table::new(),
+            running: Table::filled(cpus as usize, None),
+            flags: Table::filled(cpus as usize, false),
+        }
+    }
+
+    /// Adds a group; the one around it is there.
+    pub fn add_group(&mut self, config: &GroupConfig) -> GroupId {
+        let shares = Weight::shares(config.weight, config.idle);
+        let group = GroupId(self.groups.len() as u32);
+        let mut queues = Table::new();
+        for cpu in self.running.ids() {
+            let queue = QueueId(self.queues.len() as u32);
+            let parent = self.queue_of(config.parent, cpu);
+            let entity = self.add_entity(Kind::Group(queue), parent, Weight::of_sum(shares), config.idle);
+            self.queues.push(Queue::new(cpu, Some((group, entity))));
+            queues.push(queue);
+        }
+        self.groups.push(Group::new(config, shares, queues));
+        group
+    }
+
+    /// Adds a task, blocked; `None`: in the root group.
+    pub fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> TaskId {
+        let task = TaskId(self.tasks.len() as u32);
+        let queue = self.queue_of(group, PcpuId(0));
+        let weight = Weight::of_task(class, nice);
+        let entity = self.add_entity(Kind::Task(task), queue, weight, class == Class::Idle);
+        self.tasks.push(Task { entity, group, class })
+    }
+
+    fn add_entity(&mut self, kind: Kind, queue: QueueId, weight: Weight, idle: bool) -> EntityId {
+        self.queues[queue].tree.reserve(1);
+        self.entities.push(Entity {
+            kind,
+            queue,
+            weight,
+            v: 0,
+            queued: false,
+            idle,
+            sum: 0,
+            sum_before: 0,
+            charged_at: Time::ZERO,
+            own: F::Entity::default(),
+        })
+    }
+
+    fn queue_of(&self, group: Option<GroupId>, cpu: PcpuId) -> QueueId {
+        group.map_or(QueueId(cpu.0), |group| self.groups[group].queues[cpu])
+    }
+
+    // ---- events ----
+
+    /// A blocked task wakes on a CPU.
+    pub fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
+        let Task { entity, group, .. } = self.tasks[task];
+        if self.entities[entity].queued {
+            if !F::delayed(&self.entities[entity]) {
+                return;
+            }
+            F::requeue(self, entity);
+        } else {
+            self.entities[entity].queue = self.queue_of(group, cpu);
+            self.enqueue_task(entity, now, true, false);
+        }
+        self.test_preemption(now, cpu, task);
+    }
+
+    /// The running task blocks; a decision follows.
+    pub fn block(&mut self, now: Time, cpu: PcpuId) {
+        if let Some(task) = self.running[cpu] {
+            self.dequeue_task(self.tasks[task].entity, now, Leaving { sleep: true, ..Leaving::default() });
+        }
+    }
+
+    /// The running task yields; a decision follows.
+    pub fn yielded(&mut self, now: Time, cpu: PcpuId) {
+        if let Some(task) = self.running[cpu]
+            && self.queues[QueueId(cpu.0)].tasks > 1
+        {
+            let e = self.tasks[task].entity;
+            self.clear_buddies(e);
+            F::update(self, self.entities[e].queue, now);
+            F::yielded(self, e, now);
+        }
+    }
+
+    /// A tick on a CPU that is not idle.
+    pub fn tick(&mut self, now: Time, cpu: PcpuId) {
+        let mut up = self.running[cpu].map(|task| self.tasks[task].entity);
+        while let Some(e) = up {
+            F::update(self, self.entities[e].queue, now);
+            self.refresh_weight(e, now);
+            F::tick(self, e);
+            up = self.parent(e);
+        }
+    }
+
+    /// Is the CPU asked to decide?
+    pub fn flagged(&self, cpu: PcpuId) -> bool {
+        self.flags[cpu]
+    }
+
+    /// Asks it, or takes that back.
+    pub fn set_flag(&mut self, cpu: PcpuId, on: bool) {
+        self.flags[cpu] = on;
+    }
+
+    /// The task that a CPU runs, if it is a fair one.
+    pub fn running(&self, cpu: PcpuId) -> Option<TaskId> {
+        self.running[cpu]
+    }
+
+    /// Decides what a CPU runs, and switches to it.
+    pub fn choose(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
+        let chosen = self.pick(now, cpu);
+        self.switch(now, cpu, chosen);
+        chosen
+    }
+
+    /// Decides what a CPU should run.
+    pub fn pick(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
+        let root = QueueId(cpu.0);
+        'again: loop {
+            let mut q = root;
+            if self.queues[q].nr == 0 {
+                return None;
+            }
+            loop {
+                let current = self.queues[q].current;
+                if current.is_some_and(|e| self.entities[e].queued) {
+                    F::update(self, q, now);
+                }
+                let tested = current.is_some() || !F::THROTTLES_CURRENT_ONLY;
+                if tested && self.throttle_if_exhausted(q, now) {
+                    if F::THROTTLES_CURRENT_ONLY {
+                        self.put_running(now, cpu);
+                    }
+                    continue 'again;
+                }
+                let chosen = F::pick(self, q);
+                if F::delayed(&self.entities[chosen]) {
+                    let finish = Leaving { sleep: true, finish: true, ..Leaving::default() };
+                    self.dequeue_task(chosen, now, finish);
+                    continue 'again;
+                }
+                match self.entities[chosen].kind {
+                    Kind::Task(task) => return Some(task),
+                    Kind::Group(own) => q = own,
+                }
+            }
+        }
+    }
+
+    /// Switches to a task, `None`: to none of the fair class. What is flagged on the way is dropped.
+    pub fn switch(&mut self, now: Time, cpu: PcpuId, to: Option<TaskId>) {
+        let from = self.running[cpu];
+        if from != to || from.is_none() {
+            self.put_and_set(from.map(|t| self.tasks[t].entity), to.map(|t| self.tasks[t].entity), now);
+            self.running[cpu] = to;
+        }
+        self.flags[cpu] = false;
+    }
+
+    fn put_and_set(&mut self, mut from: Option<EntityId>, mut to: Option<EntityId>, now: Time) {
+        let queue = |fair: &Self, e: Option<EntityId>| e.map(|e| fair.entities[e].queue);
+        while from.is_some() || to.is_some() {
+            let (depth_from, depth_to) = (self.depth(from), self.depth(to));
+            let meet = queue(self, from) == queue(self, to);
+            if let Some(e) = from.filter(|_| depth_from >= depth_to) {
+                self.put(e, now);
+                from = self.parent(e);
+            }
+            if let Some(e) = to.filter(|_| depth_to >= depth_from) {
+                self.set(e, now);
+                to = self.parent(e);
+            }
+            if meet {
+                break;
+            }
+        }
+    }
+
+    /// As if the running task were not fair: none of its entities is current any more.
+    fn put_running(&mut self, now: Time, cpu: PcpuId) {
+        let from = self.running[cpu].take().map(|task| self.tasks[task].entity);
+        self.put_and_set(from, None, now);
+    }
+
+    // ---- hierarchy ----
+
+    /// The entity of the group that an entity is in.
+    pub(super) fn parent(&self, e: EntityId) -> Option<EntityId> {
+        self.queues[self.entities[e].queue].group.map(|(_, entity)| entity)
+    }
+
+    /// An entity and all those above it.
+    fn upwards(&self, e: EntityId) -> impl Iterator<Item = EntityId> + '_ {
+        std::iter::successors(Some(e), |&e| self.parent(e))
+    }
+
+    /// 0: none; 1: on the root queue.
+    fn depth(&self, e: Option<EntityId>) -> usize {
+        e.map_or(0, |e| self.upwards(e).count())
+    }
+
+    /// Is a queue throttled, or one above it?
+    fn is_throttled(&self, q: QueueId) -> bool {
+        let above = self.queues[q].group.map(|(_, entity)| entity);
+        let mut above = above.into_iter().flat_map(|e| self.upwards(e));
+        self.queues[q].throttled || above.any(|e| self.queues[self.entities[e].queue].throttled)
+    }
+
+    fn enqueue_task(&mut self, task: EntityId, now: Time, wakeup: bool, moved: bool) {
+        self.enqueue_upwards(task, now, wakeup, moved, 1);
+    }
+
+    /// Enqueues an entity and those above it that are not queued, and counts `tasks` more up to the root or a throttled queue.
+    pub(super) fn enqueue_upwards(
+        &mut self,
+        first: EntityId,
+        now: Time,
+        wakeup: bool,
+        moved: bool,
+        tasks: u32,
+    ) {
+        let mut up = Some(first);
+        let mut enqueues = true;
+        while let Some(e) = up {
+            enqueues = enqueues && !self.entities[e].queued;
+            if enqueues {
+                let is_first = e == first;
+                F::enqueue(self, e, now, wakeup || !is_first, moved && is_first);
+            } else {
+                if F::delayed(&self.entities[e]) {
+                    F::requeue(self, e);
+                }
+                self.refresh_weight(e, now);
+            }
+            let queue = &mut self.queues[self.entities[e].queue];
+            queue.tasks += tasks;
+            if queue.throttled {
+                return;
+            }
+            up = self.parent(e);
+        }
+    }
+
+    /// Dequeues a task, or what is delayed.
+    fn dequeue_task(&mut self, first: EntityId, now: Time, leaving: Leaving) {
+        let tasks = u32::from(matches!(self.entities[first].kind, Kind::Task(_)));
+        self.dequeue_upwards(first, now, leaving, tasks);
+    }
+
+    /// Dequeues an entity and those above it whose queues are empty then, and counts `tasks` less up to the root or a
+    /// throttled queue.
+    pub(super) fn dequeue_upwards(&mut self, first: EntityId, now: Time, leaving: Leaving, tasks: u32) {
+        let mut up = Some(first);
+        while let Some(e) = up {
+            if leaving.throttled && !self.entities[e].queued {
+                return;
+            }
+            let sleep = leaving.sleep || e != first;
+            let finish =
+                (leaving.finish && e == first) || (leaving.throttled && F::delayed(&self.entities[e]));
+            if !F::dequeue(self, e, now, Leaving { sleep, finish, ..leaving }) {
+                if e == first {
+                    return;
+                }
+                break;
+            }
+            let q = self.entities[e].queue;
+            self.queues[q].tasks -= tasks;
+            if self.queues[q].throttled {
+                return;
+            }
+            up = self.parent(e);
+            if self.queues[q].load > 0 {
+                if let Some(group) =
+                    up.filter(|_| leaving.sleep && !leaving.throttled && !self.is_throttled(q))
+                {
+                    self.prefer(group);
+                }
+                break;
+            }
+        }
+        while let Some(e) = up {
+            if leaving.throttled && !self.entities[e].queued {
+                return;
+            }
+            self.refresh_weight(e, now);
+            let queue = &mut self.queues[self.entities[e].queue];
+            queue.tasks -= tasks;
+            if queue.throttled {
+                return;
+            }
+            up = self.parent(e);
+        }
+    }
+
+    fn put(&mut self, e: EntityId, now: Time) {
+        let q = self.entities[e].queue;
+        if self.entities[e].queued {
+            F::update(self, q, now);
+        }
+        self.throttle_if_exhausted(q, now);
+        if self.entities[e].queued {
+            self.put_into_tree(e);
+        }
+        self.queues[q].current = None;
+    }
+
+    fn set(&mut self, e: EntityId, now: Time) {
+        self.clear_buddies(e);
+        if self.entities[e].queued {
+            self.take_out_of_tree(e);
+        }
+        let entity = &mut self.entities[e];
+        entity.charged_at = now;
+        entity.sum_before = entity.sum;
+        F::begin(entity);
+        self.queues[entity.queue].current = Some(e);
+    }
+
+    /// The weight of a group on a CPU: all its shares, since the whole load of a group is on the CPU that it runs on.
+    pub(super) fn refresh_weight(&mut self, e: EntityId, now: Time) {
+        let Kind::Group(own) = self.entities[e].kind else { return };
+        let Some((group, _)) = self.queues[own].group else { return };
+        let keeps = F::EMPTY_KEEPS_WEIGHT && self.queues[own].load == 0;
+        let shares = self.groups[group].shares;
+        if shares != self.entities[e].weight.full && !keeps && !self.is_throttled(own) {
+            F::reweigh(self, e, Weight::of_sum(shares), now);
+        }
+    }
+
+    /// Tests whether a task that woke preempts the running one.
+    fn test_preemption(&mut self, now: Time, cpu: PcpuId, woken: TaskId) {
+        let Some(running) = self.running[cpu] else { return self.flags[cpu] = true };
+        let woken = self.tasks[woken];
+        if running == self.task_of(woken.entity)
+            || self.flags[cpu]
+            || self.is_throttled(self.entities[woken.entity].queue)
+        {
+            return;
+        }
+        let current = self.tasks[running];
+        if current.class == Class::Idle && woken.class != Class::Idle {
+            return self.flags[cpu] = true;
+        }
+        if matches!(woken.class, Class::Batch | Class::Idle) {
+            return;
+        }
+        let (mut e, mut f) = (current.entity, woken.entity);
+        while self.entities[e].queue != self.entities[f].queue {
+            let (depth_e, depth_f) = (self.depth(Some(e)), self.depth(Some(f)));
+            let up = |fair: &Self, e: EntityId| fair.parent(e).unwrap_or(e);
+            if depth_e >= depth_f {
+                e = up(self, e);
+            }
+            if depth_f >= depth_e {
+                f = up(self, f);
+            }
+        }
+        if F::preempts(self, current.entity, e, f, now) {
+            self.flags[cpu] = true;
+        }
+    }
+
+    fn task_of(&self, e: EntityId) -> TaskId {
+        match self.entities[e].kind {
+            Kind::Task(task) => task,
+            Kind::Group(_) => unreachable!("a task's entity stands for it"),
+        }
+    }
+
+    pub(super) fn cpu(&self, e: EntityId) -> PcpuId {
+        self.queues[self.entities[e].queue].cpu
+    }
+
+    /// Asks the CPU of a queue to decide.
+    pub(super) fn flag(&mut self, q: QueueId) {
+        self.flags[self.queues[q].cpu] = true;
+    }
+
+    // ---- buddies ----
+
+    /// Names an entity and all above it next buddies of their queues.
+    pub(super) fn prefer(&mut self, e: EntityId) {
+        let mut up = Some(e);
+        while let Some(e) = up.filter(|&e| self.entities[e].queued && !self.entities[e].idle) {
+            self.queues[self.entities[e].queue].next = Some(e);
+            up = self.parent(e);
+        }
+    }
+
+    /// An entity, and those above it as long as they are, is nobody's buddy any more.
+    pub(super) fn clear_buddies(&mut self, e: EntityId) {
+        fn buddies<Y>(queue: &mut Queue<Y>) -> [&mut Option<EntityId>; 3] {
+            [&mut queue.next, &mut queue.last, &mut queue.skip]
+        }
+        for kind in 0..3 {
+            let mut up = Some(e);
+            while let Some(e) = up {
+                let buddy = &mut buddies(&mut self.queues[self.entities[e].queue])[kind];
+                if **buddy != Some(e) {
+                    break;
+                }
+                **buddy = None;
+                up = self.parent(e);
+            }
+        }
+    }
+
+    // ---- trees ----
+
+    /// Puts an entity into its queue's tree, behind those of the same key.
+    pub(super) fn put_into_tree(&mut self, e: EntityId) {
+        let q = self.entities[e].queue;
+        let key = F::key(&self.entities[e]);
+        let behind = |&other: &EntityId| ahead(F::key(&self.entities[other]), key) <= 0;
+        let position = self.queues[q].tree.partition_point(behind);
+        self.queues[q].tree.insert(position, e);
+        F::in_tree(self, q, e, true);
+    }
+
+    /// Takes it out, if it is there.
+    pub(super) fn take_out_of_tree(&mut self, e: EntityId) {
+        let q = self.entities[e].queue;
+        if let Some(position) = self.queues[q].tree.iter().position(|&other| other == e) {
+            self.queues[q].tree.remove(position);
+            F::in_tree(self, q, e, false);
+        }
+    }
+
+    /// Counts an entity as queued.
+    pub(super) fn count_in(&mut self, e: EntityId, now: Time) {
+        let queue = &mut self.queues[self.entities[e].queue];
+        queue.load += self.entities[e].weight.full;
+        queue.nr += 1;
+        let (current, first) = (queue.current == Some(e), queue.nr == 1);
+        self.entities[e].queued = true;
+        if !current {
+            self.put_into_tree(e);
+        }
+        if first {
+            self.first_enqueued(self.entities[e].queue, now);
+        }
+    }
+
+    /// Counts it as queued no more.
+    pub(super) fn count_out(&mut self, e: EntityId) {
+        let q = self.entities[e].queue;
+        if self.queues[q].current != Some(e) {
+            self.take_out_of_tree(e);
+        }
+        self.entities[e].queued = false;
+        let queue = &mut self.queues[q];
+        queue.load -= self.entities[e].weight.full;
+        queue.nr -= 1;
+    }
+}

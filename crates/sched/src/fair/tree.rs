@@ -1,0 +1,107 @@
+//! Entities and the queues they compete on: a tree of control groups, with a queue for each group and CPU.
+
+use vcpulab_host::{Class, GroupId, PcpuId, Span, Time};
+
+use super::weight::Weight;
+
+vcpulab_host::ids! {
+    /// A thread.
+    pub struct TaskId;
+
+    /// What competes on a queue: a task, or a group on one CPU.
+    pub struct EntityId;
+
+    /// The queue of a group on a CPU. The root queues come first, by CPU.
+    pub struct QueueId;
+}
+
+/// What an entity stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A thread.
+    Task(TaskId),
+    /// A group on one CPU, by its own queue.
+    Group(QueueId),
+}
+
+/// What competes on a queue; `X` is what only one policy keeps.
+#[derive(Clone, Debug)]
+pub struct Entity<X> {
+    pub kind: Kind,
+    /// The queue that it is or was last on.
+    pub queue: QueueId,
+    pub weight: Weight,
+    /// Virtual run time, ns; wraps.
+    pub v: u64,
+    pub queued: bool,
+    /// `SCHED_IDLE`, or a group with `cpu.idle`.
+    pub idle: bool,
+    /// Run time in all, and when it was last set current, ns.
+    pub sum: u64,
+    pub sum_before: u64,
+    pub charged_at: Time,
+    pub own: X,
+}
+
+/// A queue; `Y` is what only one policy keeps.
+#[derive(Clone, Debug)]
+pub struct Queue<Y> {
+    pub cpu: PcpuId,
+    /// Its group and the entity that stands for it; `None`: the root.
+    pub group: Option<(GroupId, EntityId)>,
+    /// Those queued but for the current one, in the policy's order.
+    pub tree: Vec<EntityId>,
+    pub current: Option<EntityId>,
+    /// Entities queued, and the tasks on it and below it.
+    pub nr: u32,
+    pub tasks: u32,
+    /// The sum of the weights queued.
+    pub load: u64,
+    /// Entities to be preferred, and to be passed over.
+    pub next: Option<EntityId>,
+    pub last: Option<EntityId>,
+    pub skip: Option<EntityId>,
+    pub throttled: bool,
+    /// CPU time left of what it took from its group's pool.
+    pub runtime: Span,
+    pub own: Y,
+}
+
+impl<Y: Default> Queue<Y> {
+    /// An empty one.
+    pub fn new(cpu: PcpuId, group: Option<(GroupId, EntityId)>) -> Self {
+        Queue {
+            cpu,
+            group,
+            tree: Vec::new(),
+            current: None,
+            nr: 0,
+            tasks: 0,
+            load: 0,
+            next: None,
+            last: None,
+            skip: None,
+            throttled: false,
+            runtime: Span::ZERO,
+            own: Y::default(),
+        }
+    }
+}
+
+/// A thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    pub entity: EntityId,
+    pub group: Option<GroupId>,
+    pub class: Class,
+}
+
+/// The signed difference of two virtual times, which wrap.
+pub fn ahead(a: u64, b: u64) -> i64 {
+    a.wrapping_sub(b).cast_signed()
+}
+
+/// The later of two virtual times.
+pub fn later(a: u64, b: u64) -> u64 {
+    if ahead(a, b) > 0 { a } else { b }
+}
