@@ -22,6 +22,10 @@ impl<F: Flavor> Steps for Fair<F> {
         Fair::add_task(self, group, class, nice)
     }
 
+    fn reaches(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
+        Fair::reaches(self, task, virtual_time, ran);
+    }
+
     fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
         Fair::wake(self, now, cpu, task);
     }

@@ -27,6 +27,8 @@ pub trait Steps {
     fn add_group(&mut self, config: &GroupConfig) -> GroupId;
     /// Makes a task, which is blocked (`None`: in the root group).
     fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> Self::Task;
+    /// A blocked task has this virtual run time once it has run for so many ns.
+    fn reaches(&mut self, _task: Self::Task, _virtual_time: u64, _ran: u64) {}
     /// Queues a task and decides whether it preempts: may raise the flag.
     fn wake(&mut self, now: Time, cpu: PcpuId, task: Self::Task);
     /// The current task blocks; a choice follows.
@@ -103,6 +105,8 @@ pub fn replay<S: Steps>(setup: &Setup, lines: &[Line], steps: S) -> Result<Outco
 struct Known<T> {
     task: T,
     queued: bool,
+    /// It woke before.
+    woke: bool,
 }
 
 struct Replay<'a, S: Steps> {
@@ -121,6 +125,8 @@ struct Replay<'a, S: Steps> {
     begun: bool,
     /// Whether the kernel's CPU is flagged.
     flag: bool,
+    /// A wake-up is under way, whose flag is known before the kernel raises it.
+    waking: bool,
     /// A yield, until its choice.
     yielding: bool,
     /// Groups with a quota that have no timer yet, and timers.
@@ -136,7 +142,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         for (&thread, made) in &setup.threads {
             let group = made.group.and_then(|group| ids.get(group.index()).copied());
             let task = steps.add_task(group, Class::Other, made.nice);
-            tasks.insert(thread, Known { task, queued: false });
+            tasks.insert(thread, Known { task, queued: false, woke: false });
         }
         let pairs = setup.groups.iter().zip(&ids);
         let limited = pairs.filter(|(group, _)| group.quota.is_some()).map(|(_, &id)| id).collect();
@@ -151,6 +157,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             ahead: 0,
             begun: false,
             flag: false,
+            waking: false,
             yielding: false,
             limited,
             timers: BTreeMap::new(),
@@ -171,7 +178,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             return Ok(());
         }
         let is_switch = matches!(line.event, Event::Switch { .. });
-        if self.flag && !line.flagged && !is_switch && self.current.is_some() {
+        if self.flag && !line.flagged && !is_switch && !self.waking && self.current.is_some() {
             // The flag is gone: a choice that kept the thread and charged it with nothing.
             self.decision(line.number, self.current);
         }
@@ -195,10 +202,14 @@ impl<'a, S: Steps> Replay<'a, S> {
                     self.steps.set_flag(CPU, self.flag);
                 }
             }
-            &Event::Waking(thread, prio) => self.wake(at, thread, prio),
+            &Event::Waking(thread, prio) => {
+                self.waking = true;
+                self.wake(at, thread, prio);
+            }
+            Event::Wakeup(_) => self.waking = false,
             &Event::Charge(thread, runtime) => self.charge(at, thread, runtime),
             &Event::Switch { from, runnable, to } => self.switch(line, from, runnable, to),
-            Event::Wakeup(_) | Event::Migrate(..) | Event::Other => {}
+            Event::Migrate(..) | Event::Other => {}
         }
         Ok(())
     }
@@ -238,9 +249,11 @@ impl<'a, S: Steps> Replay<'a, S> {
         }
         let nice = i8::try_from(prio.saturating_sub(PRIO_NICE_0).clamp(-20, 19)).unwrap_or(0);
         let steps = &mut self.steps;
-        self.tasks
-            .entry(thread)
-            .or_insert_with(|| Known { task: steps.add_task(None, Class::Other, nice), queued: false });
+        self.tasks.entry(thread).or_insert_with(|| Known {
+            task: steps.add_task(None, Class::Other, nice),
+            queued: false,
+            woke: false,
+        });
         true
     }
 
@@ -343,11 +356,31 @@ impl<'a, S: Steps> Replay<'a, S> {
             self.ahead = told - line.time_ns;
         }
         self.clock = told.unwrap_or_else(|| self.estimate(line)).max(self.clock);
+        self.tell_virtual_time(at, thread);
         if let Some(known) = self.tasks.get_mut(&thread) {
             known.queued = true;
             self.steps.wake(Time::from_ns(self.clock), CPU, known.task);
         }
         self.compare_flag(line.number, "wake-up", expected);
+    }
+
+    /// Where threads of one group stand to each other as the recording begins: their first charges tell. (Groups' own virtual
+    /// times are not recorded, so that nothing can be said of threads beside groups.)
+    fn tell_virtual_time(&mut self, at: usize, thread: u32) {
+        let in_group = self.setup.threads.get(&thread).is_some_and(|made| made.group.is_some());
+        let Some(known) = self.tasks.get_mut(&thread) else { return };
+        if std::mem::replace(&mut known.woke, true) || !in_group {
+            return;
+        }
+        let charge = self.lines[at..].iter().find_map(|line| match line.event {
+            Event::Charge(charged, ran) if charged == thread => {
+                Some((line.virtual_time?, ran.unsigned_abs()))
+            }
+            _ => None,
+        });
+        if let Some((virtual_time, ran)) = charge {
+            self.steps.reaches(known.task, virtual_time, ran);
+        }
     }
 
     /// The clock at a wake-up, if a charge tells it: its own, or that of the choice that it asks for.
@@ -399,7 +432,14 @@ impl<'a, S: Steps> Replay<'a, S> {
             self.clock = self.estimate(line);
         }
         let next = self.awake(to.0, to.1).then_some(to.0);
-        self.decision(line.number, next);
+        if next.is_none() && to.0 != 0 {
+            // A thread of another class takes over: nothing is chosen here.
+            self.steps.adopt(Time::from_ns(self.clock), CPU, None);
+            self.steps.set_flag(CPU, false);
+            self.flag = false;
+        } else {
+            self.decision(line.number, next);
+        }
         self.current = next;
         self.charged = self.clock;
     }

@@ -21,6 +21,8 @@ pub struct Line {
     pub interrupt: bool,
     /// How often preemption was disabled.
     pub depth: u8,
+    /// The virtual run time of the thread that is charged, after it. (Not told by EEVDF.)
+    pub virtual_time: Option<u64>,
     /// The event.
     pub event: Event,
 }
@@ -92,6 +94,7 @@ fn one(number: usize, line: &str) -> Option<Line> {
         flagged: flags.get(1).is_some_and(|flag| matches!(flag, b'N' | b'n')),
         interrupt: flags.get(2)? != &b'.',
         depth: flags.get(3).filter(|depth| depth.is_ascii_digit()).map_or(0, |depth| depth - b'0'),
+        virtual_time: value(fields, " vruntime=").and_then(|time| time.parse().ok()),
         event: event(name, fields)?,
     })
 }

@@ -147,6 +147,12 @@ impl<F: Flavor> Fair<F> {
         group.map_or(QueueId(cpu.0), |group| self.groups[group].queues[cpu])
     }
 
+    /// Sets where a blocked task stands, by the virtual run time that it has once it has run for so many ns.
+    pub fn reaches(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
+        let entity = &mut self.entities[self.tasks[task].entity];
+        entity.v = virtual_time.wrapping_sub(entity.weight.virtual_time(ran));
+    }
+
     // ---- events ----
 
     /// A blocked task wakes on a CPU.

@@ -345,10 +345,15 @@ mod tests {
             fair.wake(at(0), CPU, task);
         }
         assert_eq!(fair.choose(at(0), CPU), Some(tasks[0]));
-        for tick in 1..10 {
+        let mut turns = vec![tasks[0]];
+        for tick in 1..30 {
             fair.tick(at(4000 * tick), CPU);
             assert!(fair.flagged(CPU));
-            assert_eq!(fair.choose(at(4000 * tick + 2), CPU), Some(tasks[tick as usize % 3]));
+            turns.extend(fair.choose(at(4000 * tick + 2), CPU));
         }
+        assert!(turns.windows(2).all(|pair| pair[0] != pair[1]));
+        assert!(
+            tasks.iter().all(|task| (9..=11).contains(&turns.iter().filter(|turn| *turn == task).count()))
+        );
     }
 }

@@ -13,6 +13,9 @@ mod bandwidth;
 mod class;
 mod tree;
 
+#[cfg(test)]
+mod tests;
+
 pub use cfs::Cfs;
 pub use class::{Fair, Flavor, Settings};
 pub use eevdf::Eevdf;

@@ -1,0 +1,170 @@
+//! What holds for both policies, whatever happens.
+
+use proptest::prelude::*;
+use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
+
+use super::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId};
+
+const CPU: PcpuId = PcpuId(0);
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Wake(usize),
+    Block,
+    Yield,
+    Nothing,
+}
+
+fn event() -> impl Strategy<Value = (i64, Event)> {
+    let kind = prop_oneof![
+        (0usize..7).prop_map(Event::Wake),
+        Just(Event::Block),
+        Just(Event::Yield),
+        Just(Event::Nothing)
+    ];
+    (0..3_000_000i64, kind)
+}
+
+/// A host of one CPU, driven by its own ticks and refills and by given events.
+struct Driven<F: Flavor> {
+    fair: Fair<F>,
+    now: Time,
+    tick: Time,
+    limited: GroupId,
+    tasks: Vec<TaskId>,
+    awake: Vec<bool>,
+    ran: Vec<Span>,
+}
+
+/// The tasks in the limited group are the last ones.
+const FIRST_LIMITED: usize = 5;
+
+const QUOTA: Span = Span::from_ms(10);
+const PERIOD: Span = Span::from_ms(50);
+
+impl<F: Flavor> Driven<F> {
+    fn new(flavor: F) -> Self {
+        let mut fair = Fair::new(flavor, 1, Settings::DEFAULT);
+        let outer = fair.add_group(&GroupConfig { weight: 200, ..GroupConfig::NEW });
+        let inner = fair.add_group(&GroupConfig { parent: Some(outer), ..GroupConfig::NEW });
+        let limit =
+            GroupConfig { parent: Some(outer), quota: Some(QUOTA), period: PERIOD, ..GroupConfig::NEW };
+        let limited = fair.add_group(&limit);
+        let of = [(None, 0), (None, 5), (Some(outer), 0), (Some(inner), -5), (Some(inner), 0)];
+        let of = of.into_iter().chain([(Some(limited), 0), (Some(limited), 0)]);
+        let tasks: Vec<_> = of.map(|(group, nice)| fair.add_task(group, Class::Other, nice)).collect();
+        let (now, tick, count) = (Time::ZERO, Time::ZERO + Settings::DEFAULT.tick, tasks.len());
+        Driven { fair, now, tick, limited, tasks, awake: vec![false; count], ran: vec![Span::ZERO; count] }
+    }
+
+    fn running(&self) -> Option<usize> {
+        self.fair.running(CPU).map(|task| self.tasks.iter().position(|&t| t == task).expect("one of them"))
+    }
+
+    /// Lets time pass, up to the next tick or refill at most.
+    fn pass(&mut self, until: Time) {
+        if let Some(running) = self.running() {
+            self.ran[running] += until - self.now;
+        }
+        self.now = until;
+    }
+
+    fn decide(&mut self) {
+        let chosen = self.fair.choose(self.now, CPU);
+        let chosen = chosen.map(|task| self.tasks.iter().position(|&t| t == task).expect("one of them"));
+        match chosen {
+            Some(task) => assert!(self.awake[task], "what sleeps is not run"),
+            None => assert!(!self.awake[..FIRST_LIMITED].contains(&true), "nobody waits beside an idle CPU"),
+        }
+        assert_eq!(self.running(), chosen);
+    }
+
+    fn advance(&mut self, by: Span) {
+        let end = self.now + by;
+        loop {
+            let refill = self.fair.refill_at(self.limited);
+            let next = refill.map_or(self.tick, |refill| refill.min(self.tick)).max(self.now);
+            if next > end {
+                break;
+            }
+            self.pass(next);
+            if refill == Some(next) {
+                self.fair.refill(next, self.limited);
+            } else {
+                self.tick += Settings::DEFAULT.tick;
+                self.fair.tick(next, CPU);
+            }
+            if self.fair.flagged(CPU) {
+                self.decide();
+            }
+        }
+        self.pass(end);
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Wake(task) if !self.awake[task] => {
+                self.awake[task] = true;
+                self.fair.wake(self.now, CPU, self.tasks[task]);
+                if self.fair.flagged(CPU) {
+                    self.decide();
+                }
+            }
+            Event::Block => {
+                if let Some(running) = self.running() {
+                    self.awake[running] = false;
+                    self.fair.block(self.now, CPU);
+                    self.decide();
+                }
+            }
+            Event::Yield if self.running().is_some() => {
+                self.fair.yielded(self.now, CPU);
+                self.decide();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn holds<F: Flavor>(flavor: F, events: &[(i64, Event)]) {
+    let mut host = Driven::new(flavor);
+    for &(after, event) in events {
+        host.advance(Span::from_ns(after));
+        host.happens(event);
+    }
+    let limited: Span = host.ran[FIRST_LIMITED..].iter().fold(Span::ZERO, |sum, &ran| sum + ran);
+    let periods = (host.now - Time::ZERO) / PERIOD + 2;
+    // What is used beyond the quota, up to a tick, is owed.
+    assert!(limited <= periods * QUOTA + Settings::DEFAULT.tick, "{limited:?} in {periods} periods");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nobody_waits_beside_an_idle_cpu_and_limits_hold(events in prop::collection::vec(event(), 1..300)) {
+        holds(Cfs::scaled(1), &events);
+        holds(Eevdf { base_slice: Span::from_us(700) }, &events);
+    }
+}
+
+/// Hogs get CPU time by the weights of their groups.
+#[test]
+fn shares_follow_weights() {
+    fn shares<F: Flavor>(flavor: F) {
+        let mut host = Driven::new(flavor);
+        for task in [0, 1, 3, 4] {
+            host.happens(Event::Wake(task));
+        }
+        host.advance(Span::from_secs(20));
+        // The root: 1024 and 335 and the group's 2048. In the group: 3121 and 1024.
+        let parts = [1024.0, 335.0, 2048.0 * 3121.0 / 4145.0, 2048.0 * 1024.0 / 4145.0];
+        for (task, part) in [0, 1, 3, 4].into_iter().zip(parts) {
+            let share = host.ran[task].ns() as f64 / 20e9;
+            let expected = part / (1024.0 + 335.0 + 2048.0);
+            assert!((share - expected).abs() < 0.005, "task {task}: {share} instead of {expected}");
+        }
+    }
+    shares(Cfs::scaled(1));
+    shares(Eevdf { base_slice: Span::from_us(700) });
+}
