@@ -1,8 +1,9 @@
-//! Bandwidth limits of groups (`cpu.max`): a pool that is refilled each period, from which queues take slices.
+//! Bandwidth limits of groups (`cpu.max`): charging, throttling, and what ends it.
 
-use vcpulab_host::{GroupConfig, GroupId, PcpuId, Span, Table, Time};
+use vcpulab_host::{GroupId, Span, Time};
 
 use super::class::{Fair, Flavor, Leaving};
+use super::limit::Limit;
 use super::tree::QueueId;
 
 /// What a queue is given to be no longer throttled.
@@ -16,60 +17,6 @@ const SLACK: Span = Span::from_ms(5);
 
 /// A refill this near is waited for instead.
 const REFILL_NEAR: Span = Span::from_ms(2);
-
-/// A group.
-#[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub shares: u64,
-    /// By CPU.
-    pub queues: Table<PcpuId, QueueId>,
-    limit: Option<Limit>,
-}
-
-#[derive(Clone, Debug)]
-struct Limit {
-    quota: Span,
-    period: Span,
-    burst: Span,
-    pool: Span,
-    /// Nothing was asked for since the last refill.
-    idle: bool,
-    /// The time of the next refill, and of the next sharing out.
-    refill: Option<Time>,
-    slack: Option<Time>,
-    /// In the order in which they were.
-    throttled: Vec<QueueId>,
-}
-
-impl Group {
-    pub fn new(config: &GroupConfig, shares: u64, queues: Table<PcpuId, QueueId>) -> Self {
-        let limit = config.quota.map(|quota| Limit {
-            quota,
-            period: config.period,
-            burst: config.burst,
-            pool: quota + config.burst,
-            idle: false,
-            refill: None,
-            slack: None,
-            throttled: Vec::with_capacity(queues.len()),
-        });
-        Group { shares, queues, limit }
-    }
-}
-
-impl Limit {
-    /// Moves what is missing to `most` from the pool to a queue.
-    fn give(&mut self, now: Time, runtime: &mut Span, most: Span) {
-        let amount = self.pool.min(most - *runtime).max(Span::ZERO);
-        self.pool -= amount;
-        *runtime += amount;
-        self.idle = false;
-        if self.refill.is_none() {
-            let periods = (now - Time::ZERO) / self.period + 1;
-            self.refill = Some(Time::ZERO + periods * self.period);
-        }
-    }
-}
 
 impl<F: Flavor> Fair<F> {
     fn limit_of(&mut self, q: QueueId) -> Option<&mut Limit> {

@@ -2,7 +2,7 @@
 
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
-use super::bandwidth::Group;
+use super::limit::Group;
 use super::tree::{Entity, EntityId, Kind, Queue, QueueId, Task, TaskId, ahead};
 use super::weight::Weight;
 

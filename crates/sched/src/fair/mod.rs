@@ -11,6 +11,7 @@ pub mod weight;
 
 mod bandwidth;
 mod class;
+mod limit;
 mod tree;
 
 #[cfg(test)]
