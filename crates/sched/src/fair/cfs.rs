@@ -122,17 +122,10 @@ impl Flavor for Cfs {
     }
 
     fn update(fair: &mut Fair<Self>, q: QueueId, now: Time) {
-        let Some(e) = fair.queues[q].current else { return };
-        let ran = ns(now - fair.entities[e].charged_at);
-        if ran == 0 {
-            return;
+        if let Some((_, ran)) = fair.charge_current(q, now) {
+            fair.advance(q);
+            fair.charge_queue(q, now, ran);
         }
-        let entity = &mut fair.entities[e];
-        entity.charged_at = now;
-        entity.sum += ran;
-        entity.v = entity.v.wrapping_add(entity.weight.virtual_time(ran));
-        fair.advance(q);
-        fair.charge_queue(q, now, ran);
     }
 
     fn enqueue(fair: &mut Fair<Self>, e: EntityId, now: Time, wakeup: bool, moved: bool) {

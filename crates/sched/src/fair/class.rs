@@ -4,7 +4,7 @@ use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
 use super::limit::Group;
 use super::tree::{Entity, EntityId, Kind, Queue, QueueId, Task, TaskId, ahead};
-use super::weight::Weight;
+use super::weight::{Weight, ns};
 
 /// How an entity leaves its queue.
 #[derive(Clone, Copy, Debug, Default)]
@@ -424,6 +424,20 @@ impl<F: Flavor> Fair<F> {
         entity.sum_before = entity.sum;
         F::begin(entity);
         self.queues[entity.queue].current = Some(e);
+    }
+
+    /// Charges the current entity of a queue for the time since it was last charged. The answer is it, and that time, ns.
+    pub(super) fn charge_current(&mut self, q: QueueId, now: Time) -> Option<(EntityId, u64)> {
+        let e = self.queues[q].current?;
+        let entity = &mut self.entities[e];
+        let ran = ns(now - entity.charged_at);
+        if ran == 0 {
+            return None;
+        }
+        entity.charged_at = now;
+        entity.sum += ran;
+        entity.v = entity.v.wrapping_add(entity.weight.virtual_time(ran));
+        Some((e, ran))
     }
 
     /// The weight of a group on a CPU: all its shares, since the whole load of a group is on the CPU that it runs on.

@@ -161,15 +161,8 @@ impl Flavor for Eevdf {
     }
 
     fn update(fair: &mut Fair<Self>, q: QueueId, now: Time) {
-        let Some(e) = fair.queues[q].current else { return };
-        let ran = ns(now - fair.entities[e].charged_at);
-        if ran == 0 {
-            return;
-        }
-        let entity = &mut fair.entities[e];
-        entity.charged_at = now;
-        entity.sum += ran;
-        entity.v = entity.v.wrapping_add(entity.weight.virtual_time(ran));
+        let Some((e, ran)) = fair.charge_current(q, now) else { return };
+        let entity = &fair.entities[e];
         let used_up = ahead(entity.v, entity.own.deadline) >= 0;
         if used_up {
             let deadline = fair.new_deadline(e);
