@@ -1,9 +1,9 @@
 //! CFS, Linux's fair scheduler up to 6.5: the least virtual run time runs.
 
-use vcpulab_host::{Span, Time};
+use vcpulab_host::{Class, Span, Time};
 
 use super::class::{Fair, Flavor, Leaving};
-use super::tree::{Entity, EntityId, Kind, QueueId, ahead, later};
+use super::tree::{Entity, EntityId, Kind, QueueId, Task, ahead, later};
 use super::weight::{Weight, ns};
 
 /// Virtual time at which queues begin.
@@ -219,11 +219,16 @@ impl Flavor for Cfs {
 
     fn preempts(
         fair: &mut Fair<Self>,
-        task: EntityId,
-        current: EntityId,
-        woken: EntityId,
+        [running, waking]: [Task; 2],
+        [current, woken]: [EntityId; 2],
         now: Time,
     ) -> bool {
+        match (running.class, waking.class) {
+            (Class::Idle, Class::Idle) => return false,
+            (Class::Idle, _) => return true,
+            (_, Class::Batch | Class::Idle) => return false,
+            _ => {}
+        }
         let idle = |e: EntityId| fair.entities[e].idle;
         if idle(current) != idle(woken) {
             return idle(current);
@@ -233,9 +238,10 @@ impl Flavor for Cfs {
             return false;
         }
         fair.prefer(woken);
-        let crowded = u64::from(fair.queues[fair.entities[task].queue].nr) >= fair.flavor.tasks_in_latency();
+        let crowded =
+            u64::from(fair.queues[fair.entities[running.entity].queue].nr) >= fair.flavor.tasks_in_latency();
         if crowded && matches!(fair.entities[current].kind, Kind::Task(_)) {
-            let mut up = Some(task);
+            let mut up = Some(running.entity);
             while let Some(e) = up.filter(|&e| fair.entities[e].queued && !fair.entities[e].idle) {
                 fair.queues[fair.entities[e].queue].last = Some(e);
                 up = fair.parent(e);

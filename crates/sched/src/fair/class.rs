@@ -50,9 +50,8 @@ pub trait Flavor: Clone {
     fn begin(_entity: &mut Entity<Self::Entity>) {}
     /// The tick's own test, once the queue is up to date.
     fn tick(fair: &mut Fair<Self>, e: EntityId);
-    /// Should `woken` preempt `current`? Both are on one queue.
-    fn preempts(fair: &mut Fair<Self>, task: EntityId, current: EntityId, woken: EntityId, now: Time)
-    -> bool;
+    /// Should a task that woke preempt the running one? The running one first, and their entities on one queue.
+    fn preempts(fair: &mut Fair<Self>, tasks: [Task; 2], entities: [EntityId; 2], now: Time) -> bool;
     /// The current task yields; others are there.
     fn yielded(fair: &mut Fair<Self>, e: EntityId, now: Time);
     /// The weight of a queued or absent entity changes.
@@ -462,12 +461,6 @@ impl<F: Flavor> Fair<F> {
             return;
         }
         let current = self.tasks[running];
-        if current.class == Class::Idle && woken.class != Class::Idle {
-            return self.flags[cpu] = true;
-        }
-        if matches!(woken.class, Class::Batch | Class::Idle) {
-            return;
-        }
         let (mut e, mut f) = (current.entity, woken.entity);
         while self.entities[e].queue != self.entities[f].queue {
             let (depth_e, depth_f) = (self.depth(Some(e)), self.depth(Some(f)));
@@ -479,7 +472,7 @@ impl<F: Flavor> Fair<F> {
                 f = up(self, f);
             }
         }
-        if F::preempts(self, current.entity, e, f, now) {
+        if F::preempts(self, [current, woken], [e, f], now) {
             self.flags[cpu] = true;
         }
     }

@@ -1,10 +1,10 @@
 //! EEVDF, Linux's fair scheduler since 6.6 (this one: 6.12): of those that have had no more than their share, the earliest
 //! virtual deadline runs. (Stoica, Abdel-Wahab 1995.)
 
-use vcpulab_host::{Span, Time};
+use vcpulab_host::{Class, Span, Time};
 
 use super::class::{Fair, Flavor, Leaving};
-use super::tree::{Entity, EntityId, QueueId, ahead};
+use super::tree::{Entity, EntityId, QueueId, Task, ahead};
 use super::weight::{Weight, ns};
 
 /// Virtual time at which queues begin.
@@ -254,9 +254,8 @@ impl Flavor for Eevdf {
 
     fn preempts(
         fair: &mut Fair<Self>,
-        _task: EntityId,
-        current: EntityId,
-        woken: EntityId,
+        [_, waking]: [Task; 2],
+        [current, woken]: [EntityId; 2],
         now: Time,
     ) -> bool {
         match (fair.entities[current].idle, fair.entities[woken].idle) {
@@ -266,6 +265,7 @@ impl Flavor for Eevdf {
                 return true;
             }
             (false, true) => return false,
+            _ if matches!(waking.class, Class::Batch | Class::Idle) => return false,
             _ => {}
         }
         let q = fair.entities[woken].queue;
@@ -321,7 +321,7 @@ impl Flavor for Eevdf {
 mod tests {
     use super::super::class::Settings;
     use super::*;
-    use vcpulab_host::{Class, PcpuId};
+    use vcpulab_host::PcpuId;
 
     const CPU: PcpuId = PcpuId(0);
 

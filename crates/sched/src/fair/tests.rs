@@ -168,3 +168,30 @@ fn shares_follow_weights() {
     shares(Cfs::scaled(1));
     shares(Eevdf { base_slice: Span::from_us(700) });
 }
+
+/// `SCHED_IDLE` gives way at once, and `SCHED_BATCH` preempts nobody as it wakes.
+#[test]
+fn classes_decide_who_preempts() {
+    fn preempts<F: Flavor>(flavor: F, running: Class, woken: Class) -> bool {
+        let mut fair = Fair::new(flavor, 1, Settings::DEFAULT);
+        let [first, second] = [running, woken].map(|class| fair.add_task(None, class, 0));
+        fair.wake(Time::ZERO, CPU, first);
+        assert_eq!(fair.choose(Time::ZERO, CPU), Some(first));
+        let soon = Time::ZERO + Span::from_us(3900);
+        fair.wake(soon, CPU, second);
+        let flagged = fair.flagged(CPU);
+        flagged && fair.choose(soon, CPU) == Some(second)
+    }
+    for preempts in [
+        |running, woken| preempts(Cfs::scaled(1), running, woken),
+        |running, woken| preempts(Eevdf { base_slice: Span::from_ms(3) }, running, woken),
+    ] {
+        assert!(preempts(Class::Idle, Class::Other));
+        assert!(!preempts(Class::Other, Class::Idle));
+    }
+    assert!(
+        preempts(Cfs::scaled(1), Class::Other, Class::Other),
+        "it is behind by more than the granularity"
+    );
+    assert!(!preempts(Cfs::scaled(1), Class::Other, Class::Batch));
+}
