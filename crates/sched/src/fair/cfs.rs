@@ -241,11 +241,7 @@ impl Flavor for Cfs {
         let crowded =
             u64::from(fair.queues[fair.entities[running.entity].queue].nr) >= fair.flavor.tasks_in_latency();
         if crowded && matches!(fair.entities[current].kind, Kind::Task(_)) {
-            let mut up = Some(running.entity);
-            while let Some(e) = up.filter(|&e| fair.entities[e].queued && !fair.entities[e].idle) {
-                fair.queues[fair.entities[e].queue].last = Some(e);
-                up = fair.parent(e);
-            }
+            fair.name(running.entity, |queue| &mut queue.last);
         }
         true
     }

@@ -58,6 +58,9 @@ pub trait Flavor: Clone {
     fn reweigh(fair: &mut Fair<Self>, e: EntityId, weight: Weight, now: Time);
 }
 
+/// One of a queue's buddies.
+type Buddy<F> = fn(&mut Queue<<F as Flavor>::Queue>) -> &mut Option<EntityId>;
+
 /// What both policies take as given.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -164,7 +167,7 @@ impl<F: Flavor> Fair<F> {
             F::requeue(self, entity);
         } else {
             self.entities[entity].queue = self.queue_of(group, cpu);
-            self.enqueue_task(entity, now, true, false);
+            self.enqueue_upwards(entity, now, true, false, 1);
         }
         self.test_preemption(now, cpu, task);
     }
@@ -314,10 +317,6 @@ impl<F: Flavor> Fair<F> {
         self.queues[q].throttled || above.any(|e| self.queues[self.entities[e].queue].throttled)
     }
 
-    fn enqueue_task(&mut self, task: EntityId, now: Time, wakeup: bool, moved: bool) {
-        self.enqueue_upwards(task, now, wakeup, moved, 1);
-    }
-
     /// Enqueues an entity and those above it that are not queued, and counts `tasks` more up to the root or a throttled queue.
     pub(super) fn enqueue_upwards(
         &mut self,
@@ -453,15 +452,13 @@ impl<F: Flavor> Fair<F> {
     /// Tests whether a task that woke preempts the running one.
     fn test_preemption(&mut self, now: Time, cpu: PcpuId, woken: TaskId) {
         let Some(running) = self.running[cpu] else { return self.flags[cpu] = true };
-        let woken = self.tasks[woken];
-        if running == self.task_of(woken.entity)
-            || self.flags[cpu]
-            || self.is_throttled(self.entities[woken.entity].queue)
-        {
+        let waking = self.tasks[woken];
+        let throttled = self.is_throttled(self.entities[waking.entity].queue);
+        if running == woken || self.flags[cpu] || throttled {
             return;
         }
         let current = self.tasks[running];
-        let (mut e, mut f) = (current.entity, woken.entity);
+        let (mut e, mut f) = (current.entity, waking.entity);
         while self.entities[e].queue != self.entities[f].queue {
             let (depth_e, depth_f) = (self.depth(Some(e)), self.depth(Some(f)));
             let up = |fair: &Self, e: EntityId| fair.parent(e).unwrap_or(e);
@@ -472,15 +469,8 @@ impl<F: Flavor> Fair<F> {
                 f = up(self, f);
             }
         }
-        if F::preempts(self, [current, woken], [e, f], now) {
+        if F::preempts(self, [current, waking], [e, f], now) {
             self.flags[cpu] = true;
-        }
-    }
-
-    fn task_of(&self, e: EntityId) -> TaskId {
-        match self.entities[e].kind {
-            Kind::Task(task) => task,
-            Kind::Group(_) => unreachable!("a task's entity stands for it"),
         }
     }
 
@@ -497,26 +487,30 @@ impl<F: Flavor> Fair<F> {
 
     /// Names an entity and all above it next buddies of their queues.
     pub(super) fn prefer(&mut self, e: EntityId) {
+        self.name(e, |queue| &mut queue.next);
+    }
+
+    /// Names an entity and all above it buddies of their queues.
+    pub(super) fn name(&mut self, e: EntityId, buddy: Buddy<F>) {
         let mut up = Some(e);
         while let Some(e) = up.filter(|&e| self.entities[e].queued && !self.entities[e].idle) {
-            self.queues[self.entities[e].queue].next = Some(e);
+            *buddy(&mut self.queues[self.entities[e].queue]) = Some(e);
             up = self.parent(e);
         }
     }
 
     /// An entity, and those above it as long as they are, is nobody's buddy any more.
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
-        fn buddies<Y>(queue: &mut Queue<Y>) -> [&mut Option<EntityId>; 3] {
-            [&mut queue.next, &mut queue.last, &mut queue.skip]
-        }
-        for kind in 0..3 {
+        let buddies: [Buddy<F>; 3] =
+            [|queue| &mut queue.next, |queue| &mut queue.last, |queue| &mut queue.skip];
+        for buddy in buddies {
             let mut up = Some(e);
             while let Some(e) = up {
-                let buddy = &mut buddies(&mut self.queues[self.entities[e].queue])[kind];
-                if **buddy != Some(e) {
+                let named = buddy(&mut self.queues[self.entities[e].queue]);
+                if *named != Some(e) {
                     break;
                 }
-                **buddy = None;
+                *named = None;
                 up = self.parent(e);
             }
         }
