@@ -195,7 +195,7 @@ class Host:
     @property
     def by_thread(self) -> bool:
         """Has a core several threads, and does the scheduler give each away by itself?"""
-        return self.topology.threads > 1 and self.document["host"]["sched_gran"] == "cpu"
+        return self.topology.threads > 1 and self.document["host"].get("sched_gran", "cpu") == "cpu"
 
     @cached_property
     def slowed_by_siblings(self) -> bool:
