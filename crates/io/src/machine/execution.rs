@@ -151,12 +151,13 @@ impl Machine {
             Work::Netfront(work, hop) => self.finish_netfront(ctx, guest, work, hop),
             Work::Blkfront(work) => {
                 if let Some(owner) = self.storage.finish(ctx, guest, work) {
-                    self.drivers.send_event(ctx, owner);
+                    self.drivers.kick(ctx, owner);
                 }
                 self.resume_disk_tasks(ctx, guest);
             }
             Work::Loopback(packet) => self.arrive(ctx, packet),
             Work::Tasks(span) => self.guests.all[guest].kernel.computed(number, span),
+            Work::Poll => {}
         }
     }
 
