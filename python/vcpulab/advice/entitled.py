@@ -75,4 +75,4 @@ def _share(group: _Group, amount: float, found: dict[str, float]) -> None:
             if one.inside:
                 _share(one, its, found)
             else:
-                found[name] = its
+                found[name] = float(its)
