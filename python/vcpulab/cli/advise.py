@@ -235,7 +235,7 @@ def whatif(
     """
     if not set:
         raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
-    scenario, view = files.load(file), View(all, only, sort)
+    scenario, view = files.load(file, toolstack), View(all, only, sort)
     check_view(scenario, view)
     with terminal.progress(f"running {scenario.name}") as progress:
         found, interrupted = so_far(
@@ -326,6 +326,8 @@ def compare(
                 progress=progress,
             )
     _warn_of_differences(found.before, found.after)
+    for said in found.not_comparable:
+        terminal.warn(f"not comparable: {said}")
     if not found.found:
         raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
@@ -376,6 +378,7 @@ def _show(
             "interrupted": found.added is not None and found.added.interrupted,
             "starved": found.starved,
             "verdict": found.in_words(),
+            "not_comparable": found.not_comparable,
             "replications": found.added.row() if found.added is not None else None,
             "metrics": rows,
         }

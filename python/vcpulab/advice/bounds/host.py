@@ -51,7 +51,7 @@ class Host:
         host = self.document["host"]
         self.costs: Mapping[str, int] = host["costs"]
         self.warmup_s = scenario.warmup_ns * 1e-9
-        self.bare = bool(host["bare_metal"])
+        self.bare = bool(host.get("bare_metal"))
         self.in_hypervisor = host.get("drivers") == "hypervisor"
         self.stations: dict[str, Station] = {}
         """Those that something was taken of so far."""
@@ -73,7 +73,7 @@ class Host:
             return {kind: (next(iter(self.domains)), 0)}
         if self.in_hypervisor:
             return {kind: (None, 0)}
-        drivers = [name for name, table in self.domains.items() if table["driver_domain"]]
+        drivers = [name for name, table in self.domains.items() if table.get("driver_domain")]
         # A stub domain reaches devices through another domain.
         owners = [name for name in drivers if "driver_domain" not in self.domains[name].get(kind, {})]
         return {(kind if len(owners) == 1 else f"{kind} of {owner}"): (owner, 0) for owner in owners}
@@ -123,7 +123,7 @@ class Host:
     def _stack(self, domain: str) -> tuple[int, int, int]:
         """What a domain's network costs: a packet received, one sent, ns, and a byte, ps."""
         costs, table = self.costs, self.domains[domain]
-        owns = self.bare or (table["driver_domain"] and "nic" not in table)
+        owns = self.bare or (table.get("driver_domain") and "nic" not in table)
         receive, send = costs["stack_receive_ns"], costs["stack_send_ns"]
         if not owns:
             receive += costs["frontend_receive_ns"]
@@ -133,7 +133,7 @@ class Host:
         return receive, send, costs["network_byte_ps"] + (0 if offloads else costs["checksum_byte_ps"])
 
     def _forwarding(self, domain: str) -> int:
-        return self.costs["route_ns" if self.domains[domain]["forwarding"] == "routing" else "bridge_ns"]
+        return self.costs["route_ns" if self.domains[domain].get("forwarding") == "routing" else "bridge_ns"]
 
     def _emulation(self, domain: str) -> int:
         return self.costs["emulation_ns"] if self.domains[domain].get("nic", {}).get("emulated") else 0
@@ -327,14 +327,22 @@ class Host:
             raise NotModelledError(f"the disk of `{domain}`, which is emulated or behind a stub domain")
         owner = driver if split else domain
         disk = table.get("device") or self._first(self._disks, None if self.in_hypervisor else owner)
-        requests = -(-size // (_RING_REQUEST_BYTES if split else _STRAIGHT_REQUEST_BYTES))
+        requests = self._requests(domain, size)
         yield self.compute(domain, requests * (costs["block_request_ns"] + costs["block_response_ns"])), 1 / requests
         if split and driver is not None:
             pages = -(-size // PAGE_BYTES)
             ns = requests * (costs["blockback_request_ns"] + costs["blockback_response_ns"])
             yield Stage(self._cpus.taken(driver, self._disks[disk][1]), ns + pages * costs["grant_ns"]), 0.0
+        yield self._transfer(disk, size, *further), 1.0
+
+    def _requests(self, domain: str, size: int) -> int:
+        """The requests that an access of that size is."""
+        split = not self.bare and "disk" in self.domains[domain]
+        return -(-size // (_RING_REQUEST_BYTES if split else _STRAIGHT_REQUEST_BYTES))
+
+    def _transfer(self, disk: str, size: int, *further: str) -> Stage:
         flash = self.document.get("disk", {}).get(disk, {}).get("kind") == "ssd"
-        rate = costs["ssd_bytes_per_s" if flash else "disk_bytes_per_s"]
+        rate = self.costs["ssd_bytes_per_s" if flash else "disk_bytes_per_s"]
         name = disk if disk.startswith("disk") else f"disk {disk}"
         station = self._station(Station(name, "disk", 1))
-        yield Stage((station, *further), size * 1_000_000_000 // rate), 1.0
+        return Stage((station, *further), size * 1_000_000_000 // rate)

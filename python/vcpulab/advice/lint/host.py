@@ -10,13 +10,17 @@ import polars as pl
 
 from vcpulab.advice import lateness, runstates, sharing, starving
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.entitled import entitlements
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.errors import Interrupted
+from vcpulab.hypervisors import linux
+from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.threads import HOST, quota
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, pcpu_set
 
@@ -26,6 +30,10 @@ FEW_WAITS = 0.1
 """One that waits for less than this part of the time has what it needs. Assumed."""
 IDLE = 0.1
 """pCPUs that idle for more than this part of the time have room. Assumed."""
+GROUP_WEIGHT = 100
+"""The default of `cpu.weight`."""
+GROUP_WEIGHT_MAX = 10_000
+"""The greatest."""
 LOCAL = 10
 """The distance of a node from itself: ACPI, System Locality Information Table."""
 
@@ -119,6 +127,48 @@ class Host:
         """The domains that do others' I/O."""
         return [name for name in self.domains if self.served_by(name)]
 
+    @cached_property
+    def is_kvm(self) -> bool:
+        """Is it a KVM host, whose vCPUs are threads in control groups?"""
+        return hypervisor_of(self.document) == "kvm"
+
+    @cached_property
+    def machines(self) -> list[str]:
+        """Of a KVM host the virtual machines: domains that are no daemons; of another host none."""
+        return [name for name, table in self.domains.items() if self.is_kvm and not table.get("daemon")]
+
+    @cached_property
+    def daemons(self) -> list[str]:
+        """Of a KVM host the domains that are none."""
+        return [name for name, table in self.domains.items() if table.get("daemon")]
+
+    def top_group(self, domain: str) -> str:
+        """Of the control groups around a domain the outermost."""
+        return str(self.domains[domain]["cgroup"]).split("/", 1)[0]
+
+    def is_beside(self, one: str, other: str) -> bool:
+        """Do the weights of two domains compare: on a KVM host, is the same control group around both?"""
+        return self.domains[one].get("cgroup") == self.domains[other].get("cgroup")
+
+    def group_weight(self, group: str) -> int:
+        """The weight of a control group that no domain has to itself."""
+        return int(self.document.get("cgroup", {}).get(group, {}).get("weight", GROUP_WEIGHT))
+
+    def quota(self, domain: str) -> float:
+        """The limit of a VM of a KVM host, of all its vCPUs together, % of one pCPU; 0: it has none."""
+        return 100 * (quota(self.domains[domain]) or 0.0)
+
+    def thread_affinity(self, domain: str, kind: str) -> set[int]:
+        """The pCPUs where the `emulator` or `iothread` threads of a domain may run; none, if it has no such."""
+        table = self.domains[domain]
+        there = {"emulator": {"nic", "disk"} & table.keys(), "iothread": table.get("iothreads", 0)}[kind]
+        return set(pcpu_set(table.get(f"{kind}_affinity", "all"), self.topology.pcpus)) if there else set()
+
+    def behind_host(self, domain: str) -> float:
+        """The share of a domain's waits that are for the KVM host's own threads, %."""
+        rows = self.run.df_wait_shares().filter(domain=domain, by=HOST)
+        return float(rows.get_column("of_wait").sum() or 0)
+
     def affinity(self, domain: str) -> list[list[int]]:
         """For each vCPU the pCPUs that it may run on."""
         here = self.pcpus_of(self.domains[domain].get("pool"))
@@ -147,7 +197,7 @@ class Host:
     @property
     def by_thread(self) -> bool:
         """Has a core several threads, and does the scheduler give each away by itself?"""
-        return self.topology.threads > 1 and self.document["host"]["sched_gran"] == "cpu"
+        return self.topology.threads > 1 and self.document["host"].get("sched_gran", "cpu") == "cpu"
 
     @cached_property
     def slowed_by_siblings(self) -> bool:
@@ -190,6 +240,8 @@ class Host:
         if param is None:
             return None
         given = pool.get(name, param["default"])
+        if given is not None and int(given) == linux.NONE:
+            return linux.by_cpus(name, self.document["host"]["pcpus"])
         return None if given is None else int(given)
 
     # ---- what was measured ----
@@ -226,8 +278,15 @@ class Host:
 
     def of_entitlement(self, domain: str) -> float | None:
         """CPU time of a domain, as a part of what its weight entitles it to; `None`: there is no such thing."""
+        if self.is_kvm:
+            entitled = self._entitled.get(domain)
+            return self.gotten(domain) / 100 / entitled if entitled else None
         found = self.run.get(f"{join([domain])}.of_entitlement")
         return None if found is None else found.mean / 100
+
+    @cached_property
+    def _entitled(self) -> Mapping[str, float]:
+        return entitlements(self.document)
 
     def uses_its_weight(self, domain: str, part: float = NEAR_FULL) -> bool:
         """Does it get that part of what its weight entitles it to, or more? If not, it does not wait for its weight."""
