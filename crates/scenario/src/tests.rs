@@ -417,3 +417,93 @@ proptest! {
         }
     }
 }
+
+/// A KVM host with everything that only such a host can say.
+const KVM: &str = r#"
+[host]
+hypervisor = "kvm"
+scheduler = "credit2"
+profile = "generic"
+pcpus = 8
+toolstack = "proxmox"
+halt_poll_us = 50
+[cgroup."machine.slice"]
+weight = 300
+[cgroup."system.slice"]
+quota_us = 200_000
+period_us = 50_000
+burst_us = 10_000
+idle = true
+[nic.eth0]
+[nic.eth1]
+pcpu = 1
+[disk.ssd]
+kind = "ssd"
+pcpu = 2
+[domain.web]
+vcpus = 2
+nic = { device = "eth1" }
+disk = {}
+emulator_affinity = "0-1"
+nice = -5
+app = [{ kind = "web-server" }]
+[domain.db]
+cgroup = "machine.slice/machine-production.slice"
+nic = { emulated = true }
+disk = {}
+iothreads = 1
+iothread_affinity = "2"
+sched_policy = "fifo"
+sched_priority = 50
+app = [{ kind = "hog" }]
+[domain.old]
+disk = { emulated = true }
+iothreads = 1
+sched_policy = "idle"
+app = [{ kind = "hog" }]
+[domain.none]
+sched_policy = "batch"
+app = [{ kind = "hog" }]
+[domain.backup]
+daemon = true
+app = [{ kind = "hog" }]
+[client.c]
+kind = "open-loop"
+server = "web"
+rate = 10
+"#;
+
+#[test]
+fn a_kvm_host_has_the_threads_that_serve_its_vms() {
+    let scenario = Scenario::parse(KVM, "kvm.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(scenario.warnings().is_empty(), "{:?}", scenario.warnings());
+    let threads: Vec<_> = scenario.host_threads().iter().map(|one| (one.of.0, one.kind.name())).collect();
+    let expected = [(0, "vhost"), (0, "emulator"), (1, "emulator"), (1, "iothread"), (2, "emulator")];
+    assert_eq!(threads, expected, "an emulator serves emulated devices, and disks without an I/O thread");
+    let own = scenario.host_domain().unwrap();
+    let host = &scenario.domains[own];
+    assert_eq!((host.name.as_str(), host.number, host.vcpus()), ("host", 0, 5));
+    let pinned: Vec<_> = host.affinity.iter().map(|mask| mask.map(|mask| mask.to_string())).collect();
+    let [two, one] = [Some("0-1".to_owned()), Some("2".to_owned())];
+    assert_eq!(pinned, [two.clone(), two, None, one, None]);
+    let served = |name: &str| {
+        let vm = scenario.domains.iter().find(|domain| domain.name == name).unwrap();
+        let nic = vm.nic.as_ref().map(|nic| (nic.driver, nic.driver_vcpu));
+        (nic, vm.disk.as_ref().map(|disk| (disk.driver, disk.driver_vcpu)))
+    };
+    assert_eq!(served("web"), (Some((Some(own), 0)), Some((Some(own), 1))));
+    assert_eq!(served("db"), (Some((Some(own), 2)), Some((Some(own), 3))));
+    assert_eq!(scenario.domains.iter().map(|d| d.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 0]);
+}
+
+#[test]
+fn a_kvm_host_reads_back_without_its_own_threads() {
+    let scenario = Scenario::parse(KVM, "kvm.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    let written = scenario.to_toml();
+    assert!(!written.contains("[domain.host]") && !written.contains("driver_domain ="), "{written}");
+    assert_eq!(Scenario::parse(&written, "again").unwrap_or_else(|p| panic!("{p}\n{written}")), scenario);
+    let idle =
+        "[host]\nhypervisor = \"kvm\"\nscheduler = \"credit\"\n[domain.a]\napp = [{ kind = \"hog\" }]\n";
+    let idle = Scenario::parse(idle, "f").unwrap();
+    assert_eq!((idle.host_domain(), idle.domains.len()), (None, 1), "nobody needs a thread");
+}

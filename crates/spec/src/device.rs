@@ -31,6 +31,8 @@ pub struct DeviceSpec {
     pub owner: Option<DomId>,
     /// The owner's vCPU that takes its interrupts.
     pub vcpu: u32,
+    /// The pCPU that takes them, on a KVM host. `None`: those of a NIC go to all, by VM; those of a disk to where its thread runs.
+    pub pcpu: Option<u32>,
 }
 
 /// A disk.

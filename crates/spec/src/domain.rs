@@ -5,13 +5,14 @@ use vcpulab_host::{Bound, CpuMask, DomId, Params, PoolId, Span, Time};
 
 use crate::app::AppSpec;
 use crate::device::{BlkfrontSpec, Forwarding, NetfrontSpec};
+use crate::kvm::ThreadsSpec;
 
 /// A domain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DomainSpec {
     /// Its name.
     pub name: String,
-    /// Its number: 0 for `dom0`.
+    /// Its number: 0 for `dom0`, and for the domain of a KVM host's own threads.
     pub number: i64,
     /// The scheduler's parameters for it, those given.
     pub params: Params,
@@ -49,6 +50,8 @@ pub struct DomainSpec {
     pub on_crash: OnCrash,
     /// Its applications.
     pub apps: Vec<AppSpec>,
+    /// Its threads on a KVM host; `None`: it is a domain of Xen, or the host's own.
+    pub threads: Option<ThreadsSpec>,
 }
 
 impl DomainSpec {

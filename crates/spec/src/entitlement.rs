@@ -25,9 +25,12 @@ pub fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
 
 /// CPU time each domain is entitled to when all want all they can get, in pCPUs: shares by weight, none above what a
 /// domain's vCPUs or its cap allow, and what those leave shared by weight again (weighted max-min fairness). `None` where the
-/// weights do not decide: a scheduler without weights, pinned vCPUs, or domains, parameters and pools that change during the run.
+/// weights do not decide: a scheduler without weights, a KVM host, whose groups are one in another, pinned vCPUs, or domains, parameters and pools that change during the run.
 pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     let mut all = vec![None; spec.domains.len()];
+    if spec.host.kvm.is_some() {
+        return all;
+    }
     let changing = |action: &ActionSpec| !matches!(action.change, Change::AdjustGlobal(..));
     if spec.actions.iter().any(changing) || spec.domains.iter().any(|domain| domain.start > Time::ZERO) {
         return all;

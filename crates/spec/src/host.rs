@@ -3,6 +3,7 @@
 use vcpulab_host::{CpuMask, Creation, Governor, Granularity, Params, PoolId, TopologyConfig};
 use vcpulab_sched::{Generation, Policy};
 
+use crate::kvm::KvmSpec;
 use crate::profile::Constants;
 
 /// The machine.
@@ -28,6 +29,8 @@ pub struct HostSpec {
     pub drivers: Drivers,
     /// The toolstack in whose commands advice is given. It changes no result.
     pub toolstack: Toolstack,
+    /// What it has as a host of Linux with KVM; `None`: its hypervisor is Xen.
+    pub kvm: Option<KvmSpec>,
 }
 
 /// What administrators set a host up with.
@@ -37,8 +40,12 @@ pub enum Toolstack {
     Xl,
     /// XAPI, of XCP-ng and XenServer.
     Xapi,
-    /// libvirt, of KVM hosts.
+    /// libvirt, of Xen and of KVM.
     Libvirt,
+    /// Proxmox VE, of KVM.
+    Proxmox,
+    /// Files of control groups and systemd, on any host of Linux.
+    Cgroup,
 }
 
 /// The places that the drivers of the devices can have.
@@ -50,6 +57,8 @@ pub enum Drivers {
     Hypervisor,
     /// There is no hypervisor: the one domain has them.
     BareMetal,
+    /// In the kernel that KVM is part of, and in threads of its domain [`HOST`](crate::HOST).
+    Kvm,
 }
 
 /// The CPU pool that every host has.

@@ -70,3 +70,21 @@ pub const PROFILER_CYCLES: RangeInclusive<i64> = 10_000..=1_000_000_000_000;
 pub const RETRIES_MAX: i64 = 1000;
 /// Greatest frequency of a kind of requests in a client's mix, in proportion to the others.
 pub const WEIGHT_MAX: i64 = 1_000_000;
+/// Longest halt polling, µs.
+pub const HALT_POLLS_US: RangeInclusive<i64> = 0..=1_000_000;
+/// Most control groups that a scenario names.
+pub const CGROUPS_MAX: usize = 4096;
+/// Most groups one inside the other, on the path of one that a scenario names.
+pub const CGROUP_DEPTH_MAX: usize = 16;
+/// Longest path of a control group, characters.
+pub const CGROUP_PATH_CHARS_MAX: usize = 512;
+/// Weights of control groups (`cpu.weight`).
+pub const CGROUP_WEIGHTS: RangeInclusive<i64> = 1..=10_000;
+/// Quotas of control groups, µs, where there is one.
+pub const CGROUP_QUOTAS_US: RangeInclusive<i64> = 1_000..=10_000_000_000;
+/// Periods of control groups' quotas, µs.
+pub const CGROUP_PERIODS_US: RangeInclusive<i64> = 1_000..=1_000_000;
+/// Priorities of real-time threads of Linux.
+pub const PRIORITIES: RangeInclusive<i64> = 1..=99;
+/// Nice values of threads of Linux.
+pub const NICES: RangeInclusive<i64> = -20..=19;

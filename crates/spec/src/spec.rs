@@ -11,6 +11,7 @@ use crate::client::{ClientMachineSpec, ClientSpec};
 use crate::device::{DeviceSpec, DiskSpec};
 use crate::domain::DomainSpec;
 use crate::host::{Drivers, HostSpec, POOL_0, PoolSpec};
+use crate::kvm::ServiceThread;
 
 /// Requests of a client among which the frequency of each size of answer is stated.
 const REQUESTS: u64 = 1_000_000;
@@ -42,7 +43,8 @@ pub struct Spec {
     pub disks: Table<DiskId, DiskSpec>,
     /// Its CPU pools; the first is `Pool-0`.
     pub pools: Table<PoolId, PoolSpec>,
-    /// The domains in the order of their creation: Dom0 first, the others as in the file.
+    /// The domains in the order of their creation: Dom0 first, the others as in the file. On a KVM host the last one is that of the
+    /// host's own threads, if it has any.
     pub domains: Table<DomId, DomainSpec>,
     /// The clients outside, as in the file.
     pub clients: Table<ClientId, ClientSpec>,
@@ -82,10 +84,28 @@ impl Spec {
         found
     }
 
+    /// The domain of a KVM host's own threads, which stands in no file.
+    pub fn host_domain(&self) -> Option<DomId> {
+        (!self.host_threads().is_empty()).then(|| DomId(self.domains.len() as u32 - 1))
+    }
+
+    /// The threads of a KVM host that serve VMs: the vCPUs of [`host_domain`](Spec::host_domain).
+    pub fn host_threads(&self) -> &[ServiceThread] {
+        self.host.kvm.as_ref().map_or(&[], |kvm| &kvm.threads)
+    }
+
+    /// The domains that stand in the scenario's file.
+    pub fn stated_domains(&self) -> &[DomainSpec] {
+        let all = self.domains.as_slice();
+        &all[..all.len() - usize::from(self.host_domain().is_some())]
+    }
+
     /// The way in which netbacks work: that of the kernels of the machine's days, and before Xen 4 that of XenLinux.
     pub fn netbacks(&self) -> Netbacks {
         let release = &self.pools[POOL_0].release;
-        if ["xen2", "xen3"].iter().any(|old| release.starts_with(old)) {
+        if self.host.drivers == Drivers::Kvm {
+            Netbacks::Threads
+        } else if ["xen2", "xen3"].iter().any(|old| release.starts_with(old)) {
             Netbacks::Tasklet
         } else if self.host.constants.backend_threads == 0 {
             Netbacks::Tasklets

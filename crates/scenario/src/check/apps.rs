@@ -5,6 +5,7 @@ use vcpulab_host::{DomId, ParamKind};
 use vcpulab_spec::limits::{APPS_MAX, TASKS_MAX};
 use vcpulab_spec::{AppSpec, AppValue, DomainSpec, HostSpec, PHASES, Service, Spec};
 
+use crate::check::devices::front_to;
 use crate::check::disks::disk_needed;
 use crate::check::fields::Checker;
 use crate::check::phases::phases_app;
@@ -198,7 +199,7 @@ fn references(
         };
         if of != domain && (spec.domains[of].nic.is_none() || spec.domains[domain].nic.is_none()) {
             let problem = Problem::says("both domains need a network interface").found(word);
-            checker.report.error(place, problem.hint("add `nic = { driver_domain = \"dom0\" }`"));
+            checker.report.error(place, problem.hint(format!("add `nic = {}`", front_to(spec))));
         }
         if let AppSpec::Kind { values, .. } = &mut spec.domains[domain].apps[position] {
             values[index] = AppValue::Service(Service { domain: of, app });

@@ -11,6 +11,7 @@ use vcpulab_spec::{AskSpec, ClientSpec, DomainSpec, Service, Spec};
 
 use crate::check::apps::only_sends;
 use crate::check::client_machines::machine_of;
+use crate::check::devices::front_to;
 use crate::check::fields::Checker;
 use crate::file::raw::{RawAsk, RawClient, RawClosedLoop, RawOpenLoop, RawScenario, RawStream};
 use crate::text::problem::{Place, Problem, did_you_mean};
@@ -167,10 +168,9 @@ fn service(
     }
     if nic.is_none() && !driver_domain && !services.is_empty() {
         let problem = Problem::says(format!("domain `{name}` has no network interface")).found(name);
-        checker.report.error(
-            place,
-            problem.hint(format!("add `nic = {{ driver_domain = \"dom0\" }}` to [domain.{name}]")),
-        );
+        checker
+            .report
+            .error(place, problem.hint(format!("add `nic = {}` to [domain.{name}]", front_to(spec))));
     }
     Some(Service { domain: server, app: *services.first()? })
 }

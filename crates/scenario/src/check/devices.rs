@@ -4,6 +4,7 @@ use vcpulab_host::{DomId, Id, Table};
 use vcpulab_spec::{DeviceSpec, DomainSpec, Drivers, POOL_0, Spec};
 
 use crate::check::fields::Checker;
+use crate::check::kvm;
 use crate::file::raw::{RawHost, RawScenario};
 use crate::file::words::DRIVERS;
 use crate::text::problem::{Place, Problem};
@@ -48,7 +49,8 @@ pub(crate) fn bare_metal(checker: &mut Checker<'_, '_>, spec: &Spec, raw: &RawSc
 /// The driver domain that a field names, as far as the drivers are in domains.
 fn driver(checker: &mut Checker<'_, '_>, field: &Field<String>, place: &Place, spec: &Spec) -> Option<DomId> {
     if spec.host.drivers != Drivers::Domains {
-        if let Some(At { place, .. }) = &field.0 {
+        // A KVM host says it in its own words.
+        if let (Some(At { place, .. }), None) = (&field.0, &spec.host.kvm) {
             checker.report.error(place, Problem::says("the drivers are not in a domain here"));
         }
         return None;
@@ -72,19 +74,27 @@ pub(crate) fn device(
     name: &At<String>,
     place: &Place,
     driver_domain: &Field<String>,
-    vcpu: &Field<i64>,
+    (vcpu, pcpu): (&Field<i64>, &Field<i64>),
     spec: &Spec,
 ) -> Option<DeviceSpec> {
     checker.identifier(name);
+    let pcpu = kvm::interrupts(checker, vcpu, pcpu, &spec.host);
+    if spec.host.kvm.is_some() {
+        kvm::no_driver_domain(checker, driver_domain);
+    }
     let driver = driver(checker, driver_domain, place, spec);
     let owner = match spec.host.drivers {
         Drivers::Domains => Some(driver?),
-        Drivers::Hypervisor => None,
+        // That of a KVM host is known once all VMs are.
+        Drivers::Hypervisor | Drivers::Kvm => None,
         Drivers::BareMetal => Some(DOM0),
     };
     let vcpus = owner.and_then(|owner| spec.domains.get(owner)).map_or(1, DomainSpec::vcpus);
-    let vcpu = checker.int(vcpu, 0, 0..=i64::from(vcpus) - 1)?;
-    Some(DeviceSpec { name: Some(name.value.clone()), owner, vcpu: vcpu as u32 })
+    let vcpu = match spec.host.drivers {
+        Drivers::Kvm => 0,
+        _ => checker.int(vcpu, 0, 0..=i64::from(vcpus) - 1)?,
+    };
+    Some(DeviceSpec { name: Some(name.value.clone()), owner, vcpu: vcpu as u32, pcpu })
 }
 
 /// The device that a front end leads to, of those of its driver domain: the one named, or the first.
@@ -149,13 +159,21 @@ pub(crate) fn usual_vcpu(spec: &Spec, driver: DomId, served: &mut Table<DomId, u
 
 /// The devices of a scenario that names none: one for each possible owner.
 pub(crate) fn usual_devices<I>(spec: &Spec) -> Table<I, DeviceSpec> {
-    let device = |owner| DeviceSpec { name: None, owner, vcpu: 0 };
+    let device = |owner| DeviceSpec { name: None, owner, vcpu: 0, pcpu: None };
     match spec.host.drivers {
         Drivers::Domains => {
             let drivers = spec.domains.enumerate().filter(|(_, domain)| domain.driver_domain);
             drivers.map(|(id, _)| device(Some(id))).collect()
         }
-        Drivers::Hypervisor => vec![device(None)].into(),
+        Drivers::Hypervisor | Drivers::Kvm => vec![device(None)].into(),
         Drivers::BareMetal => vec![device(Some(DOM0))].into(),
+    }
+}
+
+/// A front end in the words of a scenario, for hints.
+pub(crate) fn front_to(spec: &Spec) -> &'static str {
+    match spec.host.drivers {
+        Drivers::Domains => "{ driver_domain = \"dom0\" }",
+        Drivers::Hypervisor | Drivers::BareMetal | Drivers::Kvm => "{}",
     }
 }

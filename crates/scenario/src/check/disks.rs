@@ -4,10 +4,11 @@ use vcpulab_guest::Step;
 use vcpulab_host::{DomId, Table};
 use vcpulab_io::DiskId;
 use vcpulab_spec::limits::DEVICES_MAX;
-use vcpulab_spec::{AppSpec, BlkfrontSpec, DiskSpec, Medium, Spec};
+use vcpulab_spec::{AppSpec, BlkfrontSpec, DiskSpec, Drivers, Medium, Spec};
 
-use crate::check::devices::{device, device_of, front_driver, usual_devices, usual_vcpu};
+use crate::check::devices::{device, device_of, front_driver, front_to, usual_devices, usual_vcpu};
 use crate::check::fields::Checker;
+use crate::check::kvm;
 use crate::file::raw::{NamedDomain, RawScenario, RawVirtualDisk};
 use crate::file::words::MEDIA;
 use crate::text::problem::{Place, Problem};
@@ -26,7 +27,7 @@ pub(crate) fn check(
     for (name, At { value, place }) in given.iter().take(DEVICES_MAX) {
         let medium = checker.choice(&value.kind, &MEDIA, |(word, _)| word);
         let medium = medium.map_or(Medium::Spindle, |(_, medium)| *medium);
-        let device = device(checker, name, place, &value.driver_domain, &value.vcpu, spec);
+        let device = device(checker, name, place, &value.driver_domain, (&value.vcpu, &value.pcpu), spec);
         if let Some(device) = device {
             spec.disks.push(DiskSpec { device, medium });
         }
@@ -70,6 +71,9 @@ fn virtual_disk(
     has_disk: &dyn Fn(DomId) -> bool,
     blkbacks: &mut Table<DomId, usize>,
 ) -> Option<BlkfrontSpec> {
+    if spec.host.kvm.is_some() {
+        kvm::front(checker, &raw.driver_domain, &raw.driver_vcpu);
+    }
     let driver = front_driver(checker, &raw.driver_domain, place, own, spec)?;
     let through_stub = raw.device.is_none() && driver.is_some_and(has_disk);
     let devices = spec.disks.enumerate().map(|(id, disk)| (id, &disk.device));
@@ -82,7 +86,10 @@ fn virtual_disk(
     // A stub domain passes requests on where its own disk's events are.
     let spread = driver.filter(|_| !through_stub);
     let usual = spread.map_or(0, |driver| usual_vcpu(spec, driver, blkbacks));
-    let driver_vcpu = checker.int(&raw.driver_vcpu, usual.into(), 0..=spread.map_or(1, vcpus) - 1)?;
+    let driver_vcpu = match spec.host.drivers {
+        Drivers::Kvm => 0,
+        _ => checker.int(&raw.driver_vcpu, usual.into(), 0..=spread.map_or(1, vcpus) - 1)?,
+    };
     Some(BlkfrontSpec {
         driver,
         disk,
@@ -105,6 +112,6 @@ pub(crate) fn disk_needed(
         config.script.steps.iter().any(|step| matches!(step, Step::Disk(_) | Step::ReadAsked | Step::Sync));
     if uses && !spec.has_disk(domain) {
         let problem = Problem::says(format!("`{}` needs a disk in its domain", app.kind()));
-        checker.report.error(place, problem.hint("add `disk = { driver_domain = \"dom0\" }`"));
+        checker.report.error(place, problem.hint(format!("add `disk = {}`", front_to(spec))));
     }
 }

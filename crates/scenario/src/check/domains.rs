@@ -6,6 +6,7 @@ use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPANS, SPANS_ABOVE_ZER
 use vcpulab_spec::{DomainSpec, OnCrash, POOL_0, PoolSpec, Spec};
 
 use crate::check::fields::Checker;
+use crate::check::kvm;
 use crate::check::network::forwarding;
 use crate::file::raw::{NamedDomain, RawDomain};
 use crate::file::words::{DOM0, ON_CRASH};
@@ -86,6 +87,7 @@ fn domain_alone(
             .unwrap_or(Span::ZERO),
         on_crash: on_crash(checker, &raw.on_crash),
         apps: Vec::new(),
+        threads: kvm::threads(checker, name, raw, host),
     }
 }
 

@@ -17,13 +17,15 @@ pub(crate) struct Checker<'r, 't> {
     pub report: &'r mut Report<'t>,
     /// The things that the scenario may name though they are not built in.
     pub outside: Outside<'r>,
+    /// The domain that a scenario cannot name: it is made.
+    pub hidden: Option<DomId>,
     /// The domains by their names, as many as have been looked for.
     domains: BTreeMap<String, DomId>,
 }
 
 impl<'r, 't> Checker<'r, 't> {
     pub fn new(report: &'r mut Report<'t>, outside: Outside<'r>) -> Self {
-        Checker { report, outside, domains: BTreeMap::new() }
+        Checker { report, outside, hidden: None, domains: BTreeMap::new() }
     }
 }
 
@@ -135,7 +137,7 @@ impl Checker<'_, '_> {
         for id in (self.domains.len()..domains.len()).map(|index| DomId(index as u32)) {
             self.domains.insert(domains[id].name.clone(), id);
         }
-        let found = self.domains.get(value).copied();
+        let found = self.domains.get(value).copied().filter(|&found| Some(found) != self.hidden);
         if found.is_none() {
             let path = join("domain", value);
             let copies: Vec<&str> = self.report.copies(&path).collect();
@@ -144,7 +146,9 @@ impl Checker<'_, '_> {
                 format!("`{value}` stands for several domains: name one, from {first} to {last}")
             });
             self.report.error_with(place, || {
-                let names = || domains.iter().map(|domain| domain.name.as_str());
+                let hidden = self.hidden;
+                let named = domains.enumerate().filter(move |(id, _)| Some(*id) != hidden);
+                let names = || named.clone().map(|(_, domain)| domain.name.as_str());
                 let hint = several.or_else(|| did_you_mean(value, names())).unwrap_or_else(|| {
                     const SHOWN: usize = 10;
                     let more = if domains.len() > SHOWN { ", ..." } else { "" };

@@ -3,17 +3,18 @@
 use vcpulab_host::{CpuMask, Params, PoolId, Table};
 use vcpulab_sched::{Generation, Policy, policies};
 use vcpulab_spec::limits::PCPUS_MAX;
-use vcpulab_spec::{CONSTANTS, CUSTOM, Constants, HostSpec, PoolSpec, Profile};
+use vcpulab_spec::{CONSTANTS, CUSTOM, Constants, Drivers, HostSpec, PoolSpec, Profile};
 
 use crate::check::devices::drivers;
 use crate::check::fields::Checker;
+use crate::check::kvm;
 use crate::check::policy::policy;
 use crate::check::topology::host_topology;
 use crate::file::profile::{
     caches_fit, clocks_fit, default_profile, find_profile, profile_names, read_profile, unknown_constant,
 };
 use crate::file::raw::{RawHost, RawScenario, raw_pools};
-use crate::file::words::{CREATIONS, GOVERNORS, GRANULARITIES, TOOLSTACKS};
+use crate::file::words::{CREATIONS, GOVERNORS, GRANULARITIES, KVM_TOOLSTACKS, TOOLSTACKS};
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
@@ -21,7 +22,8 @@ use crate::text::units::CpuList;
 /// The pool that every host has.
 const POOL_0: &str = "Pool-0";
 
-pub(crate) fn machine(checker: &mut Checker<'_, '_>, raw: &RawHost) -> HostSpec {
+pub(crate) fn machine(checker: &mut Checker<'_, '_>, scenario: &RawScenario, raw: &RawHost) -> HostSpec {
+    let is_kvm = kvm::is_kvm(checker, raw);
     let own = profile_file(checker, &raw.profile);
     let profile = own.as_ref().unwrap_or_else(|| built_in(checker, raw).unwrap_or_else(default_profile));
     let custom = own.is_some() || raw.profile.get().is_some_and(|name| name == CUSTOM);
@@ -39,8 +41,9 @@ pub(crate) fn machine(checker: &mut Checker<'_, '_>, raw: &RawHost) -> HostSpec 
         granularity: checker.word(&raw.sched_gran, &GRANULARITIES),
         creation: checker.word(&raw.creation, &CREATIONS),
         governor: checker.word(&raw.governor, &GOVERNORS),
-        drivers: drivers(checker, raw),
-        toolstack: checker.word(&raw.toolstack, &TOOLSTACKS),
+        drivers: if is_kvm { Drivers::Kvm } else { drivers(checker, raw) },
+        toolstack: checker.word(&raw.toolstack, if is_kvm { &KVM_TOOLSTACKS } else { &TOOLSTACKS }),
+        kvm: kvm::host(checker, scenario, raw, is_kvm),
     }
 }
 

@@ -10,6 +10,7 @@ mod domains;
 mod fields;
 mod files;
 mod host;
+mod kvm;
 mod lifecycle;
 mod lint;
 mod network;
@@ -39,7 +40,7 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, repo
     let checker = &mut Checker::new(report, outside);
     let run = raw.run.get().cloned().unwrap_or_default();
     let raw_host = raw.host.get().cloned().unwrap_or_default();
-    let host = host::machine(checker, &raw_host);
+    let host = host::machine(checker, raw, &raw_host);
     let (pools, schedulers_known) = host::pools(checker, raw, &raw_host, &host, place);
     topology::granularity(checker, &raw_host, &host, pools.iter());
     let mut spec = Spec {
@@ -71,6 +72,7 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, repo
     domains::check(checker, &mut spec, &raw_domains, place);
     network::check(checker, &mut spec, raw, &raw_domains, place);
     disks::check(checker, &mut spec, raw, &raw_domains, place);
+    kvm::host_domain(checker, &mut spec);
     apps::check(checker, &mut spec, &raw_domains, place);
     run::rows(checker, &spec, &run, place);
     if schedulers_known {

@@ -6,6 +6,7 @@ use vcpulab_spec::{DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
 
 use crate::check::devices::{bare_metal, device, device_of, front_driver, usual_devices, usual_vcpu};
 use crate::check::fields::Checker;
+use crate::check::kvm;
 use crate::file::raw::{NamedDomain, RawNetfront, RawScenario};
 use crate::file::words::FORWARDING;
 use crate::text::problem::{Place, Problem};
@@ -30,7 +31,7 @@ pub(crate) fn check(
     let given = raw.nic.get().map_or(&[][..], |named| &named.0);
     checker.count(given.len(), 0, DEVICES_MAX, "NICs", &place.member("nic"));
     for (name, At { value, place }) in given.iter().take(DEVICES_MAX) {
-        let nic = device(checker, name, place, &value.driver_domain, &value.vcpu, spec);
+        let nic = device(checker, name, place, &value.driver_domain, (&value.vcpu, &value.pcpu), spec);
         if let Some(nic) = nic {
             spec.nics.push(nic);
         }
@@ -101,6 +102,9 @@ fn netfront(
     raw_domains: &[&NamedDomain],
     netbacks: &mut Table<DomId, usize>,
 ) -> Option<NetfrontSpec> {
+    if spec.host.kvm.is_some() {
+        kvm::front(checker, &raw.driver_domain, &raw.driver_vcpu);
+    }
     let driver = front_driver(checker, &raw.driver_domain, place, own, spec)?;
     let owner = match driver {
         Some(driver) => Some(nic_owner(checker, driver, &raw.driver_domain, spec, raw_domains)?),
@@ -110,7 +114,10 @@ fn netfront(
     let vcpus = |domain: DomId| i64::from(spec.domains[domain].vcpus());
     let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
     let usual = driver.map_or(0, |driver| usual_vcpu(spec, driver, netbacks));
-    let driver_vcpu = checker.int(&raw.driver_vcpu, usual.into(), 0..=driver.map_or(1, vcpus) - 1)?;
+    let driver_vcpu = match spec.host.drivers {
+        Drivers::Kvm => 0,
+        _ => checker.int(&raw.driver_vcpu, usual.into(), 0..=driver.map_or(1, vcpus) - 1)?,
+    };
     Some(NetfrontSpec {
         driver,
         nic,

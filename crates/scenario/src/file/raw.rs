@@ -4,8 +4,9 @@
 use toml::de::DeTable;
 
 use vcpulab_spec::limits::{
-    APPS_MAX, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX, DOMAINS_MAX, LINK_RATES, PCPUS_MAX, PROFILER_CYCLES,
-    RATE_PER_S_MAX, REPLICATIONS_MAX, RETRIES_MAX, WEIGHT_MAX,
+    APPS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUP_WEIGHTS, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX,
+    DOMAINS_MAX, HALT_POLLS_US, LINK_RATES, NICES, PCPUS_MAX, PRIORITIES, PROFILER_CYCLES, RATE_PER_S_MAX,
+    REPLICATIONS_MAX, RETRIES_MAX, WEIGHT_MAX,
 };
 
 use crate::text::problem::Place;
@@ -33,6 +34,9 @@ record! {
         disk: Named<RawDisk>,
         /// CPU pools besides `Pool-0`, by name. All other pCPUs are in `Pool-0`, whose scheduler is the host's.
         pool: Named<RawPool>,
+        /// The control groups of a KVM host besides those that its VMs and daemons have, by path from the root group. Groups
+        /// around them, and those that domains name, need not be given: they are new groups then.
+        cgroup: Named<RawCgroup>,
         /// The domains (virtual machines) by name. `dom0` is domain number 0; the others are numbered from 1 in the
         /// order of the file.
         domain: Named<RawDomain>,
@@ -81,6 +85,9 @@ record! {
 record! {
     /// The machine and its CPU scheduler. The scheduler's global parameters stand here too.
     struct RawHost {
+        /// The hypervisor: Xen, or Linux with KVM, whose vCPUs are threads in control groups. Default: `xen`.
+        #[schemars(extend("enum" = ["xen", "kvm"]))]
+        hypervisor: String,
         /// The hardware profile: number of pCPUs, and the costs of everything. In `exact` nothing costs time. A built-in
         /// one by its name, or a file (its path from the folder of the scenario); `custom`: all constants stand here.
         profile: String,
@@ -96,7 +103,8 @@ record! {
         /// The CPU scheduler: a built-in one by its name, one that an installed package offers, or a policy in a Python file,
         /// `FILE.py:CLASS` (its path from the folder of the scenario).
         scheduler: String,
-        /// The release whose version of it is used. Default: `xen4.17`, or the newest where the scheduler has none of that name.
+        /// The release whose version of it is used: of Xen, or of Linux. Default: `xen4.17`, or the newest where the scheduler has
+        /// none of that name.
         generation: String,
         /// The unit of scheduling (Xen's `sched-gran`): each vCPU by itself, or as many vCPUs of a domain as a core or a socket has
         /// threads, which then runs no other domain at the same time. Default: `cpu`.
@@ -116,9 +124,14 @@ record! {
         /// No hypervisor: the one domain is the machine's operating system, which has all pCPUs and devices.
         bare_metal: bool,
         /// The toolstack in whose commands advice is given; it changes no result. `xl`: Xen's own. `xapi`: of XCP-ng and
-        /// XenServer. `libvirt`: of KVM hosts. Default: `xl`.
-        #[schemars(extend("enum" = ["xl", "xapi", "libvirt"]))]
+        /// XenServer. `libvirt`: of Xen and of KVM. `proxmox`: Proxmox VE, of KVM. `cgroup`: files of control groups and
+        /// systemd, on any KVM host. Default: `xl`, or `libvirt` on a KVM host.
+        #[schemars(extend("enum" = ["xl", "xapi", "libvirt", "proxmox", "cgroup"]))]
         toolstack: String,
+        /// Longest time, in microseconds, for which the thread of a vCPU of a KVM host polls before it blocks once its guest
+        /// has halted (`kvm.halt_poll_ns`); 0: it does not. Default: 200.
+        #[schemars(range(min = *HALT_POLLS_US.start(), max = *HALT_POLLS_US.end()))]
+        halt_poll_us: i64,
         /// Constants of the hardware profile to replace.
         costs: Named<i64>,
     }
@@ -215,6 +228,28 @@ record! {
         /// The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
         #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
         on_crash: String,
+        /// The control group of a KVM host around its own, by its path. Default: `machine.slice`, or `system.slice` for a
+        /// daemon.
+        cgroup: String,
+        /// Is it a daemon of a KVM host, and no VM? Its vCPUs are then threads, which have their work from its applications; they
+        /// are in a group of the daemon's own. It has no network and no disk.
+        daemon: bool,
+        /// The pCPUs that the emulator and vhost threads of a VM of a KVM host may run on (`virsh emulatorpin`). Default: all.
+        emulator_affinity: CpuList,
+        /// The pCPUs that its I/O thread may run on (`virsh iothreadpin`). Default: all.
+        iothread_affinity: CpuList,
+        /// Number of its I/O threads, on a KVM host. 1: it does the work of the disk; 0: the emulator's main loop does. Default: 0.
+        #[schemars(range(min = 0, max = 1))]
+        iothreads: i64,
+        /// Scheduling policy of its vCPUs' threads, on a KVM host (`SCHED_OTHER` and so on). Default: `other`.
+        #[schemars(extend("enum" = ["other", "batch", "idle", "fifo", "rr"]))]
+        sched_policy: String,
+        /// Their priority under `fifo` and `rr`. Default: 1.
+        #[schemars(range(min = *PRIORITIES.start(), max = *PRIORITIES.end()))]
+        sched_priority: i64,
+        /// Their nice value under `other` and `batch`. Default: 0.
+        #[schemars(range(min = *NICES.start(), max = *NICES.end()))]
+        nice: i64,
         /// Its applications.
         app: Vec<At<RawApp>>,
     }
@@ -222,9 +257,30 @@ record! {
 }
 
 record! {
+    /// A control group of a KVM host.
+    struct RawCgroup {
+        /// Its share beside other groups and threads in the group around it (`cpu.weight`). Default: 100.
+        #[schemars(range(min = *CGROUP_WEIGHTS.start(), max = *CGROUP_WEIGHTS.end()))]
+        weight: i64,
+        /// CPU time, in microseconds, that its threads may have together in each period (`cpu.max`); -1: as much as they get.
+        /// Default: -1.
+        #[schemars(range(min = -1, max = *CGROUP_QUOTAS_US.end()))]
+        quota_us: i64,
+        /// Length of the period, in microseconds. Default: 100000.
+        #[schemars(range(min = *CGROUP_PERIODS_US.start(), max = *CGROUP_PERIODS_US.end()))]
+        period_us: i64,
+        /// Quota not used, in microseconds, that may be used later (`cpu.max.burst`), at most the quota. Default: 0.
+        #[schemars(range(min = 0, max = *CGROUP_QUOTAS_US.end()))]
+        burst_us: i64,
+        /// Does it run only when nothing else wants to (`cpu.idle`)? Default: no.
+        idle: bool,
+    }
+}
+
+record! {
     /// A domain's network interface.
     struct RawNetfront {
-        /// The domain whose netback carries its packets. Required, unless the drivers are elsewhere.
+        /// The domain whose netback carries its packets. Required, unless the drivers are elsewhere, as on a KVM host.
         driver_domain: String,
         /// The NIC by which its packets leave. Default: the driver domain's first.
         device: String,
@@ -249,22 +305,28 @@ record! {
 record! {
     /// A NIC.
     struct RawNic {
-        /// The driver domain that owns it. Required, unless the drivers are elsewhere.
+        /// The driver domain that owns it. Required, unless the drivers are elsewhere, as on a KVM host.
         driver_domain: String,
         /// The driver domain's vCPU that takes its interrupts.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
+        /// The pCPU of a KVM host that takes its interrupts. Default: it has a queue for each pCPU, and VMs are on them in turn.
+        #[schemars(range(min = 0, max = PCPUS_MAX - 1))]
+        pcpu: i64,
     }
 }
 
 record! {
     /// A disk.
     struct RawDisk {
-        /// The driver domain that owns it. Required, unless the drivers are elsewhere.
+        /// The driver domain that owns it. Required, unless the drivers are elsewhere, as on a KVM host.
         driver_domain: String,
         /// The driver domain's vCPU that takes its interrupts.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
+        /// The pCPU of a KVM host that takes its interrupts. Default: that of the thread whose request it was.
+        #[schemars(range(min = 0, max = PCPUS_MAX - 1))]
+        pcpu: i64,
         /// Turning platters, or flash memory. The hardware profile says how fast each is.
         #[schemars(extend("enum" = ["spindle", "ssd"]))]
         kind: String,
@@ -274,7 +336,7 @@ record! {
 record! {
     /// A domain's virtual disk.
     struct RawVirtualDisk {
-        /// The domain whose blkback serves it. Required, unless the drivers are elsewhere.
+        /// The domain whose blkback serves it. Required, unless the drivers are elsewhere, as on a KVM host.
         driver_domain: String,
         /// The disk it is on. Default: the driver domain's first; if the driver domain has a virtual disk itself (a stub
         /// domain), the disk of that one.

@@ -1,7 +1,10 @@
 //! The words of a scenario file for values that are one of a few.
 
-use vcpulab_host::{Creation, Governor, Granularity, Numbering};
+use vcpulab_host::{Class, Creation, Governor, Granularity, Numbering};
 use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash, Toolstack};
+
+/// The hypervisors, and whether each is KVM. The first is the default.
+pub(crate) const HYPERVISORS: [(&str, bool); 2] = [("xen", false), ("kvm", true)];
 
 /// The domain that has number 0.
 pub(crate) const DOM0: &str = "dom0";
@@ -29,9 +32,22 @@ pub(crate) const GOVERNORS: [(&str, Governor); 3] = [
     ("ondemand", Governor::Ondemand),
 ];
 
-/// The toolstacks. The first is the default.
+/// The toolstacks of Xen hosts. The first is the default.
 pub(crate) const TOOLSTACKS: [(&str, Toolstack); 3] =
     [("xl", Toolstack::Xl), ("xapi", Toolstack::Xapi), ("libvirt", Toolstack::Libvirt)];
+
+/// The toolstacks of KVM hosts. The first is the default.
+pub(crate) const KVM_TOOLSTACKS: [(&str, Toolstack); 3] =
+    [("libvirt", Toolstack::Libvirt), ("proxmox", Toolstack::Proxmox), ("cgroup", Toolstack::Cgroup)];
+
+/// The scheduling classes and policies of Linux, each at the lowest priority it has. The first is the default.
+pub(crate) const CLASSES: [(&str, Class); 5] = [
+    ("other", Class::Other),
+    ("batch", Class::Batch),
+    ("idle", Class::Idle),
+    ("fifo", Class::Fifo(1)),
+    ("rr", Class::RoundRobin(1)),
+];
 
 /// The ways in which driver domains can forward packets.
 pub(crate) const FORWARDING: [(&str, Forwarding); 2] =

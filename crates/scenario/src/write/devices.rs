@@ -1,5 +1,6 @@
 //! NICs and disks, and the domains' front ends.
 
+use vcpulab_host::DomId;
 use vcpulab_spec::{BlkfrontSpec, DeviceSpec, DiskSpec, Drivers, NetfrontSpec, Spec};
 
 use crate::file::raw::{RawDisk, RawNetfront, RawNic, RawVirtualDisk};
@@ -8,13 +9,27 @@ use crate::text::read::{Field, Named};
 
 /// The name of the domain that owns a device, where a file would state it.
 fn raw_owner(device: &DeviceSpec, spec: &Spec) -> Field<String> {
-    let owner = device.owner.filter(|_| spec.host.drivers == Drivers::Domains);
-    owner.map(|owner| spec.domains[owner].name.clone()).into()
+    raw_driver(device.owner.filter(|_| spec.host.drivers == Drivers::Domains), spec)
+}
+
+/// The name of a driver domain, where a file would state it: a KVM host's is not in the file.
+fn raw_driver(driver: Option<DomId>, spec: &Spec) -> Field<String> {
+    let driver = driver.filter(|_| spec.host.drivers != Drivers::Kvm);
+    driver.map(|driver| spec.domains[driver].name.clone()).into()
+}
+
+/// The number of a driver domain's vCPU, where a file would state it.
+fn raw_vcpu(vcpu: u32, spec: &Spec) -> Field<i64> {
+    (spec.host.drivers != Drivers::Kvm).then_some(i64::from(vcpu)).into()
 }
 
 pub(crate) fn raw_nics(spec: &Spec) -> Field<Named<RawNic>> {
     let raw = |nic: &DeviceSpec| {
-        let raw = RawNic { driver_domain: raw_owner(nic, spec), vcpu: i64::from(nic.vcpu).into() };
+        let raw = RawNic {
+            driver_domain: raw_owner(nic, spec),
+            vcpu: raw_vcpu(nic.vcpu, spec),
+            pcpu: nic.pcpu.map(i64::from).into(),
+        };
         Some((nic.name.clone()?.into(), raw.into()))
     };
     let nics: Vec<_> = spec.nics.iter().filter_map(raw).collect();
@@ -23,10 +38,10 @@ pub(crate) fn raw_nics(spec: &Spec) -> Field<Named<RawNic>> {
 
 pub(crate) fn raw_netfront(netfront: &NetfrontSpec, spec: &Spec) -> RawNetfront {
     RawNetfront {
-        driver_domain: netfront.driver.map(|driver| spec.domains[driver].name.clone()).into(),
+        driver_domain: raw_driver(netfront.driver, spec),
         device: spec.nics[netfront.nic].name.clone().into(),
         vcpu: i64::from(netfront.vcpu).into(),
-        driver_vcpu: i64::from(netfront.driver_vcpu).into(),
+        driver_vcpu: raw_vcpu(netfront.driver_vcpu, spec),
         tso: netfront.tso.into(),
         checksum_offload: netfront.checksum_offload.into(),
         emulated: netfront.emulated.into(),
@@ -35,7 +50,7 @@ pub(crate) fn raw_netfront(netfront: &NetfrontSpec, spec: &Spec) -> RawNetfront 
 
 pub(crate) fn raw_drivers(drivers: Drivers) -> (Field<String>, Field<bool>) {
     let word = word(&DRIVERS, &drivers);
-    let bare_metal = word.is_none();
+    let bare_metal = (drivers != Drivers::Kvm).then_some(drivers == Drivers::BareMetal);
     (word.into(), bare_metal.into())
 }
 
@@ -43,7 +58,8 @@ pub(crate) fn raw_disks(spec: &Spec) -> Field<Named<RawDisk>> {
     let raw = |disk: &DiskSpec| {
         let raw = RawDisk {
             driver_domain: raw_owner(&disk.device, spec),
-            vcpu: i64::from(disk.device.vcpu).into(),
+            vcpu: raw_vcpu(disk.device.vcpu, spec),
+            pcpu: disk.device.pcpu.map(i64::from).into(),
             kind: word(&MEDIA, &disk.medium).into(),
         };
         Some((disk.device.name.clone()?.into(), raw.into()))
@@ -55,10 +71,10 @@ pub(crate) fn raw_disks(spec: &Spec) -> Field<Named<RawDisk>> {
 pub(crate) fn raw_virtual_disk(disk: &BlkfrontSpec, spec: &Spec) -> RawVirtualDisk {
     let device = disk.disk.and_then(|disk| spec.disks[disk].device.name.clone());
     RawVirtualDisk {
-        driver_domain: disk.driver.map(|driver| spec.domains[driver].name.clone()).into(),
+        driver_domain: raw_driver(disk.driver, spec),
         device: device.into(),
         vcpu: i64::from(disk.vcpu).into(),
-        driver_vcpu: i64::from(disk.driver_vcpu).into(),
+        driver_vcpu: raw_vcpu(disk.driver_vcpu, spec),
         emulated: disk.emulated.into(),
     }
 }

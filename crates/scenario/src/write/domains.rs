@@ -10,12 +10,14 @@ use crate::text::units::{CpuList, Duration, Size};
 use crate::write::apps::raw_app;
 use crate::write::devices::{raw_netfront, raw_virtual_disk};
 use crate::write::host::pool_name;
+use crate::write::kvm::raw_threads;
 use crate::write::params::raw_params;
 
 pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app, spec).into()).collect();
     let nic = domain.nic.as_ref().map(|nic| raw_netfront(nic, spec));
     let disk = domain.disk.as_ref().map(|disk| raw_virtual_disk(disk, spec));
+    let xen = domain.threads.is_none();
     RawDomain {
         count: None.into(),
         vcpus: i64::from(domain.vcpus()).into(),
@@ -27,8 +29,8 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
             .filter(|_| domain.bound != DomainSpec::usual_bound(domain.number, domain.driver_domain))
             .into(),
         memory_nodes: raw_nodes(&domain.memory_nodes).into(),
-        driver_domain: domain.driver_domain.into(),
-        forwarding: word(&FORWARDING, &domain.forwarding).into(),
+        driver_domain: xen.then_some(domain.driver_domain).into(),
+        forwarding: word(&FORWARDING, &domain.forwarding).filter(|_| xen).into(),
         working_set: Size(domain.working_set_bytes as i64).into(),
         nic: nic.into(),
         disk: disk.into(),
@@ -40,6 +42,7 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         on_crash: word(&ON_CRASH, &domain.on_crash).into(),
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
+        ..domain.threads.as_ref().map(raw_threads).unwrap_or_default()
     }
 }
 

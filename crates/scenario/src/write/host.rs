@@ -4,7 +4,9 @@ use vcpulab_host::{Governor, PoolId, TopologyConfig};
 use vcpulab_spec::{CONSTANTS, POOL_0, PoolSpec, Spec};
 
 use crate::file::raw::{RawHost, RawPool, RawTopology};
-use crate::file::words::{CREATIONS, GOVERNORS, GRANULARITIES, NUMBERINGS, TOOLSTACKS, word};
+use crate::file::words::{
+    CREATIONS, GOVERNORS, GRANULARITIES, HYPERVISORS, KVM_TOOLSTACKS, NUMBERINGS, TOOLSTACKS, word,
+};
 use crate::text::read::{Field, Named, named};
 use crate::text::units::CpuList;
 use crate::write::devices::raw_drivers;
@@ -18,16 +20,19 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         .iter()
         .filter(|doc| doc.default.is_none_or(|usual| host.constants.get(doc.name) != Some(usual)));
     let (drivers, bare_metal) = raw_drivers(host.drivers);
+    let xen = host.kvm.is_none();
     RawHost {
+        hypervisor: word(&HYPERVISORS, &true).filter(|_| !xen).into(),
         drivers,
         bare_metal,
-        toolstack: word(&TOOLSTACKS, &host.toolstack).into(),
+        toolstack: word(if xen { &TOOLSTACKS } else { &KVM_TOOLSTACKS }, &host.toolstack).into(),
+        halt_poll_us: host.kvm.as_ref().map(|kvm| kvm.halt_poll.ns() / 1000).into(),
         profile: host.profile.clone().into(),
         pcpus: i64::from(host.pcpus).into(),
         topology: host.topology.as_ref().map(raw_topology).into(),
         pcpus_per_socket: host.topology.is_none().then_some(i64::from(host.pcpus_per_socket)).into(),
-        sched_gran: word(&GRANULARITIES, &host.granularity).into(),
-        creation: word(&CREATIONS, &host.creation).into(),
+        sched_gran: word(&GRANULARITIES, &host.granularity).filter(|_| xen).into(),
+        creation: word(&CREATIONS, &host.creation).filter(|_| xen).into(),
         governor: word(&GOVERNORS, &host.governor).filter(|_| host.governor != Governor::Performance).into(),
         scheduler: pool.policy.name.to_owned().into(),
         generation: pool.release.clone().into(),

@@ -6,6 +6,7 @@ mod clients;
 mod devices;
 mod domains;
 mod host;
+mod kvm;
 mod params;
 mod phases;
 
@@ -26,6 +27,7 @@ use crate::write::clients::{raw_client, raw_client_machines};
 use crate::write::devices::{raw_disks, raw_nics};
 use crate::write::domains::raw_domain;
 use crate::write::host::{raw_host, raw_pool};
+use crate::write::kvm::raw_cgroups;
 
 pub(crate) fn to_toml(spec: &Spec) -> String {
     let table = Table::try_from(raw(spec)).expect("a scenario is made of what TOML has");
@@ -118,7 +120,8 @@ fn name_of(key: &str) -> Option<&str> {
 }
 
 fn raw(spec: &Spec) -> RawScenario {
-    let domains = spec.domains.iter().map(|domain| named(&domain.name, raw_domain(domain, spec))).collect();
+    let domains = spec.stated_domains().iter();
+    let domains = domains.map(|domain| named(&domain.name, raw_domain(domain, spec))).collect();
     let clients: Vec<_> =
         spec.clients.iter().map(|client| named(&client.name, raw_client(client, spec))).collect();
     let pools: Vec<_> =
@@ -141,6 +144,7 @@ fn raw(spec: &Spec) -> RawScenario {
         nic: raw_nics(spec),
         disk: raw_disks(spec),
         pool: (!pools.is_empty()).then_some(Named(pools)).into(),
+        cgroup: raw_cgroups(spec),
         domain: Named(domains).into(),
         client: (!clients.is_empty()).then_some(Named(clients)).into(),
         client_machine: raw_client_machines(spec),

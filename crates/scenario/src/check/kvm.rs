@@ -1,0 +1,316 @@
+//! KVM hosts: control groups, the threads of VMs, and what only one of the two hypervisors has.
+
+use vcpulab_host::{Bound, Class, CpuMask, DomId, GroupConfig, Params, Span, Time};
+use vcpulab_spec::limits::{
+    CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUP_WEIGHTS,
+    CGROUPS_MAX, HALT_POLLS_US, NICES, PRIORITIES,
+};
+use vcpulab_spec::{
+    CgroupSpec, DAEMONS, DomainSpec, Drivers, Forwarding, HOST, HostSpec, KvmSpec, MACHINES, OnCrash, POOL_0,
+    ServiceThread, Spec, ThreadKind, ThreadsSpec,
+};
+
+use crate::check::fields::Checker;
+use crate::file::raw::{RawCgroup, RawDomain, RawHost, RawScenario};
+use crate::file::words::{CLASSES, DOM0, HYPERVISORS};
+use crate::text::problem::{Place, Problem};
+use crate::text::read::{At, Field};
+use crate::text::units::CpuList;
+
+/// Longest halt polling of which nothing is said, as the kernel has it.
+const HALT_POLL_US: i64 = 200;
+
+/// Why a field of Xen's has no place on a KVM host.
+const IN_ITS_KERNEL: &str = "nothing on a KVM host: its drivers are in its kernel";
+
+/// Is the hypervisor KVM?
+pub(crate) fn is_kvm(checker: &mut Checker<'_, '_>, raw: &RawHost) -> bool {
+    checker.word(&raw.hypervisor, &HYPERVISORS)
+}
+
+/// What the host has if it is Linux with KVM. What the hypervisor has not is reported.
+pub(crate) fn host(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawScenario,
+    raw_host: &RawHost,
+    kvm: bool,
+) -> Option<KvmSpec> {
+    if !kvm {
+        let only = "nothing here: only a KVM host has this";
+        refuse(checker, &raw_host.halt_poll_us, only);
+        refuse_table(checker, &raw.cgroup, only);
+        return None;
+    }
+    refuse(checker, &raw_host.drivers, IN_ITS_KERNEL);
+    refuse(checker, &raw_host.bare_metal, IN_ITS_KERNEL);
+    refuse(checker, &raw_host.sched_gran, "nothing on a KVM host: Linux has no such unit");
+    refuse(checker, &raw_host.creation, "nothing on a KVM host: this is about a toolstack of Xen");
+    refuse_table(
+        checker,
+        &raw.pool,
+        "nothing on a KVM host: it has one scheduler; `affinity` keeps VMs apart",
+    );
+    let halt_poll = checker.int(&raw_host.halt_poll_us, HALT_POLL_US, HALT_POLLS_US).unwrap_or_default();
+    let given = raw.cgroup.get().map_or(&[][..], |named| &named.0);
+    if let Some(At { place, .. }) = &raw.cgroup.0 {
+        checker.count(given.len(), 0, CGROUPS_MAX, "control groups", place);
+    }
+    let cgroups = given.iter().take(CGROUPS_MAX).map(|(path, At { value, place })| {
+        path_of_group(checker, path);
+        CgroupSpec { path: path.value.clone(), config: cgroup(checker, value, place) }
+    });
+    Some(KvmSpec { cgroups: cgroups.collect(), halt_poll: Span::from_us(halt_poll), threads: Vec::new() })
+}
+
+/// A path from the root group, as `systemd-cgls` shows it.
+fn path_of_group(checker: &mut Checker<'_, '_>, path: &At<String>) {
+    let named = |part: &str| {
+        !part.is_empty()
+            && part != "."
+            && part != ".."
+            && !part.chars().any(|c| c.is_control() || c.is_whitespace())
+    };
+    let fits = path.value.chars().count() <= CGROUP_PATH_CHARS_MAX
+        && path.value.split('/').count() <= CGROUP_DEPTH_MAX
+        && path.value.split('/').all(named);
+    if !fits {
+        let allowed = format!(
+            "the path of a control group without a slash at its ends, such as `{MACHINES}` or `{DAEMONS}/cron.service`: at most \
+             {CGROUP_DEPTH_MAX} groups one inside the other, and {CGROUP_PATH_CHARS_MAX} characters"
+        );
+        checker.report.error(&path.place, Problem::not_allowed(allowed));
+    }
+}
+
+fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place) -> GroupConfig {
+    let new = GroupConfig::NEW;
+    let us = |span: Span| span.ns() / 1000;
+    let weight = checker.int(&raw.weight, new.weight.into(), CGROUP_WEIGHTS).unwrap_or(1);
+    let quota = match raw.quota_us.get() {
+        None | Some(-1) => None,
+        Some(_) => checker.int(&raw.quota_us, 0, CGROUP_QUOTAS_US),
+    };
+    let period = checker.int(&raw.period_us, us(new.period), CGROUP_PERIODS_US).unwrap_or(us(new.period));
+    let burst = checker.int(&raw.burst_us, 0, 0..=quota.unwrap_or(*CGROUP_QUOTAS_US.end())).unwrap_or(0);
+    if let (Some(At { place: at, .. }), true, None) = (&raw.burst_us.0, burst > 0, quota) {
+        let problem = Problem::says("there is no quota that a burst could go beyond").found(burst);
+        checker.report.error(at, problem.hint(format!("add `quota_us` to [{}]", place.field)));
+    }
+    GroupConfig {
+        weight: weight as u32,
+        quota: quota.map(Span::from_us),
+        period: Span::from_us(period),
+        burst: Span::from_us(burst),
+        idle: raw.idle.get().copied().unwrap_or(false),
+        ..new
+    }
+}
+
+/// A domain as threads of a KVM host. What the hypervisor has not is reported.
+pub(crate) fn threads(
+    checker: &mut Checker<'_, '_>,
+    name: &At<String>,
+    raw: &RawDomain,
+    host: &HostSpec,
+) -> Option<ThreadsSpec> {
+    if host.kvm.is_none() {
+        only_kvm(checker, raw);
+        return None;
+    }
+    for (taken, whose) in [(DOM0, "a KVM host has none"), (HOST, "it is that of the host's own threads")] {
+        if name.value == taken {
+            let problem = Problem::says(format!("no domain can have this name here: {whose}")).found(taken);
+            let hint = "a daemon of the host is a domain with `daemon = true`";
+            checker.report.error(&name.place, problem.hint(hint));
+        }
+    }
+    refuse(checker, &raw.driver_domain, IN_ITS_KERNEL);
+    refuse(checker, &raw.forwarding, IN_ITS_KERNEL);
+    refuse(checker, &raw.pool, "nothing on a KVM host: it has one scheduler");
+    let daemon = raw.daemon.get().copied().unwrap_or(false);
+    if daemon {
+        not_of_a_daemon(checker, raw);
+    }
+    let cgroup = raw.cgroup.0.as_ref().map(|path| {
+        path_of_group(checker, path);
+        path.value.clone()
+    });
+    let mut cpus = |field: &Field<CpuList>| {
+        let At { value, place } = field.0.as_ref()?;
+        checker.cpus(value, place, host.pcpus, &CpuMask::first_n(host.pcpus), "Pool-0")
+    };
+    Some(ThreadsSpec {
+        emulator_affinity: cpus(&raw.emulator_affinity),
+        iothread_affinity: cpus(&raw.iothread_affinity),
+        cgroup: cgroup.unwrap_or_else(|| if daemon { DAEMONS } else { MACHINES }.to_owned()),
+        daemon,
+        iothreads: checker.int(&raw.iothreads, 0, 0..=1).unwrap_or(0) as u32,
+        class: class(checker, raw),
+        nice: nice(checker, raw),
+    })
+}
+
+fn class(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Class {
+    let class = checker.word(&raw.sched_policy, &CLASSES);
+    let priority = checker.int(&raw.sched_priority, 1, PRIORITIES).unwrap_or(1) as u8;
+    match class {
+        Class::Fifo(_) => Class::Fifo(priority),
+        Class::RoundRobin(_) => Class::RoundRobin(priority),
+        Class::Other | Class::Batch | Class::Idle => {
+            if let Some(At { place, value }) = &raw.sched_priority.0 {
+                let problem =
+                    Problem::says("only `sched_policy` `fifo` and `rr` have priorities").found(value);
+                checker.report.error(place, problem.hint("the others have `nice`"));
+            }
+            class
+        }
+    }
+}
+
+fn nice(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> i8 {
+    let nice = checker.int(&raw.nice, 0, NICES).unwrap_or(0) as i8;
+    let policy = raw.sched_policy.get().map_or("other", String::as_str);
+    if let (Some(At { place, .. }), false) = (&raw.nice.0, ["other", "batch"].contains(&policy))
+        && nice != 0
+    {
+        let problem =
+            Problem::says("only `sched_policy` `other` and `batch` look at nice values").found(nice);
+        checker.report.error(place, problem);
+    }
+    nice
+}
+
+/// The fields of a domain that only KVM hosts have.
+fn only_kvm(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
+    let only = "nothing here: only a KVM host has this";
+    refuse(checker, &raw.cgroup, only);
+    refuse(checker, &raw.daemon, only);
+    refuse(checker, &raw.emulator_affinity, only);
+    refuse(checker, &raw.iothread_affinity, only);
+    refuse(checker, &raw.iothreads, only);
+    refuse(checker, &raw.sched_policy, only);
+    refuse(checker, &raw.sched_priority, only);
+    refuse(checker, &raw.nice, only);
+}
+
+fn not_of_a_daemon(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
+    let nothing = "nothing of a daemon, which is no VM";
+    refuse_table(checker, &raw.nic, nothing);
+    refuse_table(checker, &raw.disk, nothing);
+    refuse(checker, &raw.emulator_affinity, nothing);
+    refuse(checker, &raw.iothread_affinity, nothing);
+    refuse(checker, &raw.iothreads, nothing);
+}
+
+/// What a device of a KVM host cannot say.
+pub(crate) fn no_driver_domain(checker: &mut Checker<'_, '_>, field: &Field<String>) {
+    refuse(checker, field, IN_ITS_KERNEL);
+}
+
+/// What a front end of a VM cannot say on a KVM host.
+pub(crate) fn front(checker: &mut Checker<'_, '_>, driver_domain: &Field<String>, driver_vcpu: &Field<i64>) {
+    refuse(checker, driver_domain, IN_ITS_KERNEL);
+    refuse(checker, driver_vcpu, "nothing on a KVM host: each VM has a thread of its own");
+}
+
+/// The pCPU that takes a device's interrupts, where that is said. What the hypervisor has not is reported.
+pub(crate) fn interrupts(
+    checker: &mut Checker<'_, '_>,
+    vcpu: &Field<i64>,
+    pcpu: &Field<i64>,
+    host: &HostSpec,
+) -> Option<u32> {
+    if host.kvm.is_none() {
+        refuse(checker, pcpu, "nothing here: only a KVM host has this");
+        return None;
+    }
+    refuse(checker, vcpu, "nothing on a KVM host: a pCPU takes its interrupts, see `pcpu`");
+    pcpu.0.as_ref()?;
+    checker.int(pcpu, 0, 0..=i64::from(host.pcpus) - 1).map(|pcpu| pcpu as u32)
+}
+
+/// The domain of the threads that serve the VMs, if there are any: the last one.
+pub(crate) fn host_domain(checker: &mut Checker<'_, '_>, spec: &mut Spec) {
+    if spec.host.drivers != Drivers::Kvm {
+        return;
+    }
+    let mut all = Vec::new();
+    for (of, vm) in spec.domains.enumerate() {
+        let Some(threads) = &vm.threads else { continue };
+        let kinds = threads.serving(vm).into_iter();
+        all.extend(kinds.map(|kind| {
+            let affinity = match kind {
+                ThreadKind::Vhost | ThreadKind::Emulator => threads.emulator_affinity,
+                ThreadKind::IoThread => threads.iothread_affinity,
+            };
+            (ServiceThread { of, kind }, affinity)
+        }));
+    }
+    let own = (!all.is_empty()).then(|| {
+        let affinity = all.iter().map(|(_, affinity)| *affinity).collect();
+        spec.domains.push(domain_of_threads(affinity, spec.host.constants.driver_working_set_bytes))
+    });
+    checker.hidden = own;
+    let threads: Vec<ServiceThread> = all.into_iter().map(|(thread, _)| thread).collect();
+    let serves = |of: DomId, kind: ThreadKind| {
+        threads.iter().position(|thread| *thread == ServiceThread { of, kind }).unwrap_or(0) as u32
+    };
+    for (id, vm) in spec.domains.enumerate_mut() {
+        let Some(its) = &vm.threads else { continue };
+        if let Some(nic) = &mut vm.nic {
+            (nic.driver, nic.driver_vcpu) = (own, serves(id, ThreadsSpec::of_nic(nic.emulated)));
+        }
+        if let Some(disk) = &mut vm.disk {
+            (disk.driver, disk.driver_vcpu) = (own, serves(id, its.of_disk(disk.emulated)));
+        }
+    }
+    let devices = spec.nics.iter_mut().chain(spec.disks.iter_mut().map(|disk| &mut disk.device));
+    devices.for_each(|device| device.owner = own);
+    if own.is_none() {
+        // Nobody uses them.
+        (spec.nics, spec.disks) = (vcpulab_host::Table::new(), vcpulab_host::Table::new());
+    }
+    if let Some(kvm) = &mut spec.host.kvm {
+        kvm.threads = threads;
+    }
+}
+
+fn domain_of_threads(affinity: Vec<Option<CpuMask>>, working_set_bytes: i64) -> DomainSpec {
+    DomainSpec {
+        name: HOST.to_owned(),
+        number: 0,
+        params: Params::new(),
+        pool: POOL_0,
+        start: Time::ZERO,
+        affinity,
+        soft_affinity: Vec::new(),
+        bound: Bound::Io,
+        memory_nodes: Vec::new(),
+        driver_domain: true,
+        forwarding: Forwarding::Bridge,
+        working_set_bytes: working_set_bytes as u64,
+        nic: None,
+        disk: None,
+        page_cache_bytes: 0,
+        memory_bytes: 0,
+        shutdown: Span::ZERO,
+        idle_tick: None,
+        on_crash: OnCrash::Preserve,
+        apps: Vec::new(),
+        threads: None,
+    }
+}
+
+/// A field that can say nothing here.
+fn refuse<T>(checker: &mut Checker<'_, '_>, field: &Field<T>, allowed: &str) {
+    if let Some(At { place, .. }) = &field.0 {
+        checker.report.error(place, Problem::not_allowed(allowed));
+    }
+}
+
+/// A table, or several, that cannot be here.
+fn refuse_table<T>(checker: &mut Checker<'_, '_>, field: &Field<T>, allowed: &str) {
+    if let Some(At { place, .. }) = &field.0 {
+        checker.report.error(place, Problem::not_allowed(allowed).found("a table"));
+    }
+}

@@ -1,0 +1,46 @@
+//! Control groups, and domains as threads of a KVM host.
+
+use vcpulab_host::{Class, Span};
+use vcpulab_spec::{CgroupSpec, Spec, ThreadsSpec};
+
+use crate::file::raw::{RawCgroup, RawDomain};
+use crate::file::words::CLASSES;
+use crate::text::read::{Field, Named, named};
+use crate::text::units::CpuList;
+
+/// The control groups of a checked scenario as a file would state them.
+pub(crate) fn raw_cgroups(spec: &Spec) -> Field<Named<RawCgroup>> {
+    let us = |span: Span| span.ns() / 1000;
+    let raw = |CgroupSpec { config, .. }: &CgroupSpec| RawCgroup {
+        weight: i64::from(config.weight).into(),
+        quota_us: config.quota.map_or(-1, us).into(),
+        period_us: us(config.period).into(),
+        burst_us: us(config.burst).into(),
+        idle: config.idle.into(),
+    };
+    let cgroups = spec.host.kvm.iter().flat_map(|kvm| &kvm.cgroups);
+    let cgroups: Vec<_> = cgroups.map(|cgroup| named(&cgroup.path, raw(cgroup))).collect();
+    (!cgroups.is_empty()).then_some(Named(cgroups)).into()
+}
+
+/// The fields of a domain that only KVM hosts have.
+pub(crate) fn raw_threads(threads: &ThreadsSpec) -> RawDomain {
+    let (priority, has_nice) = match threads.class {
+        Class::Fifo(priority) | Class::RoundRobin(priority) => (Some(priority), false),
+        Class::Idle => (None, false),
+        Class::Other | Class::Batch => (None, true),
+    };
+    let known = |known: &Class| std::mem::discriminant(known) == std::mem::discriminant(&threads.class);
+    let policy = CLASSES.iter().find(|(_, class)| known(class)).map(|(word, _)| (*word).to_owned());
+    RawDomain {
+        cgroup: threads.cgroup.clone().into(),
+        daemon: threads.daemon.into(),
+        emulator_affinity: threads.emulator_affinity.as_ref().map(CpuList::from).into(),
+        iothread_affinity: threads.iothread_affinity.as_ref().map(CpuList::from).into(),
+        iothreads: (!threads.daemon).then_some(i64::from(threads.iothreads)).into(),
+        sched_policy: policy.into(),
+        sched_priority: priority.map(i64::from).into(),
+        nice: has_nice.then_some(i64::from(threads.nice)).into(),
+        ..RawDomain::default()
+    }
+}

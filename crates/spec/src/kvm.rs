@@ -1,0 +1,109 @@
+//! Hosts of Linux with KVM: their control groups, and the threads that serve their virtual machines.
+
+use vcpulab_host::{Class, CpuMask, DomId, GroupConfig, Span};
+
+use crate::domain::DomainSpec;
+
+/// The domain whose vCPUs are the host's own threads: those that serve its VMs.
+pub const HOST: &str = "host";
+
+/// The control group around VMs of which nothing is said.
+pub const MACHINES: &str = "machine.slice";
+
+/// The control group around daemons of which nothing is said.
+pub const DAEMONS: &str = "system.slice";
+
+/// The control groups that systemd makes, whatever runs in them.
+pub const SLICES: [&str; 2] = [DAEMONS, MACHINES];
+
+/// A host of Linux with KVM.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KvmSpec {
+    /// Longest time for which a vCPU's thread polls before it blocks, once its guest has halted; zero: it does not.
+    pub halt_poll: Span,
+    /// The control groups besides those that VMs and daemons have, as in the file.
+    pub cgroups: Vec<CgroupSpec>,
+    /// The threads that serve VMs: the vCPUs of the domain [`HOST`], which is there if there are any.
+    pub threads: Vec<ServiceThread>,
+}
+
+/// A control group that a scenario names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CgroupSpec {
+    /// Its path, from the root group.
+    pub path: String,
+    /// What it may have; the group around it follows from the path.
+    pub config: GroupConfig,
+}
+
+/// A domain as threads of Linux.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadsSpec {
+    /// The path of the control group around its own.
+    pub cgroup: String,
+    /// Is it a daemon of the host, and no VM?
+    pub daemon: bool,
+    /// The pCPUs that its emulator and vhost threads may run on; `None`: every one.
+    pub emulator_affinity: Option<CpuMask>,
+    /// The pCPUs that its I/O thread may run on; `None`: every one.
+    pub iothread_affinity: Option<CpuMask>,
+    /// The number of its I/O threads; 0: the emulator does the work of its disk.
+    pub iothreads: u32,
+    /// The scheduling class of its vCPUs' threads.
+    pub class: Class,
+    /// Their nice value.
+    pub nice: i8,
+}
+
+/// A thread of the host that serves a VM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServiceThread {
+    /// The VM.
+    pub of: DomId,
+    /// What it does.
+    pub kind: ThreadKind,
+}
+
+/// The kinds of threads that serve VMs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ThreadKind {
+    /// Moves packets between a VM's rings and the host's network.
+    Vhost,
+    /// The emulator's main loop: emulated devices, and disks without an I/O thread.
+    Emulator,
+    /// Serves the disk of a VM.
+    IoThread,
+}
+
+impl ThreadKind {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            ThreadKind::Vhost => "vhost",
+            ThreadKind::Emulator => "emulator",
+            ThreadKind::IoThread => "iothread",
+        }
+    }
+}
+
+impl ThreadsSpec {
+    /// The threads of the host that serve this VM, in order.
+    pub fn serving(&self, vm: &DomainSpec) -> Vec<ThreadKind> {
+        let mut kinds = Vec::new();
+        kinds.extend(vm.nic.as_ref().map(|nic| Self::of_nic(nic.emulated)));
+        kinds.extend(vm.disk.as_ref().map(|disk| self.of_disk(disk.emulated)));
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    }
+
+    /// The kind of thread that serves a network interface.
+    pub fn of_nic(emulated: bool) -> ThreadKind {
+        if emulated { ThreadKind::Emulator } else { ThreadKind::Vhost }
+    }
+
+    /// The kind of thread that serves its disk.
+    pub fn of_disk(&self, emulated: bool) -> ThreadKind {
+        if emulated || self.iothreads == 0 { ThreadKind::Emulator } else { ThreadKind::IoThread }
+    }
+}
