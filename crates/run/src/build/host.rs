@@ -1,15 +1,17 @@
 //! The host: its costs, its domains, and the toolstack's actions.
 
 use vcpulab_host::{
-    Action, Bound, Costs, CpuMask, DomId, DomainConfig, Hardware, HostConfig, Span, Time, TimedAction,
-    TopologyConfig, VcpuConfig, VcpuId,
+    Action, Bound, Costs, CpuMask, DomId, DomainConfig, Hardware, HostConfig, Span, ThreadConfig, Time,
+    TimedAction, TopologyConfig, VcpuConfig, VcpuId,
 };
 use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, Drivers, Spec};
 
 use crate::build::endings::Endings;
+use crate::build::groups::Groups;
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
+    let Groups { all, threads } = Groups::of(spec);
     HostConfig {
         pcpus: spec.host.pcpus,
         topology: spec.host.topology,
@@ -19,8 +21,8 @@ pub fn host_config(spec: &Spec) -> HostConfig {
         pools: spec.pools.iter().map(|pool| pool.pcpus).collect(),
         costs: costs(spec),
         hardware: spec.host.topology.map_or(Hardware::NONE, |_| hardware(spec)),
-        domains: spec.domains.iter().map(|it| domain(spec, it)).collect(),
-        groups: Vec::new(),
+        domains: spec.domains.enumerate().map(|(d, it)| domain(spec, it, &threads[d])).collect(),
+        groups: all,
         actions: actions(spec),
     }
 }
@@ -89,12 +91,12 @@ fn memory_nodes(domain: &DomainSpec, topology: &TopologyConfig) -> Vec<u32> {
     nodes
 }
 
-fn domain(spec: &Spec, domain: &DomainSpec) -> DomainConfig {
+fn domain(spec: &Spec, domain: &DomainSpec, threads: &[ThreadConfig]) -> DomainConfig {
     let vcpu = |(number, affinity): (usize, &Option<CpuMask>)| VcpuConfig {
         start: Some(Span::ZERO),
         affinity: *affinity,
         soft_affinity: domain.soft_affinity.get(number).copied().flatten(),
-        ..VcpuConfig::default()
+        thread: threads[number],
     };
     DomainConfig {
         number: domain.number,

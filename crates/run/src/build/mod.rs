@@ -5,6 +5,7 @@ mod clients;
 mod disks;
 mod endings;
 mod files;
+mod groups;
 mod guests;
 pub(crate) mod host;
 pub(crate) mod machine;

@@ -1,0 +1,201 @@
+//! The control groups of a KVM host, and the threads in them, as libvirt and systemd make them:
+//!
+//! ```text
+//! machine.slice / the VM's scope / libvirt / vcpu0, vcpu1 ... (one thread each), emulator, iothread1
+//! system.slice / the daemon's service
+//! ```
+
+use std::collections::BTreeMap;
+
+use vcpulab_host::{DomId, GroupConfig, GroupId, Membership, Part, Table, ThreadConfig};
+use vcpulab_spec::{CgroupSpec, DomainSpec, SLICES, ServiceThread, Spec, ThreadKind, ThreadsSpec};
+
+/// Control groups, and the threads that are in them. On a host of Xen there are none.
+pub(crate) struct Groups {
+    /// Each after the one around it.
+    pub all: Vec<GroupConfig>,
+    /// The threads of each domain, by vCPU.
+    pub threads: Table<DomId, Vec<ThreadConfig>>,
+}
+
+/// The groups of the threads that serve a VM.
+#[derive(Clone, Copy)]
+struct Serving {
+    emulator: GroupId,
+    iothread: GroupId,
+}
+
+impl Groups {
+    pub fn of(spec: &Spec) -> Self {
+        let Some(kvm) = &spec.host.kvm else {
+            let threads =
+                spec.domains.iter().map(|domain| vec![ThreadConfig::default(); domain.affinity.len()]);
+            return Groups { all: Vec::new(), threads: threads.collect() };
+        };
+        let mut tree = Tree::new(&kvm.cgroups);
+        let mut serving = Table::filled(spec.domains.len(), None);
+        let mut threads: Table<DomId, Vec<ThreadConfig>> = Table::new();
+        for (d, domain) in spec.domains.enumerate() {
+            threads.push(match &domain.threads {
+                Some(its) if its.daemon => daemon(&mut tree, d, domain, its),
+                Some(its) => {
+                    let (vcpus, groups) = vm(&mut tree, d, domain, its);
+                    serving[d] = Some(groups);
+                    vcpus
+                }
+                None => kvm.threads.iter().map(|thread| service(thread, &serving)).collect(),
+            });
+        }
+        Groups { all: tree.all, threads }
+    }
+}
+
+/// The groups that there are so far.
+struct Tree<'a> {
+    all: Vec<GroupConfig>,
+    /// By path, those that have one in the scenario.
+    by_path: BTreeMap<String, GroupId>,
+    given: BTreeMap<&'a str, &'a GroupConfig>,
+}
+
+impl<'a> Tree<'a> {
+    fn new(given: &'a [CgroupSpec]) -> Self {
+        let known = given.iter().map(|CgroupSpec { path, config }| (path.as_str(), config)).collect();
+        let mut tree = Tree { all: Vec::new(), by_path: BTreeMap::new(), given: known };
+        let paths = SLICES.into_iter().chain(given.iter().map(|group| group.path.as_str()));
+        paths.for_each(|path| _ = tree.at(path));
+        tree
+    }
+
+    /// The group of that path, made if it is not there, with those around it.
+    fn at(&mut self, path: &str) -> GroupId {
+        if let Some(&known) = self.by_path.get(path) {
+            return known;
+        }
+        let parent = path.rsplit_once('/').map(|(around, _)| self.at(around));
+        let config = self.given.get(path).map_or(GroupConfig::NEW, |config| **config);
+        let id = self.add(GroupConfig { parent, ..config });
+        self.by_path.insert(path.to_owned(), id);
+        id
+    }
+
+    fn add(&mut self, config: GroupConfig) -> GroupId {
+        self.all.push(config);
+        GroupId(self.all.len() as u32 - 1)
+    }
+
+    /// A new group in another, which is a part of a domain if `part` says so.
+    fn inside(&mut self, parent: GroupId, part: Option<(DomId, Part)>) -> GroupId {
+        self.add(GroupConfig { parent: Some(parent), part, ..GroupConfig::NEW })
+    }
+}
+
+/// The groups of a VM: those of its vCPUs' threads, which are the answer, and those of the threads that serve it.
+fn vm(tree: &mut Tree<'_>, d: DomId, domain: &DomainSpec, its: &ThreadsSpec) -> (Vec<ThreadConfig>, Serving) {
+    let around = tree.at(&its.cgroup);
+    let scope = tree.inside(around, Some((d, Part::Whole)));
+    let libvirt = tree.inside(scope, None);
+    let emulator = tree.inside(libvirt, Some((d, Part::Emulator)));
+    let iothread = match its.iothreads {
+        0 => emulator,
+        _ => tree.inside(libvirt, Some((d, Part::IoThread))),
+    };
+    let mut vcpu = |_| thread(tree.inside(libvirt, Some((d, Part::Vcpu))), its);
+    ((0..domain.vcpus()).map(&mut vcpu).collect(), Serving { emulator, iothread })
+}
+
+/// The threads of a daemon, which has one group.
+fn daemon(tree: &mut Tree<'_>, d: DomId, domain: &DomainSpec, its: &ThreadsSpec) -> Vec<ThreadConfig> {
+    let around = tree.at(&its.cgroup);
+    let service = tree.inside(around, Some((d, Part::Whole)));
+    vec![thread(service, its); domain.affinity.len()]
+}
+
+fn thread(group: GroupId, its: &ThreadsSpec) -> ThreadConfig {
+    ThreadConfig { group: Membership::Of(group), class: its.class, nice: its.nice }
+}
+
+/// A thread that serves a VM: of the usual class, whatever those of its vCPUs are.
+fn service(thread: &ServiceThread, serving: &Table<DomId, Option<Serving>>) -> ThreadConfig {
+    let groups = serving[thread.of].expect("it serves a VM");
+    let group = match thread.kind {
+        ThreadKind::Vhost | ThreadKind::Emulator => groups.emulator,
+        ThreadKind::IoThread => groups.iothread,
+    };
+    ThreadConfig { group: Membership::Of(group), ..ThreadConfig::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vcpulab_host::{Class, Span};
+    use vcpulab_scenario::Scenario;
+
+    /// The path of each group, by its place in the list: `name` is of what it is a part, or its number.
+    fn paths(all: &[GroupConfig]) -> Vec<String> {
+        let mut paths: Vec<String> = Vec::new();
+        for (number, group) in all.iter().enumerate() {
+            let around = group.parent.map_or(String::new(), |parent| format!("{}/", paths[parent.index()]));
+            let name = match group.part {
+                Some((d, part)) => format!("{}.{part:?}", d.0),
+                None => number.to_string(),
+            };
+            paths.push(around + &name);
+        }
+        paths
+    }
+
+    #[test]
+    fn a_vm_has_the_groups_of_libvirt_and_a_daemon_its_service() {
+        let text = "[host]\nhypervisor = \"kvm\"\nscheduler = \"credit2\"\npcpus = 4\n\
+            [cgroup.\"machine.slice/gold.slice\"]\nweight = 300\nquota_us = 5000\n\
+            [domain.a]\nvcpus = 2\nnic = {}\ndisk = {}\niothreads = 1\nnice = 5\napp = [{ kind = \"hog\" }]\n\
+            [domain.b]\ncgroup = \"machine.slice/gold.slice\"\nsched_policy = \"rr\"\nsched_priority = 7\ndisk = {}\n\
+            app = [{ kind = \"hog\" }]\n[domain.cron]\ndaemon = true\nvcpus = 2\napp = [{ kind = \"hog\" }]\n";
+        let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        let Groups { all, threads } = Groups::of(&scenario);
+        let paths = paths(&all);
+        let expected = [
+            "0",
+            "1",
+            "1/2",
+            "1/0.Whole",
+            "1/0.Whole/4",
+            "1/0.Whole/4/0.Emulator",
+            "1/0.Whole/4/0.IoThread",
+            "1/0.Whole/4/0.Vcpu",
+            "1/0.Whole/4/0.Vcpu",
+            "1/2/1.Whole",
+            "1/2/1.Whole/10",
+            "1/2/1.Whole/10/1.Emulator",
+            "1/2/1.Whole/10/1.Vcpu",
+            "0/2.Whole",
+        ];
+        assert_eq!(paths, expected);
+        assert_eq!((all[2].weight, all[2].quota), (300, Some(Span::from_ms(5))), "as it is given");
+        let of = |d: u32| -> Vec<String> {
+            let path = |thread: &ThreadConfig| match thread.group {
+                Membership::Of(group) => paths[group.index()].clone(),
+                other => format!("{other:?}"),
+            };
+            threads[DomId(d)].iter().map(path).collect()
+        };
+        assert_eq!(of(0), ["1/0.Whole/4/0.Vcpu"; 2]);
+        assert_ne!(threads[DomId(0)][0].group, threads[DomId(0)][1].group, "a group for each");
+        assert_eq!(of(2), ["0/2.Whole"; 2]);
+        assert_eq!(of(3), ["1/0.Whole/4/0.Emulator", "1/0.Whole/4/0.IoThread", "1/2/1.Whole/10/1.Emulator"]);
+        let how = |d: u32| (threads[DomId(d)][0].class, threads[DomId(d)][0].nice);
+        let hows = [0, 1, 3].map(how);
+        assert_eq!(hows, [(Class::Other, 5), (Class::RoundRobin(7), 0), (Class::Other, 0)]);
+    }
+
+    #[test]
+    fn a_host_of_xen_has_none() {
+        let text = "[host]\nscheduler = \"credit2\"\n[domain.a]\nvcpus = 2\napp = [{ kind = \"hog\" }]\n";
+        let groups = Groups::of(&Scenario::parse(text, "f").unwrap());
+        assert_eq!(
+            (groups.all.len(), groups.threads[DomId(0)].clone()),
+            (0, vec![ThreadConfig::default(); 2])
+        );
+    }
+}
