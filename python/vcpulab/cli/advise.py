@@ -235,7 +235,7 @@ def whatif(
     """
     if not set:
         raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
-    scenario, view = files.load(file), View(all, only, sort)
+    scenario, view = files.load(file, toolstack), View(all, only, sort)
     check_view(scenario, view)
     with terminal.progress(f"running {scenario.name}") as progress:
         found, interrupted = so_far(

@@ -56,7 +56,7 @@ def explain(
             that matches 'web*.response_p99'.
         all: Show every finding, requests in more detail, and the median one beside; by default, what fits on a page.
     """
-    scenario = files.load(file)
+    scenario = files.load(file, toolstack)
     with terminal.progress(f"explaining {scenario.name}") as progress:
         found, interrupted = so_far(
             verbs.explain, scenario, slo, replications=replications, jobs=jobs, progress=progress

@@ -11,6 +11,7 @@ from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
+    from vcpulab.hypervisors import Toolstack
     from vcpulab.results.run import Run
 
 
@@ -18,17 +19,25 @@ _ALIKE_MOST = 3
 """So many warnings of the same words are each shown in full."""
 
 
-def load(path: Path) -> Scenario:
+def load(path: Path, toolstack: "Toolstack | None" = None) -> Scenario:
     """A scenario file; its warnings are printed.
+
+    Args:
+        path: of the file.
+        toolstack: whose commands are wanted.
 
     Raises:
         ScenarioError: everything that is wrong with it.
-        RequestError: it cannot be read.
+        RequestError: it cannot be read, or its host has no such toolstack.
     """
     try:
         scenario = Scenario.load(path)
     except OSError as error:
         raise RequestError(f"{path}: {reason(error)}") from None
+    if toolstack is not None:
+        from vcpulab.hypervisors.commands import check
+
+        check(scenario, toolstack)
     for line in in_short(scenario.warnings):
         terminal.warn(line)
     return scenario

@@ -52,6 +52,7 @@ COMMANDS = {
     ],
     "Real hosts": [
         Command("xl", "xl", "Commands to type on a Xen host, and the output that they would print."),
+        Command("virsh", "xl", "Commands to type on a KVM host, and the output that they would print."),
         Command("monitor", "monitor", "Show a run as the monitors of a Xen host would have."),
         Command("top", "monitor", "Show a run as xentop does, with its options and keys, at the pace of its own time."),
         Command("import", "import_", "Read recordings of real hosts, and make scenarios of the files of other tools."),

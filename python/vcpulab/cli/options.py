@@ -232,8 +232,9 @@ TypedFor = Annotated[
     Toolstack | None,
     Parameter(
         name="--toolstack",
-        help="Toolstack whose commands are printed: xl; xapi, of XCP-ng and XenServer; libvirt, of KVM hosts. The "
-        "scenario's host.toolstack if left out.",
+        help="Toolstack whose commands are printed. Of Xen hosts: xl; xapi, of XCP-ng and XenServer. Of KVM hosts: "
+        "libvirt; proxmox, of Proxmox VE; cgroup: systemd and files of control groups. The scenario's host.toolstack "
+        "if left out.",
     ),
 ]
 Threads = Annotated[Path | None, Parameter(help="For KVM: a file with a line `thread name vcpu` for each vCPU.")]

@@ -103,7 +103,7 @@ def tune(
             metric.
         write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """
-    scenario = files.load(file)
+    scenario = files.load(file, toolstack)
     with _keeping(folder or _FOLDERS), terminal.progress(f"tuning {scenario.name}") as progress:
         answer, interrupted = so_far(
             verbs.tune,

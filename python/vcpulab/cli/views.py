@@ -24,6 +24,7 @@ from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario import settings
 from vcpulab.scenario.topology import Topology
+from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.folded import NARROW, NARROWEST, View, chosen, folded_table, things
 from vcpulab.show.table import Table
 
@@ -397,6 +398,37 @@ def show_vcpu_list(listing: Mapping[str, Any]) -> None:
             where = f"{domain['name']:<32}{domain['id']:>6}{vcpu['vcpu']:>6}{pcpu:>6}"
             affinity = f"{vcpu['affinity']} / {vcpu['soft_affinity']}"
             print(f"{where}{vcpu['state']:>8}{vcpu['time_ns'] / 1e9:>10.1f} {affinity}")
+
+
+_MACHINE_STATES = {"c": "crashed", "d": "in shutdown", "s": "in shutdown", "p": "paused"}
+"""Of `virsh`, by the letters of `xl list`, the first that is there; else it is running, whether it has work or not."""
+
+
+def show_machines(domains: Iterable[Mapping[str, Any]]) -> None:
+    """As `virsh list` prints it."""
+    domains = list(domains)
+    width = max((len(domain["name"]) for domain in domains), default=4) + 3
+    heading = f" {'Id':<5}{'Name':<{width}}State"
+    print(f"{heading}\n{'-' * (len(heading) + 4)}")
+    for domain in domains:
+        letters = (state for letter, state in _MACHINE_STATES.items() if letter in domain["state"])
+        print(f" {domain['id']:<5}{domain['name']:<{width}}{next(letters, 'running')}")
+
+
+def show_vcpuinfo(domains: Iterable[Mapping[str, Any]], pcpus: int) -> None:
+    """As `virsh vcpuinfo` prints it for each domain, with its name above."""
+    for domain in domains:
+        print(f"{domain['name']}\n")
+        for vcpu in (one for one in domain["vcpus"] if one["pcpu"] is not None):
+            allowed = pcpu_set(vcpu["affinity"], pcpus)
+            rows = {
+                "VCPU": vcpu["vcpu"],
+                "CPU": vcpu["pcpu"],
+                "State": "running" if "r" in vcpu["state"] else "blocked" if "b" in vcpu["state"] else "offline",
+                "CPU time": f"{vcpu['time_ns'] / 1e9:.1f}s",
+                "CPU Affinity": "".join("y" if pcpu in allowed else "-" for pcpu in range(pcpus)),
+            }
+            print("".join(f"{f'{name}:':<16}{value}\n" for name, value in rows.items()))
 
 
 def show_profile(profile: Mapping[str, Any]) -> None:

@@ -1,12 +1,15 @@
-"""`vcpulab xl`: commands to type on a Xen host, and the output that they would print."""
+"""`vcpulab xl` and `vcpulab virsh`: commands to type on a Xen or a KVM host, and the output that they would print."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from vcpulab.cli import files
 from vcpulab.cli.options import Flag, TableOrJson, TypedFor, command, group
 from vcpulab.errors import RequestError, ScenarioError
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.as_json import as_json
 
 xl = group(
@@ -14,6 +17,12 @@ xl = group(
     "Commands to type on a Xen host, and the output that they would print.",
     "vcpulab xl commands web.toml",
     "vcpulab xl list web.toml",
+)
+virsh = group(
+    "virsh",
+    "Commands to type on a KVM host, and the output that they would print.",
+    "vcpulab virsh commands kvm.toml",
+    "vcpulab virsh list kvm.toml",
 )
 
 
@@ -26,14 +35,20 @@ def commands(file: Path, /, *, toolstack: TypedFor = None, format: TableOrJson =
     Args:
         file: Scenario file.
     """
-    from vcpulab.cli import page, views
-    from vcpulab.hypervisors.commands import commands as commands_for
+    _commands(_of(file, "xen", "commands"), toolstack, format)
 
-    steps = commands_for(files.load(file), toolstack)
-    if format == "json":
-        print(as_json([asdict(step) for step in steps]))
-    else:
-        page.print_pieces(piece for one in views.commands(steps) for piece in one)
+
+@command("commands", "vcpulab virsh commands kvm.toml", "vcpulab virsh commands kvm.toml --toolstack proxmox", of=virsh)
+def virsh_commands(file: Path, /, *, toolstack: TypedFor = None, format: TableOrJson = "table") -> None:
+    """Print the commands that set up a scenario on a real KVM host and keep it so, and what no command does.
+
+    They are those of the scenario's toolstack: libvirt's virsh, Proxmox VE's qm, or systemd and files of control
+    groups. The table is a shell script; JSON has each step with its kind and time.
+
+    Args:
+        file: Scenario file.
+    """
+    _commands(_of(file, "kvm", "commands"), toolstack, format)
 
 
 @command(
@@ -48,18 +63,88 @@ def list_(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: 
             out.
         vcpus: Every vCPU, as `xl vcpu-list` would.
     """
-    from vcpulab._engine import listing
     from vcpulab.cli import views
 
-    try:
-        report = listing(files.load(file)._engine, at)
-    except ScenarioError:
-        raise
-    except ValueError as error:
-        raise RequestError(f"found `{at}`; {error}", field="at") from None
+    report = _listing(_of(file, "xen", "list"), at)
     if format == "json":
         print(report)
     elif vcpus:
         views.show_vcpu_list(json.loads(report))
     else:
         views.show_list(json.loads(report))
+
+
+@command(
+    "list",
+    "vcpulab virsh list kvm.toml",
+    "vcpulab virsh list kvm.toml --at 5s",
+    "vcpulab virsh list kvm.toml --vcpus",
+    of=virsh,
+)
+def virsh_list(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: TableOrJson = "table") -> None:
+    """Run a scenario up to a time, and print the VMs on the host then, as `virsh list` would.
+
+    Args:
+        file: Scenario file.
+        at: Time since the host started, warm-up included, just before the events of that very time; the end if left
+            out.
+        vcpus: Every vCPU of each, as `virsh vcpuinfo` would.
+    """
+    from vcpulab.cli import views
+
+    scenario = _of(file, "kvm", "list")
+    report = _listing(scenario, at)
+    if format == "json":
+        print(report)
+        return
+    domains = list(_machines(scenario, json.loads(report)["domains"]))
+    if vcpus:
+        views.show_vcpuinfo(domains, scenario.to_dict()["host"]["pcpus"])
+    else:
+        views.show_machines(domains)
+
+
+def _of(file: Path, hypervisor: str, verb: str) -> Scenario:
+    """The scenario of a host of that hypervisor.
+
+    Raises:
+        RequestError: its host has another one.
+    """
+    from vcpulab.hypervisors.commands import HYPERVISORS
+    from vcpulab.hypervisors.settings import hypervisor_of
+
+    scenario = files.load(file)
+    found = hypervisor_of(scenario.to_dict())
+    if found != hypervisor:
+        tool = {"xen": "xl", "kvm": "virsh"}[found]
+        reason = f"its host is a {HYPERVISORS[found]} host (host.hypervisor)"
+        raise RequestError(reason, field="file", found=file, hint=f"vcpulab {tool} {verb} {file}")
+    return scenario
+
+
+def _commands(scenario: Scenario, toolstack: TypedFor, format: TableOrJson) -> None:
+    from vcpulab.cli import page, views
+    from vcpulab.hypervisors.commands import commands as commands_for
+
+    steps = commands_for(scenario, toolstack)
+    if format == "json":
+        print(as_json([asdict(step) for step in steps]))
+    else:
+        page.print_pieces(piece for one in views.commands(steps) for piece in one)
+
+
+def _listing(scenario: Scenario, at: str | None) -> str:
+    from vcpulab._engine import listing
+
+    try:
+        return listing(scenario._engine, at)
+    except ScenarioError:
+        raise
+    except ValueError as error:
+        raise RequestError(f"found `{at}`; {error}", field="at") from None
+
+
+def _machines(scenario: Scenario, domains: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Those that are virtual machines: neither daemons nor the host's own threads."""
+    tables = scenario.to_dict()["domain"]
+    return (one for one in domains if one["name"] in tables and not tables[one["name"]].get("daemon"))

@@ -2,12 +2,21 @@
 
 from collections.abc import Callable
 
-from vcpulab.hypervisors import Toolstack, libvirt, xapi, xl
-from vcpulab.hypervisors.settings import Change, difference, set_up
+from vcpulab.errors import RequestError
+from vcpulab.hypervisors import TOOLSTACKS, Toolstack, cgroup, libvirt, proxmox, xapi, xl
+from vcpulab.hypervisors.settings import Change, difference, hypervisor_of, set_up
 from vcpulab.hypervisors.steps import Step
 from vcpulab.scenario.scenario import Scenario
 
-_STEPS: dict[str, Callable[[Change], list[Step]]] = {"xl": xl.steps, "xapi": xapi.steps, "libvirt": libvirt.steps}
+_STEPS: dict[str, Callable[[Change], list[Step]]] = {
+    "xl": xl.steps,
+    "xapi": xapi.steps,
+    "libvirt": libvirt.steps,
+    "proxmox": proxmox.steps,
+    "cgroup": cgroup.steps,
+}
+HYPERVISORS = {"xen": "Xen", "kvm": "KVM"}
+"""What the hypervisors are called."""
 
 
 def commands(scenario: Scenario, toolstack: Toolstack | None = None) -> list[Step]:
@@ -50,4 +59,21 @@ def new_steps(before: Scenario, after: Scenario, toolstack: Toolstack | None = N
 
 def typed(change: Change, toolstack: Toolstack | None = None) -> list[Step]:
     """What is typed for a change."""
+    _check(change.hypervisor, toolstack)
     return _STEPS[toolstack or change.toolstack](change)
+
+
+def check(scenario: Scenario, toolstack: Toolstack | None) -> None:
+    """Is that a toolstack of the host's hypervisor?
+
+    Raises:
+        RequestError: it is not.
+    """
+    _check(hypervisor_of(scenario.to_dict()), toolstack)
+
+
+def _check(hypervisor: str, toolstack: Toolstack | None) -> None:
+    allowed = TOOLSTACKS[hypervisor]
+    if toolstack is not None and toolstack not in allowed:
+        said = f"the scenario's host is a {HYPERVISORS[hypervisor]} host (host.hypervisor)"
+        raise RequestError(said, field="toolstack", found=toolstack, allowed=", ".join(allowed))

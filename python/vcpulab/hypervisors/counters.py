@@ -38,18 +38,54 @@ COUNTERS: dict[Tool, tuple[Metric, ...]] = {
         Metric("%WAIT", PERCENT, "blocked, summed over the vCPUs (esxtop)", 100 * pl.col("blocked_ns") / _ELAPSED),
     ),
     "kvm": (
-        Metric("vcpu.N.time", Unit("s/s"), "running, summed over the vCPUs (libvirt)", pl.col("running_ns") / _ELAPSED),
+        Metric(
+            "cpu.time",
+            Unit("s/s"),
+            "running, halt polling too, summed over the vCPUs (virsh domstats, with QEMU's own threads)",
+            pl.col("running_ns") / _ELAPSED,
+        ),
+        Metric(
+            "vcpu.N.time",
+            Unit("s/s"),
+            "running, summed over the vCPUs (virsh domstats)",
+            pl.col("running_ns") / _ELAPSED,
+        ),
+        Metric(
+            "vcpu.N.wait",
+            Unit("s/s"),
+            "runnable, summed over the vCPUs (virsh domstats: wait_sum of /proc/PID/task/TID/sched)",
+            pl.col("runnable_ns") / _ELAPSED,
+        ),
         Metric(
             "vcpu.N.delay",
             Unit("s/s"),
-            "runnable, summed over the vCPUs (libvirt; rate of kubevirt_vmi_vcpu_delay_seconds_total)",
+            "runnable, summed over the vCPUs (virsh domstats; rate of kubevirt_vmi_vcpu_delay_seconds_total)",
             pl.col("runnable_ns") / _ELAPSED,
+        ),
+        Metric(
+            "run_delay",
+            Unit("ns/s"),
+            "runnable, summed over the vCPUs (second number of /proc/PID/task/TID/schedstat)",
+            1e9 * pl.col("runnable_ns") / _ELAPSED,
+        ),
+        Metric(
+            "usage_usec",
+            Unit("µs/s"),
+            "running, summed over the vCPUs (cpu.stat of their groups)",
+            1e6 * pl.col("running_ns") / _ELAPSED,
         ),
         Metric(
             "steal",
             PERCENT,
-            "runnable, of the time of all vCPUs (top and /proc/stat in the guest)",
+            "runnable, throttled or not, of the time of all vCPUs (top and /proc/stat in the guest)",
             100 * pl.col("runnable_ns") / _ELAPSED / pl.col("vcpus"),
+        ),
+        Metric(
+            "cpu some avg",
+            PERCENT,
+            "an estimate: part of the time in which a vCPU or more is runnable, as if each waited by itself and all "
+            "alike (cpu.pressure of their groups)",
+            100 * (1 - (1 - pl.col("runnable_ns") / _ELAPSED / pl.col("vcpus")).clip(0, 1).pow(pl.col("vcpus"))),
         ),
     ),
     "xapi": (

@@ -9,8 +9,6 @@ import shlex
 
 from vcpulab.hypervisors.settings import DOM0, Backend, Interrupts
 
-_TO_CPU = "for i in $(grep {name} /proc/interrupts | cut -d: -f1); do echo {cpu} > /proc/irq/$i/smp_affinity_list; done"
-
 
 def placed(setting: Backend | Interrupts) -> tuple[list[str], str]:
     """The commands that put it there, and what to know of them, or why there are none.
@@ -28,10 +26,16 @@ def placed(setting: Backend | Interrupts) -> tuple[list[str], str]:
     if why_not is not None:
         return [], f"{where}: {why_not}"
     if isinstance(setting, Interrupts):
-        command, until = _TO_CPU.format(name=f"-w {shlex.quote(setting.name)}", cpu=setting.vcpu), "Dom0"
+        command, until = to_cpu(f"-w {shlex.quote(setting.name)}", setting.vcpu), "Dom0"
     else:
         command, until = _served(setting), "the domain"
     return [command], f"{where}: holds until {until} restarts, and while irqbalance does not move it"
+
+
+def to_cpu(name: str, cpu: int) -> str:
+    """The command that puts interrupts on a CPU: those whose line in `/proc/interrupts` matches, as `grep` takes it."""
+    numbers = f"grep {name} /proc/interrupts | cut -d: -f1"
+    return f"for i in $({numbers}); do echo {cpu} > /proc/irq/$i/smp_affinity_list; done"
 
 
 def _why_not(setting: Backend | Interrupts) -> str | None:
@@ -51,7 +55,7 @@ def _served(setting: Backend) -> str:
     if setting.kind == "disk":
         return _threads(f'pgrep "^(blkback\\.)?{domid}\\.[a-z]"', setting.vcpu)
     vif = f'"vif{domid}\\.0\\b"'
-    return f"{_threads(f'pgrep {vif}', setting.vcpu)}; {_TO_CPU.format(name=vif, cpu=setting.vcpu)}"
+    return f"{_threads(f'pgrep {vif}', setting.vcpu)}; {to_cpu(vif, setting.vcpu)}"
 
 
 def _threads(pgrep: str, cpu: int) -> str:

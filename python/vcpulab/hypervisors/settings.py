@@ -12,8 +12,14 @@ from vcpulab.scenario.units import members, pcpu_set, span_ns
 
 POOL_0 = "Pool-0"
 DOM0 = "dom0"
+DEFAULT_SLICES = ("machine.slice", "system.slice")
+"""Where the control group of a virtual machine, and of a daemon of the host, is unless the scenario says otherwise."""
 _GOVERNOR = "performance"
 """The default of `host.governor`."""
+_HALT_POLL_US = 200
+"""The default of `host.halt_poll_us`."""
+_GROUP_DEFAULTS = {"weight": 100, "quota_us": -1, "period_us": 100_000, "burst_us": 0, "idle": False}
+"""Of a control group."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +199,8 @@ class Affinity:
     """The vCPU that it is about; `None`: all."""
     soft: bool = False
     """Do they only prefer these pCPUs?"""
+    vcpus: int = field(default=1, compare=False)
+    """The number of its vCPUs."""
 
 
 @dataclass(frozen=True)
@@ -263,6 +271,99 @@ class Life:
 
 
 @dataclass(frozen=True)
+class HaltPolling:
+    """A vCPU that halts keeps its pCPU for this long at most, if nobody else wants it."""
+
+    pool: Pool
+    us: int
+    """0: it does not."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A control group that no domain has to itself."""
+
+    pool: Pool
+    path: str
+    """Below the root group, as in `machine.slice`."""
+    values: Mapping[str, Any]
+    """What is set."""
+    table: Mapping[str, Any] = field(compare=False)
+    """All that holds beside it."""
+
+
+@dataclass(frozen=True)
+class InGroup:
+    """The control group of a domain is inside this one."""
+
+    pool: Pool
+    domain: str
+    path: str
+
+
+@dataclass(frozen=True)
+class ThreadAffinity:
+    """Threads of a domain other than its vCPUs may run on these pCPUs only."""
+
+    pool: Pool
+    domain: str
+    threads: Literal["emulator", "iothread"]
+    """vhost threads go with the emulator's."""
+    pcpus: str
+    """`all`: on every one."""
+
+
+@dataclass(frozen=True)
+class ThreadClass:
+    """The vCPUs of a domain are threads of this scheduling class."""
+
+    pool: Pool
+    domain: str
+    policy: str
+    """`other`, `batch`, `idle`, `fifo` or `rr`."""
+    priority: int
+    """Of `fifo` and `rr`."""
+    vcpus: int = field(compare=False)
+    """The number of its vCPUs."""
+
+
+@dataclass(frozen=True)
+class Nice:
+    """The vCPUs of a domain are threads of this nice value."""
+
+    pool: Pool
+    domain: str
+    nice: int
+
+
+@dataclass(frozen=True)
+class IoThreads:
+    """A domain has this number of I/O threads."""
+
+    pool: Pool
+    domain: str
+    count: int
+    there: int
+
+
+@dataclass(frozen=True)
+class HostInterrupts:
+    """The interrupts of a NIC or disk of a host without driver domains are taken by this pCPU."""
+
+    pool: Pool
+    name: str
+    kind: Literal["nic", "disk"]
+    pcpu: int
+
+
+@dataclass(frozen=True)
+class AnotherHypervisor:
+    """The host has another hypervisor than before."""
+
+    hypervisor: str
+
+
+@dataclass(frozen=True)
 class NoHypervisor:
     """The host is bare metal."""
 
@@ -289,6 +390,15 @@ Setting = (
     | Backend
     | Interrupts
     | Life
+    | HaltPolling
+    | Group
+    | InGroup
+    | ThreadAffinity
+    | ThreadClass
+    | Nice
+    | IoThreads
+    | HostInterrupts
+    | AnotherHypervisor
     | NoHypervisor
 )
 
@@ -305,6 +415,12 @@ class Change:
     settings: tuple[Setting, ...]
     later: tuple[tuple[str, Setting], ...]
     """What happens at a time, as in the scenario's actions."""
+    hypervisor: str = "xen"
+    """The host's: `xen` or `kvm`."""
+    groups: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By domain: the control group that its own is in, as far as the scenario says so."""
+    daemons: frozenset[str] = frozenset()
+    """The domains that are no virtual machines: their vCPUs are threads of a service of the host's."""
 
 
 def set_up(scenario: Scenario) -> Change:
@@ -327,6 +443,7 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
         settings = [NoHypervisor()] if old is None or old["host"] != host else []
     else:
         settings = [*_host(old, new, pools[POOL_0], old_pools.get(POOL_0)), *_of_pools(old, new, pools, old_pools)]
+        settings += [*_halt_polling(old, new, pools[POOL_0]), *_groups(old or {}, new, pools[POOL_0])]
         # Xen's own default is another one.
         named = after.written()["host"].get("governor") if old is None else host.get("governor", _GOVERNOR)
         if named is not None and (old is None or old["host"].get("governor", _GOVERNOR) != named):
@@ -342,7 +459,22 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
                 was = None if old is None else old["domain"].get(name)
                 here += _of_domain(name, table, was, (pools, old_pools), host["pcpus"])
         settings += [*here, *_memory_stays(old, new, pools[POOL_0]), *_places(before, after, pools[POOL_0])]
-    return Change(host["toolstack"], pools[POOL_0], host["pcpus"], tuple(settings), tuple(later))
+    tables = new["domain"]
+    return Change(
+        host["toolstack"],
+        pools[POOL_0],
+        host["pcpus"],
+        tuple(settings),
+        tuple(later),
+        hypervisor_of(new),
+        {name: table["cgroup"] for name, table in tables.items() if "cgroup" in table},
+        frozenset(name for name, table in tables.items() if table.get("daemon")),
+    )
+
+
+def hypervisor_of(document: Mapping[str, Any]) -> str:
+    """The hypervisor of a scenario's host: `xen` or `kvm`."""
+    return str(document["host"].get("hypervisor", "xen"))
 
 
 def _pools(document: Mapping[str, Any]) -> dict[str, Pool]:
@@ -362,6 +494,8 @@ def _pool(name: str, table: Mapping[str, Any], pcpus: tuple[int, ...]) -> Pool:
 
 def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was: Pool | None) -> Iterator[Setting]:
     host, before = new["host"], None if old is None else old["host"]
+    if old is not None and hypervisor_of(old) != hypervisor_of(new):
+        yield AnotherHypervisor(hypervisor_of(new))
     if not pool.same_scheduler(was):
         yield Scheduler(pool, was is not None and pool.generation != was.generation)
     gran = host["sched_gran"]
@@ -370,7 +504,9 @@ def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was
         yield smt
     elif before is None and "topology" in host:
         yield Shape(Topology.of(host))
-    elif host["pcpus"] != (None if before is None else before["pcpus"]) and pool.tools["tool"]:
+    elif host["pcpus"] != (None if before is None else before["pcpus"]) and (
+        pool.tools["tool"] or hypervisor_of(new) == "kvm"
+    ):
         yield Pcpus(host["pcpus"], None if before is None else before["pcpus"])
     if gran != (before["sched_gran"] if before is not None else "cpu"):
         yield Granularity(pool, gran)
@@ -477,10 +613,47 @@ def _of_domain(
         affinity = _affinity(table, kind)
         # Who goes to another pool may run on all of its pCPUs at first.
         if affinity != (_affinity(was, kind) if was is not None and stays else "all"):
-            yield Affinity(pool, name, affinity, soft=kind == "soft_affinity")
+            yield Affinity(pool, name, affinity, soft=kind == "soft_affinity", vcpus=table["vcpus"])
+    yield from _of_threads(name, table, was or {}, pool)
     nodes = _memory_nodes(table)
     if nodes and nodes != _memory_nodes(was):
         yield MemoryNodes(pool, name, nodes)
+
+
+def _of_threads(name: str, table: Mapping[str, Any], was: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
+    """What only a domain has whose vCPUs are threads of the host."""
+    group = table.get("cgroup")
+    if group is not None and group != was.get("cgroup", DEFAULT_SLICES[bool(table.get("daemon"))]):
+        yield InGroup(pool, name, group)
+    threads = table.get("iothreads", 0)
+    if threads != was.get("iothreads", 0):
+        yield IoThreads(pool, name, threads, was.get("iothreads", 0))
+    kinds: tuple[Literal["emulator"], Literal["iothread"]] = ("emulator", "iothread")
+    for kind in kinds:
+        field = f"{kind}_affinity"
+        if table.get(field, "all") != was.get(field, "all"):
+            yield ThreadAffinity(pool, name, kind, table.get(field, "all"))
+    now, before = ((one.get("sched_policy", "other"), one.get("sched_priority", 1)) for one in (table, was))
+    if now != before:
+        yield ThreadClass(pool, name, *now, table["vcpus"])
+    if table.get("nice", 0) != was.get("nice", 0):
+        yield Nice(pool, name, table.get("nice", 0))
+
+
+def _halt_polling(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
+    now, was = (one.get("halt_poll_us", _HALT_POLL_US) for one in (new["host"], (old or {"host": {}})["host"]))
+    if now != was:
+        yield HaltPolling(pool, now)
+
+
+def _groups(old: Mapping[str, Any], new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
+    """Control groups that no domain has to itself; one that is no longer there has defaults."""
+    before, now = old.get("cgroup", {}), new.get("cgroup", {})
+    for path in dict.fromkeys([*before, *now]):
+        was, table = ({**_GROUP_DEFAULTS, **tables.get(path, {})} for tables in (before, now))
+        values = {name: table[name] for name in _GROUP_DEFAULTS if table[name] != was[name]}
+        if values:
+            yield Group(pool, path, values, table)
 
 
 def _memory_stays(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
@@ -557,6 +730,9 @@ def _places(before: Scenario | None, after: Scenario, pool: Pool) -> Iterator[Se
             driver, was = new[kind][name].get("driver_domain"), old.get(kind, {}).get(name, {}).get("vcpu")
             if driver is not None and table.get("vcpu", was) != was:
                 yield Interrupts(pool, name, kind, driver, table["vcpu"])
+            where = old.get(kind, {}).get(name, {}).get("pcpu")
+            if table.get("pcpu", where) != where:
+                yield HostInterrupts(pool, name, kind, table["pcpu"])
     for kind in kinds:
         for name, table in written["domain"].items():
             device = new["domain"].get(name, {}).get(kind, {})
@@ -604,7 +780,8 @@ class _Actions:
         elif op == "affinity":
             for kind in ("affinity", "soft_affinity"):
                 if kind in action:
-                    yield Affinity(pool, name, action[kind], action.get("vcpu"), soft=kind == "soft_affinity")
+                    soft, vcpus = kind == "soft_affinity", self._tables[name]["vcpus"]
+                    yield Affinity(pool, name, action[kind], action.get("vcpu"), soft=soft, vcpus=vcpus)
         elif op == "move-pool":
             self._pool[name] = self._pools[action["pool"]]
             yield Member(self._pool[name], name)

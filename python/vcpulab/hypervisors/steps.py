@@ -10,7 +10,7 @@ from vcpulab.scenario.names import in_short
 
 LEAST = 3
 """So many commands that differ in the number of a domain alone become a loop."""
-_NUMBERED = re.compile(r"(?P<stem>[A-Za-z_][\w.-]*?)(?P<number>\d+)")
+_NUMBERED = re.compile(r"(?P<stem>(?:[A-Za-z_][\w.-]*?)?)(?P<number>\d+)")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Step:
     """When: as in the scenario's action; `None`: before everything else."""
     domain: str | None = None
     """The domain that it is about, if it is about one."""
+    called: str | None = None
+    """What the command calls it, where that is not its name."""
 
 
 def in_loops(steps: Iterable[Step]) -> list[Step]:
@@ -39,24 +41,28 @@ def in_loops(steps: Iterable[Step]) -> list[Step]:
     """
     rows: dict[object, list[Step]] = {}
     for number, step in enumerate(steps):
-        match = _NUMBERED.fullmatch(step.domain or "")
+        match = _NUMBERED.fullmatch(_name(step))
         kind = (match["stem"], _of_each(step)) if match else number
         rows.setdefault((step.how, step.at, kind), []).append(step)
     return [step for row in rows.values() for step in _loop(row)]
 
 
+def _name(step: Step) -> str:
+    return step.called or step.domain or ""
+
+
 def _of_each(step: Step) -> str:
-    """The command with `$d` for the domain."""
-    return re.sub(rf"(?<![\w.-]){re.escape(step.domain or '')}(?![\w-])", "$d", step.text)
+    r"""The command with `$d` for the domain; `\x2d` is a dash in the name of a unit of systemd."""
+    return re.sub(rf"(?<![\w.-])(\\x2d)?{re.escape(_name(step))}(?![\w-])", r"\1$d", step.text)
 
 
 def _loop(row: list[Step]) -> list[Step]:
     if len(row) < LEAST:
         return row
-    names, each = [str(step.domain) for step in row], _of_each(row[0])
+    names, each = [_name(step) for step in row], _of_each(row[0])
     if row[0].how == "cannot":
-        return [replace(row[0], text=each.replace("$d", in_short(names)), domain=None)]
-    return [replace(row[0], text=f"for d in {' '.join(names)}; do {each}; done", domain=None)]
+        return [replace(row[0], text=each.replace("$d", in_short(names)), domain=None, called=None)]
+    return [replace(row[0], text=f"for d in {' '.join(names)}; do {each}; done", domain=None, called=None)]
 
 
 HEADINGS = {

@@ -17,7 +17,8 @@ from typing import Any
 from vcpulab.hypervisors import xl
 from vcpulab.hypervisors.settings import DOM0, Affinity, Backend, Change, Life, Member, Params, Setting, Vcpus
 from vcpulab.hypervisors.steps import Step, in_loops
-from vcpulab.hypervisors.xen import Way, way
+from vcpulab.hypervisors.way import Way, cannot, run
+from vcpulab.hypervisors.xen import way
 from vcpulab.scenario.units import members
 
 _SET_XEN = "/opt/xensource/libexec/xen-cmdline --set-xen"
@@ -42,19 +43,19 @@ def steps(change: Change) -> list[Step]:
     ways = [_kept(setting) for setting in change.settings]
     return [
         *(Step("boot", f"{_SET_XEN} {option}") for one in ways for option in one.boot),
-        *xl.run(ways),
+        *run(ways),
         *(Step("keep", f"{_SET_XEN} {option}") for one in ways for option in one.options),
         *_in_database(ways),
         *_at_start(ways),
-        *dict.fromkeys(xl.cannot(ways)),
+        *dict.fromkeys(cannot(ways)),
         *(replace(step, at=at) for at, setting in change.later for step in _later(setting)),
     ]
 
 
 def _later(setting: Setting) -> Iterator[Step]:
     ways = [_way(setting)]
-    yield from xl.run(ways)
-    yield from xl.cannot(ways)
+    yield from run(ways)
+    yield from cannot(ways)
 
 
 def _kept(setting: Setting) -> Way:

@@ -12,9 +12,7 @@ are scheduled; the help of `xenpm` (`set-sched-smt`, `set-scaling-governor`) and
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import Any
 
 from vcpulab.hypervisors import dom0
 from vcpulab.hypervisors.limits import takes
@@ -47,6 +45,7 @@ from vcpulab.hypervisors.settings import (
     Vcpus,
     default_of,
 )
+from vcpulab.hypervisors.way import Way
 from vcpulab.scenario.units import spans
 
 # The tool whose releases know CPU pools.
@@ -66,38 +65,6 @@ AT_RUN_TIME: Mapping[str, Mapping[int, str]] = {
 
 KEEPS_SHARES = ("credit", "credit2")
 """The schedulers whose weights and caps stand in the configuration of a domain ("honoured by", says `xl.cfg(5)`)."""
-
-
-@dataclass
-class Way:
-    """How a setting is made, and kept."""
-
-    domain: str | None = None
-    """The domain that it is about, if it is about one."""
-    boot: list[str] = field(default_factory=list)
-    """Options of the hypervisor's command line, which take a restart."""
-    run: list[str] = field(default_factory=list)
-    """Commands for Dom0 that hold at once."""
-    options: list[str] = field(default_factory=list)
-    """Options of the hypervisor's command line that keep it."""
-    keys: dict[str, Any] = field(default_factory=dict)
-    """What the configuration of the domain must say to keep it: `weight`, `cap`, `vcpus`, `affinity`, `pool`."""
-    before: list[str] = field(default_factory=list)
-    """Commands to repeat at each start of the host, before the domains are created."""
-    after: list[str] = field(default_factory=list)
-    """The same, when they are there."""
-    cannot: list[str] = field(default_factory=list)
-    """What cannot be done, and why."""
-
-    @classmethod
-    def none(cls, reason: str, domain: str | None = None) -> "Way":
-        """There is none."""
-        return cls(domain, cannot=[reason])
-
-    @classmethod
-    def each_time(cls, command: str, domain: str | None = None) -> "Way":
-        """A command that nothing but itself keeps."""
-        return cls(domain, run=[command], after=[command])
 
 
 def way(setting: Setting) -> Way:

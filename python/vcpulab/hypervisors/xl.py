@@ -12,7 +12,8 @@ from typing import Any
 
 from vcpulab.hypervisors.settings import Change
 from vcpulab.hypervisors.steps import Step, in_loops
-from vcpulab.hypervisors.xen import Way, way
+from vcpulab.hypervisors.way import Way, cannot, run
+from vcpulab.hypervisors.xen import way
 
 _KEYS = {"weight": "cpu_weight", "affinity": "cpus", "soft_affinity": "cpus_soft"}
 """The names in `xl.cfg(5)`, where they are others."""
@@ -36,16 +37,6 @@ def steps(change: Change) -> list[Step]:
         *cannot(ways),
         *later(change),
     ]
-
-
-def run(ways: Iterable[Way]) -> Iterator[Step]:
-    """What holds at once."""
-    return (Step("run", text, domain=one.domain) for one in ways for text in one.run)
-
-
-def cannot(ways: Iterable[Way]) -> Iterator[Step]:
-    """What cannot be done, and why."""
-    return (Step("cannot", text, domain=one.domain) for one in ways for text in one.cannot)
 
 
 def later(change: Change) -> Iterator[Step]:

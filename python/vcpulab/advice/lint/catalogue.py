@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from vcpulab.advice.lint import drivers, foreign, held_back, pinning, rules, slowed, topology
+from vcpulab.advice.lint import drivers, foreign, held_back, kvm, pinning, rules, slowed, topology
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.rule import Rule, Rules
 from vcpulab.errors import RequestError
@@ -15,6 +15,7 @@ RULES: Mapping[str, Rule[Any]] = {
     for one in chain[Rule[Any]](
         rules.rule.all,
         drivers.rule.all,
+        kvm.rule.all,
         slowed.cause.all,
         held_back.cause.all,
         pinning.rule.all,
@@ -29,7 +30,9 @@ RULES: Mapping[str, Rule[Any]] = {
 def findings(host: Host) -> list[Finding]:
     """What all rules find; of each field the first word on it."""
     return first_words(
-        settings(host, rules.rule, drivers.rule), held_back.held_back(host), settings(host, pinning.rule, topology.rule)
+        settings(host, rules.rule, drivers.rule, kvm.rule),
+        held_back.held_back(host),
+        settings(host, pinning.rule, topology.rule),
     )
 
 
@@ -41,7 +44,7 @@ def notes(host: Host) -> list[Finding]:
 def settings(host: Host, *those: Rules[Callable[[Host], Iterator[Finding]]]) -> Iterator[Finding]:
     """What the rules find that look at a whole host."""
     for one in chain.from_iterable(
-        kind.all for kind in those or (rules.rule, drivers.rule, pinning.rule, topology.rule)
+        kind.all for kind in those or (rules.rule, drivers.rule, kvm.rule, pinning.rule, topology.rule)
     ):
         yield from map(one.stamped, one.check(host))
 

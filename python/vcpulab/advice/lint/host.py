@@ -13,6 +13,7 @@ from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.errors import Interrupted
+from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.catalogue import generation_of
@@ -26,6 +27,10 @@ FEW_WAITS = 0.1
 """One that waits for less than this part of the time has what it needs. Assumed."""
 IDLE = 0.1
 """pCPUs that idle for more than this part of the time have room. Assumed."""
+GROUP_WEIGHT = 100
+"""The default of `cpu.weight`."""
+HOST_THREADS = "host"
+"""The domain of a KVM host's own threads, which stands in no file."""
 LOCAL = 10
 """The distance of a node from itself: ACPI, System Locality Information Table."""
 
@@ -118,6 +123,49 @@ class Host:
     def drivers(self) -> list[str]:
         """The domains that do others' I/O."""
         return [name for name in self.domains if self.served_by(name)]
+
+    @cached_property
+    def is_kvm(self) -> bool:
+        """Is it a KVM host, whose vCPUs are threads in control groups?"""
+        return hypervisor_of(self.document) == "kvm"
+
+    @cached_property
+    def machines(self) -> list[str]:
+        """Of a KVM host the virtual machines: domains that are no daemons; of another host none."""
+        return [name for name, table in self.domains.items() if self.is_kvm and not table.get("daemon")]
+
+    @cached_property
+    def daemons(self) -> list[str]:
+        """Of a KVM host the domains that are none."""
+        return [name for name, table in self.domains.items() if table.get("daemon")]
+
+    def top_group(self, domain: str) -> str:
+        """Of the control groups around a domain the outermost."""
+        return str(self.domains[domain]["cgroup"]).split("/", 1)[0]
+
+    def group_weight(self, group: str) -> int:
+        """The weight of a control group that no domain has to itself."""
+        return int(self.document.get("cgroup", {}).get(group, {}).get("weight", GROUP_WEIGHT))
+
+    def quota(self, domain: str) -> float:
+        """The limit of a VM of a KVM host, of all its vCPUs together, % of one pCPU; 0: it has none."""
+        limits = [
+            100 * times * quota / (self.value(domain, f"{part}_period_us") or 1)
+            for part, times in (("global", 1), ("vcpu", self.domains[domain]["vcpus"]))
+            if (quota := self.value(domain, f"{part}_quota_us") or -1) > 0
+        ]
+        return min(limits, default=0.0)
+
+    def thread_affinity(self, domain: str, kind: str) -> set[int]:
+        """The pCPUs where the `emulator` or `iothread` threads of a domain may run; none, if it has no such."""
+        table = self.domains[domain]
+        there = {"emulator": {"nic", "disk"} & table.keys(), "iothread": table.get("iothreads", 0)}[kind]
+        return set(pcpu_set(table.get(f"{kind}_affinity", "all"), self.topology.pcpus)) if there else set()
+
+    def behind_host(self, domain: str) -> float:
+        """The share of a domain's waits that are for the KVM host's own threads, %."""
+        rows = self.run.df_wait_shares().filter(domain=domain, by=HOST_THREADS)
+        return float(rows.get_column("of_wait").sum() or 0)
 
     def affinity(self, domain: str) -> list[list[int]]:
         """For each vCPU the pCPUs that it may run on."""

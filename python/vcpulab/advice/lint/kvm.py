@@ -1,0 +1,327 @@
+"""What is probably wrong with a KVM host: quotas, weights, control groups, threads beside vCPUs, halt polling."""
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any
+
+from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.lint.host import FEW_WAITS, GROUP_WEIGHT, IDLE, WAITS, Finding, Host, of_domain
+from vcpulab.advice.lint.rule import Rules, Stands
+from vcpulab.results.statistics import number
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.scenario import join
+from vcpulab.scenario.units import spans
+
+VCPUS_PER_PCPU = 16
+"""What OpenStack lets a host have at most, unless its operator says otherwise (`cpu_allocation_ratio`)."""
+PERIOD_MOST_US = 20_000
+"""A limit of a whole VM freezes it for less than this, where its period is this long."""
+QUOTA_LEAST_US = 1_000
+"""The least quota that libvirt and the kernel take."""
+SLICE_US = 5_000
+"""What a pCPU takes from a group's quota at a time, unless `bandwidth_slice_us` says otherwise."""
+LIGHT = 0.5
+"""A vCPU is light that weighs less than this part of those it waits behind. Assumed."""
+OF_WAITS = 10.0
+"""Who makes for more than this part of somebody's waits, %, matters. Assumed."""
+WEIGHT_MAX = 10_000
+"""The greatest `cpu.weight`."""
+
+rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
+
+
+@rule("vm-quota-freezes")
+def vm_quota_freezes(host: Host) -> Iterator[Finding]:
+    """A quota for a whole VM stops all its threads at once, and each period anew.
+
+    Mechanism: The quota is one account for all vCPUs, the emulator, vhost and I/O threads of the VM. With many vCPUs it
+    is used up early in the period; then all of them stand still until the next one, whoever holds a lock or has a
+    packet to send. Each pCPU takes {SLICE_US} µs from the account at a time: of a quota smaller than that for each
+    vCPU, some vCPUs get nothing.
+
+    Evidence: The VM has several vCPUs, uses more than {NEAR_FULL:.0%} of its quota, and its vCPUs wait for more than
+    {FEW_WAITS:.0%} of the time.
+
+    Silent: Where the VM needs less than its quota, or another limit improves nothing.
+
+    Mend: A quota of the same sum for each vCPU, which stops one vCPU at a time; otherwise the same limit in periods of
+    {PERIOD_MOST_US} µs or shorter.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: Linux's `Documentation/scheduler/sched-bwc`; libvirt's domain XML, `cputune` (`global_quota`, `quota`).
+    """
+    for domain in host.machines:
+        vcpus, quota = host.domains[domain]["vcpus"], host.value(domain, "global_quota_us") or -1
+        period = host.value(domain, "global_period_us") or 1
+        if quota < 0 or vcpus < 2 or quota >= vcpus * period:
+            continue
+        share = quota / period
+        if host.gotten(domain) < NEAR_FULL * 100 * share or host.mean_waited(domain) < FEW_WAITS:
+            continue
+        path = of_domain(domain, "global_quota_us")
+        frozen = (period - quota / min(vcpus, host.document["host"]["pcpus"])) / 1000
+        reason = (
+            f"its {vcpus} vCPUs share {number(quota / 1000)} ms in every {number(period / 1000)} ms: all at work, they "
+            f"use it up early, and the whole VM stands still for up to {number(frozen)} ms, its emulator and vhost "
+            f"threads too; its vCPUs wait for {100 * host.mean_waited(domain):.0f} % of the time"
+        )
+        if quota < vcpus * (host.setting(domain, "bandwidth_slice_us") or SLICE_US):
+            reason += f"; and {number(quota / 1000)} ms are less than a slice for each of them"
+        mends: list[dict[str, Any]] = [_for_each_vcpu(host, domain, share)]
+        shorter = {"global_period_us": min(period, PERIOD_MOST_US), "global_quota_us": 0}
+        shorter["global_quota_us"] = int(share * shorter["global_period_us"])
+        if shorter["global_period_us"] < period and shorter["global_quota_us"] >= QUOTA_LEAST_US:
+            mends.append({of_domain(domain, name): value for name, value in shorter.items()})
+        if host.document["host"]["toolstack"] == "proxmox":
+            # It has one limit for a VM, in periods of one length: files of the group are the smaller step.
+            mends.reverse()
+        yield Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+
+
+def _for_each_vcpu(host: Host, domain: str, share: float) -> dict[str, Any]:
+    period = host.value(domain, "vcpu_period_us") or 1
+    each = max(QUOTA_LEAST_US, int(share * period / host.domains[domain]["vcpus"]))
+    return {
+        of_domain(domain, "vcpu_quota_us"): each,
+        **{of_domain(domain, f"global_{name}_us"): None for name in ("quota", "period", "burst")},
+    }
+
+
+@rule("many-vcpus-per-pcpu", stands=Stands.ALWAYS)
+def many_vcpus_per_pcpu(host: Host) -> Iterator[Finding]:
+    """There are more than {VCPUS_PER_PCPU} vCPUs for each pCPU, and they wait.
+
+    Mechanism: Each vCPU that wants to run is a thread in a queue; with many in one queue each waits for the slices of
+    all others, and slices get no shorter than the scheduler's base slice.
+
+    Evidence: More vCPUs of VMs than {VCPUS_PER_PCPU} times the pCPUs, and the vCPUs of some VM wait for more than
+    {WAITS:.0%} of the time.
+
+    Silent: Where vCPUs sleep most of the time and nobody waits.
+
+    Mend: Fewer vCPUs for VMs that could use less than half of theirs; where there are none, fewer VMs, which
+    `vcpulab place` finds hosts for.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: OpenStack Nova's `cpu_allocation_ratio`, whose default is {VCPUS_PER_PCPU}.
+    """
+    pcpus = host.document["host"]["pcpus"]
+    vcpus = sum(host.domains[domain]["vcpus"] for domain in host.machines)
+    waiting = [domain for domain in host.machines if host.mean_waited(domain) > WAITS]
+    if vcpus <= VCPUS_PER_PCPU * pcpus or not waiting:
+        return
+    fewer = {
+        of_domain(domain, "vcpus"): wanted
+        for domain in host.machines
+        if isinstance(host.domains[domain].get("affinity", "all"), str)
+        and 2 * (wanted := max(1, round(host.wanted(domain)))) <= host.domains[domain]["vcpus"]
+    }
+    worst = max(waiting, key=host.mean_waited)
+    reason = (
+        f"{vcpus} vCPUs on {pcpus} pCPUs, {number(vcpus / pcpus)} for each: {in_short(waiting)} wait, {worst} for "
+        f"{100 * host.mean_waited(worst):.0f} % of the time"
+    )
+    yield Finding("host.pcpus", reason, fewer)
+
+
+@rule("emulator-beside-vcpus")
+def emulator_beside_vcpus(host: Host) -> Iterator[Finding]:
+    """Emulator and vhost threads run on the pCPUs to which vCPUs are pinned.
+
+    Mechanism: Pinning of vCPUs keeps other VMs away, but not the host's own threads: those that carry a VM's packets
+    and disk requests may run anywhere unless they are pinned too. Each takes the pCPU from the very vCPU that waits for
+    its answer, while a vCPU that is pinned cannot go elsewhere.
+
+    Evidence: The VM's vCPUs are pinned, its emulator threads may run there, and more than {OF_WAITS:.0f} % of the waits
+    of its vCPUs are for the host's own threads.
+
+    Silent: Where all pCPUs have vCPUs pinned to them, so that there is no other place; where another place improves
+    nothing.
+
+    Mend: The emulator threads, and the I/O thread, on the pCPUs that no vCPU is pinned to.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: libvirt's domain XML, `cputune` (`emulatorpin`, `iothreadpin`); Red Hat's guide to virtualization tuning,
+    the chapter on NUMA and pinning.
+    """
+    pcpus = set(range(host.document["host"]["pcpus"]))
+    masks = {domain: set(chain.from_iterable(host.affinity(domain))) for domain in host.machines}
+    pinned = {domain: mask for domain, mask in masks.items() if mask != pcpus}
+    free = pcpus.difference(*pinned.values())
+    for domain, mask in pinned.items():
+        there = [kind for kind in ("emulator", "iothread") if mask & host.thread_affinity(domain, kind)]
+        behind = host.behind_host(domain)
+        if not there or not free or behind < OF_WAITS:
+            continue
+        path = of_domain(domain, f"{there[0]}_affinity")
+        reason = (
+            f"its vCPUs are pinned to pCPU {spans(sorted(mask))}, and so may its {' and '.join(there)} threads run "
+            f"there: {behind:.0f} % of its vCPUs' waits are for threads of the host, while no vCPU is pinned to pCPU "
+            f"{spans(sorted(free))}"
+        )
+        yield Finding(path, reason, {of_domain(domain, f"{kind}_affinity"): spans(sorted(free)) for kind in there})
+
+
+@rule("light-vcpus")
+def light_vcpus(host: Host) -> Iterator[Finding]:
+    """A large VM has less weight for each vCPU than the small ones that it waits behind.
+
+    Mechanism: `cpu_shares` and `cpu.weight` are of the VM, not of a vCPU: a VM with eight vCPUs and the default weight
+    shares it among the eight, and each of them is worth an eighth of the vCPU of a small VM with the same weight.
+
+    Evidence: For each of its vCPUs a VM weighs less than {LIGHT:.0%} of what those weigh that make it wait, for the
+    most part, and its vCPUs wait for more than {WAITS:.0%} of the time.
+
+    Silent: Where nobody is served by the VM; where a greater weight improves nothing, or costs others who are served
+    more than it gains.
+
+    Mend: As much weight for each vCPU as those it waits behind have; if that harms somebody, half of it.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: Linux's `Documentation/admin-guide/cgroup-v2`, `cpu.weight`; libvirt's domain XML, `cputune` (`shares`).
+    """
+    for domain in host.machines:
+        if host.waited(domain) < WAITS or not host.serves(domain):
+            continue
+        own, vcpus = host.value(domain, "weight") or GROUP_WEIGHT, host.domains[domain]["vcpus"]
+        others = [one for one, share in host.behind(domain) if one in host.machines and share >= OF_WAITS]
+        each = {one: (host.value(one, "weight") or GROUP_WEIGHT) / host.domains[one]["vcpus"] for one in others}
+        each.pop(domain, None)
+        heavy = {one: weight for one, weight in each.items() if own / vcpus < LIGHT * weight}
+        if not heavy:
+            continue
+        path = of_domain(domain, "weight")
+        most = max(heavy.values())
+        fair = min(WEIGHT_MAX, round(most * vcpus))
+        reason = (
+            f"weight {own} for {vcpus} vCPUs is {number(own / vcpus)} for each, beside {number(most)} of "
+            f"{in_short(list(heavy))}: its vCPUs wait for {100 * host.waited(domain):.0f} % of the time"
+        )
+        half = round(fair / 2)
+        yield Finding(path, reason, {path: fair}, otherwise=({path: half},) if half > own else ())
+
+
+@rule("machines-weigh-as-one")
+def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
+    """All VMs together weigh as much as the services of the host.
+
+    Mechanism: Control groups share level by level. At the top `machine.slice`, with all VMs in it, stands beside
+    `system.slice` with all services, each with weight {GROUP_WEIGHT}: if the host is full and services want to run, all
+    VMs together get half of it, whatever their own weights are.
+
+    Evidence: VMs wait for more than {WAITS:.0%} of the time, more than {OF_WAITS:.0f} % of that for daemons in another
+    slice, and there are more VMs than the ratio of the slices' weights.
+
+    Silent: Where no daemon wants much; where a greater weight improves nothing.
+
+    Mend: A weight of the VMs' slice of {GROUP_WEIGHT} for each VM in it.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: Linux's `Documentation/admin-guide/cgroup-v2`, weights; `systemd.special(7)`, `machine.slice` and
+    `system.slice`; libvirt's page on control groups.
+    """
+    inside: dict[str, list[str]] = {}
+    for domain in host.machines:
+        inside.setdefault(host.top_group(domain), []).append(domain)
+    for group, machines in inside.items():
+        others = [one for one in host.daemons if host.top_group(one) != group]
+        behind = {
+            one: sum(share for by, share in host.behind(one) if by in others)
+            for one in machines
+            if host.waited(one) > WAITS
+        }
+        waiting = [one for one, share in behind.items() if share >= OF_WAITS]
+        weight = host.group_weight(group)
+        if not waiting or weight >= min(WEIGHT_MAX, GROUP_WEIGHT * len(machines)):
+            continue
+        path = join(["cgroup", group, "weight"])
+        first = max(waiting, key=lambda one: behind[one])
+        reason = (
+            f"all {len(machines)} VMs in it weigh {weight} together, beside the slice of {in_short(others)}: {first} "
+            f"waits for {100 * host.waited(first):.0f} % of the time, {behind[first]:.0f} % of that for daemons"
+        )
+        yield Finding(path, reason, {path: min(WEIGHT_MAX, GROUP_WEIGHT * len(machines))})
+
+
+@rule("real-time-vcpus")
+def real_time_vcpus(host: Host) -> Iterator[Finding]:
+    """Some vCPUs under `SCHED_FIFO` or `SCHED_RR` keep others from pCPUs that they share.
+
+    Mechanism: Threads of a real-time class run before all others for as long as they want to: weights and quotas of
+    groups are of the fair class alone. A guest that computes, or spins, takes its pCPUs for good; the emulator and
+    vhost threads of its own VM wait as well.
+
+    Evidence: Others may run on the same pCPUs, and wait for more than {WAITS:.0%} of the time, more than
+    {OF_WAITS:.0f} % of that for such a VM.
+
+    Silent: Where these pCPUs are its own.
+
+    Mend: `SCHED_OTHER`.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: `sched(7)`; libvirt's domain XML, `vcpusched`.
+    """
+    for domain in host.machines:
+        policy = host.domains[domain].get("sched_policy")
+        if policy not in ("fifo", "rr"):
+            continue
+        mask = set(chain.from_iterable(host.affinity(domain)))
+        waiting = {
+            one: share
+            for one in host.domains
+            if one != domain
+            and host.waited(one) > WAITS
+            and mask & set(chain.from_iterable(host.affinity(one)))
+            and (share := dict(host.behind(one)).get(domain, 0.0)) >= OF_WAITS
+        }
+        if not waiting:
+            continue
+        path = of_domain(domain, "sched_policy")
+        worst = max(waiting, key=host.waited)
+        reason = (
+            f"its vCPUs run under SCHED_{policy.upper()} on pCPU {spans(sorted(mask))}, which are not theirs alone: "
+            f"{in_short(list(waiting))} wait for them, {worst} for {100 * host.waited(worst):.0f} % of the time"
+        )
+        mend = {path: None, of_domain(domain, "sched_priority"): None}
+        yield Finding(path, reason, mend)
+
+
+@rule("halt-polling-when-full")
+def halt_polling_when_full(host: Host) -> Iterator[Finding]:
+    """There are vCPUs that poll in their halts on a host that has no CPU time to spare.
+
+    Mechanism: A vCPU that halts keeps its pCPU for a while, up to `halt_poll_ns`, so that a short sleep costs no
+    wake-up. The poll ends when another thread is queued there, but until somebody looks for an idle pCPU none is idle;
+    and all of it counts as CPU time: against quotas, against the thread on the same core, and against turbo.
+
+    Evidence: Halt polling is on, and the pCPUs idle for less than {IDLE:.0%} of the time, or a VM uses more than
+    {NEAR_FULL:.0%} of its quota; VMs wait for more than {FEW_WAITS:.0%} of the time.
+
+    Silent: Where no polling improves nothing.
+
+    Mend: No halt polling.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: Linux's `Documentation/virt/kvm/halt-polling`.
+    """
+    polls = host.document["host"].get("halt_poll_us", 0)
+    waiting = [domain for domain in host.machines if host.mean_waited(domain) > FEW_WAITS]
+    idle = host.idle_of(host.pcpus_of(None))
+    limited = [one for one in waiting if 0 < NEAR_FULL * host.quota(one) <= host.gotten(one)]
+    if not polls or not waiting or (idle > IDLE and not limited):
+        return
+    path = "host.halt_poll_us"
+    why = (
+        f"{in_short(limited)} use up a quota, for which that counts"
+        if idle > IDLE
+        else f"pCPUs idle for {100 * idle:.0f} % of the time and {in_short(waiting)} wait"
+    )
+    reason = f"vCPUs keep their pCPU for up to {polls} µs after a halt, while {why}"
+    yield Finding(path, reason, {path: 0})

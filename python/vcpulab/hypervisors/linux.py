@@ -1,0 +1,363 @@
+"""How a KVM host takes what is about the host as a whole: the kernel's parameters, its CPUs, control groups.
+
+The commands are the same whichever toolstack has the VMs. Kept are options of the kernel in `/etc/default/grub.d`,
+parameters of modules in `/etc/modprobe.d`, sysctls in `/etc/sysctl.d`, files of `/sys` in `/etc/tmpfiles.d`, one file
+for each, so that what is typed again replaces what was there.
+
+Sources: Linux's `Documentation/scheduler/sched-debug` (`/sys/kernel/debug/sched`), `admin-guide/cgroup-v2`
+(`cpu.weight`, `cpu.max`, `cpu.max.burst`, `cpu.idle`), `virt/kvm/halt-polling`, `admin-guide/kernel-parameters`
+(`maxcpus`, `nosmt`), `ABI/testing/sysfs-devices-system-cpu` (`smt/control`); `systemd.resource-control(5)` and
+`systemctl(1)` (`set-property`); `tmpfiles.d(5)`, `sysctl.d(5)`, `modprobe.d(5)`; `chcpu(8)`;
+`cpupower-frequency-set(1)`.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vcpulab.hypervisors import dom0
+from vcpulab.hypervisors.settings import (
+    DEFAULT_SLICES,
+    Affinity,
+    AnotherHypervisor,
+    Change,
+    Governor,
+    Group,
+    HaltPolling,
+    HostInterrupts,
+    InGroup,
+    Machine,
+    MemoryStays,
+    Nice,
+    Params,
+    Pcpus,
+    Pool,
+    Scheduler,
+    Setting,
+    Shape,
+    Smt,
+    ThreadClass,
+)
+from vcpulab.hypervisors.steps import Step
+from vcpulab.hypervisors.way import Way, cannot, run
+from vcpulab.hypervisors.xen import smt_numbers
+from vcpulab.scenario.units import spans
+
+CGROUP = "/sys/fs/cgroup"
+PERIOD_US = 100_000
+"""The default of `cpu.max`."""
+WEIGHT = 100
+"""The default of `cpu.weight`."""
+NONE = -1
+"""A quota that is none."""
+_DEBUG = "/sys/kernel/debug/sched"
+_IN_DEBUG = {
+    "base_slice_us": "base_slice_ns",
+    "latency_us": "latency_ns",
+    "min_granularity_us": "min_granularity_ns",
+    "wakeup_granularity_us": "wakeup_granularity_ns",
+    "migration_cost_us": "migration_cost_ns",
+}
+_SYSCTLS = {"bandwidth_slice_us": "kernel.sched_cfs_bandwidth_slice_us"}
+_BUILT_IN = {
+    "hz": "the kernel is built with it (CONFIG_HZ)",
+    "resched_ns": "how soon the machine takes a request to decide again",
+}
+_UNITS = (".slice", ".scope", ".service")
+
+REAL_TIME = ("fifo", "rr")
+"""Scheduling classes with a priority, above all others."""
+
+OfVm = Callable[[Setting, Change], Way | None]
+"""How a toolstack takes a setting of a VM; `None`: it is none of its own."""
+
+
+def is_linux(pool: Pool) -> bool:
+    """Is a pool scheduled by one of Linux's own schedulers?"""
+    return pool.scheduler.startswith("linux-")
+
+
+def steps(change: Change, of_vm: OfVm) -> list[Step]:
+    """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed.
+
+    Args:
+        change: it.
+        of_vm: how the toolstack takes what is about a VM.
+    """
+    ways = [_way(setting, change, of_vm) for setting in change.settings]
+    later = ((at, _way(setting, change, of_vm)) for at, setting in change.later)
+    return [
+        *(Step("boot", _at_boot(option)) for one in ways for option in one.boot),
+        *run(ways),
+        *(Step("keep", _at_boot(option)) for one in ways for option in one.options),
+        *(Step("keep", text, domain=one.domain, called=one.called) for one in ways for text in one.keep),
+        *dict.fromkeys(cannot(ways)),
+        *(replace(step, at=at) for at, one in later for step in (*run([one]), *cannot([one]))),
+    ]
+
+
+def _at_boot(option: str) -> str:
+    line = f'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT {option}"'
+    return f"echo '{line}' >> /etc/default/grub.d/vcpulab.cfg && update-grub"
+
+
+def _way(setting: Setting, change: Change, of_vm: OfVm) -> Way:
+    domain = getattr(setting, "domain", None)
+    if domain in change.daemons:
+        return _of_a_daemon(setting, change, domain)
+    found = of_vm(setting, change)
+    return next(_of_the_host(setting)) if found is None else found
+
+
+def _of_a_daemon(setting: Setting, change: Change, domain: str) -> Way:
+    """A daemon is a service of its name."""
+    where = Place.of(f"{change.groups.get(domain, DEFAULT_SLICES[True])}/{domain}.service")
+    in_unit = f"{domain}: {{}} in its unit (systemctl edit {domain}.service), from its next start on"
+    match setting:
+        case Params(pool) if is_linux(pool):
+            found = shared(where, of_whole(setting.values), of_whole(setting.table))
+        case Affinity(_, _, str(pcpus), soft=False):
+            allowed = "" if pcpus == "all" else pcpus
+            found = Way(run=[f"systemctl set-property {where.unit} AllowedCPUs={allowed}"])
+        case ThreadClass(_, _, policy):
+            priority = f" and CPUSchedulingPriority={setting.priority}" if policy in REAL_TIME else ""
+            found = Way.none(in_unit.format(f"CPUSchedulingPolicy={policy}{priority}"))
+        case Nice(_, _, nice):
+            found = Way.none(in_unit.format(f"Nice={nice}"))
+        case InGroup(_, _, path):
+            found = Way.none(in_unit.format(f"Slice={path.rsplit('/', 1)[-1]}"))
+        case _:
+            found = Way.none(f"{domain}: a daemon of the host's: its own configuration sets this")
+    return replace(found, domain=domain)
+
+
+def _of_the_host(setting: Setting) -> Iterator[Way]:
+    match setting:
+        case Scheduler(pool) | Params(pool) if not is_linux(pool):
+            yield Way.none(f"{pool} is a scheduler of Xen: on a KVM host it cannot be had, nor its parameters")
+        case Scheduler(pool, new_kernel):
+            # Of a host as it was installed nothing is to be typed: the kernel has one scheduler.
+            yield Way.none(f"{pool}: takes another kernel") if new_kernel else Way()
+        case Params(pool, None, values):
+            yield _tunables(pool, values, while_running=setting.moment == "action")
+        case HaltPolling(_, us):
+            yield _written(
+                "/sys/module/kvm/parameters/halt_poll_ns", us * 1000, "modprobe.d", "options kvm halt_poll_ns={}"
+            )
+        case Group(_, path, values, table):
+            yield shared(Place.of(path), values, table)
+        case HostInterrupts(_, name, "nic", pcpu):
+            lost = "holds until the host restarts, and while irqbalance does not move it"
+            command = dom0.to_cpu(f"-w {shlex.quote(name)}", pcpu)
+            yield Way(run=[command], cannot=[f"interrupts of nic {name}: on pCPU {pcpu}: {lost}"])
+        case HostInterrupts(_, name, _, pcpu):
+            controller = "/proc/irq/*/smp_affinity_list of its controller, which the scenario does not name"
+            yield Way.none(f"interrupts of disk {name}: on pCPU {pcpu}: {controller}")
+        case Smt() | Governor() | Shape() | Pcpus():
+            yield _cpus(setting)
+        case Machine(fields):
+            yield Way.none(f"host.{', host.'.join(fields)}: takes another machine")
+        case MemoryStays():
+            yield Way.none(str(setting))
+        case AnotherHypervisor(name):
+            yield Way.none(f"host.hypervisor = {name}: takes another host")
+        case _:
+            domain = getattr(setting, "domain", None)
+            what = "the host" if domain is None else f"domain {domain}"
+            yield Way.none(f"{what}: no command of a KVM host sets this", domain)
+
+
+def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> Way:
+    found = Way()
+    for name, value in values.items():
+        if name in _IN_DEBUG:
+            file = f"{_DEBUG}/{_IN_DEBUG[name]}"
+            one = _written(file, value * 1000, "tmpfiles.d", f"w {file} - - - - {{}}")
+        elif name in _SYSCTLS:
+            one = _sysctl(_SYSCTLS[name], value)
+        else:
+            one = Way.none(f"{pool}: {name} = {value}: {_BUILT_IN.get(name, 'no command sets it')}")
+        found.run += one.run
+        found.keep += [] if while_running else one.keep
+        found.cannot += one.cannot
+    return found
+
+
+def _written(file: str, value: int, directory: str, line: str) -> Way:
+    kept = file.rsplit("/", 1)[-1]
+    return Way(run=[f"echo {value} > {file}"], keep=[f"echo '{line.format(value)}' > /etc/{directory}/{kept}.conf"])
+
+
+def _sysctl(name: str, value: int) -> Way:
+    kept = f"echo '{name} = {value}' > /etc/sysctl.d/{name}.conf"
+    return Way(run=[f"sysctl -w {name}={value}"], keep=[kept])
+
+
+# ---- CPUs ----
+
+
+def _cpus(setting: Smt | Governor | Shape | Pcpus) -> Way:
+    match setting:
+        case Smt(on=on):
+            found = Way(run=[f"echo {'on' if on else 'off'} > /sys/devices/system/cpu/smt/control"])
+            if on:
+                found.cannot = ["host.topology: to keep it, take `nosmt` out of the kernel's command line"]
+            else:
+                found.options = ["nosmt"]
+                numbered = smt_numbers(setting)
+                found.cannot = [numbered] if numbered else []
+            return found
+        case Governor(name=name):
+            lost = f"governor {name}: holds until the host restarts; a service of cpupower's keeps it"
+            return Way(run=[f"cpupower frequency-set -g {name}"], cannot=[lost])
+        case Shape(topology):
+            return Way.none(f"host.topology: takes a machine of {topology}")
+        case Pcpus(count, there):
+            if there is not None and count < there:
+                return Way(run=[f"chcpu -d {spans(range(count, there))}"], options=[f"maxcpus={count}"])
+            which = "with that number of CPUs" if there is None else f"with more CPUs than {there}"
+            return Way.none(f"host.pcpus = {count}: takes a machine {which}")
+
+
+# ---- control groups ----
+
+
+@dataclass(frozen=True)
+class Place:
+    """A control group, as commands name it; names may hold `$(…)`, and stand in double quotes then."""
+
+    path: str
+    """Below the root group."""
+    lasts: bool
+    """Is its unit there again after a restart?"""
+
+    @classmethod
+    def of(cls, path: str) -> "Place":
+        """A group that nobody makes anew."""
+        return cls(path.strip("/"), True)
+
+    @property
+    def unit(self) -> str | None:
+        """Its unit of systemd; `None`: it has none."""
+        name = self.path.rsplit("/", 1)[-1]
+        return self._quoted(name) if name.endswith(_UNITS) else None
+
+    def file(self, name: str) -> str:
+        """A file of it."""
+        return self._quoted(f"{CGROUP}/{self.path}/{name}")
+
+    def inside(self, pattern: str, name: str) -> str:
+        """A file of groups below it, whose names match a pattern of the shell."""
+        return f"{self._quoted(f'{CGROUP}/{self.path}')}/{pattern}/{name}"
+
+    @staticmethod
+    def _quoted(text: str) -> str:
+        return f'"{text}"' if "$" in text or "\\" in text else text
+
+
+def shared(place: Place, values: Mapping[str, Any], table: Mapping[str, Any], domain: str | None = None) -> Way:
+    """Weight and limit of a control group: by systemd where it has a unit, otherwise in its files.
+
+    Args:
+        place: the group.
+        values: what is set of `weight`, `idle`, `quota_us`, `period_us`, `burst_us`.
+        table: all that holds of these.
+        domain: the domain whose group it is.
+    """
+    properties, files = list[str](), list[tuple[str, str]]()
+    if values.keys() & {"weight", "idle"}:
+        idle, weight = bool(table.get("idle")), table.get("weight", WEIGHT)
+        if place.unit:
+            properties.append(f"CPUWeight={'idle' if idle else weight}")
+        else:
+            files += [("cpu.idle", str(int(idle)))] if "idle" in values else []
+            files += [("cpu.weight", str(weight))] if "weight" in values and not idle else []
+    if values.keys() & {"quota_us", "period_us"}:
+        quota, period = table.get("quota_us", NONE), table.get("period_us", PERIOD_US)
+        said = _quota(quota, period) if place.unit else None
+        if said is None:
+            files.append(("cpu.max", limit(quota, period)))
+        else:
+            properties += said
+    if "burst_us" in values:
+        files.append(("cpu.max.burst", str(values["burst_us"])))
+    found = Way(domain)
+    if properties:
+        runtime = "" if place.lasts else "--runtime "
+        found.run.append(f"systemctl set-property {runtime}{place.unit} {' '.join(properties)}")
+    found.run += [f"echo {_word(text)} > {place.file(name)}" for name, text in files]
+    lost = [name for name, _ in files] if place.lasts else []
+    if lost:
+        found.cannot.append(f"{place.path}: {', '.join(lost)}: holds until the host restarts")
+    return found
+
+
+def _word(text: str) -> str:
+    return f"'{text}'" if " " in text else text
+
+
+def limit(quota_us: int, period_us: int) -> str:
+    """A limit as `cpu.max` has it.
+
+    Examples:
+        >>> limit(50_000, 100_000), limit(-1, 100_000)
+        ('50000 100000', 'max 100000')
+    """
+    return f"{'max' if quota_us < 0 else quota_us} {period_us}"
+
+
+def _quota(quota_us: int, period_us: int) -> list[str] | None:
+    """A limit as systemd has it, to a hundredth of a percent; `None`: it is none of those.
+
+    Examples:
+        >>> _quota(125_000, 50_000), _quota(1_000, 3_000), _quota(-1, 100_000)
+        (['CPUQuota=250%', 'CPUQuotaPeriodSec=50ms'], None, ['CPUQuota='])
+    """
+    if quota_us < 0:
+        return ["CPUQuota="]
+    hundredths, rest = divmod(10_000 * quota_us, period_us)
+    if rest or period_us % 1000:
+        return None
+    part = f".{hundredths % 100:02}" if hundredths % 100 else ""
+    period = [] if period_us == PERIOD_US else [f"CPUQuotaPeriodSec={period_us // 1000}ms"]
+    return [f"CPUQuota={hundredths // 100}{part}%", *period]
+
+
+WHOLE = {"global_quota_us": "quota_us", "global_period_us": "period_us", "global_burst_us": "burst_us"}
+"""Parameters of a domain that are those of the group that has all its threads, and what they are called there."""
+
+
+def of_whole(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What parameters of a domain say of the group that has all its threads, as `shared` takes it."""
+    names = {"weight": "weight", "idle": "idle", **WHOLE}
+    return {names[name]: value for name, value in values.items() if name in names}
+
+
+# ---- threads ----
+
+
+def scheduled(threads: str, policy: str, priority: int) -> str:
+    """The command that gives threads a scheduling class.
+
+    Args:
+        threads: what prints their numbers.
+        policy: of the class.
+        priority: of `fifo` and `rr`.
+    """
+    level = priority if policy in REAL_TIME else 0
+    return f"for t in $({threads}); do chrt --{policy} -p {level} $t; done"
+
+
+def pinned(change: Change, pcpus: str) -> str:
+    """A list of CPUs; that of all of them, where all are allowed."""
+    return f"0-{change.pcpus - 1}" if pcpus == "all" else pcpus
+
+
+def pins(setting: Affinity, change: Change) -> list[tuple[str, str]]:
+    """Words of the shell for vCPUs, and the list of CPUs of these: of a domain with one for all, one loop."""
+    pcpus = setting.pcpus
+    if not isinstance(pcpus, str):
+        return [(str(vcpu), pinned(change, ones)) for vcpu, ones in enumerate(pcpus)]
+    vcpus = range(setting.vcpus) if setting.vcpu is None else [setting.vcpu]
+    return [(str(vcpu), pinned(change, pcpus)) for vcpu in vcpus]

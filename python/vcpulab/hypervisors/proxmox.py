@@ -1,0 +1,188 @@
+"""What is typed on a host of Proxmox VE.
+
+`qm set` holds at once for weights and limits, and is kept in the VM's file in `/etc/pve/qemu-server`. A VM is one
+control group, without groups for its threads: one limit for all of them, and one set of CPUs. The rest is set of
+threads, which QEMU names (`CPU 0/KVM`), and holds until the VM stops; a hook script (`hookscript:` of the VM, phase
+`post-start`) sets it again.
+
+Sources: `qm(1)` and the administration guide's chapter on virtual machines (`cpuunits`, `cpulimit`, `affinity`,
+`cores`, hook scripts); `taskset(1)`, `chrt(1)`, `renice(1)`; Linux's `admin-guide/cgroup-v2`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from vcpulab.hypervisors import libvirt, linux
+from vcpulab.hypervisors.linux import Place, is_linux
+from vcpulab.hypervisors.settings import (
+    Affinity,
+    Change,
+    InGroup,
+    IoThreads,
+    Life,
+    MemoryNodes,
+    Nice,
+    Params,
+    Setting,
+    ThreadAffinity,
+    ThreadClass,
+    Vcpus,
+)
+from vcpulab.hypervisors.steps import Step
+from vcpulab.hypervisors.way import Way
+from vcpulab.scenario.units import spans
+
+GROUP = "qemu.slice"
+"""Where all VMs are."""
+_ID = re.compile(r"(?:(?:vm|qemu|kvm)[-_]?)?([1-9]\d{2,8})")
+"""A name that has the VM's number."""
+_LIVES = {
+    "create": "start",
+    "shutdown": "shutdown",
+    "reboot": "reboot",
+    "destroy": "stop",
+    "pause": "suspend",
+    "unpause": "resume",
+    "restore": "start",
+}
+
+
+def steps(change: Change) -> list[Step]:
+    """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed."""
+    return linux.steps(change, _of_vm)
+
+
+def vmid(domain: str) -> str | None:
+    """The number of a VM, as far as its name says it.
+
+    Examples:
+        >>> vmid("vm-101"), vmid("101"), vmid("web")
+        ('101', '101', None)
+    """
+    match = _ID.fullmatch(domain)
+    return match[1] if match else None
+
+
+def _looked_up(domain: str) -> str:
+    return f"$(qm list | awk -v n={domain} '$2 == n {{print $1}}')"
+
+
+def _of_vm(setting: Setting, change: Change) -> Way | None:
+    domain = getattr(setting, "domain", None)
+    if domain is None:
+        return None
+    number = vmid(domain)
+    found = next(_way(setting, change, number or _looked_up(domain)), None)
+    return None if found is None else replace(found, domain=domain, called=number if number != domain else None)
+
+
+def _way(setting: Setting, change: Change, vm: str) -> Iterator[Way]:
+    match setting:
+        case Params(pool, str()) if is_linux(pool):
+            yield _params(setting, vm)
+        case Affinity(soft=False):
+            yield _pinned(setting, change, vm)
+        case ThreadAffinity(_, domain, "emulator", pcpus):
+            first = f"taskset -pc {linux.pinned(change, pcpus)} $(cat {_pid(vm)})"
+            others = f"for t in $({_vhosts(vm)}); do taskset -pc {linux.pinned(change, pcpus)} $t; done"
+            yield Way(run=[first, others], cannot=[libvirt.again(domain, "affinity of QEMU's own threads")])
+        case ThreadAffinity(_, domain, _, pcpus):
+            each = f"for t in $({_threads(vm, 'IO')}); do taskset -pc {linux.pinned(change, pcpus)} $t; done"
+            yield Way(run=[each], cannot=[libvirt.again(domain, "affinity of its I/O thread")])
+        case ThreadClass(_, domain, policy, priority):
+            command = linux.scheduled(_threads(vm, "CPU"), policy, priority)
+            yield Way(run=[command], cannot=[libvirt.again(domain, f"SCHED_{policy.upper()}")])
+        case Nice(_, domain, nice):
+            yield libvirt.niced(domain, nice, _threads(vm, "CPU"))
+        case IoThreads(_, domain, count):
+            how = "`iothread=1` of its disk, on a controller `virtio-scsi-single`, from the VM's next start on"
+            yield Way.none(f"domain {domain}: iothreads = {count}: {how if count else how.replace('=1', '=0')}")
+        case InGroup(_, domain, path):
+            yield Way.none(f"domain {domain}: in {path}: Proxmox VE has all VMs in {GROUP}")
+        case Vcpus(_, domain, count):
+            late = f"domain {domain}: {count} cores from the VM's next start on"
+            yield Way(keep=[f"qm set {vm} --cores {count}"], cannot=[late])
+        case MemoryNodes(_, domain, nodes):
+            how = (
+                "`qm set --numa0 …,hostnodes=…,policy=bind` with its memory and its cores, from the VM's next start on"
+            )
+            yield Way.none(f"domain {domain}: memory on nodes {spans(nodes)}: {how}")
+        case Life(_, _, "save"):
+            yield Way(run=[f"qm suspend {vm} --todisk 1"])
+        case Life(_, _, op) if op in _LIVES:
+            yield Way(run=[f"qm {_LIVES[op]} {vm}"])
+
+
+def _params(setting: Params, vm: str) -> Way:
+    """One command for weight and limit of the VM; what `qm` has no option for in files of its control group."""
+    domain, values, table = setting.domain or "", setting.values, setting.table
+    quota, period = table.get("global_quota_us", linux.NONE), table.get("global_period_us", linux.PERIOD_US)
+    options, files = list[str](), dict[str, str]()
+    if "weight" in values:
+        options.append(f"--cpuunits {values['weight']}")
+    if values.keys() & {"global_quota_us", "global_period_us"}:
+        cpus = _cpus(quota, period)
+        if cpus is None:
+            files["cpu.max"] = linux.limit(quota, period)
+        else:
+            options.append(f"--cpulimit {cpus}")
+    files |= {"cpu.max.burst": str(values["global_burst_us"])} if "global_burst_us" in values else {}
+    files |= {"cpu.idle": str(int(values["idle"]))} if "idle" in values else {}
+    where = Place(f"{GROUP}/{vm}.scope", lasts=False)
+    one_limit = f"domain {domain}: {{}}: Proxmox VE has one limit for all threads of a VM (global_quota_us, --cpulimit)"
+    others = [name for name in values if name.startswith(("vcpu_", "emulator_", "iothread_"))]
+    return Way(
+        run=[
+            *([f"qm set {vm} {' '.join(options)}"] if options else []),
+            *(f"echo '{text}' > {where.file(name)}" for name, text in files.items()),
+        ],
+        cannot=[
+            *([libvirt.again(domain, ", ".join(files))] if files else []),
+            *([one_limit.format(", ".join(others))] if others else []),
+        ],
+    )
+
+
+def _cpus(quota_us: int, period_us: int) -> str | None:
+    """A limit as a number of CPUs, 0 for none; `None`: its period is another one, or it takes more decimals.
+
+    Examples:
+        >>> _cpus(250_000, 100_000), _cpus(-1, 100_000), _cpus(25_000, 10_000)
+        ('2.5', '0', None)
+    """
+    if quota_us < 0:
+        return "0"
+    if period_us != linux.PERIOD_US or quota_us % 1000:
+        return None
+    part = f"{quota_us % period_us // 1000:02}".rstrip("0")
+    return f"{quota_us // period_us}{'.' if part else ''}{part}"
+
+
+def _pinned(setting: Affinity, change: Change, vm: str) -> Way:
+    pcpus, pid = setting.pcpus, f"$(cat {_pid(vm)})"
+    alike = isinstance(pcpus, str) or len(set(pcpus)) == 1
+    if alike and setting.vcpu is None:
+        ones = pcpus if isinstance(pcpus, str) else pcpus[0]
+        option = "--delete affinity" if ones == "all" else f"--affinity {ones}"
+        return Way(run=[f"taskset -apc {linux.pinned(change, ones)} {pid}"], keep=[f"qm set {vm} {option}"])
+    pins = linux.pins(setting, change)
+    return Way(
+        run=[f"taskset -pc {ones} $({_threads(vm, 'CPU', f'{vcpu}/KVM')})" for vcpu, ones in pins],
+        cannot=[libvirt.again(setting.domain, "affinity of single vCPUs")],
+    )
+
+
+def _pid(vm: str) -> str:
+    return f"/run/qemu-server/{vm}.pid"
+
+
+def _threads(vm: str, kind: str, name: str | None = None) -> str:
+    """What prints the numbers of a VM's threads of a kind, or of the one of that name."""
+    one = f' && $3 == "{name}"' if name else ""
+    return f"ps -L -o tid= -o comm= -p $(cat {_pid(vm)}) | awk '$2 == \"{kind}\"{one} {{print $1}}'"
+
+
+def _vhosts(vm: str) -> str:
+    """The same of its vhost threads: until Linux 6.4 they are the kernel's, and named after the VM's process."""
+    return f"ps -eL -o tid= -o comm= | awk -v n=vhost-$(cat {_pid(vm)}) '$2 == n {{print $1}}'"
