@@ -120,7 +120,7 @@ def limit_of(files: Mapping[str, str]) -> tuple[int, int] | None:
 
 def fields_of(files: Mapping[str, str], names: str) -> dict[str, int]:
     """Limits of a group that are not the default, under such names: `global_{}`, `vcpu_{}`, `{}`."""
-    found = {}
+    found: dict[str, int] = {}
     limit = limit_of(files)
     if limit is not None and limit[0] != NONE_US:
         found |= {names.format("quota_us"): limit[0], names.format("period_us"): limit[1]}

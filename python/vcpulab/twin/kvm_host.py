@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from vcpulab import formats as recordings
@@ -78,7 +77,7 @@ class KvmHost:
     """Kinds of files that there are."""
     _numbered: dict[int, str] = field(default_factory=dict)
 
-    def take(self, path: Path, kind: recordings.Kind, holds: Any) -> None:
+    def take(self, kind: recordings.Kind, holds: Any) -> None:
         """Takes what a file says; of two that say the same the later one counts."""
         self.kinds.add(kind)
         if kind == "linux":
@@ -257,8 +256,8 @@ class KvmHost:
             if vm.nice or vm.threads > 1 or not vm.alone:
                 where = "in the root group" if not vm.scope else f"with others in the group {vm.scope}"
                 notes.append(
-                    f"{vm.name}: its threads are {where}, and have no group of their own; here it has one, whose weight "
-                    f"of {found['weight']} gets as much as {vm.threads} threads of nice {vm.nice}"
+                    f"{vm.name}: its threads are {where}, and have no group of their own; here it has one, whose "
+                    f"weight of {found['weight']} gets as much as {vm.threads} threads of nice {vm.nice}"
                 )
         found |= cgroups.fields_of(files, "global_{}")
         if files.get("cpu.idle") == "1":
@@ -308,7 +307,7 @@ class KvmHost:
 
 
 def around_of(vm: Vm) -> str:
-    """The group around a VM's own. One cannot be the root group here: what is beside nothing else is in any as it is there."""
+    """The group around a VM's own; for the root group, which a scenario cannot say, that of VMs."""
     if not vm.alone and vm.scope:
         return vm.scope
     around = (vm.scope or "").rpartition("/")[0]

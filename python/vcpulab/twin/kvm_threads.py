@@ -15,7 +15,7 @@ from vcpulab.twin.kvm_host import KvmHost, Vm, around_of
 
 _NICE_0 = 120
 _REALTIME = 100
-"""The kernel's own count of priorities: below are those of real-time policies, 99 less theirs; from there on nice values."""
+"""As the kernel counts priorities: below are real-time ones, 99 less theirs; from there on nice values."""
 _VHOST = re.compile(r"(?:vhost|kvm-pit|kvm-nx-lpage-re\w*)[-/](?P<process>\d{1,10})")
 _KERNEL = re.compile(
     r"(kworker|ksoftirqd|migration|cpuhp|idle_inject|irq_work|kthreadd|rcu\w*|kcompactd\d*|khugepaged|ksmd|kswapd\d*|"
@@ -90,7 +90,7 @@ class _Reader:
                 processes.setdefault(process, name)
             self._add_vcpu(name, vcpu, thread)
             self._add(name, vcpu, number)
-        self._settle(processes)
+        self._settle()
         self._add_others(others, processes)
         return self._roles
 
@@ -139,7 +139,7 @@ class _Reader:
         self._taken.add((domain, vcpu))
         self._roles.threads.append(VcpuThread(thread, domain, name, vcpu))
 
-    def _settle(self, processes: Mapping[int, str]) -> None:
+    def _settle(self) -> None:
         """The own group of each VM."""
         scopes = self._host.scopes()
         for vm in self._roles.vms.values():

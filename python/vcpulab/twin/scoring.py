@@ -103,7 +103,7 @@ def score(
     domains = scenario.to_dict()["domain"]
     for number in sorted({vcpu["domain"] for vcpu in summary["vcpus"]}):
         name = sources.name(number)
-        if name in domains:
+        if name in domains and not sources.is_daemon(number):
             vcpus = [vcpu for vcpu in summary["vcpus"] if vcpu["domain"] == number]
             rows += _of_domain(name, vcpus, summary["span_ns"], done, floor_us)
     return rows

@@ -66,6 +66,16 @@ class Sources:
         return self.kvm is not None
 
     @property
+    def how_to_say_scheduler(self) -> str:
+        """What else there must be, if no file says which scheduler was recorded."""
+        if self.of_linux:
+            return (
+                "`uname -a > kernel.txt` on the host, beside the recording, says it: up to Linux 6.5 it is linux-cfs, "
+                "from 6.6 on linux-eevdf; or name it, such as --scheduler linux-eevdf"
+            )
+        return "add the output of `xl info` or `xl sched-credit`, or name it"
+
+    @property
     def threads(self) -> list[recordings.VcpuThread]:
         """Of a Linux host: the threads that are told apart, each as a vCPU of a domain."""
         return self.roles.threads
@@ -144,7 +154,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
 
 def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> None:
     if sources.kvm is not None and kind in KVM_KINDS:
-        sources.kvm.take(path, kind, holds)
+        sources.kvm.take(kind, holds)
     elif sources.kvm is not None or kind in KVM_KINDS:
         of = "a KVM host" if sources.kvm is None else "a Xen host"
         sources.notes.append(f"{path}: not used: {kind} is of {of}, and the recording is not")
