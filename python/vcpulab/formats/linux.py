@@ -142,7 +142,7 @@ def _add_thread(found: Linux, match: re.Match[str]) -> None:
     if match["file"] == "comm":
         told.name = match["value"]
         return
-    _, controllers, group = [*match["value"].split(":", 2), "", ""][:3]
+    controllers, _, group = match["value"].partition(":")[2].partition(":")
     # Version 2, or the one of version 1 that has the CPU.
     if controllers == "" or "cpu" in controllers.split(","):
         told.group = _path(group)

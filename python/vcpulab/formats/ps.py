@@ -80,7 +80,7 @@ def _texts(rest: str, texts: int) -> tuple[str, str]:
 def _group(text: str) -> str:
     """Of `0::/path`, or of the list of version 1, the one that has the CPU."""
     for one in re.split(r",(?=\d+:)", text):
-        _, controllers, path = [*one.split(":", 2), "", ""][:3]
+        controllers, _, path = one.partition(":")[2].partition(":")
         if controllers == "" or "cpu" in controllers.split(","):
             return path.strip("/")
     return ""

@@ -89,8 +89,11 @@ def _took(machine: Machine, table: str, line: str, words: list[str]) -> bool:
         return False
     if table == "emulator" and words[0] == "*:":
         machine.emulator_pin = words[1]
-    elif words[0].isdecimal() and len(words[0]) < 5:
-        (machine.vcpu_pins if table == "vcpu" else machine.iothread_pins)[int(words[0])] = words[1]
+    elif words[0].isdecimal() and len(words[0]) < 5 and table == "vcpu":
+        machine.vcpu_pins[int(words[0])] = words[1]
+        machine.vcpus = max(machine.vcpus or 0, int(words[0]) + 1)
+    elif words[0].isdecimal() and len(words[0]) < 5 and table == "iothread":
+        machine.iothread_pins[int(words[0])] = words[1]
     else:
         return False
     return True
