@@ -13,6 +13,7 @@
 
 mod config;
 mod ids;
+mod interrupts;
 mod layers;
 mod machine;
 mod network;
@@ -21,6 +22,7 @@ mod storage;
 
 pub use config::{GuestConfig, MachineConfig, ProfilerConfig};
 pub use ids::{BlkfrontId, ClientId, ClientMachineId, DiskId, GuestId, NetfrontId, NicId};
+pub use interrupts::Interrupts;
 pub use layers::{Layer, Layers};
 pub use machine::readings::Owner;
 pub use machine::results::{AppResult, IoCounts};
@@ -38,4 +40,4 @@ pub use storage::disk::{DiskConfig, DiskCounts, DiskKind};
 pub use storage::elevator::ElevatorConfig;
 pub use storage::file_set::FileSetConfig;
 pub use storage::page_cache::CacheConfig;
-pub use storage::{DiskUnitConfig, VirtualDiskConfig};
+pub use storage::{DiskOwner, DiskUnitConfig, VirtualDiskConfig};

@@ -22,6 +22,13 @@ pub struct ConstantDoc {
     pub doc: &'static str,
 }
 
+impl ConstantDoc {
+    /// Is it of KVM hosts alone?
+    pub fn of_kvm(&self) -> bool {
+        self.name.starts_with("kvm_")
+    }
+}
+
 macro_rules! constants {
     (@default) => { None::<i64> };
     (@default $default:literal) => { Some($default) };
@@ -204,6 +211,22 @@ constants! {
     tcp_initial_segments: 1..=64,
     /// Time of a packet between the NIC and a client, one way, besides its transmission.
     link_latency_ns: 0..=COST_NS_MAX,
+    /// Time of one exit from a guest to KVM and back: a guest's notification (ioeventfd), or an interrupt for it (irqfd).
+    kvm_exit_ns or 0: 0..=COST_NS_MAX,
+    /// Time of a thread of a KVM host that serves a VM to take one notification, and to notify the guest at the end.
+    kvm_thread_wake_ns or 0: 0..=COST_NS_MAX,
+    /// A vhost thread's time for one packet to a guest, without the copy of its bytes.
+    kvm_vhost_receive_ns or 0: 0..=COST_NS_MAX,
+    /// A vhost thread's time for one packet from a guest, without the copy of its bytes, the bridge, and the NIC's driver.
+    kvm_vhost_send_ns or 0: 0..=COST_NS_MAX,
+    /// A KVM host's time to leave one packet, in the interrupt, to the queue of a VM's tap.
+    kvm_tap_ns or 0: 0..=COST_NS_MAX,
+    /// Time of an emulator or I/O thread for one request of a guest to a disk, its submission included.
+    kvm_disk_request_ns or 0: 0..=COST_NS_MAX,
+    /// A KVM host's time to complete one request in the disk's interrupt.
+    kvm_disk_complete_ns or 0: 0..=COST_NS_MAX,
+    /// Time of an emulator or I/O thread for one response of a disk to a guest.
+    kvm_disk_response_ns or 0: 0..=COST_NS_MAX,
     /// Time until an interprocessor interrupt is taken, with which one pCPU asks another to decide.
     ipi_ns or 0: 0..=COST_NS_MAX,
     /// Time in which the lock of a run queue comes from the pCPU that had it last; 0: locks cost nothing.

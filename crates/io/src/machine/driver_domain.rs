@@ -108,14 +108,14 @@ impl Backend {
                 Polled::Left(netfront, packet) => {
                     network.enters(ctx.now(), packet, Place::Netback, Some(self.vcpu));
                     let emulation_ns = network.netfronts[netfront].emulation_ns;
-                    let cost = costs.packets.deliver_from_afar(emulation_ns);
+                    let cost = costs.packets.deliver_from_afar(&network.packets[packet], emulation_ns);
                     return Some((DriverWork::Deliver(netfront, packet), cost));
                 }
                 Polled::Ring(netfront, packet) => {
                     network.enters(ctx.now(), packet, Place::Netback, Some(self.vcpu));
                     let hop = network.hop(self.guest, Some(netfront), packet);
                     let hop = costs.leaves(hop, self.number, network);
-                    let cost = costs.send(netfront, hop, self.vcpu, network);
+                    let cost = costs.send(netfront, packet, hop, self.vcpu, network);
                     return Some((DriverWork::Send(netfront, packet, hop), cost));
                 }
                 Polled::BudgetUsed | Polled::Empty => {}
@@ -182,14 +182,21 @@ impl DriverDomain {
     }
 
     /// The cost of a packet taken from a netfront's ring, at which, and at the NIC it goes to, `vcpu` works from now on.
-    fn send(&self, netfront: NetfrontId, hop: Hop, vcpu: VcpuId, network: &mut Network) -> Layers {
+    fn send(
+        &self,
+        netfront: NetfrontId,
+        packet: PacketId,
+        hop: Hop,
+        vcpu: VcpuId,
+        network: &mut Network,
+    ) -> Layers {
         let netfront = &mut network.netfronts[netfront];
         let emulation_ns = netfront.emulation_ns;
         let mut bounces = i64::from(netfront.touch(vcpu));
         if let Hop::Link(nic) = hop {
             bounces += i64::from(network.nics[nic].touch(vcpu));
         }
-        self.packets.send(hop, bounces, emulation_ns, self.receive_ns)
+        self.packets.send(&network.packets[packet], hop, bounces, (emulation_ns, self.receive_ns))
     }
 
     /// The layers of a piece of work of the blkbacks.
@@ -312,19 +319,32 @@ impl DriverDomains {
         ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
         backend.notify(ctx, WakeCause::Interrupt);
         let vcpu = backend.vcpu;
-        // There may be room in the NIC again, for which the netbacks of other vCPUs wait, too.
-        let domain = self.of_guests[at.0].as_ref().expect("devices lead to driver domains");
+        self.room(ctx, at.0);
+        vcpu
+    }
+
+    /// There may be room in the NICs of a driver domain again, for which netbacks wait.
+    pub fn room(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId) {
+        let domain = self.of_guests[guest].as_ref().expect("devices lead to driver domains");
         for number in 0..domain.vcpus as u32 {
             let other = &mut self.backends[BackendId(domain.first.0 + number)];
             if !other.awake && other.netback.waits_for_room() {
                 other.notify(ctx, WakeCause::Event);
             }
         }
-        vcpu
     }
 
-    /// Sends an event to a vCPU of a driver domain: a guest has put something into a ring. One that is at work anyway need not
-    /// be notified.
+    /// The vCPU of a guest that is at work notifies a vCPU of a driver domain: it has put something into a ring.
+    pub fn kick(&mut self, ctx: &mut WorldContext<'_>, at: (GuestId, u32)) {
+        let kick_ns = self.costs(at.0).kick_ns;
+        if !kick_ns.is_zero() && !self.backend(at).awake {
+            ctx.charge(ctx.host().executing(), kick_ns);
+        }
+        self.send_event(ctx, at);
+    }
+
+    /// Sends an event to a vCPU of a driver domain: there is something for it. One that is at work anyway need not be
+    /// notified.
     pub fn send_event(&mut self, ctx: &mut WorldContext<'_>, at: (GuestId, u32)) {
         let backend = self.backend(at);
         if !backend.awake {
@@ -343,7 +363,7 @@ impl DriverDomains {
         if first {
             self.backend(at).netback.ring_filled(netfront);
         }
-        self.send_event(ctx, at);
+        self.kick(ctx, at);
     }
 
     /// The hop of a packet in a guest, on its vCPU `number`: as told, or to the netback's thread on another vCPU.

@@ -151,7 +151,7 @@ impl Machine {
             Work::Netfront(work, hop) => self.finish_netfront(ctx, guest, work, hop),
             Work::Blkfront(work) => {
                 if let Some(owner) = self.storage.finish(ctx, guest, work) {
-                    self.drivers.send_event(ctx, owner);
+                    self.drivers.kick(ctx, owner);
                 }
                 self.resume_disk_tasks(ctx, guest);
             }

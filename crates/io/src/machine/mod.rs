@@ -173,8 +173,10 @@ impl World for Machine {
             Source::DelayedAck => self.send_delayed_acks(ctx),
             Source::SynRetransmission => self.retransmit_syns(ctx),
             Source::Disk(disk) => {
-                if let Some(owner) = self.storage.complete(ctx, disk) {
-                    self.drivers.interrupt(ctx, owner);
+                if self.storage.complete(ctx, disk) {
+                    if let Some(owner) = self.storage.interrupted(disk) {
+                        self.drivers.interrupt(ctx, owner);
+                    }
                     for at in self.storage.waiting_backs(disk) {
                         self.drivers.send_event(ctx, at);
                     }

@@ -5,6 +5,7 @@ use vcpulab_host::{IoKind, WakeCause, WorldContext};
 use super::Machine;
 use super::work::DriverWork;
 use crate::ids::{GuestId, NetfrontId, NicId, PacketId};
+use crate::interrupts::Taken;
 use crate::network::client_machine::Job;
 use crate::network::netfront::{NetfrontWork, Uplink};
 use crate::network::nic::NicOwner;
@@ -79,6 +80,15 @@ impl Machine {
                 }
             }
             NicOwner::Hypervisor { receive_ns } => self.network.hypervisor_receives(ctx, nic, receive_ns),
+            NicOwner::Host { guest, receive_ns, interrupts } => {
+                let mut taken = Taken::none();
+                while let Some((id, packet)) =
+                    self.network.take_below(ctx, nic, (receive_ns, interrupts), &mut taken)
+                {
+                    self.pass_on(ctx, guest, 0, packet, Hop::Thread(id));
+                }
+                self.drivers.room(ctx, guest);
+            }
         }
         self.network.nics[nic].arm_interrupt(ctx);
     }

@@ -44,6 +44,10 @@ pub struct DriverCosts {
     pub backend_send_ns: Span,
     /// One packet whose NIC or ring another vCPU of the driver domain worked at before: its cache lines have to come over.
     pub bounce_ns: Span,
+    /// Each byte copied between a guest's memory and the domain's, ps.
+    pub byte_ps: i64,
+    /// A guest's notification, on the pCPU of the guest: what the hypervisor does of it.
+    pub kick_ns: Span,
     /// The hypervisor's part of `upcall_ns`.
     pub hypervisor_upcall_ns: Span,
     /// The hypervisor's part of `backend_receive_ns`.
@@ -97,7 +101,13 @@ impl DriverCosts {
 
     /// A packet taken from a netfront's ring for this hop. `bounces` is the number of devices that another vCPU worked at
     /// before, `emulation_ns` that of the netfront, `receive_ns` that of the domain's own network stack.
-    pub(crate) fn send(&self, hop: Hop, bounces: i64, emulation_ns: Span, receive_ns: Span) -> Layers {
+    pub(crate) fn send(
+        &self,
+        packet: &Packet,
+        hop: Hop,
+        bounces: i64,
+        (emulation_ns, receive_ns): (Span, Span),
+    ) -> Layers {
         let onward = match hop {
             Hop::Link(_) => self.nic_send_ns,
             Hop::Ring(_) => self.backend_receive_ns,
@@ -106,7 +116,8 @@ impl DriverCosts {
             Hop::Up(_) | Hop::Thread(_) | Hop::Nowhere => Span::ZERO,
         };
         let exchange = if matches!(hop, Hop::Ring(_)) { self.hypervisor_receive_ns } else { Span::ZERO };
-        let all = self.backend_send_ns + self.bridge_ns + onward + bounces * self.bounce_ns;
+        let copied = self.bytes(packet);
+        let all = self.backend_send_ns + copied + self.bridge_ns + onward + bounces * self.bounce_ns;
         Layers::kernel(all, self.hypervisor_send_ns + exchange).and_application(emulation_ns)
     }
 
@@ -123,12 +134,16 @@ impl DriverCosts {
 
     /// A packet that another vCPU has left to the netback's thread, put into the guest's ring: its cache lines have to come
     /// over.
-    pub(crate) fn deliver_from_afar(&self, emulation_ns: Span) -> Layers {
-        self.deliver(self.bounce_ns, emulation_ns)
+    pub(crate) fn deliver_from_afar(&self, packet: &Packet, emulation_ns: Span) -> Layers {
+        self.deliver(self.bounce_ns + self.bytes(packet), emulation_ns)
     }
 
-    fn deliver(&self, bounce_ns: Span, emulation_ns: Span) -> Layers {
-        let all = self.backend_receive_ns + bounce_ns;
+    fn bytes(&self, packet: &Packet) -> Span {
+        Span::from_ns(i64::from(packet.bytes) * self.byte_ps / 1000)
+    }
+
+    fn deliver(&self, besides: Span, emulation_ns: Span) -> Layers {
+        let all = self.backend_receive_ns + besides;
         Layers::kernel(all, self.hypervisor_receive_ns).and_application(emulation_ns)
     }
 }

@@ -19,6 +19,7 @@ use vcpulab_guest::ConnectionId;
 use vcpulab_host::{IoKind, IoStep, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
 use crate::ids::{GuestId, NetfrontId, NicId, PacketId, SourceId};
+use crate::interrupts::{Interrupts, Taken};
 use crate::sources::{Source, Sources};
 use connections::Connections;
 use netfront::{Netfront, NetfrontConfig, NetfrontCounts, Uplink};
@@ -270,19 +271,36 @@ impl Network {
         }
     }
 
+    /// Takes the next packet of a NIC that is for a guest by a driver in the kernel below, at whose cost.
+    pub fn take_below(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        nic: NicId,
+        (receive_ns, interrupts): (Span, Interrupts),
+        taken: &mut Taken,
+    ) -> Option<(NetfrontId, PacketId)> {
+        loop {
+            let packet = self.nics[nic].take_received()?;
+            let Some(id) = self.receiver(packet) else { continue };
+            let p = interrupts.pcpu(ctx, self.netfronts[id].vcpu, id.index());
+            match interrupts {
+                Interrupts::OfReceiver => taken.once(ctx, p),
+                Interrupts::Pcpu(_) | Interrupts::Spread(_) => taken.on(ctx, p),
+            }
+            ctx.charge(p, receive_ns);
+            return Some((id, packet));
+        }
+    }
+
     /// Takes the packets of a NIC into the rings of their guests by the hypervisor's own driver, on the pCPU of the guest of
     /// the first one.
     pub fn hypervisor_receives(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, receive_ns: Span) {
-        let mut first = true;
-        while let Some(packet) = self.nics[nic].take_received() {
+        let mut taken = Taken::none();
+        while let Some((id, packet)) =
+            self.take_below(ctx, nic, (receive_ns, Interrupts::OfReceiver), &mut taken)
+        {
             self.enters(ctx.now(), packet, Place::RingIn, None);
-            let Some(netfront) = self.receiver(packet) else { continue };
-            let netfront = &mut self.netfronts[netfront];
-            let processor = ctx.host().processor(netfront.vcpu);
-            if std::mem::take(&mut first) {
-                ctx.interrupt(processor);
-            }
-            ctx.charge(processor, receive_ns);
+            let netfront = &mut self.netfronts[id];
             match netfront.deliver(packet) {
                 Ok(_) => netfront.send_event(ctx),
                 Err(packet) => self.lose(ctx, packet),
@@ -298,8 +316,7 @@ impl Network {
 
     /// Traffic of the NICs of a driver domain, together; `None`: it has none.
     pub fn nic_counts(&self, guest: GuestId) -> Option<NicCounts> {
-        let owns =
-            |nic: &&Nic| matches!(nic.config.owner, NicOwner::Guest { guest: owner, .. } if owner == guest);
+        let owns = |nic: &&Nic| matches!(nic.config.owner, NicOwner::Guest { guest: owner, .. } | NicOwner::Host { guest: owner, .. } if owner == guest);
         self.nics.iter().filter(owns).map(|nic| nic.counts).reduce(|sum, one| NicCounts {
             interrupts: sum.interrupts + one.interrupts,
             received: sum.received + one.received,

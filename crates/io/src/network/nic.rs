@@ -10,6 +10,7 @@ use vcpulab_host::{NEVER, Span, Time, VcpuId, WorldContext};
 use super::link::Link;
 use super::packets::Packets;
 use crate::ids::{GuestId, PacketId, SourceId};
+use crate::interrupts::Interrupts;
 
 /// Largest packet on the link, bytes (Ethernet without its check sequence).
 const FRAME_MAX: u32 = 1514;
@@ -22,6 +23,9 @@ pub enum NicOwner {
     Guest { guest: GuestId, vcpu: u32 },
     /// The hypervisor, and its cost of a packet received, ns.
     Hypervisor { receive_ns: Span },
+    /// The kernel of a host whose own threads are the vCPUs of this domain: its cost of a packet received, ns, and the pCPUs
+    /// that take the NIC's interrupts. It leaves each packet to the thread of its guest.
+    Host { guest: GuestId, receive_ns: Span, interrupts: Interrupts },
 }
 
 /// A NIC with its link and its queues, as configured.

@@ -96,6 +96,8 @@ pub(crate) struct Blkback {
     costs: BlkbackCosts,
     /// Whether the vCPU takes the disk's interrupts, and with them completions.
     completes: bool,
+    /// Completions that an interrupt on some pCPU has left to these blkbacks.
+    left: VecDeque<DiskRequest>,
     /// Virtual disks with requests in their rings, each once, the next one first.
     filled: VecDeque<BlkfrontId>,
     /// Virtual disks whose guests are notified at the end of the poll.
@@ -108,13 +110,23 @@ pub(crate) struct Blkback {
 impl Blkback {
     /// Blkbacks with nothing to do. `completes`: on the vCPU that takes the disk's interrupts.
     pub fn new(costs: BlkbackCosts, completes: bool) -> Self {
-        let (filled, to_notify) = (VecDeque::new(), VecDeque::new());
-        Blkback { costs, completes, filled, to_notify, requests: 0, responses: 0 }
+        let (left, filled, to_notify) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        Blkback { costs, completes, left, filled, to_notify, requests: 0, responses: 0 }
     }
 
     /// Whether there are requests in the rings.
     pub fn has_requests(&self) -> bool {
         !self.filled.is_empty()
+    }
+
+    /// Leaves them a completion.
+    pub fn leave(&mut self, completed: DiskRequest) {
+        self.left.push_back(completed);
+    }
+
+    /// Whether completions have been left to them.
+    pub fn has_left(&self) -> bool {
+        !self.left.is_empty()
     }
 
     /// Notes a virtual disk's first request in an empty ring.
@@ -129,7 +141,9 @@ impl Blkback {
 
     /// Whether there is something for another poll.
     pub fn has_work(&self, blkfronts: &Table<BlkfrontId, Blkfront>, store: &Store) -> bool {
-        (self.completes && store.has_completed(blkfronts)) || (!self.filled.is_empty() && store.can_submit())
+        self.has_left()
+            || (self.completes && store.has_completed(blkfronts))
+            || (!self.filled.is_empty() && store.can_submit())
     }
 
     /// The next work of this poll, with its cost; `None`: the poll is over.
@@ -140,9 +154,8 @@ impl Blkback {
         blkfronts: &mut Table<BlkfrontId, Blkfront>,
         store: &mut Store,
     ) -> Option<(BlkbackWork, Span)> {
-        while self.completes
-            && self.responses > 0
-            && let Some(request) = store.take_completed(blkfronts)
+        while self.responses > 0
+            && let Some(request) = self.next_completed(blkfronts, store)
         {
             let blkfront = &mut blkfronts[request.blkfront];
             if blkfront.is_split() {
@@ -158,6 +171,16 @@ impl Blkback {
         self.requests -= 1;
         let pages = u64::from(request.bytes).div_ceil(PAGE_BYTES) as i64;
         Some((BlkbackWork::Request(request), self.costs.request_ns + pages * self.costs.grant_ns))
+    }
+
+    /// The next completion.
+    fn next_completed(
+        &mut self,
+        blkfronts: &mut Table<BlkfrontId, Blkfront>,
+        store: &mut Store,
+    ) -> Option<DiskRequest> {
+        let left = self.left.pop_front();
+        left.or_else(|| if self.completes { store.take_completed(blkfronts) } else { None })
     }
 
     /// The next request from the rings.

@@ -14,9 +14,10 @@ mod write_back;
 use std::collections::BTreeSet;
 
 use vcpulab_guest::{Random, TaskId};
-use vcpulab_host::{IoKind, IoStep, NEVER, Span, Table, Time, VcpuId, WakeCause, WorldContext};
+use vcpulab_host::{DomId, IoKind, IoStep, NEVER, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
 use crate::ids::{BlkfrontId, DiskId, GuestId, SourceId};
+use crate::interrupts::{Interrupts, Taken};
 use crate::sources::{Source, Sources};
 use blkback::{Blkback, BlkbackCosts, BlkbackWork, Store};
 use blkfront::{Blkfront, BlkfrontConfig, BlkfrontCounts, BlkfrontWork, Submitted};
@@ -49,10 +50,41 @@ pub struct VirtualDiskConfig {
 pub struct DiskUnitConfig {
     /// The disk; `None`: the owner is a stub domain, and requests go on through its own virtual disk.
     pub disk: Option<DiskConfig>,
-    /// The guest whose blkbacks serve it, and the number of its vCPU that takes its interrupts; `None`: the hypervisor.
-    pub owner: Option<(GuestId, u32)>,
+    /// Its owner.
+    pub owner: DiskOwner,
     /// Costs of the blkbacks.
     pub costs: BlkbackCosts,
+}
+
+/// The owner of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub enum DiskOwner {
+    /// A guest, whose blkbacks serve it, and the number of its vCPU that takes its interrupts.
+    Guest { guest: GuestId, vcpu: u32 },
+    /// The hypervisor.
+    Hypervisor,
+    /// The kernel of a host whose own threads, the blkbacks, are the vCPUs of this domain: its cost of a request that is complete, ns,
+    /// and the pCPUs that take the disk's interrupts. It leaves each to the thread whose request it was.
+    Host { guest: GuestId, complete_ns: Span, interrupts: Interrupts },
+}
+
+impl DiskOwner {
+    /// The guest whose blkbacks serve the disk, if any do.
+    fn guest(self) -> Option<GuestId> {
+        match self {
+            DiskOwner::Guest { guest, .. } | DiskOwner::Host { guest, .. } => Some(guest),
+            DiskOwner::Hypervisor => None,
+        }
+    }
+
+    /// The number of that guest's vCPU that takes its interrupts, if one does.
+    fn vcpu(self) -> Option<u32> {
+        match self {
+            DiskOwner::Guest { vcpu, .. } => Some(vcpu),
+            DiskOwner::Hypervisor | DiskOwner::Host { .. } => None,
+        }
+    }
 }
 
 /// The blkbacks of the virtual disks on one disk that are on one vCPU of its driver domain.
@@ -69,8 +101,7 @@ pub(crate) struct DiskUnit {
     /// The blkbacks on each vCPU of the owner, as far as there are any.
     backs: Vec<Blkback>,
     costs: BlkbackCosts,
-    /// The guest that it belongs to, and the number of its vCPU that takes its interrupts; `None`: the hypervisor.
-    pub owner: Option<(GuestId, u32)>,
+    owner: DiskOwner,
     source: SourceId,
 }
 
@@ -91,7 +122,7 @@ impl DiskUnit {
     /// Adds what is missing of the blkbacks on the owner's vCPUs up to that one.
     fn add_backs(&mut self, vcpu: u32) {
         for vcpu in self.backs.len() as u32..=vcpu {
-            let completes = self.owner.is_some_and(|(_, own)| own == vcpu);
+            let completes = self.owner.vcpu() == Some(vcpu);
             self.backs.push(Blkback::new(self.costs, completes));
         }
     }
@@ -112,14 +143,14 @@ impl Storage {
             let store = match config.disk {
                 Some(disk) => Store::Disk(Box::new(Disk::new(disk, areas.max(1), random))),
                 None => {
-                    let (stub, _) = config.owner.expect("a stub domain has an owner's place");
+                    let stub = config.owner.guest().expect("a stub domain has an owner's place");
                     Store::Front(own_blkfront(stub))
                 }
             };
             let source = sources.register(Source::Disk(id));
             let mut unit =
                 DiskUnit { store, backs: Vec::new(), costs: config.costs, owner: config.owner, source };
-            unit.add_backs(config.owner.map_or(0, |(_, vcpu)| vcpu));
+            unit.add_backs(config.owner.vcpu().unwrap_or(0));
             unit
         };
         Storage {
@@ -205,7 +236,7 @@ impl Storage {
             Submitted::Ring { first } => {
                 self.report_ring(ctx, IoKind::EnterRing, id, 0);
                 let unit = &mut self.disks[disk];
-                let Some((owner, _)) = unit.owner else {
+                let Some(owner) = unit.owner.guest() else {
                     self.hypervisor_submits(ctx, disk, id);
                     return None;
                 };
@@ -268,17 +299,47 @@ impl Storage {
         }
     }
 
-    /// Completes the requests of a disk that are due. The driver domain's vCPU that it interrupts, if any.
-    pub fn complete(&mut self, ctx: &mut WorldContext<'_>, disk: DiskId) -> Option<(GuestId, u32)> {
+    /// Completes the requests of a disk that are due. Whether it interrupts then.
+    pub fn complete(&mut self, ctx: &mut WorldContext<'_>, disk: DiskId) -> bool {
         let unit = &mut self.disks[disk];
         let interrupts = unit.store.disk_mut().is_some_and(|disk| disk.complete(ctx.now()));
-        if !interrupts {
-            return None;
+        if interrupts {
+            match unit.owner {
+                DiskOwner::Guest { .. } => {}
+                DiskOwner::Hypervisor => self.hypervisor_completes(ctx, disk),
+                DiskOwner::Host { guest, complete_ns, interrupts } => {
+                    self.host_completes(ctx, disk, guest, (complete_ns, interrupts));
+                }
+            }
         }
-        if unit.owner.is_none() {
-            self.hypervisor_completes(ctx, disk);
+        interrupts
+    }
+
+    /// The driver domain's vCPU that a disk interrupts, if it does that.
+    pub fn interrupted(&self, disk: DiskId) -> Option<(GuestId, u32)> {
+        let owner = self.disks[disk].owner;
+        owner.guest().zip(owner.vcpu())
+    }
+
+    /// Leaves what a disk has completed to the threads whose requests they were, in the interrupt.
+    fn host_completes(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        disk: DiskId,
+        guest: GuestId,
+        (complete_ns, interrupts): (Span, Interrupts),
+    ) {
+        let mut taken = Taken::none();
+        let unit = &mut self.disks[disk];
+        while let Some(request) = unit.store.disk_mut().and_then(Disk::take_completed) {
+            let thread = self.back_of[request.blkfront];
+            let first = ctx.vcpus_of(DomId(guest.0)).next();
+            let receiver = first.map_or(VcpuId(0), |first| VcpuId(first.0 + thread));
+            let p = interrupts.pcpu(ctx, receiver, request.blkfront.index());
+            taken.on(ctx, p);
+            ctx.charge(p, complete_ns);
+            unit.backs[thread as usize].leave(request);
         }
-        self.disks[disk].owner
     }
 
     /// Sets the timer of a disk.
@@ -297,21 +358,23 @@ impl Storage {
             let of_fronts = self.disk_of.iter().zip(self.back_of.iter()).filter(move |(on, _)| **on == disk);
             let mut vcpus: BTreeSet<u32> = of_fronts.map(|(_, &vcpu)| vcpu).collect();
             if !vcpus.is_empty() {
-                vcpus.extend(unit.owner.map(|(_, vcpu)| vcpu));
+                vcpus.extend(unit.owner.vcpu());
             }
-            let at = move |(owner, _)| vcpus.into_iter().map(move |vcpu| (owner, BlkbackAt { disk, vcpu }));
-            unit.owner.map(at).into_iter().flatten()
+            let at = move |owner| vcpus.into_iter().map(move |vcpu| (owner, BlkbackAt { disk, vcpu }));
+            unit.owner.guest().map(at).into_iter().flatten()
         })
     }
 
-    /// The blkbacks that wait for room in a disk, but for those on the vCPU that takes its interrupts, and their domain.
+    /// The blkbacks that wait for room in a disk, or that completions are left to, but for those on the vCPU that takes its
+    /// interrupts, and their domain.
     pub fn waiting_backs(&self, disk: DiskId) -> impl Iterator<Item = (GuestId, u32)> {
         let unit = &self.disks[disk];
         let waits = move |&vcpu: &u32| {
-            unit.owner.is_some_and(|(_, own)| own != vcpu) && unit.backs[vcpu as usize].has_requests()
+            let back = &unit.backs[vcpu as usize];
+            unit.owner.vcpu() != Some(vcpu) && (back.has_requests() || back.has_left())
         };
         let vcpus = (0..unit.backs.len() as u32).filter(waits);
-        vcpus.filter_map(|vcpu| Some((unit.owner?.0, vcpu)))
+        vcpus.filter_map(|vcpu| Some((unit.owner.guest()?, vcpu)))
     }
 
     fn back(&mut self, at: BlkbackAt) -> (&mut Blkback, &mut Store, &mut Table<BlkfrontId, Blkfront>) {
@@ -363,14 +426,14 @@ impl Storage {
 
     /// Requests of other guests that a guest's blkbacks have handled.
     pub fn requests_behind(&self, guest: GuestId) -> u64 {
-        let serves = |disk: DiskId| self.disks[disk].owner.is_some_and(|(owner, _)| owner == guest);
+        let serves = |disk: DiskId| self.disks[disk].owner.guest() == Some(guest);
         let others = |id: &BlkfrontId| serves(self.disk_of[*id]) && self.of_guests[guest] != Some(*id);
         self.blkfronts.ids().filter(others).map(|id| self.blkfronts[id].counts.requests).sum()
     }
 
     /// Work of the disks that a guest owns, together; `None`: it owns none.
     pub fn disk_counts(&self, guest: GuestId) -> Option<DiskCounts> {
-        let owned = self.disks.iter().filter(|unit| unit.owner.is_some_and(|(owner, _)| owner == guest));
+        let owned = self.disks.iter().filter(|unit| unit.owner.guest() == Some(guest));
         owned.filter_map(|unit| Some(unit.store.disk()?.counts)).reduce(|sum, one| DiskCounts {
             requests: sum.requests + one.requests,
             merges: sum.merges + one.merges,

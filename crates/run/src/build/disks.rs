@@ -2,33 +2,52 @@
 
 use std::collections::BTreeSet;
 
-use vcpulab_host::{DomId, Id, Span, Table};
+use vcpulab_host::{DomId, Id, PcpuId, Span, Table};
 use vcpulab_io::{
-    BlkbackCosts, BlkfrontConfig, BlkfrontCosts, CacheConfig, DiskConfig, DiskId, DiskKind, DiskUnitConfig,
-    ElevatorConfig, GuestId, VirtualDiskConfig,
+    BlkbackCosts, BlkfrontConfig, BlkfrontCosts, CacheConfig, DiskConfig, DiskId, DiskKind, DiskOwner,
+    DiskUnitConfig, ElevatorConfig, Interrupts, VirtualDiskConfig,
 };
-use vcpulab_spec::{Constants, DiskSpec, DomainSpec, Drivers, Medium, Spec};
+use vcpulab_spec::{Constants, DeviceSpec, DiskSpec, DomainSpec, Drivers, Medium, Spec};
 
 /// The disks, and the stub domains that virtual disks go through.
 pub(crate) fn disks(spec: &Spec) -> Table<DiskId, DiskUnitConfig> {
     let constants = &spec.host.constants;
-    let costs = BlkbackCosts {
-        request_ns: Span::from_ns(constants.blockback_request_ns),
-        grant_ns: Span::from_ns(constants.grant_ns),
-        response_ns: Span::from_ns(constants.blockback_response_ns),
+    let costs = match spec.host.drivers {
+        Drivers::Kvm => BlkbackCosts {
+            request_ns: Span::from_ns(constants.kvm_disk_request_ns),
+            grant_ns: Span::ZERO,
+            response_ns: Span::from_ns(constants.kvm_disk_response_ns),
+        },
+        Drivers::Domains | Drivers::Hypervisor | Drivers::BareMetal => BlkbackCosts {
+            request_ns: Span::from_ns(constants.blockback_request_ns),
+            grant_ns: Span::from_ns(constants.grant_ns),
+            response_ns: Span::from_ns(constants.blockback_response_ns),
+        },
     };
-    let unit = |spec: &DiskSpec| DiskUnitConfig {
-        disk: Some(disk(spec.medium, constants)),
-        owner: spec.device.owner.map(|owner| (GuestId::from(owner), spec.device.vcpu)),
+    let unit = |of: &DiskSpec| DiskUnitConfig {
+        disk: Some(disk(of.medium, constants)),
+        owner: owner(&of.device, spec),
         costs,
     };
     // A stub domain has no driver of a disk: a request goes on through its blkfront, which costs that.
     let stub = |stub: DomId| DiskUnitConfig {
         disk: None,
-        owner: Some((GuestId::from(stub), stub_vcpu(stub, spec))),
+        owner: DiskOwner::Guest { guest: stub.into(), vcpu: stub_vcpu(stub, spec) },
         costs: BlkbackCosts { request_ns: Span::ZERO, ..costs },
     };
     spec.disks.iter().map(unit).chain(stubs(spec).map(stub)).collect()
+}
+
+fn owner(device: &DeviceSpec, spec: &Spec) -> DiskOwner {
+    match device.owner {
+        None => DiskOwner::Hypervisor,
+        Some(host) if spec.host.drivers == Drivers::Kvm => DiskOwner::Host {
+            guest: host.into(),
+            complete_ns: Span::from_ns(spec.host.constants.kvm_disk_complete_ns),
+            interrupts: device.pcpu.map_or(Interrupts::OfReceiver, |p| Interrupts::Pcpu(PcpuId(p))),
+        },
+        Some(guest) => DiskOwner::Guest { guest: guest.into(), vcpu: device.vcpu },
+    }
 }
 
 /// The vCPU of a stub domain that takes the events of its own virtual disk.
@@ -67,10 +86,13 @@ fn disk(medium: Medium, constants: &Constants) -> DiskConfig {
 
 /// A domain's virtual disk. A domain that owns a disk and has no virtual one has it straight on that.
 pub(crate) fn virtual_disk(domain: DomId, spec: &Spec) -> Option<VirtualDiskConfig> {
-    let (own, constants) = (spec.own_disk(domain), &spec.host.constants);
+    let constants = &spec.host.constants;
+    // Those of a KVM host are its kernel's, and no thread's.
+    let own = spec.own_disk(domain).filter(|_| spec.host.drivers != Drivers::Kvm);
     let domain = &spec.domains[domain];
+    let exit = if domain.threads.is_some() { constants.kvm_exit_ns } else { 0 };
     let costs = BlkfrontCosts {
-        upcall_ns: Span::from_ns(constants.guest_upcall_ns),
+        upcall_ns: Span::from_ns(constants.guest_upcall_ns + exit),
         request_ns: Span::from_ns(constants.block_request_ns),
         response_ns: Span::from_ns(constants.block_response_ns),
         copy_ps_per_byte: constants.copy_byte_ps,

@@ -30,10 +30,10 @@ pub(crate) fn guest(
             apps: apps(d, spec, services, channels, delay),
             slice_ns: Span::from_ns(constants.task_slice_ns),
             idle_tick: domain.idle_tick,
-            page_fault_ns: Span::from_ns(if drivers == Drivers::BareMetal {
-                0
-            } else {
-                constants.page_fault_ns
+            // Guests of KVM have their own page tables (EPT, NPT).
+            page_fault_ns: Span::from_ns(match drivers {
+                Drivers::BareMetal | Drivers::Kvm => 0,
+                Drivers::Domains | Drivers::Hypervisor => constants.page_fault_ns,
             }),
         },
         working_set_bytes: domain.working_set_bytes,

@@ -1,7 +1,9 @@
 //! NICs, the domains' interfaces to them, and the costs of packets.
 
-use vcpulab_host::{DomId, Span, Table};
-use vcpulab_io::{DriverCosts, GuestId, NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink};
+use vcpulab_host::{DomId, PcpuId, Span, Table};
+use vcpulab_io::{
+    DriverCosts, GuestId, Interrupts, NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink,
+};
 use vcpulab_spec::{Constants, DeviceSpec, DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
 
 /// Segments in a packet of 64 KB, the largest that IP has.
@@ -12,6 +14,15 @@ pub(crate) fn nics(spec: &Spec) -> Table<NicId, NicConfig> {
     let constants = &spec.host.constants;
     let config = |nic: &DeviceSpec| NicConfig {
         owner: match nic.owner {
+            Some(host) if spec.host.drivers == Drivers::Kvm => NicOwner::Host {
+                guest: host.into(),
+                receive_ns: Span::from_ns(
+                    constants.nic_receive_ns + constants.bridge_ns + constants.kvm_tap_ns,
+                ),
+                interrupts: nic
+                    .pcpu
+                    .map_or(Interrupts::Spread(spec.host.pcpus), |p| Interrupts::Pcpu(PcpuId(p))),
+            },
             Some(guest) => NicOwner::Guest { guest: guest.into(), vcpu: nic.vcpu },
             None => NicOwner::Hypervisor {
                 receive_ns: Span::from_ns(
@@ -39,6 +50,8 @@ pub(crate) fn netfront(domain: DomId, spec: &Spec) -> Option<NetfrontConfig> {
         emulation_ns: Span::from_ns(if netfront.emulated { spec.host.constants.emulation_ns } else { 0 }),
     };
     let own = spec.nics.ids().find(|&nic| spec.nics[nic].owner == Some(domain));
+    // Those of a KVM host are its kernel's, and no thread's.
+    let own = own.filter(|_| spec.host.drivers != Drivers::Kvm);
     match (&spec.domains[domain].nic, own) {
         (Some(netfront), _) if netfront.driver.is_some() => {
             let guest = GuestId::from(netfront.driver?);
@@ -70,23 +83,28 @@ pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &C
     let offloads = domain.nic.as_ref().is_none_or(|nic| nic.checksum_offload);
     let front =
         if owns { (0, 0) } else { (constants.frontend_receive_ns, constants.frontend_send_ns + sends) };
+    // On a KVM host the guest takes its interrupts itself, after an exit.
+    let (exit, hypervisor_upcall) = match drivers {
+        Drivers::Kvm if domain.threads.is_some() => (constants.kvm_exit_ns, constants.kvm_exit_ns),
+        Drivers::Kvm | Drivers::BareMetal => (0, 0),
+        Drivers::Domains | Drivers::Hypervisor => (0, constants.guest_upcall_ns),
+    };
     NetworkCosts {
-        upcall_ns: Span::from_ns(constants.guest_upcall_ns),
+        upcall_ns: Span::from_ns(constants.guest_upcall_ns + exit),
         receive_ns: Span::from_ns(constants.stack_receive_ns + front.0),
         send_ns: Span::from_ns(constants.stack_send_ns + front.1),
         byte_ps: constants.network_byte_ps + if offloads { 0 } else { constants.checksum_byte_ps },
         loopback_ns: Span::from_ns(constants.stack_receive_ns + constants.stack_send_ns),
-        hypervisor_upcall_ns: Span::from_ns(if drivers == Drivers::BareMetal {
-            0
-        } else {
-            constants.guest_upcall_ns
-        }),
+        hypervisor_upcall_ns: Span::from_ns(hypervisor_upcall),
         hypervisor_send_ns: Span::from_ns(if owns { 0 } else { sends }),
     }
 }
 
 /// The costs of the back ends in a domain that owns NICs.
 pub(crate) fn driver_costs(domain: &DomainSpec, drivers: Drivers, constants: &Constants) -> DriverCosts {
+    if drivers == Drivers::Kvm {
+        return thread_costs(constants);
+    }
     let bare = drivers == Drivers::BareMetal;
     DriverCosts {
         upcall_ns: Span::from_ns(if bare {
@@ -103,9 +121,28 @@ pub(crate) fn driver_costs(domain: &DomainSpec, drivers: Drivers, constants: &Co
         backend_receive_ns: Span::from_ns(constants.backend_receive_ns + constants.page_exchange_ns),
         backend_send_ns: Span::from_ns(constants.backend_send_ns + constants.grant_ns),
         bounce_ns: Span::from_ns(constants.bounce_ns),
+        byte_ps: 0,
+        kick_ns: Span::ZERO,
         hypervisor_upcall_ns: Span::from_ns(if bare { 0 } else { constants.driver_upcall_ns }),
         hypervisor_receive_ns: Span::from_ns(constants.page_exchange_ns),
         hypervisor_send_ns: Span::from_ns(constants.grant_ns),
+    }
+}
+
+/// The costs of the threads that serve VMs of a KVM host: all of it is the host's kernel.
+fn thread_costs(constants: &Constants) -> DriverCosts {
+    DriverCosts {
+        upcall_ns: Span::from_ns(constants.kvm_thread_wake_ns),
+        nic_receive_ns: Span::from_ns(constants.nic_receive_ns),
+        nic_send_ns: Span::from_ns(constants.nic_send_ns),
+        bridge_ns: Span::from_ns(constants.bridge_ns),
+        backend_receive_ns: Span::from_ns(constants.kvm_vhost_receive_ns),
+        backend_send_ns: Span::from_ns(constants.kvm_vhost_send_ns),
+        // A NIC has a queue for each pCPU.
+        bounce_ns: Span::ZERO,
+        byte_ps: constants.copy_byte_ps,
+        kick_ns: Span::from_ns(constants.kvm_exit_ns),
+        ..DriverCosts::default()
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn machine(checker: &mut Checker<'_, '_>, scenario: &RawScenario, raw
     let per_socket = checker.int(&raw.pcpus_per_socket, pcpus, 1..=pcpus).unwrap_or(pcpus);
     HostSpec {
         profile: if custom { CUSTOM } else { &profile.name }.to_owned(),
-        constants: constants(checker, raw, profile),
+        constants: constants(checker, raw, profile, is_kvm),
         pcpus: pcpus as u32,
         topology,
         pcpus_per_socket: per_socket as u32,
@@ -137,10 +137,18 @@ fn generation_of(
     found
 }
 
-fn constants(checker: &mut Checker<'_, '_>, raw: &RawHost, profile: &Profile) -> Constants {
+fn constants(checker: &mut Checker<'_, '_>, raw: &RawHost, profile: &Profile, is_kvm: bool) -> Constants {
     let mut constants = profile.values();
+    if !is_kvm {
+        let of_kvm = CONSTANTS.iter().filter(|constant| constant.of_kvm());
+        of_kvm.for_each(|constant| constants.set(constant.name, constant.default.unwrap_or_default()));
+    }
     for (name, At { value, place }) in raw.costs.get().into_iter().flat_map(|named| &named.0) {
         match CONSTANTS.iter().find(|constant| constant.name == name.value) {
+            Some(constant) if constant.of_kvm() && !is_kvm => {
+                let problem = Problem::not_allowed("nothing here: only a KVM host has this");
+                checker.report.error(place, problem);
+            }
             Some(constant) if (constant.min..=constant.max).contains(value) => {
                 constants.set(constant.name, *value);
             }

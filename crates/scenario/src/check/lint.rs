@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use vcpulab_host::{Governor, Params, Span};
 use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
-    ActionSpec, AppSpec, Change, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec, SHARE, Service, Spec,
-    share, weight,
+    ActionSpec, AppSpec, CONSTANTS, Change, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec, SHARE, Service,
+    Spec, share, weight,
 };
 
 use crate::file::raw::{NamedDomain, RawScenario};
@@ -41,6 +41,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         hasty_scheduler(&domain.params, &spec.pools[domain.pool], &name.place, report);
     }
     idle_governor(spec, raw, report);
+    free_threads(spec, raw, report);
     idle_driver_vcpus(spec, raw_domains, report);
     pools(spec, raw, report);
     unserved(spec, raw_domains, report);
@@ -78,6 +79,22 @@ fn idle_governor(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
         report.warning(place, problem.hint("without one, its cores are always at their nominal speed"));
     } else if spec.host.constants.min_mhz == 0 {
         report.warning(place, Problem::says("this governor changes nothing: the profile has no `min_mhz`"));
+    }
+}
+
+/// Threads of a KVM host whose work costs nothing, though other things cost time.
+fn free_threads(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
+    let Some(At { place, .. }) = raw.host.get().and_then(|host| host.hypervisor.0.as_ref()) else { return };
+    let constants = &spec.host.constants;
+    let mut of_kvm = CONSTANTS.iter().filter(|constant| constant.of_kvm());
+    let free = of_kvm.all(|constant| constants.get(constant.name) == Some(0));
+    if !spec.host_threads().is_empty() && free && constants.context_switch_ns > 0 {
+        let message = format!(
+            "the profile `{}` has no costs of KVM: exits, and the threads that serve VMs, take no time",
+            spec.host.profile
+        );
+        let hint = "`generic` has them; or give those that begin with `kvm_` in [host.costs]";
+        report.warning(place, Problem::says(message).hint(hint));
     }
 }
 

@@ -1,0 +1,52 @@
+//! Interrupts of devices that no domain has, but the kernel below all of them: on which pCPU they are taken.
+
+use vcpulab_host::{CpuMask, PcpuId, VcpuId, WorldContext};
+
+/// The pCPUs that take the interrupts of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupts {
+    /// That of the vCPU which is to hear of it.
+    OfReceiver,
+    /// This one.
+    Pcpu(PcpuId),
+    /// This number of pCPUs, from the first on: the device has a queue for each, and those who are to hear of it are on the queues
+    /// in turn.
+    Spread(u32),
+}
+
+impl Interrupts {
+    /// The pCPU for what vCPU `receiver` is to hear of, which is the `index`-th of those who are to hear of anything.
+    pub(crate) fn pcpu(self, ctx: &WorldContext<'_>, receiver: VcpuId, index: usize) -> PcpuId {
+        match self {
+            Interrupts::OfReceiver => ctx.host().processor(receiver),
+            Interrupts::Pcpu(p) => p,
+            Interrupts::Spread(pcpus) => PcpuId(index as u32 % pcpus.max(1)),
+        }
+    }
+}
+
+/// The pCPUs that one interrupt of a device has been taken on so far.
+#[derive(Debug)]
+pub(crate) struct Taken(CpuMask);
+
+impl Taken {
+    /// On none.
+    pub fn none() -> Self {
+        Taken(CpuMask::EMPTY)
+    }
+
+    /// It is taken on `p` too, if it was not before.
+    pub fn on(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
+        if !self.0.contains(p) {
+            self.0.insert(p);
+            ctx.interrupt(p);
+        }
+    }
+
+    /// It is taken on `p`, unless it was on any before.
+    pub fn once(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
+        if self.0.is_empty() {
+            self.on(ctx, p);
+        }
+    }
+}
