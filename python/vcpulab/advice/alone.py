@@ -16,6 +16,7 @@ from vcpulab.results.run import run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.settings import change
+from vcpulab.scenario.threads import quota
 from vcpulab.scenario.units import members
 
 _MORE = {
@@ -24,6 +25,8 @@ _MORE = {
     "client machine": "a faster line to the clients",
     "connections": "more connections",
     "cap": "a larger cap",
+    "quota": "a larger quota",
+    "host thread": "more queues of its device",
     "budget": "a larger reservation",
 }
 """What there would have to be more of, by kind of bottleneck; of others, CPU time."""
@@ -97,6 +100,9 @@ def _own(document: Mapping[str, Any], name: str) -> Iterator[str]:
         yield f"its {table['vcpus']} vCPUs on {pcpus} pCPUs"
     if table.get("cap"):
         yield f"its cap of {table['cap']} %"
+    limit = quota(table)
+    if limit is not None and limit < table["vcpus"]:
+        yield f"its quota of {number(limit)} pCPUs"
     if table.get("affinity", "all") != "all":
         yield "its pinning"
     reservation = RESERVATIONS.get(host["scheduler"]) if pool is None else None

@@ -7,6 +7,7 @@ from typing import Self
 
 import polars as pl
 
+from vcpulab.advice.across import not_comparable
 from vcpulab.advice.compare import Comparison, in_words
 from vcpulab.advice.deciding import Added
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
@@ -58,6 +59,11 @@ class Differences(Answer):
     def starved(self) -> list[dict[str, object]]:
         """Who starves in the second run: `domain`, `reason`, and `since`: `after`, or `before` already."""
         return self.starving.rows()
+
+    @property
+    def not_comparable(self) -> list[str]:
+        """What to know of runs under different hypervisors, in sentences; nothing, if they have the same."""
+        return not_comparable(self.before.scenario, self.after.scenario)
 
     def in_words(self) -> list[str]:
         """Who starves; what improves and regresses, for whom; what may regress; why replications were added."""

@@ -16,6 +16,7 @@ from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_rows, in_short
+from vcpulab.scenario.threads import HOST, HostThread, host_threads, quota
 from vcpulab.scenario.units import pcpu_set
 
 WAITING = 0.9
@@ -70,7 +71,10 @@ def starved(run: Run) -> dict[str, str]:
         share = min(one.wants * min(1.0, len(pcpus) / wanted), entitled[one.domain])
         if not one.running_ns or one.runs < OF_SHARE * share:
             found.setdefault(one.domain, []).append(one)
-    return {domain: _reason(those, active[domain]) for domain, those in found.items()}
+    threads = host_threads(run.scenario.to_dict())
+    starving = found.pop(HOST, []) if threads else []
+    served = {threads[one.number].domain: _of_a_thread(threads[one.number], one) for one in starving}
+    return {**served, **{domain: _reason(those, active[domain]) for domain, those in found.items()}}
 
 
 def newly_starved(before: Run, after: Run) -> dict[str, str]:
@@ -89,6 +93,9 @@ def newly_starved(before: Run, after: Run) -> dict[str, str]:
     already = starved(before)
     found = {domain: why for domain, why in starved(after).items() if domain not in already}
     old, new = _domains(before), _domains(after)
+    if host_threads(before.scenario.to_dict()):
+        # What becomes of them is seen at those whom they serve.
+        old.pop(HOST, None)
     for domain, was in old.items():
         now = new.get(domain)
         if now is None or domain in found or domain in already or now.present < PRESENT:
@@ -231,7 +238,8 @@ def _reach(run: Run) -> dict[str, list[frozenset[int]]]:
         given = table["affinity"]
         sets = [given] * table["vcpus"] if isinstance(given, str) else given
         found[name] = [(pool & pcpu_set(one, count)) or pool or frozenset(range(count)) for one in sets]
-    return found
+    threads = host_threads(document)
+    return {**found, HOST: [pcpu_set(one.affinity, count) for one in threads]} if threads else found
 
 
 def _overlap(theirs: frozenset[int], ours: frozenset[int]) -> float:
@@ -243,7 +251,7 @@ def _entitled(run: Run, active: Counter[str]) -> dict[str, float]:
     """How many pCPUs each vCPU of a domain may expect by weights, caps and budgets; infinite: none says."""
     document = run.scenario.to_dict()
     weights = {row["domain"]: row["entitlement"] for row in run.df_domains().iter_rows(named=True)}
-    found = {}
+    found = {HOST: math.inf}
     for name, table in document["domain"].items():
         those = active[name] or 1
         # Where it is 0, nothing is promised, and extra time is shared alike.
@@ -254,10 +262,19 @@ def _entitled(run: Run, active: Counter[str]) -> dict[str, float]:
 def _held_to(table: Mapping[str, Any], active: int) -> float:
     """The most that a vCPU of a domain may run, in pCPUs."""
     most = table["cap"] / 100 / active if table.get("cap") else math.inf
+    limit = quota(table)
+    if limit is not None:
+        most = min(most, limit / active)
     for budget, period in (("budget_us", "period_us"), ("slice", "period")):
         if table.get(budget) and table.get(period):
             most = min(most, table[budget] / table[period])
     return most
+
+
+def _of_a_thread(thread: HostThread, one: _Vcpu) -> str:
+    """Why a domain starves that is served by a thread of the host which does."""
+    runs = f"ran for {number(100 * one.runs)} % of a pCPU" if one.running_ns else "never ran"
+    return f"its {thread.kind} thread {runs}, and waited for {number(100 * one.waits)} % of the time"
 
 
 def _reason(those: list[_Vcpu], active: int) -> str:

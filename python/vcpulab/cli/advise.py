@@ -326,6 +326,8 @@ def compare(
                 progress=progress,
             )
     _warn_of_differences(found.before, found.after)
+    for said in found.not_comparable:
+        terminal.warn(f"not comparable: {said}")
     if not found.found:
         raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
@@ -376,6 +378,7 @@ def _show(
             "interrupted": found.added is not None and found.added.interrupted,
             "starved": found.starved,
             "verdict": found.in_words(),
+            "not_comparable": found.not_comparable,
             "replications": found.added.row() if found.added is not None else None,
             "metrics": rows,
         }

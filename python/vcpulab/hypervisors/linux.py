@@ -60,10 +60,15 @@ _IN_DEBUG = {
     "migration_cost_us": "migration_cost_ns",
 }
 _SYSCTLS = {"bandwidth_slice_us": "kernel.sched_cfs_bandwidth_slice_us"}
-_BUILT_IN = {
+BUILT_IN = {
     "hz": "the kernel is built with it (CONFIG_HZ)",
     "resched_ns": "how soon the machine takes a request to decide again",
 }
+"""Parameters that nobody sets, and why."""
+_ON_ONE_CPU_US = {"base_slice_us": 700, "latency_us": 6000, "min_granularity_us": 750, "wakeup_granularity_us": 1000}
+"""What the kernel has itself, on one CPU."""
+_FULL_AT = 8
+"""From so many CPUs on it has no more than on these."""
 _UNITS = (".slice", ".scope", ".service")
 
 REAL_TIME = ("fifo", "rr")
@@ -173,20 +178,36 @@ def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> 
     for name, value in values.items():
         if name in _IN_DEBUG:
             file = f"{_DEBUG}/{_IN_DEBUG[name]}"
-            one = _written(file, value * 1000, "tmpfiles.d", f"w {file} - - - - {{}}")
+            us = by_cpus(name, len(pool.pcpus)) if value == NONE else value
+            one = _written(file, us * 1000, "tmpfiles.d", f"w {file} - - - - {{}}")
+            if value == NONE:
+                one.keep = [f"rm -f {_kept_in(file, 'tmpfiles.d')}"]
         elif name in _SYSCTLS:
             one = _sysctl(_SYSCTLS[name], value)
         else:
-            one = Way.none(f"{pool}: {name} = {value}: {_BUILT_IN.get(name, 'no command sets it')}")
+            one = Way.none(f"{pool}: {name} = {value}: {BUILT_IN.get(name, 'no command sets it')}")
         found.run += one.run
         found.keep += [] if while_running else one.keep
         found.cannot += one.cannot
     return found
 
 
+def by_cpus(name: str, cpus: int) -> int:
+    """What the kernel has itself, µs: more on more CPUs.
+
+    Examples:
+        >>> by_cpus("base_slice_us", 4), by_cpus("base_slice_us", 64), by_cpus("latency_us", 1)
+        (2100, 2800, 6000)
+    """
+    return _ON_ONE_CPU_US[name] * min(cpus, _FULL_AT).bit_length()
+
+
 def _written(file: str, value: int, directory: str, line: str) -> Way:
-    kept = file.rsplit("/", 1)[-1]
-    return Way(run=[f"echo {value} > {file}"], keep=[f"echo '{line.format(value)}' > /etc/{directory}/{kept}.conf"])
+    return Way(run=[f"echo {value} > {file}"], keep=[f"echo '{line.format(value)}' > {_kept_in(file, directory)}"])
+
+
+def _kept_in(file: str, directory: str) -> str:
+    return f"/etc/{directory}/{file.rsplit('/', 1)[-1]}.conf"
 
 
 def _sysctl(name: str, value: int) -> Way:

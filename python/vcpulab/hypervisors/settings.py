@@ -16,6 +16,8 @@ DEFAULT_SLICES = ("machine.slice", "system.slice")
 """Where the control group of a virtual machine, and of a daemon of the host, is unless the scenario says otherwise."""
 _GOVERNOR = "performance"
 """The default of `host.governor`."""
+_GRANULARITY = "cpu"
+"""The default of `host.sched_gran`, and what there is where that is no field."""
 _HALT_POLL_US = 200
 """The default of `host.halt_poll_us`."""
 _GROUP_DEFAULTS = {"weight": 100, "quota_us": -1, "period_us": 100_000, "burst_us": 0, "idle": False}
@@ -439,7 +441,7 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
     host = new["host"]
     settings: list[Setting]
     later: list[tuple[str, Setting]] = []
-    if host["bare_metal"]:
+    if host.get("bare_metal"):
         settings = [NoHypervisor()] if old is None or old["host"] != host else []
     else:
         settings = [*_host(old, new, pools[POOL_0], old_pools.get(POOL_0)), *_of_pools(old, new, pools, old_pools)]
@@ -498,7 +500,7 @@ def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was
         yield AnotherHypervisor(hypervisor_of(new))
     if not pool.same_scheduler(was):
         yield Scheduler(pool, was is not None and pool.generation != was.generation)
-    gran = host["sched_gran"]
+    gran = host.get("sched_gran", _GRANULARITY)
     smt = None if before is None else _smt(before, host, pool)
     if smt is not None:
         yield smt
@@ -508,7 +510,7 @@ def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was
         pool.tools["tool"] or hypervisor_of(new) == "kvm"
     ):
         yield Pcpus(host["pcpus"], None if before is None else before["pcpus"])
-    if gran != (before["sched_gran"] if before is not None else "cpu"):
+    if gran != ((before or {}).get("sched_gran", _GRANULARITY)):
         yield Granularity(pool, gran)
     if before is not None:
         fields = ("profile", "topology", "pcpus_per_socket", "costs")
@@ -524,7 +526,7 @@ def _smt(before: Mapping[str, Any], host: Mapping[str, Any], pool: Pool) -> Smt 
     if not same or 1 not in (old.threads, new.threads) or old.threads == new.threads or "topology" not in before:
         return None
     scheduler = any(before[name] != host[name] for name in ("scheduler", "generation"))
-    cores = {before["sched_gran"], host["sched_gran"]} != {"cpu"}
+    cores = {one.get("sched_gran", _GRANULARITY) for one in (before, host)} != {_GRANULARITY}
     return Smt(pool, new.threads > 1, max(old, new, key=lambda one: one.threads), scheduler or cores)
 
 

@@ -51,7 +51,7 @@ class Host:
         host = self.document["host"]
         self.costs: Mapping[str, int] = host["costs"]
         self.warmup_s = scenario.warmup_ns * 1e-9
-        self.bare = bool(host["bare_metal"])
+        self.bare = bool(host.get("bare_metal"))
         self.in_hypervisor = host.get("drivers") == "hypervisor"
         self.stations: dict[str, Station] = {}
         """Those that something was taken of so far."""
@@ -73,7 +73,7 @@ class Host:
             return {kind: (next(iter(self.domains)), 0)}
         if self.in_hypervisor:
             return {kind: (None, 0)}
-        drivers = [name for name, table in self.domains.items() if table["driver_domain"]]
+        drivers = [name for name, table in self.domains.items() if table.get("driver_domain")]
         # A stub domain reaches devices through another domain.
         owners = [name for name in drivers if "driver_domain" not in self.domains[name].get(kind, {})]
         return {(kind if len(owners) == 1 else f"{kind} of {owner}"): (owner, 0) for owner in owners}
@@ -123,7 +123,7 @@ class Host:
     def _stack(self, domain: str) -> tuple[int, int, int]:
         """What a domain's network costs: a packet received, one sent, ns, and a byte, ps."""
         costs, table = self.costs, self.domains[domain]
-        owns = self.bare or (table["driver_domain"] and "nic" not in table)
+        owns = self.bare or (table.get("driver_domain") and "nic" not in table)
         receive, send = costs["stack_receive_ns"], costs["stack_send_ns"]
         if not owns:
             receive += costs["frontend_receive_ns"]
@@ -133,7 +133,7 @@ class Host:
         return receive, send, costs["network_byte_ps"] + (0 if offloads else costs["checksum_byte_ps"])
 
     def _forwarding(self, domain: str) -> int:
-        return self.costs["route_ns" if self.domains[domain]["forwarding"] == "routing" else "bridge_ns"]
+        return self.costs["route_ns" if self.domains[domain].get("forwarding") == "routing" else "bridge_ns"]
 
     def _emulation(self, domain: str) -> int:
         return self.costs["emulation_ns"] if self.domains[domain].get("nic", {}).get("emulated") else 0

@@ -8,6 +8,7 @@ CPU time that it can use), its cap or budget, or pCPUs that others have. The bot
 queueing network models", Computing Surveys 10, pp. 225-261).
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,11 +17,24 @@ import polars as pl
 
 from vcpulab.advice.bounds.packets import FRAMING_BYTES
 from vcpulab.advice.reservations import RESERVATIONS
+from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.run import Run
+from vcpulab.scenario.threads import HOST, host_threads, quota
 from vcpulab.scenario.units import span_ns
 
 Kind = Literal[
-    "driver domain", "guest vCPU", "pCPUs", "cap", "budget", "disk", "link", "client machine", "connections", "backlog"
+    "driver domain",
+    "guest vCPU",
+    "host thread",
+    "pCPUs",
+    "cap",
+    "quota",
+    "budget",
+    "disk",
+    "link",
+    "client machine",
+    "connections",
+    "backlog",
 ]
 
 WAITS_MATTER = 0.1
@@ -82,6 +96,8 @@ class _Host:
         self.document = run.scenario.to_dict()
         self.costs: Mapping[str, Any] = self.document["host"]["costs"]
         self.domains: Mapping[str, Any] = self.document["domain"]
+        self.is_kvm = hypervisor_of(self.document) == "kvm"
+        self.threads = host_threads(self.document)
         self.replications = run.df_domains()["replication"].n_unique()
         self.seconds = run.scenario.duration_ns / 1e9
         self.concerned = set(with_servers(self.domains, concerned or self.domains))
@@ -100,6 +116,8 @@ class _Host:
         waits = self._waits()
         for row in self._means(self.run.df_vcpus(), "domain", "vcpu"):
             name = row["domain"]
+            if name == HOST and self.threads:
+                yield from self._thread(row)
             if name not in self.concerned:
                 continue
             runs, waited, withheld = (
@@ -114,6 +132,14 @@ class _Host:
                 kind, which, why = self._held_back(name, which, used[name], why, waits.get(name, {}))
             yield Station(kind, which, runs + held, why, name)
 
+    def _thread(self, row: Mapping[str, Any]) -> Iterator[Station]:
+        """A thread of a KVM host, by which packets or disk requests of a VM go."""
+        thread = self.threads[int(row["vcpu"])]
+        if thread.domain in self.concerned:
+            runs, waits = (row[f"{state}_ns"] / row["elapsed_ns"] for state in ("running", "runnable"))
+            why = f"runs {100 * runs:.0f} % of the time, waits {100 * waits:.0f} %"
+            yield Station("host thread", str(thread), runs + waits, why, thread.domain)
+
     def _held_back(
         self, name: str, which: str, used: float, why: str, waits: Mapping[str, float]
     ) -> tuple[Kind, str, str]:
@@ -126,6 +152,10 @@ class _Host:
                 f"{which} {why}; {name} gets {100 * used:.0f} % of a pCPU, its cap is {cap} %",
             )
         table = self.domains[name]
+        limit = quota(table)
+        if limit is not None and used >= NEAR_FULL * limit:
+            limited = f"{name} gets {100 * used:.0f} % of a pCPU, its quota is {100 * limit:.0f} %"
+            return "quota", f"quota of {name}", f"{which} {why}; {limited}"
         for reservation in RESERVATIONS.values():
             share = table["vcpus"] * reservation.share(table)
             if share and not reservation.gets_extra(table) and used >= NEAR_FULL * share:
@@ -137,12 +167,14 @@ class _Host:
         most = sorted(waits, key=lambda by: -waits[by])[:2]
         share = ", ".join(f"{by} {100 * waits[by] / total:.0f} %" for by in most)
         pool = self.domains[name].get("pool", "Pool-0")
-        busy = f"the pCPUs of {pool} are {100 * self._busy(pool):.0f} % busy"
-        return "pCPUs", f"pCPUs of {pool}", f"{which} {why}" + (f" (for {share})" if share else "") + f"; {busy}"
+        busy = f"the {self._pcpus_of(pool)} are {100 * self._busy(pool):.0f} % busy"
+        return "pCPUs", self._pcpus_of(pool), f"{which} {why}" + (f" (for {share})" if share else "") + f"; {busy}"
 
     def pools(self) -> Iterator[Station]:
         """pCPUs, as far as those concerned and the hypervisor use them: others may have to make way."""
         runs = {row["domain"]: row["running_ns"] for row in self._means(self.run.df_domains(), "domain")}
+        if HOST in runs and self.threads:
+            runs[HOST] = self._of_others_threads()
         for pool in sorted({self.domains[name].get("pool", "Pool-0") for name in self.concerned}):
             pcpus = self.run.df_pcpus().filter(pl.col("pool") == pool)
             if pcpus.is_empty():
@@ -151,13 +183,24 @@ class _Host:
             others = sum(
                 taken
                 for name, taken in runs.items()
-                if name not in self.concerned and self.domains[name].get("pool", "Pool-0") == pool
+                if name not in self.concerned and self.domains.get(name, {}).get("pool", "Pool-0") == pool
             )
             busy = self._busy(pool)
             why = f"busy {100 * busy:.0f} % of the time" + (
                 f", {100 * others / elapsed:.0f} % for others" if others else ""
             )
-            yield Station("pCPUs", f"pCPUs of {pool}", max(0.0, busy - others / elapsed), why)
+            yield Station("pCPUs", self._pcpus_of(pool), max(0.0, busy - others / elapsed), why)
+
+    def _of_others_threads(self) -> float:
+        """What threads of a KVM host take that serve nobody concerned, ns."""
+        rows = self._means(self.run.df_vcpus().filter(pl.col("domain") == HOST), "vcpu")
+        return math.fsum(
+            row["running_ns"] for row in rows if self.threads[int(row["vcpu"])].domain not in self.concerned
+        )
+
+    def _pcpus_of(self, pool: str) -> str:
+        """The pCPUs of a pool, as their host's words have it."""
+        return "pCPUs of the host" if self.is_kvm else f"pCPUs of {pool}"
 
     def _busy(self, pool: str) -> float:
         pcpus = self.run.df_pcpus().filter(pl.col("pool") == pool)
@@ -182,7 +225,9 @@ class _Host:
             if name in self.concerned and "disk" in table
         }
         for name, row in self.io.items():
-            if row["device_busy_ns"] is None or not (name in used or (None in used and name in self.concerned)):
+            if row["device_busy_ns"] is None or not (
+                name in used or (None in used and name in {*self.concerned, *([HOST] if self.threads else [])})
+            ):
                 continue
             own = [disk for disk in self.document.get("disk", {}).values() if disk.get("driver_domain", name) == name]
             kinds = {disk.get("kind", "spindle") for disk in own} or {"spindle"}
@@ -229,6 +274,7 @@ class _Host:
     def _outside(self, owner: str | None, names: list[str], way: str) -> float:
         """Share of these domains' packets that crosses the link: others stay inside the host."""
         packets = self._sum(names, f"packets_{way}")
+        owner = HOST if self.is_kvm else owner
         crossed = float(self.io[owner][f"nic_{way}"]) if owner in self.io else None
         return 1.0 if crossed is None or not packets else min(1.0, crossed / packets)
 

@@ -18,6 +18,7 @@ from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.threads import HOST, quota
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, pcpu_set
 
@@ -29,8 +30,6 @@ IDLE = 0.1
 """pCPUs that idle for more than this part of the time have room. Assumed."""
 GROUP_WEIGHT = 100
 """The default of `cpu.weight`."""
-HOST_THREADS = "host"
-"""The domain of a KVM host's own threads, which stands in no file."""
 LOCAL = 10
 """The distance of a node from itself: ACPI, System Locality Information Table."""
 
@@ -149,12 +148,7 @@ class Host:
 
     def quota(self, domain: str) -> float:
         """The limit of a VM of a KVM host, of all its vCPUs together, % of one pCPU; 0: it has none."""
-        limits = [
-            100 * times * quota / (self.value(domain, f"{part}_period_us") or 1)
-            for part, times in (("global", 1), ("vcpu", self.domains[domain]["vcpus"]))
-            if (quota := self.value(domain, f"{part}_quota_us") or -1) > 0
-        ]
-        return min(limits, default=0.0)
+        return 100 * (quota(self.domains[domain]) or 0.0)
 
     def thread_affinity(self, domain: str, kind: str) -> set[int]:
         """The pCPUs where the `emulator` or `iothread` threads of a domain may run; none, if it has no such."""
@@ -164,7 +158,7 @@ class Host:
 
     def behind_host(self, domain: str) -> float:
         """The share of a domain's waits that are for the KVM host's own threads, %."""
-        rows = self.run.df_wait_shares().filter(domain=domain, by=HOST_THREADS)
+        rows = self.run.df_wait_shares().filter(domain=domain, by=HOST)
         return float(rows.get_column("of_wait").sum() or 0)
 
     def affinity(self, domain: str) -> list[list[int]]:
@@ -195,7 +189,7 @@ class Host:
     @property
     def by_thread(self) -> bool:
         """Has a core several threads, and does the scheduler give each away by itself?"""
-        return self.topology.threads > 1 and self.document["host"]["sched_gran"] == "cpu"
+        return self.topology.threads > 1 and self.document["host"].get("sched_gran", "cpu") == "cpu"
 
     @cached_property
     def slowed_by_siblings(self) -> bool:

@@ -59,7 +59,7 @@ def soft(document: Mapping[str, Any], busy: Mapping[str, float] | None = None) -
         for name, table in document["domain"].items()
         if not table.get("driver_domain") and all(table.get(k, "all") == "all" for k in ("affinity", "soft_affinity"))
     }
-    null = host["scheduler"] == "null" and host["sched_gran"] == "cpu"
+    null = host["scheduler"] == "null" and host.get("sched_gran", "cpu") == "cpu"
     # A node of several sockets: Credit fills a core's threads before it goes to another socket that is hardly emptier.
     topology = replace(topology, nodes=max(topology.nodes, topology.sockets))
     if topology.nodes == 1 and not (null and topology.threads > 1):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vcpulab.advice.tuning import threads
 from vcpulab.advice.tuning.places import of_domains, of_host, run_queues
 from vcpulab.advice.tuning.spaces import (
     RESERVATIONS,
@@ -20,7 +21,6 @@ from vcpulab.scenario.catalogue import generation_of, schedulers
 from vcpulab.scenario.scenario import Scenario, join
 
 GRIDS: Mapping[str, Sequence[int]] = {
-    "weight": (64, 128, 256, 512, 1024, 2048, 4096, 8192),
     "tslice_ms": (1, 2, 5, 10, 20, 30, 50, 100),
     "slice_ms": (1, 2, 5, 10, 20, 30, 50, 100),
     "ratelimit_us": (0, 100, 300, 1000, 3000, 10_000),
@@ -30,8 +30,15 @@ GRIDS: Mapping[str, Sequence[int]] = {
     "cap_period_ms": (1, 2, 5, 10, 20, 50, 100),
     "ctx_allow": (100_000, 500_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000),
     "mcu_adv": (1, 2, 5, 10, 20, 50, 100),
+    **dict.fromkeys(
+        ("vcpu_period_us", "global_period_us"), (10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
+    ),
+    "global_burst_us": (0, 10_000, 20_000, 50_000, 100_000),
+    "migration_cost_us": (0, 100, 500, 1000, 5000),
 }
 """Values worth trying, over the range in which a parameter makes sense; of others halves and doubles of the default."""
+_TIMES = {"weight": (0.25, 0.5, 1, 2, 4, 8, 16, 32)}
+"""The same, in parts of the default, which is another one under Linux."""
 
 UNASKED = ("weight", "tslice_ms", "slice_ms", "ratelimit_us", "ctx_allow", "mcu_adv")
 """Parameters that are searched where nobody says which."""
@@ -59,6 +66,7 @@ def known_parameters(scenario: Scenario, choice: Parameter | None) -> list[Param
         params = generation["params"]
         members = [domain for domain, table in document["domain"].items() if table.get("pool") is None]
         parameters += _global(params, ["host"], written.get("host", {}), name, document["host"])
+        parameters += threads.of_scheduler(params, written.get("host", {}), name, int(host["pcpus"]))
         for domain in members:
             parameters += _of_domain(params, domain, document, written, name)
     for pool, table in document.get("pool", {}).items():
@@ -69,7 +77,7 @@ def known_parameters(scenario: Scenario, choice: Parameter | None) -> list[Param
                 if fields.get("pool") == pool and table["scheduler"] not in RESERVATIONS:
                     parameters += _of_domain(generation["params"], domain, document, written, None)
     guests = [name for name, table in document["domain"].items() if not table.get("driver_domain")]
-    places = [*of_host(scenario), *of_domains(scenario, guests, unasked=False)]
+    places = [*threads.of_host(scenario), *of_host(scenario), *of_domains(scenario, guests, unasked=False)]
     return [*parameters, *places, *_of_drivers(document, written)]
 
 
@@ -139,7 +147,7 @@ def _global(
     host: Mapping[str, Any],
 ) -> Iterator[Parameter]:
     for param in params:
-        if param["scope"] != "global" or not (values := _grid(param, written)):
+        if param["scope"] != "global" or threads.is_known(param["name"]) or not (values := _grid(param, written)):
             continue
         path, unasked = [*where, param["name"]], None
         if path == ["host", "runqueue"] and host.get("topology"):
@@ -178,6 +186,7 @@ def _of_domain(
             yield _of_values([*here, "cap"], values, fields, param, scheduler, unasked="cap" in fields)
         elif spelt is None and (values := _grid(param, fields)):
             yield _of_values([*here, param["name"]], values, fields, param, scheduler)
+    yield from threads.of_domain(params, domain, table, scheduler)
 
 
 def _reserved(
@@ -215,7 +224,10 @@ def _grid(param: Mapping[str, Any], written: Mapping[str, Any]) -> list[Any]:
     if match is None or not isinstance(default, int):
         return []
     low, high = int(match["low"]), int(match["high"])
-    values = GRIDS.get(param["name"], [default * 2**k // 8 for k in range(7)] if default > 0 else range(default - 4, 5))
+    of_default = [round(default * times) for times in _TIMES.get(param["name"], ())]
+    values = of_default or GRIDS.get(
+        param["name"], [default * 2**k // 8 for k in range(7)] if default > 0 else range(default - 4, 5)
+    )
     now = int(written.get(param["name"], default))
     fitting = {value for value in values if low <= value <= high or (value == 0 and match["zero"])}
     return sorted(fitting | {now})

@@ -16,6 +16,7 @@ from vcpulab.advice.runstates import lost, waited
 from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.prices import kind
 from vcpulab.advice.tuning.spaces import Parameter, Space
+from vcpulab.advice.tuning.threads import is_limit
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import split
 
@@ -85,6 +86,8 @@ _ORDER = (
     "weight",
     "mcu_adv",
     "cap",
+    "vcpu_quota_us",
+    "global_quota_us",
     "reservation",
     "extratime",
     "xtratime",
@@ -129,8 +132,8 @@ def _steps(parameter: Parameter, upward: bool) -> list[int]:
         more, less = less, more
     if upward:
         found = more[:_STEPS]
-        return list(dict.fromkeys([*found, last])) if name == "cap" and found else found
-    return less[:2] if name in ("weight", "cap", "reservation", *_INVERSE) else []
+        return list(dict.fromkeys([*found, last])) if (name == "cap" or is_limit(name)) and found else found
+    return less[:2] if is_limit(name) or name in ("weight", "cap", "reservation", *_INVERSE) else []
 
 
 def _heaviest(parameter: Parameter, there: Sequence[Parameter]) -> list[int]:

@@ -6,6 +6,7 @@ from typing import Any
 from vcpulab.advice.placing.nodes import PREFER, soft
 from vcpulab.advice.tuning.spaces import Option, Parameter
 from vcpulab.errors import RequestError
+from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.topology import Topology
@@ -17,6 +18,9 @@ GRANULARITY = "host.sched_gran"
 def of_host(scenario: Scenario) -> Iterator[Parameter]:
     """Core scheduling, and soft affinity of all domains by node; each where the topology lets it matter."""
     document = scenario.to_dict()
+    if hypervisor_of(document) == "kvm":
+        # Linux has neither.
+        return
     topology, now = Topology.of(document["host"]), document["host"]["sched_gran"]
     if topology.threads > 1:
         names = ["cpu", *(one for one in ("core", now) if one != "cpu")]

@@ -34,6 +34,14 @@ _KINDS = {
     "weight": "weight",
     "mcu_adv": "weight",
     "cap": "cap",
+    "vcpu_quota_us": "cap",
+    "global_quota_us": "cap",
+    "vcpu_period_us": "cap",
+    "global_period_us": "cap",
+    "global_burst_us": "cap",
+    "idle": "weight",
+    "emulator_affinity": "pinning",
+    "iothread_affinity": "pinning",
     "affinity": "pinning",
     "soft_affinity": "pinning",
     "pinning": "pinning",
@@ -63,7 +71,12 @@ def kind(parameter: Parameter) -> str:
         return "budget"
     if first in ("host", "pool"):
         usual = "boot" if last in _boot_options() else "slice"
-        return {"scheduler": "scheduler", "pcpus": "pool", "soft_affinity": "pinning"}.get(last, usual)
+        return {
+            "scheduler": "scheduler",
+            "pcpus": "pool",
+            "soft_affinity": "pinning",
+            "emulator_affinity": "pinning",
+        }.get(last, usual)
     return _KINDS.get(last, "other")
 
 

@@ -42,7 +42,7 @@ def held(space: Space) -> list[str]:
     scheduler = str(document["host"]["scheduler"])
     there = [split(path) for one in space.active(scheduler) for path in one.paths or (one.name,)]
     found = []
-    for field in ("weight", "cap", "affinity", "vcpus"):
+    for field in _fields(document):
         names = [name for name in document["domain"] if ["domain", name, field] not in there]
         if names and (field != "weight" or len(names) < len(document["domain"])):
             said = ", ".join(names) if len(names) <= _NAMED_MAX else f"{len(names)} domains"
@@ -50,9 +50,19 @@ def held(space: Space) -> list[str]:
     return found
 
 
+def _fields(document: Mapping[str, Any]) -> Iterator[str]:
+    """The fields to speak of, of those that the scheduler has or all have."""
+    host = document["host"]
+    generation = generation_of(host["scheduler"], host["generation"])
+    names = {param["name"] for param in generation["params"]} if generation else set()
+    return (field for field in _HELD if field in names or field in ("affinity", "vcpus"))
+
+
 _HELD = {
     "weight": "not asked for",
     "cap": "none is set, or not asked for",
+    "vcpu_quota_us": "none is set, or not asked for",
+    "global_quota_us": "none is set, or not asked for",
     "affinity": "not what holds a goal back, or not asked for",
     "vcpus": "not the goal's, or not asked for",
 }

@@ -1,0 +1,85 @@
+"""What does not compare between the same machines under two hypervisors."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vcpulab.hypervisors.commands import HYPERVISORS
+from vcpulab.hypervisors.settings import default_of, hypervisor_of
+from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.scenario import Scenario
+
+
+def not_comparable(before: Scenario, after: Scenario) -> list[str]:
+    """What to know of two scenarios of different hypervisors; nothing, if they have the same.
+
+    Args:
+        before: one side.
+        after: the other.
+    """
+    sides = (before.to_dict(), after.to_dict())
+    if hypervisor_of(sides[0]) == hypervisor_of(sides[1]):
+        return []
+    return [*_drivers(*sides), *_costs(*sides), *_weights(*sides), *_limits(*sides), *_polling(*sides)]
+
+
+def _name(document: Mapping[str, Any]) -> str:
+    return HYPERVISORS[hypervisor_of(document)]
+
+
+def _drivers(*sides: Mapping[str, Any]) -> Iterator[str]:
+    devices = any({"nic", "disk"} & table.keys() for one in sides for table in one["domain"].values())
+    drivers = [name for one in sides for name, table in one["domain"].items() if table.get("driver_domain")]
+    if devices:
+        whose = f"vCPUs of {in_short(drivers)}" if drivers else "drivers elsewhere"
+        yield (
+            f"the way of packets and disk requests: under Xen through {whose}, under KVM through vhost, emulator and "
+            "I/O threads: CPU time of these is no domain's, and has no counterpart"
+        )
+
+
+def _costs(*sides: Mapping[str, Any]) -> Iterator[str]:
+    first, second = (str(one["host"]["profile"]) for one in sides)
+    if first != second:
+        yield f"costs: of the profiles {first} and {second}, two machines"
+    elif first != "exact":
+        yield (
+            f"costs: both of the profile {first}, but those of exits, rings and threads were measured for each "
+            "hypervisor by other people on other machines: small differences of CPU time mean nothing"
+        )
+
+
+def _weights(*sides: Mapping[str, Any]) -> Iterator[str]:
+    defaults = [_default(one, "weight") for one in sides]
+    if None not in defaults and defaults[0] != defaults[1]:
+        said = " and ".join(f"{value} under {_name(one)}" for value, one in zip(defaults, sides, strict=True))
+        yield f"weights: {said} if left out: only those of one side compare with each other"
+
+
+def _default(document: Mapping[str, Any], name: str) -> int | str | None:
+    host = document["host"]
+    generation = generation_of(host["scheduler"], host["generation"])
+    params = generation["params"] if generation else ()
+    return next((default_of(param) for param in params if param["name"] == name and param["scope"] == "domain"), None)
+
+
+def _limits(*sides: Mapping[str, Any]) -> Iterator[str]:
+    capped = any(table.get("cap") for one in sides for table in one["domain"].values())
+    quotas = any(
+        value != -1
+        for one in sides
+        for table in one["domain"].values()
+        for name, value in table.items()
+        if name.endswith("_quota_us")
+    )
+    if capped or quotas:
+        yield (
+            "limits: a cap is % of a pCPU for a domain, a quota is time in each period for a vCPU or a VM with its "
+            "emulator and vhost threads"
+        )
+
+
+def _polling(*sides: Mapping[str, Any]) -> Iterator[str]:
+    polls = next((one["host"]["halt_poll_us"] for one in sides if one["host"].get("halt_poll_us")), 0)
+    if polls:
+        yield f"gotten: under KVM it holds halt polling of up to {polls} µs after each halt (host.halt_poll_us)"

@@ -1,0 +1,116 @@
+"""Parameters of a KVM host, whose vCPUs are threads: quotas, what the kernel decides by, halt polling, slices."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vcpulab.advice.tuning.spaces import Option, Parameter
+from vcpulab.hypervisors import linux
+from vcpulab.hypervisors.settings import hypervisor_of
+from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.units import members, spans
+
+TUNABLES_US: Mapping[str, Sequence[int]] = {
+    "base_slice_us": (300, 500, 700, 1000, 1500, 2000, 3000, 5000, 10_000),
+    "latency_us": (3000, 6000, 12_000, 18_000, 24_000, 48_000),
+    "min_granularity_us": (300, 750, 1500, 2250, 3000, 5000, 10_000),
+    "wakeup_granularity_us": (0, 500, 1000, 2000, 3000, 4000, 8000, 15_000),
+    "bandwidth_slice_us": (500, 1000, 2000, 5000, 10_000),
+}
+"""Values worth trying: from a fraction of the kernel's own on one CPU to several times those on eight; the longest are
+those of the profile `virtual-host` of `tuned`."""
+POLLS_US = (0, 50, 100, 200, 400)
+"""Halt polling: none, a quarter, a half, the kernel's own, twice as long."""
+GROUP_WEIGHTS = (50, 100, 200, 400, 800, 1600, 3200)
+"""Weights of slices."""
+_PARTS = ("vcpu", "global")
+"""Limits of each vCPU, and of the whole VM."""
+_QUOTAS = tuple(f"{part}_quota_us" for part in _PARTS)
+
+
+def of_host(scenario: Scenario) -> Iterator[Parameter]:
+    """Halt polling, and the weights of slices with VMs, where there are daemons beside them."""
+    document = scenario.to_dict()
+    if hypervisor_of(document) != "kvm":
+        return
+    polls = int(document["host"]["halt_poll_us"])
+    yield _numbers(["host", "halt_poll_us"], {*POLLS_US, polls}, polls)
+    tables = document["domain"].values()
+    daemons = {_top(table) for table in tables if table.get("daemon")}
+    for group in dict.fromkeys(_top(table) for table in tables if not table.get("daemon")):
+        if daemons - {group}:
+            now = int(document.get("cgroup", {}).get(group, {}).get("weight", linux.WEIGHT))
+            yield _numbers(["cgroup", group, "weight"], {*GROUP_WEIGHTS, now}, now)
+    yield from _emulators(document)
+
+
+def _top(table: Mapping[str, Any]) -> str:
+    return str(table["cgroup"]).split("/", 1)[0]
+
+
+def _emulators(document: Mapping[str, Any]) -> Iterator[Parameter]:
+    """The emulator threads of all VMs, where vCPUs are pinned: away from these."""
+    pinned = {
+        name: set(members(",".join(given if isinstance(given, list) else [given])))
+        for name, table in document["domain"].items()
+        if (given := table.get("affinity", "all")) != "all" and "all" not in given
+    }
+    free = sorted(set(range(int(document["host"]["pcpus"]))).difference(*pinned.values()))
+    paths = {
+        join(["domain", name, "emulator_affinity"]): spans(free)
+        for name in pinned
+        if {"nic", "disk"} & document["domain"][name].keys()
+    }
+    if free and paths:
+        options = (Option("as they are", None), Option(f"on pCPU {spans(free)}", paths))
+        yield Parameter("host.emulator_affinity", options, 0, ordered=False)
+
+
+def of_scheduler(
+    params: Sequence[Mapping[str, Any]], written: Mapping[str, Any], scheduler: str, pcpus: int
+) -> Iterator[Parameter]:
+    """What a scheduler of Linux decides by, and can be changed while it runs."""
+    names = {param["name"]: param for param in params if param["scope"] == "global"}
+    for name, values in TUNABLES_US.items():
+        if name in names:
+            given = int(written.get(name, names[name]["default"]))
+            now = linux.by_cpus(name, pcpus) if given == linux.NONE else given
+            unasked = name != "bandwidth_slice_us"
+            yield _numbers(["host", name], {*values, now}, now, scheduler, unasked=unasked)
+
+
+def of_domain(
+    params: Sequence[Mapping[str, Any]], name: str, table: Mapping[str, Any], scheduler: str | None
+) -> Iterator[Parameter]:
+    """The limits of a VM: in tenths of what there is to limit; searched unasked where there is one."""
+    names = {param["name"]: param for param in params if param["scope"] == "domain"}
+    for part in _PARTS:
+        quota, period = f"{part}_quota_us", f"{part}_period_us"
+        if quota not in names:
+            continue
+        length = int(table.get(period, names[period]["default"]))
+        top = length * (int(table["vcpus"]) if part == "global" else 1)
+        now = int(table.get(quota, linux.NONE))
+        values = sorted({*(top * tenth // 10 for tenth in range(1, 10)), *([now] if now != linux.NONE else [])})
+        options = [*(Option(str(value), value) for value in values), Option("none", linux.NONE)]
+        labels = [option.label for option in options]
+        index = labels.index("none" if now == linux.NONE else str(now))
+        path = join(["domain", name, quota])
+        yield Parameter(path, tuple(options), index, True, scheduler, unasked=now != linux.NONE)
+
+
+def is_limit(field: str) -> bool:
+    """Is it a limit, whose last option is none?"""
+    return field in _QUOTAS
+
+
+def is_known(field: str) -> bool:
+    """Is it a parameter that is searched here, or one that nobody can change?"""
+    return field in TUNABLES_US or field in linux.BUILT_IN or field.endswith("_quota_us")
+
+
+def _numbers(
+    where: Sequence[str], values: set[int], now: int, scheduler: str | None = None, *, unasked: bool = True
+) -> Parameter:
+    listed = sorted(values)
+    options = tuple(Option(str(value), value) for value in listed)
+    return Parameter(join(where), options, listed.index(now), True, scheduler, unasked)

@@ -1,0 +1,68 @@
+"""The threads of a KVM host that serve VMs: the vCPUs of a domain that stands in no file."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+HOST = "host"
+"""That domain, in results."""
+PERIOD_US = 100_000
+"""The default of all periods of quotas."""
+
+Kind = Literal["vhost", "emulator", "iothread"]
+
+
+class HostThread(NamedTuple):
+    """One of them; its number among them is that of its vCPU."""
+
+    domain: str
+    """The VM that it serves."""
+    kind: Kind
+    affinity: str
+    """The pCPUs that it may run on; `all`: every one."""
+
+    def __str__(self) -> str:
+        return f"{'I/O' if self.kind == 'iothread' else self.kind} thread of {self.domain}"
+
+
+def host_threads(document: Mapping[str, Any]) -> list[HostThread]:
+    """Those of a scenario, in order; of another host than KVM's none.
+
+    Examples:
+        >>> web = {"nic": {}, "disk": {}, "iothreads": 1, "emulator_affinity": "0-1"}
+        >>> for thread in host_threads({"host": {"hypervisor": "kvm"}, "domain": {"web": web}}):
+        ...     print(thread, "on", thread.affinity)
+        vhost thread of web on 0-1
+        I/O thread of web on all
+    """
+    if document["host"].get("hypervisor") != "kvm":
+        return []
+    return [
+        HostThread(name, kind, table.get(f"{'iothread' if kind == 'iothread' else 'emulator'}_affinity", "all"))
+        for name, table in document["domain"].items()
+        for kind in _kinds(table)
+    ]
+
+
+def _kinds(table: Mapping[str, Any]) -> list[Kind]:
+    found = set[Kind]()
+    if "nic" in table:
+        found.add("emulator" if table["nic"].get("emulated") else "vhost")
+    if "disk" in table:
+        found.add("emulator" if table["disk"].get("emulated") or not table.get("iothreads") else "iothread")
+    order: tuple[Kind, ...] = ("vhost", "emulator", "iothread")
+    return [kind for kind in order if kind in found]
+
+
+def quota(table: Mapping[str, Any]) -> float | None:
+    """The most that the quotas of a VM's table let its vCPUs have together, in pCPUs; `None`: it has none.
+
+    Examples:
+        >>> quota({"vcpus": 4, "vcpu_quota_us": 50_000}), quota({"vcpus": 1, "global_quota_us": -1})
+        (2.0, None)
+    """
+    limits = [
+        times * table[f"{part}_quota_us"] / table.get(f"{part}_period_us", PERIOD_US)
+        for part, times in (("global", 1), ("vcpu", table["vcpus"]))
+        if table.get(f"{part}_quota_us", -1) > 0
+    ]
+    return min(limits, default=None)
