@@ -10,9 +10,10 @@ from vcpulab import ScenarioError
 from vcpulab import formats as recordings
 from vcpulab.errors import RecordingError, RequestError
 from vcpulab.formats import rtapp
-from vcpulab.twin import gather
+from vcpulab.twin import gather, listed_kvm
 
 TRACE = ROOT / "examples" / "perf-sched.txt"
+XENTRACE = ROOT / "tests" / "recordings" / "xen4.17-credit-weights" / "trace.bin.xz"
 KINDS = [kind for kind in recordings.KINDS if kind not in ("xentrace", "sched-text")]
 """What is read in Python; traces have fuzz targets of their own."""
 
@@ -24,6 +25,8 @@ def check(path: Path) -> None:
         "any": lambda: recordings.kind_of(path),
         "threads": lambda: recordings.read_threads(path),
         "beside a trace": lambda: gather([TRACE, path]),
+        "beside a trace of Xen": lambda: gather([XENTRACE, path]),
+        "of a KVM host": lambda: listed_kvm.scenario_of([recordings.read(path)]),
         "rt-app": lambda: rtapp.read(path.read_text(errors="replace"), str(path)),
     }
     for read in readers.values():

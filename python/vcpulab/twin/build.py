@@ -1,6 +1,6 @@
 """From a recording to a scenario."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,7 @@ def make(
 
 def _without(summary: Mapping[str, Any], sources: Sources) -> dict[str, Any]:
     """A summary without the host's own threads."""
-    return {**summary, "vcpus": [vcpu for vcpu in summary["vcpus"] if not sources.is_daemon(vcpu["domain"])]}
+    return _only(summary, [vcpu for vcpu in summary["vcpus"] if not sources.is_daemon(vcpu["domain"])])
 
 
 def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> Map:
@@ -168,14 +168,19 @@ def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> M
 def _known(summary: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """A summary without the vCPUs that only a stray record names, and how many those are."""
     known = [vcpu for vcpu in summary["vcpus"] if vcpu["unknown_ns"] < summary["span_ns"]]
-    numbers = {(vcpu["domain"], vcpu["vcpu"]) for vcpu in known}
+    return _only(summary, known), len(summary["vcpus"]) - len(known)
+
+
+def _only(summary: Mapping[str, Any], vcpus: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A summary of these vCPUs."""
+    numbers = {(vcpu["domain"], vcpu["vcpu"]) for vcpu in vcpus}
     told = {None, *numbers}
     wakers = [
         waking
         for waking in summary["wakers"]
         if tuple(waking["woken"]) in numbers and (waking["waker"] and tuple(waking["waker"])) in told
     ]
-    return {**summary, "vcpus": known, "wakers": wakers}, len(summary["vcpus"]) - len(known)
+    return {**summary, "vcpus": list(vcpus), "wakers": wakers}
 
 
 def _turns_to_replay(summary: Mapping[str, Any], events: Path | None, *, replay: bool) -> dict[Vcpu, Turns]:

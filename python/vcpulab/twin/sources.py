@@ -121,7 +121,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     known: list[tuple[Path, recordings.Kind]] = []
     for path in paths:
         if path.is_dir():
-            if threads is None and (path / THREADS).is_file():
+            if threads is None and _says_threads(path / THREADS):
                 threads = path / THREADS
             for file in sorted(path.iterdir()):
                 try:
@@ -150,6 +150,14 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         sources.scheduler = None if kernel is None else kernel.scheduler
         sources.info = sources.kvm.info
     return sources
+
+
+def _says_threads(path: Path) -> bool:
+    """Is there such a file, and is it no list by `ps`, which could be called so, too?"""
+    try:
+        return path.is_file() and recordings.kind_of(path) != "ps-threads"
+    except RecordingError:
+        return True
 
 
 def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> None:

@@ -164,8 +164,8 @@ class Twin(Answer):
         if span_ns < SPAN_NS_LEAST * end:
             wakes = sum(vcpu["wakes"] for vcpu in recording.summary["vcpus"])
             raise RequestError(
-                f"{self._sources.trace}: {span_ns / 1e6 / end:.3g} ms with {wakes} wake-ups are too short to tell "
-                "shares and waits",
+                f"{self._sources.trace}: {span_ns / 1e6 / end:.3g} ms with {wakes} wake-up{'s' * (wakes != 1)} "
+                f"{'are' if wakes != 1 else 'is'} too short to tell shares and waits",
                 allowed=f"at least {SPAN_NS_LEAST / 1e9:g} s",
                 hint="record ten seconds under the load that matters",
             )
