@@ -333,12 +333,17 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline]
     fn operation_used_up(&mut self, p: PcpuId) {
         self.core.executing = p;
+        self.core.end_poll(p);
         let (v, left) = self.core.accounting.end(&mut self.core.policy, p);
         let op = self.world.next_op(&mut WorldContext { core: &mut self.core }, v, left);
         match op {
             Op::Run(span) => {
                 self.core.work.continuations += 1;
                 self.core.accounting.begin(&mut self.core.policy, p, v, span);
+            }
+            Op::Poll(span) => {
+                self.core.accounting.begin(&mut self.core.policy, p, v, span);
+                self.core.polling.insert(p);
             }
             // After a block or a yield the slot stays due now: should the vCPU run on, it is asked again at once.
             Op::Block(wake) => {
@@ -425,6 +430,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Serves pending reschedule requests, then passes on to the observer what the event has left for it.
     #[inline(always)]
     fn finish_event(&mut self) -> Result<(), Broken> {
+        if !self.core.polling.is_empty() {
+            self.end_polls();
+        }
         if !self.core.reschedule.is_empty() || self.core.has_units() {
             self.serve_requests()?;
         }
@@ -435,6 +443,19 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.report_event();
         }
         Ok(())
+    }
+
+    /// Those who poll where somebody else is queued now go no further.
+    #[cold]
+    fn end_polls(&mut self) {
+        let executing = self.core.executing;
+        let polling = self.core.polling;
+        for p in polling.iter() {
+            if self.policy.contended(&self.core.policy, p) {
+                self.operation_used_up(p);
+            }
+        }
+        self.core.executing = executing;
     }
 
     /// Passes on to the observer what the event has left for it.
@@ -575,7 +596,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let core = &mut self.core;
         let now = core.now;
         core.accounting.settle(&mut core.policy, p);
+        let polled = core.end_poll(p);
         let outgoing = &mut core.vcpus[from];
+        // It looks for something to do when it is back.
+        outgoing.interrupted |= polled;
         let changed = outgoing.enter_state(outgoing.state_without_pcpu(), now);
         core.note_runstates(from, changed);
         let to_idle = core.is_idle(to);

@@ -108,6 +108,10 @@ impl Scheduler for Pools<'_> {
         self.schedulers[self.pool_of[p]].lock(p)
     }
 
+    fn contended(&self, ctx: &PolicyContext, p: PcpuId) -> bool {
+        self.schedulers[self.pool_of[p]].contended(ctx, p)
+    }
+
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.migrate(ctx, v, p));
     }

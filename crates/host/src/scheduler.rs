@@ -83,6 +83,12 @@ pub trait Scheduler {
         p
     }
 
+    /// Is anybody but the vCPU that it runs queued on `p`? The host asks for the sake of who polls there; it does so after each
+    /// event while anybody does.
+    fn contended(&self, ctx: &PolicyContext, p: PcpuId) -> bool {
+        ctx.pool_vcpus().any(|v| ctx.runnable(v) && ctx.processor(v) == p && !ctx.is_current(v))
+    }
+
     /// Moves a vCPU (not current anywhere) to the pCPU picked.
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
         ctx.set_processor(v, p);

@@ -7,6 +7,8 @@ use crate::{LifeEvent, PcpuId, Span, Time, VcpuId, WorldContext};
 pub enum Op {
     /// Use this much CPU time; then ask again. `Op::HOG` never ends by itself.
     Run(Span),
+    /// Use CPU time for this long at most, but only while nobody else is queued on the pCPU; then ask again.
+    Poll(Span),
     /// Block. With `Some(t)` a wake-up is due at time t (a wake-up that is no longer wanted does no harm: one of a
     /// vCPU that is not blocked is ignored).
     Block(Option<Time>),
@@ -26,7 +28,7 @@ impl Op {
 /// takes effect when the call returns, before the scheduler decides anything.
 pub trait World {
     /// The running vCPU `v` needs its next operation. `left` is the rest of the last `Run`: 0 when it
-    /// was used up, more when [`WorldContext::kick`] interrupted it. Never called for a vCPU that is not running.
+    /// was used up, more when [`WorldContext::kick`] interrupted it, or somebody else came to the pCPU of one that polls. Never called for a vCPU that is not running.
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op;
 
     /// The time set for source `source` has come. (It is unset again; set it anew for a further event.)

@@ -4,6 +4,7 @@ use vcpulab_guest::{AppId, KernelConfig, ServiceId};
 use vcpulab_host::{Span, Table, VcpuId};
 
 use crate::ids::{ClientId, ClientMachineId, DiskId, GuestId, NicId};
+use crate::machine::halt_poll::HaltPollConfig;
 use crate::network::bridge::{DriverCosts, NetworkCosts};
 use crate::network::client::ClientConfig;
 use crate::network::client_machine::ClientMachineConfig;
@@ -59,6 +60,8 @@ pub struct GuestConfig {
     pub virtual_disk: Option<VirtualDiskConfig>,
     /// Files on that disk that one of its applications serves, out of memory as far as they are there.
     pub files: Option<FileSetConfig>,
+    /// Polling of its vCPUs' threads before they block; `None`: they do not.
+    pub halt_poll: Option<HaltPollConfig>,
     /// Costs of packets in its back ends, if it is a driver domain (or owns its devices itself).
     pub driver: Option<DriverCosts>,
 }

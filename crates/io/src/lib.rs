@@ -24,6 +24,7 @@ pub use config::{GuestConfig, MachineConfig, ProfilerConfig};
 pub use ids::{BlkfrontId, ClientId, ClientMachineId, DiskId, GuestId, NetfrontId, NicId};
 pub use interrupts::Interrupts;
 pub use layers::{Layer, Layers};
+pub use machine::halt_poll::HaltPollConfig;
 pub use machine::readings::Owner;
 pub use machine::results::{AppResult, IoCounts};
 pub use machine::{Machine, Samples};

@@ -19,7 +19,7 @@ pub use counters::{Decisions, Keep, Meter, Sampler};
 pub use occupancy::{Occupancy, Stretch};
 pub use tables::{
     AppRow, AppSampleRow, Columns, DomainRow, EventRow, IoRow, Part, PathRow, PcpuRow, PcpuSampleRow,
-    ProfileRow, Record, Results, SampleRow, Spool, Spooled, Spooler, Tabular, TraceRow, VcpuRow,
+    ProfileRow, Record, Results, SampleRow, Spool, Spooled, Spooler, Tabular, ThreadRow, TraceRow, VcpuRow,
     VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 pub use trace::{EventFile, Measuring, Recorder, Traced};

@@ -9,6 +9,8 @@ mod build;
 mod client_tests;
 mod error;
 mod follow;
+#[cfg(test)]
+mod kvm_tests;
 mod listing;
 mod options;
 mod run;

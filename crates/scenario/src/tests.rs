@@ -476,7 +476,8 @@ rate = 10
 #[test]
 fn a_kvm_host_has_the_threads_that_serve_its_vms() {
     let scenario = Scenario::parse(KVM, "kvm.toml").unwrap_or_else(|problems| panic!("{problems}"));
-    assert!(scenario.warnings().is_empty(), "{:?}", scenario.warnings());
+    let warnings: Vec<&str> = scenario.warnings().iter().filter_map(|one| one.field.as_deref()).collect();
+    assert_eq!(warnings, ["domain.web.nice"], "its threads are in groups of their own");
     let threads: Vec<_> = scenario.host_threads().iter().map(|one| (one.of.0, one.kind.name())).collect();
     let expected = [(0, "vhost"), (0, "emulator"), (1, "emulator"), (1, "iothread"), (2, "emulator")];
     assert_eq!(threads, expected, "an emulator serves emulated devices, and disks without an I/O thread");

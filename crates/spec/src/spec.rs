@@ -94,6 +94,12 @@ impl Spec {
         self.host.kvm.as_ref().map_or(&[], |kvm| &kvm.threads)
     }
 
+    /// The release of Linux, major and minor, that a KVM host's scheduler is of. `None`: its scheduler is of no Linux.
+    pub fn kernel(&self) -> Option<(u32, u32)> {
+        let (major, minor) = self.pools[POOL_0].release.split_once('.')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    }
+
     /// The domains that stand in the scenario's file.
     pub fn stated_domains(&self) -> &[DomainSpec] {
         let all = self.domains.as_slice();

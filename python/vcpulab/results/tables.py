@@ -16,6 +16,7 @@ TABLES = (
     "pcpus",
     "apps",
     "io",
+    "threads",
     "waits",
     "wakeups",
     "wakeup_buckets",
@@ -255,6 +256,25 @@ class ResultTables:
             device_busy_ns: time in which they had something to serve, together.
         """
         return self._tables["io"]
+
+    def df_threads(self) -> pl.DataFrame:
+        """Threads of a KVM host that serve its VMs, each a vCPU of the domain `host`; no rows where the hypervisor is Xen.
+
+        Columns:
+            replication: from 0.
+            thread: the thread's name: its kind and the VM's name.
+            domain: the VM that it serves.
+            kind: what it does: `vhost` (packets), `emulator` (emulated devices, and disks without an I/O thread),
+                `iothread` (the disk).
+            vcpu: its number among the vCPUs of the domain `host`.
+            elapsed_ns: time measured.
+            running_ns: time it was running: what the VM costs besides its vCPUs.
+            runnable_ns: time it was runnable but waited for a pCPU.
+            executions: times it was switched in.
+            wakeups: times it became runnable after a block.
+            migrations: times it was assigned to another pCPU.
+        """
+        return self._tables["threads"]
 
     def df_waits(self) -> pl.DataFrame:
         """Who made whom wait: time runnable, by what had the pCPUs that the waiting vCPU could have run on.

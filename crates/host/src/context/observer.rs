@@ -21,6 +21,8 @@ pub struct HostState {
     pub(crate) lived: Table<VcpuId, Span>,
     /// Virtual interrupts raised by the event at hand, delivered at its end.
     pub(crate) kicks: Vec<(VcpuId, WakeCause)>,
+    /// pCPUs whose vCPU polls.
+    pub(crate) polling: CpuMask,
     /// pCPUs to which the world charged work in the event at hand.
     pub(crate) charged: Vec<PcpuId>,
     /// Does the observer want steps of I/O?
@@ -63,6 +65,16 @@ impl HostState {
     /// The pCPUs of the host.
     pub fn pcpus(&self) -> CpuMask {
         CpuMask::first_n(self.pcpu_count())
+    }
+
+    /// Nobody polls on `p` any more. Did anybody?
+    #[inline(always)]
+    pub(crate) fn end_poll(&mut self, p: PcpuId) -> bool {
+        let polled = !self.polling.is_empty() && self.polling.contains(p);
+        if polled {
+            self.polling.remove(p);
+        }
+        polled
     }
 
     /// The vCPU that `p` executes.
@@ -157,6 +169,7 @@ impl HostState {
             next_id: 1,
             lived: Table::filled(policy.vcpus.len(), Span::ZERO),
             kicks: Vec::with_capacity(64),
+            polling: CpuMask::EMPTY,
             charged: Vec::new(),
             wants_io,
             fired: None,

@@ -157,6 +157,7 @@ impl Machine {
             }
             Work::Loopback(packet) => self.arrive(ctx, packet),
             Work::Tasks(span) => self.guests.all[guest].kernel.computed(number, span),
+            Work::Poll => {}
         }
     }
 

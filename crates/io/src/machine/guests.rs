@@ -7,6 +7,7 @@ use vcpulab_guest::{AppId, ConnectionId, Kernel, Random, ServiceId, TaskId};
 use vcpulab_host::{HostState, NEVER, Op, SetId, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
 use super::channels::Channels;
+use super::halt_poll::HaltPoll;
 use super::work::{DriverWork, Work};
 use crate::config::GuestConfig;
 use crate::ids::{GuestId, PacketId, SourceId};
@@ -91,6 +92,8 @@ pub(crate) struct Vcpu {
     pub share: Share,
     /// CPU time by layer of the work that is done.
     layers: Layers,
+    /// Its halts, if its thread polls in them.
+    pub halts: Option<Box<HaltPoll>>,
     /// The source of its timer, and the time that it is set to.
     timer_source: SourceId,
     timer: Time,
@@ -150,6 +153,7 @@ impl Guests {
                 work: None,
                 share: Share::default(),
                 layers: Layers::default(),
+                halts: config.halt_poll.map(|poll| Box::new(HaltPoll::new(poll))),
                 timer_source: sources.register(Source::Timer(v)),
                 timer: NEVER,
             });
@@ -284,6 +288,17 @@ impl Guests {
         if self.executing.is_none_or(|(_, executing)| executing != guest) {
             ctx.kick(vcpu, WakeCause::Timer);
         }
+    }
+
+    /// What a vCPU does next, where its thread may poll before it blocks.
+    #[inline]
+    pub fn halts(&mut self, v: VcpuId, op: Op, now: Time) -> Op {
+        let Some(vcpu) = self.vcpus[v].as_mut().filter(|vcpu| vcpu.halts.is_some()) else { return op };
+        let op = vcpu.halts.as_mut().map_or(op, |halts| halts.next(op, now));
+        if let Op::Poll(span) = op {
+            (vcpu.work, vcpu.share) = (Some(Work::Poll), Share::begun(Layers::kernel(span, span), now));
+        }
+        op
     }
 
     // ---- timers and memory ----

@@ -1,7 +1,7 @@
 //! Everything around the vCPUs of a host, put together: guests, their network and storage, driver domains, clients.
 //!
 //! A vCPU's next work is, in this order: the back ends', if it is a driver domain's; the network's and the disk's of its own
-//! domain; its tasks'. With nothing left it blocks.
+//! domain; its tasks'. With nothing left it blocks, or polls first.
 
 mod calls;
 mod channels;
@@ -10,6 +10,7 @@ mod driver_domain;
 mod execution;
 mod following;
 mod guests;
+pub(crate) mod halt_poll;
 mod lifecycle;
 mod packets;
 mod profiler;
@@ -141,8 +142,11 @@ impl World for Machine {
         let Some(vcpu) = self.guests.vcpu_mut(v) else { return Op::Block(None) };
         let (guest, number) = (vcpu.guest, vcpu.number);
         // Nothing interrupts work of the kernel: it goes on.
-        if left > Span::ZERO && vcpu.work.is_some_and(|work| !matches!(work, Work::Tasks(_))) {
+        if left > Span::ZERO && vcpu.work.is_some_and(|work| !matches!(work, Work::Tasks(_) | Work::Poll)) {
             return Op::Run(left);
+        }
+        if let Some(halts) = &mut vcpu.halts {
+            halts.resumes(ctx.now());
         }
         let work = vcpu.end_work(left, ctx.now());
         self.guests.enter(v, guest);
@@ -150,6 +154,7 @@ impl World for Machine {
             self.finish(ctx, guest, number, work);
         }
         let op = self.choose(ctx, v, guest, number);
+        let op = self.guests.halts(v, op, ctx.now());
         self.guests.leave();
         if self.network.paths.is_some() {
             self.look_at_served(ctx);

@@ -22,15 +22,18 @@ pub(crate) enum Work {
     Loopback(PacketId),
     /// Its tasks compute, or spin, for this long.
     Tasks(Span),
+    /// Its guest has halted, and its thread polls.
+    Poll,
 }
 
 impl Work {
     /// The packet that it is about, if it is about one.
     pub fn packet(self) -> Option<PacketId> {
         match self {
-            Work::Driver(DriverWork::Upcall | DriverWork::Disk(..)) | Work::Blkfront(_) | Work::Tasks(_) => {
-                None
-            }
+            Work::Driver(DriverWork::Upcall | DriverWork::Disk(..))
+            | Work::Blkfront(_)
+            | Work::Tasks(_)
+            | Work::Poll => None,
             Work::Driver(
                 DriverWork::Receive(_, packet, _)
                 | DriverWork::Deliver(_, packet)

@@ -37,6 +37,7 @@ impl Runner for Domains {
             network: NetworkCosts::default(),
             virtual_disk: None,
             files: None,
+            halt_poll: None,
             driver: None,
         };
         let guests = self.0.into_iter().enumerate().map(guest).collect();

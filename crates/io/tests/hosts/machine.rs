@@ -98,6 +98,7 @@ impl Case {
             },
             virtual_disk: None,
             files: None,
+            halt_poll: None,
             driver,
         };
         let ns = self.driver_ns;

@@ -81,6 +81,7 @@ impl Domains {
             },
             virtual_disk: None,
             files: None,
+            halt_poll: None,
             driver: matches!(role, Role::Dom0 | Role::Stub).then_some(driver),
         }
     }

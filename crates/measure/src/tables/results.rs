@@ -19,6 +19,8 @@ macro_rules! each_table {
             apps: Vec<$crate::tables::AppRow>,
             /// Traffic of each domain's devices.
             io: Vec<$crate::tables::IoRow>,
+            /// Threads of a KVM host that serve its VMs.
+            threads: Vec<$crate::tables::ThreadRow>,
             /// Waits for a pCPU, by the domain that had it meanwhile.
             waits: Vec<$crate::tables::WaitRow>,
             /// Waits after wake-ups, by domain and cause.

@@ -148,6 +148,35 @@ columns! {
 }
 
 columns! {
+    /// The threads of a KVM host that serve its VMs, each with whom it serves: the vCPUs of the domain `host`. No rows where the
+    /// hypervisor is Xen. A VM's emulator has no thread here if it has nothing to do: no disk and no emulated device.
+    pub struct ThreadRow in "threads" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The thread's name: its kind and the VM's name.
+        pub thread: String,
+        /// The name of the VM that it serves.
+        pub domain: String,
+        /// What it does: `vhost` (packets), `emulator` (emulated devices, and disks without an I/O thread), `iothread` (the disk).
+        pub kind: &'static str,
+        /// Its number among the vCPUs of the domain `host`.
+        pub vcpu: u32,
+        /// Time measured, ns.
+        pub elapsed_ns: i64,
+        /// Time it was running, ns: CPU time that the VM costs besides that of its vCPUs.
+        pub running_ns: i64,
+        /// Time it was runnable but waited for a pCPU, ns.
+        pub runnable_ns: i64,
+        /// Times it was switched in.
+        pub executions: u64,
+        /// Times it became runnable after a block.
+        pub wakeups: u64,
+        /// Times it was assigned to another pCPU.
+        pub migrations: u64,
+    }
+}
+
+columns! {
     /// Waits for a pCPU: the time that vCPUs of a domain were runnable, by the domain that had the pCPUs they could have run on.
     pub struct WaitRow in "waits" {
         /// Replication, from 0.

@@ -2,8 +2,8 @@
 
 use vcpulab_guest::{AppConfig, AppId, KernelConfig};
 use vcpulab_host::{DomId, Span, Table, VcpuId};
-use vcpulab_io::GuestConfig;
-use vcpulab_spec::{Drivers, Spec};
+use vcpulab_io::{GuestConfig, HaltPollConfig};
+use vcpulab_spec::{DomainSpec, Drivers, Spec};
 
 use crate::build::apps::app;
 use crate::build::disks::virtual_disk;
@@ -11,6 +11,9 @@ use crate::build::files::served;
 use crate::build::network::{driver_costs, netfront, network_costs};
 use crate::build::scripts::{Channels, SyncObjects};
 use crate::build::services::Services;
+
+/// The first halt poll (`halt_poll_ns_grow_start`).
+const HALT_POLL_START: Span = Span::from_us(10);
 
 /// The guest of a domain with its first vCPU, whose applications begin `delay` later than they would alone.
 pub(crate) fn guest(
@@ -41,8 +44,21 @@ pub(crate) fn guest(
         network: network_costs(domain, drivers, constants),
         virtual_disk: virtual_disk(d, spec),
         files: served(d, spec),
+        halt_poll: halt_poll(domain, spec),
         driver: (owns || domain.driver_domain).then(|| driver_costs(domain, drivers, constants)),
     }
+}
+
+/// The polling of a VM's threads on a KVM host: kernels before 6.12 gave it up after a long halt.
+fn halt_poll(domain: &DomainSpec, spec: &Spec) -> Option<HaltPollConfig> {
+    let longest = spec.host.kvm.as_ref().map_or(Span::ZERO, |kvm| kvm.halt_poll);
+    let is_vm = domain.threads.as_ref().is_some_and(|threads| !threads.daemon);
+    let halves = spec.kernel().is_none_or(|kernel| kernel >= (6, 12));
+    (is_vm && !longest.is_zero()).then_some(HaltPollConfig {
+        longest,
+        start: HALT_POLL_START.min(longest),
+        shrink: if halves { 2 } else { 0 },
+    })
 }
 
 fn apps(

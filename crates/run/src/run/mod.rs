@@ -13,6 +13,7 @@ mod replication;
 pub(crate) mod schedulers;
 pub(crate) mod seed;
 pub(crate) mod stream;
+mod thread_table;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -26,6 +26,7 @@ use crate::run::pace::Getting;
 use crate::run::progress::{Progress, STEPS};
 use crate::run::schedulers::{MakeScheduler, all_registered, pools_of};
 use crate::run::seed::replication_seed;
+use crate::run::thread_table::thread_rows;
 
 /// One replication, waiting for its scheduler.
 pub(crate) struct Replication<'a> {
@@ -234,6 +235,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         }
         results.apps = app_rows(spec, replication, machine);
         results.io = io_rows(spec, replication, machine);
+        results.threads = thread_rows(spec, &results.vcpus);
         if let Some(monitors) = monitors {
             let live = options.live.as_ref();
             let finished =

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use vcpulab_host::{Governor, Params, Span};
 use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
-    ActionSpec, AppSpec, CONSTANTS, Change, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec, SHARE, Service,
-    Spec, share, weight,
+    ActionSpec, AppSpec, CONSTANTS, Change, DomainSpec, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec,
+    SHARE, Service, Spec, share, weight,
 };
 
-use crate::file::raw::{NamedDomain, RawScenario};
+use crate::file::raw::{NamedDomain, RawDomain, RawScenario};
 use crate::text::problem::{Place, Problem, Report, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::Duration;
@@ -38,6 +38,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         for (app, At { place, .. }) in domain.apps.iter().zip(raw.value.app.get().into_iter().flatten()) {
             doubtful_app(app, place, report);
         }
+        useless_nice(domain, raw, report);
         hasty_scheduler(&domain.params, &spec.pools[domain.pool], &name.place, report);
     }
     idle_governor(spec, raw, report);
@@ -79,6 +80,16 @@ fn idle_governor(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
         report.warning(place, problem.hint("without one, its cores are always at their nominal speed"));
     } else if spec.host.constants.min_mhz == 0 {
         report.warning(place, Problem::says("this governor changes nothing: the profile has no `min_mhz`"));
+    }
+}
+
+/// Nice values of threads with which nothing in their groups competes.
+fn useless_nice(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_>) {
+    let nice = domain.threads.as_ref().is_some_and(|threads| threads.nice != 0);
+    if let (true, Some(At { place, .. })) = (nice, &raw.value.nice.0) {
+        let message = "changes nothing: a nice value counts among the threads of one control group, and others are not in it";
+        report
+            .warning(place, Problem::says(message).hint("`weight` is the share of all its threads together"));
     }
 }
 
