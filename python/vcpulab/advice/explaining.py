@@ -24,6 +24,7 @@ from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.scenario.settings import in_short as in_short_settings
+from vcpulab.scenario.threads import HOST, host_threads
 from vcpulab.show.answer import Answer
 from vcpulab.show.path import LINES_MAX
 from vcpulab.show.table import Table
@@ -323,6 +324,8 @@ def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained
     parts: list[Part] = []
     for domain in with_servers(host.domains, [one.domain]):
         parts += _of_domain(host, domain)
+    threads = enumerate(host_threads(host.document))
+    parts += [part for number, thread in threads if thread.domain == one.domain for part in _of_thread(host, number)]
     for station in stations(host.run, [one.domain]):
         if not station.domain and station.kind in ("disk", "link", "client machine", "connections", "backlog"):
             parts.append(Part(0, f"{station.name}, in use", Interval(100 * station.used, None, 1)))
@@ -331,6 +334,7 @@ def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained
 
 
 _STATES = (("computes", "running_ns"), ("waits for a pCPU", "runnable_ns"), ("is withheld by its cap", "offline_ns"))
+"""What a vCPU does that is not blocked. Linux leaves whom it throttles runnable."""
 
 
 def _of_domain(host: Host, domain: str) -> Iterator[Part]:
@@ -338,9 +342,7 @@ def _of_domain(host: Host, domain: str) -> Iterator[Part]:
     rows = host.run.df_vcpus().filter(domain=domain)
     if rows.is_empty():
         return
-    shares = rows.select(
-        "replication", "vcpu", *((100 * pl.col(c) / pl.col("elapsed_ns")).alias(c) for _, c in _STATES)
-    )
+    shares = _of_elapsed(rows)
     occupied = shares.group_by("vcpu").agg(pl.sum_horizontal(pl.col(c).mean() for _, c in _STATES).alias("used"))
     busiest = occupied.sort("used", "vcpu", descending=[True, False])["vcpu"][0]
     its = shares.filter(vcpu=busiest)
@@ -359,6 +361,24 @@ def _of_domain(host: Host, domain: str) -> Iterator[Part]:
             for by, of_wait in _behind(host, domain)[:4]:
                 part = of_wait / 100 * share.mean
                 yield Part(2, "while pCPUs idle" if by == "idle" else f"behind {by}", Interval(part, None, 1))
+
+
+def _of_thread(host: Host, number: int) -> Iterator[Part]:
+    """What a thread of a KVM host does that serves a domain."""
+    rows = host.run.df_vcpus().filter(domain=HOST, vcpu=number)
+    its = _of_elapsed(rows)
+    total = Interval.of(its.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
+    if total is not None:
+        yield Part(0, f"{host_threads(host.document)[number]}, not blocked", total)
+        for said, column in _STATES:
+            share = Interval.of(its[column])
+            if share is not None:
+                yield Part(1, said, share)
+
+
+def _of_elapsed(rows: pl.DataFrame) -> pl.DataFrame:
+    """The states of vCPUs, % of the time."""
+    return rows.select("replication", "vcpu", *((100 * pl.col(c) / pl.col("elapsed_ns")).alias(c) for _, c in _STATES))
 
 
 _LOSSES = (

@@ -16,8 +16,10 @@ from dataclasses import replace
 from vcpulab.hypervisors import libvirt, linux
 from vcpulab.hypervisors.linux import Place, is_linux
 from vcpulab.hypervisors.settings import (
+    DEFAULT_SLICES,
     Affinity,
     Change,
+    Group,
     InGroup,
     IoThreads,
     Life,
@@ -70,6 +72,8 @@ def _looked_up(domain: str) -> str:
 
 def _of_vm(setting: Setting, change: Change) -> Way | None:
     domain = getattr(setting, "domain", None)
+    if isinstance(setting, Group) and setting.path == DEFAULT_SLICES[False]:
+        return linux.shared(Place.of(GROUP), setting.values, setting.table)
     if domain is None:
         return None
     number = vmid(domain)

@@ -12,6 +12,7 @@ from vcpulab import _engine
 from vcpulab.results.addresses import Address, apps
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.threads import HOST, HostThread, host_threads
 
 MEDIAN = 0.5
 KINDS = (
@@ -175,8 +176,9 @@ def paths(
     quantiles = list(dict.fromkeys((quantile, MEDIAN)))
     asked = _engine.follow(scenario._engine, client, quantiles, replication=replication, progress=progress)
     frame = pl.DataFrame(asked)
+    threads = host_threads(scenario.to_dict())
     told = pl.DataFrame(
-        [_told(leg) for leg in frame.iter_rows(named=True)],
+        [_told(leg, threads) for leg in frame.iter_rows(named=True)],
         schema={"where": pl.String, "kind": pl.String, "said": pl.String},
         orient="row",
     )
@@ -188,13 +190,19 @@ def paths(
     ]
 
 
-def _told(leg: Mapping[str, Any]) -> tuple[str, str, str]:
+def _told(leg: Mapping[str, Any], threads: Sequence[HostThread]) -> tuple[str, str, str]:
+    """Where it is, what happens, and in words; on a KVM host with its own threads instead of a driver domain."""
     where, kind, said = _PLACES[leg["place"]]
-    domain, state = leg["domain"], leg["state"]
+    domain, state, by = leg["domain"], leg["state"], leg["by_domain"]
     if domain is not None:
         where = domain if leg["vcpu"] is None else f"{domain} vCPU {leg['vcpu']}"
+    if threads:
+        said = said.replace(" (netback)", "").replace("netfront", "virtio-net")
+        by = "a thread of the host" if by == HOST else by
+        if domain == HOST and leg["vcpu"] is not None:
+            domain = where = str(threads[leg["vcpu"]])
     if state == "runnable":
-        behind = f", {leg['by_domain']} runs" if leg["by_domain"] is not None else ""
+        behind = f", {by} runs" if by is not None else ""
         idle = f" while pCPU {leg['pcpu']} idles" if not behind and leg["pcpu"] is not None else ""
         return where, KINDS[3], f"{domain} waits for a pCPU{behind}{idle}"
     if state == "offline":

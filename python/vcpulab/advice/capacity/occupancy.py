@@ -57,6 +57,8 @@ class Station:
     """What makes it so, in words."""
     domain: str = ""
     """Whose vCPU it is that this holds back; empty: no vCPU's."""
+    thread: str = ""
+    """The thread of a KVM host that it holds back, and how long that waits; empty: none."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind}), {100 * self.used:.0f} % used" + (f": {self.why}" if self.why else "")
@@ -117,7 +119,7 @@ class _Host:
         for row in self._means(self.run.df_vcpus(), "domain", "vcpu"):
             name = row["domain"]
             if name == HOST and self.threads:
-                yield from self._thread(row)
+                yield from self._thread(row, used, waits)
             if name not in self.concerned:
                 continue
             runs, waited, withheld = (
@@ -132,13 +134,21 @@ class _Host:
                 kind, which, why = self._held_back(name, which, used[name], why, waits.get(name, {}))
             yield Station(kind, which, runs + held, why, name)
 
-    def _thread(self, row: Mapping[str, Any]) -> Iterator[Station]:
-        """A thread of a KVM host, by which packets or disk requests of a VM go."""
+    def _thread(
+        self, row: Mapping[str, Any], used: Mapping[str, float], waits: Mapping[str, Mapping[str, float]]
+    ) -> Iterator[Station]:
+        """A thread of a KVM host, by which packets or disk requests of a VM go, in that VM's control group."""
         thread = self.threads[int(row["vcpu"])]
-        if thread.domain in self.concerned:
-            runs, waits = (row[f"{state}_ns"] / row["elapsed_ns"] for state in ("running", "runnable"))
-            why = f"runs {100 * runs:.0f} % of the time, waits {100 * waits:.0f} %"
-            yield Station("host thread", str(thread), runs + waits, why, thread.domain)
+        if thread.domain not in self.concerned:
+            return
+        runs, waited = (row[f"{state}_ns"] / row["elapsed_ns"] for state in ("running", "runnable"))
+        kind: Kind = "host thread"
+        which, why = str(thread), f"runs {100 * runs:.0f} % of the time, waits {100 * waited:.0f} %"
+        said = ""
+        if waited > WAITS_MATTER * (runs + waited):
+            said = f"{thread} waits for {100 * waited:.0f} % of the time"
+            kind, which, why = self._held_back(thread.domain, which, used[thread.domain], why, waits.get(HOST, {}))
+        yield Station(kind, which, runs + waited, why, thread.domain, said)
 
     def _held_back(
         self, name: str, which: str, used: float, why: str, waits: Mapping[str, float]

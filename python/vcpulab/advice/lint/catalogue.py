@@ -30,9 +30,9 @@ RULES: Mapping[str, Rule[Any]] = {
 def findings(host: Host) -> list[Finding]:
     """What all rules find; of each field the first word on it."""
     return first_words(
-        settings(host, rules.rule, drivers.rule, kvm.rule),
+        settings(host, rules.rule, drivers.rule),
         held_back.held_back(host),
-        settings(host, pinning.rule, topology.rule),
+        settings(host, kvm.rule, pinning.rule, topology.rule),
     )
 
 

@@ -12,7 +12,18 @@ from math import ceil, log2
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
 from vcpulab.advice.lateness import LATE_MS, LATE_TIMES, LOST, Late
 from vcpulab.advice.lint import slowed
-from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, of_domain, of_pool
+from vcpulab.advice.lint.host import (
+    FEW_WAITS,
+    GROUP_WEIGHT,
+    GROUP_WEIGHT_MAX,
+    IDLE,
+    WAITS,
+    Finding,
+    Host,
+    of_domain,
+    of_pool,
+)
+from vcpulab.advice.lint.kvm import same_sum
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.statistics import least_to_most, number
@@ -27,7 +38,7 @@ RATE_LIMIT_MS = 5
 SLICE_MS = 10
 """So can a slice; Credit's own is 30 ms."""
 WEIGHT_MAX = 65_535
-"""The largest weight that the toolstack takes."""
+"""The largest weight that Xen's toolstack takes; Linux takes `GROUP_WEIGHT_MAX`."""
 SHARE_MAX = 0.8
 """A mended weight entitles to this part of the pCPUs at most."""
 HALF_FULL = 0.5
@@ -78,7 +89,7 @@ class Held:
     @property
     def waits(self) -> bool:
         """Is it a vCPU that is held back by others, and not by its own work?"""
-        if not self.station.domain or self.station.kind in ("guest vCPU", "driver domain"):
+        if not self.station.domain or self.station.kind in ("guest vCPU", "driver domain", "host thread"):
             return False
         return self.station.used >= NEAR_FULL or self.host.waited(self.domain) >= WAITS
 
@@ -91,6 +102,12 @@ class Held:
     def starves(self) -> bool:
         """Does that domain get almost nothing?"""
         return self.domain in self.host.starved
+
+    @property
+    def said_waits(self) -> str:
+        """Who waits, and how long, in words."""
+        thread = f"the {self.station.thread}, and " if self.station.thread else ""
+        return f"{thread}{self.domain} waits for {100 * self.host.waited(self.domain):.0f} % of the time"
 
     def said_behind(self) -> str:
         """Behind whom it waits, in words."""
@@ -298,6 +315,31 @@ def _capacity_exceeded(held: Held) -> Finding | None:
     return Finding(of_domain(domain, "vcpus"), reason)
 
 
+@cause("host-thread-full")
+def _host_thread_full(held: Held) -> Finding | None:
+    """One thread of the host carries all packets or disk requests of a VM, and is full.
+
+    Mechanism: A virtio device with one queue has one vhost or I/O thread: all that it moves goes through one pCPU,
+    whatever else idles, and however many vCPUs the VM has.
+
+    Evidence: Of everything that the requests pass the thread is nearest to full, by its own work. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late; where the thread waits for a pCPU: then that is what other findings are about.
+
+    Mend: None that a scheduler has: more queues of the device (`<driver queues='N'/>`, an I/O thread for each disk), or
+    less load.
+
+    Schedulers: All of KVM hosts.
+
+    Sources: libvirt's domain XML, `driver` of `interface` (`queues`) and `iothreads`; Linux's vhost, a worker for each
+    device.
+    """
+    if held.station.kind != "host thread" or held.station.used < NEAR_FULL:
+        return None
+    reason = f"the {held.station}: it carries all of that device, and no setting of the scheduler changes that"
+    return Finding(of_domain(held.domain, "vcpus"), f"{reason}; more queues, or less load do")
+
+
 # ---- held back by others, or by its own limits ----
 
 
@@ -364,6 +406,45 @@ def _capped(held: Held) -> Finding | None:
     beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
     reason = f"{domain} is throttled by its cap of {cap} %, {beside}"
     return Finding(path, reason, {path: min(100 * int(host.domains[domain]["vcpus"]), 3 * cap)})
+
+
+@cause("quota-throttles")
+def _throttled(held: Held) -> Finding | None:
+    """The quota of a service, or of its vCPUs, throttles it.
+
+    Mechanism: Once the quota of a period is used up, the vCPUs that it is for are taken off the pCPUs until the next
+    period, though pCPUs may idle. Of a quota for a whole VM `vm-quota-freezes` tells more.
+
+    Evidence: It gets more than {NEAR_FULL:.0%} of its quota. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late: then a quota is a contract.
+
+    Mend: Of a quota for the whole VM the same sum for each vCPU, or in shorter periods; if that leaves it late three
+    times the quota, at most all of its vCPUs.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: Linux's `Documentation/scheduler/sched-bwc`; libvirt's domain XML, `cputune`.
+    """
+    host, domain = held.host, held.domain
+    limit = host.quota(domain)
+    if not held.waits or not limit or host.gotten(domain) < NEAR_FULL * limit:
+        return None
+    table = host.domains[domain]
+    part = next(
+        part
+        for part, times in (("global", 1), ("vcpu", table["vcpus"]))
+        if (host.value(domain, f"{part}_quota_us") or -1) > 0
+        and 100 * times * table[f"{part}_quota_us"] <= 1.001 * limit * (host.value(domain, f"{part}_period_us") or 1)
+    )
+    path = of_domain(domain, f"{part}_quota_us")
+    top = (host.value(domain, f"{part}_period_us") or 1) * (table["vcpus"] if part == "global" else 1)
+    larger = {path: min(top, 3 * table[f"{part}_quota_us"])}
+    mends = [*(same_sum(host, domain) if part == "global" and table["vcpus"] > 1 else []), larger]
+    idle = host.idle_of(held.pcpus)
+    beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
+    reason = f"{domain} is throttled by its quota of {number(limit / 100)} pCPUs ({part}_quota_us), {beside}"
+    return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
 
 
 @cause("reservation-too-small")
@@ -537,13 +618,13 @@ def _crowded_pool(held: Held) -> Finding | None:
 
     Sources: Xen's `xl cpupool-cpu-add`.
     """
-    host, domain, here, name = held.host, held.domain, held.pcpus, held.pool
+    host, here, name = held.host, held.pcpus, held.pool
     others = [p for p in range(host.document["host"]["pcpus"]) if p not in here]
     if not held.waits or host.idle_of(here) > IDLE or not others or host.idle_of(others) < 3 * IDLE:
         return None
     path = "host.pcpus" if name is None else join(["pool", name, "pcpus"])
     reason = (
-        f"{domain} waits for {100 * host.waited(domain):.0f} % of the time in pool {name or 'Pool-0'}, whose "
+        f"{held.said_waits} in pool {name or 'Pool-0'}, whose "
         f"{len(here)} pCPUs are full with {in_short(host.inside(name))}, while the other {len(others)} pCPUs idle for "
         f"{100 * host.idle_of(others):.0f} %: the pool has too few pCPUs"
     )
@@ -653,7 +734,11 @@ def _outweighed(held: Held) -> Finding | None:
     if not held.waits or name is None or not host.uses_its_weight(domain):
         return None
     own = host.value(domain, name) or 1
-    theirs = {one: value for one in _most_of_its_waits(held) if (value := host.value(one, name))}
+    theirs = {
+        one: value
+        for one in _most_of_its_waits(held)
+        if host.is_beside(one, domain) and (value := host.value(one, name))
+    }
     # How many shares like its own each of them has: a smaller advance is a larger share.
     ratios = [value / own if name == "weight" else own / value for value in theirs.values()]
     if not any(2 * ratio >= 1 for ratio in ratios):
@@ -663,20 +748,22 @@ def _outweighed(held: Held) -> Finding | None:
     enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
     path = of_domain(domain, name)
     if name == "weight":
-        mends = [
-            {path: min(WEIGHT_MAX, 2 ** ceil(log2(own * times)))}
-            for times in (enough, enough / 2, enough / 4)
-            if times > 1
-        ]
+        mends = [{path: _round_weight(host, own * times)} for times in (enough, enough / 2, enough / 4) if times > 1]
     else:
         mends = [_advances(domain, own, theirs, times * enough) for times in (1, ADVANCE_TIMES)]
         mends = [*([{path: mends[0][path]}] if len(mends[0]) > 1 else []), *mends]
     among = least_to_most(theirs.values(), str)
     reason = (
-        f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {held.said_behind()}: its {name} of "
+        f"{held.said_waits} behind {held.said_behind()}: its {name} of "
         f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
     )
     return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+
+
+def _round_weight(host: Host, weight: float) -> int:
+    """A weight in few digits, at most the greatest: under Xen a power of 2, under Linux one of 2 times its default."""
+    unit, most = (GROUP_WEIGHT, GROUP_WEIGHT_MAX) if host.is_kvm else (1, WEIGHT_MAX)
+    return int(min(most, unit * 2.0 ** ceil(log2(weight / unit))))
 
 
 def _advances(domain: str, own: int, theirs: Mapping[str, int], times: float) -> dict[str, int]:
@@ -720,8 +807,16 @@ def _waits_for_its_period(held: Held) -> Finding | None:
     return Finding(of_domain(held.domain, reserved.period), reason, reserved.shorter)
 
 
-_WAKES_SOONER = {"ratelimit_us": 100, "tslice_ms": 5, "ctx_allow": 1_000_000}
-"""What lets who wakes run sooner, and how small: the least rate limit that Xen takes, slices of a few ms."""
+_WAKES_SOONER = {
+    "ratelimit_us": 100,
+    "tslice_ms": 5,
+    "ctx_allow": 1_000_000,
+    "base_slice_us": 700,
+    "min_granularity_us": 750,
+    "wakeup_granularity_us": 1000,
+}
+"""What lets who wakes run sooner, and how small: the least rate limit that Xen takes, slices of a few ms; of Linux what
+it has on one CPU."""
 
 
 @cause("late-wake-ups")
@@ -730,7 +825,9 @@ def _wakes_late(held: Held) -> Finding | None:
 
     Mechanism: Who wakes up is to preempt. But whoever runs may go on for the rate limit; and under Credit a domain that
     sleeps most of the time earns little credit: once that is used up it gets no boost before the next accounting, which
-    comes once in a slice. Each packet waits so at the driver domain, and each request at the service.
+    comes once in a slice. Under Linux whoever runs goes on to the end of its slice (EEVDF), or while who wakes up is
+    not owed more than a granularity (CFS). Each packet waits so at the driver domain, or at the host's own threads, and
+    each request at the service.
 
     Evidence: The service, or the driver domain that serves it, gets less than {NEAR_FULL:.0%} of what its weight
     entitles it to, blocks, and yet waits for more than {WAITS:.0%} of the time. Late is: {LATE_IS}.
@@ -738,9 +835,10 @@ def _wakes_late(held: Held) -> Finding | None:
     Silent: Where nobody is late; where a greater weight is what is needed: see `waits-behind-equals`.
 
     Mend: A rate limit of 100 µs, the least that Xen takes; if that leaves it late, slices of 5 ms, both, or twice the
-    weight of the heaviest before it, so that it earns more credit. Under BVT a context switch allowance of 1 ms.
+    weight of the heaviest before it, so that it earns more credit. Under BVT a context switch allowance of 1 ms. Under
+    Linux the slice and the granularities that it has on one CPU.
 
-    Schedulers: `credit`, `credit2`, `enhanced`, `bvt`.
+    Schedulers: `credit`, `credit2`, `enhanced`, `bvt`, `linux-cfs`, `linux-eevdf`.
 
     Sources: Xen's `docs/misc/xen-command-line`, `sched_ratelimit_us`; Ongaro, Cox and Rixner 2008, "Scheduling I/O in
     virtual machine monitors".
@@ -759,8 +857,8 @@ def _wakes_late(held: Held) -> Finding | None:
         mends.append({of_domain(domain, "weight"): min(WEIGHT_MAX, 2 * heaviest)})
     said = " and ".join(f"{name} of {value}" for name, value in given.items())
     reason = (
-        f"{domain} gets {host.gotten(domain):.0f} % of a pCPU, less than its weight entitles it to, and yet waits for "
-        f"{100 * host.waited(domain):.0f} % of the time behind {held.said_behind()}: it wakes up late, by {said}"
+        f"{domain} gets {host.gotten(domain):.0f} % of a pCPU, less than its weight entitles it to, and yet "
+        f"{held.said_waits} behind {held.said_behind()}: it wakes up late, by {said}"
     )
     return Finding(next(iter(mends[0])), reason, mends[0], otherwise=tuple(mends[1:]))
 

@@ -10,9 +10,11 @@ import polars as pl
 
 from vcpulab.advice import lateness, runstates, sharing, starving
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.entitled import entitlements
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.errors import Interrupted
+from vcpulab.hypervisors import linux
 from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run, run
@@ -30,6 +32,8 @@ IDLE = 0.1
 """pCPUs that idle for more than this part of the time have room. Assumed."""
 GROUP_WEIGHT = 100
 """The default of `cpu.weight`."""
+GROUP_WEIGHT_MAX = 10_000
+"""The greatest."""
 LOCAL = 10
 """The distance of a node from itself: ACPI, System Locality Information Table."""
 
@@ -142,6 +146,10 @@ class Host:
         """Of the control groups around a domain the outermost."""
         return str(self.domains[domain]["cgroup"]).split("/", 1)[0]
 
+    def is_beside(self, one: str, other: str) -> bool:
+        """Do the weights of two domains compare: on a KVM host, is the same control group around both?"""
+        return self.domains[one].get("cgroup") == self.domains[other].get("cgroup")
+
     def group_weight(self, group: str) -> int:
         """The weight of a control group that no domain has to itself."""
         return int(self.document.get("cgroup", {}).get(group, {}).get("weight", GROUP_WEIGHT))
@@ -232,6 +240,8 @@ class Host:
         if param is None:
             return None
         given = pool.get(name, param["default"])
+        if given is not None and int(given) == linux.NONE:
+            return linux.by_cpus(name, self.document["host"]["pcpus"])
         return None if given is None else int(given)
 
     # ---- what was measured ----
@@ -268,8 +278,15 @@ class Host:
 
     def of_entitlement(self, domain: str) -> float | None:
         """CPU time of a domain, as a part of what its weight entitles it to; `None`: there is no such thing."""
+        if self.is_kvm:
+            entitled = self._entitled.get(domain)
+            return self.gotten(domain) / 100 / entitled if entitled else None
         found = self.run.get(f"{join([domain])}.of_entitlement")
         return None if found is None else found.mean / 100
+
+    @cached_property
+    def _entitled(self) -> Mapping[str, float]:
+        return entitlements(self.document)
 
     def uses_its_weight(self, domain: str, part: float = NEAR_FULL) -> bool:
         """Does it get that part of what its weight entitles it to, or more? If not, it does not wait for its weight."""

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
-from vcpulab.advice.lint.host import FEW_WAITS, GROUP_WEIGHT, IDLE, WAITS, Finding, Host, of_domain
+from vcpulab.advice.lint.host import FEW_WAITS, GROUP_WEIGHT, GROUP_WEIGHT_MAX, IDLE, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
@@ -22,10 +22,10 @@ SLICE_US = 5_000
 """What a pCPU takes from a group's quota at a time, unless `bandwidth_slice_us` says otherwise."""
 LIGHT = 0.5
 """A vCPU is light that weighs less than this part of those it waits behind. Assumed."""
+MILDER = (4, 16)
+"""A weight that harms somebody is tried at these parts."""
 OF_WAITS = 10.0
 """Who makes for more than this part of somebody's waits, %, matters. Assumed."""
-WEIGHT_MAX = 10_000
-"""The greatest `cpu.weight`."""
 
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
@@ -68,15 +68,22 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
         )
         if quota < vcpus * (host.setting(domain, "bandwidth_slice_us") or SLICE_US):
             reason += f"; and {number(quota / 1000)} ms are less than a slice for each of them"
-        mends: list[dict[str, Any]] = [_for_each_vcpu(host, domain, share)]
-        shorter = {"global_period_us": min(period, PERIOD_MOST_US), "global_quota_us": 0}
-        shorter["global_quota_us"] = int(share * shorter["global_period_us"])
-        if shorter["global_period_us"] < period and shorter["global_quota_us"] >= QUOTA_LEAST_US:
-            mends.append({of_domain(domain, name): value for name, value in shorter.items()})
-        if host.document["host"]["toolstack"] == "proxmox":
-            # It has one limit for a VM, in periods of one length: files of the group are the smaller step.
-            mends.reverse()
+        mends = same_sum(host, domain)
         yield Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+
+
+def same_sum(host: Host, domain: str) -> list[dict[str, Any]]:
+    """Limits that let a VM have as much as its quota does, and freeze less of it, or for a shorter time."""
+    quota, period = host.value(domain, "global_quota_us") or 1, host.value(domain, "global_period_us") or 1
+    mends = [_for_each_vcpu(host, domain, quota / period)]
+    length = min(period, PERIOD_MOST_US)
+    amount = quota * length // period
+    if length < period and amount >= QUOTA_LEAST_US:
+        mends.append({of_domain(domain, "global_period_us"): length, of_domain(domain, "global_quota_us"): amount})
+    if host.document["host"]["toolstack"] == "proxmox":
+        # It has no limits of single vCPUs.
+        mends.reverse()
+    return mends
 
 
 def _for_each_vcpu(host: Host, domain: str, share: float) -> dict[str, Any]:
@@ -196,7 +203,7 @@ def light_vcpus(host: Host) -> Iterator[Finding]:
             continue
         path = of_domain(domain, "weight")
         most = max(heavy.values())
-        fair = min(WEIGHT_MAX, round(most * vcpus))
+        fair = min(GROUP_WEIGHT_MAX, round(most * vcpus))
         reason = (
             f"weight {own} for {vcpus} vCPUs is {number(own / vcpus)} for each, beside {number(most)} of "
             f"{in_short(list(heavy))}: its vCPUs wait for {100 * host.waited(domain):.0f} % of the time"
@@ -218,7 +225,8 @@ def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
 
     Silent: Where no daemon wants much; where a greater weight improves nothing.
 
-    Mend: A weight of the VMs' slice of {GROUP_WEIGHT} for each VM in it.
+    Mend: A weight of the VMs' slice of {GROUP_WEIGHT} for each VM in it; if that starves a daemon, a quarter of it, or
+    a sixteenth.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 
@@ -237,7 +245,7 @@ def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
         }
         waiting = [one for one, share in behind.items() if share >= OF_WAITS]
         weight = host.group_weight(group)
-        if not waiting or weight >= min(WEIGHT_MAX, GROUP_WEIGHT * len(machines)):
+        if not waiting or weight >= min(GROUP_WEIGHT_MAX, GROUP_WEIGHT * len(machines)):
             continue
         path = join(["cgroup", group, "weight"])
         first = max(waiting, key=lambda one: behind[one])
@@ -245,7 +253,9 @@ def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
             f"all {len(machines)} VMs in it weigh {weight} together, beside the slice of {in_short(others)}: {first} "
             f"waits for {100 * host.waited(first):.0f} % of the time, {behind[first]:.0f} % of that for daemons"
         )
-        yield Finding(path, reason, {path: min(WEIGHT_MAX, GROUP_WEIGHT * len(machines))})
+        wanted = min(GROUP_WEIGHT_MAX, GROUP_WEIGHT * len(machines))
+        milder = [{path: value} for part in MILDER if (value := round(wanted / part)) > weight]
+        yield Finding(path, reason, {path: wanted}, otherwise=tuple(milder))
 
 
 @rule("real-time-vcpus")

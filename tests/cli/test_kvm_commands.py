@@ -1,0 +1,338 @@
+"""The commands that set up a KVM host, or a change of one: libvirt, Proxmox VE, control groups alone."""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import ROOT, Vcpulab
+from vcpulab import Scenario
+from vcpulab.errors import RequestError
+from vcpulab.hypervisors import TOOLSTACKS, Toolstack
+from vcpulab.hypervisors.commands import commands, new_steps
+from vcpulab.hypervisors.steps import Step, script
+
+HOST = """\
+[run]
+duration = "100ms"
+[host]
+hypervisor = "kvm"
+profile = "exact"
+pcpus = 8
+scheduler = "{scheduler}"
+[nic.eth0]
+[domain.web]
+vcpus = 4
+nic = {{}}
+app = [{{ kind = "web-server" }}]
+[domain.vm101]
+vcpus = 2
+app = [{{ kind = "hog" }}]
+[domain.backup]
+daemon = true
+app = [{{ kind = "hog" }}]
+"""
+EEVDF, CFS = (Scenario.from_toml(HOST.format(scheduler=name)) for name in ("linux-eevdf", "linux-cfs"))
+SCOPE = "/sys/fs/cgroup/machine.slice/machine-qemu\\x2d$(virsh domid web)\\x2dweb.scope"
+THREADS = f'$(cat "{SCOPE}"/libvirt/vcpu*/cgroup.threads)'
+PID = "/run/qemu-server/101.pid"
+CPU_THREADS = f"$(ps -L -o tid= -o comm= -p $(cat {PID}) | awk '$2 == \"CPU\" {{print $1}}')"
+QM = "$(qm list | awk -v n=web '$2 == n {print $1}')"
+
+
+def typed(changes: Mapping[str, Any], toolstack: Toolstack, host: Scenario = EEVDF) -> list[str]:
+    """The lines of the script, without its headings."""
+    lines = script(new_steps(host, host.change(changes), toolstack))
+    return [line for line in lines if not line.startswith("# ") or line.startswith("#   ")]
+
+
+def texts(steps: list[Step], how: str) -> list[str]:
+    return [step.text for step in steps if step.how == how]
+
+
+AGAIN = "holds until the VM stops; type it again after each start"
+CHANGES: list[tuple[str, dict[str, Any], dict[Toolstack, list[str]]]] = [
+    (
+        "a weight",
+        {"domain.vm101.weight": 200},
+        {
+            "libvirt": ["virsh schedinfo vm101 --set cpu_shares=200 --live --config"],
+            "proxmox": ["qm set 101 --cpuunits 200"],
+            "cgroup": [
+                f'systemctl set-property --runtime "{SCOPE.rsplit("/", 1)[-1]}" CPUWeight=200'.replace("web", "vm101"),
+                f"#   domain vm101: all of this: {AGAIN}",
+            ],
+        },
+    ),
+    (
+        "limits of the VM and of each vCPU, in one command",
+        {"domain.web.global_quota_us": 250_000, "domain.web.vcpu_quota_us": 80_000, "domain.web.weight": 50},
+        {
+            "libvirt": ["virsh schedinfo web --set cpu_shares=50 global_quota=250000 vcpu_quota=80000 --live --config"],
+            "proxmox": [
+                f"qm set {QM} --cpuunits 50 --cpulimit 2.5",
+                "#   domain web: vcpu_quota_us: Proxmox VE has one limit for all threads of a VM (global_quota_us, "
+                "--cpulimit)",
+            ],
+            "cgroup": [
+                f'systemctl set-property --runtime "{SCOPE.rsplit("/", 1)[-1]}" CPUWeight=50 CPUQuota=250%',
+                f"for f in \"{SCOPE}\"/libvirt/vcpu*/cpu.max; do echo '80000 100000' > $f; done",
+                f"#   domain web: all of this: {AGAIN}",
+            ],
+        },
+    ),
+    (
+        "a limit that has no whole hundredth of a percent: in the file",
+        {"domain.web.global_quota_us": 10_000, "domain.web.global_period_us": 30_000},
+        {
+            "libvirt": ["virsh schedinfo web --set global_quota=10000 global_period=30000 --live --config"],
+            "proxmox": [
+                f"echo '10000 30000' > \"/sys/fs/cgroup/qemu.slice/{QM}.scope/cpu.max\"",
+                f"#   domain web: cpu.max: {AGAIN}",
+            ],
+            "cgroup": [f"echo '10000 30000' > \"{SCOPE}/cpu.max\"", f"#   domain web: all of this: {AGAIN}"],
+        },
+    ),
+    (
+        "pinning of vCPUs and of the emulator",
+        {"domain.vm101.affinity": "2-5", "domain.vm101.emulator_affinity": "0-1"},
+        {
+            "libvirt": [
+                "virsh vcpupin vm101 0 2-5 --live --config",
+                "virsh vcpupin vm101 1 2-5 --live --config",
+                "virsh emulatorpin vm101 0-1 --live --config",
+            ],
+            "proxmox": [
+                f"taskset -apc 2-5 $(cat {PID})",
+                f"taskset -pc 0-1 $(cat {PID})",
+                f"for t in $(ps -eL -o tid= -o comm= | awk -v n=vhost-$(cat {PID}) '$2 == n {{print $1}}'); do "
+                "taskset -pc 0-1 $t; done",
+                "qm set 101 --affinity 2-5",
+                f"#   domain vm101: affinity of QEMU's own threads: {AGAIN}",
+            ],
+        },
+    ),
+    (
+        "vCPUs of one affinity are pinned in a loop",
+        {"domain.web.affinity": "2-5"},
+        {
+            "libvirt": ["for v in $(seq 0 3); do virsh vcpupin web $v 2-5 --live --config; done"],
+            "cgroup": [
+                f'for f in "{SCOPE}"/libvirt/vcpu*/cpuset.cpus; do echo 2-5 > $f; done',
+                f"#   domain web: all of this: {AGAIN}",
+            ],
+        },
+    ),
+    (
+        "each vCPU by itself",
+        {"domain.vm101.affinity": ["2", "3"]},
+        {
+            "proxmox": [
+                f"taskset -pc {cpu} $(ps -L -o tid= -o comm= -p $(cat {PID}) | "
+                f'awk \'$2 == "CPU" && $3 == "{vcpu}/KVM" {{print $1}}\')'
+                for vcpu, cpu in enumerate((2, 3))
+            ]
+            + [f"#   domain vm101: affinity of single vCPUs: {AGAIN}"],
+        },
+    ),
+    (
+        "a real-time class",
+        {"domain.web.sched_policy": "fifo", "domain.web.sched_priority": 3},
+        {
+            "libvirt": [
+                f"for t in {THREADS}; do chrt --fifo -p 3 $t; done",
+                "virt-xml web --edit --cputune vcpusched0.vcpus=0-3,vcpusched0.scheduler=fifo,vcpusched0.priority=3",
+            ],
+        },
+    ),
+    (
+        "batch threads",
+        {"domain.vm101.sched_policy": "batch"},
+        {
+            "proxmox": [
+                f"for t in {CPU_THREADS}; do chrt --batch -p 0 $t; done",
+                f"#   domain vm101: SCHED_BATCH: {AGAIN}",
+            ],
+        },
+    ),
+    (
+        "an I/O thread, and its pinning after it is there",
+        {"domain.web.disk": {}, "domain.web.iothreads": 1, "domain.web.iothread_affinity": "7"},
+        {
+            "libvirt": [
+                "virsh iothreadadd web 1 --live --config",
+                "virsh iothreadpin web 1 7 --live --config",
+                "virt-xml web --edit --disk driver.iothread=1",
+                "#   domain web: its disk uses the I/O thread from the VM's next start on",
+            ],
+        },
+    ),
+    (
+        "another slice",
+        {"domain.web.cgroup": "machine.slice/machine-gold.slice", 'cgroup."machine.slice".weight': 300},
+        {
+            "libvirt": [
+                "systemctl set-property machine.slice CPUWeight=300",
+                "virt-xml web --edit --resource partition=/machine/gold",
+                "#   domain web: it is in machine.slice/machine-gold.slice from the VM's next start on",
+            ],
+            "proxmox": [
+                "systemctl set-property qemu.slice CPUWeight=300",
+                "#   domain web: in machine.slice/machine-gold.slice: Proxmox VE has all VMs in qemu.slice",
+            ],
+        },
+    ),
+    (
+        "halt polling, and what the kernel decides by",
+        {"host.halt_poll_us": 0, "host.base_slice_us": 3000, "host.bandwidth_slice_us": 2000, "host.hz": 1000},
+        {
+            toolstack: [
+                "sysctl -w kernel.sched_cfs_bandwidth_slice_us=2000",
+                "echo 3000000 > /sys/kernel/debug/sched/base_slice_ns",
+                "echo 0 > /sys/module/kvm/parameters/halt_poll_ns",
+                "echo 'kernel.sched_cfs_bandwidth_slice_us = 2000' > "
+                "/etc/sysctl.d/kernel.sched_cfs_bandwidth_slice_us.conf",
+                "echo 'w /sys/kernel/debug/sched/base_slice_ns - - - - 3000000' > /etc/tmpfiles.d/base_slice_ns.conf",
+                "echo 'options kvm halt_poll_ns=0' > /etc/modprobe.d/halt_poll_ns.conf",
+                "#   linux-eevdf (6.12): hz = 1000: the kernel is built with it (CONFIG_HZ)",
+            ]
+            for toolstack in TOOLSTACKS["kvm"]
+        },
+    ),
+    (
+        "a daemon is a service",
+        {"domain.backup.weight": 20, "domain.backup.affinity": "0"},
+        {
+            toolstack: [
+                "systemctl set-property backup.service CPUWeight=20",
+                "systemctl set-property backup.service AllowedCPUs=0",
+            ]
+            for toolstack in TOOLSTACKS["kvm"]
+        },
+    ),
+    (
+        "fewer CPUs, and the NIC's interrupts on one",
+        {"host.pcpus": 6, "nic.eth0.pcpu": 5},
+        {
+            "libvirt": [
+                "chcpu -d 6-7",
+                "for i in $(grep -w eth0 /proc/interrupts | cut -d: -f1); do "
+                "echo 5 > /proc/irq/$i/smp_affinity_list; done",
+                "echo 'GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT maxcpus=6\"' >> "
+                "/etc/default/grub.d/vcpulab.cfg && update-grub",
+                "#   interrupts of nic eth0: on pCPU 5: holds until the host restarts, and while irqbalance does not "
+                "move it",
+            ],
+        },
+    ),
+    (
+        "burst and idle have files only",
+        {"domain.vm101.global_quota_us": 50_000, "domain.vm101.global_burst_us": 10_000, "domain.vm101.idle": True},
+        {
+            "proxmox": [
+                "qm set 101 --cpulimit 0.5",
+                "echo '10000' > /sys/fs/cgroup/qemu.slice/101.scope/cpu.max.burst",
+                "echo '1' > /sys/fs/cgroup/qemu.slice/101.scope/cpu.idle",
+                f"#   domain vm101: cpu.max.burst, cpu.idle: {AGAIN}",
+            ],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "toolstack", "expected"),
+    [
+        pytest.param(changes, toolstack, lines, id=f"{name}: {toolstack}")
+        for name, changes, by_toolstack in CHANGES
+        for toolstack, lines in by_toolstack.items()
+    ],
+)
+def test_a_change_is_typed(changes: Mapping[str, Any], toolstack: Toolstack, expected: list[str]) -> None:
+    assert typed(changes, toolstack) == expected
+
+
+def test_back_to_what_the_kernel_has() -> None:
+    changed = CFS.change({"host.latency_us": 10_000, "domain.web.vcpu_quota_us": 50_000, "domain.web.weight": 300})
+    steps = new_steps(changed, CFS)
+    assert texts(steps, "run") == [
+        # 6 ms on one CPU, four times as much on eight.
+        "echo 24000000 > /sys/kernel/debug/sched/latency_ns",
+        "virsh schedinfo web --set cpu_shares=100 vcpu_quota=-1 --live --config",
+    ]
+    assert texts(steps, "keep") == ["rm -f /etc/tmpfiles.d/latency_ns.conf"]
+
+
+def test_many_vms_are_set_in_a_loop() -> None:
+    names = {f"domain.vm{number}": {"vcpus": 2} for number in (201, 202, 203)}
+    host = EEVDF.change(names)
+    after = host.change({f"{name}.weight": 200 for name in names})
+    # Values that look like a VM's number are not taken for it.
+    (line,) = texts(new_steps(host, after, "proxmox"), "run")[:1]
+    assert line == "qm set 201 --cpuunits 200"
+    assert list(script(new_steps(host, after, "proxmox"))) == [
+        "# at run time",
+        "for d in 201 202 203; do qm set $d --cpuunits 200; done",
+    ]
+    assert list(script(new_steps(host, after, "cgroup")))[1] == (
+        "for d in vm201 vm202 vm203; do systemctl set-property --runtime "
+        '"machine-qemu\\x2d$(virsh domid $d)\\x2d$d.scope" CPUWeight=200; done'
+    )
+
+
+def test_another_kernel_or_hypervisor_is_no_command() -> None:
+    assert "linux-cfs (6.1): takes another kernel" in texts(
+        new_steps(EEVDF, EEVDF.change({"host.scheduler": "linux-cfs"})), "cannot"
+    )
+    xen = Scenario.from_toml('[host]\nprofile = "exact"\npcpus = 8\nscheduler = "credit2"\n[domain.web]\nvcpus = 4\n')
+    assert "host.hypervisor = kvm: takes another host" in texts(new_steps(xen, EEVDF), "cannot")
+
+
+def test_the_whole_scenario() -> None:
+    steps = commands(EEVDF.change({"domain.web.weight": 300, 'cgroup."system.slice".quota_us': 100_000}))
+    assert texts(steps, "run") == [
+        "systemctl set-property system.slice CPUQuota=100%",
+        "virsh schedinfo web --set cpu_shares=300 --live --config",
+    ]
+    assert texts(steps, "cannot") == ["host.pcpus = 8: takes a machine with that number of CPUs"]
+
+
+def test_actions_hold_for_now() -> None:
+    action = {"at": "50ms", "op": "adjust", "domain": "web", "weight": 900}
+    steps = commands(EEVDF.change({"action": [action, {"at": "60ms", "op": "pause", "domain": "vm101"}]}))
+    assert [(step.at, step.text) for step in steps if step.at] == [
+        ("50ms", "virsh schedinfo web --set cpu_shares=900 --live"),
+        ("60ms", "virsh suspend vm101"),
+    ]
+
+
+def test_each_hypervisor_has_its_own_toolstacks(command: Vcpulab, tmp_path: Path) -> None:
+    file = tmp_path / "kvm.toml"
+    file.write_text(HOST.format(scheduler="linux-eevdf"))
+    with pytest.raises(RequestError, match="allowed: libvirt, proxmox, cgroup"):
+        commands(EEVDF, "xl")
+    refused = command("xl", "commands", str(file)).stderr
+    assert f"hint: vcpulab virsh commands {file}" in refused
+    xen = str(ROOT / "scenarios" / "web-server.toml")
+    assert f"hint: vcpulab xl list {xen}" in command("virsh", "list", xen).stderr
+    early = command("whatif", xen, "--set", "host.pcpus=2", "--toolstack", "proxmox").stderr
+    assert "--toolstack proxmox: the scenario's host is a Xen host" in early
+
+
+def test_lists_vms(command: Vcpulab, tmp_path: Path) -> None:
+    file = tmp_path / "kvm.toml"
+    file.write_text(HOST.format(scheduler="linux-eevdf"))
+    heading, _, *rows = command("virsh", "list", str(file)).stdout.splitlines()
+    assert heading.split() == ["Id", "Name", "State"]
+    assert [row.split() for row in rows] == [["1", "web", "running"], ["2", "vm101", "running"]], "no daemon"
+    shown = command("virsh", "list", str(file), "--vcpus").stdout
+    assert shown.count("CPU Affinity:   yyyyyyyy") == 6
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
+def test_a_shell_can_read_everything() -> None:
+    lines = [line for _, changes, _ in CHANGES for tool in TOOLSTACKS["kvm"] for line in typed(changes, tool)]
+    subprocess.run(["sh", "-n"], input="\n".join(lines), text=True, check=True)
