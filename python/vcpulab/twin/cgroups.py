@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MACHINES = "machine.slice"
+ROOT = "/"
+"""The root group, as a scenario says it."""
 NONE_US = -1
 _PARTS = re.compile(r"(?P<part>vcpu|iothread)(?P<number>\d{1,5})|emulator")
 _SYSTEMD = re.compile(r"machine-qemu-(?P<id>\d{1,9})-(?P<name>.+)\.scope")
@@ -132,7 +134,9 @@ def fields_of(files: Mapping[str, str], names: str) -> dict[str, int]:
 
 def tables(paths: Iterable[str], groups: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Any]]:
     """The tables of a scenario for groups around VMs, and those around these, where they are not as new ones are."""
-    around = {path[:at] for path in paths for at in [*(m.start() for m in re.finditer("/", path)), len(path)]}
+    around = {
+        path[:at] for path in paths if path != ROOT for at in [*(m.start() for m in re.finditer("/", path)), len(path)]
+    }
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(around):
         files = groups.get(path, {})

@@ -1,11 +1,12 @@
 """What is known of a KVM host, from whatever files there are of it: its kernel, its VMs, their groups and pinning."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from vcpulab import formats as recordings
+from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.formats import VcpuThread
 from vcpulab.formats.linux import Linux
 from vcpulab.formats.linux_experiment import Experiment
@@ -37,6 +38,8 @@ _SHARES_V1 = 1024
 _NAMED = re.compile(r"(?:^|\s)-name\s+(?:guest=)?(?P<name>[^\s,]+)")
 _VMID = re.compile(r"(?:^|\s)-id\s+(?P<id>\d{1,9})(?:\s|$)")
 _SMP = re.compile(r"(?:^|\s)-smp\s+(?:cpus=)?(?P<vcpus>\d{1,4})")
+_TAKEN = ("dom0", "host")
+"""Names that no domain of a KVM host can have."""
 _POLICIES = ("other", "batch", "idle", "fifo", "rr")
 
 
@@ -306,14 +309,26 @@ class KvmHost:
         return found
 
 
+def allowed_name(name: str) -> str:
+    """A name as a scenario of a KVM host takes it.
+
+    Examples:
+        >>> allowed_name("web"), allowed_name("my shop (2)"), allowed_name("host")
+        ('web', 'my-shop--2-', 'host-vm')
+    """
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:NAME_CHARS_MAX] or "vm"
+    return f"{plain}-vm" if plain in _TAKEN else plain
+
+
 def around_of(vm: Vm) -> str:
-    """The group around a VM's own; for the root group, which a scenario cannot say, that of VMs."""
+    """The group around a VM's own, as a scenario says it."""
+    if vm.scope is None:
+        return cgroups.MACHINES
     if not vm.alone and vm.scope:
         return vm.scope
-    around = (vm.scope or "").rpartition("/")[0]
-    return around or cgroups.MACHINES
+    return vm.scope.rpartition("/")[0] or cgroups.ROOT
 
 
-def tables_around(vms: Mapping[str, Vm], host: KvmHost) -> dict[str, dict[str, Any]]:
-    """The tables of control groups of a scenario."""
-    return cgroups.tables({around_of(vm) for vm in vms.values() if vm.scope} | {"system.slice"}, host.said.groups)
+def tables_around(vms: Mapping[str, Vm], others: Iterable[str], host: KvmHost) -> dict[str, dict[str, Any]]:
+    """The tables of control groups of a scenario: those around VMs, and around others."""
+    return cgroups.tables({around_of(vm) for vm in vms.values()}.union(others), host.said.groups)

@@ -10,8 +10,8 @@ from typing import Any
 
 from vcpulab.formats import VcpuThread
 from vcpulab.formats.machine import Machine
-from vcpulab.twin.cgroups import place_of
-from vcpulab.twin.kvm_host import KvmHost, Vm, around_of
+from vcpulab.twin.cgroups import ROOT, place_of
+from vcpulab.twin.kvm_host import KvmHost, Vm, allowed_name, around_of
 
 _NICE_0 = 120
 _REALTIME = 100
@@ -39,6 +39,8 @@ class Daemon:
     name: str
     cgroup: str
     """The group around theirs."""
+    serves: str | None = None
+    """The VM that they serve, if they do."""
 
 
 @dataclass
@@ -85,10 +87,11 @@ class _Reader:
             if place is None:
                 others.append(thread)
                 continue
-            name, vcpu = place
+            called, vcpu = place
+            name = allowed_name(called)
             if process is not None:
                 processes.setdefault(process, name)
-            self._add_vcpu(name, vcpu, thread)
+            self._add_vcpu(name, called, vcpu, thread)
             self._add(name, vcpu, number)
         self._settle()
         self._add_others(others, processes)
@@ -113,13 +116,13 @@ class _Reader:
             name = None if process is None else self._host.name_of_process(process) or f"qemu-{process}"
         return name or f"thread-{number}", thread["vcpu"]
 
-    def _add_vcpu(self, name: str, vcpu: int, thread: Mapping[str, Any]) -> None:
+    def _add_vcpu(self, name: str, called: str, vcpu: int, thread: Mapping[str, Any]) -> None:
         host = self._host
         vm = self._roles.vms.get(name)
         if vm is None:
-            machine = host.machines.get(name) or Machine(name)
+            machine = host.machines.get(called) or Machine(called)
             self._roles.vms[name] = vm = Vm(name, machine)
-        experiment = host.experiment.machines.get(name, [])
+        experiment = host.experiment.machines.get(called, [])
         if vcpu < len(experiment):
             vm.groups[vcpu] = experiment[vcpu].group
         else:
@@ -144,7 +147,7 @@ class _Reader:
         scopes = self._host.scopes()
         for vm in self._roles.vms.values():
             known = {place_of(group).scope for group in vm.groups.values()}
-            vm.scope = known.pop() if len(known) == 1 else _common(known) if known else scopes.get(vm.name)
+            vm.scope = known.pop() if len(known) == 1 else _common(known) if known else scopes.get(vm.machine.name)
             vm.threads = max(1, len(vm.groups))
         owners: dict[str, int] = {}
         for vm in self._roles.vms.values():
@@ -172,21 +175,20 @@ class _Reader:
         serves = _VHOST.fullmatch(called)
         vm = processes.get(int(serves["process"]) if serves else process or 0)
         if vm is None and process is not None:
-            vm = self._host.name_of_process(process)
-        if vm is not None and vm in self._roles.vms:
+            vm = allowed_name(self._host.name_of_process(process) or "")
+        if vm in self._roles.vms:
             kind = "vhost" if called.startswith("vhost") else "iothread" if called.startswith("IO ") else "emulator"
-            around = self._roles.vms[vm]
-            return Daemon(f"{vm}.{kind}", serving(around))
+            return Daemon(f"{vm}.{kind}", serving(self._roles.vms[vm]), vm)
         group = self._host.group_of(number, process)
         if _KERNEL.fullmatch(called) or group == "":
-            return Daemon(OTHERS, "system.slice")
-        around_it = (group or "").rpartition("/")[0]
-        return Daemon(re.sub(r"[^A-Za-z0-9_.-]", "-", called), around_it or "system.slice")
+            return Daemon(OTHERS, ROOT)
+        around = "system.slice" if group is None else group.rpartition("/")[0] or ROOT
+        return Daemon(allowed_name(called), around)
 
 
 def serving(vm: Vm) -> str:
-    """The group around that of the threads that serve a VM: beside its vCPUs' ones."""
-    return around_of(vm)
+    """The group around that of the threads that serve a VM: its emulator's."""
+    return f"{around_of(vm)}/{vm.name}/libvirt/emulator".lstrip("/")
 
 
 def _common(paths: set[str]) -> str:

@@ -14,7 +14,7 @@ from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.kernel import EEVDF, kernel_of, params_of
-from vcpulab.twin.kvm_host import KvmHost, Vm, tables_around
+from vcpulab.twin.kvm_host import KvmHost, Vm, allowed_name, tables_around
 from vcpulab.twin.listed import Made
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.written import RUN, comment, inline, key, work
@@ -47,7 +47,7 @@ def scenario_of(
     scopes = host.scopes()
     vms: dict[str, Vm] = {}
     for machine in machines:
-        name = _allowed(machine.name, vms)
+        name = _once(machine.name, vms)
         if name != machine.name:
             notes.append(f"`{machine.name}` is {name}: in commands type the host's own name")
         vms[name] = Vm(name, machine, scopes.get(machine.name), threads=machine.vcpus or 1)
@@ -55,7 +55,7 @@ def scenario_of(
         for vm in vms.values():
             vm.scope = vm.scope or f"qemu.slice/{vm.machine.number}.scope"
     lines = list(_host_lines(host, profile, toolstack, placed, notes))
-    for path, table in tables_around(vms, host).items():
+    for path, table in tables_around(vms, (), host).items():
         lines += [
             "",
             f"[cgroup.{json.dumps(path)}]",
@@ -76,11 +76,11 @@ def scenario_of(
     return Made(Scenario.from_toml(text, "<kvm>", folder=folder).text, notes)
 
 
-def _allowed(name: str, taken: Mapping[str, object]) -> str:
+def _once(name: str, taken: Mapping[str, object]) -> str:
     """A name as a scenario takes it, each once."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:NAME_CHARS_MAX] or "vm"
-    here, number = plain, 2
-    while here in taken or here in ("dom0", "host"):
+    plain = here = allowed_name(name)
+    number = 2
+    while here in taken:
         here, number = f"{plain[: NAME_CHARS_MAX - 5]}-{number}", number + 1
     return here
 
