@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +11,20 @@ from vcpulab import ScenarioError
 from vcpulab import formats as recordings
 from vcpulab.errors import RecordingError, RequestError
 from vcpulab.formats import rtapp
-from vcpulab.twin import gather
+from vcpulab.twin import gather, kvm_host, listed_kvm
 
 TRACE = ROOT / "examples" / "perf-sched.txt"
+XENTRACE = ROOT / "tests" / "recordings" / "xen4.17-credit-weights" / "trace.bin.xz"
 KINDS = [kind for kind in recordings.KINDS if kind not in ("xentrace", "sched-text")]
 """What is read in Python; traces have fuzz targets of their own."""
+
+
+def _listed(path: Path) -> None:
+    """As the only listing of a KVM host: what it says may be no host, and its numbers beyond what a scenario takes."""
+    read = recordings.read(path)
+    if read.kind in kvm_host.KINDS:
+        with suppress(RequestError, ScenarioError):
+            listed_kvm.scenario_of([read])
 
 
 def check(path: Path) -> None:
@@ -24,6 +34,8 @@ def check(path: Path) -> None:
         "any": lambda: recordings.kind_of(path),
         "threads": lambda: recordings.read_threads(path),
         "beside a trace": lambda: gather([TRACE, path]),
+        "beside a trace of Xen": lambda: gather([XENTRACE, path]),
+        "of a KVM host": partial(_listed, path),
         "rt-app": lambda: rtapp.read(path.read_text(errors="replace"), str(path)),
     }
     for read in readers.values():

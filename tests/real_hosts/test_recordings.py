@@ -32,6 +32,7 @@ from vcpulab.twin import gather
 REAL = ROOT / "tests" / "recordings"
 FOLDERS = sorted(REAL.glob("xen*"))
 PERF = ROOT / "examples" / "perf-sched.txt"
+XENTRACE = REAL / "xen4.17-credit-weights" / "trace.bin.xz"
 FTRACE = ROOT / "fuzz" / "seeds" / "sched_text" / "ftrace.txt"
 ITERATION_NS = 10.2
 """What the guests' loop takes alone, as their description says."""
@@ -278,12 +279,12 @@ def test_texts_made_to_take_long_do_not(kind: recordings.Kind | None, text: str,
 def test_what_is_wrong_beside_a_trace_is_said(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text(text)
     with pytest.raises(RecordingError, match=re.escape(message)):
-        gather([PERF, tmp_path / "file"])
+        gather([XENTRACE, tmp_path / "file"])
 
 
 def test_a_parameter_that_cannot_be_is_left_out_and_said(tmp_path: Path) -> None:
     (tmp_path / "sched.txt").write_text(f"Cpupool Pool-0: tslice={'1' * 5000}ms ratelimit=1ms\n")
-    sources = gather([PERF, tmp_path / "sched.txt"])
+    sources = gather([XENTRACE, tmp_path / "sched.txt"])
     assert sources.host_params == {"ratelimit_us": 1000}
     assert [note[:8] for note in sources.notes] == ["tslice=1"]
 

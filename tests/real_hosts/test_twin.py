@@ -282,26 +282,24 @@ def test_twin_on_the_command_line_and_what_is_made_of_it(command: Vcpulab, tmp_p
 
 
 def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "examples/perf-sched.txt", tmp_path)
-    unknown = command("twin", "perf-sched.txt")
+    shutil.copy(REAL / "kvm6.1/perf.txt.xz", tmp_path)
+    unknown = command("twin", "perf.txt.xz")
     assert unknown.returncode == 2
     assert "--scheduler: no file says which one was recorded" in unknown.stderr
-    assert "hint: of a Linux host none does" in unknown.stderr
-    made = command("twin", "perf-sched.txt", "--scheduler", "credit2")
+    assert "hint: `uname -a > kernel.txt` on the host" in unknown.stderr
+    made = command("twin", "perf.txt.xz", "--scheduler", "credit2")
     assert made.returncode == 0, made.stderr
     twin = vcpulab.Scenario.from_toml(made.stdout)
     host, guest = twin.to_dict()["host"], list(twin.to_dict()["domain"])[-1]
     assert (host["scheduler"], host["toolstack"]) == ("credit2", "libvirt")
-    steps = new_steps(twin, twin.change({f"domain.{guest}.weight": 512}))
-    assert {step.how for step in steps} == {"cannot"}, "it has none of Xen's tools"
-    written = command("twin", "perf-sched.txt", "--scheduler", "credit2", "--out", "kvm.toml")
+    assert new_steps(twin, twin.change({f"domain.{guest}.weight": 512}))
+    written = command("twin", "perf.txt.xz", "--scheduler", "credit2", "--out", "kvm.toml")
     assert "hint: vcpulab run kvm.toml" in written.stdout + written.stderr
-    assert re.search(r"perf-sched.txt: [\d.]+ ms with \d+ wake-ups are too short", written.stderr)
     (tmp_path / "host").mkdir()
-    shutil.move(tmp_path / "perf-sched.txt", tmp_path / "host")
-    (tmp_path / "host" / "threads.txt").write_text("2350 shop 0\n2351 shop 1\n")
+    shutil.move(tmp_path / "perf.txt.xz", tmp_path / "host")
+    (tmp_path / "host" / "threads.txt").write_text("97 shop 0\n115 shop 1\n")
     named = vcpulab.Scenario.from_toml(command("twin", "host", "--scheduler", "credit2").stdout)
-    assert "shop" in named.to_dict()["domain"]
+    assert named.to_dict()["domain"]["shop"]["vcpus"] == 2
 
 
 @pytest.mark.parametrize(
@@ -315,8 +313,9 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
         (("score", "recorded", "--split", "0"), "--split: found `0`; allowed: 5 to 95"),
         (("score", "recorded", "--replications", "1"), "--replications: found `1`"),
         (("score", "recorded", "--split", "90"), " ms long, in which chance decides; allowed: at least 1 s"),
-        (("score", "asleep.txt", "--scheduler", "credit"), "asleep.txt: recorded under a scheduler of Linux"),
-        (("perf.data",), "hint: perf script -i perf.data "),
+        (("score", "asleep.txt", "--scheduler", "credit"), "asleep.txt: recorded under a scheduler of Linux: what"),
+        (("asleep.txt", "--scheduler", "credit"), "too short to tell shares and waits; allowed: at least 1 s"),
+        (("perf.data",), "hint: perf script -i perf.data --guest-code --ns -F +pid > trace.txt"),
         (("timehist.txt",), "a table of `perf sched`, without wake-ups"),
         (("nothing.txt",), "nothing.txt: empty"),
         (("score", "recorded", "--scenario", "hogs.toml"), "none of its domains has the name of one recorded"),

@@ -24,7 +24,7 @@ pub enum Who {
     Host,
     /// A vCPU.
     Vcpu {
-        /// The domain's number, given by Xen; for KVM that of the VM (see [`crate::sched_text::Thread`]).
+        /// The domain's number, given by Xen; for KVM that of the VM (see [`crate::Thread`]).
         domain: u32,
         /// The vCPU's number in the domain.
         vcpu: u32,

@@ -6,3 +6,5 @@ pub const PCPUS_MAX: u32 = 4096;
 pub const VCPUS_MAX: usize = 4096;
 /// Pairs that are counted one by one: of a waker and whom it wakes, of a vCPU and a pCPU that it runs on.
 pub const PAIRS_MAX: usize = 1 << 16;
+/// Threads of a host that are told by name; what others do is no less counted.
+pub const TASKS_MAX: usize = 1 << 16;

@@ -6,8 +6,9 @@ use crate::clock::{ClockReport, MHZ};
 use crate::error::ReadError;
 use crate::event::{Event, EventCount, Kind};
 use crate::notes::{Note, Place};
-use crate::sched_text::{SchedText, Thread, Threads};
+use crate::sched_text::{SchedText, Threads};
 use crate::summary::{Counter, Summary};
+use crate::tasks::Thread;
 use crate::xentrace::Xentrace;
 
 /// The format of a recording.
@@ -59,8 +60,10 @@ pub struct Report {
     pub records: Vec<EventCount>,
     /// Notes on missing, damaged and contradictory records.
     pub notes: Vec<Note>,
-    /// Threads that are called like vCPUs.
+    /// Of Linux: the threads of the host.
     pub threads: Vec<Thread>,
+    /// Of Linux: ticks a second; `None`: it does not tell.
+    pub hz: Option<u32>,
     /// CPU time, waits, wake-ups and switches.
     pub summary: Summary,
 }
@@ -114,7 +117,7 @@ impl Recording {
                 each(&event);
             }
         };
-        let (format, bytes, clock, records, mut notes, threads) = match &mut reader {
+        let (format, bytes, clock, records, mut notes, threads, hz) = match &mut reader {
             Reader::Xentrace(reader) => {
                 reader.finish(&mut sink)?;
                 let records = reader.records_seen();
@@ -125,6 +128,7 @@ impl Recording {
                     records,
                     reader.notes().clone(),
                     Vec::new(),
+                    None,
                 )
             }
             Reader::SchedText(reader) => {
@@ -138,6 +142,7 @@ impl Recording {
                     reader.records_seen(),
                     notes,
                     reader.threads(),
+                    reader.hz(),
                 )
             }
         };
@@ -156,7 +161,7 @@ impl Recording {
             });
         }
         let notes = notes.iter().cloned().collect();
-        Ok(Report { format, bytes, clock, records, notes, threads, summary })
+        Ok(Report { format, bytes, clock, records, notes, threads, hz, summary })
     }
 }
 

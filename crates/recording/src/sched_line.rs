@@ -31,6 +31,8 @@ pub struct Task<'a> {
     pub name: &'a [u8],
     /// Its thread.
     pub thread: u32,
+    /// Its priority as the kernel counts, if the event tells it.
+    pub priority: Option<u32>,
 }
 
 /// The events that are understood.
@@ -117,6 +119,18 @@ pub fn woken(fields: &[u8]) -> Option<Task<'_>> {
     }
 }
 
+/// The text before the event, if that is the timer of a CPU's tick:
+/// `hrtimer_expire_entry: hrtimer=0xffff8881 function=tick_nohz_handler now=5904000552`.
+#[must_use]
+pub fn tick(line: &[u8]) -> Option<&[u8]> {
+    let function = |at: usize| line[..at].ends_with(b" function") && line[at + 1..].starts_with(b"tick_");
+    memchr_iter(b'=', line).find(|&at| function(at))?;
+    memchr_iter(b':', line).find_map(|at| {
+        let prefix = line[..at].strip_suffix(b"hrtimer_expire_entry")?;
+        Some(prefix.strip_suffix(b"timer:").unwrap_or(prefix))
+    })
+}
+
 /// The CPU, if the line tells it, and the number of lost records: `CPU:3 [LOST 12 EVENTS]`, or perf's `LOST 12` lines.
 #[must_use]
 pub fn lost(line: &[u8]) -> Option<(Option<u32>, u32)> {
@@ -146,17 +160,20 @@ fn field<'a>(text: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     memrchr_iter(b'=', text).find_map(|at| Some((text[..at].strip_suffix(name)?, &text[at + 1..])))
 }
 
-/// `name pid=thread`, whatever follows.
+/// `name pid=thread prio=priority`, whatever follows.
 fn task<'a>(text: &'a [u8], pid: &[u8]) -> Option<Task<'a>> {
     let (name, thread) = field(text, pid)?;
-    Some(Task { name, thread: number(thread)? })
+    let (thread, rest) = digits(thread)?;
+    let priority = memchr(b'=', rest).and_then(|at| number(&rest[at + 1..]));
+    Some(Task { name, thread: u32::try_from(thread).ok()?, priority })
 }
 
 /// `name:thread [priority]`, whatever follows.
 fn short(text: &[u8]) -> Option<Task<'_>> {
-    let task = memrchr_iter(b'[', text).find_map(|at| text[..at].strip_suffix(b" "))?;
+    let (task, rest) =
+        memrchr_iter(b'[', text).find_map(|at| Some((text[..at].strip_suffix(b" ")?, &text[at + 1..])))?;
     let (name, thread) = around(task, memrchr(b':', task)?);
-    Some(Task { name, thread: number(thread)? })
+    Some(Task { name, thread: number(thread)?, priority: number(rest) })
 }
 
 /// Seconds with up to nine decimals, as ns.

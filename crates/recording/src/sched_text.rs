@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use memchr::memchr;
-use serde::Serialize;
 
 use crate::clock::{ClockReport, Counters, Jump};
 use crate::error::ReadError;
@@ -13,29 +12,15 @@ use crate::event::{Event, EventCount, Kind, RunState, Who};
 use crate::limits::VCPUS_MAX;
 use crate::notes::{Notes, Place};
 use crate::sched_line::{self, Prefix, Task, Which};
+use crate::tasks::{Tasks, Thread};
 
 /// Longer lines are passed over.
 const LINE_BYTES_MAX: usize = 4096;
-/// vCPUs of a VM have lower numbers; more than any KVM gives one.
-const VCPUS_END: u32 = 1 << 13;
 /// Characters of a line that a message shows.
 const SHOWN_MAX: usize = 120;
 
 /// vCPUs by their threads: domain and number of each.
 pub type Threads = BTreeMap<u32, (u32, u32)>;
-
-/// A thread that is a vCPU, or looks like one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Thread {
-    /// The thread's number, as ps shows it (TID).
-    pub thread: u32,
-    /// Its process, which is the VM's; `None`: the recording does not say.
-    pub process: Option<u32>,
-    /// The thread's name.
-    pub name: String,
-    /// The vCPU's number in its name.
-    pub vcpu: u32,
-}
 
 /// A reader of such text, piece by piece.
 #[derive(Debug)]
@@ -44,8 +29,7 @@ pub struct SchedText {
     vcpus: BTreeMap<u32, (Who, Option<RunState>)>,
     /// Whether vCPUs are found by the names of threads: none were given.
     finds: bool,
-    /// Threads called like vCPUs: process, name, number.
-    found: BTreeMap<u32, (Option<u32>, String, u32)>,
+    tasks: Tasks,
     /// The beginning of a line.
     carry: Vec<u8>,
     /// Whether the rest of this line is passed over.
@@ -81,7 +65,7 @@ impl SchedText {
         SchedText {
             vcpus,
             finds,
-            found: BTreeMap::new(),
+            tasks: Tasks::default(),
             carry: Vec::new(),
             overlong: false,
             bytes: 0,
@@ -151,7 +135,12 @@ impl SchedText {
                     self.counts[LOST] += 1;
                     self.lost = Some(lost);
                 }
-                None => self.counts[OTHER] += 1,
+                None => {
+                    self.counts[OTHER] += 1;
+                    if let Some(at) = sched_line::tick(line).and_then(sched_line::prefix) {
+                        self.tasks.tick(at.pcpu, at.time_ns);
+                    }
+                }
             }
             return;
         };
@@ -191,10 +180,11 @@ impl SchedText {
         to: &Task<'_>,
         sink: &mut impl FnMut(&Event),
     ) {
-        let process = (at.thread == from.thread).then_some(at.process).flatten();
-        self.learn(from, process);
-        self.learn(to, None);
+        self.learn(from);
+        self.learn(to);
+        self.tasks.belongs(at.thread, at.process);
         let time_ns = self.time(at, sink);
+        self.tasks.switch(at.pcpu, to.thread, time_ns);
         let stops = match state {
             b'R' => RunState::Runnable,
             b'X' | b'Z' | b'x' => RunState::Offline,
@@ -216,7 +206,8 @@ impl SchedText {
     }
 
     fn wake(&mut self, at: &Prefix, task: &Task<'_>, sink: &mut impl FnMut(&Event)) {
-        self.learn(task, None);
+        self.learn(task);
+        self.tasks.belongs(at.thread, at.process);
         let time_ns = self.time(at, sink);
         match self.vcpus.get(&task.thread) {
             None => return,
@@ -256,6 +247,7 @@ impl SchedText {
         let since_ns = std::mem::replace(&mut self.last[p], time_ns);
         if let Some((_, records)) = self.lost.take_if(|(pcpu, _)| pcpu.is_none_or(|pcpu| pcpu == at.pcpu)) {
             let kind = Kind::Lost { records, since_ns };
+            self.tasks.stop(at.pcpu, since_ns);
             for (_, state) in self.vcpus.values_mut() {
                 *state = None; // It may have changed unseen.
             }
@@ -273,21 +265,13 @@ impl SchedText {
         }
     }
 
-    /// Notes a thread that is called like a vCPU.
-    fn learn(&mut self, task: &Task<'_>, process: Option<u32>) {
-        let Some(rest) = task.name.strip_prefix(b"CPU ") else { return };
-        if let Some((known, ..)) = self.found.get_mut(&task.thread) {
-            *known = known.or(process);
-            return;
-        }
-        if let Some(vcpu) = rest.strip_suffix(b"/KVM").and_then(sched_line::whole)
-            && vcpu < VCPUS_END
-            && self.found.len() < VCPUS_MAX
+    /// Notes a thread; one that is called like a vCPU is one from now on.
+    fn learn(&mut self, task: &Task<'_>) {
+        if let Some(vcpu) = self.tasks.learn(task)
+            && self.finds
+            && self.vcpus.len() < VCPUS_MAX
         {
-            self.found.insert(task.thread, (process, String::from_utf8_lossy(task.name).into_owned(), vcpu));
-            if self.finds {
-                self.vcpus.insert(task.thread, (Who::Vcpu { domain: task.thread, vcpu }, None));
-            }
+            self.vcpus.insert(task.thread, (Who::Vcpu { domain: task.thread, vcpu }, None));
         }
     }
 
@@ -324,6 +308,7 @@ impl SchedText {
                     .add(what, means, Place::Line(self.line), || "seen over the whole recording".into());
             }
         }
+        self.tasks.finish(self.emitted_ns);
         sink(&Event { time_ns: self.emitted_ns, pcpu: 0, who: Who::Host, kind: Kind::End });
         Ok(())
     }
@@ -334,22 +319,22 @@ impl SchedText {
         ClockReport { source: "text", mhz: None, by_executions_mhz: None, executions: 0 }
     }
 
-    /// Threads called like vCPUs, by number.
+    /// The threads of the host, by number.
     #[must_use]
     pub fn threads(&self) -> Vec<Thread> {
-        let thread = |(&thread, (process, name, vcpu)): (&u32, &(Option<u32>, String, u32))| Thread {
-            thread,
-            process: *process,
-            name: name.clone(),
-            vcpu: *vcpu,
-        };
-        self.found.iter().map(thread).collect()
+        self.tasks.iter().cloned().collect()
+    }
+
+    /// The rate of the host's ticks; `None`: the text does not tell.
+    #[must_use]
+    pub fn hz(&self) -> Option<u32> {
+        self.tasks.hz()
     }
 
     /// The process, which is the VM, of each vCPU found by its thread's name, by thread; those that the text does not tell are left out.
     pub fn processes(&self) -> BTreeMap<u32, u32> {
-        let found = self.found.iter().filter(|_| self.finds);
-        found.filter_map(|(&thread, &(process, ..))| Some((thread, process?))).collect()
+        let found = self.tasks.iter().filter(|thread| self.finds && thread.vcpu.is_some());
+        found.filter_map(|thread| Some((thread.thread, thread.process?))).collect()
     }
 
     /// The lines by their kinds.

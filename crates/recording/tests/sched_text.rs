@@ -39,7 +39,9 @@ fn threads_that_look_like_vcpus_are_found() {
     let report = read(PERF.as_bytes(), Threads::new()).expect("it is such text");
     let found: Vec<_> =
         report.threads.iter().map(|thread| (thread.thread, thread.process, thread.vcpu)).collect();
-    assert_eq!(found, [(2350, Some(2345), 0), (2351, Some(2345), 1)]);
+    assert_eq!(found, [(77, Some(77), None), (2350, Some(2345), Some(0)), (2351, Some(2345), Some(1))]);
+    let ran: Vec<_> = report.threads.iter().map(|thread| (thread.running_ns, thread.priority)).collect();
+    assert_eq!(ran, [(100_000, Some(120)), (2_000_000, Some(120)), (2_000_000, Some(120))]);
     let told = read(PERF.as_bytes(), vcpus()).expect("it is such text");
     let json = |report: &Report| serde_json::to_string(report).expect("it can be written");
     assert_eq!(json(&report), json(&told), "as if somebody had said which they are");

@@ -13,6 +13,9 @@ pub const MACHINES: &str = "machine.slice";
 /// The control group around daemons of which nothing is said.
 pub const DAEMONS: &str = "system.slice";
 
+/// The path of the root group.
+pub const ROOT: &str = "/";
+
 /// The control groups that systemd makes, whatever runs in them.
 pub const SLICES: [&str; 2] = [DAEMONS, MACHINES];
 
@@ -39,7 +42,7 @@ pub struct CgroupSpec {
 /// A domain as threads of Linux.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadsSpec {
-    /// The path of the control group around its own.
+    /// The path of the control group around its own; [`ROOT`]: none is.
     pub cgroup: String,
     /// Is it a daemon of the host, and no VM?
     pub daemon: bool,

@@ -24,6 +24,8 @@ pub use domain::{DomainSpec, OnCrash};
 pub use ending::Ending;
 pub use entitlement::{PERCENT_OF_PCPU, SHARE, entitlements, share, weight};
 pub use host::{Drivers, HostSpec, POOL_0, PoolSpec, Toolstack};
-pub use kvm::{CgroupSpec, DAEMONS, HOST, KvmSpec, MACHINES, SLICES, ServiceThread, ThreadKind, ThreadsSpec};
+pub use kvm::{
+    CgroupSpec, DAEMONS, HOST, KvmSpec, MACHINES, ROOT, SLICES, ServiceThread, ThreadKind, ThreadsSpec,
+};
 pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
 pub use spec::Spec;

@@ -38,7 +38,7 @@ def entitlements(document: Mapping[str, Any]) -> dict[str, float]:
     for name, table in tables.items():
         here = root
         path = ""
-        for step in str(table["cgroup"]).split("/"):
+        for step in filter(None, str(table["cgroup"]).split("/")):
             path = f"{path}/{step}".strip("/")
             given = document.get("cgroup", {}).get(path, {})
             here = here.inside.setdefault(f"/{step}", _Group(given.get("weight", WEIGHT)))

@@ -1,7 +1,8 @@
 """`vcpulab import`: recordings of real hosts, and the files of other tools."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +14,11 @@ from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.formats import Read, Recording, rtapp
 from vcpulab.formats.xl_info import Info
+from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.units import spans
 from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
-from vcpulab.twin import listed
+from vcpulab.twin import kvm_host, listed, listed_kvm
 from vcpulab.twin.links import links
 from vcpulab.twin.placed import map_of
 
@@ -33,6 +35,7 @@ import_ = group(
     "vcpulab import sched.txt --threads vcpus.txt",
     "vcpulab import rt-app workload.json --out workload.toml --vcpus 2",
     "vcpulab import xl recorded/list0.txt recorded/sched.txt --out host.toml",
+    "vcpulab import kvm machines.xml lscpu.txt kernel.txt --out host.toml",
 )
 
 
@@ -49,7 +52,8 @@ def import_files(
     """Read recordings of a real host, and print their content.
 
     Traces of xentrace and the text of `perf sched script` or ftrace; what `xl list`, `vcpu-list`, `sched-credit`,
-    `sched-credit2`, `sched-rtds` and `info` print, `xentop -b`, domains' files (xl.cfg), XenMon's logs, JMeter's.
+    `sched-credit2`, `sched-rtds` and `info` print, `xentop -b`, domains' files (xl.cfg), XenMon's logs, JMeter's; what
+    `virsh`, `qm`, `ps -eLo` and `lscpu` print of a KVM host, and files of its /sys, /proc and control groups.
     Files may be compressed. Names of domains are taken from what `xl list` printed, given too or in files list*.txt
     beside a trace.
 
@@ -139,17 +143,59 @@ def import_xl(
         out: Write the scenario to this file instead of printing it.
         profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
     """
+    _listed("xl", listed.KINDS, listed.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
+
+
+@command("kvm", "vcpulab import kvm machines.xml lscpu.txt kernel.txt --out host.toml", of=import_)
+def import_kvm(
+    *paths: Path, out: Out = None, profile: str | None = None, toolstack: TypedFor = None, force: Force = False
+) -> None:
+    """Make a scenario of what the tools of a KVM host print: libvirt's, Proxmox VE's, or Linux's own.
+
+    The scheduler by the kernel (`uname -a`, /boot/config-…, /sys/kernel/debug/sched); CPUs of `lscpu -p`, `virsh
+    capabilities` or `nodeinfo`; VMs of `virsh dumpxml` (several in a file), `virsh list`, `vcpuinfo`, `vcpupin`,
+    `emulatorpin`, `schedinfo`, of `qm list` and `qm config`, or of QEMU's command lines by `ps -eLo`; what holds now by
+    files of control groups (`grep -rs . --include=cpu.* /sys/fs/cgroup`); and work that uses as much CPU as `virsh
+    domstats` says, twice, with `date +%s.%N` before each.
+
+    Args:
+        paths: The files, any of these.
+        out: Write the scenario to this file instead of printing it.
+        profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
+    """
+    _listed("kvm", kvm_host.KINDS, listed_kvm.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is to be made of listings."""
+
+    out: Path | None
+    profile: str | None
+    toolstack: Toolstack | None
+    force: bool
+
+
+def _listed(
+    name: str,
+    kinds: Sequence[recordings.Kind],
+    scenario_of: Callable[[list[Read], str | None, Toolstack | None, Path | None], listed.Made],
+    paths: Sequence[Path],
+    wanted: _Wanted,
+) -> None:
+    """Makes a scenario of listings, and writes or prints it."""
+    out = wanted.out
     if not paths:
-        raise RequestError("no files", hint="vcpulab import xl --help")
-    files.check_new(out, force=force)
+        raise RequestError("no files", hint=f"vcpulab import {name} --help")
+    files.check_new(out, force=wanted.force)
     held = []
     for path in paths:
         files.check_readable(path)
         kind = recordings.kind_of(path)
-        if kind not in listed.KINDS:
-            raise RequestError(f"{path}: found {kind}; allowed: {', '.join(listed.KINDS)}")
+        if kind not in kinds:
+            raise RequestError(f"{path}: found {kind}; allowed: {', '.join(kinds)}")
         held.append(recordings.read(path, kind))
-    made = listed.scenario_of(held, profile, toolstack, None if out is None else out.parent)
+    made = scenario_of(held, wanted.profile, wanted.toolstack, None if out is None else out.parent)
     for note in made.notes:
         terminal.warn(note)
     if out is None:

@@ -1,14 +1,30 @@
 """The kinds of files that are read, and how each is known by what is in it."""
 
 import re
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 from vcpulab.errors import RecordingError
-from vcpulab.formats import jtl, xenmon, xenpm, xentop, xl, xl_info
+from vcpulab.formats import (
+    jtl,
+    linux,
+    linux_cpus,
+    linux_experiment,
+    proxmox,
+    ps,
+    virsh,
+    xenmon,
+    xenpm,
+    xentop,
+    xl,
+    xl_info,
+)
+from vcpulab.formats.headed import HEADING
 from vcpulab.formats.sources import opened
 from vcpulab.formats.trace import Recording, VcpuThread, read_trace
 
@@ -26,6 +42,18 @@ Kind = Literal[
     "xentop",
     "xenmon",
     "jtl",
+    "virsh-list",
+    "virsh-domain",
+    "virsh-xml",
+    "virsh-domstats",
+    "virsh-nodeinfo",
+    "virsh-capabilities",
+    "lscpu",
+    "qm-list",
+    "qm-config",
+    "ps-threads",
+    "linux",
+    "linux-experiment",
 ]
 _PEEK_BYTES = 1 << 14
 _TRACE_BEGINS = (b"\x03\xf0\x01\x20", b"\x20\x01\xf0\x03")
@@ -45,8 +73,10 @@ class Read:
         holds = self.holds
         if isinstance(holds, Recording):
             return {"kind": self.kind, **holds.as_data()}
-        if isinstance(holds, xl_info.Info):
+        if isinstance(holds, xl_info.Info | linux.Linux):
             holds = holds.as_data()
+        elif isinstance(holds, linux_experiment.Experiment):
+            holds = asdict(holds)
         elif self.kind == "jtl":
             holds = [_requests(request) for request in holds]
         elif isinstance(holds, list):
@@ -72,6 +102,18 @@ _READERS: dict[Kind, Callable[[Path], object]] = {
     "xentop": xentop.read_xentop,
     "xenmon": xenmon.read_xenmon,
     "jtl": jtl.read_jtl,
+    "virsh-list": virsh.read_list,
+    "virsh-domain": virsh.read_domain,
+    "virsh-xml": virsh.read_xml,
+    "virsh-domstats": virsh.read_domstats,
+    "virsh-nodeinfo": linux_cpus.read_counts,
+    "virsh-capabilities": linux_cpus.read_capabilities,
+    "lscpu": linux_cpus.read_lscpu,
+    "qm-list": proxmox.read_list,
+    "qm-config": proxmox.read_config,
+    "ps-threads": ps.read_threads,
+    "linux": linux.read_linux,
+    "linux-experiment": linux_experiment.read_experiment,
 }
 KINDS: tuple[Kind, ...] = ("xentrace", "sched-text", *_READERS)
 """All that are read."""
@@ -82,7 +124,8 @@ _PERF_DATA = (b"PERFILE2", b"2ELIFREP")
 """A `perf.data` of either byte order."""
 _PERF_TABLES = re.compile(r"(?m)^Runtime summary$|^\s+time\s+cpu\s+task name\s|^\s*Task\s+\|\s+Runtime ms\s")
 """The tables of `perf sched timehist`, with and without `-s`, and of `perf sched latency`."""
-_AS_TEXT = "perf script -i perf.data --guest-code --ns -F +pid > trace.txt"
+_AS_TEXT = "perf script -i {} --guest-code --ns -F +pid > trace.txt"
+"""`perf sched script` is the same."""
 
 
 def kind_of(path: str | PathLike[str]) -> Kind:
@@ -101,20 +144,38 @@ def kind_of(path: str | PathLike[str]) -> Kind:
     if not lines:
         raise RecordingError(f"{path}: empty: nothing was recorded, or written to it")
     if begins[:8] in _PERF_DATA:
-        raise RecordingError(f"{path}: what `perf record` keeps; allowed: its text\n  hint: {_AS_TEXT}")
+        raise RecordingError(
+            f"{path}: what `perf record` keeps; allowed: its text\n  hint: {_AS_TEXT.format(shlex.quote(str(path)))}"
+        )
     if _PERF_TABLES.search(text):
         raise RecordingError(
-            f"{path}: a table of `perf sched`, without wake-ups; allowed: the trace\n  hint: {_AS_TEXT}"
+            f"{path}: a table of `perf sched`, without wake-ups; allowed: the trace\n"
+            f"  hint: {_AS_TEXT.format('perf.data')}"
         )
-    first = lines[0].split() if lines else []
+    known = _of_heading(lines[0].split()) or _of_kvm(text, lines) or _of_line(text, lines[0])
+    if known is not None:
+        return known
+    if _SCENARIO.search(text):
+        raise RecordingError(
+            f"{path}: a scenario, no recording\n  hint: vcpulab run {path} --trace DIRECTORY records one"
+        )
+    if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
+        return "xl-cfg"
+    hint = "vcpulab import --kind KIND, if it is one of these"
+    raise RecordingError(f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: {hint}")
+
+
+def _of_heading(first: list[str]) -> Kind | None:
     headings: dict[Kind, list[list[str]]] = {
         "xl-vcpu-list": [xl.VCPU_HEADING],
         "xl-list": xl.LIST_HEADINGS,
         "xl-cpupool-list": [xl.POOL_HEADING, xl.POOL_CPUS_HEADING],
+        "virsh-list": [virsh.LIST_HEADING],
     }
-    for kind, its in headings.items():
-        if first in its:
-            return kind
+    return next((kind for kind, its in headings.items() if first in its), None)
+
+
+def _of_line(text: str, first: str) -> Kind | None:
     begun: dict[str, Kind] = {
         r"Cpupool \S+:": "xl-sched",
         r"\s*NAME\s+STATE\s+CPU\(sec\)\s+CPU\(%\)": "xentop",
@@ -125,20 +186,44 @@ def kind_of(path: str | PathLike[str]) -> Kind:
         r"(host|release)\s*: ": "xl-info",
     }
     for pattern, kind in begun.items():
-        if lines and re.match(pattern, lines[0]):
+        if re.match(pattern, first):
             return kind
     if re.search(r"(?m)^\(XEN\) ", text):
         return "xl-dmesg"
     if re.search(r"\bsched_(switch|wakeup|waking): ", text) or text.startswith("# tracer:"):
         return "sched-text"
-    if _SCENARIO.search(text):
-        raise RecordingError(
-            f"{path}: a scenario, no recording\n  hint: vcpulab run {path} --trace DIRECTORY records one"
-        )
-    if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
-        return "xl-cfg"
-    hint = "vcpulab import --kind KIND, if it is one of these"
-    raise RecordingError(f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: {hint}")
+    return None
+
+
+_OF_KVM: tuple[tuple[Kind, str], ...] = (
+    ("virsh-xml", r"(?m)^\s*<domain\s[^>]*type="),
+    ("virsh-capabilities", r"(?m)^\s*<capabilities>"),
+    ("virsh-domstats", r"\A\s*(\d+(\.\d+)?\s+)?Domain: '"),
+    ("lscpu", rf"(?m)^{linux_cpus.COLUMNS}"),
+)
+"""Listings of KVM hosts that are known by a line, …"""
+_OF_KVM_FIRST: tuple[tuple[Kind, str], ...] = (
+    ("virsh-domain", virsh.DOMAIN_BEGINS),
+    ("virsh-nodeinfo", r"(CPU model|Architecture):\s"),
+    ("qm-list", r"\s*VMID\s+NAME\s+STATUS\s"),
+    ("ps-threads", ps.BEGINS),
+    ("linux-experiment", linux_experiment.BEGINS),
+    ("linux", linux.BEGINS),
+)
+"""… by the first below a heading, …"""
+_QM_CONFIG = re.compile(
+    r"(?m)^(agent|boot|cores|cpu|cpuunits|memory|meta|name|net0|numa|ostype|scsihw|smbios1|sockets|vmgenid): "
+)
+"""… or by several such lines."""
+
+
+def _of_kvm(text: str, lines: Sequence[str]) -> Kind | None:
+    """A listing of a KVM host; `None`: it is none."""
+    first = next((line for line in lines if HEADING.fullmatch(line) is None), "")
+    by_line = (kind for kind, pattern in _OF_KVM if re.search(pattern, text))
+    by_first = (kind for kind, pattern in _OF_KVM_FIRST if re.match(pattern, first))
+    configured: list[Kind] = ["qm-config"] if len(set(_QM_CONFIG.findall(text))) > 1 else []
+    return next(chain(by_line, by_first, configured), None)
 
 
 def names_of(found: Iterable[Read]) -> tuple[dict[int, str], list[Path]]:

@@ -152,6 +152,8 @@ def _fed(path: Path, reader: _engine.RecordingReader, progress: Callable[[float]
 def _vcpus_in(threads: Iterable[Mapping[str, Any]]) -> Iterable[VcpuThread]:
     """A VM is a process; where that was not recorded, each thread is a VM of its own."""
     for thread in threads:
+        if thread["vcpu"] is None:
+            continue
         number, process = thread["thread"], thread["process"]
         name = f"thread-{number}" if process is None else f"qemu-{process}"
         yield VcpuThread(number, number if process is None else process, name, thread["vcpu"])

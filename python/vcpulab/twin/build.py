@@ -1,6 +1,6 @@
 """From a recording to a scenario."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,12 @@ from vcpulab import _engine
 from vcpulab import formats as recordings
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
-from vcpulab.hypervisors.command_line import read_options
-from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.apps import drawn, replayed
+from vcpulab.twin.hosts import Setting
+from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.links import Link, Vcpu, links
 from vcpulab.twin.placed import Map, flat, map_of
-from vcpulab.twin.release import Rules, rules_of
 from vcpulab.twin.sequences import TURNS_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 
@@ -49,6 +48,7 @@ def read(
         OSError: it cannot be read.
     """
     assert sources.kind in ("xentrace", "sched-text")
+    sources.know_threads(progress)
     return recordings.read_trace(
         sources.trace,
         sources.kind,
@@ -113,44 +113,30 @@ def make(
     summary, notes = recording.summary, list(sources.notes)
     used = scheduler or sources.scheduler
     if used is None:
-        hint = (
-            "of a Linux host none does: name the one to simulate, such as --scheduler credit2"
-            if sources.of_linux
-            else "add the output of `xl info` or `xl sched-credit`, or name it"
-        )
-        raise RequestError("no file says which one was recorded", field="scheduler", hint=hint)
+        raise RequestError("no file says which one was recorded", field="scheduler", hint=sources.how_to_say_scheduler)
     summary, left_out = _known(summary)
     if left_out:
         notes.append(f"{left_out} vCPUs of whom the recording never says whether they run are left out")
     if not summary["vcpus"]:
         raise RequestError(f"{sources.trace}: no vCPU ran in it; nothing to make a twin of")
-    if summary["span_ns"] < SPAN_NS_LEAST:
-        wakes = sum(vcpu["wakes"] for vcpu in summary["vcpus"])
-        notes.append(
-            f"{sources.trace}: {summary['span_ns'] / 1e6:.3g} ms with {wakes} wake-ups are too short "
-            "to tell shares and waits; ten seconds under the load that matters do"
-        )
     sources.names.update(sources.names | recording.names)
+    # Xen has no threads of a host.
+    summary = summary if used in POLICIES else _without(summary, sources)
     turns = _turns_to_replay(summary, events, replay=replay)
-    placed = _placed(sources, summary, notes)
-    rules = None if generation_of(used) is None else rules_of(used, sources.info.said)
-    if rules is not None and not rules.exact:
-        notes.append(rules.why)
+    setting = Setting(sources, used, _placed(sources, summary, notes), notes)
+    host, why = setting.host()
     document = {
         "name": f"twin of {sources.trace.parent.name or sources.trace.name}",
         # How the scheduler's ticks lay to the recording is chance: 30 ms is the longest of Credit's periods.
         "run": {"duration": "10s", "warmup": "1s", "start_spread": "30ms", "replications": 5},
         "host": {
             "profile": "exact",
-            **placed.fields(),
-            "scheduler": used,
-            **_of_release(sources, used, rules, placed, notes),
-            # Traces of Linux's scheduler are of KVM hosts.
-            **({"toolstack": "libvirt"} if sources.kind == "sched-text" else {}),
-            **(sources.host_params if used == sources.scheduler else {}),
+            **setting.placed.fields(),
+            **host,
             "costs": {"context_switch_ns": _switch_ns(summary)},
         },
-        "domain": _domains(sources, placed, summary, turns, notes, with_params=used == sources.scheduler),
+        **setting.around(),
+        "domain": _domains(setting, summary, turns),
     }
     head = [
         f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it.",
@@ -162,10 +148,15 @@ def make(
             "turn, and begin anew at the end.",
             "A channel `a-wakes-b` stands for events that a sent when b was blocked.",
         ]
-    head += [rules.why] if rules is not None and rules.exact else []
+    head += why
     head += notes
     commented = "".join(f"# {line}\n" for line in head) + "\n" + tomli_w.dumps(document)
     return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
+
+
+def _without(summary: Mapping[str, Any], sources: Sources) -> dict[str, Any]:
+    """A summary without the host's own threads."""
+    return _only(summary, [vcpu for vcpu in summary["vcpus"] if not sources.is_daemon(vcpu["domain"])])
 
 
 def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> Map:
@@ -174,31 +165,22 @@ def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> M
     return (map_of(sources.info, notes) if sources.info.cpus else None) or flat(pcpus)
 
 
-def _of_release(
-    sources: Sources, scheduler: str, rules: Rules | None, placed: Map, notes: list[str]
-) -> dict[str, int | str]:
-    """The release whose rules the scheduler has, and what the host's options at boot say."""
-    if rules is None:
-        return {}
-    options = read_options(sources.info.said.get("xen_commandline", ""), scheduler, rules.generation)
-    gran = placed.granularity(options.granularity, notes)
-    # Another scheduler than the recorded one has its own defaults.
-    given = options.params if scheduler == sources.scheduler else {}
-    params = {name: value for name, (value, _) in given.items()}
-    return {"generation": rules.generation} | ({"sched_gran": gran} if gran else {}) | params
-
-
 def _known(summary: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """A summary without the vCPUs that only a stray record names, and how many those are."""
     known = [vcpu for vcpu in summary["vcpus"] if vcpu["unknown_ns"] < summary["span_ns"]]
-    numbers = {(vcpu["domain"], vcpu["vcpu"]) for vcpu in known}
+    return _only(summary, known), len(summary["vcpus"]) - len(known)
+
+
+def _only(summary: Mapping[str, Any], vcpus: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A summary of these vCPUs."""
+    numbers = {(vcpu["domain"], vcpu["vcpu"]) for vcpu in vcpus}
     told = {None, *numbers}
     wakers = [
         waking
         for waking in summary["wakers"]
         if tuple(waking["woken"]) in numbers and (waking["waker"] and tuple(waking["waker"])) in told
     ]
-    return {**summary, "vcpus": known, "wakers": wakers}, len(summary["vcpus"]) - len(known)
+    return {**summary, "vcpus": list(vcpus), "wakers": wakers}
 
 
 def _turns_to_replay(summary: Mapping[str, Any], events: Path | None, *, replay: bool) -> dict[Vcpu, Turns]:
@@ -214,15 +196,8 @@ def _turns_to_replay(summary: Mapping[str, Any], events: Path | None, *, replay:
     }
 
 
-def _domains(
-    sources: Sources,
-    placed: Map,
-    summary: Mapping[str, Any],
-    turns: Mapping[Vcpu, Turns],
-    notes: list[str],
-    *,
-    with_params: bool,
-) -> dict[str, Any]:
+def _domains(setting: Setting, summary: Mapping[str, Any], turns: Mapping[Vcpu, Turns]) -> dict[str, Any]:
+    sources = setting.sources
     by_domain: dict[int, list[Mapping[str, Any]]] = {}
     for vcpu in summary["vcpus"]:
         by_domain.setdefault(vcpu["domain"], []).append(vcpu)
@@ -240,15 +215,11 @@ def _domains(
         count = counts[number]
         its = [(vcpu, turns.get((number, vcpu["vcpu"]))) for vcpu in vcpus]
         apps = [drawn(vcpu) if replay is None else replayed(replay, channel) for vcpu, replay in its]
-        table: dict[str, Any] = {"vcpus": count} | (sources.domain_params.get(number, {}) if with_params else {})
-        for kind, masks in (("affinity", sources.affinity), ("soft_affinity", sources.soft_affinity)):
-            if any((number, vcpu) in masks for vcpu in range(count)):
-                its_masks = [masks.get((number, vcpu), "all") for vcpu in range(count)]
-                table[kind] = [placed.of_host(mask) or "all" for mask in its_masks]
+        table = setting.domain(number, count)
         if any(apps):
             table["app"] = [app for app in apps if app is not None]
-            if count > 1:
-                notes.append(
+            if count > 1 and not sources.is_daemon(number):
+                setting.notes.append(
                     f"{sources.name(number)}: what its {count} vCPUs did is shared among them by its guest kernel"
                 )
         domains[sources.name(number)] = table

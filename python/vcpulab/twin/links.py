@@ -56,9 +56,10 @@ def _wakers(wakes: Mapping[Vcpu | None, int], pcpus: Sequence[Mapping[Vcpu | Non
     def by_chance(who: Vcpu | None) -> float:
         return sum(wakes.values()) * max(pcpu.get(who, 0) / max(sum(pcpu.values()), 1) for pcpu in times)
 
-    while wakes and times:
-        who = max(wakes, key=lambda each: wakes[each] / max(by_chance(each), 1e-9))
-        if who is None or wakes[who] < max(LIFT_LEAST * by_chance(who), PART_LEAST * all_wakes, COUNT_LEAST):
+    while times:
+        often = [each for each, count in wakes.items() if count >= max(PART_LEAST * all_wakes, COUNT_LEAST)]
+        who = max(often, key=lambda each: wakes[each] / max(by_chance(each), 1e-9), default=None)
+        if who is None or wakes[who] < LIFT_LEAST * by_chance(who):
             return
         yield who
         del wakes[who]

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, pcpu_set, spans
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.release import rules_of
+from vcpulab.twin.written import IDLE_PERCENT, PERCENT, RUN, comment, inline, key, work
 
 KINDS: tuple[Kind, ...] = (
     "xl-list",
@@ -40,20 +40,10 @@ KINDS: tuple[Kind, ...] = (
     "xentop",
 )
 """What is understood."""
-PERIOD_MS = 10
-"""CPU use becomes jobs with this period: nobody prints how it was spread."""
-IDLE_PERCENT = 0.1
-"""Who used no more of a pCPU has no work."""
-_MOST = 0.99
-"""The largest part of a period that a job takes."""
 _SAME = 1.2
 """Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""
-_PERCENT = "% of a pCPU"
-_RUN = ("[run]", 'duration = "2s"', 'warmup = "500ms"', "replications = 5")
 _UNEVEN = 0.2
 """The part of a domain's memory that may be elsewhere before that is said."""
-_WIDTH = 100
-"""Of comments."""
 _COLUMNS = {"weight": "weight", "cap": "cap", "period": "period_us", "budget": "budget_us"}
 
 
@@ -163,16 +153,11 @@ def scenario_of(
     name = json.dumps(info.said.get("host", "a host as xl lists it"))
     head = [
         "# Made by `vcpulab import xl`. What it could not tell, or say:",
-        *(line for note in notes for line in _comment(note, "* ")),
+        *(line for note in notes for line in comment(note, "* ")),
         "",
     ]
-    text = "\n".join([*(head if notes else []), f"name = {name}", "", *_RUN, "", *lines, ""])
+    text = "\n".join([*(head if notes else []), f"name = {name}", "", *RUN, "", *lines, ""])
     return Made(Scenario.from_toml(text, "<xl>", folder=folder).text, notes)
-
-
-def _comment(text: str, mark: str = "") -> list[str]:
-    wrapped = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
-    return [f"# {mark if not number else ' ' * len(mark)}{line}" for number, line in enumerate(wrapped)]
 
 
 def _held(found: Iterable[Read]) -> dict[str, Any]:
@@ -300,9 +285,9 @@ def _add_cfg(domain: _Domain, cfg: Mapping[str, Any]) -> None:
         domain.affinity = _masks(cfg["cpus"], domain.vcpus)
     if not domain.soft and "cpus_soft" in cfg:
         domain.soft = _masks(cfg["cpus_soft"], domain.vcpus)
-    for key, name in (("cpu_weight", "weight"), ("cap", "cap")):
-        if isinstance(cfg.get(key), int):
-            domain.params.setdefault(name, cfg[key])
+    for setting, name in (("cpu_weight", "weight"), ("cap", "cap")):
+        if isinstance(cfg.get(setting), int):
+            domain.params.setdefault(name, cfg[setting])
     if domain.pool is None and isinstance(cfg.get("pool"), str):
         domain.pool = cfg["pool"]
 
@@ -399,7 +384,7 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
     if toolstack is not None:
         yield f"toolstack = {json.dumps(toolstack)}"
     for name, value in host.map.fields().items():
-        said = value if isinstance(value, int) else _inline(value)
+        said = value if isinstance(value, int) else inline(value)
         yield f"{name} = {said}"
     yield from _scheduler_lines(host, host.pools[0])
     gran = host.map.granularity(host.options.granularity, host.notes)
@@ -412,12 +397,8 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
     others = host.options.others
     shown = [word for option, word in others.items() if option != "cpufreq"]
     if shown:
-        yield from _comment(f"xen_commandline: {' '.join(shown)}: the CPUs and vCPUs here are those that it leaves")
+        yield from comment(f"xen_commandline: {' '.join(shown)}: the CPUs and vCPUs here are those that it leaves")
     yield from _clock_lines(host)
-
-
-def _inline(table: Mapping[str, Any]) -> str:
-    return f"{{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in table.items())} }}"
 
 
 def _clock_lines(host: _Host) -> Iterator[str]:
@@ -453,7 +434,7 @@ def _clock_lines(host: _Host) -> Iterator[str]:
             )
     if costs:
         said = " and ".join(["xenpm"] * ("cpu_mhz" in costs) + ["xl info -n"] * ("numa_distance" in costs))
-        yield f"costs = {_inline(costs)}       # {said}"
+        yield f"costs = {inline(costs)}       # {said}"
 
 
 def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
@@ -461,7 +442,7 @@ def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
     rules = rules_of(pool.scheduler, host.info.said)
     if rules is not None:
         if rules.exact:
-            yield from _comment(rules.why)
+            yield from comment(rules.why)
         else:
             host.notes.append(rules.why)
         yield f"generation = {json.dumps(rules.generation)}"
@@ -485,7 +466,7 @@ def _pool_lines(host: _Host) -> Iterator[str]:
         if free:
             host.notes.append(f"pCPUs {spans(free)} are in no pool; here they are in {POOL_0}")
     for one in others:
-        yield from ("", f"[pool.{_key(_allowed(one.name))}]", f"pcpus = {json.dumps(pcpus[one.name])}")
+        yield from ("", f"[pool.{key(_allowed(one.name))}]", f"pcpus = {json.dumps(pcpus[one.name])}")
         yield from _scheduler_lines(host, one)
 
 
@@ -530,7 +511,7 @@ def _alike(domains: Mapping[str, _Domain], notes: list[str]) -> Iterator[tuple[s
         used = [one.used for one in row if one.used is not None]
         mean = math.fsum(used) / count if used else None
         if len(set(used)) > 1:
-            notes.append(f"{in_short(numbered)}: {min(used):.4g} to {max(used):.4g} {_PERCENT}; all get the mean")
+            notes.append(f"{in_short(numbered)}: {min(used):.4g} to {max(used):.4g} {PERCENT}; all get the mean")
         yield stem, replace(row[0], used=mean), count
 
 
@@ -548,14 +529,10 @@ def _usual_nodes(topology: Topology, masks: Sequence[str]) -> list[int]:
     return sorted({topology.node(pcpu) for pcpu in listed})
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
-
-
 def _table(name: str, domain: _Domain, host: _Host, count: int) -> list[str]:
-    key, known = _key(name), host.known(domain.pool)
+    known = host.known(domain.pool)
     vcpus = domain.vcpus or 1
-    lines = [f"[domain.{key}]", *([f"count = {count}"] if count > 1 else []), f"vcpus = {vcpus}"]
+    lines = [f"[domain.{key(name)}]", *([f"count = {count}"] if count > 1 else []), f"vcpus = {vcpus}"]
     if name == DOM0:
         lines.append("driver_domain = true")
     if domain.pool is not None and domain.pool in [one.name for one in host.pools[1:]]:
@@ -571,16 +548,5 @@ def _table(name: str, domain: _Domain, host: _Host, count: int) -> list[str]:
     nodes = _memory_nodes(domain, host, name)
     if nodes and nodes != _usual_nodes(host.map.topology, masks_here):
         lines.append(f"memory_nodes = {json.dumps(nodes[0] if len(nodes) == 1 else nodes)}")
-    if domain.used is not None and domain.used > IDLE_PERCENT:
-        # A job has one vCPU at a time.
-        instances = min(max(1, math.ceil(domain.used / (100 * _MOST))), vcpus)
-        run_us = min(round(10 * PERIOD_MS * domain.used / instances), round(1000 * PERIOD_MS * _MOST))
-        lines += [
-            f"# assumed: {domain.used:.4g} {_PERCENT}, as xentop measured, in periods of {PERIOD_MS} ms",
-            f"[[domain.{key}.app]]",
-            'kind = "periodic"',
-            *([f"instance = {instances}"] if instances > 1 else []),
-            f'run = "{run_us}us"',
-            f'period = "{PERIOD_MS}ms"',
-        ]
+    lines += work(name, domain.used, vcpus, "xentop")
     return lines

@@ -1,7 +1,7 @@
 """What is known of a recorded host, gathered from whatever files there are of it."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,10 @@ from vcpulab.formats.errors import wrong
 from vcpulab.formats.xl import Domain, Sched, Vcpu
 from vcpulab.formats.xl_info import Info
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.twin.kernel import kernel_of, params_of
+from vcpulab.twin.kvm_host import KINDS as KVM_KINDS
+from vcpulab.twin.kvm_host import KvmHost
+from vcpulab.twin.kvm_threads import Roles, roles_of
 
 _SPAN = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>us|ms|s|)")
 _PARAMS = {
@@ -49,18 +53,54 @@ class Sources:
     """Of a domain's vCPU, as the host has it, where it is not `all`."""
     soft_affinity: dict[tuple[int, int], str] = field(default_factory=dict)
     info: Info = field(default_factory=lambda: Info({}))
-    threads: list[recordings.VcpuThread] = field(default_factory=list)
+    kvm: KvmHost | None = None
+    """What is known of a Linux host; `None`: it is one of Xen's."""
+    roles: Roles = field(default_factory=Roles)
+    """Of a Linux host, once its recording was read: who is who of its threads."""
     notes: list[str] = field(default_factory=list)
     """What was not used, and why."""
 
     @property
     def of_linux(self) -> bool:
         """Was a Linux host recorded? No scheduler of Xen's had its vCPUs."""
-        return self.kind == "sched-text"
+        return self.kvm is not None
+
+    @property
+    def how_to_say_scheduler(self) -> str:
+        """What else there must be, if no file says which scheduler was recorded."""
+        if self.of_linux:
+            return (
+                "`uname -a > kernel.txt` on the host, beside the recording, says it: up to Linux 6.5 it is linux-cfs, "
+                "from 6.6 on linux-eevdf; or name it, such as --scheduler linux-eevdf"
+            )
+        return "add the output of `xl info` or `xl sched-credit`, or name it"
+
+    @property
+    def threads(self) -> list[recordings.VcpuThread]:
+        """Of a Linux host: the threads that are told apart, each as a vCPU of a domain."""
+        return self.roles.threads
+
+    def is_daemon(self, domain: int) -> bool:
+        """Is a domain made of threads of the host, and no VM?"""
+        return self.names.get(domain) in self.roles.daemons
+
+    def know_threads(self, progress: Callable[[float], bool] | None = None) -> None:
+        """Finds out who is who of a Linux host's threads, which takes one pass over its recording.
+
+        Raises:
+            RequestError: it is too short to tell anything.
+            RecordingError: it is no recording.
+        """
+        if self.kvm is None or self.threads:
+            return
+        whole = recordings.read_trace(self.trace, "sched-text", progress=progress)
+        self.roles = roles_of(whole.report["threads"], whole.summary["span_ns"], self.kvm)
+        self.names = self.roles.names()
+        self.host_params |= params_of(self.kvm.said, whole.report["hz"])
 
     def name(self, domain: int) -> str:
         """What a domain is called in a scenario."""
-        if domain == 0:
+        if domain == 0 and self.kvm is None:
             return "dom0"
         return re.sub(r"[^A-Za-z0-9_.-]", "-", self.names.get(domain, f"dom{domain}"))
 
@@ -81,7 +121,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     known: list[tuple[Path, recordings.Kind]] = []
     for path in paths:
         if path.is_dir():
-            if threads is None and (path / THREADS).is_file():
+            if threads is None and _says_threads(path / THREADS):
                 threads = path / THREADS
             for file in sorted(path.iterdir()):
                 try:
@@ -97,17 +137,36 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
             f"found {said}; allowed: one trace, of xentrace, perf or ftrace, and what else there is of its host"
         )
     sources = Sources(*traces[0], cpu_mhz)
-    if threads is not None:
-        sources.threads = recordings.read_threads(threads)
+    if sources.kind == "sched-text":
+        sources.kvm = KvmHost()
+        if threads is not None:
+            sources.kvm.told = recordings.read_threads(threads)
     for path, kind in known:
         # What a domain's file says that matters, its vCPUs show.
         if kind not in ("xentrace", "sched-text", "xl-cfg"):
             _take(sources, path, kind, recordings.read(path, kind).holds)
+    if sources.kvm is not None:
+        kernel = kernel_of(sources.kvm.said)
+        sources.scheduler = None if kernel is None else kernel.scheduler
+        sources.info = sources.kvm.info
     return sources
 
 
+def _says_threads(path: Path) -> bool:
+    """Is there such a file, and is it no list by `ps`, which could be called so, too?"""
+    try:
+        return path.is_file() and recordings.kind_of(path) != "ps-threads"
+    except RecordingError:
+        return True
+
+
 def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> None:
-    if kind == "xl-list":
+    if sources.kvm is not None and kind in KVM_KINDS:
+        sources.kvm.take(kind, holds)
+    elif sources.kvm is not None or kind in KVM_KINDS:
+        of = "a KVM host" if sources.kvm is None else "a Xen host"
+        sources.notes.append(f"{path}: not used: {kind} is of {of}, and the recording is not")
+    elif kind == "xl-list":
         listed: list[Domain] = holds
         sources.names.update((domain.number, domain.name) for domain in listed)
     elif kind == "xl-vcpu-list":

@@ -14,6 +14,7 @@ from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
 from vcpulab.twin.build import SPAN_NS_LEAST, Made, make, read, read_events
+from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES, Row, score
 from vcpulab.twin.sources import Sources, gather
 
@@ -113,17 +114,12 @@ class Twin(Answer):
 
         Raises:
             RequestError: the rest is too short; no vCPU of the first part is in it, or no domain of the scenario was
-                recorded; or a Linux host was, whose scheduler is not simulated, and no scenario is given.
+                recorded; or another scheduler than the recorded one is to be simulated, and no scenario is given.
         """
         if not 0 < split < 1:
             raise RequestError(field="split", found=split, allowed="more than 0, less than 1")
         notes = []
-        if scenario is None and self._sources.of_linux:
-            raise RequestError(
-                f"{self._sources.trace}: recorded under a scheduler of Linux, which is not simulated: "
-                "what a twin does under another one says nothing of how good it is",
-                hint="vcpulab twin makes it all the same; vcpulab run shows what these vCPUs do under that scheduler",
-            )
+        self._check_scheduler(scenario)
         if scenario is None:
             made, first = self._make(split, _part(progress, 0.0, 0.4))
             scenario, begin = made.scenario, split
@@ -137,13 +133,24 @@ class Twin(Answer):
             raise RequestError(
                 f"{self._sources.trace}: what a twin is held against is {rest.summary['span_ns'] / 1e6:.3g} ms long, "
                 "in which chance decides",
-                allowed=f"at least {SPAN_NS_LEAST / 1e9:g} s",
+                allowed=f"at least {SPAN_NS_LEAST / 1e9:g} s, of a recording of {_needed_s(begin):.3g} s",
                 hint="record ten seconds under the load that matters",
             )
         rows = score(scenario, self._sources, rest, replications=replications, progress=_part(progress, 0.5, 1.0))
         if len(rows) == 1:
             raise RequestError(nothing, allowed="another split" if begin else None)
         return Score(tuple(rows), (*notes, *self._odd(rest)))
+
+    def _check_scheduler(self, scenario: Scenario | None) -> None:
+        """What a twin does under another scheduler than the recorded one says nothing of how good it is."""
+        recorded, used = self._sources.scheduler, self._scheduler
+        under = (recorded is None and used not in POLICIES) or (recorded is not None and used != recorded)
+        if scenario is None and self._sources.of_linux and used is not None and under:
+            raise RequestError(
+                f"{self._sources.trace}: recorded under {recorded or 'a scheduler of Linux'}: "
+                f"what a twin does under {used} says nothing of how good it is",
+                hint="vcpulab twin makes it all the same; vcpulab run shows what these vCPUs do under that scheduler",
+            )
 
     @cached_property
     def _whole(self) -> tuple[Made, Recording]:
@@ -153,6 +160,15 @@ class Twin(Answer):
         """The twin of the recording up to there, and that part of it."""
         part = (0.0, end)
         recording = read(self._sources, part, _part(progress, 0.0, 0.5))
+        span_ns = recording.summary["span_ns"]
+        if span_ns < SPAN_NS_LEAST * end:
+            wakes = sum(vcpu["wakes"] for vcpu in recording.summary["vcpus"])
+            raise RequestError(
+                f"{self._sources.trace}: {span_ns / 1e6 / end:.3g} ms with {wakes} wake-up{'s' * (wakes != 1)} "
+                f"{'are' if wakes != 1 else 'is'} too short to tell shares and waits",
+                allowed=f"at least {SPAN_NS_LEAST / 1e9:g} s",
+                hint="record ten seconds under the load that matters",
+            )
         with tempfile.TemporaryDirectory() as scratch:
             file, second = Path(scratch, "events.arrow"), _part(progress, 0.5, 1.0)
             events = read_events(self._sources, part, recording, file, second, replay=self._replay)
@@ -170,6 +186,11 @@ class Twin(Answer):
 
     def __str__(self) -> str:
         return "\n".join([self.scenario.name, *(f"note: {note}" for note in self.notes)])
+
+
+def _needed_s(begin: float) -> float:
+    """How long a recording must be for what comes after that part of it to be long enough."""
+    return SPAN_NS_LEAST / 1e9 / (1 - begin)
 
 
 def _part(progress: Progress | None, begin: float, end: float) -> Progress | None:

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use vcpulab_host::{DomId, GroupConfig, GroupId, Membership, Part, Table, ThreadConfig};
-use vcpulab_spec::{CgroupSpec, DomainSpec, SLICES, ServiceThread, Spec, ThreadKind, ThreadsSpec};
+use vcpulab_spec::{CgroupSpec, DomainSpec, ROOT, SLICES, ServiceThread, Spec, ThreadKind, ThreadsSpec};
 
 /// Control groups, and the threads that are in them. On a host of Xen there are none.
 pub(crate) struct Groups {
@@ -79,23 +79,30 @@ impl<'a> Tree<'a> {
         id
     }
 
+    /// The group of that path; `None`: the root group.
+    fn around(&mut self, path: &str) -> Option<GroupId> {
+        (path != ROOT).then(|| self.at(path))
+    }
+
     fn add(&mut self, config: GroupConfig) -> GroupId {
         self.all.push(config);
         GroupId(self.all.len() as u32 - 1)
     }
 
     /// A new group in another, which is a part of a domain if `part` says so.
-    fn inside(&mut self, parent: GroupId, part: Option<(DomId, Part)>) -> GroupId {
-        self.add(GroupConfig { parent: Some(parent), part, ..GroupConfig::NEW })
+    fn inside(&mut self, parent: Option<GroupId>, part: Option<(DomId, Part)>) -> GroupId {
+        self.add(GroupConfig { parent, part, ..GroupConfig::NEW })
     }
 }
 
 /// The groups of a VM: those of its vCPUs' threads, which are the answer, and those of the threads that serve it.
 fn vm(tree: &mut Tree<'_>, d: DomId, domain: &DomainSpec, its: &ThreadsSpec) -> (Vec<ThreadConfig>, Serving) {
-    let around = tree.at(&its.cgroup);
+    let around = tree.around(&its.cgroup);
     let scope = tree.inside(around, Some((d, Part::Whole)));
-    let libvirt = tree.inside(scope, None);
+    let libvirt = Some(tree.inside(Some(scope), None));
     let emulator = tree.inside(libvirt, Some((d, Part::Emulator)));
+    // What a daemon further below in the file can name as the group around its own.
+    tree.by_path.entry(emulator_of(its, domain)).or_insert(emulator);
     let iothread = match its.iothreads {
         0 => emulator,
         _ => tree.inside(libvirt, Some((d, Part::IoThread))),
@@ -104,9 +111,15 @@ fn vm(tree: &mut Tree<'_>, d: DomId, domain: &DomainSpec, its: &ThreadsSpec) -> 
     ((0..domain.vcpus()).map(&mut vcpu).collect(), Serving { emulator, iothread })
 }
 
+/// The path of the group of a VM's emulator.
+fn emulator_of(its: &ThreadsSpec, vm: &DomainSpec) -> String {
+    let around = if its.cgroup == ROOT { String::new() } else { format!("{}/", its.cgroup) };
+    format!("{around}{}/libvirt/emulator", vm.name)
+}
+
 /// The threads of a daemon, which has one group.
 fn daemon(tree: &mut Tree<'_>, d: DomId, domain: &DomainSpec, its: &ThreadsSpec) -> Vec<ThreadConfig> {
-    let around = tree.at(&its.cgroup);
+    let around = tree.around(&its.cgroup);
     let service = tree.inside(around, Some((d, Part::Whole)));
     vec![thread(service, its); domain.affinity.len()]
 }
@@ -187,6 +200,34 @@ mod tests {
         let how = |d: u32| (threads[DomId(d)][0].class, threads[DomId(d)][0].nice);
         let hows = [0, 1, 3].map(how);
         assert_eq!(hows, [(Class::Other, 5), (Class::RoundRobin(7), 0), (Class::Other, 0)]);
+    }
+
+    #[test]
+    fn a_vm_can_be_beside_the_slices() {
+        let text = "[host]\nhypervisor = \"kvm\"\nscheduler = \"credit2\"\n[domain.a]\ncgroup = \"/\"\n\
+            app = [{ kind = \"hog\" }]\n[domain.d]\ndaemon = true\ncgroup = \"a/libvirt/emulator\"\n\
+            app = [{ kind = \"hog\" }]\n";
+        let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        let all = paths(&Groups::of(&scenario).all);
+        let own = [
+            "0.Whole",
+            "0.Whole/3",
+            "0.Whole/3/0.Emulator",
+            "0.Whole/3/0.Vcpu",
+            "0.Whole/3/0.Emulator/1.Whole",
+        ];
+        assert_eq!(all[2..], own);
+        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").unwrap(), scenario);
+    }
+
+    #[test]
+    fn a_daemon_can_be_in_the_group_of_the_emulator_of_a_vm_above_it() {
+        let text = "[host]\nhypervisor = \"kvm\"\nscheduler = \"credit2\"\n[domain.a]\napp = [{ kind = \"hog\" }]\n\
+            [domain.vhost]\ndaemon = true\ncgroup = \"machine.slice/a/libvirt/emulator\"\napp = [{ kind = \"hog\" }]\n";
+        let Groups { all, threads } = Groups::of(&Scenario::parse(text, "f").unwrap());
+        let paths = paths(&all);
+        let Membership::Of(group) = threads[DomId(1)][0].group else { panic!("it is in a group") };
+        assert_eq!(paths[group.index()], "1/0.Whole/3/0.Emulator/1.Whole");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use vcpulab_spec::limits::{
 };
 use vcpulab_spec::{
     CgroupSpec, DAEMONS, DomainSpec, Drivers, Forwarding, HOST, HostSpec, KvmSpec, MACHINES, OnCrash, POOL_0,
-    ServiceThread, Spec, ThreadKind, ThreadsSpec,
+    ROOT, ServiceThread, Spec, ThreadKind, ThreadsSpec,
 };
 
 use crate::check::fields::Checker;
@@ -132,7 +132,9 @@ pub(crate) fn threads(
         not_of_a_daemon(checker, raw);
     }
     let cgroup = raw.cgroup.0.as_ref().map(|path| {
-        path_of_group(checker, path);
+        if path.value != ROOT {
+            path_of_group(checker, path);
+        }
         path.value.clone()
     });
     let mut cpus = |field: &Field<CpuList>| {

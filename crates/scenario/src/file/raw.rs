@@ -228,8 +228,8 @@ record! {
         /// The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
         #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
         on_crash: String,
-        /// The control group of a KVM host around its own, by its path. Default: `machine.slice`, or `system.slice` for a
-        /// daemon.
+        /// The control group of a KVM host around its own, by its path; `/`: the root group. That of the emulator of a VM
+        /// `web` above is `machine.slice/web/libvirt/emulator`. Default: `machine.slice`, or `system.slice` for a daemon.
         cgroup: String,
         /// Is it a daemon of a KVM host, and no VM? Its vCPUs are then threads, which have their work from its applications; they
         /// are in a group of the daemon's own. It has no network and no disk.

@@ -143,7 +143,7 @@ class Host:
         return [name for name, table in self.domains.items() if table.get("daemon")]
 
     def top_group(self, domain: str) -> str:
-        """Of the control groups around a domain the outermost."""
+        """Of the control groups around a domain the outermost; empty: there is none but the root group."""
         return str(self.domains[domain]["cgroup"]).split("/", 1)[0]
 
     def is_beside(self, one: str, other: str) -> bool:

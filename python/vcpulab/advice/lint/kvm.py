@@ -235,7 +235,8 @@ def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
     """
     inside: dict[str, list[str]] = {}
     for domain in host.machines:
-        inside.setdefault(host.top_group(domain), []).append(domain)
+        if host.top_group(domain):
+            inside.setdefault(host.top_group(domain), []).append(domain)
     for group, machines in inside.items():
         others = [one for one in host.daemons if host.top_group(one) != group]
         behind = {

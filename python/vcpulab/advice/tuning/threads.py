@@ -37,7 +37,8 @@ def of_host(scenario: Scenario) -> Iterator[Parameter]:
     tables = document["domain"].values()
     daemons = {_top(table) for table in tables if table.get("daemon")}
     for group in dict.fromkeys(_top(table) for table in tables if not table.get("daemon")):
-        if daemons - {group}:
+        # The root group has no weight.
+        if group and daemons - {group}:
             now = int(document.get("cgroup", {}).get(group, {}).get("weight", linux.WEIGHT))
             yield _numbers(["cgroup", group, "weight"], {*GROUP_WEIGHTS, now}, now)
     yield from _emulators(document)

@@ -1,0 +1,182 @@
+//! The threads of a Linux host, as its events name them, and the pace of its ticks.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::limits::TASKS_MAX;
+use crate::sched_line::{self, Task};
+
+/// vCPUs of a VM have lower numbers; more than any KVM gives one.
+const VCPUS_END: u32 = 1 << 13;
+/// Ticks a second that kernels are built for.
+const RATES_HZ: [u32; 4] = [100, 250, 300, 1000];
+/// How far apart two ticks of that rate may be from what it says, 1 part of so many.
+const PACE_OFF: i64 = 20;
+/// Fewer ticks tell no rate.
+const TICKS_FEWEST: u64 = 8;
+
+/// A thread of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Thread {
+    /// The thread's number, as ps shows it (TID).
+    pub thread: u32,
+    /// Its process, which for a vCPU is the VM's; `None`: the recording does not say.
+    pub process: Option<u32>,
+    /// The thread's name, the last that it had.
+    pub name: String,
+    /// The vCPU's number, if the thread is called like one.
+    pub vcpu: Option<u32>,
+    /// Its priority as the kernel counts: 100 to 139 are nice values -20 to 19, lower ones of real-time policies.
+    pub priority: Option<u32>,
+    /// Time running in the whole recording.
+    pub running_ns: i64,
+    /// Times that it was put on a pCPU.
+    pub executions: u64,
+}
+
+/// All threads seen.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    threads: BTreeMap<u32, Thread>,
+    /// By pCPU: who runs, and since when.
+    current: Vec<Option<(u32, i64)>>,
+    /// By pCPU: the time of its last tick.
+    ticked: Vec<Option<u64>>,
+    /// By rate: pairs of ticks that are apart as it says.
+    paces: [u64; RATES_HZ.len()],
+}
+
+impl Tasks {
+    /// Notes what a line says of a thread; the number of the vCPU if that is how the thread is called, and new.
+    pub fn learn(&mut self, task: &Task<'_>) -> Option<u32> {
+        if task.thread == 0 {
+            return None;
+        }
+        if let Some(known) = self.threads.get_mut(&task.thread) {
+            known.priority = task.priority.or(known.priority);
+            if known.name.as_bytes() == task.name {
+                return None;
+            }
+            known.name = String::from_utf8_lossy(task.name).into_owned();
+            // QEMU names its threads after they began.
+            let before = known.vcpu;
+            known.vcpu = known.vcpu.or(vcpu(task.name));
+            return known.vcpu.filter(|_| before.is_none());
+        }
+        if self.threads.len() == TASKS_MAX {
+            return None;
+        }
+        let name = String::from_utf8_lossy(task.name).into_owned();
+        let (thread, vcpu, priority) = (task.thread, vcpu(task.name), task.priority);
+        let new = Thread { thread, process: None, name, vcpu, priority, running_ns: 0, executions: 0 };
+        self.threads.insert(task.thread, new);
+        vcpu
+    }
+
+    /// A line tells the process of a thread.
+    pub fn belongs(&mut self, thread: u32, process: Option<u32>) {
+        if let (Some(process), Some(known)) = (process, self.threads.get_mut(&thread)) {
+            known.process = known.process.or(Some(process));
+        }
+    }
+
+    /// A pCPU switches to a thread.
+    pub fn switch(&mut self, pcpu: u32, to: u32, now: i64) {
+        self.stop(pcpu, now);
+        if let Some(known) = self.threads.get_mut(&to) {
+            known.executions += 1;
+            self.current[pcpu as usize] = Some((to, now));
+        }
+    }
+
+    /// Whoever ran on a pCPU does so no longer, or nobody knows.
+    pub fn stop(&mut self, pcpu: u32, now: i64) {
+        let pcpu = pcpu as usize;
+        if self.current.len() <= pcpu {
+            self.current.resize(pcpu + 1, None);
+        }
+        if let Some((thread, since)) = self.current[pcpu].take()
+            && let Some(known) = self.threads.get_mut(&thread)
+        {
+            known.running_ns = known.running_ns.saturating_add(now - since);
+        }
+    }
+
+    /// A pCPU's tick.
+    pub fn tick(&mut self, pcpu: u32, time_ns: u64) {
+        let pcpu = pcpu as usize;
+        if self.ticked.len() <= pcpu {
+            self.ticked.resize(pcpu + 1, None);
+        }
+        let Some(before) = self.ticked[pcpu].replace(time_ns) else { return };
+        let apart = time_ns.wrapping_sub(before).cast_signed();
+        for (rate, count) in RATES_HZ.iter().zip(&mut self.paces) {
+            let period = 1_000_000_000 / i64::from(*rate);
+            *count += u64::from((apart - period).abs() <= period / PACE_OFF);
+        }
+    }
+
+    /// The rate of the host's ticks; `None`: no line tells it.
+    #[must_use]
+    pub fn hz(&self) -> Option<u32> {
+        let (rate, count) = RATES_HZ.iter().zip(self.paces).max_by_key(|(_, count)| *count)?;
+        (count >= TICKS_FEWEST).then_some(*rate)
+    }
+
+    /// The threads by number, those that run yet until the end.
+    pub fn finish(&mut self, now: i64) {
+        for pcpu in 0..self.current.len() {
+            self.stop(u32::try_from(pcpu).unwrap_or(u32::MAX), now);
+        }
+    }
+
+    /// By number.
+    pub fn iter(&self) -> impl Iterator<Item = &Thread> {
+        self.threads.values()
+    }
+}
+
+/// The number of the vCPU in a thread's name.
+fn vcpu(name: &[u8]) -> Option<u32> {
+    let number = name.strip_prefix(b"CPU ")?.strip_suffix(b"/KVM").and_then(sched_line::whole)?;
+    Some(number).filter(|&vcpu| vcpu < VCPUS_END)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(name: &str, thread: u32) -> Task<'_> {
+        Task { name: name.as_bytes(), thread, priority: Some(120) }
+    }
+
+    #[test]
+    fn a_thread_runs_from_one_switch_to_the_next_and_has_its_last_name() {
+        let mut tasks = Tasks::default();
+        assert_eq!(tasks.learn(&task("qemu-system-x86", 7)), None);
+        assert_eq!(tasks.learn(&task("CPU 3/KVM", 7)), Some(3));
+        assert_eq!(tasks.learn(&task("CPU 3/KVM", 7)), None, "it is known");
+        tasks.belongs(7, Some(5));
+        tasks.switch(1, 7, 100);
+        tasks.switch(1, 0, 250);
+        tasks.switch(0, 7, 300);
+        tasks.finish(310);
+        let thread = tasks.iter().next().unwrap();
+        assert_eq!((thread.process, thread.name.as_str(), thread.vcpu), (Some(5), "CPU 3/KVM", Some(3)));
+        assert_eq!((thread.running_ns, thread.executions), (160, 2));
+    }
+
+    #[test]
+    fn the_rate_of_ticks_is_that_of_most() {
+        let mut tasks = Tasks::default();
+        let mut now = 0;
+        for number in 0..20 {
+            // Every fifth tick comes after an idle time.
+            now += if number % 5 == 0 { 52_000_000 } else { 4_000_000 + number * 1000 };
+            tasks.tick(0, now);
+            assert_eq!(tasks.hz().is_some(), number >= 9);
+        }
+        assert_eq!(tasks.hz(), Some(250));
+    }
+}

@@ -1,0 +1,164 @@
+r"""What a Linux host says of itself: its kernel, files of /sys and /proc, control groups, threads.
+
+Any of these lines, in any order, as `grep -s . FILES` writes them for several files (`PATH:VALUE`), or with a blank
+after the colon: files of /sys, /proc and /sys/fs/cgroup; a control group in brackets, and `FILE: VALUE` of it below;
+what `uname -a`, `uname -r` and /proc/version say; lines of /boot/config-…; `NAME = VALUE` as sysctl prints.
+"""
+
+import re
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.sources import lines_of
+
+LINES_MAX = 1_000_000
+
+
+@dataclass
+class Told:
+    """A thread, or a process, as files in /proc tell it."""
+
+    process: int | None = None
+    name: str | None = None
+    group: str | None = None
+    """Its control group's path, without the first `/`; empty: the root group."""
+
+
+@dataclass
+class Linux:
+    """All that is said."""
+
+    version: str | None = None
+    """What names the kernel's release: `6.12.117+deb12-cloud-amd64, Debian 6.12.117-1~deb12u1`."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """By path or name."""
+    groups: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By path without the first `/`: what the files of each control group say."""
+    threads: dict[int, Told] = field(default_factory=dict)
+    """By number; of a process also as its first thread."""
+
+    def setting(self, name: str) -> str | None:
+        """A setting by the last part of its name: `base_slice_ns`."""
+        return next((value for path, value in self.settings.items() if re.split(r"[/.]", path)[-1] == name), None)
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it, by name."""
+        groups = {
+            f"[{path}]": " ".join(f"{name}={value}" for name, value in its.items()) for path, its in self.groups.items()
+        }
+        threads = {f"thread {number}": f"{told.name} /{told.group}" for number, told in self.threads.items()}
+        return {"version": self.version, **self.settings, **groups, **threads}
+
+
+_RELEASE = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,4})?([-+.][\w.+~-]*)?")
+_KERNEL = re.compile(
+    rf"version:\s*Linux (?P<told>\S.*)|Linux version (?P<proc>\S.*)|Linux \S+ (?P<uname>{_RELEASE.pattern}\s.*)"
+)
+_CGROUP_FILE = re.compile(
+    r"(?P<path>/\S*?)/?(?P<file>(?:cpu|cpuset|cpuacct|cgroup)\.[a-z_.]+)\s*:\s?(?P<value>.*)", re.ASCII
+)
+_CONTROLLERS = re.compile(r"^/sys/fs/cgroup(/(cpu|cpuset|cpu,cpuacct|cpuacct,cpu|unified|systemd))?(?=/|$)")
+_PROC = re.compile(
+    r"/proc/(?P<pid>\d{1,10})(/task/(?P<tid>\d{1,10}))?/(?P<file>cgroup|comm)\s*:\s?(?P<value>.*)", re.ASCII
+)
+_FILE = re.compile(r"(?P<path>/(?:sys|proc|etc|boot)/[^:\s]+)\s*:\s?(?P<value>.*)")
+_BUILT = re.compile(r"(?:/boot/\S+?:)?(?P<name>CONFIG_\w+)=(?P<value>.*)")
+_SYSCTL = re.compile(r"(?P<name>[a-z]\w*(?:\.[\w-]+)+) = (?P<value>.*)")
+_GROUP = re.compile(r"\[(?P<path>/?[^\]]*)\]")
+_IN_GROUP = re.compile(r"(?P<name>[a-z_.]+)(?::\s*| )(?P<value>.*)")
+BEGINS = (
+    rf"version: Linux |Linux version |Linux \S+ \d+\.\d+|{_RELEASE.pattern}\s*$|/(sys|proc|boot)/\S+\s*:|\[[^\]]*\]$|"
+    r"CONFIG_\w+=|# Automatically generated file|[a-z]\w*\.[\w.-]+ = "
+)
+"""How such a text may begin."""
+
+
+def read_linux(path: str | PathLike[str]) -> Linux:
+    """All lines of such a text.
+
+    Raises:
+        RecordingError: a line says something else.
+    """
+    found = Linux()
+    group: dict[str, str] | None = None
+    for number, line in lines_of(Path(path)):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if number > LINES_MAX:
+            raise wrong(str(path), number, "more lines", f"at most {LINES_MAX}")
+        header = _GROUP.fullmatch(text)
+        if header is not None:
+            group = found.groups.setdefault(_path(header["path"]), {})
+        elif _took(found, text):
+            group = None
+        elif group is None or not _in_group(group, text):
+            allowed = "`PATH:VALUE` of files in /sys and /proc, `[GROUP]`, or what uname, sysctl or /boot/config-… says"
+            raise wrong(str(path), number, line, allowed)
+    return found
+
+
+def _path(text: str) -> str:
+    return text.strip("/")
+
+
+def _in_group(group: dict[str, str], text: str) -> bool:
+    match = _IN_GROUP.fullmatch(text + " ")
+    if match is not None and not (match["name"] == "cpu.stat" and not match["value"].strip()):
+        group[match["name"]] = match["value"].strip()
+    return match is not None
+
+
+def _took(found: Linux, text: str) -> bool:
+    kernel = _KERNEL.fullmatch(text)
+    if kernel is not None or _RELEASE.fullmatch(text):
+        found.version = text if kernel is None else kernel["told"] or kernel["proc"] or kernel["uname"]
+        return True
+    proc = _PROC.fullmatch(text)
+    if proc is not None:
+        _add_thread(found, proc)
+        return True
+    of_group = _CGROUP_FILE.fullmatch(text)
+    if of_group is not None:
+        _add_to_group(found, of_group)
+        return True
+    if text.startswith("/boot/") and _BUILT.fullmatch(text) is None and ":#" in text:
+        return True
+    for pattern in (_BUILT, _SYSCTL, _FILE):
+        match = pattern.fullmatch(text)
+        if match is not None:
+            name, value = match.groups()
+            found.settings[name] = value.strip()
+            return True
+    return False
+
+
+def _add_thread(found: Linux, match: re.Match[str]) -> None:
+    process = int(match["pid"])
+    told = found.threads.setdefault(int(match["tid"] or process), Told(process))
+    if match["file"] == "comm":
+        told.name = match["value"]
+        return
+    controllers, _, group = match["value"].partition(":")[2].partition(":")
+    # Version 2, or the one of version 1 that has the CPU.
+    if controllers == "" or "cpu" in controllers.split(","):
+        told.group = _path(group)
+
+
+def _add_to_group(found: Linux, match: re.Match[str]) -> None:
+    path, file, value = _path(_CONTROLLERS.sub("", match["path"])), match["file"], match["value"].strip()
+    if file in ("cgroup.procs", "cgroup.threads", "cgroup.tasks"):
+        if value.isdecimal() and len(value) < 11:
+            # Of a process without one thread's own: all its threads are there.
+            told = found.threads.setdefault(int(value), Told())
+            told.group = path
+        return
+    group = found.groups.setdefault(path, {})
+    name, _, rest = value.partition(" ")
+    if file == "cpu.stat":
+        group[name] = rest
+    else:
+        group[file] = value

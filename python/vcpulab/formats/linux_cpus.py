@@ -1,0 +1,95 @@
+"""Where the CPUs of a Linux host are: `virsh nodeinfo`, `virsh capabilities`, and `lscpu`, also with `-p`."""
+
+import re
+from os import PathLike
+from pathlib import Path
+
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.sources import text_of
+from vcpulab.formats.virsh import elements
+from vcpulab.formats.xl_info import Cpu, Info, Node
+
+_NAMES = {
+    "CPU(s)": "nr_cpus",
+    "Core(s) per socket": "cores_per_socket",
+    "Thread(s) per core": "threads_per_core",
+    "NUMA cell(s)": "nr_nodes",
+    "NUMA node(s)": "nr_nodes",
+}
+"""Of nodeinfo and lscpu, as `xl info` calls them. (The sockets that nodeinfo counts are those of a node.)"""
+_NUMBER = re.compile(r"\d{1,6}")
+COLUMNS = "# CPU,Core,Socket,Node"
+"""The last line of the heading of `lscpu -p`."""
+
+
+def read_counts(path: str | PathLike[str]) -> Info:
+    """`virsh nodeinfo`, or `lscpu` without options.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    info = Info({})
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+        name, sign, value = (part.strip() for part in line.partition(":"))
+        if line.strip() and not sign:
+            raise wrong(str(path), number, line, "`name: value`, as virsh nodeinfo and lscpu print")
+        if name in _NAMES and _NUMBER.fullmatch(value):
+            info.said[_NAMES[name]] = value
+    if "nr_cpus" not in info.said:
+        raise wrong(str(path), None, "nothing", "`CPU(s): NUMBER`")
+    return info
+
+
+def read_lscpu(path: str | PathLike[str]) -> Info:
+    """`lscpu -p`: a line for each CPU that is online.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    info = Info({})
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        # What a host does not tell is empty, and there are columns for caches.
+        cells = [cell.strip() or "0" for cell in line.split(",")][:4]
+        if len(cells) < 4 or not all(map(_NUMBER.fullmatch, cells)):
+            raise wrong(str(path), number, line, "`CPU,CORE,SOCKET,NODE,…`")
+        info.cpus.append(Cpu(*map(int, cells)))
+    _each_once(path, info)
+    return info
+
+
+def read_capabilities(path: str | PathLike[str]) -> Info:
+    """`virsh capabilities`: the CPUs of each node of the host.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    [host, *_] = elements(path, "capabilities")
+    info = Info({})
+
+    def number(text: str | None, where: str) -> int:
+        if text is None or not _NUMBER.fullmatch(text):
+            raise wrong(str(path), None, text, f"a number as {where}")
+        return int(text)
+
+    cells = host.findall("host/topology/cells/cell")
+    for cell in cells:
+        node = number(cell.get("id"), "cell id")
+        distances = [number(one.get("value"), "sibling value") for one in cell.findall("distances/sibling")]
+        memory = re.fullmatch(r"\s*(\d{1,15})\s*", cell.findtext("memory") or "")
+        mb = int(memory[1]) // 1024 if memory else 0
+        info.nodes.append(Node(node, mb, 0, distances))
+        for cpu in cell.findall("cpus/cpu"):
+            core, socket = (number(cpu.get(name, "0"), name) for name in ("core_id", "socket_id"))
+            info.cpus.append(Cpu(number(cpu.get("id"), "cpu id"), core, socket, node))
+    _each_once(path, info)
+    return info
+
+
+def _each_once(path: str | PathLike[str], info: Info) -> None:
+    numbers = [one.cpu for one in info.cpus]
+    if not numbers:
+        raise wrong(str(path), None, "no CPU", "at least one")
+    if len(set(numbers)) != len(numbers):
+        raise wrong(str(path), None, "a CPU twice", "each CPU once")

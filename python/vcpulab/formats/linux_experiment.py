@@ -1,0 +1,74 @@
+"""What the recordings of Linux's schedulers were made of (`experiment.txt`): control groups, VMs, and their threads.
+
+A line each: `cg PATH weight=N max=QUOTA,PERIOD burst=N idle=N threaded`, `vm NAME GROUP`, `th cg=GROUP nice=N …` of
+the VM before, `set FILE VALUE`. What its threads do (`wk`, `sl`, `jit`, `yield`) is in the recording.
+"""
+
+import re
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.sources import text_of
+
+BEGINS = r"(cg|vm|th|set) \S+( |$)"
+"""How such a file begins."""
+_ALLOWED = {
+    "cg": "cg PATH weight=N max=QUOTA,PERIOD burst=N idle=N threaded",
+    "vm": "vm NAME GROUP",
+    "th": "th cg=GROUP nice=N wk=N sl=N jit=N yield=N",
+    "set": "set FILE VALUE",
+}
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread of a VM, in order."""
+
+    group: str
+    """Its control group's path; empty: the root group."""
+    nice: int = 0
+
+
+@dataclass
+class Experiment:
+    """All lines."""
+
+    groups: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By path: what the files of each control group say."""
+    machines: dict[str, list[Thread]] = field(default_factory=dict)
+    """By name of the VM."""
+
+
+def read_experiment(path: str | PathLike[str]) -> Experiment:
+    """Such a file.
+
+    Raises:
+        RecordingError: a line says something else.
+    """
+    found = Experiment()
+    name, around = None, ""
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if words[0] not in _ALLOWED:
+            raise wrong(str(path), number, line, ", ".join(_ALLOWED))
+        options = dict(word.partition("=")[::2] for word in words[1:])
+        if words[0] == "cg" and len(words) > 1:
+            found.groups[words[1].strip("/")] = _files(options)
+        elif words[0] == "vm" and 1 < len(words) < 4:
+            name, around = words[1], (words[2] if len(words) == 3 else "").strip("/")
+            found.machines[name] = []
+        elif words[0] == "th" and name is not None and re.fullmatch(r"-?\d{1,2}", options.get("nice", "0")):
+            thread = Thread(options.get("cg", around).strip("/"), int(options.get("nice", "0")))
+            found.machines[name].append(thread)
+        elif words[0] != "set":
+            raise wrong(str(path), number, line, f"`{_ALLOWED[words[0]]}`")
+    return found
+
+
+def _files(options: dict[str, str]) -> dict[str, str]:
+    names = {"weight": "cpu.weight", "max": "cpu.max", "burst": "cpu.max.burst", "idle": "cpu.idle"}
+    return {names[option]: value.replace(",", " ") for option, value in options.items() if option in names}

@@ -1,0 +1,85 @@
+"""What Proxmox VE's `qm` prints, and its files of virtual machines.
+
+Names are those of qm(1) and qm.conf(5).
+"""
+
+import re
+from os import PathLike
+from pathlib import Path
+
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.headed import headed
+from vcpulab.formats.machine import Machine
+from vcpulab.formats.sources import text_of
+
+LIST_HEADING = ["VMID", "NAME", "STATUS"]
+_ROW = re.compile(r"\s*(?P<id>\d{1,9})\s+(?P<name>\S+)\s+(?P<state>\S+)\s.*?(?P<pid>\d{1,10})\s*")
+_SETTING = re.compile(r"(?P<name>[a-z_]+\d*):\s*(?P<value>.*?)\s*")
+_PERIOD_US = 100_000
+"""Proxmox limits by systemd's CPUQuota, whose period this is."""
+
+
+def read_list(path: str | PathLike[str]) -> list[Machine]:
+    """`qm list`.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    found = []
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+        if not line.strip() or line.split()[:3] == LIST_HEADING:
+            continue
+        match = _ROW.fullmatch(line)
+        if match is None:
+            raise wrong(str(path), number, line, "VMID, name, status, …, process")
+        running = match["state"] == "running"
+        process = int(match["pid"]) or None
+        found.append(Machine(match["name"], int(match["id"]), process if running else None, running))
+    return found
+
+
+def read_config(path: str | PathLike[str]) -> list[Machine]:
+    """`qm config`, or /etc/pve/qemu-server/VMID.conf; of several under headings each.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    told: dict[str, dict[str, str]] = {}
+    over: set[str] = set()
+    for about, number, line in headed(Path(path), "qm|config"):
+        its = told.setdefault(about, {})
+        if line.strip().startswith("["):
+            over.add(about)  # What follows are its snapshots.
+        if about in over:
+            continue
+        match = _SETTING.fullmatch(line)
+        if match is None:
+            raise wrong(str(path), number, line, "`name: value`")
+        its.setdefault(match["name"], match["value"])
+    return [_machine(str(path), about, settings) for about, settings in told.items()]
+
+
+def _machine(path: str, about: str, settings: dict[str, str]) -> Machine:
+    def number(name: str, default: int) -> int:
+        text = settings.get(name, str(default))
+        if not re.fullmatch(r"\d{1,6}", text):
+            raise wrong(path, None, text, f"a number as {name}")
+        return int(text)
+
+    vmid = int(about) if about.isdecimal() and len(about) < 10 else None
+    machine = Machine(settings.get("name", about), vmid)
+    machine.vcpus = number("vcpus", number("cores", 1) * number("sockets", 1))
+    if "cpuunits" in settings:
+        machine.shares = number("cpuunits", 100)
+    limit = settings.get("cpulimit", "0")
+    if not re.fullmatch(r"\d{1,4}(\.\d{1,6})?", limit):
+        raise wrong(path, None, limit, "a number of CPUs as cpulimit, 0: none")
+    if float(limit):
+        machine.params |= {"global_quota_us": round(float(limit) * _PERIOD_US), "global_period_us": _PERIOD_US}
+    # It is the affinity of the whole process.
+    pin = settings.get("affinity")
+    if pin:
+        machine.vcpu_pins, machine.emulator_pin = dict.fromkeys(range(min(machine.vcpus, 4096)), pin), pin
+    disks = [value for name, value in settings.items() if re.fullmatch(r"(scsi|virtio)\d+", name)]
+    machine.iothreads = sum(bool(re.search(r"(^|,)iothread=1(,|$)", value)) for value in disks)
+    return machine

@@ -1,0 +1,86 @@
+"""Threads as `ps -eLo pid,tid,cgroup:512,comm:20,args` lists them, also with other columns and in another order.
+
+The columns that hold blanks, the thread's name and the command line, must be the last ones.
+"""
+
+import re
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.sources import lines_of
+
+_TID = ("TID", "LWP", "SPID")
+_ROWS_MAX = 200_000
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A line of it; empty: not listed."""
+
+    process: int
+    thread: int
+    name: str = ""
+    args: str = ""
+    """The command line of its process."""
+    group: str = ""
+    """The path of its control group, without the first `/`."""
+
+
+BEGINS = r"(?=.*\bPID\b)(?=.*\b(TID|LWP|SPID)\b).*\b(COMMAND|CMD)\s*$"
+"""The heading of such a list."""
+
+
+def read_threads(path: str | PathLike[str]) -> list[Thread]:
+    """The threads of a list.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    found: list[Thread] = []
+    columns: list[str] = []
+    for number, line in lines_of(Path(path)):
+        words = line.split()
+        if not columns:
+            if not re.match(BEGINS, line):
+                raise wrong(str(path), number, line, "a heading with PID, TID (or LWP, SPID), and COMMAND at the end")
+            columns = words
+            continue
+        if not words:
+            continue
+        texts = sum(column in ("COMMAND", "CMD") for column in columns)
+        cells = line.split(maxsplit=len(columns) - texts)
+        row = dict(zip(columns, cells, strict=False))
+        tid = next((row[column] for column in _TID if column in row), "")
+        if not all(re.fullmatch(r"\d{1,10}", text) for text in (row.get("PID", ""), tid)):
+            raise wrong(str(path), number, line, " ".join(columns))
+        name, args = _texts(cells[-1] if len(cells) > len(columns) - texts else "", texts)
+        found.append(Thread(int(row["PID"]), int(tid), name, args, _group(row.get("CGROUP", ""))))
+        if len(found) > _ROWS_MAX:
+            raise wrong(str(path), number, "more threads", f"at most {_ROWS_MAX}")
+    return found
+
+
+def _texts(rest: str, texts: int) -> tuple[str, str]:
+    """Name and command line; of a single column it is told by its looks which of both it is.
+
+    Examples:
+        >>> _texts("CPU 0/KVM            /usr/bin/qemu-system-x86_64 -name guest=web", 2)
+        ('CPU 0/KVM', '/usr/bin/qemu-system-x86_64 -name guest=web')
+        >>> _texts("/usr/bin/kvm -id 100", 1), _texts("CPU 0/KVM", 1)
+        (('', '/usr/bin/kvm -id 100'), ('CPU 0/KVM', ''))
+    """
+    if texts == 2:
+        name, _, args = rest.partition("  ")
+        return name.strip(), args.strip()
+    return ("", rest) if re.match(r"/|\S+ -", rest) else (rest.strip(), "")
+
+
+def _group(text: str) -> str:
+    """Of `0::/path`, or of the list of version 1, the one that has the CPU."""
+    for one in re.split(r",(?=\d+:)", text):
+        controllers, _, path = one.partition(":")[2].partition(":")
+        if controllers == "" or "cpu" in controllers.split(","):
+            return path.strip("/")
+    return ""

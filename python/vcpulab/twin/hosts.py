@@ -1,0 +1,112 @@
+"""What a twin says of its host and of each domain besides what runs there: of a Xen host, and of a KVM host."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vcpulab.hypervisors.command_line import read_options
+from vcpulab.scenario.catalogue import generation_of
+from vcpulab.twin.kernel import POLICIES, kernel_of
+from vcpulab.twin.kvm_host import KvmHost, tables_around
+from vcpulab.twin.placed import Map
+from vcpulab.twin.release import rules_of
+from vcpulab.twin.sources import Sources
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A recorded host under a scheduler."""
+
+    sources: Sources
+    used: str
+    """The scheduler."""
+    placed: Map
+    """Its CPUs."""
+    notes: list[str]
+    """Where to say what a scenario cannot express, and what is not known for sure."""
+
+    @property
+    def kvm(self) -> KvmHost | None:
+        """The KVM host; `None`: it is one of Xen's, or is to be."""
+        return self.sources.kvm if self.used in POLICIES else None
+
+    def host(self) -> tuple[dict[str, Any], list[str]]:
+        """The fields of the host, and what is to be known of them."""
+        if self.kvm is not None:
+            return self._of_kvm(self.kvm)
+        rules = None if generation_of(self.used) is None else rules_of(self.used, self.sources.info.said)
+        found: dict[str, Any] = {"scheduler": self.used}
+        if rules is not None:
+            found["generation"] = rules.generation
+            said = self.sources.info.said.get("xen_commandline", "")
+            options = read_options(said, self.used, rules.generation)
+            gran = self.placed.granularity(options.granularity, self.notes)
+            if gran:
+                found["sched_gran"] = gran
+            # Another scheduler than the recorded one has its own defaults.
+            given = options.params if self.used == self.sources.scheduler else {}
+            found |= {name: value for name, (value, _) in given.items()}
+            if not rules.exact:
+                self.notes.append(rules.why)
+        if self.sources.of_linux:
+            found["toolstack"] = "libvirt"
+        if self.used == self.sources.scheduler:
+            found |= self.sources.host_params
+        return found, [rules.why] if rules is not None and rules.exact else []
+
+    def _of_kvm(self, kvm: KvmHost) -> tuple[dict[str, Any], list[str]]:
+        kernel = kernel_of(kvm.said)
+        recorded = kernel if kernel is not None and kernel.scheduler == self.used else None
+        found: dict[str, Any] = {"hypervisor": "kvm", "scheduler": self.used, "toolstack": kvm.toolstack}
+        why = []
+        if recorded is not None:
+            found["generation"] = recorded.generation
+            if recorded.exact:
+                why.append(recorded.why)
+            else:
+                self.notes.append(recorded.why)
+        generation = generation_of(self.used, found.get("generation"))
+        known = {param["name"] for param in generation["params"]} if generation is not None else set()
+        params = self.sources.host_params
+        found |= {name: value for name, value in params.items() if name in known}
+        if "hz" not in params:
+            self.notes.append("hz: nothing says how many ticks a second the kernel has (CONFIG_HZ in /boot/config-…)")
+        # A thread that polled is recorded as running.
+        found["halt_poll_us"] = 0
+        self.notes.extend(
+            f"`{vm.machine.name}` is {vm.name} here: in commands type the host's own name"
+            for vm in self.sources.roles.vms.values()
+            if vm.name != vm.machine.name
+        )
+        why.append("halt_poll_us is 0: the recorded times to compute contain what the host polled.")
+        if self.sources.roles.left_out:
+            why.append(f"{self.sources.roles.left_out} threads of the host that hardly ran are left out.")
+        return found, why
+
+    def around(self) -> dict[str, Any]:
+        """The control groups around VMs, if there are any."""
+        roles = self.sources.roles
+        daemons = [one.cgroup for one in roles.daemons.values() if one.serves is None]
+        tables = {} if self.kvm is None else tables_around(roles.vms, daemons, self.kvm)
+        return {"cgroup": tables} if tables else {}
+
+    def domain(self, number: int, vcpus: int) -> dict[str, Any]:
+        """The fields of a domain with so many vCPUs, but for its applications."""
+        if self.sources.kvm is None:
+            return self._domain_of_xen(number, vcpus)
+        if self.kvm is None:
+            return {"vcpus": vcpus}
+        name = self.sources.names.get(number, "")
+        daemon = self.sources.roles.daemons.get(name)
+        if daemon is not None:
+            return {"vcpus": vcpus, "daemon": True, "cgroup": daemon.cgroup}
+        return self.kvm.fields_of(self.sources.roles.vms[name], vcpus, self.placed, self.notes)
+
+    def _domain_of_xen(self, number: int, vcpus: int) -> dict[str, Any]:
+        sources = self.sources
+        params = sources.domain_params.get(number, {}) if self.used == sources.scheduler else {}
+        table: dict[str, Any] = {"vcpus": vcpus} | params
+        for kind, masks in (("affinity", sources.affinity), ("soft_affinity", sources.soft_affinity)):
+            if any((number, vcpu) in masks for vcpu in range(vcpus)):
+                its_masks = [masks.get((number, vcpu), "all") for vcpu in range(vcpus)]
+                table[kind] = [self.placed.of_host(mask) or "all" for mask in its_masks]
+        return table

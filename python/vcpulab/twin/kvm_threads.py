@@ -1,0 +1,202 @@
+"""Threads of a recorded KVM host: which are vCPUs of which VM, which serve VMs, and which are the host's own.
+
+By what is known best first: a file that says it, the control group, the name of the thread and its process.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vcpulab.formats import VcpuThread
+from vcpulab.formats.machine import Machine
+from vcpulab.twin.cgroups import ROOT, place_of
+from vcpulab.twin.kvm_host import KvmHost, Vm, allowed_name, around_of
+
+_NICE_0 = 120
+_REALTIME = 100
+"""As the kernel counts priorities: below are real-time ones, 99 less theirs; from there on nice values."""
+_VHOST = re.compile(r"(?:vhost|kvm-pit|kvm-nx-lpage-re\w*)[-/](?P<process>\d{1,10})")
+_KERNEL = re.compile(
+    r"(kworker|ksoftirqd|migration|cpuhp|idle_inject|irq_work|kthreadd|rcu\w*|kcompactd\d*|khugepaged|ksmd|kswapd\d*|"
+    r"kauditd|kdevtmpfs|jbd2|xfs\w*|dm\w*|md\d+\w*|scsi_eh_\d+|watchdog\w*|irq|nvme\S*|writeback|oom_reaper|kblockd|"
+    r"btrfs\S*|zfs\S*|z_\w+|txg_\w+|spl_\w+|hwrng|khungtaskd|pr/\S*|psimon)([/:-].*)?"
+)
+OTHERS = "kernel"
+"""The domain of the kernel's own threads."""
+SHARE_LEAST = 0.0005
+"""Of a CPU: threads of the host that ran for less are left out, …"""
+EXECUTIONS_LEAST_PER_S = 2.0
+"""… unless they ran so often."""
+DAEMONS_MOST = 64
+"""Domains for the host's own threads, those that ran for longest."""
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """Threads of the host that are no vCPUs, as a domain."""
+
+    name: str
+    cgroup: str
+    """The group around theirs."""
+    serves: str | None = None
+    """The VM that they serve, if they do."""
+
+
+@dataclass
+class Roles:
+    """Who is who."""
+
+    vms: dict[str, Vm] = field(default_factory=dict)
+    daemons: dict[str, Daemon] = field(default_factory=dict)
+    threads: list[VcpuThread] = field(default_factory=list)
+    """All of them, vCPUs and others; a domain is a VM or a daemon."""
+    left_out: int = 0
+    """Threads of the host that hardly ran."""
+
+    def names(self) -> dict[int, str]:
+        """Names by the number of the domain."""
+        return {thread.domain: thread.name for thread in self.threads}
+
+
+def roles_of(threads: Iterable[Mapping[str, Any]], span_ns: int, host: KvmHost) -> Roles:
+    """Who is who of the threads that a recording names.
+
+    Args:
+        threads: as `Recording.report` has them.
+        span_ns: how long the recording is.
+        host: what is known of it.
+    """
+    return _Reader(host, max(span_ns, 1)).read(list(threads))
+
+
+class _Reader:
+    def __init__(self, host: KvmHost, span_ns: int) -> None:
+        self._host, self._span_ns = host, span_ns
+        self._roles = Roles()
+        self._numbers: dict[str, int] = {}
+        self._taken: set[tuple[int, int]] = set()
+
+    def read(self, threads: list[Mapping[str, Any]]) -> Roles:
+        told = {one.thread: one for one in self._host.told}
+        processes: dict[int, str] = {}
+        others = []
+        for thread in threads:
+            number, process = thread["thread"], thread["process"]
+            place = self._vcpu_of(thread, told)
+            if place is None:
+                others.append(thread)
+                continue
+            called, vcpu = place
+            name = allowed_name(called)
+            if process is not None:
+                processes.setdefault(process, name)
+            self._add_vcpu(name, called, vcpu, thread)
+            self._add(name, vcpu, number)
+        self._settle()
+        self._add_others(others, processes)
+        return self._roles
+
+    def _vcpu_of(self, thread: Mapping[str, Any], told: Mapping[int, VcpuThread]) -> tuple[str, int] | None:
+        """The VM and the number of the vCPU that a thread is."""
+        number, process = thread["thread"], thread["process"]
+        if told:
+            known = told.get(number)
+            return None if known is None else (known.name, known.vcpu)
+        group = self._host.group_of(number, process)
+        place = None if group is None else place_of(group)
+        name = None if group is None else self._host.name_of_group(group)
+        if place is not None and name is not None and place.part == "vcpu":
+            return name, place.of
+        if thread["vcpu"] is None:
+            return None
+        if name is None:
+            listed = self._host.listed.get(number)
+            process = process if process is not None or listed is None else listed.process
+            name = None if process is None else self._host.name_of_process(process) or f"qemu-{process}"
+        return name or f"thread-{number}", thread["vcpu"]
+
+    def _add_vcpu(self, name: str, called: str, vcpu: int, thread: Mapping[str, Any]) -> None:
+        host = self._host
+        vm = self._roles.vms.get(name)
+        if vm is None:
+            machine = host.machines.get(called) or Machine(called)
+            self._roles.vms[name] = vm = Vm(name, machine)
+        experiment = host.experiment.machines.get(called, [])
+        if vcpu < len(experiment):
+            vm.groups[vcpu] = experiment[vcpu].group
+        else:
+            group = host.group_of(thread["thread"], thread["process"])
+            if group is not None:
+                vm.groups[vcpu] = group
+        priority = thread["priority"]
+        if priority is not None and priority >= _REALTIME:
+            vm.nice = priority - _NICE_0
+        elif priority is not None:
+            vm.realtime = _REALTIME - 1 - priority
+
+    def _add(self, name: str, vcpu: int, thread: int) -> None:
+        domain = self._numbers.setdefault(name, len(self._numbers) + 1)
+        while (domain, vcpu) in self._taken:
+            vcpu += 1
+        self._taken.add((domain, vcpu))
+        self._roles.threads.append(VcpuThread(thread, domain, name, vcpu))
+
+    def _settle(self) -> None:
+        """The own group of each VM."""
+        scopes = self._host.scopes()
+        for vm in self._roles.vms.values():
+            known = {place_of(group).scope for group in vm.groups.values()}
+            vm.scope = known.pop() if len(known) == 1 else _common(known) if known else scopes.get(vm.machine.name)
+            vm.threads = max(1, len(vm.groups))
+        owners: dict[str, int] = {}
+        for vm in self._roles.vms.values():
+            if vm.scope:
+                owners[vm.scope] = owners.get(vm.scope, 0) + 1
+        for vm in self._roles.vms.values():
+            vm.alone = owners.get(vm.scope or "", 1) == 1
+
+    def _add_others(self, others: list[Mapping[str, Any]], processes: Mapping[int, str]) -> None:
+        """Threads of the host, those that ran for longest first."""
+        for thread in sorted(others, key=lambda one: (-one["running_ns"], one["thread"])):
+            often = thread["executions"] * 1e9 / self._span_ns
+            if thread["running_ns"] < SHARE_LEAST * self._span_ns and often < EXECUTIONS_LEAST_PER_S:
+                self._roles.left_out += 1
+                continue
+            daemon = self._daemon_of(thread, processes)
+            if daemon.name not in self._roles.daemons and len(self._roles.daemons) == DAEMONS_MOST:
+                self._roles.left_out += 1
+                continue
+            self._roles.daemons.setdefault(daemon.name, daemon)
+            self._add(daemon.name, 0, thread["thread"])
+
+    def _daemon_of(self, thread: Mapping[str, Any], processes: Mapping[int, str]) -> Daemon:
+        number, process, called = thread["thread"], thread["process"], thread["name"]
+        serves = _VHOST.fullmatch(called)
+        vm = processes.get(int(serves["process"]) if serves else process or 0)
+        if vm is None and process is not None:
+            vm = allowed_name(self._host.name_of_process(process) or "")
+        if vm in self._roles.vms:
+            kind = "vhost" if called.startswith("vhost") else "iothread" if called.startswith("IO ") else "emulator"
+            return Daemon(f"{vm}.{kind}", serving(self._roles.vms[vm]), vm)
+        group = self._host.group_of(number, process)
+        if _KERNEL.fullmatch(called) or group == "":
+            return Daemon(OTHERS, ROOT)
+        around = "system.slice" if group is None else group.rpartition("/")[0] or ROOT
+        return Daemon(allowed_name(called), around)
+
+
+def serving(vm: Vm) -> str:
+    """The group around that of the threads that serve a VM: its emulator's."""
+    return f"{around_of(vm)}/{vm.name}/libvirt/emulator".lstrip("/")
+
+
+def _common(paths: set[str]) -> str:
+    """The path that some paths begin with."""
+    rows = [path.split("/") for path in paths]
+    common = []
+    for parts in zip(*rows, strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    return "/".join(common)

@@ -1,0 +1,58 @@
+"""Lines of scenarios that are made of listings: comments, keys, tables in a line, and work of a measured load."""
+
+import json
+import math
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+PERIOD_MS = 10
+"""CPU use becomes jobs with this period: nobody prints how it was spread."""
+IDLE_PERCENT = 0.1
+"""Who used no more of a pCPU has no work."""
+PERCENT = "% of a pCPU"
+RUN = ("[run]", 'duration = "2s"', 'warmup = "500ms"', "replications = 5")
+_MOST = 0.99
+"""The largest part of a period that a job takes."""
+_WIDTH = 100
+"""Of comments."""
+
+
+def comment(text: str, mark: str = "") -> list[str]:
+    """A comment, in lines."""
+    wrapped = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [f"# {mark if not number else ' ' * len(mark)}{line}" for number, line in enumerate(wrapped)]
+
+
+def inline(table: Mapping[str, Any]) -> str:
+    """A table in one line."""
+    return f"{{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in table.items())} }}"
+
+
+def key(name: str) -> str:
+    """A name as a key."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+
+
+def work(domain: str, used: float | None, vcpus: int, measured_by: str) -> Iterator[str]:
+    """Applications that use as much CPU.
+
+    Args:
+        domain: the domain's name.
+        used: % of a pCPU; `None`: not known.
+        vcpus: how many it has.
+        measured_by: what says so.
+    """
+    if used is None or used <= IDLE_PERCENT:
+        return
+    # A job has one vCPU at a time.
+    instances = min(max(1, math.ceil(used / (100 * _MOST))), vcpus)
+    run_us = min(round(10 * PERIOD_MS * used / instances), round(1000 * PERIOD_MS * _MOST))
+    yield f"# assumed: {used:.4g} {PERCENT}, as {measured_by} measured, in periods of {PERIOD_MS} ms"
+    yield f"[[domain.{key(domain)}.app]]"
+    yield 'kind = "periodic"'
+    if instances > 1:
+        yield f"instance = {instances}"
+    yield f'run = "{run_us}us"'
+    yield f'period = "{PERIOD_MS}ms"'
