@@ -6,10 +6,13 @@
 mod error;
 mod fair;
 pub mod folder;
+mod judged;
 pub mod steps;
+mod timers;
 pub mod trace;
 
 pub use error::LinuxError;
 pub use fair::replay_fair;
-pub use folder::{Setup, Texts};
+pub use folder::{Recording, Setup, Texts};
+pub use judged::{Judged, judged};
 pub use steps::{Outcome, Steps, replay};
