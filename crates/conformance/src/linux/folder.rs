@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use vcpulab_host::{GroupConfig, GroupId, Span};
 
 use super::error::{At, LinuxError};
-use super::trace::{self, Line};
+use super::trace::{self, Event, Line};
 
 /// The files of a folder, as text (`trace.txt.xz` decompressed).
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,28 @@ impl Recording {
         let expected = texts.expected.map(expected).transpose()?;
         Ok(Recording { setup: read(texts)?, lines: trace::read(texts.trace)?, expected })
     }
+
+    /// The reason why it can be neither replayed nor run: it is of several CPUs.
+    pub fn refusal(&self) -> Option<LinuxError> {
+        let line = self.lines.iter().find(|line| line.pcpu != 0)?;
+        let at = At { file: "trace.txt", line: line.number };
+        at.error::<()>("CPU", &line.pcpu.to_string(), "0: recordings of one CPU").err()
+    }
+
+    /// Ticks in a second: the frequency that kernels are built with to which the nearest two come closest.
+    pub fn hz(&self) -> i64 {
+        let ticks = self.lines.iter().filter(|line| line.event == Event::Tick).map(|line| line.time_ns);
+        let mut before = None;
+        let gaps = ticks.filter_map(|tick| Some(tick - before.replace(tick)?));
+        let gap = gaps.filter(|&gap| gap > 0).min().unwrap_or(SECOND_NS / HZ_DEFAULT);
+        HZ.into_iter().min_by_key(|hz| (SECOND_NS / hz - gap).abs()).unwrap_or(HZ_DEFAULT)
+    }
 }
+
+/// The frequencies of the tick that kernels are built with, and the usual one.
+const HZ: [i64; 4] = [100, 250, 300, 1000];
+const HZ_DEFAULT: i64 = 250;
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// A thread of a VM.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -94,6 +115,26 @@ impl Setup {
     /// The policy that its tunables are of, and its generation.
     pub fn scheduler(&self) -> (&'static str, &'static str) {
         if self.tunables.base_slice.is_some() { ("linux-eevdf", "6.12") } else { ("linux-cfs", "6.1") }
+    }
+
+    /// The threads and what they do, but not their settings: the same for recordings that differ in settings alone.
+    pub fn work(&self) -> Vec<(&str, u32, &[String])> {
+        let threads = self.threads.values();
+        let mut work: Vec<_> = threads.map(|made| (made.vm.as_str(), made.vcpu, made.work.as_slice())).collect();
+        work.sort_unstable();
+        work
+    }
+
+    /// Whether only hogs run, and not all at one weight.
+    pub fn is_hogs_of_weights(&self) -> bool {
+        let hog = |made: &Thread| !made.yields && !made.work.iter().any(|word| word.starts_with("sl="));
+        let set = |made: &Thread| {
+            let group = made.group.and_then(|group| self.groups.get(group.index()));
+            (made.nice, group.map(|group| (group.weight, group.parent)))
+        };
+        let mut sets = self.threads.values().map(set);
+        let first = sets.next();
+        self.threads.values().all(hog) && sets.any(|other| Some(other) != first)
     }
 }
 

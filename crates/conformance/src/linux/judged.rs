@@ -33,8 +33,11 @@ pub struct Judged {
 /// Replays a recording, and judges it.
 ///
 /// # Errors
-/// As [`replay_fair`]; or the scheduler panicked, as text.
+/// See [`JudgingError`].
 pub fn judged(recording: &Recording) -> Result<Judged, JudgingError> {
+    if let Some(refusal) = recording.refusal() {
+        return Err(refusal.into());
+    }
     let replay = AssertUnwindSafe(|| replay_fair(&recording.setup, &recording.lines));
     let outcome = catch_unwind(replay).map_err(|panic| JudgingError::Panic(crate::replay::text_of(&*panic)))??;
     let differing_max = recording.expected.unwrap_or(outcome.decisions / DIFFERING_ONE_IN);

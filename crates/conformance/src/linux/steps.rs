@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Time};
 
-use super::error::{At, LinuxError};
+use super::error::LinuxError;
 use super::folder::Setup;
 use super::timers::{self, Timers};
 use super::trace::{Event, Line};
@@ -20,8 +20,6 @@ const CPU: PcpuId = PcpuId(0);
 const PRIO_NICE_0: i32 = 120;
 /// Threads with lower priorities are not of the fair class.
 const PRIO_FAIR: i32 = 100;
-/// The field that a recording of several CPUs is refused for.
-pub const CPU_FIELD: &str = "CPU";
 
 /// A scheduler of the fair class, driven from outside.
 pub trait Steps {
@@ -101,12 +99,8 @@ const TRIES_MAX: u32 = 100;
 ///
 /// # Errors
 ///
-/// The recording is of several CPUs, or has more period timers than groups with `max`.
+/// It has more period timers than groups with `max`.
 pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Result<Outcome, LinuxError> {
-    if let Some(line) = lines.iter().find(|line| line.pcpu != 0) {
-        let at = At { file: "trace.txt", line: line.number };
-        return at.error(CPU_FIELD, &line.pcpu.to_string(), "0: step by step, recordings of one CPU are compared");
-    }
     let with = |timers: &Timers| {
         let mut replay = Replay::new(setup, lines, steps.clone(), timers);
         (0..lines.len()).for_each(|at| replay.line(at));
@@ -595,9 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn several_cpus_and_unknown_timers_are_refused() {
-        let found = run(&TRACE.replace("[000] dNh4. 7.000001500", "[001] dNh4. 7.000001500")).0.unwrap_err();
-        assert_eq!((found.line, found.field.as_str()), (2, "CPU"));
+    fn unknown_timers_are_refused() {
         let found = run(&TRACE.replace("tick_sched_timer", "sched_cfs_period_timer")).0.unwrap_err();
         assert_eq!((found.line, found.field.as_str()), (10, "hrtimer"));
     }
