@@ -78,7 +78,7 @@ pub fn compared(demands: &Recording, other: Option<&Recording>) -> Result<Compar
     if let Some(refusal) = demands.refusal().or_else(|| real.refusal()) {
         return Err(refusal.into());
     }
-    let overheads = Overheads::of(&demands.lines);
+    let overheads = Overheads::of(&demands.lines, &demands.clock());
     let hz = real.hz();
     let run = free_run([&demands.setup, &real.setup], &Demands::of(demands), overheads, hz)?;
     let times = if other.is_some() { WHAT_IF } else { 1.0 };

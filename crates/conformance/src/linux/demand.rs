@@ -49,8 +49,6 @@ struct Reading {
     blocked_at: Option<i64>,
     woke_at: Option<i64>,
     first: Option<i64>,
-    /// The time up to which it was last charged.
-    charged_at: i64,
     /// Not yet part of a step.
     ran: i64,
     steps: Vec<Step>,
@@ -78,7 +76,7 @@ impl Reading {
         let at = self.woke_at.take().unwrap_or(now);
         self.works.push((Time::from_ns(at), Span::from_ns(self.ran)));
         self.run_ends(None);
-        self.blocked_at = Some(self.charged_at.max(now - SWITCH_MAX_NS));
+        self.blocked_at = Some(now);
     }
 
     /// What it does once all that it did is over: again what it did, unless it runs on as it never did before.
@@ -93,17 +91,14 @@ impl Reading {
     }
 }
 
-/// A switch is written this long after the clock was read for it, at the most.
-const SWITCH_MAX_NS: i64 = 50_000;
-
 impl Demands {
     /// Reads the demands.
     pub fn of(recording: &Recording) -> Self {
         let lines = &recording.lines;
-        let ahead = monotonic_ahead(lines);
+        let clock = recording.clock();
         let mut reading: BTreeMap<u32, Reading> = BTreeMap::new();
         for (index, line) in lines.iter().enumerate() {
-            let now = line.time_ns + ahead;
+            let now = clock.at(index);
             match line.event {
                 Event::Waking(thread, prio) => {
                     let thread = reading.entry(thread).or_default();
@@ -116,7 +111,6 @@ impl Demands {
                     let thread = reading.entry(thread).or_default();
                     thread.first.get_or_insert(now - ran);
                     thread.ran = thread.ran.saturating_add(ran);
-                    thread.charged_at = now;
                     if yields {
                         thread.run_ends(Some(Step::Yield));
                     }
@@ -131,9 +125,8 @@ impl Demands {
                 _ => {}
             }
         }
-        let of_line = |line: Option<&Line>| Time::from_ns(line.map_or(0, |line| line.time_ns + ahead));
         let mut demands = Demands {
-            window: [of_line(lines.first()), of_line(lines.last())],
+            window: [0, lines.len().saturating_sub(1)].map(|index| Time::from_ns(clock.at(index))),
             threads: BTreeMap::new(),
             others: BTreeMap::new(),
         };
@@ -153,11 +146,6 @@ impl Demands {
         }
         demands
     }
-}
-
-/// The host's monotonic clock less that of the trace.
-fn monotonic_ahead(lines: &[Line]) -> i64 {
-    lines.iter().filter_map(|line| Some(line.monotonic_ns? - line.time_ns)).max().unwrap_or(0)
 }
 
 /// Whether a charge is that of a yield: by the thread itself, which nobody had asked to let others run.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use vcpulab_host::{GroupConfig, GroupId, Span};
 
+use super::clock::Clock;
 use super::error::{At, LinuxError};
 use super::trace::{self, Event, Line};
 
@@ -49,6 +50,11 @@ impl Recording {
         let line = self.lines.iter().find(|line| line.pcpu != 0)?;
         let at = At { file: "trace.txt", line: line.number };
         at.error::<()>("CPU", &line.pcpu.to_string(), "0: recordings of one CPU").err()
+    }
+
+    /// The kernel's clock at its events.
+    pub fn clock(&self) -> Clock {
+        Clock::of(&self.lines, Span::from_ns(SECOND_NS / self.hz()))
     }
 
     /// Ticks in a second: the frequency that kernels are built with to which the nearest two come closest.

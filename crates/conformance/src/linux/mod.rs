@@ -3,6 +3,7 @@
 //! A recording is a folder: [`folder`] reads what was set up, [`trace`] the events, and [`steps`] feeds them at their times
 //! into a scheduler of the fair class ([`Steps`]), compares each flag and choice with the kernel's, then adopts the kernel's.
 
+mod clock;
 mod compared;
 mod demand;
 mod error;

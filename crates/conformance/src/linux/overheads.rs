@@ -2,6 +2,7 @@
 
 use vcpulab_host::Span;
 
+use super::clock::{Clock, median};
 use super::trace::{Event, Line};
 
 /// What the kernel's own work takes.
@@ -20,19 +21,19 @@ impl Overheads {
     /// kernels 6.1.192 and 6.12.117), as their specification gives the first two; the last is from the recordings. For a
     /// recording in which nothing of the kind happens.
     const KNOWN: Overheads =
-        Overheads { resched: Span::from_ns(5_200), wake: Span::from_ns(14_000), switch: Span::from_ns(7_000) };
+        Overheads { resched: Span::from_ns(5_200), wake: Span::from_ns(14_000), switch: Span::from_ns(9_000) };
 
     /// The medians of a recording.
-    pub fn of(lines: &[Line]) -> Self {
+    pub fn of(lines: &[Line], clock: &Clock) -> Self {
         let (mut resched, mut wake, mut switch) = (Vec::new(), Vec::new(), Vec::new());
-        for part in lines.windows(4) {
+        for (index, part) in lines.windows(4).enumerate() {
             let [first, second, third, fourth] = part else { continue };
             match [&first.event, &second.event, &third.event, &fourth.event] {
                 [Event::Tick, Event::Charge(at_tick, _), Event::Charge(then, ran), Event::Switch { .. }]
                     if at_tick == then && third.flagged =>
                 {
                     resched.push(*ran);
-                    switch.push(fourth.time_ns - (second.time_ns + ran));
+                    switch.push(clock.written_after(fourth, index + 3));
                 }
                 [Event::Waking(woken, _), Event::Wakeup(awake), Event::Charge(..), Event::Switch { to, .. }]
                     if woken == awake && *awake == to.0 && second.flagged =>
@@ -42,15 +43,11 @@ impl Overheads {
                 _ => {}
             }
         }
+        let or = |of, known| median(of).map_or(known, |ns| Span::from_ns(ns.max(0)));
         Overheads {
-            resched: median(resched).unwrap_or(Self::KNOWN.resched),
-            wake: median(wake).unwrap_or(Self::KNOWN.wake),
-            switch: median(switch).unwrap_or(Self::KNOWN.switch),
+            resched: or(resched, Self::KNOWN.resched),
+            wake: or(wake, Self::KNOWN.wake),
+            switch: or(switch, Self::KNOWN.switch),
         }
     }
-}
-
-fn median(mut of: Vec<i64>) -> Option<Span> {
-    of.sort_unstable();
-    of.get(of.len() / 2).map(|&ns| Span::from_ns(ns.max(0)))
 }
