@@ -3,7 +3,7 @@
 use vcpulab_host::{HostRules, Params, Scheduler};
 
 use crate::policy::{Generation, Policy, Registered, generation_of, put_generations};
-use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, null, round_robin, rtds, sedf};
+use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, fair, null, round_robin, rtds, sedf};
 
 /// A task for a scheduler whose type is known only once it is made.
 pub trait Runner {
@@ -87,6 +87,8 @@ registry! {
     credit::Credit,
     credit2::Credit2,
     enhanced::Enhanced,
+    fair::Linux<fair::Cfs>,
+    fair::Linux<fair::Eevdf>,
     null::Null,
     round_robin::RoundRobin,
     rtds::Rtds,

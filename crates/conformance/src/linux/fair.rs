@@ -19,7 +19,7 @@ impl<F: Flavor> Steps for Fair<F> {
     }
 
     fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> TaskId {
-        Fair::add_task(self, group, class, nice)
+        Fair::add_task(self, PcpuId(0), group, class, nice)
     }
 
     fn reaches(&mut self, task: TaskId, virtual_time: u64, ran: u64) {

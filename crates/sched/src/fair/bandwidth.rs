@@ -3,8 +3,9 @@
 use vcpulab_host::{GroupId, Span, Time};
 
 use super::class::{Fair, Flavor, Leaving};
-use super::limit::Limit;
+use super::limit::{Bandwidth, Group, Limit, Throttling};
 use super::tree::QueueId;
+use super::weight::ns;
 
 /// What a queue is given to be no longer throttled.
 const LEAST: Span = Span::from_ns(1);
@@ -28,10 +29,51 @@ impl<F: Flavor> Fair<F> {
     pub fn keep_least(&mut self, group: GroupId) {
         if self.groups[group].limit.is_some() {
             for cpu in self.groups[group].queues.ids() {
-                let q = self.groups[group].queues[cpu];
+                let q = self.queue_of(Some(group), cpu);
                 self.queues[q].runtime = KEPT;
             }
         }
+    }
+
+    /// Sets a group's limit, or takes it away. Throttled queues are released.
+    pub fn set_limit(&mut self, now: Time, group: GroupId, bandwidth: Option<Bandwidth>) {
+        let made: Vec<QueueId> = self.groups[group].made().collect();
+        let limit = &mut self.groups[group].limit;
+        if limit.as_ref().map(|limit| limit.bandwidth) == bandwidth {
+            return;
+        }
+        match (limit.as_mut(), bandwidth) {
+            (Some(limit), Some(bandwidth)) => {
+                limit.bandwidth = bandwidth;
+                limit.fill();
+            }
+            (None, Some(bandwidth)) => {
+                let offset = if F::REFILLS_TOGETHER { Span::ZERO } else { offset(group, bandwidth.period) };
+                *limit = Some(Limit::new(bandwidth, Time::ZERO + offset));
+            }
+            (_, None) => *limit = None,
+        }
+        if let Some(limit) = limit {
+            limit.throttled.clear();
+            limit.start(now);
+        }
+        self.retimed.push(group);
+        for q in made {
+            self.queues[q].runtime = Span::ZERO;
+            if self.queues[q].throttled {
+                self.unthrottle(now, q);
+            }
+        }
+    }
+
+    /// What `cpu.stat` tells of a group's limit.
+    pub fn throttling(&self, group: GroupId) -> Throttling {
+        self.groups[group].throttling
+    }
+
+    /// Takes out a group whose timers have changed.
+    pub fn next_retimed(&mut self) -> Option<GroupId> {
+        self.retimed.pop()
     }
 
     /// The time of a group's next refill, if it is to have one.
@@ -61,12 +103,13 @@ impl<F: Flavor> Fair<F> {
 
     /// Takes from the pool what is missing to `most`. The answer is what the queue has then.
     fn request(&mut self, q: QueueId, now: Time, most: Span) -> Span {
-        let mut runtime = self.queues[q].runtime;
-        if let Some(limit) = self.limit_of(q) {
-            limit.give(now, &mut runtime, most);
+        let queue = &mut self.queues[q];
+        let Some((group, _)) = queue.group else { return queue.runtime };
+        let Some(limit) = self.groups[group].limit.as_mut() else { return queue.runtime };
+        if limit.give(now, &mut queue.runtime, most) {
+            self.retimed.push(group);
         }
-        self.queues[q].runtime = runtime;
-        runtime
+        queue.runtime
     }
 
     /// Throttles a queue that has used up its time. True: it did.
@@ -79,7 +122,7 @@ impl<F: Flavor> Fair<F> {
         if let Some(limit) = self.limit_of(q) {
             limit.throttled.push(q);
         }
-        self.queues[q].throttled = true;
+        (self.queues[q].throttled, self.queues[q].throttled_at) = (true, now);
         if let Some((_, entity)) = self.queues[q].group {
             let leaving = Leaving { sleep: true, throttled: true, finish: false };
             self.dequeue_upwards(entity, now, leaving, self.queues[q].tasks);
@@ -99,23 +142,29 @@ impl<F: Flavor> Fair<F> {
     /// The last entity left a queue.
     pub(super) fn last_dequeued(&mut self, q: QueueId, now: Time) {
         let (runtime, slice) = (self.queues[q].runtime, self.settings.bandwidth_slice);
-        let Some(limit) = self.limit_of(q).filter(|_| runtime > KEPT) else { return };
+        let Some((group, _)) = self.queues[q].group.filter(|_| runtime > KEPT) else { return };
+        let Some(limit) = self.groups[group].limit.as_mut() else { return };
         limit.pool += runtime - KEPT;
         let far = limit.refill.is_none_or(|at| at - now > SLACK + REFILL_NEAR);
         if limit.pool > slice && !limit.throttled.is_empty() && far && limit.slack.is_none() {
             limit.slack = Some(now + SLACK);
+            self.retimed.push(group);
         }
         self.queues[q].runtime = KEPT;
     }
 
     /// The end of a group's period.
     pub fn refill(&mut self, now: Time, group: GroupId) {
-        let Some(limit) = self.groups[group].limit.as_mut() else { return };
-        limit.pool = (limit.pool + limit.quota).min(limit.quota + limit.burst);
-        limit.refill = limit.refill.map(|at| {
-            let periods = (now - at).max(Span::ZERO) / limit.period + 1;
-            at + periods * limit.period
-        });
+        self.retimed.push(group);
+        let Group { limit: Some(limit), throttling, .. } = &mut self.groups[group] else { return };
+        limit.fill();
+        let period = limit.bandwidth.period;
+        let over = limit.refill.map_or(1, |at| (now - at).max(Span::ZERO) / period + 1);
+        limit.refill = limit.refill.map(|at| at + over * period);
+        throttling.periods += over;
+        if !limit.throttled.is_empty() {
+            throttling.throttled_periods += over;
+        }
         if !limit.throttled.is_empty() {
             limit.idle = false;
             self.distribute(now, group);
@@ -131,6 +180,7 @@ impl<F: Flavor> Fair<F> {
         let slice = self.settings.bandwidth_slice;
         let Some(limit) = self.groups[group].limit.as_mut() else { return };
         limit.slack = None;
+        self.retimed.push(group);
         let far = limit.refill.is_none_or(|at| at - now >= REFILL_NEAR);
         if far && limit.pool > slice {
             self.distribute(now, group);
@@ -156,14 +206,27 @@ impl<F: Flavor> Fair<F> {
 
     fn unthrottle(&mut self, now: Time, q: QueueId) {
         self.queues[q].throttled = false;
-        let Some((_, entity)) = self.queues[q].group.filter(|_| self.queues[q].load > 0) else { return };
+        let Some((group, entity)) = self.queues[q].group else { return };
+        self.groups[group].throttling.throttled += now - self.queues[q].throttled_at;
+        if self.queues[q].load == 0 {
+            return;
+        }
         if F::delayed(&self.entities[entity]) {
             F::dequeue(self, entity, now, Leaving { sleep: true, finish: true, throttled: false });
         }
         self.enqueue_upwards(entity, now, true, false, self.queues[q].tasks);
         let cpu = self.queues[q].cpu;
         if self.running(cpu).is_none() {
-            self.flag(q);
+            self.flag_idle(cpu);
         }
     }
+}
+
+/// The offset of a group's periods, which the kernel draws at random when the group is made: here the same in each run, by
+/// the group's number.
+fn offset(group: GroupId, period: Span) -> Span {
+    let mut x = u64::from(group.0).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    Span::from_ns(((x ^ (x >> 31)) % ns(period).max(1)).cast_signed())
 }

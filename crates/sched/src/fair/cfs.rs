@@ -116,9 +116,19 @@ impl Flavor for Cfs {
     type Queue = Own;
     const THROTTLES_CURRENT_ONLY: bool = true;
     const EMPTY_KEEPS_WEIGHT: bool = false;
+    const REFILLS_TOGETHER: bool = true;
 
     fn key(entity: &Entity<()>) -> u64 {
         entity.v
+    }
+
+    fn fresh(fair: &mut Fair<Self>, e: EntityId) {
+        fair.entities[e].v = fair.queues[fair.entities[e].queue].own.min_v;
+    }
+
+    fn leave(fair: &mut Fair<Self>, e: EntityId) {
+        let min_v = fair.queues[fair.entities[e].queue].own.min_v;
+        fair.entities[e].v = fair.entities[e].v.wrapping_sub(min_v);
     }
 
     fn update(fair: &mut Fair<Self>, q: QueueId, now: Time) {
@@ -156,8 +166,7 @@ impl Flavor for Cfs {
         fair.clear_buddies(e);
         fair.count_out(e);
         if !leaving.sleep {
-            let min_v = fair.queues[q].own.min_v;
-            fair.entities[e].v = fair.entities[e].v.wrapping_sub(min_v);
+            Self::leave(fair, e);
         }
         if fair.queues[q].nr == 0 {
             fair.last_dequeued(q, now);

@@ -1,6 +1,6 @@
 //! The walks along the hierarchy: what an event does from a task's queue up to the root.
 
-use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Table, Time};
+use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
 use super::limit::Group;
 use super::tree::{Entity, EntityId, Kind, Queue, QueueId, Task, TaskId, ahead};
@@ -20,13 +20,15 @@ pub struct Leaving {
 /// A policy of the fair class: what it does on one queue.
 pub trait Flavor: Clone {
     /// What it keeps for an entity.
-    type Entity: Clone + Default;
+    type Entity: Clone + Default + std::fmt::Debug;
     /// What it keeps for a queue.
-    type Queue: Clone + Default;
+    type Queue: Clone + Default + std::fmt::Debug;
     /// Is a queue throttled by a decision only while one of its entities is current?
     const THROTTLES_CURRENT_ONLY: bool;
     /// Does a group whose queue is empty keep its weight?
     const EMPTY_KEEPS_WEIGHT: bool;
+    /// Are all groups of one period refilled at once? Otherwise each has an offset of its own.
+    const REFILLS_TOGETHER: bool;
 
     /// The order of a queue, as a virtual time.
     fn key(entity: &Entity<Self::Entity>) -> u64;
@@ -34,6 +36,10 @@ pub trait Flavor: Clone {
     fn delayed(_entity: &Entity<Self::Entity>) -> bool {
         false
     }
+    /// A new entity, or one that is as good as new, stands where its queue does.
+    fn fresh(fair: &mut Fair<Self>, e: EntityId);
+    /// An entity that is not queued leaves its queue for one on another CPU or of another group.
+    fn leave(_fair: &mut Fair<Self>, _e: EntityId) {}
     /// Charges the current entity of a queue.
     fn update(fair: &mut Fair<Self>, q: QueueId, now: Time);
     /// Puts an entity on its queue. `moved`: it comes from another CPU.
@@ -86,7 +92,12 @@ pub struct Fair<F: Flavor> {
     pub(super) tasks: Table<TaskId, Task>,
     /// The running task of each CPU; `None`: no fair one.
     running: Table<PcpuId, Option<TaskId>>,
-    flags: Table<PcpuId, bool>,
+    /// The CPUs that are asked to decide.
+    flags: CpuMask,
+    /// The CPUs that run what is above the fair class.
+    above: CpuMask,
+    /// Groups whose timers have changed.
+    pub(super) retimed: Vec<GroupId>,
 }
 
 impl<F: Flavor> Fair<F> {
@@ -100,33 +111,55 @@ impl<F: Flavor> Fair<F> {
             groups: Table::new(),
             tasks: Table::new(),
             running: Table::filled(cpus as usize, None),
-            flags: Table::filled(cpus as usize, false),
+            flags: CpuMask::EMPTY,
+            above: CpuMask::EMPTY,
+            retimed: Vec::new(),
         }
     }
 
     /// Adds a group; the one around it is there.
     pub fn add_group(&mut self, config: &GroupConfig) -> GroupId {
         let shares = Weight::shares(config.weight, config.idle);
-        let group = GroupId(self.groups.len() as u32);
-        let mut queues = Table::new();
-        for cpu in self.running.ids() {
-            let queue = QueueId(self.queues.len() as u32);
-            let parent = self.queue_of(config.parent, cpu);
-            let entity = self.add_entity(Kind::Group(queue), parent, Weight::of_sum(shares), config.idle);
-            self.queues.push(Queue::new(cpu, Some((group, entity))));
-            queues.push(queue);
-        }
-        self.groups.push(Group::new(config, shares, queues));
-        group
+        self.groups.push(Group::new(config, shares, self.running.len()))
     }
 
-    /// Adds a task, blocked; `None`: in the root group.
-    pub fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> TaskId {
+    /// Changes a group's `cpu.weight` and `cpu.idle`.
+    pub fn set_weight(&mut self, now: Time, group: GroupId, weight: u32, idle: bool) {
+        let shares = Weight::shares(weight, idle);
+        if (shares, idle) == (self.groups[group].shares, self.groups[group].idle) {
+            return;
+        }
+        (self.groups[group].shares, self.groups[group].idle) = (shares, idle);
+        for cpu in self.groups[group].queues.ids() {
+            let Some((_, e)) = self.groups[group].queues[cpu].and_then(|q| self.queues[q].group) else {
+                continue;
+            };
+            self.entities[e].idle = idle;
+            let mut up = Some(e);
+            while let Some(e) = up {
+                self.refresh_weight(e, now);
+                up = self.parent(e);
+            }
+        }
+    }
+
+    /// Adds a task, blocked, that was last on a CPU; `None`: in the root group.
+    pub fn add_task(&mut self, cpu: PcpuId, group: Option<GroupId>, class: Class, nice: i8) -> TaskId {
         let task = TaskId(self.tasks.len() as u32);
-        let queue = self.queue_of(group, PcpuId(0));
+        let queue = self.queue_of(group, cpu);
         let weight = Weight::of_task(class, nice);
         let entity = self.add_entity(Kind::Task(task), queue, weight, class == Class::Idle);
         self.tasks.push(Task { entity, group, class })
+    }
+
+    /// A task that is there no more begins anew, blocked, on a CPU.
+    pub fn renew(&mut self, cpu: PcpuId, task: TaskId, group: Option<GroupId>) {
+        let e = self.tasks[task].entity;
+        self.tasks[task].group = group;
+        let queue = self.queue_of(group, cpu);
+        let entity = &mut self.entities[e];
+        (entity.queue, entity.sum, entity.sum_before) = (queue, 0, 0);
+        F::fresh(self, e);
     }
 
     fn add_entity(&mut self, kind: Kind, queue: QueueId, weight: Weight, idle: bool) -> EntityId {
@@ -137,6 +170,7 @@ impl<F: Flavor> Fair<F> {
             weight,
             v: 0,
             queued: false,
+            roams: false,
             idle,
             sum: 0,
             sum_before: 0,
@@ -145,8 +179,19 @@ impl<F: Flavor> Fair<F> {
         })
     }
 
-    fn queue_of(&self, group: Option<GroupId>, cpu: PcpuId) -> QueueId {
-        group.map_or(QueueId(cpu.0), |group| self.groups[group].queues[cpu])
+    /// The queue of a group on a CPU, which is made when it is first wanted.
+    pub(super) fn queue_of(&mut self, group: Option<GroupId>, cpu: PcpuId) -> QueueId {
+        let Some(group) = group else { return QueueId(cpu.0) };
+        if let Some(queue) = self.groups[group].queues[cpu] {
+            return queue;
+        }
+        let Group { parent, shares, idle, .. } = self.groups[group];
+        let parent = self.queue_of(parent, cpu);
+        let queue = QueueId(self.queues.len() as u32);
+        let entity = self.add_entity(Kind::Group(queue), parent, Weight::of_sum(shares), idle);
+        self.queues.push(Queue::new(cpu, Some((group, entity))));
+        self.groups[group].queues[cpu] = Some(queue);
+        queue
     }
 
     /// Sets where a blocked task stands, by the virtual run time that it has once it has run for so many ns.
@@ -166,10 +211,105 @@ impl<F: Flavor> Fair<F> {
             }
             F::requeue(self, entity);
         } else {
-            self.entities[entity].queue = self.queue_of(group, cpu);
-            self.enqueue_upwards(entity, now, true, false, 1);
+            let to = self.queue_of(group, cpu);
+            let moves = self.settle_on(entity, to);
+            self.enqueue_upwards(entity, now, true, moves, 1);
         }
         self.test_preemption(now, cpu, task);
+    }
+
+    /// A task that left its queue without blocking joins one on a CPU.
+    pub fn join(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
+        let Task { entity, group, .. } = self.tasks[task];
+        let to = self.queue_of(group, cpu);
+        self.settle_on(entity, to);
+        self.enqueue_upwards(entity, now, false, false, 1);
+        self.test_preemption(now, cpu, task);
+    }
+
+    /// A queued task leaves its queue: `sleep`: since it does not want to run; otherwise it will join another one.
+    pub fn leave(&mut self, now: Time, task: TaskId, sleep: bool) {
+        let e = self.tasks[task].entity;
+        if self.entities[e].queued {
+            self.dequeue_upwards(e, now, Leaving { sleep, ..Leaving::default() }, 1);
+        }
+        if !sleep {
+            // It has left its queue's virtual time.
+            self.entities[e].roams = true;
+        }
+    }
+
+    /// A task that has blocked competes no more.
+    pub fn finish(&mut self, now: Time, task: TaskId) {
+        let e = self.tasks[task].entity;
+        if self.entities[e].queued {
+            let finish = Leaving { sleep: true, finish: true, ..Leaving::default() };
+            self.dequeue_task(e, now, finish);
+        }
+    }
+
+    /// Puts a task into another group.
+    pub fn regroup(&mut self, now: Time, task: TaskId, group: Option<GroupId>) {
+        let Task { entity: e, group: before, .. } = self.tasks[task];
+        if before == group {
+            return;
+        }
+        let cpu = self.cpu(e);
+        let (queued, runs) = (self.is_queued(task), self.running[cpu] == Some(task));
+        if F::delayed(&self.entities[e]) {
+            self.finish(now, task);
+        } else if queued {
+            self.leave(now, task, false);
+        }
+        if runs {
+            self.put_and_set(Some(e), None, now);
+        }
+        self.tasks[task].group = group;
+        let to = self.queue_of(group, cpu);
+        self.entities[e].roams = self.settle_on(e, to) && !queued;
+        if queued {
+            self.enqueue_upwards(e, now, false, false, 1);
+        }
+        if runs {
+            self.put_and_set(None, Some(e), now);
+        }
+    }
+
+    /// Moves an entity that is not queued to a queue. True: it is another one.
+    fn settle_on(&mut self, e: EntityId, to: QueueId) -> bool {
+        let moves = self.entities[e].queue != to;
+        let roams = std::mem::take(&mut self.entities[e].roams);
+        if moves && !roams {
+            F::leave(self, e);
+        }
+        self.entities[e].queue = to;
+        moves || roams
+    }
+
+    /// Is a task queued, and wants to run?
+    pub fn is_queued(&self, task: TaskId) -> bool {
+        let entity = &self.entities[self.tasks[task].entity];
+        entity.queued && !F::delayed(entity)
+    }
+
+    /// Does a task that has blocked compete on?
+    pub fn is_delayed(&self, task: TaskId) -> bool {
+        F::delayed(&self.entities[self.tasks[task].entity])
+    }
+
+    /// Is its group, or one around it, throttled where it is?
+    pub fn is_held_back(&self, task: TaskId) -> bool {
+        self.is_throttled(self.entities[self.tasks[task].entity].queue)
+    }
+
+    /// Changes the tunables.
+    pub fn tune(&mut self, flavor: F, settings: Settings) {
+        (self.flavor, self.settings) = (flavor, settings);
+    }
+
+    /// The CPU that a task is on, or was on last.
+    pub fn cpu_of(&self, task: TaskId) -> PcpuId {
+        self.cpu(self.tasks[task].entity)
     }
 
     /// The running task blocks; a decision follows.
@@ -191,6 +331,16 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
+    /// The running task of a CPU gives way to another one that waits on some CPU.
+    pub fn yield_to(&mut self, now: Time, cpu: PcpuId, target: TaskId) {
+        self.prefer(self.tasks[target].entity);
+        self.yielded(now, cpu);
+        let other = self.cpu_of(target);
+        if other != cpu {
+            self.flags.insert(other);
+        }
+    }
+
     /// A tick on a CPU that is not idle.
     pub fn tick(&mut self, now: Time, cpu: PcpuId) {
         let mut up = self.running[cpu].map(|task| self.tasks[task].entity);
@@ -204,12 +354,27 @@ impl<F: Flavor> Fair<F> {
 
     /// Is the CPU asked to decide?
     pub fn flagged(&self, cpu: PcpuId) -> bool {
-        self.flags[cpu]
+        self.flags.contains(cpu)
+    }
+
+    /// The CPUs that are.
+    pub fn flags(&self) -> &CpuMask {
+        &self.flags
+    }
+
+    /// Does a CPU run what is above the fair class?
+    pub fn set_above(&mut self, cpu: PcpuId, on: bool) {
+        self.above.put(cpu, on);
+    }
+
+    /// Tasks on a CPU that could run, those that blocked and compete on included.
+    pub fn tasks_on(&self, cpu: PcpuId) -> u32 {
+        self.queues[QueueId(cpu.0)].tasks
     }
 
     /// Asks it, or takes that back.
     pub fn set_flag(&mut self, cpu: PcpuId, on: bool) {
-        self.flags[cpu] = on;
+        self.flags.put(cpu, on);
     }
 
     /// The task that a CPU runs, if it is a fair one.
@@ -265,7 +430,7 @@ impl<F: Flavor> Fair<F> {
             self.put_and_set(from.map(|t| self.tasks[t].entity), to.map(|t| self.tasks[t].entity), now);
             self.running[cpu] = to;
         }
-        self.flags[cpu] = false;
+        self.flags.remove(cpu);
     }
 
     fn put_and_set(&mut self, mut from: Option<EntityId>, mut to: Option<EntityId>, now: Time) {
@@ -451,10 +616,10 @@ impl<F: Flavor> Fair<F> {
 
     /// Tests whether a task that woke preempts the running one.
     fn test_preemption(&mut self, now: Time, cpu: PcpuId, woken: TaskId) {
-        let Some(running) = self.running[cpu] else { return self.flags[cpu] = true };
+        let Some(running) = self.running[cpu] else { return self.flag_idle(cpu) };
         let waking = self.tasks[woken];
         let throttled = self.is_throttled(self.entities[waking.entity].queue);
-        if running == woken || self.flags[cpu] || throttled {
+        if running == woken || self.flagged(cpu) || throttled {
             return;
         }
         let current = self.tasks[running];
@@ -470,7 +635,14 @@ impl<F: Flavor> Fair<F> {
             }
         }
         if F::preempts(self, [current, waking], [e, f], now) {
-            self.flags[cpu] = true;
+            self.flags.insert(cpu);
+        }
+    }
+
+    /// Asks a CPU that runs no fair task to decide, unless it runs something better.
+    pub(super) fn flag_idle(&mut self, cpu: PcpuId) {
+        if !self.above.contains(cpu) {
+            self.flags.insert(cpu);
         }
     }
 
@@ -480,7 +652,7 @@ impl<F: Flavor> Fair<F> {
 
     /// Asks the CPU of a queue to decide.
     pub(super) fn flag(&mut self, q: QueueId) {
-        self.flags[self.queues[q].cpu] = true;
+        self.flags.insert(self.queues[q].cpu);
     }
 
     // ---- buddies ----

@@ -151,6 +151,7 @@ impl Flavor for Eevdf {
     type Queue = Sums;
     const THROTTLES_CURRENT_ONLY: bool = false;
     const EMPTY_KEEPS_WEIGHT: bool = true;
+    const REFILLS_TOGETHER: bool = false;
 
     fn key(entity: &Entity<Request>) -> u64 {
         entity.own.deadline
@@ -158,6 +159,10 @@ impl Flavor for Eevdf {
 
     fn delayed(entity: &Entity<Request>) -> bool {
         entity.own.delayed
+    }
+
+    fn fresh(fair: &mut Fair<Self>, e: EntityId) {
+        fair.entities[e].own = Request::default();
     }
 
     fn update(fair: &mut Fair<Self>, q: QueueId, now: Time) {
@@ -333,7 +338,7 @@ mod tests {
     #[test]
     fn hogs_take_turns_at_ticks() {
         let mut fair = Fair::new(Eevdf { base_slice: Span::from_us(700) }, 1, Settings::DEFAULT);
-        let tasks = [0, 1, 2].map(|_| fair.add_task(None, Class::Other, 0));
+        let tasks = [0, 1, 2].map(|_| fair.add_task(CPU, None, Class::Other, 0));
         for task in tasks {
             fair.wake(at(0), CPU, task);
         }

@@ -1,24 +1,57 @@
 //! A group and its bandwidth limit: a pool that is refilled each period, from which queues take slices.
 
-use vcpulab_host::{GroupConfig, PcpuId, Span, Table, Time};
+use vcpulab_host::{GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
 use super::tree::QueueId;
 
 /// A group.
 #[derive(Clone, Debug)]
 pub struct Group {
+    pub parent: Option<GroupId>,
     pub shares: u64,
-    /// By CPU.
-    pub queues: Table<PcpuId, QueueId>,
+    pub idle: bool,
+    /// By CPU; made when they are first wanted.
+    pub queues: Table<PcpuId, Option<QueueId>>,
     pub limit: Option<Limit>,
+    pub throttling: Throttling,
 }
 
-/// Its limit.
+/// A limit as it is set: `cpu.max`, `cpu.max.burst`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bandwidth {
+    /// CPU time in each period.
+    pub quota: Span,
+    /// Its length.
+    pub period: Span,
+    /// Quota not used in earlier periods that may be used later.
+    pub burst: Span,
+}
+
+impl Bandwidth {
+    /// The one that a group has, if any.
+    pub fn of(config: &GroupConfig) -> Option<Self> {
+        let GroupConfig { quota, period, burst, .. } = *config;
+        quota.map(|quota| Bandwidth { quota, period, burst })
+    }
+}
+
+/// What `cpu.stat` tells of a limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Throttling {
+    /// Periods that have ended.
+    pub periods: i64,
+    /// Those of them at whose end a queue was throttled.
+    pub throttled_periods: i64,
+    /// The time for which queues were throttled, summed up over CPUs.
+    pub throttled: Span,
+}
+
+/// A limit.
 #[derive(Clone, Debug)]
 pub struct Limit {
-    pub quota: Span,
-    pub period: Span,
-    pub burst: Span,
+    pub bandwidth: Bandwidth,
+    /// The beginning of a period.
+    pub phase: Time,
     pub pool: Span,
     /// Nothing was asked for since the last refill.
     pub idle: bool,
@@ -30,31 +63,60 @@ pub struct Limit {
 }
 
 impl Group {
-    pub fn new(config: &GroupConfig, shares: u64, queues: Table<PcpuId, QueueId>) -> Self {
-        let limit = config.quota.map(|quota| Limit {
-            quota,
-            period: config.period,
-            burst: config.burst,
-            pool: quota + config.burst,
-            idle: false,
-            refill: None,
-            slack: None,
-            throttled: Vec::with_capacity(queues.len()),
-        });
-        Group { shares, queues, limit }
+    pub fn new(config: &GroupConfig, shares: u64, cpus: usize) -> Self {
+        Group {
+            parent: config.parent,
+            shares,
+            idle: config.idle,
+            queues: Table::filled(cpus, None),
+            limit: Bandwidth::of(config).map(|bandwidth| Limit::new(bandwidth, Time::ZERO)),
+            throttling: Throttling::default(),
+        }
+    }
+
+    /// Those of its queues that are there.
+    pub fn made(&self) -> impl Iterator<Item = QueueId> + '_ {
+        self.queues.iter().copied().flatten()
     }
 }
 
 impl Limit {
-    /// Moves what is missing to `most` from the pool to a queue.
-    pub fn give(&mut self, now: Time, runtime: &mut Span, most: Span) {
+    pub fn new(bandwidth: Bandwidth, phase: Time) -> Self {
+        Limit {
+            bandwidth,
+            phase,
+            pool: bandwidth.quota,
+            idle: false,
+            refill: None,
+            slack: None,
+            throttled: Vec::new(),
+        }
+    }
+
+    /// One quota more; what is not used may be kept up to the burst.
+    pub fn fill(&mut self) {
+        let Bandwidth { quota, burst, .. } = self.bandwidth;
+        self.pool = (self.pool + quota).min(quota + burst);
+    }
+
+    /// Starts the timer: the next refill is at the end of the period that it is.
+    pub fn start(&mut self, now: Time) {
+        let period = self.bandwidth.period;
+        let since = now - self.phase;
+        let over = if since.is_negative() { 0 } else { since / period + 1 };
+        self.refill = Some(self.phase + over * period);
+    }
+
+    /// Moves what is missing to `most` from the pool to a queue. True: the timer was started.
+    pub fn give(&mut self, now: Time, runtime: &mut Span, most: Span) -> bool {
         let amount = self.pool.min(most - *runtime).max(Span::ZERO);
         self.pool -= amount;
         *runtime += amount;
         self.idle = false;
-        if self.refill.is_none() {
-            let periods = (now - Time::ZERO) / self.period + 1;
-            self.refill = Some(Time::ZERO + periods * self.period);
+        let stopped = self.refill.is_none();
+        if stopped {
+            self.start(now);
         }
+        stopped
     }
 }

@@ -11,7 +11,14 @@ pub mod weight;
 
 mod bandwidth;
 mod class;
+mod domains;
 mod limit;
+mod moves;
+mod params;
+mod policy;
+mod ready;
+mod realtime;
+mod timers;
 mod tree;
 
 #[cfg(test)]
@@ -20,4 +27,6 @@ mod tests;
 pub use cfs::Cfs;
 pub use class::{Fair, Flavor, Settings};
 pub use eevdf::Eevdf;
+pub use limit::{Bandwidth, Throttling};
+pub use policy::Linux;
 pub use tree::TaskId;

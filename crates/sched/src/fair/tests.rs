@@ -52,7 +52,7 @@ impl<F: Flavor> Driven<F> {
         let limited = fair.add_group(&limit);
         let of = [(None, 0), (None, 5), (Some(outer), 0), (Some(inner), -5), (Some(inner), 0)];
         let of = of.into_iter().chain([(Some(limited), 0), (Some(limited), 0)]);
-        let tasks: Vec<_> = of.map(|(group, nice)| fair.add_task(group, Class::Other, nice)).collect();
+        let tasks: Vec<_> = of.map(|(group, nice)| fair.add_task(CPU, group, Class::Other, nice)).collect();
         let (now, tick, count) = (Time::ZERO, Time::ZERO + Settings::DEFAULT.tick, tasks.len());
         Driven { fair, now, tick, limited, tasks, awake: vec![false; count], ran: vec![Span::ZERO; count] }
     }
@@ -174,7 +174,7 @@ fn shares_follow_weights() {
 fn classes_decide_who_preempts() {
     fn preempts<F: Flavor>(flavor: F, running: Class, woken: Class) -> bool {
         let mut fair = Fair::new(flavor, 1, Settings::DEFAULT);
-        let [first, second] = [running, woken].map(|class| fair.add_task(None, class, 0));
+        let [first, second] = [running, woken].map(|class| fair.add_task(CPU, None, class, 0));
         fair.wake(Time::ZERO, CPU, first);
         assert_eq!(fair.choose(Time::ZERO, CPU), Some(first));
         let soon = Time::ZERO + Span::from_us(3900);

@@ -34,6 +34,8 @@ pub struct Entity<X> {
     /// Virtual run time, ns; wraps.
     pub v: u64,
     pub queued: bool,
+    /// It has left its queue for another one.
+    pub roams: bool,
     /// `SCHED_IDLE`, or a group with `cpu.idle`.
     pub idle: bool,
     /// Run time in all, and when it was last set current, ns.
@@ -62,6 +64,7 @@ pub struct Queue<Y> {
     pub last: Option<EntityId>,
     pub skip: Option<EntityId>,
     pub throttled: bool,
+    pub throttled_at: Time,
     /// CPU time left of what it took from its group's pool.
     pub runtime: Span,
     pub own: Y,
@@ -82,6 +85,7 @@ impl<Y: Default> Queue<Y> {
             last: None,
             skip: None,
             throttled: false,
+            throttled_at: Time::ZERO,
             runtime: Span::ZERO,
             own: Y::default(),
         }

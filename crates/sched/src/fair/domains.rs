@@ -1,0 +1,129 @@
+//! Domains and their control groups: those of the host's configuration, and one for each domain that has none.
+
+use vcpulab_host::{
+    DomId, GroupConfig, GroupId, Membership, Params, Part, PolicyContext, Rejected, Table, VcpuId,
+};
+
+use super::class::{Fair, Flavor};
+use super::params::Controls;
+
+/// A domain.
+#[derive(Clone, Debug, Default)]
+struct Domain {
+    /// What its parameters say; `None`: it is not there.
+    controls: Option<Controls>,
+    /// Its groups; the first one is that of all its threads.
+    groups: Vec<(GroupId, Part)>,
+    /// Its groups were made here.
+    own: bool,
+    /// Those made for single vCPUs, by number.
+    vcpus: Vec<GroupId>,
+    /// The number of the vCPU that was given way to last.
+    preferred: usize,
+}
+
+/// All domains.
+#[derive(Clone, Debug, Default)]
+pub struct Domains {
+    domains: Table<DomId, Domain>,
+    /// How the host's own groups are made.
+    configs: Table<GroupId, GroupConfig>,
+}
+
+impl Domains {
+    /// Makes the groups of the host's configuration.
+    pub fn make_groups<F: Flavor>(&mut self, ctx: &PolicyContext, fair: &mut Fair<F>) {
+        for config in ctx.groups() {
+            let group = fair.add_group(&GroupConfig { quota: None, ..*config });
+            self.configs.push(*config);
+            if let Some((d, part)) = config.part {
+                let groups = &mut self.domains.entry(d).groups;
+                let place = if part == Part::Whole { 0 } else { groups.len() };
+                groups.insert(place, (group, part));
+            } else {
+                fair.set_limit(ctx.now(), group, super::Bandwidth::of(config));
+            }
+        }
+    }
+
+    /// A domain comes: with the parameters of a new one.
+    pub fn begin<F: Flavor>(&mut self, ctx: &PolicyContext, fair: &mut Fair<F>, d: DomId) {
+        let domain = self.domains.entry(d);
+        if domain.groups.is_empty() {
+            let group = fair.add_group(&GroupConfig::NEW);
+            (domain.own, domain.groups) = (true, vec![(group, Part::Whole)]);
+        }
+        let config = |group: GroupId| self.configs.get(group).copied().unwrap_or(GroupConfig::NEW);
+        let of = domain.groups.iter().map(|&(group, part)| (part, config(group)));
+        let controls = Controls::new(of);
+        domain.controls = Some(controls);
+        self.apply(ctx, fair, d, controls);
+    }
+
+    fn apply<F: Flavor>(&self, ctx: &PolicyContext, fair: &mut Fair<F>, d: DomId, controls: Controls) {
+        for &(group, part) in &self.domains[d].groups {
+            if part == Part::Whole {
+                fair.set_weight(ctx.now(), group, controls.weight, controls.idle);
+            }
+            fair.set_limit(ctx.now(), group, controls.bandwidth(part));
+        }
+    }
+
+    /// Changes a domain's parameters.
+    pub fn adjust<F: Flavor>(
+        &mut self,
+        ctx: &PolicyContext,
+        fair: &mut Fair<F>,
+        d: DomId,
+        params: &Params,
+    ) -> Result<(), Rejected> {
+        let controls = self.domains[d].controls.ok_or(Rejected)?.adjusted(params)?;
+        let domain = &mut self.domains[d];
+        domain.controls = Some(controls);
+        if domain.own && domain.vcpus.is_empty() && controls.bandwidth(Part::Vcpu).is_some() {
+            let parent = Some(domain.groups[0].0);
+            for _ in ctx.vcpus_of(d) {
+                let group = fair.add_group(&GroupConfig { parent, ..GroupConfig::NEW });
+                domain.vcpus.push(group);
+                domain.groups.push((group, Part::Vcpu));
+            }
+        }
+        self.apply(ctx, fair, d, controls);
+        Ok(())
+    }
+
+    /// The group of a vCPU; `None`: the root group.
+    pub fn group_of(&self, ctx: &PolicyContext, v: VcpuId) -> Option<GroupId> {
+        match ctx.thread(v).group {
+            Membership::Root => None,
+            Membership::Of(group) => Some(group),
+            Membership::Own => {
+                let domain = &self.domains[ctx.dom(v)];
+                let number = usize::try_from(ctx.name(v).1).unwrap_or(0) / ctx.unit_size() as usize;
+                domain.vcpus.get(number).copied().or(domain.groups.first().map(|&(group, _)| group))
+            }
+        }
+    }
+
+    /// Is it a vCPU of a guest, and no other thread of the host?
+    pub fn is_vcpu(&self, ctx: &PolicyContext, v: VcpuId) -> bool {
+        match ctx.thread(v).group {
+            Membership::Own => true,
+            Membership::Root => false,
+            Membership::Of(group) => {
+                let part = self.configs.get(group).and_then(|config| config.part);
+                matches!(part, Some((_, Part::Vcpu | Part::Whole)))
+            }
+        }
+    }
+
+    /// The number of the vCPU that was given way to last in a domain.
+    pub fn preferred(&mut self, d: DomId) -> &mut usize {
+        &mut self.domains[d].preferred
+    }
+
+    /// The groups of a domain.
+    pub fn groups_of(&self, d: DomId) -> &[(GroupId, Part)] {
+        self.domains.get(d).map_or(&[], |domain| &domain.groups)
+    }
+}

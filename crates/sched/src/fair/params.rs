@@ -1,0 +1,360 @@
+//! The parameters of both policies, their defaults by the number of CPUs, and their registration.
+
+use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Rejected, Scope, Span};
+
+use super::limit::Bandwidth;
+use super::policy::Linux;
+use super::{Cfs, Eevdf, Flavor, Settings};
+use crate::params::{US, global};
+use crate::policy::{Generation, Registered};
+use crate::toolstack::Toolstack;
+
+/// The value that stands for the kernel's own default on so many CPUs.
+const BY_CPUS: i64 = -1;
+
+/// The value that stands for no limit.
+const NONE: i64 = -1;
+
+/// The longest quota and burst that the kernel takes, in µs.
+const LONGEST: i64 = (1 << 44) - 1;
+
+/// A flavor as the registry has it.
+pub trait Tuned: Flavor + 'static {
+    /// Its name in scenarios.
+    const NAME: &'static str;
+    /// One sentence on what it does.
+    const DOC: &'static str;
+    /// The kernel that it is of.
+    const GENERATION: Generation;
+
+    /// The kernel's own on so many CPUs, but for those of its parameters that are given.
+    fn new(given: &Params, cpus: u32) -> Self;
+}
+
+// ---- of the whole host ----
+
+const HZ: ParamSpec = global(
+    "hz",
+    "Hz",
+    ParamKind::int(100, 1000),
+    250,
+    "Ticks in a second on each busy CPU, as the kernel was built (CONFIG_HZ: 100, 250, 300 or 1000).",
+);
+const RESCHED: ParamSpec = global(
+    "resched_ns",
+    "ns",
+    ParamKind::int(1, 1_000_000),
+    2_000,
+    "The time from an event that asks a busy CPU to decide, a tick as a rule, to the decision; who runs is charged for it.",
+);
+const BANDWIDTH_SLICE: ParamSpec = global(
+    "bandwidth_slice_us",
+    "us",
+    ParamKind::int(1, 1_000_000),
+    5_000,
+    "What a CPU takes from the quota of a group at a time.",
+);
+const MIGRATION_COST: ParamSpec = global(
+    "migration_cost_us",
+    "us",
+    ParamKind::int(0, 1_000_000),
+    500,
+    "Who ran less than this ago is not moved to another CPU by balancing.",
+);
+const LATENCY: ParamSpec = global(
+    "latency_us",
+    "us",
+    ParamKind::Int { min: 100, max: 1_000_000, also: &[BY_CPUS] },
+    BY_CPUS,
+    "The period in which each runnable thread should run once (-1: 6 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
+);
+const MIN_GRANULARITY: ParamSpec = global(
+    "min_granularity_us",
+    "us",
+    ParamKind::Int { min: 100, max: 1_000_000, also: &[BY_CPUS] },
+    BY_CPUS,
+    "The least slice (-1: 0.75 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
+);
+const WAKEUP_GRANULARITY: ParamSpec = global(
+    "wakeup_granularity_us",
+    "us",
+    ParamKind::Int { min: 0, max: 1_000_000, also: &[BY_CPUS] },
+    BY_CPUS,
+    "How far behind a waking thread must be to preempt (-1: 1 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
+);
+const BASE_SLICE: ParamSpec = global(
+    "base_slice_us",
+    "us",
+    ParamKind::Int { min: 100, max: 1_000_000, also: &[BY_CPUS] },
+    BY_CPUS,
+    "The length of each thread's requests (-1: 0.7 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
+);
+
+// ---- of a domain ----
+
+const fn domain(
+    name: &'static str,
+    unit: &'static str,
+    kind: ParamKind,
+    default: i64,
+    doc: &'static str,
+) -> ParamSpec {
+    ParamSpec { name, scope: Scope::Domain, unit, kind, default, doc }
+}
+
+const fn quota(name: &'static str, doc: &'static str) -> ParamSpec {
+    domain(name, "us", ParamKind::Int { min: 1_000, max: LONGEST, also: &[NONE] }, NONE, doc)
+}
+
+const fn period(name: &'static str, doc: &'static str) -> ParamSpec {
+    domain(name, "us", ParamKind::int(1_000, 1_000_000), 100_000, doc)
+}
+
+const WEIGHT: ParamSpec = domain(
+    "weight",
+    "",
+    ParamKind::int(1, 10_000),
+    100,
+    "Share of CPU time under contention, relative to what its control group is beside (cpu.weight).",
+);
+const IDLE: ParamSpec = domain(
+    "idle",
+    "",
+    ParamKind::Flag,
+    0,
+    "1: it runs when nothing else wants to, or next to nothing beside others (cpu.idle).",
+);
+const GLOBAL_BURST: ParamSpec = domain(
+    "global_burst_us",
+    "us",
+    ParamKind::int(0, LONGEST),
+    0,
+    "Quota of the whole domain not used in earlier periods that it may use later (cpu.max.burst).",
+);
+
+/// The limits of the parts of a domain.
+const LIMITS: [(Part, ParamSpec, ParamSpec, Option<ParamSpec>); 4] = [
+    (
+        Part::Whole,
+        quota("global_quota_us", "CPU time of all its threads together in each period (-1: no limit)."),
+        period("global_period_us", "The period of `global_quota_us`."),
+        Some(GLOBAL_BURST),
+    ),
+    (
+        Part::Vcpu,
+        quota("vcpu_quota_us", "CPU time of each vCPU in each period (-1: no limit)."),
+        period("vcpu_period_us", "The period of `vcpu_quota_us`."),
+        None,
+    ),
+    (
+        Part::Emulator,
+        quota("emulator_quota_us", "CPU time of the emulator's own threads in each period (-1: no limit)."),
+        period("emulator_period_us", "The period of `emulator_quota_us`."),
+        None,
+    ),
+    (
+        Part::IoThread,
+        quota("iothread_quota_us", "CPU time of each I/O thread in each period (-1: no limit)."),
+        period("iothread_period_us", "The period of `iothread_quota_us`."),
+        None,
+    ),
+];
+
+/// What a domain's parameters say of its control groups.
+#[derive(Clone, Copy, Debug)]
+pub struct Controls {
+    pub weight: u32,
+    pub idle: bool,
+    /// In the order of [`LIMITS`].
+    limits: [Limits; 4],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    quota: Option<Span>,
+    period: Span,
+    burst: Span,
+}
+
+impl Controls {
+    /// Those of a new domain, but for what its groups are made with.
+    pub fn new(groups: impl Iterator<Item = (Part, GroupConfig)>) -> Self {
+        let GroupConfig { period, .. } = GroupConfig::NEW;
+        let none = Limits { quota: None, period, burst: Span::ZERO };
+        let mut controls = Controls { weight: GroupConfig::NEW.weight, idle: false, limits: [none; 4] };
+        for (part, GroupConfig { weight, quota, period, burst, idle, .. }) in groups {
+            if part == Part::Whole {
+                (controls.weight, controls.idle) = (weight, idle);
+            }
+            controls.limits[place(part)] = Limits { quota, period, burst };
+        }
+        controls
+    }
+
+    /// With what is given changed.
+    ///
+    /// # Errors
+    /// [`Rejected`]: a burst is longer than its quota.
+    pub fn adjusted(mut self, params: &Params) -> Result<Self, Rejected> {
+        if let Some(weight) = params.int(WEIGHT.name) {
+            self.weight = u32::try_from(weight).map_err(|_| Rejected)?;
+        }
+        self.idle = params.int(IDLE.name).map_or(self.idle, |idle| idle != 0);
+        for (limits, (_, quota, period, burst)) in self.limits.iter_mut().zip(&LIMITS) {
+            let us = |spec: &ParamSpec| params.int(spec.name).map(|us| US.saturating_mul(us));
+            if let Some(quota) = us(quota) {
+                limits.quota = (!quota.is_negative()).then_some(quota);
+            }
+            limits.period = us(period).unwrap_or(limits.period);
+            limits.burst = burst.as_ref().and_then(us).unwrap_or(limits.burst);
+            if limits.quota.is_some_and(|quota| limits.burst > quota) {
+                return Err(Rejected);
+            }
+        }
+        Ok(self)
+    }
+
+    /// The limit of a part.
+    pub fn bandwidth(&self, part: Part) -> Option<Bandwidth> {
+        let Limits { quota, period, burst } = self.limits[place(part)];
+        quota.map(|quota| Bandwidth { quota, period, burst })
+    }
+}
+
+fn place(part: Part) -> usize {
+    LIMITS.iter().position(|&(other, ..)| other == part).unwrap_or(0)
+}
+
+/// What both policies take as given.
+#[derive(Clone, Copy, Debug)]
+pub struct Common {
+    pub hz: i64,
+    pub resched: Span,
+    pub migration_cost: Span,
+    bandwidth_slice: Span,
+}
+
+impl Common {
+    /// Those of a host with these parameters given.
+    pub fn new(given: &Params) -> Self {
+        let value = |spec: &ParamSpec| given.int(spec.name).unwrap_or(spec.default).max(0);
+        Common {
+            hz: value(&HZ).max(1),
+            resched: Span::from_ns(value(&RESCHED)),
+            migration_cost: US.saturating_mul(value(&MIGRATION_COST)),
+            bandwidth_slice: US.saturating_mul(value(&BANDWIDTH_SLICE)),
+        }
+    }
+
+    /// May these be set while the host runs?
+    pub fn takes(&self, params: &Params) -> bool {
+        params.int(HZ.name).is_none_or(|hz| hz == self.hz)
+    }
+
+    pub fn settings(&self) -> Settings {
+        Settings { tick: self.tick(), bandwidth_slice: self.bandwidth_slice }
+    }
+
+    /// The time between two ticks, as the kernel rounds it.
+    pub fn tick(&self) -> Span {
+        Span::from_ns((1_000_000_000 + self.hz / 2) / self.hz)
+    }
+}
+
+/// What the kernel's own tunables are multiplied by.
+fn factor(cpus: u32) -> i64 {
+    1 + i64::from(cpus.clamp(1, 8).ilog2())
+}
+
+/// The value of a tunable: as it is given, or the kernel's own.
+fn tunable(given: &Params, spec: &ParamSpec, own: Span) -> Span {
+    given.int(spec.name).filter(|&us| us != BY_CPUS).map_or(own, |us| US.saturating_mul(us.max(0)))
+}
+
+macro_rules! generation {
+    ($name:literal, $($own:expr),*) => {
+        Generation {
+            name: $name,
+            since: &[],
+            params: &[
+                HZ, RESCHED, BANDWIDTH_SLICE, MIGRATION_COST, $($own,)*
+                WEIGHT, IDLE,
+                LIMITS[0].1, LIMITS[0].2, GLOBAL_BURST, LIMITS[1].1, LIMITS[1].2, LIMITS[2].1, LIMITS[2].2,
+                LIMITS[3].1, LIMITS[3].2,
+            ],
+            work_conserving: false,
+            hard_affinity: true,
+            toolstack: Toolstack::NONE,
+        }
+    };
+}
+
+impl Tuned for Cfs {
+    const NAME: &'static str = "linux-cfs";
+    const DOC: &'static str = "Linux's completely fair scheduler: the least virtual run time runs; who wakes after a sleep preempts.";
+    const GENERATION: Generation = generation!("6.1", LATENCY, MIN_GRANULARITY, WAKEUP_GRANULARITY);
+
+    fn new(given: &Params, cpus: u32) -> Self {
+        let own = Cfs::scaled(factor(cpus));
+        Cfs {
+            latency: tunable(given, &LATENCY, own.latency),
+            min_granularity: tunable(given, &MIN_GRANULARITY, own.min_granularity),
+            wakeup_granularity: tunable(given, &WAKEUP_GRANULARITY, own.wakeup_granularity),
+            ..own
+        }
+    }
+}
+
+impl Tuned for Eevdf {
+    const NAME: &'static str = "linux-eevdf";
+    const DOC: &'static str = "Linux's earliest eligible virtual deadline first: of those that had no more than their share, the earliest \
+         deadline runs.";
+    const GENERATION: Generation = generation!("6.12", BASE_SLICE);
+
+    fn new(given: &Params, cpus: u32) -> Self {
+        Eevdf { base_slice: tunable(given, &BASE_SLICE, Span::from_us(700 * factor(cpus))) }
+    }
+}
+
+impl<F: Tuned> Registered for Linux<F> {
+    type Rules = ();
+    const NAME: &'static str = F::NAME;
+    const DOC: &'static str = F::DOC;
+    const GENERATIONS: &'static [(Generation, ())] = &[(F::GENERATION, ())];
+
+    fn new((): (), global: &Params, _pcpus: u32) -> Self {
+        Linux::with(global.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's documentation has a table by CPUs.
+    #[test]
+    fn tunables_grow_with_the_number_of_cpus() {
+        let slices = [1, 2, 3, 4, 7, 8, 64].map(|cpus| Eevdf::new(&Params::new(), cpus).base_slice / US);
+        assert_eq!(slices, [700, 1400, 1400, 2100, 2100, 2800, 2800]);
+        let cfs = Cfs::new(&Params::new(), 8);
+        let of = [cfs.latency, cfs.min_granularity, cfs.wakeup_granularity].map(|span| span / US);
+        assert_eq!(of, [24_000, 3_000, 4_000]);
+    }
+
+    #[test]
+    fn ticks_are_the_kernels() {
+        let tick = |hz: i64| Common::new(&Params::new().with("hz", hz)).tick().ns();
+        assert_eq!([100, 250, 300, 1000].map(tick), [10_000_000, 4_000_000, 3_333_333, 1_000_000]);
+    }
+
+    #[test]
+    fn a_burst_is_no_longer_than_its_quota() {
+        let controls = Controls::new(std::iter::empty());
+        let burst = |burst: i64| {
+            controls.adjusted(&Params::new().with("global_quota_us", 50_000).with("global_burst_us", burst))
+        };
+        assert!(burst(50_000).is_ok() && burst(50_001).is_err());
+        let unlimited = burst(50_000).unwrap().adjusted(&Params::new().with("global_quota_us", -1)).unwrap();
+        assert_eq!(unlimited.bandwidth(Part::Whole), None);
+    }
+}

@@ -1,0 +1,474 @@
+//! The fair class as a scheduler of a host: vCPUs are its threads, and what real-time classes there are come before them.
+//!
+//! A decision follows at once where a thread blocks, yields or wakes, and where a CPU idles; what else asks a busy CPU to decide,
+//! ticks as a rule, is served `resched_ns` later.
+
+use std::fmt;
+
+use vcpulab_host::{
+    AffinityRule, Class, CpuMask, Decision, DomId, HostRules, Params, PauseRule, PcpuId, Placement,
+    PolicyContext, Rejected, Scheduler, Table, Time, VcpuId,
+};
+
+use super::class::{Fair, Flavor};
+use super::domains::Domains;
+use super::params::{Common, Tuned};
+use super::ready::Ready;
+use super::realtime::{self, FAIR, Rank, RealTime, rank};
+use super::timers::{Kind, Timers};
+use super::tree::TaskId;
+use crate::table::put;
+
+/// A vCPU as a thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thread {
+    /// `None`: of a real-time class.
+    pub task: Option<TaskId>,
+    pub class: Class,
+    pub rank: Rank,
+    /// It is to leave its CPU for another one, and has left its queue.
+    pub moving: bool,
+    pub away: bool,
+    /// The CPU that it is pushed to.
+    pub target: Option<PcpuId>,
+    /// A real-time thread that is to go behind those of its rank, and the ticks left of its slice.
+    pub behind: bool,
+    pub ticks: i64,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Linux<F: Flavor> {
+    pub(super) fair: Fair<F>,
+    pub(super) common: Common,
+    /// Those of the scheduler's own parameters that were given.
+    given: Params,
+    pub(super) threads: Table<VcpuId, Option<Thread>>,
+    pub(super) vcpus: Table<TaskId, VcpuId>,
+    pub(super) domains: Domains,
+    pub(super) realtime: RealTime,
+    pub(super) ready: Ready,
+    /// The CPUs that run nothing, and for which nothing is about to be queued.
+    pub(super) idle: CpuMask,
+    /// The CPUs whose flag has been seen to.
+    asked: CpuMask,
+    timers: Timers,
+    /// The CPU to which a thread that had to leave its own was sent last.
+    sent: PcpuId,
+}
+
+impl<F: Tuned> Linux<F> {
+    /// For a host with these parameters given.
+    pub(super) fn with(given: Params) -> Self {
+        let common = Common::new(&given);
+        Linux {
+            fair: Fair::new(F::new(&given, 1), 0, common.settings()),
+            common,
+            given,
+            threads: Table::new(),
+            vcpus: Table::new(),
+            domains: Domains::default(),
+            realtime: RealTime::default(),
+            ready: Ready::default(),
+            idle: CpuMask::EMPTY,
+            asked: CpuMask::EMPTY,
+            timers: Timers::default(),
+            sent: PcpuId(0),
+        }
+    }
+
+    pub(super) fn thread(&self, v: VcpuId) -> Thread {
+        self.threads[v].expect("a vCPU was inserted")
+    }
+
+    pub(super) fn thread_mut(&mut self, v: VcpuId) -> &mut Thread {
+        self.threads[v].as_mut().expect("a vCPU was inserted")
+    }
+
+    /// The rank of what runs on a CPU.
+    fn rank_on(&self, ctx: &PolicyContext, cpu: PcpuId) -> Rank {
+        let current = ctx.current(cpu);
+        if ctx.is_idle(current) { realtime::IDLE } else { self.thread(current).rank }
+    }
+
+    // ---- flags ----
+
+    /// Sees to what an event has left: timers of groups, and flags that were raised.
+    fn serve(&mut self, ctx: &mut PolicyContext) {
+        while let Some(group) = self.fair.next_retimed() {
+            self.timers.set_group(ctx, group, self.fair.refill_at(group), self.fair.slack_at(group));
+        }
+        for cpu in self.fair.flags().without(&self.asked).iter() {
+            if ctx.is_idle(ctx.current(cpu)) {
+                self.ask_at_once(ctx, cpu);
+            } else {
+                self.asked.insert(cpu);
+                self.timers.set_resched(ctx, cpu, ctx.now() + self.common.resched);
+            }
+        }
+    }
+
+    pub(super) fn ask_at_once(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        self.asked.insert(cpu);
+        ctx.raise_reschedule(cpu);
+    }
+
+    fn tick(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        let (now, current) = (ctx.now(), ctx.current(cpu));
+        if ctx.is_idle(current) {
+            return;
+        }
+        self.timers.set_tick(ctx, cpu, now + self.common.tick());
+        if self.thread(current).rank == FAIR {
+            self.fair.tick(now, cpu);
+        } else {
+            self.tick_real_time(cpu, current);
+        }
+    }
+
+    /// A thread of `SCHED_RR` goes behind those of its rank once its slice is over.
+    fn tick_real_time(&mut self, cpu: PcpuId, v: VcpuId) {
+        let slice = realtime::slice_ticks(self.common.hz);
+        let thread = self.thread_mut(v);
+        if !matches!(thread.class, Class::RoundRobin(_)) {
+            return;
+        }
+        thread.ticks -= 1;
+        if thread.ticks <= 0 {
+            let own = thread.rank;
+            thread.ticks = slice;
+            if self.realtime.first(cpu).is_some_and(|(rank, _)| rank == own) {
+                self.thread_mut(v).behind = true;
+                self.fair.set_flag(cpu, true);
+            }
+        }
+    }
+
+    // ---- coming and going ----
+
+    /// The thread that a CPU runs does not want to any more, or is to go elsewhere.
+    fn leave(&mut self, ctx: &PolicyContext, v: VcpuId) {
+        let thread = self.thread_mut(v);
+        let moving = std::mem::take(&mut thread.moving);
+        thread.away = moving;
+        if let Some(task) = thread.task
+            && !self.fair.is_delayed(task)
+        {
+            self.fair.leave(ctx.now(), task, !moving);
+        }
+    }
+
+    fn wake_fair(&mut self, ctx: &mut PolicyContext, v: VcpuId, task: TaskId) {
+        let away = std::mem::take(&mut self.thread_mut(v).away);
+        let cpu = match away {
+            true => ctx.processor(v),
+            false if self.fair.is_delayed(task) => self.fair.cpu_of(task),
+            false => self.choose_cpu(ctx, v),
+        };
+        ctx.set_processor(v, cpu);
+        self.ready.insert(cpu, v);
+        self.idle.remove(cpu);
+        if away {
+            self.fair.join(ctx.now(), cpu, task);
+        } else {
+            self.fair.wake(ctx.now(), cpu, task);
+        }
+        // The decision that follows a wake-up does not read the clock again.
+        if self.fair.flagged(cpu) {
+            self.ask_at_once(ctx, cpu);
+        }
+    }
+
+    fn wake_real_time(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let rank = self.thread(v).rank;
+        self.thread_mut(v).away = false;
+        let cpu = self.choose_for_real_time(ctx, v, rank);
+        ctx.set_processor(v, cpu);
+        self.realtime.enqueue(cpu, rank, v, true);
+        if rank > self.rank_on(ctx, cpu) {
+            self.idle.remove(cpu);
+            self.ask_at_once(ctx, cpu);
+        }
+    }
+
+    /// The CPU where a real-time thread ran last, unless it runs another one that is as good; then the one that runs the least
+    /// important.
+    fn choose_for_real_time(&self, ctx: &PolicyContext, v: VcpuId, own: Rank) -> PcpuId {
+        let allowed = ctx.affinity(v).and(ctx.pcpus());
+        let before = ctx.processor(v);
+        let on =
+            |cpu: PcpuId| self.rank_on(ctx, cpu).max(self.realtime.first(cpu).map_or(-1, |(rank, _)| rank));
+        if allowed.contains(before) && (on(before) <= FAIR || on(before) < own) {
+            return before;
+        }
+        let least = allowed.iter().min_by_key(|&cpu| on(cpu));
+        let fallback = if allowed.contains(before) { Some(before) } else { least };
+        least.filter(|&cpu| on(cpu) < own).or(fallback).unwrap_or(before)
+    }
+
+    /// The real-time thread that a CPU is to run, if there is one: the running one, or one that waits here or elsewhere.
+    fn choose_real_time(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
+        let current = ctx.current(cpu);
+        let runs = !ctx.is_idle(current) && ctx.runnable(current) && self.thread(current).rank > FAIR;
+        let own = if runs { self.thread(current).rank } else { FAIR };
+        let behind = runs && std::mem::take(&mut self.thread_mut(current).behind);
+        let here = self.realtime.first(cpu).map(|(rank, v)| (cpu, rank, v));
+        let beats = |rank: Rank| rank > own || behind && rank == own;
+        let least = here.map_or(own, |(_, rank, _)| rank.max(own));
+        let elsewhere = if self.realtime.any() { self.realtime.elsewhere(ctx, cpu, least) } else { None };
+        let found = elsewhere.or(here.filter(|&(_, rank, _)| beats(rank)));
+        let Some((from, _, v)) = found else { return runs.then_some(current) };
+        self.realtime.dequeue(from, v);
+        ctx.set_processor(v, cpu);
+        if runs {
+            self.realtime.enqueue(cpu, own, current, behind);
+        }
+        Some(v)
+    }
+
+    /// The fair thread that a CPU is to run.
+    fn choose_fair(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
+        let now = ctx.now();
+        let mut chosen = self.fair.pick(now, cpu);
+        if chosen.is_none() && self.pull(ctx, cpu) {
+            chosen = self.fair.pick(now, cpu);
+        }
+        self.fair.switch(now, cpu, chosen);
+        chosen.map(|task| self.vcpus[task])
+    }
+}
+
+impl<F: Tuned> Scheduler for Linux<F> {
+    fn rules(&self) -> HostRules {
+        HostRules {
+            reschedule_at_start: false,
+            placement: Placement::Policy,
+            adjust_pauses: false,
+            pause: PauseRule::Flag,
+            affinity: AffinityRule::IfExcluded,
+            soft_affinity: false,
+        }
+    }
+
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
+        if self.timers.is_empty() {
+            let flavor = F::new(&self.given, ctx.pcpus().len());
+            self.fair = Fair::new(flavor, ctx.pcpu_count(), self.common.settings());
+            self.domains.make_groups(ctx, &mut self.fair);
+        }
+        self.timers.add_cpu(ctx, p);
+        self.realtime.add_cpu(p);
+        self.ready.add_cpu(p);
+        self.idle.insert(p);
+    }
+
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
+        self.domains.begin(ctx, &mut self.fair, d);
+        self.serve(ctx);
+    }
+
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let config = ctx.thread(v);
+        let cpu = self.place(ctx, v);
+        ctx.set_processor(v, cpu);
+        let rank = rank(config.class);
+        let group = self.domains.group_of(ctx, v);
+        let before = self.threads.get(v).copied().flatten().and_then(|thread| thread.task);
+        let task = (rank == FAIR).then(|| {
+            let task = before.unwrap_or_else(|| self.fair.add_task(cpu, group, config.class, config.nice));
+            self.fair.renew(cpu, task, group);
+            put(&mut self.vcpus, task, v);
+            task
+        });
+        *self.threads.entry(v) = Some(Thread {
+            task,
+            class: config.class,
+            rank,
+            moving: false,
+            away: false,
+            target: None,
+            behind: false,
+            ticks: realtime::slice_ticks(self.common.hz),
+        });
+        self.ready.grow(v);
+        self.ready.place(cpu);
+    }
+
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if let Some(task) = self.thread(v).task {
+            self.fair.finish(ctx.now(), task);
+        }
+        self.serve(ctx);
+    }
+
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if ctx.is_current(v) {
+            return;
+        }
+        match self.thread(v).task {
+            Some(task) if !self.fair.is_queued(task) => self.wake_fair(ctx, v, task),
+            None if !self.realtime.dequeue(ctx.processor(v), v) => self.wake_real_time(ctx, v),
+            _ => {}
+        }
+        self.serve(ctx);
+    }
+
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if ctx.is_current(v) {
+            return ctx.raise_reschedule(ctx.processor(v));
+        }
+        let queued = match self.thread(v).task {
+            Some(task) => self.fair.is_queued(task),
+            None => self.realtime.dequeue(ctx.processor(v), v),
+        };
+        if queued {
+            self.ready.remove(v);
+            self.leave(ctx, v);
+        }
+        self.serve(ctx);
+    }
+
+    fn yielded(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let p = ctx.processor(v);
+        match self.thread(v).task {
+            None => self.thread_mut(v).behind = true,
+            Some(_) if self.domains.is_vcpu(ctx, v) => self.yield_to_another(ctx, v),
+            Some(_) => self.fair.yielded(ctx.now(), p),
+        }
+        self.serve(ctx);
+    }
+
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+        if self.asked.contains(p) {
+            self.asked.remove(p);
+            self.timers.stop_resched(ctx, p);
+        }
+        let (current, idle) = (ctx.current(p), ctx.idle(p));
+        if current != idle && !ctx.runnable(current) {
+            self.leave(ctx, current);
+        }
+        let first = self.choose_real_time(ctx, p);
+        self.fair.set_above(p, first.is_some());
+        if first.is_some() {
+            self.fair.switch(ctx.now(), p, None);
+        }
+        let next = first.or_else(|| self.choose_fair(ctx, p)).unwrap_or(idle);
+        if next != current {
+            self.ready.remove(next);
+            if current != idle && self.thread(current).task.is_some_and(|task| self.fair.is_queued(task)) {
+                self.ready.insert(p, current);
+            }
+        }
+        self.idle.put(p, next == idle);
+        if (current == idle) != (next == idle) {
+            match next == idle {
+                true => self.timers.stop_tick(ctx, p),
+                false => self.timers.set_tick(ctx, p, next_tick(ctx.now(), &self.common)),
+            }
+        }
+        self.serve(ctx);
+        Decision { next, slice: Decision::UNLIMITED }
+    }
+
+    /// A real-time thread that was preempted goes where something less important runs.
+    fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if ctx.is_idle(v) || self.thread(v).rank == FAIR || !ctx.runnable(v) {
+            return;
+        }
+        let (from, own) = (ctx.processor(v), self.thread(v).rank);
+        let to = self.choose_for_real_time(ctx, v, own);
+        if to != from && self.rank_on(ctx, to) < own && self.realtime.dequeue(from, v) {
+            ctx.set_processor(v, to);
+            self.realtime.enqueue(to, own, v, false);
+            self.idle.remove(to);
+            self.ask_at_once(ctx, to);
+        }
+    }
+
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let (own, allowed) = (ctx.processor(v), ctx.affinity(v).and(ctx.pcpus()));
+        let target = self.thread_mut(v).target.take();
+        if let Some(target) = target.filter(|&target| allowed.contains(target)) {
+            return target;
+        }
+        if allowed.contains(own) {
+            return own;
+        }
+        self.sent = allowed.next_after(self.sent).unwrap_or(own);
+        self.sent
+    }
+
+    fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
+        if let Some(task) = self.thread(v).task
+            && self.fair.is_delayed(task)
+        {
+            self.fair.finish(ctx.now(), task);
+        }
+        self.thread_mut(v).moving = false;
+        ctx.set_processor(v, p);
+        self.serve(ctx);
+    }
+
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
+        let now = ctx.now();
+        match Kind::of(token) {
+            Kind::Tick(cpu) => self.tick(ctx, cpu),
+            Kind::Resched(cpu) => ctx.raise_reschedule(cpu),
+            Kind::Refill(group) => self.fair.refill(now, group),
+            Kind::Slack(group) => self.fair.slack(now, group),
+        }
+        self.serve(ctx);
+    }
+
+    fn affinity(&mut self, ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
+        self.thread_mut(v).moving = !mask.contains(ctx.processor(v));
+    }
+
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
+        self.domains.adjust(ctx, &mut self.fair, d, params)?;
+        for v in ctx.vcpus_of(d) {
+            if let Some(task) = self.thread(v).task {
+                let group = self.domains.group_of(ctx, v);
+                self.fair.regroup(ctx.now(), task, group);
+            }
+        }
+        self.serve(ctx);
+        Ok(())
+    }
+
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
+        if !self.common.takes(params) {
+            return Err(Rejected);
+        }
+        for (name, value) in params.iter() {
+            self.given.set(name, value.clone());
+        }
+        self.common = Common::new(&self.given);
+        self.fair.tune(F::new(&self.given, ctx.pcpus().len()), self.common.settings());
+        self.serve(ctx);
+        Ok(())
+    }
+
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
+        for p in ctx.pcpus().iter() {
+            write!(out, "CPU {}:", p.0)?;
+            let current = ctx.current(p);
+            if !ctx.is_idle(current) {
+                let (domain, number) = ctx.name(current);
+                write!(out, " runs d{domain}v{number}")?;
+            }
+            for v in self.ready.from_last(p) {
+                let (domain, number) = ctx.name(v);
+                write!(out, " d{domain}v{number}")?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// The next tick after a point in time.
+fn next_tick(now: Time, common: &Common) -> Time {
+    let tick = common.tick();
+    Time::ZERO + ((now - Time::ZERO) / tick + 1) * tick
+}

@@ -1,0 +1,84 @@
+//! The fair threads that wait on each CPU, by when they ran last: what balancing takes threads from.
+
+use vcpulab_host::{CpuMask, PcpuId, Table, VcpuId};
+
+use crate::list::{Links, List};
+
+/// The threads that wait.
+#[derive(Clone, Debug, Default)]
+pub struct Ready {
+    lists: Table<PcpuId, (List<VcpuId>, u32)>,
+    links: Links<VcpuId>,
+    /// The CPU on whose list each is.
+    on: Table<VcpuId, PcpuId>,
+    /// The CPUs on which any waits.
+    loaded: CpuMask,
+    /// How many threads were placed on each CPU as they came.
+    placed: Table<PcpuId, u32>,
+}
+
+impl Ready {
+    pub fn add_cpu(&mut self, cpu: PcpuId) {
+        self.lists.entry(cpu);
+        self.placed.entry(cpu);
+    }
+
+    /// How many threads were placed on a CPU as they came.
+    pub fn placed(&self, cpu: PcpuId) -> u32 {
+        self.placed[cpu]
+    }
+
+    /// Another one is.
+    pub fn place(&mut self, cpu: PcpuId) {
+        self.placed[cpu] += 1;
+    }
+
+    /// Makes room for a thread.
+    pub fn grow(&mut self, v: VcpuId) {
+        self.links.grow(v);
+        if self.on.len() <= v.index() {
+            self.on.resize(v.index() + 1, PcpuId(0));
+        }
+    }
+
+    /// A thread waits on a CPU, the last one of those that ran there or came.
+    pub fn insert(&mut self, cpu: PcpuId, v: VcpuId) {
+        let (list, count) = &mut self.lists[cpu];
+        self.links.push_back(list, v);
+        *count += 1;
+        self.on[v] = cpu;
+        self.loaded.insert(cpu);
+    }
+
+    /// It waits no more, if it did.
+    pub fn remove(&mut self, v: VcpuId) {
+        if v.index() >= self.on.len() || !self.links.listed(v) {
+            return;
+        }
+        let cpu = self.on[v];
+        let (list, count) = &mut self.lists[cpu];
+        self.links.remove(list, v);
+        *count -= 1;
+        self.loaded.put(cpu, *count > 0);
+    }
+
+    /// Does it wait?
+    pub fn waits(&self, v: VcpuId) -> bool {
+        self.links.listed(v)
+    }
+
+    /// The CPUs on which any waits.
+    pub fn loaded(&self) -> &CpuMask {
+        &self.loaded
+    }
+
+    /// How many wait on a CPU.
+    pub fn count(&self, cpu: PcpuId) -> u32 {
+        self.lists[cpu].1
+    }
+
+    /// Those that wait on a CPU, from the one that has waited longest since it ran or came.
+    pub fn from_last(&self, cpu: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
+        self.links.iter(&self.lists[cpu].0)
+    }
+}

@@ -1,0 +1,85 @@
+//! `SCHED_FIFO` and `SCHED_RR`, which come before every fair thread: a queue for each CPU, by priority.
+
+use vcpulab_host::{Class, PcpuId, PolicyContext, Table, VcpuId};
+
+/// The slice of `SCHED_RR`, ms.
+const SLICE_MS: i64 = 100;
+
+/// The rank of what a CPU runs: nothing, something fair, or a priority from 1 to 99.
+pub type Rank = i16;
+
+/// The rank of a CPU that runs nothing.
+pub const IDLE: Rank = -1;
+
+/// The rank of fair threads.
+pub const FAIR: Rank = 0;
+
+/// The rank of a class.
+pub fn rank(class: Class) -> Rank {
+    match class {
+        Class::Fifo(priority) | Class::RoundRobin(priority) => priority.max(1).into(),
+        Class::Other | Class::Batch | Class::Idle => FAIR,
+    }
+}
+
+/// The threads of these classes that wait.
+#[derive(Clone, Debug, Default)]
+pub struct RealTime {
+    /// By CPU: by rank, the greatest first, and in the order in which they came.
+    waiting: Table<PcpuId, Vec<(Rank, VcpuId)>>,
+    count: usize,
+}
+
+impl RealTime {
+    pub fn add_cpu(&mut self, cpu: PcpuId) {
+        self.waiting.entry(cpu);
+    }
+
+    /// Does any wait?
+    pub fn any(&self) -> bool {
+        self.count > 0
+    }
+
+    /// Lets a thread wait on a CPU, behind those of its rank, or in front of them.
+    pub fn enqueue(&mut self, cpu: PcpuId, rank: Rank, v: VcpuId, behind: bool) {
+        let waiting = &mut self.waiting[cpu];
+        let before = |&(other, _): &(Rank, VcpuId)| if behind { other >= rank } else { other > rank };
+        let position = waiting.partition_point(before);
+        waiting.insert(position, (rank, v));
+        self.count += 1;
+    }
+
+    /// It waits no more. False: it did not.
+    pub fn dequeue(&mut self, cpu: PcpuId, v: VcpuId) -> bool {
+        let waiting = &mut self.waiting[cpu];
+        let position = waiting.iter().position(|&(_, other)| other == v);
+        if let Some(position) = position {
+            waiting.remove(position);
+            self.count -= 1;
+        }
+        position.is_some()
+    }
+
+    /// The first that waits on a CPU.
+    pub fn first(&self, cpu: PcpuId) -> Option<(Rank, VcpuId)> {
+        self.waiting[cpu].first().copied()
+    }
+
+    /// The first of all those that wait on another CPU and may run on this one, above a rank.
+    pub fn elsewhere(&self, ctx: &PolicyContext, cpu: PcpuId, above: Rank) -> Option<(PcpuId, Rank, VcpuId)> {
+        let mut best: Option<(PcpuId, Rank, VcpuId)> = None;
+        for other in ctx.pcpus().iter().filter(|&other| other != cpu) {
+            let may = |&&(_, v): &&(Rank, VcpuId)| ctx.affinity(v).contains(cpu) && !ctx.is_current(v);
+            let Some(&(rank, v)) = self.waiting[other].iter().find(may) else { continue };
+            if rank > best.map_or(above, |(_, rank, _)| rank) {
+                best = Some((other, rank, v));
+            }
+        }
+        best
+    }
+}
+
+/// Ticks of a slice.
+pub fn slice_ticks(hz: i64) -> i64 {
+    (SLICE_MS * hz / 1000).max(1)
+}

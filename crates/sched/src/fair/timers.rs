@@ -1,0 +1,98 @@
+//! The timers of a host: for each CPU its tick and the decision that it was asked for, for each limited group its refill and
+//! what follows when CPU time was given back.
+
+use vcpulab_host::{GroupId, NEVER, PcpuId, PolicyContext, Table, Time, TimerId};
+
+/// What a timer is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Tick(PcpuId),
+    Resched(PcpuId),
+    Refill(GroupId),
+    Slack(GroupId),
+}
+
+impl Kind {
+    /// By the token that the host hands back.
+    pub fn of(token: u32) -> Self {
+        let number = token / 4;
+        match token % 4 {
+            0 => Kind::Tick(PcpuId(number)),
+            1 => Kind::Resched(PcpuId(number)),
+            2 => Kind::Refill(GroupId(number)),
+            _ => Kind::Slack(GroupId(number)),
+        }
+    }
+
+    fn token(self) -> u32 {
+        match self {
+            Kind::Tick(cpu) => 4 * cpu.0,
+            Kind::Resched(cpu) => 4 * cpu.0 + 1,
+            Kind::Refill(group) => 4 * group.0 + 2,
+            Kind::Slack(group) => 4 * group.0 + 3,
+        }
+    }
+}
+
+/// The timers of a host.
+#[derive(Clone, Debug, Default)]
+pub struct Timers {
+    cpus: Table<PcpuId, Option<[TimerId; 2]>>,
+    /// Made when a group is first limited.
+    groups: Table<GroupId, Option<[TimerId; 2]>>,
+}
+
+impl Timers {
+    /// Has no CPU come up yet?
+    pub fn is_empty(&self) -> bool {
+        self.cpus.is_empty()
+    }
+
+    pub fn add_cpu(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        let timers = [Kind::Tick(cpu), Kind::Resched(cpu)].map(|kind| ctx.new_timer(cpu, kind.token()));
+        *self.cpus.entry(cpu) = Some(timers);
+    }
+
+    fn set(&self, ctx: &mut PolicyContext, cpu: PcpuId, which: usize, at: Time) {
+        if let Some(timers) = self.cpus[cpu] {
+            ctx.set_timer(timers[which], at);
+        }
+    }
+
+    pub fn set_tick(&self, ctx: &mut PolicyContext, cpu: PcpuId, at: Time) {
+        self.set(ctx, cpu, 0, at);
+    }
+
+    pub fn stop_tick(&self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        self.set(ctx, cpu, 0, NEVER);
+    }
+
+    pub fn set_resched(&self, ctx: &mut PolicyContext, cpu: PcpuId, at: Time) {
+        self.set(ctx, cpu, 1, at);
+    }
+
+    pub fn stop_resched(&self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        self.set(ctx, cpu, 1, NEVER);
+    }
+
+    /// Sets those of a group.
+    pub fn set_group(
+        &mut self,
+        ctx: &mut PolicyContext,
+        group: GroupId,
+        refill: Option<Time>,
+        slack: Option<Time>,
+    ) {
+        let timers = self.groups.entry(group);
+        if timers.is_none() && refill.is_none() && slack.is_none() {
+            return;
+        }
+        let cpu = ctx.first_pcpu();
+        let timers = *timers.get_or_insert_with(|| {
+            [Kind::Refill(group), Kind::Slack(group)].map(|kind| ctx.new_timer(cpu, kind.token()))
+        });
+        for (timer, at) in timers.into_iter().zip([refill, slack]) {
+            ctx.set_timer(timer, at.unwrap_or(NEVER));
+        }
+    }
+}
