@@ -55,7 +55,9 @@ impl LinuxRecording {
     fn compare(&self, py: Python<'_>, setting: Option<&LinuxRecording>) -> PyResult<String> {
         let recording = Arc::clone(&self.recording);
         let setting = setting.map(|setting| Arc::clone(&setting.recording));
-        let work = move |_: &watch::Watch| compared(&recording, setting.as_deref());
+        let work = move |watch: &watch::Watch| {
+            compared(&recording, setting.as_deref(), |fraction| watch.advance(fraction))
+        };
         let compared = watch::watched(py, None, work)?.map_err(wrong)?;
         Ok(serde_json::to_string(&compared).expect("numbers can be written as JSON"))
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::demand::Demands;
 use super::folder::{Recording, Setup};
-use super::free::{RunError, free_run};
+use super::free::{Free, RunError};
 use super::measured::Measured;
 use super::overheads::Overheads;
 
@@ -21,6 +21,11 @@ const WAIT_MAX_US: f64 = 16.0;
 const WAKES_MIN: usize = 20;
 /// In another setting than that of the demands, predictions may be off by so many times as much.
 const WHAT_IF: f64 = 2.0;
+
+/// Runs that differ by a microsecond, as recordings of the same do.
+const VARIANTS: u64 = 15;
+/// Of their values, this part at either end is left out of their range.
+const LEFT_OUT_ONE_IN: usize = 15;
 
 /// What is compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -47,9 +52,11 @@ pub struct Cell {
     pub unit: &'static str,
     /// What was recorded.
     pub recorded: f64,
-    /// What the run gave.
+    /// What all runs together give.
     pub predicted: f64,
-    /// How far off it is, and in what.
+    /// What runs give that differ by a microsecond, but for the lowest and the highest.
+    pub range: [f64; 2],
+    /// How far off the prediction is, and in what.
     pub off: f64,
     /// The unit of `off`.
     pub off_unit: &'static str,
@@ -57,9 +64,11 @@ pub struct Cell {
     pub limit: String,
     /// Whether it is within.
     pub holds: bool,
+    /// Whether what was recorded is in the range.
+    pub chance: bool,
 }
 
-/// A run beside a recording.
+/// Runs beside a recording.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
     /// The scheduler, and its generation.
@@ -69,63 +78,114 @@ pub struct Comparison {
 }
 
 /// Runs the demands of a recording in its own setting, or that of another recording of the same threads, and compares with what
-/// was recorded there.
+/// was recorded there. `advance` is told the fraction done, and may end the work.
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn compared(demands: &Recording, other: Option<&Recording>) -> Result<Comparison, RunError> {
+pub fn compared(
+    demands: &Recording,
+    other: Option<&Recording>,
+    advance: impl Fn(f64) -> bool,
+) -> Result<Comparison, RunError> {
     let real = other.unwrap_or(demands);
     if let Some(refusal) = demands.refusal().or_else(|| real.refusal()) {
         return Err(refusal.into());
     }
-    let overheads = Overheads::of(&demands.lines, &demands.clock());
-    let hz = real.hz();
-    let run = free_run([&demands.setup, &real.setup], &Demands::of(demands), overheads, hz)?;
-    let times = if other.is_some() { WHAT_IF } else { 1.0 };
+    let free = Free {
+        setups: [&demands.setup, &real.setup],
+        demands: &Demands::of(demands),
+        overheads: &Overheads::of(&demands.lines, &demands.clock()),
+        hz: real.hz(),
+    };
+    let mut runs = Vec::new();
+    for variant in 0..VARIANTS {
+        if !advance(variant as f64 / VARIANTS as f64) {
+            return Err(RunError::Stopped);
+        }
+        runs.push(free.run(variant, VARIANTS)?);
+    }
     let (policy, generation) = real.setup.scheduler();
-    let cells = cells(&real.setup, &Measured::of(real), &run, times);
+    let times = if other.is_some() { WHAT_IF } else { 1.0 };
+    let cells = cells(&real.setup, &Measured::of(real), &runs, times);
     Ok(Comparison { scheduler: format!("{policy} {generation}"), cells })
 }
 
-fn cells(setup: &Setup, recorded: &Measured, predicted: &Measured, times: f64) -> Vec<Cell> {
-    let switches_max = if setup.is_hogs_of_weights() { SWITCHES_OF_WEIGHTS_MAX } else { SWITCHES_MAX };
-    let rate = |of: &Measured| of.switches as f64 * 1e9 / of.window.ns().max(1) as f64;
-    let mut all = vec![relative("host".to_owned(), Metric::Switches, "/s", rate(recorded), rate(predicted), switches_max * times)];
+fn cells(setup: &Setup, recorded: &Measured, runs: &[Measured], times: f64) -> Vec<Cell> {
+    let together = Measured::together(runs);
+    let cell = |of: &str, metric, unit, limit, value: &dyn Fn(&Measured) -> f64| {
+        let mut values: Vec<f64> = runs.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        let (out, last) = (values.len() / LEFT_OUT_ONE_IN, values.len().saturating_sub(1));
+        let range =
+            [out, last.saturating_sub(out)].map(|place| values.get(place).copied().unwrap_or(f64::NAN));
+        Limit::cell(limit, (of, metric, unit), [value(recorded), value(&together)], range)
+    };
+    let switches = if setup.is_hogs_of_weights() { SWITCHES_OF_WEIGHTS_MAX } else { SWITCHES_MAX };
+    let mut all = vec![cell(
+        "host",
+        Metric::Switches,
+        "/s",
+        Limit::percent(switches * times),
+        &Measured::switches_per_s,
+    )];
     for (name, real) in &recorded.threads {
-        let Some(got) = predicted.threads.get(name) else { continue };
         let of = format!("{}/{}", name.0, name.1);
-        let share = |ran_ns: i64, of: &Measured| 100.0 * ran_ns as f64 / (of.window.ns().max(1)) as f64;
-        let (was, is) = (share(real.ran_ns, recorded), share(got.ran_ns, predicted));
-        let most = SHARE_MAX * times;
-        all.push(Cell {
-            of: of.clone(),
-            metric: Metric::Share,
-            unit: "%",
-            recorded: was,
-            predicted: is,
-            off: is - was,
-            off_unit: "points",
-            limit: format!("{most} points"),
-            holds: (is - was).abs() <= most,
-        });
-        if real.waits_ns.len().min(got.waits_ns.len()) < WAKES_MIN {
+        let share = |measured: &Measured| measured.share(name);
+        all.push(cell(&of, Metric::Share, "%", Limit::Points(SHARE_MAX * times), &share));
+        let wakes = |measured: &Measured| measured.threads.get(name).map_or(0, |got| got.waits_ns.len());
+        if real.waits_ns.len() < WAKES_MIN || runs.iter().any(|run| wakes(run) < WAKES_MIN) {
             continue;
         }
         for (metric, percentile) in [(Metric::WaitMedian, 50), (Metric::WaitP90, 90)] {
-            let us = |ns: Option<i64>| ns.unwrap_or(0) as f64 / 1e3;
-            let (was, is) = (us(real.wait(percentile)), us(got.wait(percentile)));
-            let (percent, floor) = (WAIT_MAX * times, WAIT_MAX_US * times);
-            let mut cell = relative(of.clone(), metric, "µs", was, is, percent);
-            cell.limit = format!("{percent} % or {floor} µs");
-            cell.holds |= (is - was).abs() <= floor;
-            all.push(cell);
+            let limit = Limit::Percent(WAIT_MAX * times, WAIT_MAX_US * times);
+            all.push(cell(&of, metric, "µs", limit, &|measured| measured.wait_us(name, percentile)));
         }
     }
     all
 }
 
-fn relative(of: String, metric: Metric, unit: &'static str, recorded: f64, predicted: f64, most: f64) -> Cell {
-    let off = if recorded == predicted { 0.0 } else { 100.0 * (predicted - recorded) / recorded };
-    let (off_unit, limit) = ("%", format!("{most} %"));
-    Cell { of, metric, unit, recorded, predicted, off, off_unit, limit, holds: off.abs() <= most }
+/// How far off a prediction may be.
+#[derive(Clone, Copy)]
+enum Limit {
+    Points(f64),
+    /// Or else by so much in the unit.
+    Percent(f64, f64),
+}
+
+impl Limit {
+    fn percent(most: f64) -> Self {
+        Limit::Percent(most, 0.0)
+    }
+
+    fn cell(
+        self,
+        names: (&str, Metric, &'static str),
+        [recorded, predicted]: [f64; 2],
+        range: [f64; 2],
+    ) -> Cell {
+        let (of, metric, unit) = names;
+        let by = predicted - recorded;
+        let (off, off_unit, holds, limit) = match self {
+            Limit::Points(most) => (by, "points", by.abs() <= most, format!("{most} points")),
+            Limit::Percent(most, floor) => {
+                let off = if by == 0.0 { 0.0 } else { 100.0 * by / recorded };
+                let or = if floor > 0.0 { format!(" or {floor} {unit}") } else { String::new() };
+                (off, "%", off.abs() <= most || by.abs() <= floor, format!("{most} %{or}"))
+            }
+        };
+        let chance = (range[0]..=range[1]).contains(&recorded);
+        Cell {
+            of: of.to_owned(),
+            metric,
+            unit,
+            recorded,
+            predicted,
+            range,
+            off,
+            off_unit,
+            limit,
+            holds,
+            chance,
+        }
+    }
 }

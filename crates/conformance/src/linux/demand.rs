@@ -21,14 +21,15 @@ pub struct Demands {
     pub threads: BTreeMap<u32, Demand>,
     /// Of other threads, the host's own, by thread.
     pub others: BTreeMap<u32, Arrivals>,
+    /// First wake-ups of threads of VMs, in their order: those that one interrupt did before the CPU decided stand together,
+    /// at the time of the last.
+    pub first: Vec<(Time, Vec<u32>)>,
 }
 
 /// What a thread of a VM does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Demand {
-    /// Its first wake-up, as time of the host's monotonic clock.
-    pub first: Time,
-    /// What it does from then on.
+    /// What it does from its first wake-up on.
     pub steps: Vec<Step>,
 }
 
@@ -73,7 +74,8 @@ impl Reading {
     }
 
     fn block(&mut self, now: i64) {
-        let at = self.woke_at.take().unwrap_or(now);
+        // Who runs as the recording begins woke before.
+        let at = self.woke_at.take().or(self.first).unwrap_or(now);
         self.works.push((Time::from_ns(at), Span::from_ns(self.ran)));
         self.run_ends(None);
         self.blocked_at = Some(now);
@@ -91,18 +93,42 @@ impl Reading {
     }
 }
 
+/// What a tick wakes, it wakes so soon: sooner than any CPU decides.
+const AFTER_TICK_NS: i64 = 500;
+
 impl Demands {
     /// Reads the demands.
     pub fn of(recording: &Recording) -> Self {
         let lines = &recording.lines;
         let clock = recording.clock();
         let mut reading: BTreeMap<u32, Reading> = BTreeMap::new();
+        let mut first: Vec<(Time, Vec<u32>)> = Vec::new();
+        let mut decided = true;
+        let mut tick: Option<i64> = None;
         for (index, line) in lines.iter().enumerate() {
             let now = clock.at(index);
             match line.event {
-                Event::Waking(thread, prio) => {
-                    let thread = reading.entry(thread).or_default();
+                Event::Tick => {
+                    // The charge that it makes tells its time.
+                    tick = Some(clock.at(index + 1));
+                }
+                Event::Waking(number, prio) => {
+                    // What a tick's softirqs wake is awake before the decision that the tick asked for.
+                    let now = tick
+                        .filter(|_| line.interrupt && line.flagged)
+                        .map_or(now, |at| now.min(at + AFTER_TICK_NS));
+                    let thread = reading.entry(number).or_default();
                     thread.prio = Some(prio);
+                    if thread.first.is_none() && recording.setup.threads.contains_key(&number) {
+                        match first.last_mut().filter(|_| !decided) {
+                            Some((at, together)) => {
+                                *at = Time::from_ns(now);
+                                together.push(number);
+                            }
+                            None => first.push((Time::from_ns(now), vec![number])),
+                        }
+                        decided = false;
+                    }
                     thread.wake(now);
                 }
                 Event::Charge(thread, ran) => {
@@ -110,18 +136,26 @@ impl Demands {
                         && is_yield(lines, index);
                     let thread = reading.entry(thread).or_default();
                     thread.first.get_or_insert(now - ran);
+                    if !line.interrupt {
+                        tick = None;
+                    }
                     thread.ran = thread.ran.saturating_add(ran);
                     if yields {
                         thread.run_ends(Some(Step::Yield));
                     }
                 }
-                Event::Switch { from: (thread, prio), runnable, .. } if thread != 0 => {
-                    let thread = reading.entry(thread).or_default();
-                    thread.prio = Some(prio);
-                    if !runnable {
-                        thread.block(now);
+                Event::Switch { from: (thread, prio), runnable, .. } => {
+                    decided = true;
+                    tick = None;
+                    if thread != 0 {
+                        let thread = reading.entry(thread).or_default();
+                        thread.prio = Some(prio);
+                        if !runnable {
+                            thread.block(now);
+                        }
                     }
                 }
+                Event::Refill(_) | Event::Other => tick = None,
                 _ => {}
             }
         }
@@ -129,12 +163,18 @@ impl Demands {
             window: [0, lines.len().saturating_sub(1)].map(|index| Time::from_ns(clock.at(index))),
             threads: BTreeMap::new(),
             others: BTreeMap::new(),
+            first,
         };
         for (number, mut thread) in reading {
             if recording.setup.threads.contains_key(&number) {
                 thread.ends();
-                let first = Time::from_ns(thread.first.unwrap_or(0));
-                demands.threads.insert(number, Demand { first, steps: thread.steps });
+                // It may have run as the recording began.
+                if !demands.first.iter().any(|(_, threads)| threads.contains(&number))
+                    && let Some(at) = thread.first
+                {
+                    demands.first.insert(0, (Time::from_ns(at), vec![number]));
+                }
+                demands.threads.insert(number, Demand { steps: thread.steps });
             } else {
                 if thread.blocked_at.is_none() && thread.ran > 0 {
                     let at = Time::from_ns(thread.woke_at.or(thread.first).unwrap_or(0));
@@ -152,6 +192,11 @@ impl Demands {
 fn is_yield(lines: &[Line], index: usize) -> bool {
     let line = &lines[index];
     let before = index.checked_sub(1).map(|before| &lines[before].event);
-    let blocks = matches!(lines.get(index + 1).map(|line| &line.event), Some(Event::Switch { runnable: false, .. }));
-    !line.interrupt && !line.flagged && line.depth <= 2 && !blocks && !matches!(before, Some(Event::Waking(..)))
+    let blocks =
+        matches!(lines.get(index + 1).map(|line| &line.event), Some(Event::Switch { runnable: false, .. }));
+    !line.interrupt
+        && !line.flagged
+        && line.depth <= 2
+        && !blocks
+        && !matches!(before, Some(Event::Waking(..)))
 }

@@ -126,7 +126,8 @@ impl Setup {
     /// The threads and what they do, but not their settings: the same for recordings that differ in settings alone.
     pub fn work(&self) -> Vec<(&str, u32, &[String])> {
         let threads = self.threads.values();
-        let mut work: Vec<_> = threads.map(|made| (made.vm.as_str(), made.vcpu, made.work.as_slice())).collect();
+        let mut work: Vec<_> =
+            threads.map(|made| (made.vm.as_str(), made.vcpu, made.work.as_slice())).collect();
         work.sort_unstable();
         work
     }
@@ -357,7 +358,8 @@ mod tests {
             work: work.iter().map(|&word| word.to_owned()).collect(),
             ..Thread::default()
         };
-        let seventh = Thread { group: Some(GroupId(1)), nice: -5, yields: true, ..thread("x", 1, &["yield=3"]) };
+        let seventh =
+            Thread { group: Some(GroupId(1)), nice: -5, yields: true, ..thread("x", 1, &["yield=3"]) };
         assert_eq!(setup.threads[&7], seventh);
         assert_eq!(setup.threads[&8], thread("y", 0, &["sl=10", "wk=7", "jit=30"]));
         assert_eq!(setup.tunables.latency, Some(Span::from_ms(6)));

@@ -39,7 +39,8 @@ pub fn judged(recording: &Recording) -> Result<Judged, JudgingError> {
         return Err(refusal.into());
     }
     let replay = AssertUnwindSafe(|| replay_fair(&recording.setup, &recording.lines));
-    let outcome = catch_unwind(replay).map_err(|panic| JudgingError::Panic(crate::replay::text_of(&*panic)))??;
+    let outcome =
+        catch_unwind(replay).map_err(|panic| JudgingError::Panic(crate::replay::text_of(&*panic)))??;
     let differing_max = recording.expected.unwrap_or(outcome.decisions / DIFFERING_ONE_IN);
     let (policy, generation) = recording.setup.scheduler();
     Ok(Judged {

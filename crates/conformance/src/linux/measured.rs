@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use vcpulab_host::Span;
 
 use super::folder::Recording;
@@ -20,12 +19,11 @@ pub struct Measured {
 }
 
 /// What one thread got.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Got {
     /// CPU time.
     pub ran_ns: i64,
     /// The times from waking to running, sorted.
-    #[serde(skip)]
     pub waits_ns: Vec<i64>,
 }
 
@@ -38,10 +36,45 @@ impl Got {
 }
 
 impl Measured {
+    /// Switches in a second.
+    pub fn switches_per_s(&self) -> f64 {
+        self.switches as f64 * 1e9 / self.window.ns().max(1) as f64
+    }
+
+    /// A thread's part of the CPU, %.
+    pub fn share(&self, thread: &(String, u32)) -> f64 {
+        let ran = self.threads.get(thread).map_or(0, |got| got.ran_ns);
+        100.0 * ran as f64 / self.window.ns().max(1) as f64
+    }
+
+    /// The wait that so many of a hundred are not above, µs.
+    pub fn wait_us(&self, thread: &(String, u32), percentile: usize) -> f64 {
+        self.threads.get(thread).and_then(|got| got.wait(percentile)).unwrap_or(0) as f64 / 1e3
+    }
+
+    /// Several runs as one that is as long as all of them.
+    pub fn together(runs: &[Measured]) -> Self {
+        let mut all = Measured::default();
+        for run in runs {
+            all.window += run.window;
+            all.switches += run.switches;
+            for (name, got) in &run.threads {
+                let thread = all.threads.entry(name.clone()).or_default();
+                thread.ran_ns += got.ran_ns;
+                thread.waits_ns.extend(&got.waits_ns);
+            }
+        }
+        for thread in all.threads.values_mut() {
+            thread.waits_ns.sort_unstable();
+        }
+        all
+    }
+
     /// What a recording says.
     pub fn of(recording: &Recording) -> Self {
         let Recording { setup, lines, .. } = recording;
-        let mut got: BTreeMap<u32, Got> = setup.threads.keys().map(|&thread| (thread, Got::default())).collect();
+        let mut got: BTreeMap<u32, Got> =
+            setup.threads.keys().map(|&thread| (thread, Got::default())).collect();
         let mut woke: BTreeMap<u32, i64> = BTreeMap::new();
         let mut blocked: BTreeMap<u32, bool> = BTreeMap::new();
         let mut switches = 0;

@@ -17,13 +17,13 @@ pub mod steps;
 mod timers;
 pub mod trace;
 
+pub use compared::{Cell, Comparison, Metric, compared};
+pub use demand::Demands;
 pub use error::LinuxError;
 pub use fair::replay_fair;
 pub use folder::{Recording, Setup, Texts};
+pub use free::{Free, RunError};
 pub use judged::{Judged, judged};
-pub use steps::{Outcome, Steps, replay};
-pub use compared::{Cell, Comparison, Metric, compared};
-pub use demand::Demands;
-pub use free::{RunError, free_run};
 pub use measured::Measured;
 pub use overheads::Overheads;
+pub use steps::{Outcome, Steps, replay};

@@ -128,9 +128,20 @@ mod tests {
     #[test]
     fn a_period_tells_the_group() {
         let setup = setup("cg a max=5000,50000\ncg b max=5000,100000\ncg free\ncg c max=5000,20000\n");
-        let lines = expiries(&[("t1", 100), ("t2", 107), ("t3", 110), ("t2", 127), ("t3", 160), ("t2", 167), ("t1", 300)]);
+        let lines = expiries(&[
+            ("t1", 100),
+            ("t2", 107),
+            ("t3", 110),
+            ("t2", 127),
+            ("t3", 160),
+            ("t2", 167),
+            ("t1", 300),
+        ]);
         let timers = guessed(&setup, &lines).unwrap();
-        assert_eq!(timers, Timers::from([("t1".into(), GroupId(1)), ("t2".into(), GroupId(3)), ("t3".into(), GroupId(0))]));
+        assert_eq!(
+            timers,
+            Timers::from([("t1".into(), GroupId(1)), ("t2".into(), GroupId(3)), ("t3".into(), GroupId(0))])
+        );
         assert!(exchanged(&setup, &timers).is_empty());
     }
 
