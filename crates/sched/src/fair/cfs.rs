@@ -117,6 +117,7 @@ impl Flavor for Cfs {
     const THROTTLES_CURRENT_ONLY: bool = true;
     const EMPTY_KEEPS_WEIGHT: bool = false;
     const REFILLS_TOGETHER: bool = true;
+    const CONTRIBUTES_EVERY: Span = Span::ZERO;
 
     fn key(entity: &Entity<()>) -> u64 {
         entity.v
@@ -164,7 +165,7 @@ impl Flavor for Cfs {
         let q = fair.entities[e].queue;
         Self::update(fair, q, now);
         fair.clear_buddies(e);
-        fair.count_out(e);
+        fair.count_out(e, now);
         if !leaving.sleep {
             Self::leave(fair, e);
         }
@@ -265,6 +266,7 @@ impl Flavor for Cfs {
 
     fn reweigh(fair: &mut Fair<Self>, e: EntityId, weight: Weight, now: Time) {
         let q = fair.entities[e].queue;
+        fair.average(e, now);
         if fair.entities[e].queued {
             if fair.queues[q].current == Some(e) {
                 Self::update(fair, q, now);

@@ -2,6 +2,7 @@
 
 use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
+use super::average::Average;
 use super::limit::Group;
 use super::tree::{Entity, EntityId, Kind, Queue, QueueId, Task, TaskId, ahead};
 use super::weight::{Weight, ns};
@@ -29,6 +30,8 @@ pub trait Flavor: Clone {
     const EMPTY_KEEPS_WEIGHT: bool;
     /// Are all groups of one period refilled at once? Otherwise each has an offset of its own.
     const REFILLS_TOGETHER: bool;
+    /// How often at most a queue tells its group of its load.
+    const CONTRIBUTES_EVERY: Span;
 
     /// The order of a queue, as a virtual time.
     fn key(entity: &Entity<Self::Entity>) -> u64;
@@ -96,6 +99,12 @@ pub struct Fair<F: Flavor> {
     flags: CpuMask,
     /// The CPUs that run what is above the fair class.
     above: CpuMask,
+    /// Are there several CPUs, so that loads are averaged?
+    pub(super) several: bool,
+    /// Is, or was, any task or group idle?
+    pub(super) any_idle: bool,
+    /// By CPU, the queues whose groups know of a load there.
+    pub(super) contributing: Table<PcpuId, Vec<QueueId>>,
     /// Groups whose timers have changed.
     pub(super) retimed: Vec<GroupId>,
 }
@@ -113,6 +122,9 @@ impl<F: Flavor> Fair<F> {
             running: Table::filled(cpus as usize, None),
             flags: CpuMask::EMPTY,
             above: CpuMask::EMPTY,
+            several: cpus > 1,
+            any_idle: false,
+            contributing: Table::filled(cpus as usize, Vec::new()),
             retimed: Vec::new(),
         }
     }
@@ -130,6 +142,7 @@ impl<F: Flavor> Fair<F> {
             return;
         }
         (self.groups[group].shares, self.groups[group].idle) = (shares, idle);
+        self.any_idle |= idle;
         for cpu in self.groups[group].queues.ids() {
             let Some((_, e)) = self.groups[group].queues[cpu].and_then(|q| self.queues[q].group) else {
                 continue;
@@ -148,6 +161,7 @@ impl<F: Flavor> Fair<F> {
         let task = TaskId(self.tasks.len() as u32);
         let queue = self.queue_of(group, cpu);
         let weight = Weight::of_task(class, nice);
+        self.any_idle |= class == Class::Idle;
         let entity = self.add_entity(Kind::Task(task), queue, weight, class == Class::Idle);
         self.tasks.push(Task { entity, group, class })
     }
@@ -175,6 +189,7 @@ impl<F: Flavor> Fair<F> {
             sum: 0,
             sum_before: 0,
             charged_at: Time::ZERO,
+            average: Average::default(),
             own: F::Entity::default(),
         })
     }
@@ -191,6 +206,7 @@ impl<F: Flavor> Fair<F> {
         let entity = self.add_entity(Kind::Group(queue), parent, Weight::of_sum(shares), idle);
         self.queues.push(Queue::new(cpu, Some((group, entity))));
         self.groups[group].queues[cpu] = Some(queue);
+        self.groups[group].made_on += 1;
         queue
     }
 
@@ -212,7 +228,7 @@ impl<F: Flavor> Fair<F> {
             F::requeue(self, entity);
         } else {
             let to = self.queue_of(group, cpu);
-            let moves = self.settle_on(entity, to);
+            let moves = self.settle_on(entity, to, now);
             self.enqueue_upwards(entity, now, true, moves, 1);
         }
         self.test_preemption(now, cpu, task);
@@ -222,7 +238,7 @@ impl<F: Flavor> Fair<F> {
     pub fn join(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
         let Task { entity, group, .. } = self.tasks[task];
         let to = self.queue_of(group, cpu);
-        self.settle_on(entity, to);
+        self.settle_on(entity, to, now);
         self.enqueue_upwards(entity, now, false, false, 1);
         self.test_preemption(now, cpu, task);
     }
@@ -266,7 +282,7 @@ impl<F: Flavor> Fair<F> {
         }
         self.tasks[task].group = group;
         let to = self.queue_of(group, cpu);
-        self.entities[e].roams = self.settle_on(e, to) && !queued;
+        self.entities[e].roams = self.settle_on(e, to, now) && !queued;
         if queued {
             self.enqueue_upwards(e, now, false, false, 1);
         }
@@ -276,8 +292,15 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Moves an entity that is not queued to a queue. True: it is another one.
-    fn settle_on(&mut self, e: EntityId, to: QueueId) -> bool {
-        let moves = self.entities[e].queue != to;
+    fn settle_on(&mut self, e: EntityId, to: QueueId, now: Time) -> bool {
+        let from = self.entities[e].queue;
+        let moves = from != to;
+        if moves
+            && self.queues[from].group.map(|(group, _)| group)
+                == self.queues[to].group.map(|(group, _)| group)
+        {
+            self.move_load(e, to, now);
+        }
         let roams = std::mem::take(&mut self.entities[e].roams);
         if moves && !roams {
             F::leave(self, e);
@@ -305,6 +328,24 @@ impl<F: Flavor> Fair<F> {
     /// Changes the tunables.
     pub fn tune(&mut self, flavor: F, settings: Settings) {
         (self.flavor, self.settings) = (flavor, settings);
+    }
+
+    /// May a task that waits be moved to a CPU: is nothing around it throttled, here or there?
+    pub fn may_move(&self, task: TaskId, to: PcpuId) -> bool {
+        let Task { entity, group, .. } = self.tasks[task];
+        let there = group.and_then(|group| self.groups[group].queues[to]);
+        !self.is_throttled(self.entities[entity].queue) && there.is_none_or(|q| !self.is_throttled(q))
+    }
+
+    /// Is it its queue's next buddy?
+    pub fn is_preferred(&self, task: TaskId) -> bool {
+        let e = self.tasks[task].entity;
+        self.queues[self.entities[e].queue].next == Some(e)
+    }
+
+    /// When a task was last charged, or began to run.
+    pub fn ran_at(&self, task: TaskId) -> Time {
+        self.entities[self.tasks[task].entity].charged_at
     }
 
     /// The CPU that a task is on, or was on last.
@@ -476,7 +517,7 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Is a queue throttled, or one above it?
-    fn is_throttled(&self, q: QueueId) -> bool {
+    pub(super) fn is_throttled(&self, q: QueueId) -> bool {
         let above = self.queues[q].group.map(|(_, entity)| entity);
         let mut above = above.into_iter().flat_map(|e| self.upwards(e));
         self.queues[q].throttled || above.any(|e| self.queues[self.entities[e].queue].throttled)
@@ -603,17 +644,6 @@ impl<F: Flavor> Fair<F> {
         Some((e, ran))
     }
 
-    /// The weight of a group on a CPU: all its shares, since the whole load of a group is on the CPU that it runs on.
-    pub(super) fn refresh_weight(&mut self, e: EntityId, now: Time) {
-        let Kind::Group(own) = self.entities[e].kind else { return };
-        let Some((group, _)) = self.queues[own].group else { return };
-        let keeps = F::EMPTY_KEEPS_WEIGHT && self.queues[own].load == 0;
-        let shares = self.groups[group].shares;
-        if shares != self.entities[e].weight.full && !keeps && !self.is_throttled(own) {
-            F::reweigh(self, e, Weight::of_sum(shares), now);
-        }
-    }
-
     /// Tests whether a task that woke preempts the running one.
     fn test_preemption(&mut self, now: Time, cpu: PcpuId, woken: TaskId) {
         let Some(running) = self.running[cpu] else { return self.flag_idle(cpu) };
@@ -711,6 +741,7 @@ impl<F: Flavor> Fair<F> {
 
     /// Counts an entity as queued.
     pub(super) fn count_in(&mut self, e: EntityId, now: Time) {
+        self.average(e, now);
         let queue = &mut self.queues[self.entities[e].queue];
         queue.load += self.entities[e].weight.full;
         queue.nr += 1;
@@ -725,7 +756,8 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Counts it as queued no more.
-    pub(super) fn count_out(&mut self, e: EntityId) {
+    pub(super) fn count_out(&mut self, e: EntityId, now: Time) {
+        self.average(e, now);
         let q = self.entities[e].queue;
         if self.queues[q].current != Some(e) {
             self.take_out_of_tree(e);

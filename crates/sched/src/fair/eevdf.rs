@@ -66,7 +66,7 @@ impl Fair<Eevdf> {
     }
 
     /// The average of the virtual times, to which the zero point moves.
-    fn average(&mut self, q: QueueId) -> u64 {
+    fn virtual_average(&mut self, q: QueueId) -> u64 {
         let (moments, weights) = self.sums(q);
         let queue = &self.queues[q];
         let zero = queue.own.zero;
@@ -94,7 +94,7 @@ impl Fair<Eevdf> {
     }
 
     fn limited_lag(&mut self, e: EntityId) -> i64 {
-        let average = self.average(self.entities[e].queue);
+        let average = self.virtual_average(self.entities[e].queue);
         let entity = &self.entities[e];
         let most = (2 * self.slice()).max(ns(self.settings.tick));
         let limit = entity.weight.virtual_time(most).cast_signed();
@@ -108,7 +108,7 @@ impl Fair<Eevdf> {
 
     fn place(&mut self, e: EntityId) {
         let q = self.entities[e].queue;
-        let average = self.average(q);
+        let average = self.virtual_average(q);
         let mut lag = 0;
         if self.queues[q].nr > 0 {
             let (_, weights) = self.sums(q);
@@ -152,6 +152,7 @@ impl Flavor for Eevdf {
     const THROTTLES_CURRENT_ONLY: bool = false;
     const EMPTY_KEEPS_WEIGHT: bool = true;
     const REFILLS_TOGETHER: bool = false;
+    const CONTRIBUTES_EVERY: Span = Span::from_ms(1);
 
     fn key(entity: &Entity<Request>) -> u64 {
         entity.own.deadline
@@ -172,7 +173,7 @@ impl Flavor for Eevdf {
         if used_up {
             let deadline = fair.new_deadline(e);
             fair.entities[e].own.deadline = deadline;
-            fair.average(q);
+            fair.virtual_average(q);
         }
         fair.charge_queue(q, now, ran);
         if fair.queues[q].nr == 1 {
@@ -202,7 +203,7 @@ impl Flavor for Eevdf {
             return false;
         }
         let lag = fair.limited_lag(e);
-        fair.count_out(e);
+        fair.count_out(e, now);
         let entity = &mut fair.entities[e];
         entity.own.lag = if leaving.finish { lag.min(0) } else { lag };
         entity.own.delayed = false;
@@ -284,7 +285,7 @@ impl Flavor for Eevdf {
             fair.entities[e].v = fair.entities[e].own.deadline;
             let deadline = fair.new_deadline(e);
             fair.entities[e].own.deadline = deadline;
-            fair.average(fair.entities[e].queue);
+            fair.virtual_average(fair.entities[e].queue);
         }
     }
 
@@ -293,6 +294,7 @@ impl Flavor for Eevdf {
         let scaled = |x: i64, before: Weight| {
             (i128::from(x) * i128::from(before.full) / i128::from(weight.full.max(1))) as i64
         };
+        fair.average(e, now);
         let before = fair.entities[e].weight;
         if !fair.entities[e].queued {
             let request = &mut fair.entities[e].own;
@@ -301,7 +303,7 @@ impl Flavor for Eevdf {
             return;
         }
         Self::update(fair, q, now);
-        let average = fair.average(q);
+        let average = fair.virtual_average(q);
         let lag = fair.limited_lag(e);
         let current = fair.queues[q].current == Some(e);
         if !current {

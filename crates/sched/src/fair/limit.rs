@@ -12,6 +12,10 @@ pub struct Group {
     pub idle: bool,
     /// By CPU; made when they are first wanted.
     pub queues: Table<PcpuId, Option<QueueId>>,
+    /// How many of them there are.
+    pub made_on: u32,
+    /// The sum of what its queues have told of their loads.
+    pub contributed: u64,
     pub limit: Option<Limit>,
     pub throttling: Throttling,
 }
@@ -69,6 +73,8 @@ impl Group {
             shares,
             idle: config.idle,
             queues: Table::filled(cpus, None),
+            made_on: 0,
+            contributed: 0,
             limit: Bandwidth::of(config).map(|bandwidth| Limit::new(bandwidth, Time::ZERO)),
             throttling: Throttling::default(),
         }

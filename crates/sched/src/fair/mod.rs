@@ -9,10 +9,14 @@ pub mod cfs;
 pub mod eevdf;
 pub mod weight;
 
+mod average;
+mod balance;
 mod bandwidth;
 mod class;
 mod domains;
+mod levels;
 mod limit;
+mod load;
 mod moves;
 mod params;
 mod policy;

@@ -1,57 +1,155 @@
-//! Which CPU a thread goes to.
+//! Which CPU a thread goes to: when it comes, when it wakes, and when another one gives way to it.
 
-use vcpulab_host::{PcpuId, PolicyContext, VcpuId};
+use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, Time, VcpuId};
 
 use super::params::Tuned;
 use super::policy::Linux;
+use super::tree::TaskId;
+
+/// How often the count of a thread's partners is halved.
+const FORGETS: Span = Span::from_secs(1);
+
+/// Whom a thread has woken: how often it was another one than the time before.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Partners {
+    last: Option<VcpuId>,
+    changes: u32,
+    halved_at: Time,
+}
+
+impl Partners {
+    fn woke(&mut self, now: Time, v: VcpuId) {
+        if now - self.halved_at > FORGETS {
+            (self.changes, self.halved_at) = (self.changes / 2, now);
+        }
+        if self.last != Some(v) {
+            (self.last, self.changes) = (Some(v), self.changes + 1);
+        }
+    }
+}
 
 impl<F: Tuned> Linux<F> {
-    /// The CPU that a new thread is placed on: the one with the fewest threads placed.
+    /// The CPU that a new thread is placed on: in the cache, the core and the CPU with the fewest placed.
     pub(super) fn place(&self, ctx: &PolicyContext, v: VcpuId) -> PcpuId {
         let allowed = ctx.affinity(v).and(ctx.pcpus());
-        allowed.iter().min_by_key(|&cpu| self.ready.placed(cpu)).unwrap_or(ctx.processor(v))
+        let placed = |cpus: &CpuMask| cpus.iter().map(|cpu| self.ready.placed(cpu)).sum::<u32>();
+        // By what is placed on each of its CPUs, as a fraction of all caches alike.
+        let in_cache = |cpu: PcpuId| {
+            let cache = self.levels.cache(cpu);
+            u64::from(placed(cache)) * u64::from(ctx.pcpu_count()) / u64::from(cache.len().max(1))
+        };
+        let crowd = |&cpu: &PcpuId| (in_cache(cpu), placed(self.levels.core(cpu)), self.ready.placed(cpu));
+        allowed.iter().min_by_key(crowd).unwrap_or(ctx.processor(v))
+    }
+
+    fn is_idle(&self, cpu: PcpuId) -> bool {
+        self.idle.contains(cpu) || self.fair.only_idle(cpu)
+    }
+
+    /// Those of some CPUs that are idle.
+    fn idle_of(&self, cpus: &CpuMask) -> CpuMask {
+        let mut idle = cpus.and(&self.idle);
+        if self.fair.any_idle {
+            cpus.iter().filter(|&cpu| self.fair.only_idle(cpu)).for_each(|cpu| idle.insert(cpu));
+        }
+        idle
     }
 
     /// The CPU that a waking thread goes to.
-    pub(super) fn choose_cpu(&self, ctx: &PolicyContext, v: VcpuId) -> PcpuId {
+    pub(super) fn choose_cpu(&mut self, ctx: &PolicyContext, v: VcpuId, task: TaskId) -> PcpuId {
         let allowed = ctx.affinity(v).and(ctx.pcpus());
-        let before = ctx.processor(v);
-        if !allowed.contains(before) {
-            return allowed
-                .and(&self.idle)
-                .next_after(before)
-                .or(allowed.next_after(before))
-                .unwrap_or(before);
+        let (this, before) = (ctx.executing(), ctx.processor(v));
+        if allowed.len() <= 1 {
+            return allowed.first().unwrap_or(before);
         }
-        if self.idle.contains(before) {
+        let wide = self.note_waking(ctx, this, v);
+        let before =
+            if allowed.contains(before) { before } else { allowed.next_after(before).unwrap_or(before) };
+        let mut target = before;
+        if this != before && allowed.contains(this) && !wide {
+            target = self.this_or_before(ctx, this, before, task);
+        }
+        if self.is_idle(target) {
+            return target;
+        }
+        let cache = *self.levels.cache(target);
+        if before != target && cache.contains(before) && self.is_idle(before) {
             return before;
         }
-        allowed.and(&self.idle).next_after(before).unwrap_or(before)
+        let thread = self.thread_mut(v);
+        let recent = std::mem::replace(&mut thread.recent, Some(before));
+        let other =
+            |&cpu: &PcpuId| cpu != before && cpu != target && cache.contains(cpu) && allowed.contains(cpu);
+        if let Some(recent) = recent.filter(other).filter(|&cpu| self.is_idle(cpu)) {
+            return recent;
+        }
+        let idle = self.idle_of(&cache.and(&allowed));
+        if self.levels.threads {
+            if self.levels.idle_core(target) {
+                return self.idle_core(&idle, target).unwrap_or(target);
+            }
+            let beside = self.levels.core(before).and(&idle);
+            if cache.contains(before)
+                && let Some(cpu) = beside.first()
+            {
+                return cpu;
+            }
+        }
+        self.next_idle(&idle, &cache.and(&allowed), target).unwrap_or(target)
     }
 
-    /// A CPU that is about to idle takes a thread from the one on which most wait. True: it did.
-    pub(super) fn pull(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> bool {
-        let mut from = *self.ready.loaded();
-        while let Some(busiest) = from.iter().max_by_key(|&other| self.ready.count(other)) {
-            let movable = |v: &VcpuId| {
-                let task = self.thread(*v).task;
-                ctx.affinity(*v).contains(cpu)
-                    && !ctx.is_current(*v)
-                    && task.is_some_and(|task| !self.fair.is_held_back(task))
-            };
-            let found = self.ready.from_last(busiest).find(movable);
-            if let Some(v) = found {
-                self.take_over(ctx, v, cpu);
-                return true;
-            }
-            from.remove(busiest);
+    /// Counts whom the running thread of a CPU wakes. True: it and the one that it wakes have so many partners that these do not
+    /// fit into one cache.
+    fn note_waking(&mut self, ctx: &PolicyContext, this: PcpuId, v: VcpuId) -> bool {
+        let waker = ctx.current(this);
+        if ctx.is_idle(waker) || waker == v {
+            return false;
         }
-        false
+        let partners = &mut self.thread_mut(waker).partners;
+        partners.woke(ctx.now(), v);
+        let (of_waker, of_wakee) = (partners.changes, self.thread(v).partners.changes);
+        let (less, more) = (of_waker.min(of_wakee), of_waker.max(of_wakee));
+        let size = self.levels.cache(this).len();
+        less >= size && more >= less * size
+    }
+
+    /// Whether a thread that wakes should rather be near the CPU where that is done, or near the one where it ran.
+    fn this_or_before(&mut self, ctx: &PolicyContext, this: PcpuId, before: PcpuId, task: TaskId) -> PcpuId {
+        if self.is_idle(this) && self.levels.cache(this).contains(before) {
+            return if self.is_idle(before) { before } else { this };
+        }
+        if self.is_idle(before) {
+            return before;
+        }
+        let beside = self.levels.core(this).contains(before);
+        let percent: u64 = if beside { 110 } else { 117 };
+        let now = ctx.now();
+        let own = self.fair.load_of(task, now);
+        let here = (self.fair.load_on(this, now) + own) * 100;
+        let there = self.fair.load_on(before, now).saturating_sub(own) * (100 + (percent - 100) / 2);
+        if here < there { this } else { before }
+    }
+
+    /// A wholly idle core of a cache, from a CPU on; if there is none, the first idle CPU.
+    fn idle_core(&mut self, idle: &CpuMask, target: PcpuId) -> Option<PcpuId> {
+        let found = after(idle, target).find(|&cpu| self.idle.contains_all(self.levels.core(cpu)));
+        if found.is_none() {
+            self.levels.set_idle_core(target, false);
+        }
+        found.or(idle.next_after(target))
+    }
+
+    /// The first idle CPU of a cache, from one on, among as many as are looked at.
+    fn next_idle(&self, idle: &CpuMask, cpus: &CpuMask, target: PcpuId) -> Option<PcpuId> {
+        let scan = self.levels.scan(target);
+        if scan >= cpus.len() {
+            return idle.next_after(target);
+        }
+        after(cpus, target).take(scan as usize).find(|&cpu| idle.contains(cpu))
     }
 
     /// Moves a thread that waits to another CPU.
-    fn take_over(&mut self, ctx: &mut PolicyContext, v: VcpuId, cpu: PcpuId) {
-        let Some(task) = self.thread(v).task else { return };
+    pub(super) fn take_over(&mut self, ctx: &mut PolicyContext, v: VcpuId, task: TaskId, cpu: PcpuId) {
         self.ready.remove(v);
         self.fair.leave(ctx.now(), task, false);
         ctx.set_processor(v, cpu);
@@ -76,4 +174,10 @@ impl<F: Tuned> Linux<F> {
             self.fair.yield_to(ctx.now(), ctx.processor(v), task);
         }
     }
+}
+
+/// Some CPUs, from the one after a CPU on.
+fn after(cpus: &CpuMask, cpu: PcpuId) -> impl Iterator<Item = PcpuId> + '_ {
+    let first = cpus.next_after(cpu);
+    std::iter::successors(first, move |&cpu| cpus.next_after(cpu).filter(|&next| Some(next) != first))
 }

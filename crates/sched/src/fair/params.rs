@@ -15,6 +15,9 @@ const BY_CPUS: i64 = -1;
 /// The value that stands for no limit.
 const NONE: i64 = -1;
 
+/// The shortest quota and period.
+const LEAST: Span = Span::from_ms(1);
+
 /// The longest quota and burst that the kernel takes, in µs.
 const LONGEST: i64 = (1 << 44) - 1;
 
@@ -33,10 +36,13 @@ pub trait Tuned: Flavor + 'static {
 
 // ---- of the whole host ----
 
+const HZ_LEAST: i64 = 100;
+const HZ_MOST: i64 = 1000;
+
 const HZ: ParamSpec = global(
     "hz",
     "Hz",
-    ParamKind::int(100, 1000),
+    ParamKind::int(HZ_LEAST, HZ_MOST),
     250,
     "Ticks in a second on each busy CPU, as the kernel was built (CONFIG_HZ: 100, 250, 300 or 1000).",
 );
@@ -194,7 +200,7 @@ impl Controls {
     /// With what is given changed.
     ///
     /// # Errors
-    /// [`Rejected`]: a burst is longer than its quota.
+    /// [`Rejected`]: a burst is longer than its quota, or a quota or period too short.
     pub fn adjusted(mut self, params: &Params) -> Result<Self, Rejected> {
         if let Some(weight) = params.int(WEIGHT.name) {
             self.weight = u32::try_from(weight).map_err(|_| Rejected)?;
@@ -207,7 +213,8 @@ impl Controls {
             }
             limits.period = us(period).unwrap_or(limits.period);
             limits.burst = burst.as_ref().and_then(us).unwrap_or(limits.burst);
-            if limits.quota.is_some_and(|quota| limits.burst > quota) {
+            let short = limits.period < LEAST || limits.quota.is_some_and(|quota| quota < LEAST);
+            if short || limits.quota.is_some_and(|quota| limits.burst > quota) {
                 return Err(Rejected);
             }
         }
@@ -239,7 +246,7 @@ impl Common {
     pub fn new(given: &Params) -> Self {
         let value = |spec: &ParamSpec| given.int(spec.name).unwrap_or(spec.default).max(0);
         Common {
-            hz: value(&HZ).max(1),
+            hz: value(&HZ).clamp(HZ_LEAST, HZ_MOST),
             resched: Span::from_ns(value(&RESCHED)),
             migration_cost: US.saturating_mul(value(&MIGRATION_COST)),
             bandwidth_slice: US.saturating_mul(value(&BANDWIDTH_SLICE)),

@@ -10,8 +10,11 @@ use vcpulab_host::{
     PolicyContext, Rejected, Scheduler, Table, Time, VcpuId,
 };
 
+use super::average::Average;
 use super::class::{Fair, Flavor};
 use super::domains::Domains;
+use super::levels::Levels;
+use super::moves::Partners;
 use super::params::{Common, Tuned};
 use super::ready::Ready;
 use super::realtime::{self, FAIR, Rank, RealTime, rank};
@@ -31,6 +34,9 @@ pub(super) struct Thread {
     pub away: bool,
     /// The CPU that it is pushed to.
     pub target: Option<PcpuId>,
+    /// The CPU on which it was before the last one, and whom it wakes.
+    pub recent: Option<PcpuId>,
+    pub partners: Partners,
     /// A real-time thread that is to go behind those of its rank, and the ticks left of its slice.
     pub behind: bool,
     pub ticks: i64,
@@ -50,6 +56,12 @@ pub struct Linux<F: Flavor> {
     pub(super) ready: Ready,
     /// The CPUs that run nothing, and for which nothing is about to be queued.
     pub(super) idle: CpuMask,
+    pub(super) levels: Levels,
+    /// How much of the time each CPU is busy, and when what happened on it was last looked at.
+    pub(super) busy: Table<PcpuId, Average>,
+    pub(super) decayed_at: Table<PcpuId, Time>,
+    /// When idle CPUs are to be balanced.
+    pub(super) idle_balanced_at: Time,
     /// The CPUs whose flag has been seen to.
     asked: CpuMask,
     timers: Timers,
@@ -71,6 +83,10 @@ impl<F: Tuned> Linux<F> {
             realtime: RealTime::default(),
             ready: Ready::default(),
             idle: CpuMask::EMPTY,
+            levels: Levels::default(),
+            busy: Table::new(),
+            decayed_at: Table::new(),
+            idle_balanced_at: Time::ZERO,
             asked: CpuMask::EMPTY,
             timers: Timers::default(),
             sent: PcpuId(0),
@@ -83,6 +99,14 @@ impl<F: Tuned> Linux<F> {
 
     pub(super) fn thread_mut(&mut self, v: VcpuId) -> &mut Thread {
         self.threads[v].as_mut().expect("a vCPU was inserted")
+    }
+
+    /// A CPU was busy until now, or idle.
+    fn note_busy(&mut self, ctx: &PolicyContext, cpu: PcpuId, busy: bool) {
+        self.busy[cpu].advance(ctx.now(), if busy { 1024 } else { 0 });
+        if busy && self.levels.threads && self.idle.contains_all(self.levels.core(cpu)) {
+            self.levels.set_idle_core(cpu, true);
+        }
     }
 
     /// The rank of what runs on a CPU.
@@ -124,6 +148,9 @@ impl<F: Tuned> Linux<F> {
         } else {
             self.tick_real_time(cpu, current);
         }
+        if ctx.pcpus().len() > 1 {
+            self.balance(ctx, cpu);
+        }
     }
 
     /// A thread of `SCHED_RR` goes behind those of its rank once its slice is over.
@@ -163,7 +190,7 @@ impl<F: Tuned> Linux<F> {
         let cpu = match away {
             true => ctx.processor(v),
             false if self.fair.is_delayed(task) => self.fair.cpu_of(task),
-            false => self.choose_cpu(ctx, v),
+            false => self.choose_cpu(ctx, v, task),
         };
         ctx.set_processor(v, cpu);
         self.ready.insert(cpu, v);
@@ -255,7 +282,10 @@ impl<F: Tuned> Scheduler for Linux<F> {
             let flavor = F::new(&self.given, ctx.pcpus().len());
             self.fair = Fair::new(flavor, ctx.pcpu_count(), self.common.settings());
             self.domains.make_groups(ctx, &mut self.fair);
+            self.levels = Levels::new(ctx);
         }
+        self.busy.entry(p);
+        self.decayed_at.entry(p);
         self.timers.add_cpu(ctx, p);
         self.realtime.add_cpu(p);
         self.ready.add_cpu(p);
@@ -287,6 +317,8 @@ impl<F: Tuned> Scheduler for Linux<F> {
             moving: false,
             away: false,
             target: None,
+            recent: None,
+            partners: Partners::default(),
             behind: false,
             ticks: realtime::slice_ticks(self.common.hz),
         });
@@ -361,6 +393,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         }
         self.idle.put(p, next == idle);
         if (current == idle) != (next == idle) {
+            self.note_busy(ctx, p, current != idle);
             match next == idle {
                 true => self.timers.stop_tick(ctx, p),
                 false => self.timers.set_tick(ctx, p, next_tick(ctx.now(), &self.common)),

@@ -77,6 +77,11 @@ impl Ready {
         self.lists[cpu].1
     }
 
+    /// The one that waits after this one.
+    pub fn after(&self, v: VcpuId) -> Option<VcpuId> {
+        self.links.next(v)
+    }
+
     /// Those that wait on a CPU, from the one that has waited longest since it ran or came.
     pub fn from_last(&self, cpu: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
         self.links.iter(&self.lists[cpu].0)

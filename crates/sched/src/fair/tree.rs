@@ -2,6 +2,7 @@
 
 use vcpulab_host::{Class, GroupId, PcpuId, Span, Time};
 
+use super::average::Average;
 use super::weight::Weight;
 
 vcpulab_host::ids! {
@@ -42,6 +43,8 @@ pub struct Entity<X> {
     pub sum: u64,
     pub sum_before: u64,
     pub charged_at: Time,
+    /// Its weight while it is queued, averaged.
+    pub average: Average,
     pub own: X,
 }
 
@@ -67,6 +70,10 @@ pub struct Queue<Y> {
     pub throttled_at: Time,
     /// CPU time left of what it took from its group's pool.
     pub runtime: Span,
+    /// The plain weight queued, averaged, and what its group knows of that.
+    pub average: Average,
+    pub contributed: u64,
+    pub contributed_at: Time,
     pub own: Y,
 }
 
@@ -87,6 +94,9 @@ impl<Y: Default> Queue<Y> {
             throttled: false,
             throttled_at: Time::ZERO,
             runtime: Span::ZERO,
+            average: Average::default(),
+            contributed: 0,
+            contributed_at: Time::ZERO,
             own: Y::default(),
         }
     }

@@ -1,0 +1,132 @@
+//! Averages over time that forget by half in 32 periods of 1024 · 1024 ns, as those of loads do.
+
+use vcpulab_host::{Span, Time};
+
+/// The half-life, as a power of two of ns.
+const HALF_LIFE: u32 = 25;
+
+/// It is divided into this many steps, as a power of two; between them the curve is 1 − x + x²/2.
+const STEPS: u32 = 5;
+
+/// The natural logarithm of 2, times 2^32.
+const LN_2: u64 = 2_977_044_472;
+
+/// 2^32 · 2^(−i/32).
+const DECAY: [u64; 32] = [
+    4_294_967_296,
+    4_202_935_003,
+    4_112_874_773,
+    4_024_744_348,
+    3_938_502_376,
+    3_854_108_391,
+    3_771_522_796,
+    3_690_706_840,
+    3_611_622_603,
+    3_534_232_978,
+    3_458_501_653,
+    3_384_393_094,
+    3_311_872_529,
+    3_240_905_930,
+    3_171_459_999,
+    3_103_502_151,
+    3_037_000_500,
+    2_971_923_842,
+    2_908_241_642,
+    2_845_924_021,
+    2_784_941_738,
+    2_725_266_179,
+    2_666_869_345,
+    2_609_723_834,
+    2_553_802_834,
+    2_499_080_105,
+    2_445_529_972,
+    2_393_127_307,
+    2_341_847_524,
+    2_291_666_561,
+    2_242_560_872,
+    2_194_507_417,
+];
+
+/// Binary digits behind the point.
+const FRACTION: u32 = 10;
+
+/// The average of something that changes at points in time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Average {
+    value: u64,
+    at: Time,
+}
+
+impl Average {
+    /// Goes on to a point in time; it was at `level` since it last did.
+    pub fn advance(&mut self, now: Time, level: u64) {
+        let level = level << FRACTION;
+        let passed = now - self.at;
+        self.at = now;
+        self.value = if self.value > level {
+            level + decayed(self.value - level, passed)
+        } else {
+            level - decayed(level - self.value, passed)
+        };
+    }
+
+    /// As a whole number.
+    pub fn whole(&self) -> u64 {
+        self.value >> FRACTION
+    }
+
+    /// With its fraction, as an integer.
+    pub fn exact(&self) -> u64 {
+        self.value
+    }
+
+    /// What it was becomes more, or less: what it was taken from, or given to, has moved.
+    pub fn shift(&mut self, exact: u64, more: bool) {
+        self.value = if more { self.value + exact } else { self.value.saturating_sub(exact) };
+    }
+}
+
+/// What is left of a difference after a while.
+fn decayed(value: u64, passed: Span) -> u64 {
+    let passed = passed.ns().max(0) as u64;
+    let halves = passed >> HALF_LIFE;
+    if value == 0 || passed == 0 || halves > 63 {
+        return if halves > 63 { 0 } else { value };
+    }
+    let within = passed & ((1 << HALF_LIFE) - 1);
+    let (step, rest) = (within >> (HALF_LIFE - STEPS), within & ((1 << (HALF_LIFE - STEPS)) - 1));
+    let x = (rest * LN_2) >> HALF_LIFE;
+    let after = (1 << 32) - x + ((x * x) >> 33);
+    let factor = (u128::from(DECAY[step as usize]) * u128::from(after)) >> 32;
+    ((u128::from(value) * factor) >> (32 + halves)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: i64) -> Time {
+        Time::from_ns(ns)
+    }
+
+    #[test]
+    fn half_is_forgotten_in_a_half_life() {
+        let mut average = Average::default();
+        average.advance(at(10_000_000_000), 1024);
+        assert_eq!(average.whole(), 1024);
+        average.advance(at(10_000_000_000 + (1 << 25)), 0);
+        assert_eq!(average.whole(), 512);
+        average.advance(at(10_000_000_000 + (3 << 25)), 0);
+        assert_eq!(average.whole(), 128);
+    }
+
+    #[test]
+    fn it_matters_little_how_often_it_is_asked() {
+        let (mut once, mut often) = (Average::default(), Average::default());
+        once.advance(at(20_000_000), 1000);
+        (1..=200).for_each(|k| often.advance(at(k * 100_000), 1000));
+        let exact = 1000.0 * (1.0 - (-20e6 / f64::from(1 << 25)).exp2());
+        assert!((once.exact() as f64 / 1024.0 - exact).abs() < 0.01, "{once:?}: {exact}");
+        assert!((often.exact() as f64 / 1024.0 - exact).abs() < 0.2, "{often:?}: {exact}");
+    }
+}

@@ -1,0 +1,371 @@
+//! Balancing: a CPU that is about to idle takes a thread from another one; at ticks the numbers of threads are made equal, and
+//! where there are more threads than CPUs their loads.
+
+use std::cmp::Reverse;
+
+use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, Time, VcpuId};
+
+use super::levels::{Level, Sharing};
+use super::params::Tuned;
+use super::policy::Linux;
+use super::tree::TaskId;
+
+/// The most threads that are moved at a time.
+const MOVED_AT_ONCE: u32 = 32;
+
+/// A busy CPU balances this much more seldom than an idle one.
+const BUSY: i64 = 16;
+
+/// The capacity of a CPU, in the unit of utilization.
+const CAPACITY: u64 = 1024;
+
+/// How much is to be moved, and of what.
+#[derive(Clone, Copy, Debug)]
+enum Imbalance {
+    Threads(u64),
+    Utilization(u64),
+    Load(u64),
+}
+
+/// States of groups of CPUs, the worst last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum State {
+    Spare,
+    Busy,
+    Overloaded,
+}
+
+/// What a group of CPUs has.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    cpus: u64,
+    threads: u64,
+    idle: u64,
+    load: u64,
+    utilization: u64,
+    state: State,
+}
+
+impl Sum {
+    fn mean_load(&self) -> u64 {
+        self.load / self.cpus.max(1)
+    }
+}
+
+impl<F: Tuned> Linux<F> {
+    /// The threads of a CPU that could run: fair ones, those of which a limit is exhausted excepted, and what runs above them.
+    fn threads_on(&self, ctx: &PolicyContext, cpu: PcpuId) -> u32 {
+        let current = ctx.current(cpu);
+        let above = !ctx.is_idle(current) && self.thread(current).task.is_none();
+        self.fair.tasks_on(cpu) + u32::from(above)
+    }
+
+    /// A CPU that is about to idle takes a thread from the one with most, the nearest first. True: it did.
+    pub(super) fn pull(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> bool {
+        if self.ready.loaded().is_empty() {
+            return false;
+        }
+        self.decay(ctx, cpu);
+        for level in 0..self.levels.of[cpu].len() {
+            let near = self.levels.of[cpu][level].cpus;
+            let mut from = near.and(self.ready.loaded());
+            from.remove(cpu);
+            let crowd = |&other: &PcpuId| (self.threads_on(ctx, other), Reverse(other));
+            while let Some(busiest) = from.iter().max_by_key(crowd) {
+                from.remove(busiest);
+                if self.threads_on(ctx, busiest) < 2 {
+                    break;
+                }
+                let sharing = self.levels.of[cpu][level].sharing;
+                let movable = |v: &VcpuId| {
+                    self.movable(ctx, *v, cpu)
+                        .is_some_and(|task| sharing == Sharing::Core || !self.is_hot(ctx, task))
+                };
+                let found = self.ready.from_last(busiest).take(MOVED_AT_ONCE as usize).find(movable);
+                if let Some((v, task)) = found.and_then(|v| Some((v, self.thread(v).task?))) {
+                    self.take_over(ctx, v, task, cpu);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// The task of a thread that waits and may be moved to a CPU.
+    fn movable(&self, ctx: &PolicyContext, v: VcpuId, to: PcpuId) -> Option<TaskId> {
+        let may = ctx.affinity(v).contains(to) && !ctx.is_current(v);
+        self.thread(v).task.filter(|&task| may && self.fair.may_move(task, to))
+    }
+
+    /// Has it run so recently that its caches are warm, or is it about to run?
+    fn is_hot(&self, ctx: &PolicyContext, task: TaskId) -> bool {
+        self.fair.is_preferred(task) || ctx.now() - self.fair.ran_at(task) < self.common.migration_cost
+    }
+
+    /// Averages of what happened on a CPU go on, once in a tick.
+    fn decay(&mut self, ctx: &PolicyContext, cpu: PcpuId) {
+        if ctx.now() - self.decayed_at[cpu] >= self.common.tick() {
+            self.decayed_at[cpu] = ctx.now();
+            self.fair.decay(ctx.now(), cpu);
+        }
+    }
+
+    /// Balances at a tick of a busy CPU: for itself, and for idle ones if it has threads to give.
+    pub(super) fn balance(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        self.balance_for(ctx, cpu);
+        if self.threads_on(ctx, cpu) < 2 || ctx.now() < self.idle_balanced_at {
+            return;
+        }
+        let tick = self.common.tick();
+        let mut next = ctx.now() + BUSY * tick;
+        for idle in self.idle.iter() {
+            self.balance_for(ctx, idle);
+            let of_its = self.levels.of[idle].iter().map(|level| due(level, true, tick));
+            next = of_its.fold(next, |next, due| next.min(due));
+        }
+        self.idle_balanced_at = next.max(ctx.now() + tick);
+    }
+
+    fn balance_for(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        self.decay(ctx, cpu);
+        for level in 0..self.levels.of[cpu].len() {
+            let idle = self.idle.contains(cpu);
+            if ctx.now() >= due(&self.levels.of[cpu][level], idle, self.common.tick()) {
+                self.levels.of[cpu][level].balanced_at = ctx.now();
+                self.balance_level(ctx, cpu, level, idle);
+            }
+        }
+    }
+
+    fn balance_level(&mut self, ctx: &mut PolicyContext, cpu: PcpuId, number: usize, idle: bool) {
+        // It is put back at the end.
+        let mut level = self.levels.of[cpu][number].clone_without_groups();
+        let groups = std::mem::take(&mut self.levels.of[cpu][number].groups);
+        if level.sharing == Sharing::Cache {
+            self.set_scan(ctx, cpu);
+        }
+        let first = self.idle.and(&level.own).first().or(level.own.first());
+        if first == Some(cpu) {
+            let found = self.imbalance(ctx, &level, &groups, idle);
+            let most = 2 * level.size();
+            match found {
+                None => {
+                    level.failed = 0;
+                    level.interval_ms = (2 * level.interval_ms).min(most);
+                }
+                Some((busiest, imbalance)) => {
+                    if self.relieve(ctx, cpu, &level, &busiest, imbalance, idle) {
+                        level.failed = 0;
+                        level.interval_ms = level.size();
+                    } else {
+                        level.failed += 1;
+                        if level.failed > level.tries() + 2 && self.push_running(ctx, cpu, &busiest) {
+                            level.failed = level.tries() + 1;
+                        } else {
+                            level.interval_ms = (2 * level.interval_ms).min(most);
+                        }
+                    }
+                }
+            }
+        }
+        let place = &mut self.levels.of[cpu][number];
+        *place = level;
+        place.groups = groups;
+    }
+
+    /// How many CPUs of a cache waking threads look at: the fewer, the busier it is.
+    fn set_scan(&mut self, ctx: &PolicyContext, cpu: PcpuId) {
+        let cache = *self.levels.cache(cpu);
+        let size = u64::from(cache.len());
+        let used: u64 = cache.iter().map(|cpu| self.utilization(ctx, cpu)).sum();
+        // Parts of a million: 1 − (u · 1.17)².
+        let percent = used * 117 / (size * CAPACITY).max(1);
+        let free = 1_000_000_u64.saturating_sub(percent * percent * 100);
+        self.levels.set_scan(cpu, (size * free / 1_000_000) as u32);
+    }
+
+    fn utilization(&mut self, ctx: &PolicyContext, cpu: PcpuId) -> u64 {
+        let busy = !ctx.is_idle(ctx.current(cpu));
+        self.busy[cpu].advance(ctx.now(), if busy { CAPACITY } else { 0 });
+        self.busy[cpu].whole()
+    }
+
+    fn sum(&mut self, ctx: &PolicyContext, cpus: &CpuMask, percent: u64) -> Sum {
+        let (mut threads, mut load, mut utilization) = (0, 0, 0);
+        for cpu in cpus.iter() {
+            threads += u64::from(self.threads_on(ctx, cpu));
+            load += self.fair.load_on(cpu, ctx.now());
+            utilization += self.utilization(ctx, cpu);
+        }
+        let (size, idle) = (u64::from(cpus.len()), u64::from(cpus.and(&self.idle).len()));
+        let full = utilization * percent > size * CAPACITY * 100;
+        let state = match (threads > size, threads < size || !full) {
+            (true, _) if full => State::Overloaded,
+            (_, true) => State::Spare,
+            _ => State::Busy,
+        };
+        Sum { cpus: size, threads, idle, load, utilization, state }
+    }
+
+    /// The busiest of the groups of a level, and what should be moved from it to a CPU's own.
+    fn imbalance(
+        &mut self,
+        ctx: &PolicyContext,
+        level: &Level,
+        groups: &[CpuMask],
+        idle: bool,
+    ) -> Option<(CpuMask, Imbalance)> {
+        let percent = level.imbalance_percent();
+        let own = self.sum(ctx, &level.own, percent);
+        let mut all = own;
+        let mut busiest: Option<(CpuMask, Sum)> = None;
+        for group in groups.iter().filter(|&group| *group != level.own) {
+            let sum = self.sum(ctx, group, percent);
+            (all.cpus, all.load) = (all.cpus + sum.cpus, all.load + sum.load);
+            let worse = |than: &Sum| match (sum.state, than.state) {
+                (a, b) if a != b => a > b,
+                (State::Spare, _) => (than.idle, sum.threads) > (sum.idle, than.threads),
+                _ => sum.mean_load() > than.mean_load(),
+            };
+            if sum.threads > 0 && busiest.as_ref().is_none_or(|(_, than)| worse(than)) {
+                busiest = Some((*group, sum));
+            }
+        }
+        let (group, busiest) = busiest?;
+        let mean = all.mean_load();
+        let imbalance = match (own.state, busiest.state) {
+            (own, busiest) if own > busiest => return None,
+            (State::Spare, State::Overloaded) if level.sharing == Sharing::Memory => {
+                let spare = (own.cpus * CAPACITY).saturating_sub(own.utilization);
+                if spare == 0 && idle { Imbalance::Threads(1) } else { Imbalance::Utilization(spare) }
+            }
+            (State::Spare, state) => {
+                let between_nodes = level.sharing == Sharing::Memory;
+                let uneven = level.nested && busiest.threads > own.threads + 1;
+                if state != State::Overloaded && !uneven {
+                    if !idle || busiest.threads <= 1 || busiest.cpus > 1 && own.idle <= busiest.idle + 1 {
+                        return None;
+                    }
+                }
+                if between_nodes && busiest.threads <= (busiest.cpus / 8).max(1) {
+                    return None;
+                }
+                let difference = if busiest.cpus == 1 || uneven {
+                    busiest.threads.saturating_sub(own.threads)
+                } else {
+                    own.idle.saturating_sub(busiest.idle)
+                };
+                Imbalance::Threads(difference / 2)
+            }
+            (_, State::Overloaded) => {
+                let (less, more) = (own.mean_load(), busiest.mean_load());
+                if less >= mean || more * 100 <= percent * less {
+                    return None;
+                }
+                Imbalance::Load((more.saturating_sub(mean) * busiest.cpus).min((mean - less) * own.cpus))
+            }
+            _ => return None,
+        };
+        Some((group, imbalance))
+    }
+
+    /// Moves waiting threads from the busiest CPU of a group. True: it did.
+    fn relieve(
+        &mut self,
+        ctx: &mut PolicyContext,
+        to: PcpuId,
+        level: &Level,
+        group: &CpuMask,
+        imbalance: Imbalance,
+        idle: bool,
+    ) -> bool {
+        let Some(from) = self.busiest_of(ctx, group, imbalance) else { return false };
+        let warm = level.sharing != Sharing::Core && level.failed <= level.tries();
+        let (mut left, most) = (imbalance, self.ready.count(from).min(MOVED_AT_ONCE));
+        let (mut moved, mut next) = (false, self.ready.from_last(from).next());
+        for _ in 0..most {
+            let Some(v) = next else { break };
+            next = self.ready.after(v);
+            let stays = idle && self.threads_on(ctx, from) <= 1;
+            if stays || left.is_done() {
+                break;
+            }
+            let Some(task) = self.movable(ctx, v, to).filter(|&task| !(warm && self.is_hot(ctx, task)))
+            else {
+                continue;
+            };
+            let amount = match left {
+                Imbalance::Threads(_) => 1,
+                Imbalance::Load(_) => self.fair.load_of(task, ctx.now()).max(1),
+                Imbalance::Utilization(_) => self.fair.runnable_part(task, ctx.now(), CAPACITY),
+            };
+            if left.take(amount, level.failed) {
+                self.take_over(ctx, v, task, to);
+                self.idle.remove(to);
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// The CPU of a group that has most of what is to be moved.
+    fn busiest_of(&mut self, ctx: &PolicyContext, group: &CpuMask, imbalance: Imbalance) -> Option<PcpuId> {
+        let mut busiest: Option<(u64, PcpuId)> = None;
+        for cpu in group.and(self.ready.loaded()).iter() {
+            let amount = match imbalance {
+                Imbalance::Threads(_) => self.threads_on(ctx, cpu).into(),
+                Imbalance::Load(_) => self.fair.load_on(cpu, ctx.now()),
+                Imbalance::Utilization(_) => self.utilization(ctx, cpu),
+            };
+            if self.threads_on(ctx, cpu) > 1 && busiest.is_none_or(|(most, _)| amount > most) {
+                busiest = Some((amount, cpu));
+            }
+        }
+        busiest.map(|(_, cpu)| cpu)
+    }
+
+    /// The running thread of a CPU of a group is pushed over. True: there is one.
+    fn push_running(&mut self, ctx: &mut PolicyContext, to: PcpuId, group: &CpuMask) -> bool {
+        let may = |&v: &VcpuId| {
+            !ctx.is_idle(v)
+                && ctx.affinity(v).contains(to)
+                && ctx.runnable(v)
+                && self.thread(v).task.is_some()
+                && self.thread(v).target.is_none()
+        };
+        let busiest = group.iter().filter(|&cpu| may(&ctx.current(cpu)));
+        let Some(from) = busiest.max_by_key(|&cpu| (self.threads_on(ctx, cpu), Reverse(cpu))) else {
+            return false;
+        };
+        let v = ctx.current(from);
+        let thread = self.thread_mut(v);
+        (thread.target, thread.moving) = (Some(to), true);
+        ctx.start_migration(v);
+        self.ask_at_once(ctx, from);
+        true
+    }
+}
+
+impl Imbalance {
+    fn is_done(self) -> bool {
+        let (Imbalance::Threads(left) | Imbalance::Utilization(left) | Imbalance::Load(left)) = self;
+        left == 0
+    }
+
+    /// Takes that much of it, if it is not too much: after failures more may be. False: it is.
+    fn take(&mut self, amount: u64, failed: u32) -> bool {
+        let (Imbalance::Threads(left) | Imbalance::Utilization(left) | Imbalance::Load(left)) = self;
+        if amount >> failed.min(63) > *left {
+            return false;
+        }
+        *left = left.saturating_sub(amount);
+        true
+    }
+}
+
+/// When a level is balanced next.
+fn due(level: &Level, idle: bool, tick: Span) -> Time {
+    let ms = Span::from_ms(1);
+    let interval = if idle { level.interval_ms * ms } else { BUSY * level.interval_ms * ms - tick };
+    level.balanced_at + interval.max(tick).min(level.size() * Span::from_ms(100))
+}
