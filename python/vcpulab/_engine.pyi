@@ -11,6 +11,7 @@ __all__ = [
     "FILE_BYTES_MAX",
     "NAME_CHARS_MAX",
     "Context",
+    "LinuxRecording",
     "LiveSamples",
     "RecordingReader",
     "Rejected",
@@ -187,6 +188,25 @@ class RecordingReader:
         """Takes the next bytes."""
     def finish(self) -> str:
         """The recording ends: all there is to say of it, as JSON."""
+
+@final
+class LinuxRecording:
+    """A recording of a Linux kernel's scheduler on one CPU; what is wrong with it raises `ValueError` that names its file."""
+
+    def __new__(
+        cls, *, experiment: str, threads: str, tunables: str, trace: str, expected: str | None = None
+    ) -> LinuxRecording:
+        """Reads it, of the texts of its files."""
+    @property
+    def work(self) -> str:
+        """The threads and what they do, as JSON: the same for recordings that differ in settings alone."""
+    @property
+    def refusal(self) -> str | None:
+        """Why it can be neither replayed nor run; None: it can."""
+    def replay(self) -> str:
+        """Replays it step by step; the verdict as JSON."""
+    def compare(self, setting: LinuxRecording | None = None) -> str:
+        """Runs what its threads demand, in its own setting or another's, beside what was recorded there; as JSON."""
 
 @final
 class Table:

@@ -1,5 +1,6 @@
 //! Replay of a vector's host under the policy it names: every decision and every value of state is compared.
 
+use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -97,13 +98,15 @@ pub fn replay(vector: &Vector, trace: &[Decision], state: Option<&[State]>) -> O
     let what = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Some(divergence)) => return divergence,
         Ok(None) => "the policy is not implemented".to_owned(),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            format!("the policy panicked: {}", text.unwrap_or_default())
-        }
+        Err(panic) => format!("the policy panicked: {}", text_of(&*panic)),
     };
     Some(Divergence { what, ..Divergence::default() })
+}
+
+/// What a panic said.
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
 #[derive(Clone, Copy)]

@@ -2,6 +2,7 @@
 
 mod context;
 mod error;
+mod linux;
 mod policy;
 mod recording;
 mod results;
@@ -28,6 +29,8 @@ mod _engine {
     use super::context::Context;
     #[pymodule_export]
     use super::error::Rejected;
+    #[pymodule_export]
+    use super::linux::LinuxRecording;
     #[pymodule_export]
     use super::recording::RecordingReader;
     #[pymodule_export]

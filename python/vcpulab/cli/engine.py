@@ -1,15 +1,13 @@
-"""`vcpulab schedulers`, `profile`, `schema`, `conformance`, `bench`: contents of the engine, conformance and speed."""
+"""`vcpulab schedulers`, `profile`, `schema`, `bench`: contents of the engine, and its speed."""
 
 import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
 from vcpulab import _engine, whole
 from vcpulab.cli import files, terminal
-from vcpulab.cli.options import Force, Jobs, Out, TableOrJson, command, group, number
+from vcpulab.cli.options import Force, Out, TableOrJson, command, group, number
 from vcpulab.cli.outputs import written
 from vcpulab.errors import RequestError
 from vcpulab.plugins import offered
@@ -18,8 +16,6 @@ from vcpulab.scenario.catalogue import profiles as all_profiles
 from vcpulab.scenario.catalogue import schedulers as all_schedulers
 from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
-
-DONE, FAILED = 0, 1
 
 
 @command("schedulers", "vcpulab schedulers", "vcpulab schedulers rtds", "vcpulab schedulers --format json")
@@ -122,38 +118,6 @@ def _profile(name: str) -> dict[str, Any]:
 def schema() -> None:
     """Print the JSON schema of scenario files."""
     print(_engine.schema())
-
-
-@command("conformance", "vcpulab conformance", "vcpulab conformance my-vectors --format json")
-def conformance(
-    path: Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)] = (),
-    /,
-    *,
-    format: TableOrJson = "table",
-    jobs: Jobs = 0,
-) -> int:
-    """Replay recorded decisions of real hypervisor schedulers; fail on any difference.
-
-    Args:
-        path: Vectors, folders of them, or trees of folders; the bundled ones if left out.
-    """
-    from vcpulab import conformance as vectors
-    from vcpulab.cli import views
-
-    for one in path:
-        if not one.is_dir():
-            files.check_readable(one)
-    paths = [str(one) for one in path] or [str(vectors.bundled())]
-    try:
-        report = _engine.conformance(paths, jobs)
-    except ValueError as error:
-        raise RequestError(str(error)) from None
-    parsed = json.loads(report)
-    if format == "json":
-        print(report)
-    else:
-        views.show_conformance(parsed)
-    return FAILED if parsed["failed"] else DONE
 
 
 @command("bench", "vcpulab bench --seconds 0.01")

@@ -58,6 +58,7 @@ COMMANDS = {
         Command("import", "import_", "Read recordings of real hosts, and make scenarios of the files of other tools."),
         Command("export", "export", "Write traces in the formats of other tools."),
         Command("twin", "twin", "Make a scenario that behaves as a recorded host did, and score it."),
+        Command("validate", "validate", "Predict recorded hosts from what their threads demand; fail beyond limits."),
     ],
     "Studies": [
         Command("study", "study", "Re-run published studies, and compare simulated with published numbers."),
@@ -67,9 +68,7 @@ COMMANDS = {
         Command("schedulers", "engine", "List the schedulers, their generations and parameters."),
         Command("profile", "engine", "Hardware profiles: the cost of everything on a machine, and its source."),
         Command("schema", "engine", "Print the JSON schema of scenario files."),
-        Command(
-            "conformance", "engine", "Replay recorded decisions of real hypervisor schedulers; fail on any difference."
-        ),
+        Command("conformance", "validate", "Replay recorded decisions of real schedulers; fail on differences."),
         Command("bench", "engine", "Measure the engine on this machine, beside a bare event-queue loop."),
     ],
 }

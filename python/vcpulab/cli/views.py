@@ -449,41 +449,6 @@ def show_measured(constants: Mapping[str, Mapping[str, Any]]) -> None:
     page.show_table(Table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows))
 
 
-def show_conformance(report: Mapping[str, Any]) -> None:
-    """Counts by folder, what disagrees and where first, what was skipped and why; the last line sums up."""
-    rows = [
-        [PurePath(folder["folder"]).name, *(str(folder[key]) for key in ("passed", "failed", "skipped"))]
-        for folder in report["folders"]
-    ]
-    page.show_table(Table("", ["folder", "passed", "failed", "skipped"], rows))
-    for folder in report["folders"]:
-        reasons: dict[str, int] = {}
-        for vector in folder["vectors"]:
-            if vector["outcome"] == "failed":
-                _show_divergence(f"{folder['folder']}/{vector['name']}", vector)
-            elif vector["outcome"] == "skipped":
-                reasons[vector["reason"]] = reasons.get(vector["reason"], 0) + 1
-        for reason, count in reasons.items():
-            print(f"{folder['folder']}: {count} skipped: {reason}")
-    print(f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped")
-
-
-def _show_divergence(name: str, divergence: Mapping[str, Any]) -> None:
-    print(f"{name}: {divergence['what']}")
-    if divergence["expected"] or divergence["got"]:
-        print(f"  expected  {divergence['expected'] or 'no more rows'}")
-        print(f"  got       {divergence['got'] or 'no more rows'}")
-    for title, lines in (
-        ("scheduler just before", divergence["state"]),
-        ("decisions before", divergence["before"]),
-    ):
-        if lines:
-            print(f"  {title}:")
-        for line in lines:
-            print(f"    {line}")
-    print()
-
-
 _DECISIONS = re.compile(r"decisions_per_s_(?P<key>(?P<size>\d+x\d+)(_(?P<policy>.+))?)")
 _OF_A_POLICY = ("decisions_per_s_", "events_per_s_", "schedule_calls_per_s_")
 

@@ -72,7 +72,7 @@ pub fn replay_fair(setup: &Setup, lines: &[Line]) -> Result<Outcome, LinuxError>
     let bandwidth_slice = tunables.bandwidth_slice.unwrap_or(Settings::DEFAULT.bandwidth_slice);
     let settings = Settings { bandwidth_slice, ..Settings::DEFAULT };
     if let Some(base_slice) = tunables.base_slice {
-        return replay(setup, lines, Fair::new(Eevdf { base_slice }, 1, settings));
+        return replay(setup, lines, &Fair::new(Eevdf { base_slice }, 1, settings));
     }
     let own = Cfs::scaled(1);
     let cfs = Cfs {
@@ -81,5 +81,5 @@ pub fn replay_fair(setup: &Setup, lines: &[Line]) -> Result<Outcome, LinuxError>
         wakeup_granularity: tunables.wakeup_granularity.unwrap_or(own.wakeup_granularity),
         ..own
     };
-    replay(setup, lines, Fair::new(cfs, 1, settings))
+    replay(setup, lines, &Fair::new(cfs, 1, settings))
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use vcpulab_host::{GroupConfig, GroupId, Span};
 
+use super::clock::Clock;
 use super::error::{At, LinuxError};
+use super::trace::{self, Event, Line};
 
 /// The files of a folder, as text (`trace.txt.xz` decompressed).
 #[derive(Clone, Copy, Debug)]
@@ -17,11 +19,68 @@ pub struct Texts<'a> {
     pub tunables: &'a str,
     /// `trace.txt`.
     pub trace: &'a str,
+    /// `expected.txt`, which need not be there.
+    pub expected: Option<&'a str>,
 }
 
+/// A recording that was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recording {
+    /// The setup.
+    pub setup: Setup,
+    /// The events.
+    pub lines: Vec<Line>,
+    /// The number of decisions that are known to differ.
+    pub expected: Option<u64>,
+}
+
+impl Recording {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// A line is not understood: its file, number, field, the value found and those allowed.
+    pub fn read(texts: &Texts<'_>) -> Result<Self, LinuxError> {
+        let expected = texts.expected.map(expected).transpose()?;
+        Ok(Recording { setup: read(texts)?, lines: trace::read(texts.trace)?, expected })
+    }
+
+    /// The reason why it can be neither replayed nor run: it is of several CPUs.
+    pub fn refusal(&self) -> Option<LinuxError> {
+        let line = self.lines.iter().find(|line| line.pcpu != 0)?;
+        let at = At { file: "trace.txt", line: line.number };
+        at.error::<()>("CPU", &line.pcpu.to_string(), "0: recordings of one CPU").err()
+    }
+
+    /// The kernel's clock at its events.
+    pub fn clock(&self) -> Clock {
+        Clock::of(&self.lines, Span::from_ns(SECOND_NS / self.hz()))
+    }
+
+    /// Ticks in a second: the frequency that kernels are built with to which the nearest two come closest.
+    pub fn hz(&self) -> i64 {
+        let ticks = self.lines.iter().filter(|line| line.event == Event::Tick).map(|line| line.time_ns);
+        let mut before = None;
+        let gaps = ticks.filter_map(|tick| Some(tick - before.replace(tick)?));
+        let gap = gaps.filter(|&gap| gap > 0).min().unwrap_or(SECOND_NS / HZ_DEFAULT);
+        HZ.into_iter().min_by_key(|hz| (SECOND_NS / hz - gap).abs()).unwrap_or(HZ_DEFAULT)
+    }
+}
+
+/// The frequencies of the tick that kernels are built with, and the usual one.
+const HZ: [i64; 4] = [100, 250, 300, 1000];
+const HZ_DEFAULT: i64 = 250;
+const SECOND_NS: i64 = 1_000_000_000;
+
 /// A thread of a VM.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Thread {
+    /// The VM's name.
+    pub vm: String,
+    /// Its number among the VM's threads.
+    pub vcpu: u32,
+    /// What it does, as it was asked for: its words but those of its setting.
+    pub work: Vec<String>,
     /// Its group (`None`: the root group).
     pub group: Option<GroupId>,
     /// Its nice value.
@@ -58,6 +117,34 @@ pub struct Setup {
     pub tunables: Tunables,
 }
 
+impl Setup {
+    /// The policy that its tunables are of, and its generation.
+    pub fn scheduler(&self) -> (&'static str, &'static str) {
+        if self.tunables.base_slice.is_some() { ("linux-eevdf", "6.12") } else { ("linux-cfs", "6.1") }
+    }
+
+    /// The threads and what they do, but not their settings: the same for recordings that differ in settings alone.
+    pub fn work(&self) -> Vec<(&str, u32, &[String])> {
+        let threads = self.threads.values();
+        let mut work: Vec<_> =
+            threads.map(|made| (made.vm.as_str(), made.vcpu, made.work.as_slice())).collect();
+        work.sort_unstable();
+        work
+    }
+
+    /// Whether only hogs run, and not all at one weight.
+    pub fn is_hogs_of_weights(&self) -> bool {
+        let hog = |made: &Thread| !made.yields && !made.work.iter().any(|word| word.starts_with("sl="));
+        let set = |made: &Thread| {
+            let group = made.group.and_then(|group| self.groups.get(group.index()));
+            (made.nice, group.map(|group| (group.weight, group.parent)))
+        };
+        let mut sets = self.threads.values().map(set);
+        let first = sets.next();
+        self.threads.values().all(hog) && sets.any(|other| Some(other) != first)
+    }
+}
+
 /// Reads the setup.
 ///
 /// # Errors
@@ -75,11 +162,14 @@ pub fn read(texts: &Texts<'_>) -> Result<Setup, LinuxError> {
         let Some((_, of)) = vms.iter().find(|(name, _)| *name == vm) else {
             return at.error("VM", vm, "a VM of experiment.txt");
         };
-        let number = at.number("vCPU", vcpu, 0, i64::from(u32::MAX))?;
-        let Some(&made) = usize::try_from(number).ok().and_then(|number| of.get(number)) else {
+        let number = whole(at, "vCPU", vcpu)?;
+        let Some(made) = of.get(number as usize) else {
             return at.error("vCPU", vcpu, "a thread of that VM in experiment.txt, counted from 0");
         };
-        if setup.threads.insert(thread, made).is_some() {
+        if setup.threads.values().any(|known| known == made) {
+            return at.error("vCPU", vcpu, "each thread of a VM once");
+        }
+        if setup.threads.insert(thread, made.clone()).is_some() {
             return at.error("thread", &thread.to_string(), "each thread once");
         }
     }
@@ -108,15 +198,19 @@ fn experiment<'a>(text: &'a str, setup: &mut Setup) -> Result<Vec<(&'a str, Vec<
             }
             "vm" => {
                 let Some(name) = words.next() else { return at.error("vm", line, "vm NAME [GROUP]") };
+                if vms.iter().any(|(known, _)| *known == name) {
+                    return at.error("vm", name, "each VM once");
+                }
                 around = words.next().map(|path| find(at, setup, "vm", path)).transpose()?;
                 vms.push((name, Vec::new()));
             }
             "th" => {
                 let made = thread(at, setup, around, words)?;
-                let Some((_, threads)) = vms.last_mut() else {
+                let Some((vm, threads)) = vms.last_mut() else {
                     return at.error("th", line, "after a line `vm`");
                 };
-                threads.push(made);
+                let vcpu = u32::try_from(threads.len()).unwrap_or(u32::MAX);
+                threads.push(Thread { vm: (*vm).to_owned(), vcpu, ..made });
             }
             other => return at.error("first word", other, "cg, vm, th, set"),
         }
@@ -169,10 +263,15 @@ fn thread<'a>(
     let mut made = Thread { group: around, ..Thread::default() };
     for word in words {
         match word.split_once('=').unwrap_or((word, "")) {
-            // What it does is in the trace.
-            ("wk" | "sl" | "jit", value) => drop(at.number("wk, sl, jit", value, 0, i64::MAX)?),
+            ("wk" | "sl" | "jit", value) => {
+                at.number("wk, sl, jit", value, 0, i64::MAX)?;
+                made.work.push(word.to_owned());
+            }
             ("nice", value) => made.nice = i8::try_from(at.number("nice", value, -20, 19)?).unwrap_or(0),
-            ("yield", value) => made.yields = at.number("yield", value, 0, i64::MAX)? > 0,
+            ("yield", value) => {
+                made.yields = at.number("yield", value, 0, i64::MAX)? > 0;
+                made.work.push(word.to_owned());
+            }
             ("cg", path) => made.group = Some(find(at, setup, "cg", path)?),
             (other, _) => return at.error("th", other, "wk, sl, jit, nice, yield, cg"),
         }
@@ -202,6 +301,18 @@ fn tunables(text: &str) -> Result<Tunables, LinuxError> {
     Ok(all)
 }
 
+fn expected(text: &str) -> Result<u64, LinuxError> {
+    let mut expected = None;
+    for (at, line) in lines("expected.txt", text) {
+        let Some(number) = line.strip_prefix("differing ") else {
+            return at.error("line", line, "differing N, and lines that begin with #");
+        };
+        expected = Some(at.number("differing", number.trim(), 0, i64::MAX)?.unsigned_abs());
+    }
+    let missing = || At { file: "expected.txt", line: 1 }.error("line", "nothing", "differing N");
+    expected.map_or_else(missing, Ok)
+}
+
 fn find(at: At, setup: &Setup, field: &str, path: &str) -> Result<GroupId, LinuxError> {
     let place = setup.paths.iter().position(|known| known == path);
     match place.and_then(|place| u32::try_from(place).ok()) {
@@ -229,7 +340,7 @@ mod tests {
     fn texts<'a>(experiment: &'a str, threads: &'a str) -> Texts<'a> {
         let tunables =
             "/proc/x/sched_cfs_bandwidth_slice_us: 5000\n/d/latency_ns: 6000000\n/d/preempt: none\n";
-        Texts { experiment, threads, tunables, trace: "" }
+        Texts { experiment, threads, tunables, trace: "", expected: None }
     }
 
     #[test]
@@ -241,11 +352,33 @@ mod tests {
         assert_eq!(setup.groups[0].quota, Some(Span::from_ms(40)));
         assert_eq!((setup.groups[0].burst, setup.groups[0].idle), (Span::from_us(5), true));
         assert_eq!(setup.groups[1].parent, Some(GroupId(0)));
-        assert_eq!(setup.threads[&7], Thread { group: Some(GroupId(1)), nice: -5, yields: true });
-        assert_eq!(setup.threads[&8], Thread::default());
+        let thread = |vm: &str, vcpu, work: &[&str]| Thread {
+            vm: vm.to_owned(),
+            vcpu,
+            work: work.iter().map(|&word| word.to_owned()).collect(),
+            ..Thread::default()
+        };
+        let seventh =
+            Thread { group: Some(GroupId(1)), nice: -5, yields: true, ..thread("x", 1, &["yield=3"]) };
+        assert_eq!(setup.threads[&7], seventh);
+        assert_eq!(setup.threads[&8], thread("y", 0, &["sl=10", "wk=7", "jit=30"]));
         assert_eq!(setup.tunables.latency, Some(Span::from_ms(6)));
         assert_eq!(setup.tunables.base_slice, None);
         assert_eq!(setup.tunables.bandwidth_slice, Some(Span::from_ms(5)));
+    }
+
+    #[test]
+    fn the_number_of_known_differences_is_read() {
+        let mut texts = texts("", "");
+        let mut read = |expected| {
+            texts.expected = expected;
+            Recording::read(&texts).map(|recording| recording.expected).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(None), Ok(None));
+        assert_eq!(read(Some("# why\ndiffering 7\n")), Ok(Some(7)));
+        let found = read(Some("differing -1")).unwrap_err();
+        assert!(found.starts_with("expected.txt, line 1: differing: found `-1`"), "{found}");
+        assert!(read(Some("# why\n")).unwrap_err().contains("allowed: differing N"));
     }
 
     #[test]
@@ -261,5 +394,7 @@ mod tests {
         assert!(message("vm a\nth\n", "\n5 b 0").starts_with("threads.txt, line 2: VM: found `b`"));
         assert!(message("vm a\nth\n", "5 a 1").starts_with("threads.txt, line 1: vCPU: found `1`"));
         assert!(message("vm a\nth nice=20\n", "").contains("from -20 to 19"));
+        assert!(message("vm a\nvm a\n", "").contains("each VM once"));
+        assert!(message("vm a\nth\n", "5 a 0\n6 a 0\n").contains("each thread of a VM once"));
     }
 }

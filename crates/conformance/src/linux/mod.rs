@@ -3,13 +3,27 @@
 //! A recording is a folder: [`folder`] reads what was set up, [`trace`] the events, and [`steps`] feeds them at their times
 //! into a scheduler of the fair class ([`Steps`]), compares each flag and choice with the kernel's, then adopts the kernel's.
 
+mod clock;
+mod compared;
+mod demand;
 mod error;
 mod fair;
 pub mod folder;
+mod free;
+mod judged;
+mod measured;
+mod overheads;
 pub mod steps;
+mod timers;
 pub mod trace;
 
+pub use compared::{Cell, Comparison, Metric, compared};
+pub use demand::Demands;
 pub use error::LinuxError;
 pub use fair::replay_fair;
-pub use folder::{Setup, Texts};
+pub use folder::{Recording, Setup, Texts};
+pub use free::{Free, RunError};
+pub use judged::{Judged, judged};
+pub use measured::Measured;
+pub use overheads::Overheads;
 pub use steps::{Outcome, Steps, replay};

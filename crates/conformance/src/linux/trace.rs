@@ -23,6 +23,8 @@ pub struct Line {
     pub depth: u8,
     /// The virtual run time of the thread that is charged, after it. (Not told by EEVDF.)
     pub virtual_time: Option<u64>,
+    /// The host's monotonic clock, ns: timers that expire tell it.
+    pub monotonic_ns: Option<i64>,
     /// The event.
     pub event: Event,
 }
@@ -95,6 +97,7 @@ fn one(number: usize, line: &str) -> Option<Line> {
         interrupt: flags.get(2)? != &b'.',
         depth: flags.get(3).filter(|depth| depth.is_ascii_digit()).map_or(0, |depth| depth - b'0'),
         virtual_time: value(fields, " vruntime=").and_then(|time| time.parse().ok()),
+        monotonic_ns: value(fields, " now=").and_then(|now| now.parse().ok()),
         event: event(name, fields)?,
     })
 }
@@ -152,7 +155,7 @@ mod tests {
         assert_eq!(lines[1].event, Event::Switch { from: (86, 120), runnable: true, to: (0, 120) });
         assert!(!lines[1].flagged && !lines[1].interrupt);
         assert_eq!(lines[2].event, Event::Refill("00ab".to_owned()));
-        assert_eq!(lines[3].event, Event::Tick);
+        assert_eq!((&lines[3].event, lines[3].monotonic_ns), (&Event::Tick, Some(5)));
         assert_eq!(lines[3].thread, 0);
     }
 

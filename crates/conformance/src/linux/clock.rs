@@ -1,0 +1,101 @@
+//! The kernel's clock at the events of a trace: lines are written some microseconds after it was read, by how many depends on
+//! the event.
+//!
+//! A wake-up's line is written at once, and one on an idle CPU begins the execution that follows; from then on each charge
+//! tells what the clock said.
+
+use vcpulab_host::Span;
+
+use super::trace::{Event, Line};
+
+/// The clock at the lines of a trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Clock {
+    /// By line, ns of the trace's clock.
+    at: Vec<i64>,
+    /// What the host's grid of ticks is ahead of it.
+    ahead: i64,
+}
+
+impl Clock {
+    /// Reads it off the lines of one CPU, which ticks so often.
+    pub fn of(lines: &[Line], tick: Span) -> Self {
+        let mut at = Vec::with_capacity(lines.len());
+        let mut ahead = Vec::new();
+        // Who runs, and what the clock said when it was last charged or began.
+        let mut running: Option<(u32, i64)> = None;
+        let mut woke_at = None;
+        let mut before = None;
+        for line in lines {
+            let mut clock = line.time_ns;
+            match line.event {
+                Event::Waking(..) => woke_at = Some(line.time_ns),
+                Event::Charge(thread, ran) => {
+                    if let Some((_, charged)) = running.as_mut().filter(|(running, _)| *running == thread) {
+                        *charged += ran;
+                        clock = (*charged).min(line.time_ns);
+                        if let Some(expired) = before {
+                            let tick = tick.ns().max(1);
+                            ahead.push((expired + tick / 2) / tick * tick - clock);
+                        }
+                    }
+                }
+                Event::Switch { from, to, .. } => {
+                    let goes_on = running.filter(|&(thread, _)| thread == from.0);
+                    let begins = goes_on.map(|(_, charged)| charged).or(woke_at.filter(|_| from.0 == 0));
+                    clock = begins.unwrap_or(line.time_ns).min(line.time_ns);
+                    running = begins.map(|begins| (to.0, begins)).filter(|_| to.0 != 0);
+                    woke_at = None;
+                }
+                _ => {}
+            }
+            before = line.monotonic_ns.filter(|_| line.event == Event::Tick);
+            at.push(clock);
+        }
+        // Where no tick charges anybody, timers tell the time at least.
+        let told = || lines.iter().filter_map(|line| Some(line.monotonic_ns? - line.time_ns)).max();
+        let ahead = median(ahead).or_else(told).unwrap_or(0);
+        Clock { at, ahead }
+    }
+
+    /// The clock at the line of that index, as time of the host's monotonic clock.
+    pub fn at(&self, index: usize) -> i64 {
+        self.at.get(index).map_or(0, |at| at + self.ahead)
+    }
+
+    /// How long after the clock was read a line was written.
+    pub fn written_after(&self, line: &Line, index: usize) -> i64 {
+        self.at.get(index).map_or(0, |at| line.time_ns - at)
+    }
+}
+
+/// The median.
+pub fn median(mut of: Vec<i64>) -> Option<i64> {
+    of.sort_unstable();
+    of.get(of.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::trace;
+
+    #[test]
+    fn the_clock_is_told_by_charges_from_a_wake_up_on() {
+        let lines = trace::read(
+            " <idle>-0 (-) [000] d.h3. 7.000001000: sched_waking: comm=v pid=5 prio=120 target_cpu=000
+ <idle>-0 (-) [000] d..2. 7.000012000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=v next_pid=5 next_prio=120
+ v-5 (5) [000] d.h.. 7.004000500: hrtimer_expire_entry: hrtimer=01 function=tick_sched_timer now=12000000400
+ v-5 (5) [000] d.h1. 7.004004000: sched_stat_runtime: comm=v pid=5 runtime=4001000 [ns]
+ v-5 (5) [000] d..2. 7.004010000: sched_stat_runtime: comm=v pid=5 runtime=5000 [ns]
+ v-5 (5) [000] d..2. 7.004017000: sched_switch: prev_comm=v prev_pid=5 prev_prio=120 prev_state=S ==> next_comm=w next_pid=6 next_prio=120
+ w-6 (6) [000] d..2. 7.005000000: sched_stat_runtime: comm=w pid=6 runtime=990000 [ns]
+",
+        )
+        .unwrap();
+        let clock = Clock::of(&lines, Span::from_ms(4));
+        let ahead = 12_000_000_000 - 7_004_002_000;
+        let at: Vec<i64> = (0..7).map(|index| clock.at(index) - ahead - 7_000_000_000).collect();
+        assert_eq!(at, [1_000, 1_000, 4_000_500, 4_002_000, 4_007_000, 4_007_000, 4_997_000]);
+    }
+}

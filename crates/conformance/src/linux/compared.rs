@@ -1,0 +1,191 @@
+//! Predicted beside recorded, and how far off each prediction may be.
+
+use serde::Serialize;
+
+use super::demand::Demands;
+use super::folder::{Recording, Setup};
+use super::free::{Free, RunError};
+use super::measured::Measured;
+use super::overheads::Overheads;
+
+/// How far off a share may be, points of the CPU.
+const SHARE_MAX: f64 = 0.5;
+/// How far off the number of switches may be, %.
+const SWITCHES_MAX: f64 = 3.0;
+/// The same where only hogs of different weights run: their pattern hangs on where they stood at the beginning.
+const SWITCHES_OF_WEIGHTS_MAX: f64 = 15.0;
+/// How far off a wait may be, %, or else µs.
+const WAIT_MAX: f64 = 20.0;
+const WAIT_MAX_US: f64 = 16.0;
+/// Threads that woke less often have no percentiles.
+const WAKES_MIN: usize = 20;
+/// In another setting than that of the demands, predictions may be off by so many times as much.
+const WHAT_IF: f64 = 2.0;
+
+/// Runs that differ by a microsecond, as recordings of the same do.
+const VARIANTS: u64 = 15;
+/// Of their values, this part at either end is left out of their range.
+const LEFT_OUT_ONE_IN: usize = 15;
+
+/// What is compared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// A thread's part of the CPU.
+    Share,
+    /// Switches of the CPU.
+    Switches,
+    /// The median wait from waking to running.
+    WaitMedian,
+    /// The wait that nine of ten are not above.
+    WaitP90,
+}
+
+/// A prediction beside what was recorded.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Cell {
+    /// The thread (VM/vCPU), or the host.
+    pub of: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What was recorded.
+    pub recorded: f64,
+    /// What all runs together give.
+    pub predicted: f64,
+    /// What runs give that differ by a microsecond, but for the lowest and the highest.
+    pub range: [f64; 2],
+    /// How far off the prediction is, and in what.
+    pub off: f64,
+    /// The unit of `off`.
+    pub off_unit: &'static str,
+    /// How far off it may be, in words.
+    pub limit: String,
+    /// Whether it is within.
+    pub holds: bool,
+    /// Whether what was recorded is in the range.
+    pub chance: bool,
+}
+
+/// Runs beside a recording.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// The scheduler, and its generation.
+    pub scheduler: String,
+    /// Every prediction.
+    pub cells: Vec<Cell>,
+}
+
+/// Runs the demands of a recording in its own setting, or that of another recording of the same threads, and compares with what
+/// was recorded there. `advance` is told the fraction done, and may end the work.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn compared(
+    demands: &Recording,
+    other: Option<&Recording>,
+    advance: impl Fn(f64) -> bool,
+) -> Result<Comparison, RunError> {
+    let real = other.unwrap_or(demands);
+    if let Some(refusal) = demands.refusal().or_else(|| real.refusal()) {
+        return Err(refusal.into());
+    }
+    let free = Free {
+        setups: [&demands.setup, &real.setup],
+        demands: &Demands::of(demands),
+        overheads: &Overheads::of(&demands.lines, &demands.clock()),
+        hz: real.hz(),
+    };
+    let mut runs = Vec::new();
+    for variant in 0..VARIANTS {
+        if !advance(variant as f64 / VARIANTS as f64) {
+            return Err(RunError::Stopped);
+        }
+        runs.push(free.run(variant, VARIANTS)?);
+    }
+    let (policy, generation) = real.setup.scheduler();
+    let times = if other.is_some() { WHAT_IF } else { 1.0 };
+    let cells = cells(&real.setup, &Measured::of(real), &runs, times);
+    Ok(Comparison { scheduler: format!("{policy} {generation}"), cells })
+}
+
+fn cells(setup: &Setup, recorded: &Measured, runs: &[Measured], times: f64) -> Vec<Cell> {
+    let together = Measured::together(runs);
+    let cell = |of: &str, metric, unit, limit, value: &dyn Fn(&Measured) -> f64| {
+        let mut values: Vec<f64> = runs.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        let (out, last) = (values.len() / LEFT_OUT_ONE_IN, values.len().saturating_sub(1));
+        let range =
+            [out, last.saturating_sub(out)].map(|place| values.get(place).copied().unwrap_or(f64::NAN));
+        Limit::cell(limit, (of, metric, unit), [value(recorded), value(&together)], range)
+    };
+    let switches = if setup.is_hogs_of_weights() { SWITCHES_OF_WEIGHTS_MAX } else { SWITCHES_MAX };
+    let mut all = vec![cell(
+        "host",
+        Metric::Switches,
+        "/s",
+        Limit::percent(switches * times),
+        &Measured::switches_per_s,
+    )];
+    for (name, real) in &recorded.threads {
+        let of = format!("{}/{}", name.0, name.1);
+        let share = |measured: &Measured| measured.share(name);
+        all.push(cell(&of, Metric::Share, "%", Limit::Points(SHARE_MAX * times), &share));
+        let wakes = |measured: &Measured| measured.threads.get(name).map_or(0, |got| got.waits_ns.len());
+        if real.waits_ns.len() < WAKES_MIN || runs.iter().any(|run| wakes(run) < WAKES_MIN) {
+            continue;
+        }
+        for (metric, percentile) in [(Metric::WaitMedian, 50), (Metric::WaitP90, 90)] {
+            let limit = Limit::Percent(WAIT_MAX * times, WAIT_MAX_US * times);
+            all.push(cell(&of, metric, "µs", limit, &|measured| measured.wait_us(name, percentile)));
+        }
+    }
+    all
+}
+
+/// How far off a prediction may be.
+#[derive(Clone, Copy)]
+enum Limit {
+    Points(f64),
+    /// Or else by so much in the unit.
+    Percent(f64, f64),
+}
+
+impl Limit {
+    fn percent(most: f64) -> Self {
+        Limit::Percent(most, 0.0)
+    }
+
+    fn cell(
+        self,
+        names: (&str, Metric, &'static str),
+        [recorded, predicted]: [f64; 2],
+        range: [f64; 2],
+    ) -> Cell {
+        let (of, metric, unit) = names;
+        let by = predicted - recorded;
+        let (off, off_unit, holds, limit) = match self {
+            Limit::Points(most) => (by, "points", by.abs() <= most, format!("{most} points")),
+            Limit::Percent(most, floor) => {
+                let off = if by == 0.0 { 0.0 } else { 100.0 * by / recorded };
+                let or = if floor > 0.0 { format!(" or {floor} {unit}") } else { String::new() };
+                (off, "%", off.abs() <= most || by.abs() <= floor, format!("{most} %{or}"))
+            }
+        };
+        let chance = (range[0]..=range[1]).contains(&recorded);
+        Cell {
+            of: of.to_owned(),
+            metric,
+            unit,
+            recorded,
+            predicted,
+            range,
+            off,
+            off_unit,
+            limit,
+            holds,
+            chance,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What threads demand of a CPU, by a recording: CPU time from waking to blocking, then time asleep. When they got the CPU is
+//! left out, so that another scheduler, or another setting, may decide that.
+
+use std::collections::BTreeMap;
+
+use vcpulab_host::program::Step;
+use vcpulab_host::{Span, Time};
+
+use super::folder::Recording;
+use super::trace::{Event, Line};
+
+/// Priority of nice 0.
+const PRIO_NICE_0: i32 = 120;
+
+/// The demands of a recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Demands {
+    /// The host's monotonic clock as the recording begins and ends.
+    pub window: [Time; 2],
+    /// Of threads of VMs, by thread.
+    pub threads: BTreeMap<u32, Demand>,
+    /// Of other threads, the host's own, by thread.
+    pub others: BTreeMap<u32, Arrivals>,
+    /// First wake-ups of threads of VMs, in their order: those that one interrupt did before the CPU decided stand together,
+    /// at the time of the last.
+    pub first: Vec<(Time, Vec<u32>)>,
+}
+
+/// What a thread of a VM does.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Demand {
+    /// What it does from its first wake-up on.
+    pub steps: Vec<Step>,
+}
+
+/// What a thread of the host does: what it works on comes at times that others decide.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Arrivals {
+    /// Its priority, as the kernel numbers them.
+    pub prio: i32,
+    /// When it is woken, and the work that it has then.
+    pub works: Vec<(Time, Span)>,
+}
+
+/// A thread, while its demands are read.
+#[derive(Default)]
+struct Reading {
+    prio: Option<i32>,
+    /// It blocked then.
+    blocked_at: Option<i64>,
+    woke_at: Option<i64>,
+    first: Option<i64>,
+    /// Not yet part of a step.
+    ran: i64,
+    steps: Vec<Step>,
+    works: Vec<(Time, Span)>,
+}
+
+impl Reading {
+    fn wake(&mut self, now: i64) {
+        if let Some(at) = self.blocked_at.take() {
+            self.steps.push(Step::Block(Span::from_ns((now - at).max(0))));
+        } else if self.first.is_some() {
+            return;
+        }
+        self.first.get_or_insert(now);
+        self.woke_at = Some(now);
+    }
+
+    fn run_ends(&mut self, step: Option<Step>) {
+        let ran = Span::from_ns(std::mem::take(&mut self.ran));
+        self.steps.push(Step::Run(ran));
+        self.steps.extend(step);
+    }
+
+    fn block(&mut self, now: i64) {
+        // Who runs as the recording begins woke before.
+        let at = self.woke_at.take().or(self.first).unwrap_or(now);
+        self.works.push((Time::from_ns(at), Span::from_ns(self.ran)));
+        self.run_ends(None);
+        self.blocked_at = Some(now);
+    }
+
+    /// What it does once all that it did is over: again what it did, unless it runs on as it never did before.
+    fn ends(&mut self) {
+        let mut runs = self.steps.iter().filter_map(|step| match step {
+            Step::Run(ran) => Some(ran.ns()),
+            _ => None,
+        });
+        if self.blocked_at.is_none() && runs.all(|ran| ran < self.ran) {
+            self.steps.push(Step::Hog);
+        }
+    }
+}
+
+/// What a tick wakes, it wakes so soon: sooner than any CPU decides.
+const AFTER_TICK_NS: i64 = 500;
+
+impl Demands {
+    /// Reads the demands.
+    pub fn of(recording: &Recording) -> Self {
+        let lines = &recording.lines;
+        let clock = recording.clock();
+        let mut reading: BTreeMap<u32, Reading> = BTreeMap::new();
+        let mut first: Vec<(Time, Vec<u32>)> = Vec::new();
+        let mut decided = true;
+        let mut tick: Option<i64> = None;
+        for (index, line) in lines.iter().enumerate() {
+            let now = clock.at(index);
+            match line.event {
+                Event::Tick => {
+                    // The charge that it makes tells its time.
+                    tick = Some(clock.at(index + 1));
+                }
+                Event::Waking(number, prio) => {
+                    // What a tick's softirqs wake is awake before the decision that the tick asked for.
+                    let now = tick
+                        .filter(|_| line.interrupt && line.flagged)
+                        .map_or(now, |at| now.min(at + AFTER_TICK_NS));
+                    let thread = reading.entry(number).or_default();
+                    thread.prio = Some(prio);
+                    if thread.first.is_none() && recording.setup.threads.contains_key(&number) {
+                        match first.last_mut().filter(|_| !decided) {
+                            Some((at, together)) => {
+                                *at = Time::from_ns(now);
+                                together.push(number);
+                            }
+                            None => first.push((Time::from_ns(now), vec![number])),
+                        }
+                        decided = false;
+                    }
+                    thread.wake(now);
+                }
+                Event::Charge(thread, ran) => {
+                    let yields = recording.setup.threads.get(&thread).is_some_and(|made| made.yields)
+                        && is_yield(lines, index);
+                    let thread = reading.entry(thread).or_default();
+                    thread.first.get_or_insert(now - ran);
+                    if !line.interrupt {
+                        tick = None;
+                    }
+                    thread.ran = thread.ran.saturating_add(ran);
+                    if yields {
+                        thread.run_ends(Some(Step::Yield));
+                    }
+                }
+                Event::Switch { from: (thread, prio), runnable, .. } => {
+                    decided = true;
+                    tick = None;
+                    if thread != 0 {
+                        let thread = reading.entry(thread).or_default();
+                        thread.prio = Some(prio);
+                        if !runnable {
+                            thread.block(now);
+                        }
+                    }
+                }
+                Event::Refill(_) | Event::Other => tick = None,
+                _ => {}
+            }
+        }
+        let mut demands = Demands {
+            window: [0, lines.len().saturating_sub(1)].map(|index| Time::from_ns(clock.at(index))),
+            threads: BTreeMap::new(),
+            others: BTreeMap::new(),
+            first,
+        };
+        for (number, mut thread) in reading {
+            if recording.setup.threads.contains_key(&number) {
+                thread.ends();
+                // It may have run as the recording began.
+                if !demands.first.iter().any(|(_, threads)| threads.contains(&number))
+                    && let Some(at) = thread.first
+                {
+                    demands.first.insert(0, (Time::from_ns(at), vec![number]));
+                }
+                demands.threads.insert(number, Demand { steps: thread.steps });
+            } else {
+                if thread.blocked_at.is_none() && thread.ran > 0 {
+                    let at = Time::from_ns(thread.woke_at.or(thread.first).unwrap_or(0));
+                    thread.works.push((at, Span::from_ns(thread.ran)));
+                }
+                let prio = thread.prio.unwrap_or(PRIO_NICE_0);
+                demands.others.insert(number, Arrivals { prio, works: thread.works });
+            }
+        }
+        demands
+    }
+}
+
+/// Whether a charge is that of a yield: by the thread itself, which nobody had asked to let others run.
+fn is_yield(lines: &[Line], index: usize) -> bool {
+    let line = &lines[index];
+    let before = index.checked_sub(1).map(|before| &lines[before].event);
+    let blocks =
+        matches!(lines.get(index + 1).map(|line| &line.event), Some(Event::Switch { runnable: false, .. }));
+    !line.interrupt
+        && !line.flagged
+        && line.depth <= 2
+        && !blocks
+        && !matches!(before, Some(Event::Waking(..)))
+}

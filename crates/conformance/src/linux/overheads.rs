@@ -1,0 +1,60 @@
+//! What the kernel's own work takes on the machine of a recording, as the recording tells it.
+
+use vcpulab_host::Span;
+
+use super::clock::{Clock, median};
+use super::trace::{Event, Line};
+
+/// What the kernel's own work takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Overheads {
+    /// From a tick that asks for a decision to the decision: each that was recorded, sorted. Softirqs may come between.
+    resched: Vec<i64>,
+    /// From a wake-up that preempts at once to the switch: the median.
+    pub wake: Span,
+    /// From a decision to the switch: the median.
+    pub switch: Span,
+}
+
+/// The same of the machine that made the recordings that come with the package (QEMU's emulation with `-icount shift=1`,
+/// Debian's kernels 6.1.192 and 6.12.117): for a recording in which nothing of the kind happens.
+const RESCHED_KNOWN: Span = Span::from_ns(5_200);
+const WAKE_KNOWN: Span = Span::from_ns(14_000);
+const SWITCH_KNOWN: Span = Span::from_ns(9_000);
+
+impl Overheads {
+    /// The time from a tick to the decision in one of so many variants: together they have what was recorded.
+    pub fn resched(&self, variant: u64, variants: u64) -> Span {
+        let place = (2 * variant + 1) * self.resched.len() as u64 / (2 * variants.max(1));
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        self.resched.get(place).map_or(RESCHED_KNOWN, |&ns| Span::from_ns(ns))
+    }
+
+    /// Those of a recording.
+    pub fn of(lines: &[Line], clock: &Clock) -> Self {
+        let (mut resched, mut wake, mut switch) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, part) in lines.windows(4).enumerate() {
+            let [first, second, third, fourth] = part else { continue };
+            match [&first.event, &second.event, &third.event, &fourth.event] {
+                [Event::Tick, Event::Charge(at_tick, _), Event::Charge(then, ran), Event::Switch { .. }]
+                    if at_tick == then && third.flagged =>
+                {
+                    resched.push(*ran);
+                    switch.push(clock.written_after(fourth, index + 3));
+                }
+                [
+                    Event::Waking(woken, _),
+                    Event::Wakeup(awake),
+                    Event::Charge(..),
+                    Event::Switch { to, .. },
+                ] if woken == awake && *awake == to.0 && second.flagged => {
+                    wake.push(fourth.time_ns - first.time_ns);
+                }
+                _ => {}
+            }
+        }
+        resched.sort_unstable();
+        let or = |of, known| median(of).map_or(known, |ns| Span::from_ns(ns.max(0)));
+        Overheads { resched, wake: or(wake, WAKE_KNOWN), switch: or(switch, SWITCH_KNOWN) }
+    }
+}

@@ -1,0 +1,163 @@
+//! Which group each period timer of `cpu.max` refills: a trace names timers by address, not by group.
+//!
+//! A timer stops and starts on a grid of its period: what lies between two of its expiries is a multiple of it, which tells
+//! groups of different periods apart. Among those of one period a replay decides: see [`steps`](super::steps).
+
+use std::collections::BTreeMap;
+
+use vcpulab_host::{GroupId, Span};
+
+use super::error::{At, LinuxError};
+use super::folder::Setup;
+use super::trace::{Event, Line};
+
+/// Timers by their addresses, and their groups.
+pub type Timers = BTreeMap<String, GroupId>;
+
+/// How much later than its time a timer may expire: interrupts may be off.
+const LATE: Span = Span::from_us(200);
+
+/// What the expiries of a timer say.
+struct Seen<'a> {
+    name: &'a str,
+    at: At,
+    expiries: Vec<i64>,
+}
+
+impl Seen<'_> {
+    /// Whether all its expiries are on a grid of this period, and then the periods between the two nearest.
+    fn fits(&self, period: Span) -> Option<i64> {
+        let (period, late) = (period.ns().max(1), LATE.ns());
+        let gaps = self.expiries.windows(2).map(|pair| pair[1] - pair[0]);
+        let mut nearest = 1;
+        for (index, gap) in gaps.enumerate() {
+            let periods = (gap + period / 2) / period;
+            if periods == 0 || (gap - periods * period).abs() > late {
+                return None;
+            }
+            nearest = if index == 0 { periods } else { nearest.min(periods) };
+        }
+        Some(nearest)
+    }
+}
+
+/// The first guess: each timer, in the order of their first expiries, gets the first group left whose period fits best.
+///
+/// # Errors
+/// There are more timers than groups with a quota.
+pub fn guessed(setup: &Setup, lines: &[Line]) -> Result<Timers, LinuxError> {
+    let mut seen: Vec<Seen<'_>> = Vec::new();
+    for line in lines {
+        let Event::Refill(name) = &line.event else { continue };
+        let expiry = line.monotonic_ns.unwrap_or(line.time_ns);
+        match seen.iter_mut().find(|timer| timer.name == name) {
+            Some(timer) => timer.expiries.push(expiry),
+            None => {
+                let at = At { file: "trace.txt", line: line.number };
+                seen.push(Seen { name, at, expiries: vec![expiry] });
+            }
+        }
+    }
+    // Those that fit few groups choose first.
+    let limited = limited(setup);
+    let mut order: Vec<&Seen<'_>> = seen.iter().collect();
+    order.sort_by_key(|timer| limited.iter().filter(|&&(_, period)| timer.fits(period).is_some()).count());
+    let mut timers = Timers::new();
+    for timer in order {
+        let free = limited.iter().filter(|(group, _)| !timers.values().any(|taken| taken == group));
+        let best = free.min_by_key(|&&(_, period)| timer.fits(period).unwrap_or(i64::MAX));
+        let Some(&(group, _)) = best else {
+            return timer.at.error("hrtimer", timer.name, "as many timers as groups with `max`");
+        };
+        timers.insert(timer.name.to_owned(), group);
+    }
+    Ok(timers)
+}
+
+/// The guess with two groups of one period exchanged, each such exchange once. A group without timer counts too.
+pub fn exchanged(setup: &Setup, timers: &Timers) -> Vec<Timers> {
+    let limited = limited(setup);
+    let timer_of = |group: GroupId| timers.iter().find(|&(_, &of)| of == group).map(|(name, _)| name);
+    let mut all = Vec::new();
+    for (index, &(a, period)) in limited.iter().enumerate() {
+        for &(b, _) in limited[index + 1..].iter().filter(|&&(_, other)| other == period) {
+            let (timer_a, timer_b) = (timer_of(a), timer_of(b));
+            if timer_a.is_none() && timer_b.is_none() {
+                continue;
+            }
+            let mut timers = timers.clone();
+            for (timer, group) in [(timer_a, b), (timer_b, a)] {
+                if let Some(timer) = timer {
+                    timers.insert(timer.clone(), group);
+                }
+            }
+            all.push(timers);
+        }
+    }
+    all
+}
+
+/// The groups with a quota, and their periods.
+fn limited(setup: &Setup) -> Vec<(GroupId, Span)> {
+    let groups = setup.groups.iter().zip(0..);
+    groups.filter(|(group, _)| group.quota.is_some()).map(|(group, id)| (GroupId(id), group.period)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::folder::{self, Texts};
+    use crate::linux::trace;
+
+    fn setup(groups: &str) -> Setup {
+        let experiment = groups;
+        folder::read(&Texts { experiment, threads: "", tunables: "", trace: "", expected: None }).unwrap()
+    }
+
+    fn expiries(of: &[(&str, i64)]) -> Vec<Line> {
+        let line = |&(name, ms): &(&str, i64)| {
+            format!(
+                " <idle>-0 (-) [000] d.h.. 7.{:09}: hrtimer_expire_entry: hrtimer={name} function=sched_cfs_period_timer now={}\n",
+                ms * 1_000_000,
+                ms * 1_000_000 + 300
+            )
+        };
+        trace::read(&of.iter().map(line).collect::<String>()).unwrap()
+    }
+
+    #[test]
+    fn a_period_tells_the_group() {
+        let setup = setup("cg a max=5000,50000\ncg b max=5000,100000\ncg free\ncg c max=5000,20000\n");
+        let lines = expiries(&[
+            ("t1", 100),
+            ("t2", 107),
+            ("t3", 110),
+            ("t2", 127),
+            ("t3", 160),
+            ("t2", 167),
+            ("t1", 300),
+        ]);
+        let timers = guessed(&setup, &lines).unwrap();
+        assert_eq!(
+            timers,
+            Timers::from([("t1".into(), GroupId(1)), ("t2".into(), GroupId(3)), ("t3".into(), GroupId(0))])
+        );
+        assert!(exchanged(&setup, &timers).is_empty());
+    }
+
+    #[test]
+    fn groups_of_one_period_are_exchanged_also_with_those_that_have_no_timer() {
+        let setup = setup("cg a max=5000,50000\ncg b max=9000,50000\ncg c max=9000,50000\n");
+        let timers = guessed(&setup, &expiries(&[("x", 100), ("y", 100)])).unwrap();
+        assert_eq!(timers, Timers::from([("x".into(), GroupId(0)), ("y".into(), GroupId(1))]));
+        let pairs = |timers: &Timers| timers.values().map(|group| group.0).collect::<Vec<_>>();
+        let all: Vec<_> = exchanged(&setup, &timers).iter().map(pairs).collect();
+        assert_eq!(all, [[1, 0], [2, 1], [0, 2]]);
+    }
+
+    #[test]
+    fn more_timers_than_groups_are_refused() {
+        let found = guessed(&setup("cg a max=5000,50000\n"), &expiries(&[("x", 1), ("y", 2)])).unwrap_err();
+        assert_eq!((found.line, found.field.as_str(), found.found.as_str()), (2, "hrtimer", "y"));
+    }
+}

@@ -1,0 +1,57 @@
+//! Recordings of Linux that nobody made: whatever lines come in whatever order, nothing panics.
+
+mod recorded;
+
+use proptest::prelude::*;
+use recorded::read;
+use vcpulab_conformance::linux::{Recording, compared, replay_fair};
+
+/// Lines that are out of order, missing, twice, or of other threads.
+#[derive(Clone, Debug)]
+enum Change {
+    Drop(usize),
+    Swap(usize, usize),
+    Twice(usize),
+    Flag(usize),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let at = 0..1500usize;
+    let change = prop_oneof![
+        at.clone().prop_map(Change::Drop),
+        (at.clone(), at.clone()).prop_map(|(a, b)| Change::Swap(a, b)),
+        at.clone().prop_map(Change::Twice),
+        at.prop_map(Change::Flag),
+    ];
+    proptest::collection::vec(change, 1..40)
+}
+
+fn changed(name: &str, changes: &[Change]) -> Recording {
+    let mut recording = read(name);
+    let lines = &mut recording.lines;
+    lines.truncate(1500);
+    for change in changes {
+        let last = lines.len() - 1;
+        match *change {
+            Change::Drop(at) => drop(lines.remove(at.min(last))),
+            Change::Swap(a, b) => lines.swap(a.min(last), b.min(last)),
+            Change::Twice(at) => lines.insert(at.min(last), lines[at.min(last)].clone()),
+            Change::Flag(at) => lines[at.min(last)].flagged ^= true,
+        }
+    }
+    recording
+}
+
+const NAMES: [&str; 4] = ["6.1-cfs-quota40", "6.12-eevdf-quota40", "6.1-cfs-nested", "6.12-eevdf-nested"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_panics(of in 0..NAMES.len(), changes in changes()) {
+        let recording = changed(NAMES[of], &changes);
+        let outcome = replay_fair(&recording.setup, &recording.lines).expect("its timer has a group");
+        prop_assert!(outcome.differing <= outcome.decisions);
+        compared(&recording, None, |_| true).expect("it runs");
+    }
+}

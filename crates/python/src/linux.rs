@@ -1,0 +1,68 @@
+//! Recordings of Linux kernels from Python: replayed step by step, and run freely.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use vcpulab_conformance::linux::{Recording, Texts, compared, judged};
+
+use crate::watch;
+
+/// A recording that was read.
+#[pyclass(module = "vcpulab._engine", frozen)]
+pub struct LinuxRecording {
+    recording: Arc<Recording>,
+}
+
+#[pymethods]
+impl LinuxRecording {
+    #[new]
+    #[pyo3(signature = (*, experiment, threads, tunables, trace, expected = None))]
+    fn new(
+        py: Python<'_>,
+        experiment: &str,
+        threads: &str,
+        tunables: &str,
+        trace: &str,
+        expected: Option<&str>,
+    ) -> PyResult<Self> {
+        let texts = Texts { experiment, threads, tunables, trace, expected };
+        let recording = py.detach(|| Recording::read(&texts)).map_err(wrong)?;
+        Ok(LinuxRecording { recording: Arc::new(recording) })
+    }
+
+    /// The threads and what they do, as JSON: the same for recordings that differ in settings alone.
+    #[getter]
+    fn work(&self) -> String {
+        serde_json::to_string(&self.recording.setup.work()).expect("names and words can be written as JSON")
+    }
+
+    /// Why it can be neither replayed nor run; `None`: it can.
+    #[getter]
+    fn refusal(&self) -> Option<String> {
+        self.recording.refusal().map(|refusal| refusal.to_string())
+    }
+
+    /// Replays it step by step; the verdict as JSON.
+    fn replay(&self, py: Python<'_>) -> PyResult<String> {
+        let recording = Arc::clone(&self.recording);
+        let judged = watch::watched(py, None, move |_| judged(&recording))?.map_err(wrong)?;
+        Ok(serde_json::to_string(&judged).expect("a verdict can be written as JSON"))
+    }
+
+    /// Runs what its threads demand, in its own setting or another's; what came of it beside what was recorded, as JSON.
+    #[pyo3(signature = (setting = None))]
+    fn compare(&self, py: Python<'_>, setting: Option<&LinuxRecording>) -> PyResult<String> {
+        let recording = Arc::clone(&self.recording);
+        let setting = setting.map(|setting| Arc::clone(&setting.recording));
+        let work = move |watch: &watch::Watch| {
+            compared(&recording, setting.as_deref(), |fraction| watch.advance(fraction))
+        };
+        let compared = watch::watched(py, None, work)?.map_err(wrong)?;
+        Ok(serde_json::to_string(&compared).expect("numbers can be written as JSON"))
+    }
+}
+
+fn wrong(error: impl ToString) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

@@ -1,0 +1,203 @@
+"""`vcpulab conformance` and `vcpulab validate`: what is simulated, against what real hosts did."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from vcpulab import _engine
+from vcpulab.cli import files, page, terminal
+from vcpulab.cli.options import All, AnyFormat, Jobs, TableOrJson, command
+from vcpulab.cli.page import Lines
+from vcpulab.errors import RequestError
+from vcpulab.show.as_json import as_json
+from vcpulab.show.table import Table
+
+DONE, FAILED = 0, 1
+Paths = Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)]
+
+
+# ---- conformance ----
+
+
+@command(
+    "conformance",
+    "vcpulab conformance",
+    "vcpulab conformance my-vectors --format json",
+    "vcpulab conformance linux-6.1-cfs-weights",
+)
+def conformance(path: Paths = (), /, *, format: TableOrJson = "table", jobs: Jobs = 0) -> int:
+    """Replay recorded decisions of real schedulers; fail on any difference from a vector, on many from a recording of Linux.
+
+    A recording of Linux does not tell all that its kernel knew (where groups and its own threads stood before it began), so
+    that some decisions differ. It fails if more do than its `expected.txt` says (`differing N`), or one in ten without.
+
+    Args:
+        path: Vectors, folders of them, recordings of Linux (folders with trace.txt, experiment.txt, threads.txt and
+            tunables.txt), or trees of folders; the bundled ones if left out.
+    """
+    from vcpulab import conformance as bundled
+    from vcpulab.formats import linux_folder
+
+    for one in path:
+        if not one.is_dir():
+            files.check_readable(one)
+    paths = list(path) or [bundled.bundled(), bundled.recordings()]
+    found = {one: linux_folder.find(one) for one in paths}
+    # A tree of nothing but recordings has no vectors.
+    vectors = [one for one in paths if not found[one] or any(one.rglob("*.json"))]
+    report = {"passed": 0, "failed": 0, "skipped": 0, "folders": []}
+    if vectors:
+        try:
+            report = json.loads(_engine.conformance([str(one) for one in vectors], jobs))
+        except ValueError as error:
+            raise RequestError(str(error)) from None
+    report["recordings"] = _replayed(list(dict.fromkeys(one for ones in found.values() for one in ones)))
+    for recording in report["recordings"]:
+        report[recording["outcome"]] += 1
+    if not report["passed"] and not report["failed"] and report["recordings"] and not vectors:
+        raise RequestError("; ".join(f"{one['folder']}: {one['reason']}" for one in report["recordings"]))
+    if format == "json":
+        print(json.dumps(report, indent=2))
+    else:
+        _show_conformance(report)
+    return FAILED if report["failed"] else DONE
+
+
+def _replayed(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """The verdict on each recording; `skipped` with the reason where it cannot be replayed."""
+    from vcpulab.formats import linux_folder
+
+    verdicts: list[dict[str, Any]] = []
+    with terminal.progress("replaying recordings of Linux") as progress:
+        for done, folder in enumerate(folders):
+            if not progress(done / len(folders)):
+                raise KeyboardInterrupt
+            recording = linux_folder.read(folder)
+            verdict: dict[str, Any] = {"folder": str(folder)}
+            if reason := recording.refusal:
+                verdicts.append(verdict | {"outcome": "skipped", "reason": reason})
+                continue
+            try:
+                judged = json.loads(recording.replay())
+            except ValueError as error:
+                raise linux_folder.wrong(folder, error) from None
+            verdicts.append(verdict | {"outcome": "passed" if judged.pop("passed") else "failed"} | judged)
+    return verdicts
+
+
+def _show_conformance(report: Mapping[str, Any]) -> None:
+    """Counts by folder, what disagrees and where first, what was skipped and why; the last line sums up."""
+    rows = [
+        [PurePath(folder["folder"]).name, *(str(folder[key]) for key in ("passed", "failed", "skipped"))]
+        for folder in report["folders"]
+    ]
+    if rows:
+        page.show_table(Table("", ["folder", "passed", "failed", "skipped"], rows))
+    for folder in report["folders"]:
+        reasons: dict[str, int] = {}
+        for vector in folder["vectors"]:
+            if vector["outcome"] == "failed":
+                _show_divergence(f"{folder['folder']}/{vector['name']}", vector)
+            elif vector["outcome"] == "skipped":
+                reasons[vector["reason"]] = reasons.get(vector["reason"], 0) + 1
+        for reason, count in reasons.items():
+            print(f"{folder['folder']}: {count} skipped: {reason}")
+    _show_replayed(report["recordings"])
+    print(f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped")
+
+
+_KINDS = ("choice", "tick", "wake-up")
+
+
+def _show_replayed(recordings: Sequence[Mapping[str, Any]]) -> None:
+    rows = []
+    for one in recordings:
+        if one["outcome"] == "skipped":
+            continue
+        kinds = [one["by_kind"].get(kind, (0, 0)) for kind in _KINDS]
+        allowed = str(one["differing_max"]) if one["expected"] else f"{one['differing_max']} (one in ten)"
+        rows.append([
+            PurePath(one["folder"]).name,
+            one["scheduler"],
+            one["outcome"],
+            str(one["decisions"]),
+            str(one["differing"]),
+            allowed,
+            *(f"{differing} of {of}" for of, differing in kinds),
+        ])
+    if rows:
+        headings = ["recording", "scheduler", "outcome", "decisions", "differing", "allowed", *(f"{k}s" for k in _KINDS)]
+        page.show_table(Table("Recordings of Linux, decision by decision", headings, rows, 3, together=True))
+    for one in recordings:
+        if one["outcome"] == "skipped":
+            print(f"{one['folder']}: skipped: {one['reason']}")
+        elif first := one["first"]:
+            kernel, ours = first["expected"], first["got"]
+            print(
+                f"{PurePath(one['folder']).name}: first difference: trace.txt, line {first['line']}, {first['what']}: "
+                f"the kernel {kernel}, {one['scheduler']} {ours}"
+            )
+
+
+def _show_divergence(name: str, divergence: Mapping[str, Any]) -> None:
+    print(f"{name}: {divergence['what']}")
+    if divergence["expected"] or divergence["got"]:
+        print(f"  expected  {divergence['expected'] or 'no more rows'}")
+        print(f"  got       {divergence['got'] or 'no more rows'}")
+    for title, lines in (
+        ("scheduler just before", divergence["state"]),
+        ("decisions before", divergence["before"]),
+    ):
+        if lines:
+            print(f"  {title}:")
+        for line in lines:
+            print(f"    {line}")
+    print()
+
+
+# ---- validate ----
+
+
+@command(
+    "validate",
+    "vcpulab validate",
+    "vcpulab validate linux-6.1-cfs-weights",
+    "vcpulab validate recordings --no-what-if --format json",
+)
+def validate(
+    path: Paths = (),
+    /,
+    *,
+    what_if: Annotated[bool, Parameter(help="Also predict each in its setting from the demands of the others.")] = True,
+    all: All = False,
+    format: AnyFormat = "table",
+) -> int:
+    """Predict recorded hosts from what their threads demand; fail where predictions are beyond their limits.
+
+    Each recording is predicted in its own setting (a free run), and, if others are of the same threads, from the demands of
+    each of them (what-if: weights, quotas, parameters or the kernel differ). Limits of free runs: shares 0.5 points, switches
+    3 % (15 % where only hogs of different weights run), median waits from waking to running and their 90th percentiles 20 % or
+    16 µs for nine threads in ten. What-ifs may be off by twice as much.
+
+    Args:
+        path: Recordings of Linux on one CPU (folders with trace.txt, experiment.txt, threads.txt and tunables.txt), or
+            folders with them; the bundled ones if left out.
+    """
+    from vcpulab import conformance as bundled
+    from vcpulab.show.csv import csv
+    from vcpulab.validation import validate as validated
+
+    with terminal.progress("running recorded threads") as progress:
+        report = validated(path or (bundled.recordings(),), what_if=what_if, progress=progress)
+    if format == "json":
+        print(as_json(report.to_dict()))
+    elif format == "csv":
+        print(csv(report.to_frame()), end="")
+    else:
+        from vcpulab.cli import validated as shown
+
+        page.show(shown.parts(report), all=all)
+    return DONE if report.passed else FAILED
