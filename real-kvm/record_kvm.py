@@ -1,0 +1,89 @@
+"""Records Linux's schedulers on a KVM host's threads in QEMU's emulation: `make real-kvm REAL_KVM="mixed nested"`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "emulation"))
+
+import command
+import machine
+from archive import archive, program, system, text
+from experiment import Experiment, read_experiments
+from kernels import KERNELS, Kernel, prepare
+from packages import EmulationError, Packages, compile_static, run
+
+OUT = HERE.parent / "out/real-kvm"
+COUNTER = "counter.txt"
+"""The trace as the host hands it out, with readings of the processor's counter."""
+
+
+def in_seconds(trace: str) -> str:
+    """A trace with times in seconds: the counter runs at 1 GHz."""
+    held = re.search(r"entries-in-buffer/entries-written: (\d+)/(\d+)", trace)
+    if held is None or held[1] != held[2]:
+        raise EmulationError(f"the trace is not whole: {held[0] if held else 'it does not say how many events it has'}")
+    seconds = lambda event: f"{event[1]}{int(event[2]) // 10**9:4}.{int(event[2]) % 10**9:09}:"  # noqa: E731
+    return re.sub(r"^(.*? \[\d+\] \S+ ) *(\d+):", seconds, trace, flags=re.MULTILINE)
+
+
+def is_recorded(experiment: Experiment, kernel: Kernel, folder: Path) -> bool:
+    """Whether the folder holds a recording of the experiment as it stands now in the table."""
+    kept = folder / "experiment.txt"
+    return (folder / "trace.txt").exists() and kept.read_text() == experiment.text(kernel.version)
+
+
+def record(packages: Packages, kernel: Kernel, experiment: Experiment, to: Path, seed: int, minutes: int) -> None:
+    """Runs an experiment, and leaves what it recorded in folder `to`."""
+    vms = packages.folder / "vms"
+    compile_static(HERE / "vms.c", vms, "-pthread")
+    files = system(packages, HERE / "host-init", [], kernel.version, {})
+    files |= {"bin/vms": program(vms), "experiment.txt": text(experiment.text(kernel.version))}
+    words = f"console=ttyS0 quiet rdinit=/init seconds={experiment.seconds} seed={seed}"
+    boot = ["-kernel", "vmlinuz", "-append", words, "-initrd", "initrd"]
+    booted: dict[str, Path | bytes] = {"vmlinuz": packages.boot_image(kernel.version), "initrd": archive(files)}
+    machine.run(packages, boot, booted, to, seed=seed, limit_minutes=minutes)
+    trace = in_seconds((to / COUNTER).read_text())
+    (to / COUNTER).write_text(trace)
+    (to / COUNTER).rename(to / "trace.txt")
+
+
+def analyse(folder: Path) -> None:
+    """Reads a recording with our own tools; what they say is kept beside it."""
+    vcpulab = Path(sys.executable).with_name("vcpulab")
+    if not vcpulab.exists():
+        print(f"{folder.name}: not read, as {vcpulab} is not there", flush=True)
+        return
+    threads = ["--threads", str(folder / "threads.txt")]
+    said = run([str(vcpulab), "import", str(folder / "trace.txt"), *threads, "--show"], COLUMNS="140")
+    (folder / "import.txt").write_text(said)
+    print(f"{folder.name}: {folder / 'import'}.txt", flush=True)
+
+
+def main() -> None:
+    """The command line."""
+    experiments = read_experiments(HERE / "experiments.toml")
+    arguments = command.options(__doc__, OUT)
+    arguments.add_argument("names", nargs="*", metavar="NAME", help=f"default: {', '.join(experiments)}")
+    versions = f"one of {', '.join(KERNELS)}; may be repeated (default: all that apt has)"
+    arguments.add_argument("--kernel", action="append", default=[], choices=list(KERNELS), help=versions)
+    given = arguments.parse_args()
+    for name in given.names:
+        if name not in experiments:
+            arguments.error(f"no experiment `{name}` in experiments.toml; there are: {', '.join(experiments)}")
+    packages, kernels = prepare(OUT, given.kernel)
+    for name in given.names or experiments:
+        for kernel in kernels:
+            folder = given.out.resolve() / "-".join([kernel.name, name, *([str(given.seed)] if given.seed != 1 else [])])
+            if is_recorded(experiments[name], kernel, folder):
+                print(f"{folder.name}: recorded before in {folder}", flush=True)
+            else:
+                record(packages, kernel, experiments[name], folder, given.seed, given.minutes)
+            analyse(folder)
+
+
+if __name__ == "__main__":
+    command.start(main)
