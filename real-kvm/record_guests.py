@@ -1,18 +1,22 @@
-"""Records a KVM host in QEMU's emulation, as ftrace and as perf tell what its scheduler does."""
+"""Records a KVM host with guests in QEMU's emulation, as ftrace and as perf tell what its scheduler does."""
 
 from __future__ import annotations
 
-import argparse
-import signal
 import sys
 from pathlib import Path
 
-import machine
-from image import DISK, HERE, Image, RealXenError, archive, file, run, system, unpack
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "emulation"))
 
-OUT = HERE.parent / "out/real-xen"
-MODULES = {"kvm": ["kvm-amd"], "disk": DISK}
-"""By when `kvm-init` loads them. Of the kinds of virtualization, QEMU emulates AMD's."""
+import command
+import machine
+from archive import archive, program, system
+from kernels import KERNELS, prepare
+from packages import Packages, run
+
+OUT = HERE.parent / "out/real-kvm"
+MODULES = {"kvm": ("kvm-amd",)}
+"""By when `guests-init` loads them. Of the kinds of virtualization, QEMU emulates AMD's."""
 TEXTS = {
     "perf": ["script", "--guest-code", "--ns", "-F", "+pid"],
     "perf-plain": ["script", "--ns"],
@@ -23,45 +27,41 @@ TEXTS = {
 FIRMWARE = "usr/share/qemu/qboot.rom"
 
 
-def initrd(image: Image) -> bytes:
+def initrd(packages: Packages, version: str) -> bytes:
     """The host's files, and those of its guests."""
     programs = ["usr/bin/qemu-system-x86_64", "usr/bin/perf"]
-    guest = {"init": file(HERE / "kvm-guest"), "bin/busybox": file(image.root / "bin/busybox")}
-    files = system(image, "kvm-init", programs, MODULES) | {
-        FIRMWARE: file(image.root / FIRMWARE),
-        "guest/vmlinux": file(image.kernel),
+    guest = {"init": program(HERE / "guest"), "bin/busybox": program(packages.root / "bin/busybox")}
+    files = system(packages, HERE / "guests-init", programs, version, MODULES) | {
+        FIRMWARE: program(packages.root / FIRMWARE),
+        "guest/vmlinuz": program(packages.boot_image(version)),
         "guest/initrd": (0o100644, archive(guest)),
     }
     return archive(files)
 
 
-def write_texts(image: Image, folder: Path) -> None:
+def write_texts(packages: Packages, folder: Path) -> None:
     """Has perf write what it recorded."""
-    perf = image.linked(str(image.root / "usr/bin/perf"))
+    perf = packages.linked(str(packages.root / "usr/bin/perf"))
     for name, options in TEXTS.items():
         (folder / f"{name}.txt").write_text(run([*perf, *options, "-i", str(folder / "perf.data")]))
 
 
-def main() -> int:
-    """The command line; the exit status."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--out", type=Path, default=OUT, help="for the folder `kvm` (default: %(default)s)")
-    arguments.add_argument("--minutes", type=int, default=60, help="limit (default: %(default)s)")
-    arguments.add_argument("--seed", type=int, default=1, help="another gives an independent recording (default: 1)")
+def main() -> None:
+    """The command line."""
+    arguments = command.options(__doc__, OUT)
+    version = next(iter(KERNELS))
+    arguments.add_argument("--kernel", default=version, choices=list(KERNELS), help="default: %(default)s")
     given = arguments.parse_args()
-    image = Image(OUT / "image")
-    unpack(image)
-    boot = ["-kernel", "vmlinux", "-append", "console=ttyS0 quiet rdinit=/init", "-initrd", "initrd"]
-    folder = given.out.resolve() / "kvm"
-    machine.run(image, boot, initrd(image), folder, seed=given.seed, limit_minutes=given.minutes)
-    write_texts(image, folder)
-    return 0
+    packages, (kernel,) = prepare(OUT, [given.kernel])
+    boot = ["-kernel", "vmlinuz", "-append", "console=ttyS0 quiet rdinit=/init", "-initrd", "initrd"]
+    files: dict[str, Path | bytes] = {
+        "vmlinuz": packages.boot_image(kernel.version),
+        "initrd": initrd(packages, kernel.version),
+    }
+    folder = command.folder(given, f"{kernel.name}-guests")
+    machine.run(packages, boot, files, folder, seed=given.seed, limit_minutes=given.minutes)
+    write_texts(packages, folder)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C does, so that QEMU is ended too
-    try:
-        sys.exit(main())
-    except (RealXenError, KeyboardInterrupt) as error:
-        print(f"error: {str(error) or 'interrupted'}", file=sys.stderr)
-        sys.exit(1)
+    command.start(main)

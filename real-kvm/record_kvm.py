@@ -14,7 +14,7 @@ import machine
 from archive import archive, program, system, text
 from experiment import Experiment, read_experiments
 from kernels import KERNELS, Kernel, prepare
-from packages import EmulationError, Packages, compile_static, run
+from packages import EmulationError, Packages, compile_static
 
 OUT = HERE.parent / "out/real-kvm"
 COUNTER = "counter.txt"
@@ -26,7 +26,7 @@ def in_seconds(trace: str) -> str:
     held = re.search(r"entries-in-buffer/entries-written: (\d+)/(\d+)", trace)
     if held is None or held[1] != held[2]:
         raise EmulationError(f"the trace is not whole: {held[0] if held else 'it does not say how many events it has'}")
-    seconds = lambda event: f"{event[1]}{int(event[2]) // 10**9:4}.{int(event[2]) % 10**9:09}:"  # noqa: E731
+    seconds = lambda event: f"{event[1]}{int(event[2]) // 10**9:3}.{int(event[2]) % 10**9:09}:"  # noqa: E731
     return re.sub(r"^(.*? \[\d+\] \S+ ) *(\d+):", seconds, trace, flags=re.MULTILINE)
 
 
@@ -52,32 +52,22 @@ def record(packages: Packages, kernel: Kernel, experiment: Experiment, to: Path,
 
 
 def analyse(folder: Path) -> None:
-    """Reads a recording with our own tools; what they say is kept beside it."""
-    vcpulab = Path(sys.executable).with_name("vcpulab")
-    if not vcpulab.exists():
-        print(f"{folder.name}: not read, as {vcpulab} is not there", flush=True)
-        return
-    threads = ["--threads", str(folder / "threads.txt")]
-    said = run([str(vcpulab), "import", str(folder / "trace.txt"), *threads, "--show"], COLUMNS="140")
-    (folder / "import.txt").write_text(said)
-    print(f"{folder.name}: {folder / 'import'}.txt", flush=True)
+    """Summarises a recording."""
+    files = [str(folder / "trace.txt"), "--threads", str(folder / "threads.txt")]
+    command.analyse(folder, {"import": ["import", *files, "--show"]})
 
 
 def main() -> None:
     """The command line."""
     experiments = read_experiments(HERE / "experiments.toml")
-    arguments = command.options(__doc__, OUT)
-    arguments.add_argument("names", nargs="*", metavar="NAME", help=f"default: {', '.join(experiments)}")
+    arguments = command.options(__doc__, OUT, experiments)
     versions = f"one of {', '.join(KERNELS)}; may be repeated (default: all that apt has)"
     arguments.add_argument("--kernel", action="append", default=[], choices=list(KERNELS), help=versions)
     given = arguments.parse_args()
-    for name in given.names:
-        if name not in experiments:
-            arguments.error(f"no experiment `{name}` in experiments.toml; there are: {', '.join(experiments)}")
     packages, kernels = prepare(OUT, given.kernel)
     for name in given.names or experiments:
         for kernel in kernels:
-            folder = given.out.resolve() / "-".join([kernel.name, name, *([str(given.seed)] if given.seed != 1 else [])])
+            folder = command.folder(given, f"{kernel.name}-{name}")
             if is_recorded(experiments[name], kernel, folder):
                 print(f"{folder.name}: recorded before in {folder}", flush=True)
             else:

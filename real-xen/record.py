@@ -17,7 +17,7 @@ import machine
 from archive import Files, archive, text
 from command import ExperimentError
 from image import PACKAGES, Image
-from packages import Packages, run
+from packages import Packages
 
 OUT = HERE.parent / "out/real-xen"
 WARM_UP_SECONDS = 1
@@ -137,36 +137,24 @@ def record(image: Image, experiment: Experiment, seed: int, to: Path, limit_minu
 
 
 def analyse(folder: Path) -> None:
-    """Imports a recording, builds its twin and scores it; what each command says is kept beside the recording."""
-    program = Path(sys.executable).with_name("vcpulab")
-    if not program.exists():
-        print(f"{folder.name}: not analysed, as {program} is not there", flush=True)
-        return
+    """Imports a recording, builds its twin and scores it."""
     files = [str(folder / name) for name in ("trace.bin", "list0.txt", "vcpus.txt", "sched.txt", "info.txt")]
     steps = {
         "import": ["import", "--show", *files],
         "twin": ["twin", *files, "--force", "--out", str(folder / "host.toml")],
         "score": ["twin", "score", *files],
     }
-    for step, arguments in steps.items():
-        said = run([str(program), *arguments], COLUMNS="140")
-        (folder / f"{step}.txt").write_text(said)
-        print(said if step == "score" else f"{folder.name}: {folder / step}.txt", flush=True)
+    command.analyse(folder, steps, show="score")
 
 
 def main() -> None:
     """The command line."""
     experiments = read_experiments(HERE / "experiments.toml")
-    arguments = command.options(__doc__, OUT)
-    arguments.add_argument("names", nargs="*", metavar="NAME", help=f"default: {', '.join(experiments)}")
-    given = arguments.parse_args()
-    for name in given.names:
-        if name not in experiments:
-            arguments.error(f"no experiment `{name}` in experiments.toml; there are: {', '.join(experiments)}")
+    given = command.options(__doc__, OUT, experiments).parse_args()
     image = Image(Packages(OUT / "image", PACKAGES))
     image.build()
     for name in given.names or experiments:
-        folder = given.out.resolve() / (name if given.seed == 1 else f"{name}-{given.seed}")
+        folder = command.folder(given, name)
         if is_recorded(experiments[name], folder):
             print(f"{name}: recorded before in {folder}", flush=True)
         else:
