@@ -1,4 +1,4 @@
-"""What commands that record have in common: tables of experiments, options, what is made of recordings, how they end."""
+"""What commands that record have in common: experiments, options, analyses, ends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def options(about: str | None, out: Path, experiments: Iterable[str] = ()) -> ar
 
     def name(given: str) -> str:
         if given not in known:
-            raise argparse.ArgumentTypeError(f"no experiment `{given}` in experiments.toml; there are: {', '.join(known)}")
+            raise argparse.ArgumentTypeError(
+                f"no experiment `{given}` in experiments.toml; there are: {', '.join(known)}"
+            )
         return given
 
     if known:

@@ -114,7 +114,9 @@ def run(command: list[str], hint: str = "", **environment: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
     except FileNotFoundError as error:
-        raise EmulationError(f"`{command[0]}` is not there\n\nhint: Debian's packages `apt`, `dpkg` and `gcc` are needed") from error
+        raise EmulationError(
+            f"`{command[0]}` is not there\n\nhint: Debian's packages `apt`, `dpkg` and `gcc` are needed"
+        ) from error
     if done.returncode != 0:
         said = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
         raise EmulationError(f"`{' '.join(command)}` failed:\n{said}" + (f"\n\nhint: {hint}" if hint else ""))

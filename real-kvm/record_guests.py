@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "emulation"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "emulation"))
 
 import command
 import machine
@@ -14,8 +13,9 @@ from archive import archive, program, system
 from kernels import KERNELS, prepare
 from packages import Packages, run
 
+HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / "out/real-kvm"
-MODULES = {"kvm": ("kvm-amd",)}
+MODULES: dict[str, tuple[str, ...]] = {"kvm": ("kvm-amd",)}
 """By when `guests-init` loads them. Of the kinds of virtualization, QEMU emulates AMD's."""
 TEXTS = {
     "perf": ["script", "--guest-code", "--ns", "-F", "+pid"],

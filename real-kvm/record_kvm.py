@@ -6,8 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "emulation"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "emulation"))
 
 import command
 import machine
@@ -16,6 +15,7 @@ from experiment import Experiment, read_experiments
 from kernels import KERNELS, Kernel, prepare
 from packages import EmulationError, Packages, compile_static
 
+HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / "out/real-kvm"
 COUNTER = "counter.txt"
 """The trace as the host hands it out, with readings of the processor's counter."""
@@ -30,22 +30,29 @@ def in_seconds(trace: str) -> str:
     return re.sub(r"^(.*? \[\d+\] \S+ ) *(\d+):", seconds, trace, flags=re.MULTILINE)
 
 
-def is_recorded(experiment: Experiment, kernel: Kernel, folder: Path) -> bool:
+def _words(experiment: Experiment, seed: int) -> str:
+    """The kernel's command line. What it does not know it hands on to `host-init`."""
+    return f"console=ttyS0 quiet rdinit=/init seconds={experiment.seconds} seed={seed}"
+
+
+def is_recorded(experiment: Experiment, kernel: Kernel, seed: int, folder: Path) -> bool:
     """Whether the folder holds a recording of the experiment as it stands now in the table."""
-    kept = folder / "experiment.txt"
-    return (folder / "trace.txt").exists() and kept.read_text() == experiment.text(kernel.version)
+    made_of = {"experiment.txt": experiment.text(kernel.version), "cmdline.txt": _words(experiment, seed) + "\n"}
+    kept = {path.name: path.read_text() for path in folder.glob("*.txt") if path.name in made_of}
+    return (folder / "trace.txt").exists() and kept == made_of
 
 
-def record(packages: Packages, kernel: Kernel, experiment: Experiment, to: Path, seed: int, minutes: int) -> None:
+def record(
+    packages: Packages, kernel: Kernel, experiment: Experiment, to: Path, *, seed: int, limit_minutes: int
+) -> None:
     """Runs an experiment, and leaves what it recorded in folder `to`."""
     vms = packages.folder / "vms"
     compile_static(HERE / "vms.c", vms, "-pthread")
     files = system(packages, HERE / "host-init", [], kernel.version, {})
     files |= {"bin/vms": program(vms), "experiment.txt": text(experiment.text(kernel.version))}
-    words = f"console=ttyS0 quiet rdinit=/init seconds={experiment.seconds} seed={seed}"
-    boot = ["-kernel", "vmlinuz", "-append", words, "-initrd", "initrd"]
+    boot = ["-kernel", "vmlinuz", "-append", _words(experiment, seed), "-initrd", "initrd"]
     booted: dict[str, Path | bytes] = {"vmlinuz": packages.boot_image(kernel.version), "initrd": archive(files)}
-    machine.run(packages, boot, booted, to, seed=seed, limit_minutes=minutes)
+    machine.run(packages, boot, booted, to, seed=seed, limit_minutes=limit_minutes)
     trace = in_seconds((to / COUNTER).read_text())
     (to / COUNTER).write_text(trace)
     (to / COUNTER).rename(to / "trace.txt")
@@ -68,10 +75,10 @@ def main() -> None:
     for name in given.names or experiments:
         for kernel in kernels:
             folder = command.folder(given, f"{kernel.name}-{name}")
-            if is_recorded(experiments[name], kernel, folder):
+            if is_recorded(experiments[name], kernel, given.seed, folder):
                 print(f"{folder.name}: recorded before in {folder}", flush=True)
             else:
-                record(packages, kernel, experiments[name], folder, given.seed, given.minutes)
+                record(packages, kernel, experiments[name], folder, seed=given.seed, limit_minutes=given.minutes)
             analyse(folder)
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "emulation"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "emulation"))
 
 import command
 import machine
@@ -19,6 +18,7 @@ from command import ExperimentError
 from image import PACKAGES, Image
 from packages import Packages
 
+HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / "out/real-xen"
 WARM_UP_SECONDS = 1
 MARGIN_SECONDS = 5

@@ -1,5 +1,6 @@
-"""What `make real-kvm` does around the machine that it boots: tables to what the host reads, and its trace to seconds."""
+"""What `make real-kvm` does around the machine: tables to what its host reads, and its trace to seconds."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_fields_that_cannot_be_are_said(tmp_path: Path, field: str) -> None:
 
 def test_readings_of_the_counter_become_seconds() -> None:
     trace = in_seconds(HEAD.format(2) + RAW)
-    assert trace == HEAD.format(2) + RAW.replace("5956936314", "  5.956936314").replace("10000000001", "10.000000001")
+    assert trace == HEAD.format(2) + RAW.replace("5956936314", "5.956936314").replace("10000000001", "10.000000001")
 
 
 def test_a_trace_that_lost_events_is_refused() -> None:
@@ -89,12 +90,14 @@ def test_a_trace_that_lost_events_is_refused() -> None:
 
 def test_a_recording_of_another_table_is_not_this_ones(tmp_path: Path) -> None:
     experiment, kernel = read_experiments(HERE / "experiments.toml")["hogs"], KERNELS["6.1"]
-    assert not is_recorded(experiment, kernel, tmp_path)
+    assert not is_recorded(experiment, kernel, 1, tmp_path)
     (tmp_path / "trace.txt").touch()
     (tmp_path / "experiment.txt").write_text(experiment.text("6.1"))
-    assert is_recorded(experiment, kernel, tmp_path)
-    (tmp_path / "experiment.txt").write_text(experiment.text("6.1") + "vm more\nth\n")
-    assert not is_recorded(experiment, kernel, tmp_path)
+    (tmp_path / "cmdline.txt").write_text("console=ttyS0 quiet rdinit=/init seconds=4 seed=1\n")
+    assert is_recorded(experiment, kernel, 1, tmp_path)
+    assert not is_recorded(experiment, kernel, 2, tmp_path)
+    assert not is_recorded(replace(experiment, seconds=5), kernel, 1, tmp_path)
+    assert not is_recorded(replace(experiment, experiment="vm a\nth\n"), kernel, 1, tmp_path)
 
 
 def test_a_kernel_that_apt_does_not_have_is_left_out_or_named(
@@ -105,7 +108,9 @@ def test_a_kernel_that_apt_does_not_have_is_left_out_or_named(
     monkeypatch.setattr(Packages, "unpack", lambda _: None)
     with pytest.raises(EmulationError) as error:
         prepare(tmp_path, [])
-    assert "apt offers `6.12.43-1` as `linux-image-cloud-amd64`; needed: 6.1.*\nhint: it is in Debian 12" in str(error.value)
+    assert "apt offers `6.12.43-1` as `linux-image-cloud-amd64`; needed: 6.1.*\nhint: it is in Debian 12" in str(
+        error.value
+    )
     assert "kernel 6.12: apt offers nothing as" in str(error.value)
 
     offered["linux-image-cloud-amd64"] = "  Candidate: 6.1.192-2\n"
