@@ -103,23 +103,22 @@ class Packages:
         folders = {"Dir::Cache::archives": downloads, "Dir::State::status": nothing_installed}
         options = [word for name, path in folders.items() for word in ("-o", f"{name}={path}")]
         how = ["--quiet", "--yes", "--download-only", "--no-install-recommends", "-o", "Debug::NoLocking=1", *options]
-        hint = "`apt-get update`, as root, brings its lists up to date"
+        hint = "Debian 12 is needed; `apt-get update`, as root, brings its lists up to date"
         run(["apt-get", *how, "install", *self.names], hint=hint)
         for package in sorted(downloads.glob("*.deb")):
             run(["dpkg-deb", "--extract", str(package), str(self.root)])
 
 
 def run(command: list[str], hint: str = "", **environment: str) -> str:
-    """What a command writes. Its failure is an error with the end of what it said."""
+    """What a command writes. Its failure is an error with the end of what it said, and a hint how to mend it."""
+    more = f"\n\nhint: {hint}" if hint else ""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
     except FileNotFoundError as error:
-        raise EmulationError(
-            f"`{command[0]}` is not there\n\nhint: Debian's packages `apt`, `dpkg` and `gcc` are needed"
-        ) from error
+        raise EmulationError(f"there is no program `{command[0]}` here{more}") from error
     if done.returncode != 0:
         said = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
-        raise EmulationError(f"`{' '.join(command)}` failed:\n{said}" + (f"\n\nhint: {hint}" if hint else ""))
+        raise EmulationError(f"`{' '.join(command)}` failed:\n{said}{more}")
     return done.stdout
 
 

@@ -30,7 +30,7 @@ class Kernel:
     @property
     def missing(self) -> str:
         """Why it is not to be had; nothing if it is."""
-        shown = run(["apt-cache", "policy", self.package])
+        shown = run(["apt-cache", "policy", self.package], hint="Debian 12 is needed, for its packages")
         offered = re.search(r"Candidate: (?:\d+:)?(\S+)", shown)
         if offered and offered[1].startswith(f"{self.version}."):
             return ""

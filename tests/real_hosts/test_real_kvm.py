@@ -9,7 +9,7 @@ import kernels
 from command import ExperimentError
 from experiment import Experiment, read_experiments
 from kernels import KERNELS, prepare
-from packages import EmulationError, Packages
+from packages import EmulationError, Packages, run
 from record_kvm import HERE, in_seconds, is_recorded
 
 HEAD = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 2/{}   #P:1\n#\n"
@@ -104,7 +104,7 @@ def test_a_kernel_that_apt_does_not_have_is_left_out_or_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     offered = {"linux-image-cloud-amd64": "  Candidate: 6.12.43-1\n", "linux-image-6.12-cloud-amd64": ""}
-    monkeypatch.setattr(kernels, "run", lambda command: offered[command[-1]])
+    monkeypatch.setattr(kernels, "run", lambda command, **_: offered[command[-1]])
     monkeypatch.setattr(Packages, "unpack", lambda _: None)
     with pytest.raises(EmulationError) as error:
         prepare(tmp_path, [])
@@ -120,3 +120,8 @@ def test_a_kernel_that_apt_does_not_have_is_left_out_or_named(
     assert capsys.readouterr().out.startswith("left out: kernel 6.12: apt offers nothing")
     with pytest.raises(EmulationError, match=r"kernel 6\.12"):
         prepare(tmp_path, ["6.12"])
+
+
+def test_what_is_not_installed_is_named_with_how_to_get_it() -> None:
+    with pytest.raises(EmulationError, match="there is no program `no-such-compiler` here\n\nhint: get it"):
+        run(["no-such-compiler"], hint="get it")
