@@ -21,7 +21,7 @@ GROUP = {"weight": (1, 10_000), "burst": (0, 1_000_000_000), "idle": (0, 1)}
 THREAD = {"sl": (0, 1_000_000_000), "wk": (0, 1_000_000_000), "jit": (0, 100), "nice": (-20, 19), "yield": (0, 1000)}
 QUOTA_US, PERIOD_US = (1000, 1_000_000_000), (1000, 1_000_000)
 """What the words of lines `cg` and `th` may be."""
-THREADS_MOST = 64
+THREADS_MOST, PATH_MOST = 64, 180
 """Of `vms.c`."""
 
 
@@ -37,7 +37,7 @@ class Experiment:
     seconds: int = 4
 
     def __post_init__(self) -> None:
-        for key, value, most in (("cpus", self.cpus, 4096), ("seconds", self.seconds, 600)):
+        for key, value, most in (("cpus", self.cpus, 4096), ("seconds", self.seconds, 60)):
             if not isinstance(value, int) or not 1 <= value <= most:
                 raise ExperimentError(f"experiments.toml: [{self.name}]: {key}: found `{value}`; allowed: 1 to {most}")
         _Reader(self.name).read(self.experiment)
@@ -76,8 +76,9 @@ class _Reader:
 
     def _cg(self, words: list[str]) -> None:
         path, *words = words or [""]
-        if not re.fullmatch(r"[\w.-]+(/[\w.-]+)*", path) or path in self.groups or ".." in path:
-            self._wrong("cg", path, "a new path of letters, digits and . - _, as in a/b")
+        sound = re.fullmatch(r"[\w.-]+(/[\w.-]+)*", path) and ".." not in path and len(path) <= PATH_MOST
+        if not sound or path in self.groups:
+            self._wrong("cg", path, f"a new path of letters, digits and . - _, as in a/b, at most {PATH_MOST} long")
         parent = path.rpartition("/")[0]
         if parent and parent not in self.groups:
             self._wrong("cg", path, f"after a line `cg {parent}`")
@@ -92,8 +93,10 @@ class _Reader:
 
     def _vm(self, words: list[str]) -> None:
         name, *groups = words or [""]
-        if not re.fullmatch(r"[\w.-]+", name) or name in self.vms:
-            self._wrong("vm", name, "a new name of letters, digits and . - _")
+        if not re.fullmatch(r"[\w.-]{1,64}", name) or name in self.vms or len(self.vms) == THREADS_MOST:
+            self._wrong(
+                "vm", name, f"at most {THREADS_MOST}, each with a new name of 1 to 64 letters, digits and . - _"
+            )
         self.vms.add(name)
         for group in groups:
             self._group("vm", group)

@@ -26,7 +26,11 @@ def in_seconds(trace: str) -> str:
     held = re.search(r"entries-in-buffer/entries-written: (\d+)/(\d+)", trace)
     if held is None or held[1] != held[2]:
         raise EmulationError(f"the trace is not whole: {held[0] if held else 'it does not say how many events it has'}")
-    seconds = lambda event: f"{event[1]}{int(event[2]) // 10**9:3}.{int(event[2]) % 10**9:09}:"  # noqa: E731
+
+    def seconds(event: re.Match[str]) -> str:
+        whole, ns = divmod(int(event[2]), 10**9)
+        return f"{event[1]}{whole:3}.{ns:09}:"
+
     return re.sub(r"^(.*? \[\d+\] \S+ ) *(\d+):", seconds, trace, flags=re.MULTILINE)
 
 

@@ -25,7 +25,7 @@
 #include "compute.h"
 
 enum { THREADS_MAX = 64, VMS_MAX = 64, ITERATION_NS = 10, WORD_MAX = 200, BEGIN_S = 6 };
-static const int64_t SECOND_NS = 1000000000, RECORDED_BEFORE_NS = 100000000;
+static const int64_t SECOND_NS = 1000000000, RECORDED_BEFORE_NS = 100000000, SETTLE_NS = 10000000;
 // In this time each thread wakes once alone, so that all begin with what a thread has that slept for long.
 static const int64_t WARM_UP_FROM_NS = 5000000000, WARM_UP_NS = 800000000;
 
@@ -187,7 +187,7 @@ static void record(long seconds) {
     if (recording < 0) stop("tracing_on");
     sleep_until(BEGIN_S * SECOND_NS - 2 * RECORDED_BEFORE_NS);
     // Under CFS a thread that wakes is behind the others by a limit at most. With this all are, whatever each has run before.
-    compute(10 * SECOND_NS / 1000 / ITERATION_NS);
+    compute(SETTLE_NS / ITERATION_NS);
     sleep_until(BEGIN_S * SECOND_NS - RECORDED_BEFORE_NS);
     if (write(recording, "1", 1) != 1) stop("tracing_on");
     sleep_until((BEGIN_S + seconds) * SECOND_NS);

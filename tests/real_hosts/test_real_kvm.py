@@ -55,7 +55,7 @@ def test_tunables_are_those_of_a_host_with_more_processors() -> None:
         ("cg a weight=0", "line 1: weight: found `0`; allowed: 1 to 10000"),
         ("cg a max=1000", "line 1: max period: found ``; allowed: 1000 to 1000000"),
         ("vm a b", "line 1: vm: found `b`; allowed: a group of a line `cg` before"),
-        ("vm a\nvm a", "line 2: vm: found `a`; allowed: a new name"),
+        ("vm a\nvm a", "line 2: vm: found `a`; allowed: at most 64, each with a new name"),
         ("vm a\nth wk=$(reboot)", "line 2: wk: found `$(reboot)`; allowed: 0 to"),
         ("cg a\nvm a a\nth cg=a", "line 3: cg: found `a`; allowed: a group with `threaded`"),
         ("vm a\n" + "th\n" * 65, "line 66: th: found ``; allowed: after a line `vm`, at most 64"),
