@@ -11,7 +11,7 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock real-xen
+.PHONY: build demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock real-xen real-kvm
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -128,3 +128,8 @@ lock:
 ## REAL_XEN="name name" (takes minutes each; needs Debian's apt-get, as root, and gcc)
 real-xen: build .venv/tools
 	$(BIN)/python real-xen/record.py $(REAL_XEN)
+
+## Records Linux's CFS and EEVDF with control groups, in QEMU's emulation: all of real-kvm/experiments.toml with all kernels that
+## apt has, or REAL_KVM="name name --kernel 6.12" (takes a minute each; needs Debian's apt-get, as root, and gcc)
+real-kvm: build
+	$(BIN)/python real-kvm/record_kvm.py $(REAL_KVM)

@@ -28,6 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "compute.h"
+
 enum { PORT = 7000, CLIENTS_MAX = 16, REPLY_BYTES_MAX = 64 * 1024, SAMPLES_MAX = 1 << 20 };
 static const int64_t SECOND_NS = 1000000000;
 
@@ -106,19 +108,9 @@ static int64_t wait_for_start(void) {
 
 // ---------------------------------------------------------------- work
 
-// Five instructions an iteration, whatever the compiler.
-static void compute(long iterations) {
-    uint64_t x = 1;
+static void work(long iterations) {
     int64_t from = now_ns();
-    if (iterations > 0)
-        __asm__ volatile("1: imul %2, %0\n\t"
-                         "add %3, %0\n\t"
-                         "rol $13, %0\n\t"
-                         "dec %1\n\t"
-                         "jnz 1b"
-                         : "+r"(x), "+r"(iterations)
-                         : "r"(6364136223846793005ull), "r"(1442695040888963407ull)
-                         : "cc");
+    compute(iterations);
     computing_ns += now_ns() - from;
     computations++;
 }
@@ -200,7 +192,7 @@ static void serve(int listener, long iterations) {
                 files[i].fd = -1; // poll passes over it
                 continue;
             }
-            compute(iterations);
+            work(iterations);
             send(files[i].fd, reply, asked.reply_bytes, MSG_NOSIGNAL);
         }
     }
@@ -267,7 +259,7 @@ int main(void) {
     else
         while (now_ns() < end_ns) {
             sleep_us(pause_us);
-            compute(iterations);
+            work(iterations);
             if (connection >= 0) ask(connection, reply_bytes);
         }
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import re
-import signal
 import sys
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import machine
-from image import HERE, Image, RealXenError, archive, build, run
+sys.path.append(str(Path(__file__).resolve().parents[1] / "emulation"))
 
+import command
+import machine
+from archive import Files, archive, text
+from command import ExperimentError
+from image import PACKAGES, Image
+from packages import Packages
+
+HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / "out/real-xen"
 WARM_UP_SECONDS = 1
 MARGIN_SECONDS = 5
@@ -25,10 +29,6 @@ GLOBAL_OPTIONS = {"credit": {"tslice_ms": "-t", "ratelimit_us": "-r"}, "credit2"
 
 GUEST_WORDS = {"work": "wk", "sleep_us": "sl", "address": "adr", "ask": "ask", "reply_bytes": "rep"}
 """What `guest.c` calls them."""
-
-
-class ExperimentError(Exception):
-    """A table of `experiments.toml` says what cannot be."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Experiment:
                 raise ExperimentError(f"{where}: every guest needs a name of letters and digits: {guest}")
             _check(f"{where}: guest `{guest['name']}`", guest, ["name", "weight", "cap", *GUEST_WORDS])
 
-    def files(self) -> dict[str, tuple[int, bytes]]:
+    def files(self) -> Files:
         """What Dom0 reads: a configuration for each guest, and the plan that `dom0-init` follows."""
         texts = {f"{guest['name']}.cfg": self._configuration(guest) for guest in self.guests}
         texts["plan.sh"] = self._plan()
-        return {f"experiment/{name}": (0o100644, text.encode()) for name, text in texts.items()}
+        return {f"experiment/{name}": text(contents) for name, contents in texts.items()}
 
     @property
     def work_seconds(self) -> int:
@@ -115,10 +115,7 @@ def _check(where: str, given: dict[str, Any], allowed: Iterable[str]) -> None:
 
 def read_experiments(path: Path) -> dict[str, Experiment]:
     """All experiments of a file, checked."""
-    try:
-        return {name: Experiment(name, **table) for name, table in tomllib.loads(path.read_text()).items()}
-    except (tomllib.TOMLDecodeError, TypeError) as error:
-        raise ExperimentError(f"{path.name}: {error}") from error
+    return command.read_tables(path, Experiment)
 
 
 def is_recorded(experiment: Experiment, folder: Path) -> bool:
@@ -135,55 +132,35 @@ def record(image: Image, experiment: Experiment, seed: int, to: Path, limit_minu
         *("-initrd", "vmlinux console=hvc0 quiet rdinit=/init,initrd"),
     ]
     initrd = image.initrd.read_bytes() + archive(experiment.files())
-    machine.run(image, boot, initrd, to, seed=seed, limit_minutes=limit_minutes)
+    files: dict[str, Path | bytes] = {"xen": image.xen, "vmlinux": image.kernel, "initrd": initrd}
+    machine.run(image.packages, boot, files, to, seed=seed, limit_minutes=limit_minutes)
 
 
 def analyse(folder: Path) -> None:
-    """Imports a recording, builds its twin and scores it; what each command says is kept beside the recording."""
-    program = Path(sys.executable).with_name("vcpulab")
-    if not program.exists():
-        print(f"{folder.name}: not analysed, as {program} is not there", flush=True)
-        return
+    """Imports a recording, builds its twin and scores it."""
     files = [str(folder / name) for name in ("trace.bin", "list0.txt", "vcpus.txt", "sched.txt", "info.txt")]
     steps = {
         "import": ["import", "--show", *files],
         "twin": ["twin", *files, "--force", "--out", str(folder / "host.toml")],
         "score": ["twin", "score", *files],
     }
-    for step, arguments in steps.items():
-        said = run([str(program), *arguments], COLUMNS="140")
-        (folder / f"{step}.txt").write_text(said)
-        print(said if step == "score" else f"{folder.name}: {folder / step}.txt", flush=True)
+    command.analyse(folder, steps, show="score")
 
 
-def main() -> int:
-    """The command line; the exit status."""
+def main() -> None:
+    """The command line."""
     experiments = read_experiments(HERE / "experiments.toml")
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("names", nargs="*", metavar="NAME", help=f"default: {', '.join(experiments)}")
-    arguments.add_argument("--out", type=Path, default=OUT, help="for a folder each (default: %(default)s)")
-    arguments.add_argument("--minutes", type=int, default=60, help="limit for each (default: %(default)s)")
-    arguments.add_argument("--seed", type=int, default=1, help="another gives an independent recording (default: 1)")
-    given = arguments.parse_args()
-    for name in given.names:
-        if name not in experiments:
-            arguments.error(f"no experiment `{name}` in experiments.toml; there are: {', '.join(experiments)}")
-    image = Image(OUT / "image")
-    build(image)
+    given = command.options(__doc__, OUT, experiments).parse_args()
+    image = Image(Packages(OUT / "image", PACKAGES))
+    image.build()
     for name in given.names or experiments:
-        folder = given.out.resolve() / (name if given.seed == 1 else f"{name}-{given.seed}")
+        folder = command.folder(given, name)
         if is_recorded(experiments[name], folder):
             print(f"{name}: recorded before in {folder}", flush=True)
         else:
             record(image, experiments[name], given.seed, folder, given.minutes)
         analyse(folder)
-    return 0
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C does, so that QEMU is ended too
-    try:
-        sys.exit(main())
-    except (RealXenError, ExperimentError, KeyboardInterrupt) as error:
-        print(f"error: {str(error) or 'interrupted'}", file=sys.stderr)
-        sys.exit(2 if isinstance(error, ExperimentError) else 1)
+    command.start(main)

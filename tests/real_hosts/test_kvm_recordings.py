@@ -1,4 +1,4 @@
-"""Recordings of a KVM host (`real-xen/kvm.py`): what is read of them, against other counts of the same."""
+"""Recordings of a KVM host (`real-kvm/record_guests.py`): what is read of them, against other counts of the same."""
 
 import lzma
 import re

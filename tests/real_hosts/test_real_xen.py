@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from image import HERE, archive
-from record import ExperimentError, is_recorded, read_experiments
+from archive import archive
+from command import ExperimentError
+from record import HERE, is_recorded, read_experiments
 
 
 def read(folder: Path, table: str) -> None:

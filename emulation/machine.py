@@ -9,20 +9,20 @@ import tarfile
 import time
 from pathlib import Path
 
-from image import Image, RealXenError
+from packages import EmulationError, Packages
 
 DISK_BYTES = 256 << 20
 
 
-def _qemu(image: Image, boot: list[str], seed: int) -> list[str]:
+def _qemu(packages: Packages, boot: list[str], seed: int) -> list[str]:
     """A machine in which nothing depends on real time until it loads the driver of its disk.
 
     Its files are named relative to the folder that it runs in: Xen reads the names of what it is booted with, and must
     not take longer for longer ones.
     """
     return [
-        *("nice", "-n", "10", *image.linked(str(image.root / "usr/bin/qemu-system-x86_64"))),
-        *("-L", str(image.root / "usr/share/qemu"), "-L", str(image.root / "usr/share/seabios")),
+        *("nice", "-n", "10", *packages.linked(str(packages.root / "usr/bin/qemu-system-x86_64"))),
+        *("-L", str(packages.root / "usr/share/qemu"), "-L", str(packages.root / "usr/share/seabios")),
         *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096", "-smp", "1"),
         # Every instruction takes 2 ns; an idle machine goes straight to its next timer.
         *("-accel", "tcg", "-icount", "shift=1,sleep=off", "-cpu", "max,-smap,-smep,-pku"),
@@ -36,13 +36,15 @@ def _qemu(image: Image, boot: list[str], seed: int) -> list[str]:
     ]
 
 
-def run(image: Image, boot: list[str], initrd: bytes, to: Path, *, seed: int, limit_minutes: int) -> None:
+def run(
+    packages: Packages, boot: list[str], files: dict[str, Path | bytes], to: Path, *, seed: int, limit_minutes: int
+) -> None:
     """Boots the machine, waits for it to write its results, and leaves them in folder `to`.
 
     Args:
-        image: What it is made of; `boot` finds `xen` and `vmlinux` of it in the folder it runs in.
+        packages: Where QEMU is.
         boot: Options of QEMU's: what is booted.
-        initrd: For the file of this name, which `boot` names.
+        files: What `boot` names, by name.
         to: Folder of results, by whose name messages call it; what was there is replaced.
         seed: Of the machine's random numbers.
         limit_minutes: After that it is stopped.
@@ -51,15 +53,17 @@ def run(image: Image, boot: list[str], initrd: bytes, to: Path, *, seed: int, li
     shutil.rmtree(work, ignore_errors=True)
     machine = work / "machine"
     machine.mkdir(parents=True)
-    (machine / "xen").symlink_to(image.xen)
-    (machine / "vmlinux").symlink_to(image.kernel)
-    (machine / "initrd").write_bytes(initrd)
+    for name, contents in files.items():
+        if isinstance(contents, Path):
+            (machine / name).symlink_to(contents)
+        else:
+            (machine / name).write_bytes(contents)
     with (machine / "disk").open("wb") as disk:
         disk.truncate(DISK_BYTES)
-    modules = {"QEMU_MODULE_DIR": str(image.root / "usr/lib/x86_64-linux-gnu/qemu")}
+    modules = {"QEMU_MODULE_DIR": str(packages.root / "usr/lib/x86_64-linux-gnu/qemu")}
     with (work / "qemu.txt").open("wb") as said:
         qemu = subprocess.Popen(
-            _qemu(image, boot, seed),
+            _qemu(packages, boot, seed),
             cwd=machine,
             env=os.environ | modules,
             stdin=subprocess.DEVNULL,
@@ -91,13 +95,13 @@ def _follow(qemu: subprocess.Popen[bytes], name: str, console: Path, limit_minut
             print(f"{name}: {minutes:5.1f} min  {line}", flush=True)
         shown = len(said)
         if said and said[-1].startswith("FAILED"):
-            raise RealXenError(_with_tail(f"{name}: {said[-1]}", console))
+            raise EmulationError(_with_tail(f"{name}: {said[-1]}", console))
         if ended and "DONE" in said:
             return
         if ended:
-            raise RealXenError(_with_tail(f"{name}: QEMU ended too early, with status {qemu.returncode}", console))
+            raise EmulationError(_with_tail(f"{name}: QEMU ended too early, with status {qemu.returncode}", console))
         if minutes > limit_minutes:
-            raise RealXenError(_with_tail(f"{name}: not done after {limit_minutes} minutes", console))
+            raise EmulationError(_with_tail(f"{name}: not done after {limit_minutes} minutes", console))
         time.sleep(1)
 
 
