@@ -10,6 +10,9 @@ impl Key {
     /// Before the key of any vCPU.
     pub const LEAST: Key = Key(i128::MIN);
 
+    /// After the key of any vCPU.
+    pub const GREATEST: Key = Key(i128::MAX);
+
     #[inline(always)]
     pub fn new(level: u32, deadline: Time) -> Self {
         Key((i128::from(level) << 64) + i128::from(deadline.ns()))

@@ -229,8 +229,8 @@ impl Rtds {
         debug_assert!(ctx.pcpus().iter().all(|p| self.knows_what_runs(ctx, p)));
         let idlers = suitable.and(&self.idlers);
         let idler = if idlers.contains(own) { Some(own) } else { idlers.next_after(own) };
-        let worst = || self.running.greatest(own, &suitable, self.vcpus[v].key());
-        if let Some(p) = idler.or_else(worst) {
+        let key = self.vcpus[v].key();
+        if let Some(p) = idler.or_else(|| self.running.greatest(own, &suitable, key)) {
             self.take(ctx, p);
         }
     }

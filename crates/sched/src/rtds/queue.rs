@@ -2,9 +2,12 @@
 //!
 //! Keys may change where they are, so the queue need not be sorted, and a place in it cannot be bisected. It is a skip list: a
 //! linked list in which about a quarter of the vCPUs have a *floor*, a quarter of these another one above it, and so on. The
-//! floors of a level are a list of their own, and each knows the greatest key of its *part*: of all after its vCPU, up to
-//! and including the next one with a floor of that level. A search passes over parts that have no greater key, and so takes
-//! steps like the logarithm of the queue's length. The first floor of each level is the queue's own.
+//! floors of a level are a list of their own, the first of which is the queue's. Each has a bound on the keys of its *part*: of
+//! all after its vCPU, up to and including the next one with a floor of that level. A search passes over the parts whose
+//! bound is not greater, and so takes steps like the logarithm of the queue's length.
+//!
+//! A bound may be too great, because the greatest has gone. Only a search that looks into the part in vain mends it: so
+//! whoever leaves costs nothing but its links, and a short queue next to nothing more than a list.
 //!
 //! How many floors a vCPU has follows from its number. Nothing is allocated but when vCPUs come.
 
@@ -33,8 +36,8 @@ struct Node {
 
 #[derive(Clone, Copy, Debug)]
 struct Floor {
-    /// The greatest key of its part; [`Key::LEAST`] where nobody is in it.
-    greatest: Key,
+    /// No key of its part is greater.
+    bound: Key,
     /// Floors of its level, in a ring.
     next: u32,
     prev: u32,
@@ -49,7 +52,7 @@ pub struct Queue {
     nodes: Vec<Node>,
     /// Number l is the queue's own of level l. The vCPUs' follow.
     floors: Vec<Floor>,
-    /// Levels in use, one at least.
+    /// Levels in use: one at least, and those on which somebody in the queue has a floor.
     levels: u32,
 }
 
@@ -57,7 +60,6 @@ impl Default for Queue {
     fn default() -> Self {
         let mut queue = Queue { nodes: Vec::new(), floors: Vec::new(), levels: 1 };
         queue.add_node(LEVELS_MAX);
-        queue.nodes[ENDS as usize].listed = true;
         queue
     }
 }
@@ -83,12 +85,7 @@ impl Queue {
     /// Makes places for `v` and all below.
     pub fn grow(&mut self, v: VcpuId) {
         for node in self.nodes.len() as u32..=node_of(v) {
-            let floors = floors_of(node);
-            self.add_node(floors);
-            while self.levels < floors {
-                self.floors[self.levels as usize].greatest = self.greatest_in(self.levels, self.levels);
-                self.levels += 1;
-            }
+            self.add_node(floors_of(node));
         }
     }
 
@@ -96,7 +93,7 @@ impl Queue {
         let (node, lowest) = (self.nodes.len() as u32, self.floors.len() as u32);
         for floor in 0..floors {
             let (own, goes_on) = (lowest + floor, floor + 1 < floors);
-            self.floors.push(Floor { greatest: Key::LEAST, next: own, prev: own, node, goes_on });
+            self.floors.push(Floor { bound: Key::LEAST, next: own, prev: own, node, goes_on });
         }
         let (key, floors) = (Key::LEAST, floors as u16);
         self.nodes.push(Node { key, next: ENDS, prev: ENDS, lowest, floors, listed: false });
@@ -120,103 +117,98 @@ impl Queue {
     }
 
     /// Puts `v` before the first with a greater key, or at the end.
+    #[inline]
     pub fn insert(&mut self, v: VcpuId, key: Key) {
         debug_assert!(!self.listed(v), "a vCPU is in the queue once at most");
+        let (next, part) = self.place(key);
         let node = node_of(v);
-        let Node { lowest, floors, .. } = self.nodes[node as usize];
-        // On each level to the part that v comes into. All before v have keys up to its own.
-        let (mut at, mut level) = (self.levels, self.levels);
-        let greatest = loop {
-            (at, level) = (at - 1, level - 1);
-            let mut floor = &self.floors[at as usize];
-            while floor.greatest <= key && floor.next != level {
-                at = floor.next;
-                floor = &self.floors[at as usize];
-            }
-            let (greatest, next) = (floor.greatest, floor.next);
-            if level < u32::from(floors) {
-                let own = lowest + level;
-                self.floors[next as usize].prev = own;
-                let floor = &mut self.floors[at as usize];
-                (floor.greatest, floor.next) = (key, own);
-                let floor = &mut self.floors[own as usize];
-                floor.greatest = if greatest > key { greatest } else { Key::LEAST };
-                (floor.next, floor.prev) = (next, at);
-            } else if greatest < key {
-                self.floors[at as usize].greatest = key;
-            }
-            if level == 0 {
-                break greatest;
-            }
-        };
-        let mut next = ENDS;
-        if greatest > key {
-            next = self.nodes[self.floors[at as usize].node as usize].next;
-            while self.nodes[next as usize].key <= key {
-                next = self.nodes[next as usize].next;
-            }
-        }
         let prev = std::mem::replace(&mut self.nodes[next as usize].prev, node);
         self.nodes[prev as usize].next = node;
-        self.nodes[node as usize] = Node { key, next, prev, lowest, floors, listed: true };
+        let own = &mut self.nodes[node as usize];
+        (own.key, own.next, own.prev, own.listed) = (key, next, prev, true);
+        if own.floors > 0 {
+            self.insert_floors(node, part);
+        }
     }
 
     /// Takes `v` out.
+    #[inline]
     pub fn remove(&mut self, v: VcpuId) {
-        let node = &mut self.nodes[node_of(v) as usize];
-        debug_assert!(node.listed, "only who is in the queue can be taken out");
-        node.listed = false;
-        let Node { key, next, prev, lowest, floors, .. } = *node;
+        let node = node_of(v);
+        let own = &mut self.nodes[node as usize];
+        debug_assert!(own.listed, "only who is in the queue can be taken out");
+        own.listed = false;
+        let Node { next, prev, floors, .. } = *own;
         self.nodes[prev as usize].next = next;
         self.nodes[next as usize].prev = prev;
-        let own = lowest..lowest + u32::from(floors);
-        for floor in own.clone() {
-            let Floor { next, prev, .. } = self.floors[floor as usize];
-            self.floors[prev as usize].next = next;
-            self.floors[next as usize].prev = prev;
-            self.floors[prev as usize].greatest = self.greatest_in(prev, floor - lowest);
-        }
-        match own.last() {
-            None => self.settle(self.part_after(prev), 0, key),
-            Some(top) => {
-                let level = u32::from(floors);
-                if level < self.levels {
-                    self.settle(self.above(self.floors[top as usize].prev), level, key);
-                }
-            }
+        if floors > 0 {
+            self.remove_floors(node);
         }
     }
 
     /// Changes the key of `v` where it is.
     pub fn rekey(&mut self, v: VcpuId, key: Key) {
-        let node = &mut self.nodes[node_of(v) as usize];
-        debug_assert!(node.listed, "only who is in the queue has a key");
-        let before = std::mem::replace(&mut node.key, key);
-        let prev = node.prev;
-        self.settle(self.part_after(prev), 0, before.max(key));
-    }
-
-    /// Brings the greatest keys of a part of that level, and of those that it belongs to, up to date. No key above
-    /// `bound` has come or gone.
-    fn settle(&mut self, mut at: u32, mut level: u32, bound: Key) {
-        while self.floors[at as usize].greatest <= bound {
-            let greatest = self.greatest_in(at, level);
-            let before = std::mem::replace(&mut self.floors[at as usize].greatest, greatest);
-            level += 1;
-            if greatest == before || level == self.levels {
-                return;
+        let node = node_of(v) as usize;
+        debug_assert!(self.nodes[node].listed, "only who is in the queue has a key");
+        self.nodes[node].key = key;
+        let mut before = self.nodes[node].prev;
+        while self.nodes[before as usize].floors == 0 {
+            before = self.nodes[before as usize].prev;
+        }
+        let mut part = self.nodes[before as usize].lowest;
+        for level in 0..self.levels {
+            if level > 0 {
+                part = self.above(part);
             }
-            at = self.above(at);
+            let bound = &mut self.floors[part as usize].bound;
+            *bound = key.max(*bound);
         }
     }
 
-    /// The floor of level 0 whose part has what comes after a node.
-    #[inline(always)]
-    fn part_after(&self, mut node: u32) -> u32 {
-        while self.nodes[node as usize].floors == 0 {
-            node = self.nodes[node as usize].prev;
+    /// The node that a key comes before, and the floor of level 0 whose part it comes into. The bounds of all parts
+    /// that it comes into allow for it.
+    fn place(&mut self, key: Key) -> (u32, u32) {
+        // A floor and its level; no key up to that of its node is greater.
+        let (mut at, mut level) = (self.levels - 1, self.levels - 1);
+        loop {
+            let Floor { bound, next, node, .. } = self.floors[at as usize];
+            if bound > key {
+                if level > 0 {
+                    (at, level) = (at - 1, level - 1);
+                    continue;
+                }
+                let (mut node, last) = (node, self.floors[next as usize].node);
+                loop {
+                    node = self.nodes[node as usize].next;
+                    if self.nodes[node as usize].key > key {
+                        return (node, at);
+                    }
+                    if node == last {
+                        break;
+                    }
+                }
+            }
+            if next == level {
+                // The last part.
+                if bound < key || level == 0 {
+                    self.floors[at as usize].bound = key;
+                }
+                if level == 0 {
+                    return (ENDS, at);
+                }
+                (at, level) = (at - 1, level - 1);
+                continue;
+            }
+            if bound > key {
+                self.floors[at as usize].bound = key;
+            }
+            at = next;
+            while self.floors[at as usize].goes_on {
+                (at, level) = (at + 1, level + 1);
+                let whole = self.floors[at as usize].prev;
+                self.floors[whole as usize].bound = key;
+            }
         }
-        self.nodes[node as usize].lowest
     }
 
     /// The floor of the next level whose part has that of a floor.
@@ -227,28 +219,37 @@ impl Queue {
         floor + 1
     }
 
-    /// The greatest key of a floor's part, from what is below it.
-    fn greatest_in(&self, floor: u32, level: u32) -> Key {
-        let Floor { node, next: end, .. } = self.floors[floor as usize];
-        let mut greatest = Key::LEAST;
-        if level == 0 {
-            let (mut node, last) = (node, self.floors[end as usize].node);
-            loop {
-                node = self.nodes[node as usize].next;
-                greatest = greatest.max(self.nodes[node as usize].key);
-                if node == last {
-                    return greatest;
-                }
-            }
+    /// Divides the parts that a node has come into.
+    fn insert_floors(&mut self, node: u32, mut part: u32) {
+        let Node { key, lowest, floors, .. } = self.nodes[node as usize];
+        while self.levels < u32::from(floors) {
+            self.floors[self.levels as usize].bound = Key::GREATEST;
+            self.levels += 1;
         }
-        let mut below = floor - 1;
-        loop {
-            let Floor { greatest: its, next, .. } = self.floors[below as usize];
-            greatest = greatest.max(its);
-            if next == end - 1 {
-                return greatest;
+        for own in lowest..lowest + u32::from(floors) {
+            if own > lowest {
+                part = self.above(part);
             }
-            below = next;
+            let before = &mut self.floors[part as usize];
+            let (next, bound) = (before.next, before.bound);
+            (before.next, before.bound) = (own, key);
+            self.floors[next as usize].prev = own;
+            let own = &mut self.floors[own as usize];
+            (own.next, own.prev, own.bound) = (next, part, bound);
+        }
+    }
+
+    /// Unites the parts that a node has divided.
+    fn remove_floors(&mut self, node: u32) {
+        let Node { lowest, floors, .. } = self.nodes[node as usize];
+        for own in lowest..lowest + u32::from(floors) {
+            let Floor { bound, next, prev, .. } = self.floors[own as usize];
+            let before = &mut self.floors[prev as usize];
+            (before.next, before.bound) = (next, bound.max(before.bound));
+            self.floors[next as usize].prev = prev;
+        }
+        while self.levels > 1 && self.floors[self.levels as usize - 1].next == self.levels - 1 {
+            self.levels -= 1;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The keys of what runs on each pCPU, and which is greatest: a tree of eights over the pCPUs.
 
-use vcpulab_host::{CpuMask, PcpuId};
+use vcpulab_host::{CpuMask, PCPUS_MAX, PcpuId};
 
 use super::key::Key;
 
@@ -8,27 +8,20 @@ use super::key::Key;
 #[derive(Clone, Debug, Default)]
 pub struct Running {
     keys: Vec<Key>,
-    /// The greatest of each eight keys, and of each eight of these.
+    /// The greatest of each eight keys, and of each eight of these; but for `changed`.
     of_8: Vec<Key>,
     of_64: Vec<Key>,
+    /// The eights in which keys have changed, as bits.
+    changed: u64,
 }
+
+const _: () = assert!(PCPUS_MAX <= 8 * u64::BITS, "an eight is a bit");
 
 /// The greatest of eight, or of as many as there are.
 #[inline(always)]
 fn greatest_of(keys: &[Key], eight: usize) -> Key {
     let end = keys.len().min(8 * eight + 8);
     keys[8 * eight..end].iter().copied().fold(Key::LEAST, Key::max)
-}
-
-/// Brings the greatest of eight up to date when one of them was `before` and is `now`; what it was, if it changes.
-#[inline(always)]
-fn settle(all: &mut [Key], below: &[Key], eight: usize, before: Key, now: Key) -> Option<Key> {
-    let was = all[eight];
-    if now < was && before < was {
-        return None;
-    }
-    all[eight] = if now < was { greatest_of(below, eight) } else { now };
-    (all[eight] != was).then_some(was)
 }
 
 impl Running {
@@ -46,18 +39,21 @@ impl Running {
     }
 
     /// Gives `p` another key.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, p: PcpuId, key: Key) {
-        let p = p.index();
-        let before = std::mem::replace(&mut self.keys[p], key);
-        if let Some(before) = settle(&mut self.of_8, &self.keys, p / 8, before, key) {
-            settle(&mut self.of_64, &self.of_8, p / 64, before, self.of_8[p / 8]);
-        }
+        self.keys[p.index()] = key;
+        self.changed |= 1 << (p.0 / 8);
     }
 
     /// The pCPU `among` some that has the greatest key, if that is above a bound; of several the first from `start` on, and
     /// after the last pCPU comes the first.
-    pub fn greatest(&self, start: PcpuId, among: &CpuMask, bound: Key) -> Option<PcpuId> {
+    pub fn greatest(&mut self, start: PcpuId, among: &CpuMask, bound: Key) -> Option<PcpuId> {
+        while self.changed != 0 {
+            let eight = self.changed.trailing_zeros() as usize;
+            self.changed &= self.changed - 1;
+            self.of_8[eight] = greatest_of(&self.keys, eight);
+            self.of_64[eight / 8] = greatest_of(&self.of_8, eight / 8);
+        }
         let greatest = self.of_64.iter().copied().fold(Key::LEAST, Key::max);
         if greatest <= bound {
             return None;
