@@ -1,7 +1,7 @@
 //! A queue that a vCPU joins before the first whose key is greater, or at the end.
 //!
 //! Keys may change where they are, so the queue need not be sorted, and a place in it cannot be bisected. It is a skip list: a
-//! linked list in which about a quarter of the vCPUs have a *floor*, a quarter of these another one above it, and so on. The
+//! linked list in which about an eighth of the vCPUs have a *floor*, an eighth of these another one above it, and so on. The
 //! floors of a level are a list of their own, the first of which is the queue's. Each has a bound on the keys of its *part*: of
 //! all after its vCPU, up to and including the next one with a floor of that level. A search passes over the parts whose
 //! bound is not greater, and so takes steps like the logarithm of the queue's length.
@@ -18,8 +18,11 @@ use super::key::Key;
 /// The node before the first and after the last.
 const ENDS: u32 = 0;
 
-/// Most levels: each is for four times as many vCPUs as the one below.
-const LEVELS_MAX: u32 = 16;
+/// The vCPUs for each with a floor, as bits; and for each of these, with one above it.
+const EACH_BITS: u32 = 3;
+
+/// Most levels, for any number of vCPUs.
+const LEVELS_MAX: u32 = u32::BITS / EACH_BITS;
 
 /// The place of a vCPU: that of number n is node n + 1.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +81,7 @@ fn vcpu_at(node: u32) -> Option<VcpuId> {
 fn floors_of(node: u32) -> u32 {
     let mixed = (node ^ node >> 16).wrapping_mul(0x7feb_352d);
     let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x846c_a68b);
-    ((mixed ^ mixed >> 16).trailing_zeros() / 2).min(LEVELS_MAX)
+    (mixed ^ mixed >> 16).trailing_zeros() / EACH_BITS
 }
 
 impl Queue {
@@ -190,9 +193,7 @@ impl Queue {
             }
             if next == level {
                 // The last part.
-                if bound < key || level == 0 {
-                    self.floors[at as usize].bound = key;
-                }
+                self.floors[at as usize].bound = key;
                 if level == 0 {
                     return (ENDS, at);
                 }
@@ -250,6 +251,98 @@ impl Queue {
         }
         while self.levels > 1 && self.floors[self.levels as usize - 1].next == self.levels - 1 {
             self.levels -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use vcpulab_host::Time;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Op {
+        /// Puts it in, or takes it out.
+        Turn,
+        Rekey,
+    }
+
+    fn key(number: i64) -> Key {
+        Key::new(0, Time::from_ns(number))
+    }
+
+    impl Queue {
+        /// No bound is below a key of its part, and only what is in the queue has floors in rings.
+        fn check(&self) {
+            for level in 0..self.levels {
+                let (mut node, mut floor) = (ENDS, level);
+                loop {
+                    let Floor { bound, next, .. } = self.floors[floor as usize];
+                    let last = self.floors[next as usize].node;
+                    assert_eq!(self.floors[next as usize].prev, floor);
+                    loop {
+                        node = self.nodes[node as usize].next;
+                        assert!(self.nodes[node as usize].key <= bound || node == ENDS, "level {level}");
+                        if node == last {
+                            break;
+                        }
+                        assert!(u32::from(self.nodes[node as usize].floors) <= level);
+                    }
+                    floor = next;
+                    if floor == level {
+                        break;
+                    }
+                }
+            }
+            for level in self.levels..LEVELS_MAX {
+                assert_eq!(self.floors[level as usize].next, level);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_queue_is_a_list_searched_from_the_front(
+            ops in prop::collection::vec((0..400u32, prop_oneof![3 => Just(Op::Turn), 1 => Just(Op::Rekey)], 0..40i64), 0..1500),
+        ) {
+            let mut queue = Queue::default();
+            let mut list: Vec<(VcpuId, Key)> = Vec::new();
+            for (v, op, number) in ops {
+                let (v, key) = (VcpuId(v), key(number));
+                queue.grow(v);
+                let at = list.iter().position(|&(u, _)| u == v);
+                prop_assert_eq!(queue.listed(v), at.is_some());
+                match (op, at) {
+                    (Op::Turn, None) => {
+                        let before = list.iter().position(|&(_, its)| its > key).unwrap_or(list.len());
+                        list.insert(before, (v, key));
+                        queue.insert(v, key);
+                    }
+                    (Op::Turn, Some(at)) => {
+                        list.remove(at);
+                        queue.remove(v);
+                    }
+                    (Op::Rekey, Some(at)) => {
+                        list[at].1 = key;
+                        queue.rekey(v, key);
+                    }
+                    (Op::Rekey, None) => {}
+                }
+                queue.check();
+                prop_assert_eq!(queue.first(), list.first().map(|&(v, _)| v));
+                prop_assert!(queue.iter().eq(list.iter().map(|&(v, _)| v)));
+            }
+        }
+    }
+
+    /// So that no pattern of those that wait makes parts long.
+    #[test]
+    fn an_eighth_have_a_floor_whichever_wait() {
+        for stride in 1..=64 {
+            let count = (0..1024).filter(|i| floors_of(1 + i * stride) > 0).count();
+            assert!((96..160).contains(&count), "{count} of 1024, every {stride}th");
         }
     }
 }

@@ -65,22 +65,67 @@ impl Running {
 
     fn search(&self, start: PcpuId, among: &CpuMask, mut bound: Key) -> Option<PcpuId> {
         let mut found = None;
-        let (before, from) = (start.index(), self.keys.len());
-        for (mut p, end) in [(before, from), (0, before)] {
-            while p < end {
-                if self.of_64[p / 64] <= bound {
-                    p = (p | 63) + 1;
-                } else if self.of_8[p / 8] <= bound {
-                    p = (p | 7) + 1;
+        let ahead = if among.contains(start) { Some(start) } else { among.first_above(start) };
+        for (first, end) in [(ahead, self.keys.len()), (among.first(), start.index())] {
+            let mut next = first;
+            while let Some(p) = next
+                && p.index() < end
+            {
+                let passed = if self.of_64[p.index() / 64] <= bound {
+                    p.0 | 63
+                } else if self.of_8[p.index() / 8] <= bound {
+                    p.0 | 7
                 } else {
-                    let key = self.keys[p];
-                    if key > bound && among.contains(PcpuId(p as u32)) {
-                        (bound, found) = (key, Some(PcpuId(p as u32)));
+                    if self.keys[p.index()] > bound {
+                        (bound, found) = (self.keys[p.index()], next);
                     }
-                    p += 1;
-                }
+                    p.0
+                };
+                next = among.first_above(PcpuId(passed));
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use vcpulab_host::Time;
+
+    use super::*;
+
+    fn key(number: i64) -> Key {
+        if number == 0 { Key::LEAST } else { Key::new(0, Time::from_ns(number)) }
+    }
+
+    /// As the pCPUs are visited one by one.
+    fn visited(keys: &[Key], start: PcpuId, among: &CpuMask, bound: Key) -> Option<PcpuId> {
+        let (before, from) = keys.split_at(start.index());
+        let cyclic = (start.index()..).zip(from).chain((0..).zip(before));
+        let allowed = cyclic.filter(|&(p, _)| among.contains(PcpuId(p as u32)));
+        let worst = allowed
+            .fold((bound, None), |worst, (p, &key)| if key > worst.0 { (key, Some(p)) } else { worst });
+        worst.1.map(|p| PcpuId(p as u32))
+    }
+
+    proptest! {
+        #[test]
+        fn the_greatest_is_the_first_visited_of_them(
+            pcpus in prop_oneof![1..20u32, 60..70u32, 500..=PCPUS_MAX],
+            ops in prop::collection::vec((any::<u32>(), 0..12i64, any::<u32>(), 0..12i64, prop::collection::vec(any::<u32>(), 0..40), any::<bool>()), 0..200),
+        ) {
+            let mut running = Running::default();
+            running.grow(PcpuId(pcpus - 1));
+            let mut keys = vec![Key::LEAST; pcpus as usize];
+            for (p, number, start, bound, some, all_but) in ops {
+                keys[(p % pcpus) as usize] = key(number);
+                running.set(PcpuId(p % pcpus), key(number));
+                let some: CpuMask = some.into_iter().map(|p| PcpuId(p % pcpus)).collect();
+                let among = if all_but { CpuMask::first_n(pcpus).without(&some) } else { some };
+                let (start, bound) = (PcpuId(start % pcpus), key(bound));
+                prop_assert_eq!(running.greatest(start, &among, bound), visited(&keys, start, &among, bound));
+            }
+        }
     }
 }
