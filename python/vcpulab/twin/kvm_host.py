@@ -33,6 +33,8 @@ KINDS: tuple[recordings.Kind, ...] = (
     "linux-experiment",
 )
 """What is understood."""
+LISTER = "lscpu -p"
+"""What lists CPUs one by one."""
 _SHARES_V1 = 1024
 """What libvirt says of a VM of which nobody said anything, on control groups of version 1."""
 _NAMED = re.compile(r"(?:^|\s)-name\s+(?:guest=)?(?P<name>[^\s,]+)")
