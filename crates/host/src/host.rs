@@ -375,6 +375,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.core.queue.set(Rank::Source, id, NEVER);
         }
         self.deliver_kicks(None);
+        self.core.interrupted = None;
     }
 
     /// Delivers the virtual interrupts raised by the event at hand; `by` is the vCPU whose execution raised them.
@@ -382,7 +383,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     pub(crate) fn deliver_kicks(&mut self, by: Option<VcpuId>) {
         if !self.core.kicks.is_empty() {
             for i in 0..self.core.kicks.len() {
-                let (v, cause) = self.core.kicks[i];
+                let (v, cause, on) = self.core.kicks[i];
+                if by.is_none() {
+                    self.core.executing = on.unwrap_or(self.core.processor(v));
+                }
                 self.deliver_kick(v, cause, by);
             }
             self.core.kicks.clear();
@@ -397,9 +401,6 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     #[inline]
     fn deliver_kick(&mut self, v: VcpuId, cause: WakeCause, by: Option<VcpuId>) {
-        if by.is_none() {
-            self.core.executing = self.core.processor(v);
-        }
         if !self.unblock(v, cause, by) {
             let vcpu = &mut self.core.vcpus[v];
             vcpu.interrupted = true;

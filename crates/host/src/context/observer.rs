@@ -20,7 +20,9 @@ pub struct HostState {
     /// Running time of each vCPU when its domain's present life began.
     pub(crate) lived: Table<VcpuId, Span>,
     /// Virtual interrupts raised by the event at hand, delivered at its end.
-    pub(crate) kicks: Vec<(VcpuId, WakeCause)>,
+    pub(crate) kicks: Vec<(VcpuId, WakeCause, Option<PcpuId>)>,
+    /// The pCPU on which the event at hand happens, if the world says that.
+    pub(crate) interrupted: Option<PcpuId>,
     /// pCPUs whose vCPU polls.
     pub(crate) polling: CpuMask,
     /// pCPUs to which the world charged work in the event at hand.
@@ -169,6 +171,7 @@ impl HostState {
             next_id: 1,
             lived: Table::filled(policy.vcpus.len(), Span::ZERO),
             kicks: Vec::with_capacity(64),
+            interrupted: None,
             polling: CpuMask::EMPTY,
             charged: Vec::new(),
             wants_io,

@@ -45,7 +45,13 @@ impl WorldContext<'_> {
     /// observers.
     #[inline(always)]
     pub fn kick(&mut self, v: VcpuId, cause: WakeCause) {
-        self.core.kicks.push((v, cause));
+        self.core.kicks.push((v, cause, self.core.interrupted));
+    }
+
+    /// Says that what follows in the event at hand, none of a vCPU that executes, happens on `p`, which has taken an interrupt: whoever
+    /// is woken is woken by that pCPU. (If this is not said, each is woken by its own.)
+    pub fn interrupted_on(&mut self, p: PcpuId) {
+        self.core.interrupted = Some(p);
     }
 
     /// Does anybody observe steps of I/O?

@@ -285,7 +285,10 @@ impl Network {
             let p = interrupts.pcpu(ctx, self.netfronts[id].vcpu, id.index());
             match interrupts {
                 Interrupts::OfReceiver => taken.once(ctx, p),
-                Interrupts::Pcpu(_) | Interrupts::Spread(_) => taken.on(ctx, p),
+                Interrupts::Pcpu(_) | Interrupts::Spread(_) => {
+                    taken.on(ctx, p);
+                    ctx.interrupted_on(p);
+                }
             }
             ctx.charge(p, receive_ns);
             return Some((id, packet));

@@ -337,6 +337,9 @@ impl Storage {
             let receiver = first.map_or(VcpuId(0), |first| VcpuId(first.0 + thread));
             let p = interrupts.pcpu(ctx, receiver, request.blkfront.index());
             taken.on(ctx, p);
+            if let Interrupts::Pcpu(p) = interrupts {
+                ctx.interrupted_on(p);
+            }
             ctx.charge(p, complete_ns);
             unit.backs[thread as usize].leave(request);
         }

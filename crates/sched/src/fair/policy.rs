@@ -404,6 +404,11 @@ impl<F: Tuned> Scheduler for Linux<F> {
     }
 
     /// A real-time thread that was preempted goes where something less important runs.
+    fn contended(&self, ctx: &PolicyContext, cpu: PcpuId) -> bool {
+        let own = u32::from(self.rank_on(ctx, cpu) == FAIR);
+        self.fair.tasks_on(cpu) > own || self.realtime.first(cpu).is_some()
+    }
+
     fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) || self.thread(v).rank == FAIR || !ctx.runnable(v) {
             return;
