@@ -193,10 +193,12 @@ def _centres(it: Model) -> list[Station]:
     """Stations that count in estimates: each second of service is at one of them only."""
     used = {name for load in it.loads for name, demand in load.demands.items() if demand > 0}
     stations = [station for name, station in it.stations.items() if name in used]
-    of = {kind: [station for station in stations if station.kind == kind] for kind in ("domain", "pool", "vcpu")}
+    of = {
+        kind: [station for station in stations if station.kind == kind] for kind in ("domain", "pool", "vcpu", "thread")
+    }
     crowded = sum(one.servers for one in of["domain"]) > sum(one.servers for one in of["pool"])
     devices = [station for station in stations if station.kind in ("link", "client machine", "disk")]
-    return [*devices, *(of["pool"] if crowded else [*of["domain"], *of["vcpu"]])]
+    return [*devices, *(of["pool"] if crowded else [*of["thread"], *of["domain"], *of["vcpu"]])]
 
 
 def _at_centres(load: Load, centres: list[Station]) -> dict[str, float]:

@@ -10,6 +10,8 @@ from typing import Any
 
 from vcpulab.advice import sharing
 from vcpulab.advice.bounds.model import Station
+from vcpulab.hypervisors.settings import hypervisor_of
+from vcpulab.scenario.threads import PERIOD_US, quota
 from vcpulab.scenario.units import pcpu_set
 
 _ACCOUNTING_S = 0.03
@@ -39,7 +41,7 @@ class Cpus:
     def _pool(self, domain: str, *, moves: bool) -> tuple[str, frozenset[int]]:
         count = self._document["host"]["pcpus"]
         everything = frozenset(range(count))
-        if moves:
+        if moves or hypervisor_of(self._document) == "kvm":
             return "host", everything
         pools = {name: pcpu_set(table["pcpus"], count) for name, table in self._document.get("pool", {}).items()}
         name = self._document["domain"][domain].get("pool", "Pool-0")
@@ -91,6 +93,12 @@ class Cpus:
         allowed = self._allowed[domain]
         cap = 0 if domain in self._adjusted else self._document["domain"][domain].get("cap", 0)
         most = min(len(allowed), self._work(frozenset[int]().union(*allowed), domain))
+        table = self._document["domain"][domain]
+        limit = None if domain in self._adjusted else quota(table)
+        if limit is not None:
+            period_s = max(table.get(f"{part}_period_us", PERIOD_US) for part in ("global", "vcpu")) / 1e6
+            burst = 2 * period_s * limit + table.get("global_burst_us", 0) / 1e6
+            return Station(f"{domain}: vCPUs", "domain", min(most, limit), domain, burst)
         if not cap:
             return Station(f"{domain}: vCPUs", "domain", most, domain)
         period = max(_ACCOUNTING_S, self._document["host"].get("tslice_ms", 0) * 1e-3)

@@ -327,14 +327,22 @@ class Host:
             raise NotModelledError(f"the disk of `{domain}`, which is emulated or behind a stub domain")
         owner = driver if split else domain
         disk = table.get("device") or self._first(self._disks, None if self.in_hypervisor else owner)
-        requests = -(-size // (_RING_REQUEST_BYTES if split else _STRAIGHT_REQUEST_BYTES))
+        requests = self._requests(domain, size)
         yield self.compute(domain, requests * (costs["block_request_ns"] + costs["block_response_ns"])), 1 / requests
         if split and driver is not None:
             pages = -(-size // PAGE_BYTES)
             ns = requests * (costs["blockback_request_ns"] + costs["blockback_response_ns"])
             yield Stage(self._cpus.taken(driver, self._disks[disk][1]), ns + pages * costs["grant_ns"]), 0.0
+        yield self._transfer(disk, size, *further), 1.0
+
+    def _requests(self, domain: str, size: int) -> int:
+        """The requests that an access of that size is."""
+        split = not self.bare and "disk" in self.domains[domain]
+        return -(-size // (_RING_REQUEST_BYTES if split else _STRAIGHT_REQUEST_BYTES))
+
+    def _transfer(self, disk: str, size: int, *further: str) -> Stage:
         flash = self.document.get("disk", {}).get(disk, {}).get("kind") == "ssd"
-        rate = costs["ssd_bytes_per_s" if flash else "disk_bytes_per_s"]
+        rate = self.costs["ssd_bytes_per_s" if flash else "disk_bytes_per_s"]
         name = disk if disk.startswith("disk") else f"disk {disk}"
         station = self._station(Station(name, "disk", 1))
-        yield Stage((station, *further), size * 1_000_000_000 // rate), 1.0
+        return Stage((station, *further), size * 1_000_000_000 // rate)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-StationKind = Literal["domain", "vcpu", "in turn", "pool", "pcpus", "tasks", "link", "client machine", "disk"]
+StationKind = Literal["domain", "vcpu", "in turn", "pool", "pcpus", "tasks", "link", "client machine", "disk", "thread"]
 
 
 @dataclass(frozen=True)

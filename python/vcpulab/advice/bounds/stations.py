@@ -9,8 +9,10 @@ from typing import Any
 from vcpulab.advice import sharing
 from vcpulab.advice.bounds.applications import REQUEST_BYTES, Application, Piece, Work, application
 from vcpulab.advice.bounds.host import Host, NotModelledError, Party, Stage
+from vcpulab.advice.bounds.kvm import KvmHost
 from vcpulab.advice.bounds.model import Load, Model
 from vcpulab.advice.bounds.packets import EMPTY, Exchange, Packet, exchange, last, stream
+from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import size_bytes, span_ns
 
@@ -18,7 +20,7 @@ _WINDOW_BYTES = 65_535
 """Most data of a stream under way."""
 _SOCKET_BYTES = 65_536
 """Data that a sender's socket takes ahead of the network, unless it says otherwise."""
-_CPUS = ("domain", "vcpu", "in turn", "pool", "pcpus", "tasks")
+_CPUS = ("domain", "vcpu", "in turn", "pool", "pcpus", "tasks", "thread")
 """Stations that serve as fast as a CPU works."""
 _READ_BYTES_MAX = _WINDOW_BYTES // 2
 """Most that a receiver takes at once."""
@@ -32,10 +34,14 @@ def model(scenario: Scenario) -> Model:
         >>> web.name, web.customers
         ('http', 64)
     """
-    builder = _Builder(Host(scenario))
+    builder = _Builder(_host_of(scenario))
     loads = tuple(builder.loads())
     found = Model(scenario.name, builder.host.stations, loads, tuple(dict.fromkeys(builder.not_modelled)))
     return _at_its_fastest(found, sharing.fastest(builder.host.document))
+
+
+def _host_of(scenario: Scenario) -> Host:
+    return KvmHost(scenario) if hypervisor_of(scenario.to_dict()) == "kvm" else Host(scenario)
 
 
 def _at_its_fastest(found: Model, times: float) -> Model:

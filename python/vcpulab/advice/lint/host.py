@@ -127,6 +127,11 @@ class Host:
         """The domains that do others' I/O."""
         return [name for name in self.domains if self.served_by(name)]
 
+    def taken_out(self, domain: str, *fields: str) -> dict[str, None]:
+        """What takes these fields of a domain out of the file, as far as it states them."""
+        stated = self.scenario.written()["domain"].get(domain, {})
+        return {of_domain(domain, field): None for field in fields if field in stated}
+
     @cached_property
     def is_kvm(self) -> bool:
         """Is it a KVM host, whose vCPUs are threads in control groups?"""

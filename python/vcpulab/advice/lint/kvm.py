@@ -91,7 +91,7 @@ def _for_each_vcpu(host: Host, domain: str, share: float) -> dict[str, Any]:
     each = max(QUOTA_LEAST_US, int(share * period / host.domains[domain]["vcpus"]))
     return {
         of_domain(domain, "vcpu_quota_us"): each,
-        **{of_domain(domain, f"global_{name}_us"): None for name in ("quota", "period", "burst")},
+        **host.taken_out(domain, *(f"global_{name}_us" for name in ("quota", "period", "burst"))),
     }
 
 
@@ -299,8 +299,7 @@ def real_time_vcpus(host: Host) -> Iterator[Finding]:
             f"its vCPUs run under SCHED_{policy.upper()} on pCPU {spans(sorted(mask))}, which are not theirs alone: "
             f"{in_short(list(waiting))} wait for them, {worst} for {100 * host.waited(worst):.0f} % of the time"
         )
-        mend = {path: None, of_domain(domain, "sched_priority"): None}
-        yield Finding(path, reason, mend)
+        yield Finding(path, reason, host.taken_out(domain, "sched_policy", "sched_priority"))
 
 
 @rule("halt-polling-when-full")

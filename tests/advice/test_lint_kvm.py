@@ -1,0 +1,222 @@
+"""Rules of lint on KVM hosts: each finds what was planted, is silent where nothing is wrong, and its mend mends."""
+
+from typing import Any
+
+import pytest
+
+import vcpulab
+from vcpulab.advice.entitled import entitlements
+from vcpulab.advice.lint.catalogue import findings, settings
+from vcpulab.advice.lint.host import Finding, Host
+
+WEB = {"kind": "web-server"}
+
+
+def busy(vcpus: int = 1, **fields: Any) -> dict[str, Any]:
+    return {"vcpus": vcpus, "app": [{"kind": "hog", "instance": vcpus}], **fields}
+
+
+def web(vcpus: int = 1, request_cpu: str = "1ms", **fields: Any) -> dict[str, Any]:
+    return {"vcpus": vcpus, "nic": {}, "app": [{**WEB, "workers": 8, "request_cpu": request_cpu}], **fields}
+
+
+def asked(rate: float, server: str = "web") -> dict[str, Any]:
+    return {"users": {"kind": "open-loop", "server": server, "rate": rate}}
+
+
+def scenario(
+    domains: dict[str, Any], clients: dict[str, Any] | None = None, groups: dict[str, Any] | None = None, **host: Any
+) -> vcpulab.Scenario:
+    document = {
+        "name": "planted",
+        "run": {"duration": "1s", "warmup": "200ms", "replications": 2},
+        "host": {"hypervisor": "kvm", "profile": "generic", "pcpus": 2, "scheduler": "linux-eevdf", **host},
+        "domain": domains,
+        **({"client": clients} if clients else {}),
+        **({"cgroup": groups} if groups else {}),
+    }
+    return vcpulab.Scenario.from_dict(document)
+
+
+def on(it: vcpulab.Scenario) -> dict[str, Finding]:
+    return {one.rule: one for one in findings(Host(it, vcpulab.run(it)))}
+
+
+def mended(it: vcpulab.Scenario, finding: Finding, which: int = 0) -> vcpulab.Run:
+    return vcpulab.run(it.change([finding.changes, *finding.otherwise][which]))
+
+
+# ---- quotas ----
+
+LIMITED = {"global_quota_us": 100_000, "global_period_us": 100_000}
+
+
+def test_a_quota_of_the_whole_vm_freezes_it() -> None:
+    it = scenario({"vm": busy(8, **LIMITED)}, pcpus=8)
+    found = on(it)["vm-quota-freezes"]
+    assert found.path == "domain.vm.global_quota_us"
+    assert "its 8 vCPUs share 100 ms in every 100 ms" in found.reason
+    assert "stands still for up to 87.5 ms" in found.reason
+    assert found.changes == {
+        "domain.vm.vcpu_quota_us": 12_500,
+        "domain.vm.global_quota_us": None,
+        "domain.vm.global_period_us": None,
+    }
+    assert found.otherwise == ({"domain.vm.global_period_us": 20_000, "domain.vm.global_quota_us": 20_000},)
+    # The limit stays what it was.
+    for which in (0, 1):
+        assert mended(it, found, which)["vm.gotten"].mean == pytest.approx(100, rel=0.1)
+
+
+def test_a_quota_smaller_than_a_slice_for_each_vcpu_is_told() -> None:
+    it = scenario({"vm": busy(4, global_quota_us=10_000)}, pcpus=4)
+    assert "10.0 ms are less than a slice for each of them" in on(it)["vm-quota-freezes"].reason
+
+
+@pytest.mark.parametrize(
+    "vm",
+    [
+        busy(1, global_quota_us=50_000),
+        busy(4, global_quota_us=400_000),
+        busy(4, vcpu_quota_us=25_000),
+        {"vcpus": 4, **LIMITED},
+    ],
+)
+def test_other_limits_freeze_nobody_else(vm: dict[str, Any]) -> None:
+    assert "vm-quota-freezes" not in on(scenario({"vm": vm}, pcpus=4))
+
+
+def test_a_service_that_its_quota_throttles() -> None:
+    it = scenario({"web": web(vcpu_quota_us=20_000)}, asked(300))
+    found = on(it)["quota-throttles"]
+    assert "web is throttled by its quota of 0.200 pCPUs (vcpu_quota_us), while the pCPUs idle" in found.reason
+    assert found.changes == {"domain.web.vcpu_quota_us": 60_000}
+    assert mended(it, found)["users.response_p99"].mean < 0.2 * vcpulab.run(it)["users.response_p99"].mean
+
+
+# ---- weights ----
+
+
+def test_a_large_vm_with_light_vcpus() -> None:
+    domains = {"web": web(4, "2ms"), **{f"batch{n}": busy(1) for n in range(4)}}
+    it = scenario(domains, asked(800))
+    found = on(it)
+    light = next(one for one in found.values() if one.path == "domain.web.weight")
+    assert light.rule in ("light-vcpus", "waits-behind-equals")
+    rules = [one for one in _every(it) if one.rule == "light-vcpus"]
+    assert rules[0].changes == {"domain.web.weight": 400}
+    assert "weight 100 for 4 vCPUs is 25.0 for each, beside 100 of batch0 to batch3" in rules[0].reason
+    assert mended(it, rules[0])["users.throughput"].mean > 1.3 * vcpulab.run(it)["users.throughput"].mean
+    fair = scenario({**domains, "web": web(4, "2ms", weight=400)}, asked(800))
+    assert not [one for one in _every(fair) if one.rule == "light-vcpus"]
+
+
+def _every(it: vcpulab.Scenario) -> list[Finding]:
+    return list(settings(Host(it, vcpulab.run(it))))
+
+
+def test_a_mended_weight_is_one_that_linux_takes() -> None:
+    domains = {"web": web(1, "1ms"), **{f"batch{n}": busy(2, weight=9000) for n in range(2)}}
+    every = [one for one in on(scenario(domains, asked(300))).values() if one.path == "domain.web.weight"]
+    assert every
+    for one in every:
+        assert all(value <= 10_000 for value in one.changes.values())
+
+
+def test_all_vms_weigh_as_one_beside_services() -> None:
+    domains = {**{f"vm{n}": busy(1) for n in range(6)}, "backup": busy(2, daemon=True)}
+    it = scenario(domains)
+    found = on(it)["machines-weigh-as-one"]
+    assert found.path == 'cgroup."machine.slice".weight'
+    assert found.changes == {'cgroup."machine.slice".weight': 600}
+    assert "all 6 VMs in it weigh 100 together, beside the slice of backup" in found.reason
+    before, after = vcpulab.run(it), mended(it, found)
+    assert before["vm0.gotten"].mean == pytest.approx(100 / 6, rel=0.25)
+    assert after["vm0.gotten"].mean == pytest.approx(200 * 6 / 7 / 6, rel=0.25)
+    weighted = scenario(domains, groups={"machine.slice": {"weight": 600}})
+    assert "machines-weigh-as-one" not in on(weighted)
+    quiet = scenario({**domains, "backup": {"daemon": True}})
+    assert "machines-weigh-as-one" not in on(quiet)
+
+
+def test_entitlements_are_level_by_level() -> None:
+    vm = {"vcpus": 2, "cgroup": "machine.slice"}
+    gold = {"vcpus": 1, "cgroup": "machine.slice/machine-gold.slice"}
+    document = {
+        "host": {"pcpus": 4},
+        "cgroup": {"machine.slice/machine-gold.slice": {"weight": 300}},
+        "domain": {"a": vm, "b": {**vm, "weight": 300}, "c": gold, "d": {"vcpus": 1, "cgroup": "system.slice"}},
+    }
+    # d needs no more than 1; of the 3 of machine.slice gold has its 1, and a and b share the rest.
+    assert entitlements(document) == {"a": 0.5, "b": 1.5, "c": 1.0, "d": 1.0}
+    assert entitlements({**document, "domain": {"a": {**vm, "affinity": "0"}}}) == {}
+
+
+# ---- threads ----
+
+
+def test_emulator_threads_on_the_vcpus_pcpus() -> None:
+    domains = {"web": web(1, "100us", affinity="0"), "batch": busy(3)}
+    it = scenario(domains, asked(4000), pcpus=4)
+    found = on(it)
+    assert found["emulator-beside-vcpus"].changes == {"domain.web.emulator_affinity": "1-3"}
+    assert "its vCPUs are pinned to pCPU 0" in found["emulator-beside-vcpus"].reason
+    apart = scenario({**domains, "web": {**domains["web"], "emulator_affinity": "1-3"}}, asked(4000), pcpus=4)
+    assert "emulator-beside-vcpus" not in on(apart)
+    everywhere = scenario({**domains, "batch": busy(3, affinity="1-3")}, asked(4000), pcpus=4)
+    assert "emulator-beside-vcpus" not in on(everywhere), "there is no other place"
+
+
+def test_real_time_vcpus_on_shared_pcpus() -> None:
+    domains = {"rt": busy(1, sched_policy="fifo", affinity="0"), "other": busy(1, affinity="0-1"), "third": busy(1)}
+    it = scenario(domains)
+    found = on(it)["real-time-vcpus"]
+    assert found.changes == {"domain.rt.sched_policy": None}
+    assert "SCHED_FIFO on pCPU 0, which are not theirs alone" in found.reason
+    assert vcpulab.run(it)["rt.gotten"].mean > 99 > mended(it, found)["rt.gotten"].mean + 5
+    alone = {**domains, "other": busy(1, affinity="1"), "third": busy(1, affinity="1")}
+    assert "real-time-vcpus" not in on(scenario(alone))
+
+
+def test_a_starved_vhost_thread_is_told_of_its_vm() -> None:
+    domains = {"rt": busy(2, sched_policy="fifo"), "web": web(1, "100us")}
+    found = on(scenario(domains, asked(500)))
+    assert "web" in found["starved"].path
+
+
+def test_sixteen_vcpus_for_each_pcpu() -> None:
+    domains = {"wide": {"vcpus": 12, "app": [{"kind": "hog"}]}, **{f"vm{n}": busy(2) for n in range(12)}}
+    it = scenario(domains)
+    found = on(it)["many-vcpus-per-pcpu"]
+    assert "36 vCPUs on 2 pCPUs, 18.0 for each" in found.reason
+    assert found.changes == {"domain.wide.vcpus": 1}
+    assert "many-vcpus-per-pcpu" not in on(scenario(domains, pcpus=4))
+    asleep = {name: {"vcpus": table["vcpus"]} for name, table in domains.items()}
+    assert "many-vcpus-per-pcpu" not in on(scenario(asleep))
+
+
+def test_halt_polling_on_a_full_host() -> None:
+    domains = {f"vm{n}": {"vcpus": 1, "app": [{"kind": "periodic", "run": "300us", "period": "1ms"}]} for n in range(8)}
+    it = scenario(domains)
+    found = on(it)["halt-polling-when-full"]
+    assert found.changes == {"host.halt_poll_us": 0}
+    assert "keep their pCPU for up to 200 µs after a halt" in found.reason
+    assert "halt-polling-when-full" not in on(scenario(domains, halt_poll_us=0))
+    assert "halt-polling-when-full" not in on(scenario(domains, pcpus=8))
+
+
+# ---- what is said of a KVM host ----
+
+
+@pytest.mark.parametrize("scheduler", ["linux-cfs", "linux-eevdf"])
+def test_no_finding_speaks_of_xen(scheduler: str) -> None:
+    domains = {
+        "web": web(4, "1ms"),
+        **{f"batch{n}": busy(2) for n in range(4)},
+        "backup": busy(1, daemon=True),
+    }
+    it = scenario(domains, asked(900), scheduler=scheduler)
+    found = findings(Host(it, vcpulab.run(it)))
+    assert found
+    for one in found:
+        assert not [word for word in ("dom0", "Dom0", "Pool-0", "netback", " cap ", "Xen") if word in one.reason]
