@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from vcpulab.errors import RecordingError
 from vcpulab.formats import (
+    cgls,
     jtl,
     linux,
     linux_cpus,
@@ -53,6 +54,7 @@ Kind = Literal[
     "qm-config",
     "ps-threads",
     "linux",
+    "systemd-cgls",
     "linux-experiment",
 ]
 _PEEK_BYTES = 1 << 14
@@ -113,6 +115,7 @@ _READERS: dict[Kind, Callable[[Path], object]] = {
     "qm-config": proxmox.read_config,
     "ps-threads": ps.read_threads,
     "linux": linux.read_linux,
+    "systemd-cgls": cgls.read_cgls,
     "linux-experiment": linux_experiment.read_experiment,
 }
 KINDS: tuple[Kind, ...] = ("xentrace", "sched-text", *_READERS)
@@ -213,6 +216,7 @@ _OF_KVM_FIRST: tuple[tuple[Kind, str], ...] = (
     ("qm-list", r"\s*VMID\s+NAME\s+STATUS\s"),
     ("ps-threads", ps.BEGINS),
     ("linux-experiment", linux_experiment.BEGINS),
+    ("systemd-cgls", cgls.BEGINS),
     ("linux", linux.BEGINS),
 )
 """… by the first below a heading, …"""

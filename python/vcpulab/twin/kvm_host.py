@@ -30,6 +30,7 @@ KINDS: tuple[recordings.Kind, ...] = (
     "qm-config",
     "ps-threads",
     "linux",
+    "systemd-cgls",
     "linux-experiment",
 )
 """What is understood."""
@@ -85,7 +86,7 @@ class KvmHost:
     def take(self, kind: recordings.Kind, holds: Any) -> None:
         """Takes what a file says; of two that say the same the later one counts."""
         self.kinds.add(kind)
-        if kind == "linux":
+        if kind in ("linux", "systemd-cgls"):
             self._take_linux(holds)
         elif kind == "linux-experiment":
             self.experiment = holds
