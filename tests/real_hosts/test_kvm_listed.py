@@ -112,6 +112,21 @@ sockets: 2
 [before-upgrade]
 cores: 1
 """
+CGLS = """\
+Control group /:
+-.slice
+├─user.slice (#1234)
+│ → user.invocation_id: 0123
+│ └─user-0.slice
+│   └─99 bash
+├─init.scope
+│ └─1 /sbin/init
+└─machine.slice …
+  └─machine-qemu\\x2d3\\x2dweb.scope …
+    └─libvirt
+      └─emulator
+        └─2345 /usr/bin/qemu-system-x86_64 -name guest=web
+"""
 
 
 def written(folder: Path, **texts: str) -> list[str]:
@@ -141,6 +156,7 @@ def written(folder: Path, **texts: str) -> list[str]:
         ("kernel.txt", "Linux kvm1 6.1.0-18-amd64 #1 SMP x86_64 GNU/Linux\n", "linux"),
         ("groups.txt", (HOST / "groups.txt").read_text(), "linux"),
         ("cgroups.txt", "[a]\ncpu.weight: 100\ncpu.stat:\nusage_usec 4\n", "linux"),
+        ("tree.txt", CGLS, "systemd-cgls"),
         ("experiment.txt", "cg a weight=200\nvm x a\nth\n", "linux-experiment"),
     ],
 )
@@ -256,6 +272,11 @@ def test_vms_have_the_names_of_command_lines_and_groups(tmp_path: Path) -> None:
     assert host.name_of_process(128) == "batch"
     assert host.name_of_group(r"machine.slice/machine-qemu\x2d2\x2dshop.scope/libvirt/vcpu1") == "shop"
     assert host.machines["shop"].vcpus == 2
+    (tmp_path / "tree.txt").write_text(CGLS)
+    tree = recordings.read(tmp_path / "tree.txt")
+    host.take(tree.kind, tree.holds)
+    assert host.name_of_process(2345) == "web"
+    assert {number: told.group for number, told in tree.holds.threads.items()}[99] == "user.slice/user-0.slice"
     numbered = KvmHost()
     for name, text in (("100.conf", QM_CONFIG), ("qm.txt", QM_LIST)):
         (tmp_path / name).write_text(text)
@@ -303,6 +324,8 @@ def test_the_kernel_tells_the_scheduler(version: str, scheduler: str, exact: boo
         ("kernel.txt", "Linux version 6.1.0\nwhat is this\n", "kernel.txt:2: found `what is this`"),
         ("experiment.txt", "cg a\nth\n", "experiment.txt:2: found `th`; allowed: `th cg=GROUP"),
         ("use.txt", "Domain: 'a'\nwhat\n", "use.txt:2: found `what`; allowed: seconds, `Domain: 'NAME'`"),
+        ("tree.txt", "Control group /:\nwhat\n", "tree.txt:2: found `what`; allowed: a line of the tree"),
+        ("tree.txt", "Control group /:\n│ └─a\n", "tree.txt:2: found `│ └─a`; allowed: a group or a process one level"),
         ("qm.txt", QM_LIST.replace("running", "stopped"), "no file says which VMs there are"),
         ("trace.txt", "# tracer: nop\n", "trace.txt: found sched-text; allowed: virsh-list, "),
     ],

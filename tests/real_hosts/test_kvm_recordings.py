@@ -36,6 +36,7 @@ def test_real_recordings_are_read_without_a_doubt(real: tuple[str, recordings.Re
     span = recording.summary["span_ns"]
     assert 1.9e9 < span < 2.1e9
     assert len(recording.names) == 3  # each VM is its process
+    assert recording.report["hz"] == 250, "by the charges of whoever runs: neither has the timer"
     for vcpu in recording.summary["vcpus"]:
         assert sum(vcpu[f"{state}_ns"] for state in ("running", "runnable", "blocked", "unknown")) == span
         # What it was at is not known only until it is first heard of.

@@ -316,6 +316,7 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
         (("score", "asleep.txt", "--scheduler", "credit"), "asleep.txt: recorded under a scheduler of Linux: what"),
         (("asleep.txt", "--scheduler", "credit"), "too short to tell shares and waits; allowed: at least 1 s"),
         (("perf.data",), "hint: perf script -i perf.data --guest-code --ns -F +pid > trace.txt"),
+        (("trace.dat",), "hint: trace-cmd report -i trace.dat > trace.txt"),
         (("timehist.txt",), "a table of `perf sched`, without wake-ups"),
         (("nothing.txt",), "nothing.txt: empty"),
         (("score", "recorded", "--scenario", "hogs.toml"), "none of its domains has the name of one recorded"),
@@ -329,6 +330,7 @@ def test_twin_says_what_is_wrong(command: Vcpulab, tmp_path: Path, arguments: tu
     (tmp_path / "asleep.txt").write_text(lines[0] + lines[-1])
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 4)
     (tmp_path / "perf.data").write_bytes(b"PERFILE2" + bytes(100))
+    (tmp_path / "trace.dat").write_bytes(b"\x17\x08Dtracing6\0" + bytes(100))
     (tmp_path / "nothing.txt").write_text("\n")
     shutil.copy(REAL / "kvm6.1/timehist.txt", tmp_path)
     shutil.copytree(REAL / "xen4.17-credit-weights", tmp_path / "recorded")

@@ -119,16 +119,28 @@ pub fn woken(fields: &[u8]) -> Option<Task<'_>> {
     }
 }
 
-/// The text before the event, if that is the timer of a CPU's tick:
-/// `hrtimer_expire_entry: hrtimer=0xffff8881 function=tick_nohz_handler now=5904000552`.
+/// What tells that a CPU ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ticks {
+    /// The timer itself: `hrtimer_expire_entry: hrtimer=0xffff8881 function=tick_nohz_handler now=5904000552`.
+    Timer,
+    /// `sched_stat_runtime`: whoever runs is charged, as at each tick, but not then alone.
+    Charge,
+}
+
+/// The text before an event that tells of ticks.
 #[must_use]
-pub fn tick(line: &[u8]) -> Option<&[u8]> {
+pub fn tick(line: &[u8]) -> Option<(Ticks, &[u8])> {
+    let (ticks, prefix) = memchr_iter(b':', line).find_map(|at| {
+        let before = &line[..at];
+        if let Some(prefix) = before.strip_suffix(b"sched_stat_runtime") {
+            return Some((Ticks::Charge, prefix.strip_suffix(b"sched:").unwrap_or(prefix)));
+        }
+        let prefix = before.strip_suffix(b"hrtimer_expire_entry")?;
+        Some((Ticks::Timer, prefix.strip_suffix(b"timer:").unwrap_or(prefix)))
+    })?;
     let function = |at: usize| line[..at].ends_with(b" function") && line[at + 1..].starts_with(b"tick_");
-    memchr_iter(b'=', line).find(|&at| function(at))?;
-    memchr_iter(b':', line).find_map(|at| {
-        let prefix = line[..at].strip_suffix(b"hrtimer_expire_entry")?;
-        Some(prefix.strip_suffix(b"timer:").unwrap_or(prefix))
-    })
+    (ticks == Ticks::Charge || memchr_iter(b'=', line).any(function)).then_some((ticks, prefix))
 }
 
 /// The CPU, if the line tells it, and the number of lost records: `CPU:3 [LOST 12 EVENTS]`, or perf's `LOST 12` lines.

@@ -137,8 +137,10 @@ impl SchedText {
                 }
                 None => {
                     self.counts[OTHER] += 1;
-                    if let Some(at) = sched_line::tick(line).and_then(sched_line::prefix) {
-                        self.tasks.tick(at.pcpu, at.time_ns);
+                    if let Some((ticks, prefix)) = sched_line::tick(line)
+                        && let Some(at) = sched_line::prefix(prefix)
+                    {
+                        self.tasks.tick(ticks, at.pcpu, at.time_ns);
                     }
                 }
             }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::limits::TASKS_MAX;
-use crate::sched_line::{self, Task};
+use crate::sched_line::{self, Task, Ticks};
 
 /// vCPUs of a VM have lower numbers; more than any KVM gives one.
 const VCPUS_END: u32 = 1 << 13;
 /// Ticks a second that kernels are built for.
 const RATES_HZ: [u32; 4] = [100, 250, 300, 1000];
 /// How far apart two ticks of that rate may be from what it says, 1 part of so many.
-const PACE_OFF: i64 = 20;
+const PACE_OFF: u64 = 20;
 /// Fewer ticks tell no rate.
 const TICKS_FEWEST: u64 = 8;
 
@@ -41,10 +41,38 @@ pub struct Tasks {
     threads: BTreeMap<u32, Thread>,
     /// By pCPU: who runs, and since when.
     current: Vec<Option<(u32, i64)>>,
+    by_timer: Pace,
+    by_charges: Pace,
+}
+
+/// How far apart ticks are.
+#[derive(Debug, Default)]
+struct Pace {
     /// By pCPU: the time of its last tick.
-    ticked: Vec<Option<u64>>,
+    last: Vec<Option<u64>>,
     /// By rate: pairs of ticks that are apart as it says.
-    paces: [u64; RATES_HZ.len()],
+    pairs: [u64; RATES_HZ.len()],
+}
+
+impl Pace {
+    fn tick(&mut self, pcpu: u32, time_ns: u64) {
+        let pcpu = pcpu as usize;
+        if self.last.len() <= pcpu {
+            self.last.resize(pcpu + 1, None);
+        }
+        let Some(before) = self.last[pcpu].replace(time_ns) else { return };
+        let apart = time_ns.wrapping_sub(before).cast_signed();
+        for (rate, count) in RATES_HZ.iter().zip(&mut self.pairs) {
+            let period = 1_000_000_000 / i64::from(*rate);
+            *count +=
+                u64::from(apart.saturating_sub(period).unsigned_abs() <= period.unsigned_abs() / PACE_OFF);
+        }
+    }
+
+    fn hz(&self) -> Option<u32> {
+        let (rate, count) = RATES_HZ.iter().zip(self.pairs).max_by_key(|(_, count)| *count)?;
+        (count >= TICKS_FEWEST).then_some(*rate)
+    }
 }
 
 impl Tasks {
@@ -103,25 +131,18 @@ impl Tasks {
         }
     }
 
-    /// A pCPU's tick.
-    pub fn tick(&mut self, pcpu: u32, time_ns: u64) {
-        let pcpu = pcpu as usize;
-        if self.ticked.len() <= pcpu {
-            self.ticked.resize(pcpu + 1, None);
-        }
-        let Some(before) = self.ticked[pcpu].replace(time_ns) else { return };
-        let apart = time_ns.wrapping_sub(before).cast_signed();
-        for (rate, count) in RATES_HZ.iter().zip(&mut self.paces) {
-            let period = 1_000_000_000 / i64::from(*rate);
-            *count += u64::from((apart - period).abs() <= period / PACE_OFF);
+    /// A pCPU ticks, or may.
+    pub fn tick(&mut self, ticks: Ticks, pcpu: u32, time_ns: u64) {
+        match ticks {
+            Ticks::Timer => self.by_timer.tick(pcpu, time_ns),
+            Ticks::Charge => self.by_charges.tick(pcpu, time_ns),
         }
     }
 
     /// The rate of the host's ticks; `None`: no line tells it.
     #[must_use]
     pub fn hz(&self) -> Option<u32> {
-        let (rate, count) = RATES_HZ.iter().zip(self.paces).max_by_key(|(_, count)| *count)?;
-        (count >= TICKS_FEWEST).then_some(*rate)
+        self.by_timer.hz().or_else(|| self.by_charges.hz())
     }
 
     /// The threads by number, those that run yet until the end.
@@ -174,7 +195,7 @@ mod tests {
         for number in 0..20 {
             // Every fifth tick comes after an idle time.
             now += if number % 5 == 0 { 52_000_000 } else { 4_000_000 + number * 1000 };
-            tasks.tick(0, now);
+            tasks.tick(Ticks::Timer, 0, now);
             assert_eq!(tasks.hz().is_some(), number >= 9);
         }
         assert_eq!(tasks.hz(), Some(250));

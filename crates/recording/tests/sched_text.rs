@@ -35,6 +35,23 @@ fn perf_and_ftrace_tell_the_same() {
 }
 
 #[test]
+fn the_rate_of_ticks_is_told_by_their_timer_or_by_charges() {
+    let rate = |event: &str, period_ms: u32| {
+        let line = |number: u32| {
+            let at = 1_000 + number * period_ms;
+            format!(" a-7 (7) [000] d.h1. {}.{:03}: {event}\n", at / 1000, at % 1000)
+        };
+        let lines: String = (0..20).map(line).collect();
+        let text = format!("{PERF}{lines}");
+        read(text.as_bytes(), vcpus()).expect("it is such text").hz
+    };
+    assert_eq!(rate("hrtimer_expire_entry: hrtimer=f8 function=tick_sched_timer now=5", 4), Some(250));
+    assert_eq!(rate("hrtimer_expire_entry: hrtimer=f8 function=hrtimer_wakeup now=5", 4), None);
+    assert_eq!(rate("sched_stat_runtime: comm=a pid=7 runtime=5 [ns]", 1), Some(1000));
+    assert_eq!(rate("sched_stat_runtime: comm=a pid=7 runtime=5 [ns]", 7), None);
+}
+
+#[test]
 fn threads_that_look_like_vcpus_are_found() {
     let report = read(PERF.as_bytes(), Threads::new()).expect("it is such text");
     let found: Vec<_> =

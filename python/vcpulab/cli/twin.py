@@ -48,8 +48,9 @@ def make(
     """Make a scenario of a recording: each vCPU computes and sleeps as it did, under the same scheduler.
 
     Args:
-        paths: A trace of xentrace, perf or ftrace, and other files of its host (`xl list`, `xl vcpu-list`,
-            `xl sched-credit`, `xl info`), or a directory of such files.
+        paths: A trace of xentrace, perf or ftrace, and other files of its host, or a directory of such files. Of Xen:
+            `xl list`, `xl vcpu-list`, `xl sched-credit`, `xl info`. Of KVM: `uname -a`, `ps -eLo`, `virsh`, `qm`,
+            control groups; all that `vcpulab import kvm` takes.
         out: Write the scenario to this file instead of printing it.
     """
     files.check_new(out, force=force)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from vcpulab.errors import RecordingError
 from vcpulab.formats import (
+    cgls,
     jtl,
     linux,
     linux_cpus,
@@ -53,6 +54,7 @@ Kind = Literal[
     "qm-config",
     "ps-threads",
     "linux",
+    "systemd-cgls",
     "linux-experiment",
 ]
 _PEEK_BYTES = 1 << 14
@@ -113,6 +115,7 @@ _READERS: dict[Kind, Callable[[Path], object]] = {
     "qm-config": proxmox.read_config,
     "ps-threads": ps.read_threads,
     "linux": linux.read_linux,
+    "systemd-cgls": cgls.read_cgls,
     "linux-experiment": linux_experiment.read_experiment,
 }
 KINDS: tuple[Kind, ...] = ("xentrace", "sched-text", *_READERS)
@@ -122,6 +125,8 @@ KINDS: tuple[Kind, ...] = ("xentrace", "sched-text", *_READERS)
 _SCENARIO = re.compile(r"(?m)^\[(host|domain\.[^\]]+)\]")
 _PERF_DATA = (b"PERFILE2", b"2ELIFREP")
 """A `perf.data` of either byte order."""
+_TRACE_CMD = b"\x17\x08Dtracing"
+"""A `trace.dat`."""
 _PERF_TABLES = re.compile(r"(?m)^Runtime summary$|^\s+time\s+cpu\s+task name\s|^\s*Task\s+\|\s+Runtime ms\s")
 """The tables of `perf sched timehist`, with and without `-s`, and of `perf sched latency`."""
 _AS_TEXT = "perf script -i {} --guest-code --ns -F +pid > trace.txt"
@@ -147,6 +152,9 @@ def kind_of(path: str | PathLike[str]) -> Kind:
         raise RecordingError(
             f"{path}: what `perf record` keeps; allowed: its text\n  hint: {_AS_TEXT.format(shlex.quote(str(path)))}"
         )
+    if begins.startswith(_TRACE_CMD):
+        as_text = f"trace-cmd report -i {shlex.quote(str(path))} > trace.txt"
+        raise RecordingError(f"{path}: what `trace-cmd record` keeps; allowed: its text\n  hint: {as_text}")
     if _PERF_TABLES.search(text):
         raise RecordingError(
             f"{path}: a table of `perf sched`, without wake-ups; allowed: the trace\n"
@@ -208,6 +216,7 @@ _OF_KVM_FIRST: tuple[tuple[Kind, str], ...] = (
     ("qm-list", r"\s*VMID\s+NAME\s+STATUS\s"),
     ("ps-threads", ps.BEGINS),
     ("linux-experiment", linux_experiment.BEGINS),
+    ("systemd-cgls", cgls.BEGINS),
     ("linux", linux.BEGINS),
 )
 """… by the first below a heading, …"""

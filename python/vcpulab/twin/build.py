@@ -15,6 +15,7 @@ from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.apps import drawn, replayed
 from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
+from vcpulab.twin.kvm_host import LISTER
 from vcpulab.twin.links import Link, Vcpu, links
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.sequences import TURNS_MOST, Turns, span_ns, turns_of
@@ -160,9 +161,16 @@ def _without(summary: Mapping[str, Any], sources: Sources) -> dict[str, Any]:
 
 
 def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> Map:
-    """The host's pCPUs: those that `xl info -n` lists, or as many as the recording names."""
+    """The host's pCPUs: those that `xl info -n` or `lscpu` list, or as many as the recording names."""
     pcpus = max(pcpu["pcpu"] for pcpu in summary["pcpus"]) + 1
-    return (map_of(sources.info, notes) if sources.info.cpus else None) or flat(pcpus)
+    if sources.of_linux:
+        found = map_of(sources.info, notes, LISTER)
+        if found is not None and max(found.numbers) + 1 < pcpus:
+            notes.append(f"the recording names {pcpus} CPUs, and the listing of CPUs {found.pcpus}: those are taken")
+            found = None
+    else:
+        found = map_of(sources.info, notes) if sources.info.cpus else None
+    return found or flat(pcpus)
 
 
 def _known(summary: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

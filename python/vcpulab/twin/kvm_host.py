@@ -30,9 +30,12 @@ KINDS: tuple[recordings.Kind, ...] = (
     "qm-config",
     "ps-threads",
     "linux",
+    "systemd-cgls",
     "linux-experiment",
 )
 """What is understood."""
+LISTER = "lscpu -p"
+"""What lists CPUs one by one."""
 _SHARES_V1 = 1024
 """What libvirt says of a VM of which nobody said anything, on control groups of version 1."""
 _NAMED = re.compile(r"(?:^|\s)-name\s+(?:guest=)?(?P<name>[^\s,]+)")
@@ -83,7 +86,7 @@ class KvmHost:
     def take(self, kind: recordings.Kind, holds: Any) -> None:
         """Takes what a file says; of two that say the same the later one counts."""
         self.kinds.add(kind)
-        if kind == "linux":
+        if kind in ("linux", "systemd-cgls"):
             self._take_linux(holds)
         elif kind == "linux-experiment":
             self.experiment = holds

@@ -14,7 +14,7 @@ from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.kernel import EEVDF, kernel_of, params_of
-from vcpulab.twin.kvm_host import KvmHost, Vm, allowed_name, tables_around
+from vcpulab.twin.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
 from vcpulab.twin.listed import Made
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.written import RUN, comment, inline, key, work
@@ -43,7 +43,7 @@ def scenario_of(
         allowed = "among them what `virsh list`, `virsh dumpxml` or `qm list` prints, or QEMU's command lines by `ps`"
         raise RequestError("no file says which VMs there are", allowed=allowed)
     notes: list[str] = []
-    placed = map_of(host.info, notes) or _pinned(machines, notes)
+    placed = map_of(host.info, notes, LISTER) or _pinned(machines, notes)
     scopes = host.scopes()
     vms: dict[str, Vm] = {}
     for machine in machines:

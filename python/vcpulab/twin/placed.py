@@ -95,12 +95,13 @@ def _flat(pcpus: int) -> Topology:
     return Topology(1, pcpus, 1, 1)
 
 
-def map_of(info: Info, notes: list[str]) -> Map | None:
+def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | None:
     """The pCPUs that `xl info` lists; `None`: it says no number.
 
     Args:
         info: it.
         notes: where to say what a scenario cannot express, or what is assumed.
+        lister: what lists CPUs one by one.
     """
     if info.cpus:
         return _of_cpus(sorted(info.cpus, key=lambda one: one.cpu), info, notes)
@@ -113,11 +114,11 @@ def map_of(info: Info, notes: list[str]) -> Map | None:
     if sockets * cores * threads != pcpus or not _fit(sockets, cores, nodes):
         notes.append(
             f"{pcpus} CPUs, {cores} cores per socket, {threads} threads per core, {nodes} nodes: not every socket has "
-            f"the same; each CPU is a core of its own here (`xl info -n` says where each is)"
+            f"the same; each CPU is a core of its own here (`{lister}` says where each is)"
         )
         return flat(pcpus)
     if pcpus > threads > 1:
-        notes.append("the threads of a core are assumed to have numbers beside each other; `xl info -n` says it")
+        notes.append(f"the threads of a core are assumed to have numbers beside each other; `{lister}` says it")
     return Map(tuple(range(pcpus)), Topology(sockets, cores, threads, nodes))
 
 

@@ -1,0 +1,59 @@
+r"""What `systemd-cgls` draws: the tree of control groups, and the processes in them.
+
+```text
+Control group /:
+-.slice
+├─machine.slice
+│ └─machine-qemu\x2d3\x2dweb.scope …
+│   └─libvirt
+│     └─emulator
+│       └─2345 /usr/bin/qemu-system-x86_64 -name guest=web,debug-threads=on
+```
+"""
+
+import re
+from os import PathLike
+from pathlib import Path
+
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.linux import Linux, Told
+from vcpulab.formats.sources import lines_of
+
+BEGINS = r"Control group \S*:\s*$|-\.slice\s*$"
+"""How such a tree begins."""
+_ROW = re.compile(r"(?P<tree>[│ \u00a0]*[├└]─|[| ]*[|`]-)(?P<rest>\S.*)")
+_PROCESS = re.compile(r"(?P<pid>\d{1,10})(\s.*)?")
+_UNIT = re.compile(r"\s+(\(#\d+\)|…|\.\.\.)\s*$")
+_DEPTH_MAX = 64
+
+
+def read_cgls(path: str | PathLike[str]) -> Linux:
+    """The tree: its processes, each with its control group.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    found = Linux()
+    around: list[str] = []
+    begun = False
+    for number, line in lines_of(Path(path)):
+        if not line.strip() or re.match(BEGINS, line):
+            begun = True
+            continue
+        match = _ROW.match(line)
+        if match is None:
+            # What systemd says of a unit below it, such as `→ user.invocation_id: …`, and headings of pages.
+            if begun and line.lstrip("│ \u00a0").startswith(("→", "lines ")):
+                continue
+            raise wrong(str(path), number, line, "a line of the tree that systemd-cgls draws")
+        depth, rest = len(match["tree"]) // 2 - 1, match["rest"]
+        process = _PROCESS.fullmatch(rest)
+        if depth >= _DEPTH_MAX or depth > len(around):
+            raise wrong(str(path), number, line, "a group or a process one level below the one before")
+        if rest.startswith("→"):
+            continue
+        if process is not None:
+            found.threads[int(process["pid"])] = Told(int(process["pid"]), group="/".join(around[:depth]))
+        else:
+            around[depth:] = [_UNIT.sub("", rest)]
+    return found
