@@ -179,7 +179,7 @@ def validate(
     all: All = False,
     format: AnyFormat = "table",
 ) -> int:
-    """Predict recorded hosts from what their threads demand; fail where predictions are beyond their limits.
+    """Predict recorded hosts from what their threads demand; fail beyond limits.
 
     Each recording is predicted in its own setting (a free run), and, if others are of the same threads, from the
     demands of each of them (what-if: weights, quotas, parameters or the kernel differ). Limits of free runs: shares 0.5
