@@ -48,6 +48,29 @@ pub enum Part {
     IoThread,
 }
 
+/// What `cpu.stat` tells of limits, summed up over a domain's groups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Throttling {
+    /// Periods that have ended in which anything ran (`nr_periods`).
+    pub periods: i64,
+    /// Those of them at whose end a limit was exhausted (`nr_throttled`).
+    pub throttled_periods: i64,
+    /// The time for which limits were exhausted, summed up over CPUs (`throttled_usec`).
+    pub throttled_ns: Span,
+}
+
+impl std::ops::Add for Throttling {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Throttling {
+            periods: self.periods + other.periods,
+            throttled_periods: self.throttled_periods + other.throttled_periods,
+            throttled_ns: self.throttled_ns + other.throttled_ns,
+        }
+    }
+}
+
 /// The control group that a thread is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Membership {

@@ -59,7 +59,7 @@ pub use context::policy::PolicyContext;
 pub use context::world::WorldContext;
 pub use costs::Costs;
 pub use domain::LifeEvent;
-pub use groups::{Class, GroupConfig, Membership, Part, ThreadConfig};
+pub use groups::{Class, GroupConfig, Membership, Part, ThreadConfig, Throttling};
 pub use hardware::{Bound, Governor, Hardware};
 pub use host::{Busiest, Host};
 pub use ids::{DomId, GroupId, PcpuId, PoolId, TimerId, VcpuId};

@@ -32,7 +32,7 @@ use crate::units::Units;
 use crate::vcpu::{Vcpu, pause_flag};
 use crate::{
     CpuMask, Creation, DomId, GroupConfig, HostConfig, NEVER, PcpuId, PoolId, RunState, RunTimes, StateRow,
-    Table, ThreadConfig, Time, TimerId, VcpuId,
+    Table, ThreadConfig, Throttling, Time, TimerId, VcpuId,
 };
 
 /// A pCPU, but for its [account](crate::accounting).
@@ -68,6 +68,7 @@ pub struct PolicyContext {
     groups: Vec<GroupConfig>,
     /// By vCPU of a domain.
     threads: Vec<ThreadConfig>,
+    throttling: Table<DomId, Throttling>,
     pub(crate) pcpus: Table<PcpuId, Pcpu>,
     pub(crate) vcpus: Table<VcpuId, Vcpu>,
     pub(crate) affinity: Affinities,
@@ -416,6 +417,16 @@ impl PolicyContext {
         self.threads.get(v.index() - self.pcpus.len()).copied().unwrap_or_default()
     }
 
+    /// What limits have done to a domain up to the last time that its policy looked: at the end of each of their periods.
+    pub fn throttling(&self, d: DomId) -> Throttling {
+        self.throttling.get(d).copied().unwrap_or_default()
+    }
+
+    /// Notes it.
+    pub fn note_throttling(&mut self, d: DomId, throttling: Throttling) {
+        *self.throttling.entry(d) = throttling;
+    }
+
     // ---- static variables ----
 
     /// Two variables that belong to the code of the schedulers: one pair for the whole host, whatever its CPU pools. 0 at
@@ -541,6 +552,7 @@ impl PolicyContext {
                 .iter()
                 .flat_map(|domain| domain.vcpus.iter().map(|vcpu| vcpu.thread))
                 .collect(),
+            throttling: Table::new(),
             pcpus: Table::with_capacity(count),
             vcpus: Table::with_capacity(vcpus),
             affinity: Affinities::with_capacity(vcpus),

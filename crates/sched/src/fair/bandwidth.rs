@@ -1,9 +1,9 @@
 //! Bandwidth limits of groups (`cpu.max`): charging, throttling, and what ends it.
 
-use vcpulab_host::{GroupId, Span, Time};
+use vcpulab_host::{GroupId, Span, Throttling, Time};
 
 use super::class::{Fair, Flavor, Leaving};
-use super::limit::{Bandwidth, Group, Limit, Throttling};
+use super::limit::{Bandwidth, Group, Limit};
 use super::tree::QueueId;
 use super::weight::ns;
 
@@ -207,7 +207,7 @@ impl<F: Flavor> Fair<F> {
     fn unthrottle(&mut self, now: Time, q: QueueId) {
         self.queues[q].throttled = false;
         let Some((group, entity)) = self.queues[q].group else { return };
-        self.groups[group].throttling.throttled += now - self.queues[q].throttled_at;
+        self.groups[group].throttling.throttled_ns += now - self.queues[q].throttled_at;
         if self.queues[q].load == 0 {
             return;
         }

@@ -116,7 +116,7 @@ impl<F: Flavor> Fair<F> {
             flavor,
             settings,
             entities: Table::new(),
-            queues: (0..cpus).map(|cpu| Queue::new(PcpuId(cpu), None)).collect(),
+            queues: (0..cpus).map(|cpu| Queue::new(PcpuId(cpu), None, 0)).collect(),
             groups: Table::new(),
             tasks: Table::new(),
             running: Table::filled(cpus as usize, None),
@@ -204,7 +204,8 @@ impl<F: Flavor> Fair<F> {
         let parent = self.queue_of(parent, cpu);
         let queue = QueueId(self.queues.len() as u32);
         let entity = self.add_entity(Kind::Group(queue), parent, Weight::of_sum(shares), idle);
-        self.queues.push(Queue::new(cpu, Some((group, entity))));
+        let depth = self.queues[parent].depth + 1;
+        self.queues.push(Queue::new(cpu, Some((group, entity)), depth));
         self.groups[group].queues[cpu] = Some(queue);
         self.groups[group].made_on += 1;
         queue
@@ -512,8 +513,8 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// 0: none; 1: on the root queue.
-    fn depth(&self, e: Option<EntityId>) -> usize {
-        e.map_or(0, |e| self.upwards(e).count())
+    fn depth(&self, e: Option<EntityId>) -> u32 {
+        e.map_or(0, |e| self.queues[self.entities[e].queue].depth + 1)
     }
 
     /// Is a queue throttled, or one above it?

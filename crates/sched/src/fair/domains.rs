@@ -1,7 +1,7 @@
 //! Domains and their control groups: those of the host's configuration, and one for each domain that has none.
 
 use vcpulab_host::{
-    DomId, GroupConfig, GroupId, Membership, Params, Part, PolicyContext, Rejected, Table, VcpuId,
+    DomId, GroupConfig, GroupId, Membership, Params, Part, PolicyContext, Rejected, Table, Throttling, VcpuId,
 };
 
 use super::class::{Fair, Flavor};
@@ -28,6 +28,8 @@ pub struct Domains {
     domains: Table<DomId, Domain>,
     /// How the host's own groups are made.
     configs: Table<GroupId, GroupConfig>,
+    /// Whose each group is.
+    owners: Table<GroupId, Option<DomId>>,
 }
 
 impl Domains {
@@ -36,6 +38,7 @@ impl Domains {
         for config in ctx.groups() {
             let group = fair.add_group(&GroupConfig { quota: None, ..*config });
             self.configs.push(*config);
+            self.owners.push(config.part.map(|(d, _)| d));
             if let Some((d, part)) = config.part {
                 let groups = &mut self.domains.entry(d).groups;
                 let place = if part == Part::Whole { 0 } else { groups.len() };
@@ -52,6 +55,7 @@ impl Domains {
         if domain.groups.is_empty() {
             let group = fair.add_group(&GroupConfig::NEW);
             (domain.own, domain.groups) = (true, vec![(group, Part::Whole)]);
+            *self.owners.entry(group) = Some(d);
         }
         let config = |group: GroupId| self.configs.get(group).copied().unwrap_or(GroupConfig::NEW);
         let of = domain.groups.iter().map(|&(group, part)| (part, config(group)));
@@ -85,6 +89,7 @@ impl Domains {
             for _ in ctx.vcpus_of(d) {
                 let group = fair.add_group(&GroupConfig { parent, ..GroupConfig::NEW });
                 domain.vcpus.push(group);
+                *self.owners.entry(group) = Some(d);
                 domain.groups.push((group, Part::Vcpu));
             }
         }
@@ -122,8 +127,11 @@ impl Domains {
         &mut self.domains[d].preferred
     }
 
-    /// The groups of a domain.
-    pub fn groups_of(&self, d: DomId) -> &[(GroupId, Part)] {
-        self.domains.get(d).map_or(&[], |domain| &domain.groups)
+    /// Notes what the limits of a group's domain have done, since one of its periods is over.
+    pub fn note_throttling<F: Flavor>(&self, ctx: &mut PolicyContext, fair: &Fair<F>, group: GroupId) {
+        if let Some(d) = self.owners.get(group).copied().flatten() {
+            let groups = self.domains[d].groups.iter().map(|&(group, _)| fair.throttling(group));
+            ctx.note_throttling(d, groups.fold(Throttling::default(), |sum, one| sum + one));
+        }
     }
 }

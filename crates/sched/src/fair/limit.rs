@@ -1,6 +1,6 @@
 //! A group and its bandwidth limit: a pool that is refilled each period, from which queues take slices.
 
-use vcpulab_host::{GroupConfig, GroupId, PcpuId, Span, Table, Time};
+use vcpulab_host::{GroupConfig, GroupId, PcpuId, Span, Table, Throttling, Time};
 
 use super::tree::QueueId;
 
@@ -37,17 +37,6 @@ impl Bandwidth {
         let GroupConfig { quota, period, burst, .. } = *config;
         quota.map(|quota| Bandwidth { quota, period, burst })
     }
-}
-
-/// What `cpu.stat` tells of a limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Throttling {
-    /// Periods that have ended.
-    pub periods: i64,
-    /// Those of them at whose end a queue was throttled.
-    pub throttled_periods: i64,
-    /// The time for which queues were throttled, summed up over CPUs.
-    pub throttled: Span,
 }
 
 /// A limit.

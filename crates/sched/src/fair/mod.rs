@@ -31,6 +31,6 @@ mod tests;
 pub use cfs::Cfs;
 pub use class::{Fair, Flavor, Settings};
 pub use eevdf::Eevdf;
-pub use limit::{Bandwidth, Throttling};
+pub use limit::Bandwidth;
 pub use policy::Linux;
 pub use tree::TaskId;

@@ -34,6 +34,8 @@ pub(super) struct Thread {
     pub away: bool,
     /// The CPU that it is pushed to.
     pub target: Option<PcpuId>,
+    /// The CPU that it was placed on as it came.
+    placed: PcpuId,
     /// The CPU on which it was before the last one, and whom it wakes.
     pub recent: Option<PcpuId>,
     pub partners: Partners,
@@ -317,19 +319,21 @@ impl<F: Tuned> Scheduler for Linux<F> {
             moving: false,
             away: false,
             target: None,
+            placed: cpu,
             recent: None,
             partners: Partners::default(),
             behind: false,
             ticks: realtime::slice_ticks(self.common.hz),
         });
         self.ready.grow(v);
-        self.ready.place(cpu);
+        self.ready.place(cpu, true);
     }
 
     fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if let Some(task) = self.thread(v).task {
             self.fair.finish(ctx.now(), task);
         }
+        self.ready.place(self.thread(v).placed, false);
         self.serve(ctx);
     }
 
@@ -447,7 +451,10 @@ impl<F: Tuned> Scheduler for Linux<F> {
         match Kind::of(token) {
             Kind::Tick(cpu) => self.tick(ctx, cpu),
             Kind::Resched(cpu) => ctx.raise_reschedule(cpu),
-            Kind::Refill(group) => self.fair.refill(now, group),
+            Kind::Refill(group) => {
+                self.fair.refill(now, group);
+                self.domains.note_throttling(ctx, &self.fair, group);
+            }
             Kind::Slack(group) => self.fair.slack(now, group),
         }
         self.serve(ctx);

@@ -28,9 +28,10 @@ impl Ready {
         self.placed[cpu]
     }
 
-    /// Another one is.
-    pub fn place(&mut self, cpu: PcpuId) {
-        self.placed[cpu] += 1;
+    /// One comes, or goes.
+    pub fn place(&mut self, cpu: PcpuId, comes: bool) {
+        let placed = &mut self.placed[cpu];
+        *placed = if comes { *placed + 1 } else { placed.saturating_sub(1) };
     }
 
     /// Makes room for a thread.

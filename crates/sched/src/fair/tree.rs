@@ -54,6 +54,8 @@ pub struct Queue<Y> {
     pub cpu: PcpuId,
     /// Its group and the entity that stands for it; `None`: the root.
     pub group: Option<(GroupId, EntityId)>,
+    /// How many groups are around what is on it.
+    pub depth: u32,
     /// Those queued but for the current one, in the policy's order.
     pub tree: Vec<EntityId>,
     pub current: Option<EntityId>,
@@ -79,10 +81,11 @@ pub struct Queue<Y> {
 
 impl<Y: Default> Queue<Y> {
     /// An empty one.
-    pub fn new(cpu: PcpuId, group: Option<(GroupId, EntityId)>) -> Self {
+    pub fn new(cpu: PcpuId, group: Option<(GroupId, EntityId)>, depth: u32) -> Self {
         Queue {
             cpu,
             group,
+            depth,
             tree: Vec::new(),
             current: None,
             nr: 0,

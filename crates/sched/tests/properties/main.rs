@@ -3,6 +3,7 @@
 mod cores;
 mod hosts;
 mod invariants;
+mod linux;
 mod pools;
 mod promises;
 mod topology;

@@ -1,0 +1,291 @@
+//! Linux's policies on hosts of several CPUs.
+
+use vcpulab_host::program::{Program, Programs, Step};
+use vcpulab_host::{
+    Action, Class, CpuMask, DomId, DomainConfig, GroupConfig, GroupId, Host, HostConfig, Membership,
+    Numbering, Params, Part, PcpuId, Scheduler, Span, ThreadConfig, Time, TimedAction, TopologyConfig,
+    VcpuConfig, VcpuId,
+};
+use vcpulab_sched::Runner;
+
+const MS: Span = Span::from_ms(1);
+
+const POLICIES: [(&str, &str); 2] = [("linux-cfs", "6.1"), ("linux-eevdf", "6.12")];
+
+/// One domain: its parameters, and its vCPUs with what they do.
+struct Vm {
+    params: Params,
+    vcpus: Vec<(VcpuConfig, Program)>,
+}
+
+fn hog() -> Program {
+    Program { steps: vec![Step::Hog], repeat: false }
+}
+
+/// Runs for a while, then sleeps, for ever.
+fn sleeper(run_us: i64, sleep_us: i64) -> Program {
+    let steps = vec![Step::Run(Span::from_us(run_us)), Step::Block(Span::from_us(sleep_us))];
+    Program { steps, repeat: true }
+}
+
+fn vcpu() -> VcpuConfig {
+    VcpuConfig { start: Some(Span::ZERO), ..VcpuConfig::default() }
+}
+
+fn hogs(params: Params, count: usize) -> Vm {
+    Vm { params, vcpus: vec![(vcpu(), hog()); count] }
+}
+
+fn config(pcpus: u32, vms: &[Vm]) -> HostConfig {
+    let domain = |(number, vm): (i64, &Vm)| DomainConfig {
+        number,
+        params: vm.params.clone(),
+        vcpus: vm.vcpus.iter().map(|(vcpu, _)| vcpu.clone()).collect(),
+        ..DomainConfig::default()
+    };
+    HostConfig { pcpus, domains: (1..).zip(vms).map(domain).collect(), ..HostConfig::default() }
+}
+
+/// The CPU time of each domain from one point in time to another, in permille of that, by policy.
+struct Shares<'a> {
+    config: &'a HostConfig,
+    vms: &'a [Vm],
+    from: Span,
+    to: Span,
+}
+
+impl Runner for Shares<'_> {
+    type Out = Vec<i64>;
+
+    fn run<S: Scheduler>(self, scheduler: S) -> Vec<i64> {
+        let mut programs = Programs::default();
+        for (i, (_, program)) in self.vms.iter().flat_map(|vm| &vm.vcpus).enumerate() {
+            programs.set(VcpuId(self.config.pcpus + i as u32), program.clone());
+        }
+        let mut host = Host::new(self.config, scheduler, programs, ()).unwrap();
+        let mut at = |end: Span| -> Vec<Span> {
+            host.run_until(Time::ZERO + end).unwrap();
+            let of = |d| host.context().vcpus_of(d).map(|v| host.context().run_times(v).running_ns).sum();
+            (0..self.vms.len() as u32).map(|d| of(DomId(d))).collect()
+        };
+        let (before, after) = (at(self.from), at(self.to));
+        let permille = |(before, after): (&Span, &Span)| (*after - *before) * 1000 / (self.to - self.from);
+        before.iter().zip(&after).map(permille).collect()
+    }
+}
+
+fn shares(
+    policy: (&str, &str),
+    global: &Params,
+    config: &HostConfig,
+    vms: &[Vm],
+    from: Span,
+    to: Span,
+) -> Vec<i64> {
+    let shares = Shares { config, vms, from, to };
+    vcpulab_sched::with(policy.0, policy.1, global, config.pcpus, shares).expect("it is registered")
+}
+
+fn after_a_second(policy: (&str, &str), config: &HostConfig, vms: &[Vm]) -> Vec<i64> {
+    shares(policy, &Params::new(), config, vms, 1000 * MS, 21_000 * MS)
+}
+
+fn groups(pcpus: u32, vms: &[Vm], groups: Vec<GroupConfig>) -> HostConfig {
+    HostConfig { groups, ..config(pcpus, vms) }
+}
+
+fn in_group(mut vm: Vm, group: u32) -> Vm {
+    for (vcpu, _) in &mut vm.vcpus {
+        vcpu.thread.group = Membership::Of(GroupId(group));
+    }
+    vm
+}
+
+fn of_class(class: Class) -> ThreadConfig {
+    ThreadConfig { class, ..ThreadConfig::default() }
+}
+
+fn near(got: &[i64], expected: &[i64], within: i64) -> bool {
+    got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() <= within)
+}
+
+/// Groups share by weight, however many threads each has, as far as these can use it.
+#[test]
+fn weights_are_of_groups_on_several_cpus() {
+    let heavy = Params::new().with("weight", 300);
+    let cases: [(u32, Vec<Vm>, &[i64]); 4] = [
+        (2, vec![hogs(Params::new(), 2), hogs(Params::new(), 1)], &[1000, 1000]),
+        (4, vec![hogs(Params::new(), 4), hogs(Params::new(), 8)], &[2000, 2000]),
+        (4, vec![hogs(Params::new(), 1), hogs(Params::new(), 8)], &[1000, 3000]),
+        (2, vec![hogs(Params::new(), 2), hogs(heavy, 2)], &[500, 1500]),
+    ];
+    for policy in POLICIES {
+        for (pcpus, vms, expected) in &cases {
+            let got = after_a_second(policy, &config(*pcpus, vms), vms);
+            assert!(near(&got, expected, 25), "{policy:?}: {got:?} instead of {expected:?}");
+        }
+    }
+}
+
+/// A weight changes while the host runs.
+#[test]
+fn weights_are_adjusted() {
+    let vms = [hogs(Params::new(), 1), hogs(Params::new(), 1)];
+    let mut config = config(1, &vms);
+    let action = Action::Adjust(DomId(0), Params::new().with("weight", 300));
+    config.actions.push(TimedAction { at: Time::ZERO + 1000 * MS, action });
+    for policy in POLICIES {
+        let before = shares(policy, &Params::new(), &config, &vms, Span::ZERO, 1000 * MS);
+        let after = shares(policy, &Params::new(), &config, &vms, 1000 * MS, 11_000 * MS);
+        assert!(
+            near(&before, &[500, 500], 5) && near(&after, &[750, 250], 5),
+            "{policy:?}: {before:?}, {after:?}"
+        );
+    }
+}
+
+/// A limit holds over a domain's vCPUs together or for each of them, on several CPUs, and what is overrun is paid back.
+#[test]
+fn limits_hold_on_several_cpus() {
+    for policy in POLICIES {
+        for (name, most) in [("global_quota_us", 500), ("vcpu_quota_us", 1000)] {
+            let vms = [hogs(Params::new().with(name, 50_000), 2), hogs(Params::new(), 2)];
+            let got = after_a_second(policy, &config(2, &vms), &vms);
+            assert!(near(&got, &[most, 2000 - most], 12), "{policy:?} {name}: {got:?}");
+            let alone = [hogs(Params::new().with(name, 50_000), 2)];
+            let got = after_a_second(policy, &config(2, &alone), &alone);
+            assert!(near(&got, &[most], 5), "{policy:?} {name}, alone: {got:?}");
+        }
+    }
+}
+
+/// A limit that is set, and taken away again, while the host runs.
+#[test]
+fn limits_are_adjusted() {
+    let vms = [hogs(Params::new(), 2)];
+    let mut config = config(2, &vms);
+    for (at, name, quota) in
+        [(1000, "vcpu_quota_us", 20_000), (2000, "vcpu_quota_us", -1), (3000, "global_quota_us", 30_000)]
+    {
+        let action = Action::Adjust(DomId(0), Params::new().with(name, quota));
+        config.actions.push(TimedAction { at: Time::ZERO + at * MS, action });
+    }
+    for policy in POLICIES {
+        let second = |from: i64| {
+            shares(policy, &Params::new(), &config, &vms, from * 1000 * MS, (from + 1) * 1000 * MS)[0]
+        };
+        let got = [0, 1, 2, 3].map(second);
+        assert!(near(&got, &[2000, 400, 2000, 300], 30), "{policy:?}: {got:?}");
+    }
+}
+
+/// The host's own groups: two domains in a slice are beside a thread in another one as one.
+#[test]
+fn groups_nest() {
+    let vms = [
+        in_group(hogs(Params::new(), 1), 1),
+        in_group(hogs(Params::new(), 1), 2),
+        in_group(hogs(Params::new(), 1), 3),
+    ];
+    let slice = GroupConfig::NEW;
+    let scope = |d: u32, weight: u32| GroupConfig {
+        parent: Some(GroupId(0)),
+        weight,
+        part: Some((DomId(d), Part::Whole)),
+        ..GroupConfig::NEW
+    };
+    let config = groups(1, &vms, vec![slice, scope(0, 100), scope(1, 300), slice]);
+    for policy in POLICIES {
+        let got = after_a_second(policy, &config, &vms);
+        assert!(near(&got, &[125, 375, 500], 8), "{policy:?}: {got:?}");
+    }
+}
+
+/// Real-time threads come first, by priority; those of `SCHED_RR` take turns; the fair ones get what is left.
+#[test]
+fn real_time_comes_first() {
+    let fifo = |vm: Vm, class: Class| Vm {
+        vcpus: vm
+            .vcpus
+            .into_iter()
+            .map(|(vcpu, program)| (VcpuConfig { thread: of_class(class), ..vcpu }, program))
+            .collect(),
+        ..vm
+    };
+    let busy = |count| Vm { params: Params::new(), vcpus: vec![(vcpu(), sleeper(3_000, 7_000)); count] };
+    for policy in POLICIES {
+        let vms = [fifo(busy(1), Class::Fifo(2)), fifo(busy(1), Class::Fifo(1)), hogs(Params::new(), 1)];
+        let got = after_a_second(policy, &config(1, &vms), &vms);
+        assert!(near(&got, &[300, 300, 400], 70) && got.iter().sum::<i64>() == 1000, "{policy:?}: {got:?}");
+        let vms = [
+            fifo(hogs(Params::new(), 2), Class::RoundRobin(1)),
+            fifo(hogs(Params::new(), 1), Class::RoundRobin(1)),
+            hogs(Params::new(), 1),
+        ];
+        let got = after_a_second(policy, &config(1, &vms), &vms);
+        assert!(near(&got, &[667, 333, 0], 12), "{policy:?}: {got:?}");
+        let vms = [
+            fifo(hogs(Params::new(), 1), Class::Fifo(1)),
+            fifo(hogs(Params::new(), 1), Class::Fifo(1)),
+            hogs(Params::new(), 1),
+        ];
+        let got = after_a_second(policy, &config(2, &vms), &vms);
+        assert_eq!(got, [1000, 1000, 0], "{policy:?}: one on each CPU");
+    }
+}
+
+/// A thread that is not allowed on its CPU any more goes on elsewhere, and a pinned one stays.
+#[test]
+fn affinity_holds() {
+    let mut vms = [hogs(Params::new(), 1), hogs(Params::new(), 1)];
+    vms[1].vcpus[0].0.affinity = Some(CpuMask::only(PcpuId(1)));
+    let mut config = config(2, &vms);
+    let action = Action::Affinity(VcpuId(2), CpuMask::only(PcpuId(1)));
+    config.actions.push(TimedAction { at: Time::ZERO + 1000 * MS, action });
+    for policy in POLICIES {
+        let apart = shares(policy, &Params::new(), &config, &vms, 100 * MS, 1000 * MS);
+        let together = shares(policy, &Params::new(), &config, &vms, 1000 * MS, 5000 * MS);
+        assert_eq!(apart, [1000, 1000], "{policy:?}");
+        assert!(near(&together, &[500, 500], 5), "{policy:?}: {together:?}");
+    }
+}
+
+/// As many hogs as cores have one each, and more are spread as evenly as they can be.
+#[test]
+fn hogs_are_spread_over_sockets_and_cores() {
+    let topology =
+        TopologyConfig { sockets: 2, cores: 2, threads: 2, nodes: 2, numbering: Numbering::Adjacent };
+    for policy in POLICIES {
+        let vms: Vec<Vm> = (0..4).map(|_| hogs(Params::new(), 1)).collect();
+        let mut spread = config(8, &vms);
+        spread.topology = Some(topology);
+        let cores =
+            vcpulab_sched::with(policy.0, policy.1, &Params::new(), 8, Cores { config: &spread, hogs: 4 });
+        assert_eq!(cores, Some(vec![0, 1, 2, 3]), "{policy:?}");
+        let vms: Vec<Vm> = (0..12).map(|_| hogs(Params::new(), 1)).collect();
+        let got = after_a_second(policy, &HostConfig { topology: Some(topology), ..config(8, &vms) }, &vms);
+        assert!(got.iter().sum::<i64>() > 7980 && got.iter().all(|&got| got > 480), "{policy:?}: {got:?}");
+    }
+}
+
+/// The cores on which hogs run after a while.
+struct Cores<'a> {
+    config: &'a HostConfig,
+    hogs: u32,
+}
+
+impl Runner for Cores<'_> {
+    type Out = Vec<u32>;
+
+    fn run<S: Scheduler>(self, scheduler: S) -> Vec<u32> {
+        let mut programs = Programs::default();
+        (0..self.hogs).for_each(|i| programs.set(VcpuId(self.config.pcpus + i), hog()));
+        let mut host = Host::new(self.config, scheduler, programs, ()).unwrap();
+        host.run_until(Time::ZERO + 1000 * MS).unwrap();
+        let ctx = host.context();
+        let busy = ctx.pcpus().iter().filter(|&p| !ctx.is_idle(ctx.current(p)));
+        let mut cores: Vec<u32> = busy.map(|p| ctx.core(p)).collect();
+        cores.sort_unstable();
+        cores
+    }
+}
