@@ -191,7 +191,7 @@ class RecordingReader:
 
 @final
 class LinuxRecording:
-    """A recording of a Linux kernel's scheduler on one CPU; what is wrong with it raises `ValueError` that names its file."""
+    """A recording of a Linux kernel's scheduler; what is wrong with it raises `ValueError` that names its file."""
 
     def __new__(
         cls, *, experiment: str, threads: str, tunables: str, trace: str, expected: str | None = None

@@ -36,7 +36,7 @@ COMMANDS += ["import rt-app", "import xl", "monitor", "monitor xenmon", "monitor
 COMMANDS += ["lint", "whatif", "compare", "manage"]
 COMMANDS += ["bounds", "tune"]
 COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
-COMMANDS += ["sweep", "query", "twin", "twin score"]
+COMMANDS += ["sweep", "query", "twin", "twin score", "validate"]
 
 
 def test_run_prints_every_kind_of_metric(command: Vcpulab) -> None:
@@ -225,6 +225,8 @@ def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, name: str) 
         shutil.copy(ROOT / "examples" / example, tmp_path)
     shutil.copy(ROOT / "examples" / "rt-app.json", tmp_path / "workload.json")
     shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", tmp_path / "recorded")
+    shutil.copytree(vectors.recordings() / "6.1-cfs-weights", tmp_path / "linux-6.1-cfs-weights")
+    shutil.copytree(vectors.recordings() / "6.12-eevdf-weights", tmp_path / "recordings" / "eevdf")
     for arguments in examples_of(command, name):
         if name == "init":
             (tmp_path / "web.toml").unlink()

@@ -47,7 +47,9 @@ fn the_other_kernel_is_predicted_from_demands_under_this_one() {
         // Had nothing changed, the prediction would be off.
         let there = cells(setting, None);
         let here = cells(demands, None);
-        assert!(here.iter().zip(&there).any(|(a, b)| (a.recorded - b.recorded).abs() > 0.1 * a.recorded.abs()));
+        assert!(
+            here.iter().zip(&there).any(|(a, b)| (a.recorded - b.recorded).abs() > 0.1 * a.recorded.abs())
+        );
     }
 }
 

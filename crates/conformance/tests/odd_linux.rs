@@ -3,7 +3,7 @@
 mod recorded;
 
 use proptest::prelude::*;
-use recorded::read;
+use recorded::{BUNDLED, read};
 use vcpulab_conformance::linux::{Recording, compared, replay_fair};
 
 /// Lines that are out of order, missing, twice, or of other threads.
@@ -42,14 +42,12 @@ fn changed(name: &str, changes: &[Change]) -> Recording {
     recording
 }
 
-const NAMES: [&str; 4] = ["6.1-cfs-quota40", "6.12-eevdf-quota40", "6.1-cfs-nested", "6.12-eevdf-nested"];
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_panics(of in 0..NAMES.len(), changes in changes()) {
-        let recording = changed(NAMES[of], &changes);
+    fn nothing_panics(of in 0..BUNDLED.len(), changes in changes()) {
+        let recording = changed(BUNDLED[of], &changes);
         let outcome = replay_fair(&recording.setup, &recording.lines).expect("its timer has a group");
         prop_assert!(outcome.differing <= outcome.decisions);
         compared(&recording, None, |_| true).expect("it runs");

@@ -37,6 +37,7 @@ def _summed(verdicts: Sequence[Verdict]) -> Iterator[str]:
         mine = [verdict for verdict in verdicts if verdict.kind == kind]
         said = [
             f"{_NAMES.get(one.metric, one.metric)} {one.within} of {one.of}"
+            + (f" and {one.chance} that chance explains" if one.chance else "")
             + (f" ({one.needed} needed)" if one.needed < one.of else "")
             for one in mine
         ]
@@ -69,7 +70,7 @@ def _title(one: Comparison) -> str:
 
 def _cell(cell: Cell) -> list[str]:
     off = f"{cell.off:+.2f} points" if cell.off_unit == "points" else f"{cell.off:+.1f} %"
-    verdict = "within" if cell.holds else "beyond, as chance may be" if cell.chance else "beyond"
+    verdict = "within" if cell.holds else "chance" if cell.chance else "beyond"
     low, high = (number(value) for value in cell.range)
     return [
         cell.of,

@@ -1,8 +1,8 @@
 """Recordings of a Linux kernel's scheduler with what was set up for them: a folder of files each.
 
-`trace.txt` (what tracefs's `trace` says; compressed, if at all, as `trace.txt.xz` or with another ending that says so),
-`experiment.txt` (groups, VMs, threads and their work), `threads.txt` (who is who), `tunables.txt` (the kernel's parameters),
-and perhaps `expected.txt` (how many decisions are known to differ).
+`trace.txt` (what tracefs's `trace` says; `trace.txt.xz` and the like where it is compressed), `experiment.txt` (groups,
+VMs, threads and their work), `threads.txt` (who is who), `tunables.txt` (the kernel's parameters), and perhaps
+`expected.txt` (how many decisions are known to differ).
 """
 
 import os
@@ -54,7 +54,7 @@ def read(folder: Path) -> LinuxRecording:
     """Reads a recording.
 
     Raises:
-        RecordingError: a file is missing, or does not hold what it should: with line, field, value, and what is allowed.
+        RecordingError: a file is missing, or does not hold what it should.
         OSError: a file cannot be read.
     """
     trace = _one_of(folder, TRACES)

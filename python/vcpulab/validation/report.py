@@ -71,8 +71,8 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether enough are."""
-        return self.within >= self.needed
+        """Whether enough are, or differ from what was recorded by no more than runs by chance alone."""
+        return self.within + self.chance >= self.needed
 
 
 @dataclass(frozen=True)
@@ -125,16 +125,18 @@ class Report:
         """Every prediction in a row."""
         import polars as pl
 
-        return pl.DataFrame([
-            {
-                "kind": comparison.kind,
-                "demands": str(comparison.demands),
-                "setting": str(comparison.setting),
-                "scheduler": comparison.scheduler,
-                **{key: value for key, value in asdict(cell).items() if key != "range"},
-                "low": cell.range[0],
-                "high": cell.range[1],
-            }
-            for comparison in self.comparisons
-            for cell in comparison.cells
-        ])
+        return pl.DataFrame(
+            [
+                {
+                    "kind": comparison.kind,
+                    "demands": str(comparison.demands),
+                    "setting": str(comparison.setting),
+                    "scheduler": comparison.scheduler,
+                    **{key: value for key, value in asdict(cell).items() if key != "range"},
+                    "low": cell.range[0],
+                    "high": cell.range[1],
+                }
+                for comparison in self.comparisons
+                for cell in comparison.cells
+            ]
+        )

@@ -94,7 +94,7 @@ impl Reading {
 }
 
 /// What a tick wakes, it wakes so soon: sooner than any CPU decides.
-const AFTER_TICK_NS: i64 = 500;
+const AFTER_TICK_NS: i64 = 3_000;
 
 impl Demands {
     /// Reads the demands.

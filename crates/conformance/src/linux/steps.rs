@@ -314,7 +314,9 @@ impl<'a, S: Steps> Replay<'a, S> {
         }
         let got = self.steps.choose(now, CPU);
         let task = self.task(expected);
-        let name = |thread: Option<u32>| thread.map_or("idles".to_owned(), |id| format!("runs thread {id}"));
+        let made = |id| self.setup.threads.get(&id).map(|made| format!(" ({}/{})", made.vm, made.vcpu));
+        let run = |id| format!("runs thread {id}{}", made(id).unwrap_or_default());
+        let name = |thread: Option<u32>| thread.map_or("idles".to_owned(), run);
         let found = got.and_then(|got| self.tasks.iter().find(|(_, known)| known.task == got));
         let found = found.map(|(&thread, _)| thread);
         self.compare(line, "choice", got == task, || [name(expected), name(found)]);
