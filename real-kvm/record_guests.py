@@ -10,7 +10,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "emulation"))
 import command
 import machine
 from archive import archive, program, system
-from kernels import KERNELS, prepare
+from kernels import prepare
 from packages import Packages, run
 
 HERE = Path(__file__).resolve().parent
@@ -48,11 +48,8 @@ def write_texts(packages: Packages, folder: Path) -> None:
 
 def main() -> None:
     """The command line."""
-    arguments = command.options(__doc__, OUT)
-    version = next(iter(KERNELS))
-    arguments.add_argument("--kernel", default=version, choices=list(KERNELS), help="default: %(default)s")
-    given = arguments.parse_args()
-    packages, (kernel,) = prepare(OUT, [given.kernel])
+    given = command.options(__doc__, OUT).parse_args()
+    packages, (kernel,) = prepare(OUT, ["6.1"])
     boot = ["-kernel", "vmlinuz", "-append", "console=ttyS0 quiet rdinit=/init", "-initrd", "initrd"]
     files: dict[str, Path | bytes] = {
         "vmlinuz": packages.boot_image(kernel.version),

@@ -25,7 +25,7 @@
 #include "compute.h"
 
 enum { THREADS_MAX = 64, VMS_MAX = 64, ITERATION_NS = 10, WORD_MAX = 200, BEGIN_S = 6 };
-static const int64_t SECOND_NS = 1000000000, RECORDED_BEFORE_NS = 100000000, SETTLE_NS = 10000000;
+static const int64_t SECOND_NS = 1000000000, RECORDED_BEFORE_NS = 100000000, SETTLE_NS = 80000000;
 // In this time each thread wakes once alone, so that all begin with what a thread has that slept for long.
 static const int64_t WARM_UP_FROM_NS = 5000000000, WARM_UP_NS = 800000000;
 
@@ -186,7 +186,7 @@ static void record(long seconds) {
     int recording = open("/sys/kernel/tracing/tracing_on", O_WRONLY);
     if (recording < 0) stop("tracing_on");
     sleep_until(BEGIN_S * SECOND_NS - 2 * RECORDED_BEFORE_NS);
-    // Under CFS a thread that wakes is behind the others by a limit at most. With this all are, whatever each has run before.
+    // Under CFS who wakes is behind the others by a limit at most. With this all are, whatever they ran when they were made.
     compute(SETTLE_NS / ITERATION_NS);
     sleep_until(BEGIN_S * SECOND_NS - RECORDED_BEFORE_NS);
     if (write(recording, "1", 1) != 1) stop("tracing_on");
