@@ -1,4 +1,7 @@
 //! RTDS: every vCPU is a deferrable server with a budget in each period; global preemptive earliest deadline first.
+//!
+//! There is one run queue and one queue of refills for all pCPUs, and who waits may have to be compared with all that run.
+//! `queue` and `running` are how that takes steps like a logarithm of the vCPUs and of the pCPUs.
 
 use std::fmt;
 
@@ -87,8 +90,8 @@ pub struct Rtds {
     run_queue: Queue,
     refill_queue: Queue,
     depleted_queue: List<VcpuId>,
-    depleted: Links<VcpuId>,
-    /// Those that the refill timer has refilled and that are not back on the refill queue. Empty but within that hook.
+    depleted_links: Links<VcpuId>,
+    /// Those refilled that are not back on the refill queue. Empty but within the refill timer's hook.
     refilled: Vec<VcpuId>,
     /// The keys of what the pCPUs run; the least for those that idle or are tickled.
     running: Running,
@@ -178,7 +181,7 @@ impl Rtds {
         let vcpu = &mut self.vcpus[v];
         if vcpu.remaining <= Span::ZERO && !vcpu.extratime {
             vcpu.waits = Waits::WithoutBudget;
-            self.depleted.push_front(&mut self.depleted_queue, v);
+            self.depleted_links.push_front(&mut self.depleted_queue, v);
         } else {
             vcpu.waits = Waits::ToRun;
             self.run_queue.insert(v, vcpu.key());
@@ -195,7 +198,7 @@ impl Rtds {
         match std::mem::replace(&mut self.vcpus[v].waits, Waits::Nowhere) {
             Waits::Nowhere => debug_assert!(false, "only who waits can be taken off a queue"),
             Waits::ToRun => self.run_queue.remove(v),
-            Waits::WithoutBudget => self.depleted.remove(&mut self.depleted_queue, v),
+            Waits::WithoutBudget => self.depleted_links.remove(&mut self.depleted_queue, v),
         }
     }
 
@@ -235,12 +238,19 @@ impl Rtds {
         }
     }
 
+    /// Is what is kept of `p` what the host has?
     fn knows_what_runs(&self, ctx: &PolicyContext, p: PcpuId) -> bool {
         let (v, key) = (ctx.current(p), self.running.key(p));
         let asked = !ctx.is_idle(v) && !self.tickled.contains(p);
         self.idlers.contains(p) == ctx.is_idle(v)
             && key == if asked { self.vcpus[v].key() } else { Key::LEAST }
             && (ctx.is_idle(v) || ctx.processor(v) == p)
+    }
+
+    fn take(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
+        self.tickled.insert(p);
+        self.running.set(p, Key::LEAST);
+        ctx.raise_reschedule(p);
     }
 
     fn dump_queue(
@@ -257,12 +267,6 @@ impl Rtds {
             write!(out, " d{domain}v{number}(deadline {deadline} level {level} left {left})")?;
         }
         writeln!(out)
-    }
-
-    fn take(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
-        self.tickled.insert(p);
-        self.running.set(p, Key::LEAST);
-        ctx.raise_reschedule(p);
     }
 }
 
@@ -287,7 +291,7 @@ impl Scheduler for Rtds {
         put(&mut self.vcpus, v, Vcpu::NEW);
         self.run_queue.grow(v);
         self.refill_queue.grow(v);
-        self.depleted.grow(v);
+        self.depleted_links.grow(v);
         self.refilled.reserve(self.vcpus.len());
         let own = self.pick(ctx, v);
         ctx.set_processor(v, own);
@@ -442,7 +446,7 @@ impl Scheduler for Rtds {
     }
 
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
-        let depleted = self.depleted.iter(&self.depleted_queue);
+        let depleted = self.depleted_links.iter(&self.depleted_queue);
         self.dump_queue(ctx, out, "run queue", self.run_queue.iter())?;
         self.dump_queue(ctx, out, "depleted", depleted)
     }
@@ -526,7 +530,7 @@ impl Registered for Rtds {
             run_queue: Queue::default(),
             refill_queue: Queue::default(),
             depleted_queue: List::default(),
-            depleted: Links::default(),
+            depleted_links: Links::default(),
             refilled: Vec::new(),
             running: Running::default(),
             tickled: CpuMask::EMPTY,

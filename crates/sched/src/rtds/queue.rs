@@ -305,7 +305,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_queue_is_a_list_searched_from_the_front(
-            ops in prop::collection::vec((0..400u32, prop_oneof![3 => Just(Op::Turn), 1 => Just(Op::Rekey)], 0..40i64), 0..1500),
+            ops in prop::collection::vec((0..400u32, prop_oneof![3 => Just(Op::Turn), 1 => Just(Op::Rekey)], 0..40i64), 0..800),
         ) {
             let mut queue = Queue::default();
             let mut list: Vec<(VcpuId, Key)> = Vec::new();
