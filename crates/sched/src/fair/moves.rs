@@ -77,7 +77,7 @@ impl<F: Tuned> Linux<F> {
             return before;
         }
         let thread = self.thread_mut(v);
-        let recent = std::mem::replace(&mut thread.recent, Some(before));
+        let recent = thread.recent.replace(before);
         let other =
             |&cpu: &PcpuId| cpu != before && cpu != target && cache.contains(cpu) && allowed.contains(cpu);
         if let Some(recent) = recent.filter(other).filter(|&cpu| self.is_idle(cpu)) {

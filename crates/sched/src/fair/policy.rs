@@ -502,7 +502,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
                 let (domain, number) = ctx.name(current);
                 write!(out, " runs d{domain}v{number}")?;
             }
-            for v in self.ready.from_last(p) {
+            for v in self.ready.longest_first(p) {
                 let (domain, number) = ctx.name(v);
                 write!(out, " d{domain}v{number}")?;
             }
