@@ -15,6 +15,7 @@ from vcpulab.advice.capacity.occupancy import stations
 from vcpulab.advice.tuning.parameters import space
 from vcpulab.advice.tuning.prices import kind
 from vcpulab.errors import RequestError
+from vcpulab.hypervisors.counters import COUNTERS, counted
 from vcpulab.results.addresses import find
 from vcpulab.results.path import paths
 from vcpulab.scenario.threads import host_threads
@@ -202,3 +203,22 @@ def test_daemons_are_on_every_host_and_vms_are_placed() -> None:
     assert all("backup" in one for one in tables)
     with pytest.raises(RequestError, match="its host is a Xen host, and those to place it on are of KVM"):
         vcpulab.place([scenario, xen()], slo=["failed <= 0"])
+
+
+def test_counters_of_kvm() -> None:
+    scenario = kvm({"vcpu_quota_us": 8_000, "disk": {}})
+    run = vcpulab.run(scenario)
+    rows = {row["domain"]: row for row in counted(run).filter(replication=0).iter_rows(named=True)}
+    found = {
+        one.name: counted(run).filter(replication=0, domain="web").select(one.expression).item()
+        for one in COUNTERS["kvm"]
+    }
+    web, threads = rows["web"], run.df_threads().filter(replication=0)["running_ns"].sum()
+    assert found["cpu.time"] == pytest.approx((web["running_ns"] + threads) / web["elapsed_ns"])
+    assert found["usage_usec"] == pytest.approx(1e6 * found["cpu.time"])
+    assert found["run_delay"] == pytest.approx(1e9 * found["vcpu.N.delay"])
+    # Of ten periods a second each ends with the quota used up, in each of two vCPUs' groups that have work.
+    assert 8 <= found["nr_throttled"] <= 20
+    assert 0 < found["throttled_usec"] < 2e6
+    assert found["steal"] < found["cpu some avg"] <= 100
+    assert rows["batch"]["throttled_ns"] == rows["host"]["threads_ns"] == 0

@@ -51,15 +51,8 @@ WEIGHT = 100
 """The default of `cpu.weight`."""
 NONE = -1
 """A quota that is none."""
-_DEBUG = "/sys/kernel/debug/sched"
-_IN_DEBUG = {
-    "base_slice_us": "base_slice_ns",
-    "latency_us": "latency_ns",
-    "min_granularity_us": "min_granularity_ns",
-    "wakeup_granularity_us": "wakeup_granularity_ns",
-    "migration_cost_us": "migration_cost_ns",
-}
-_SYSCTLS = {"bandwidth_slice_us": "kernel.sched_cfs_bandwidth_slice_us"}
+_SYSCTL = "sysctl "
+"""What the registry says of parameters that are sysctls; of files it has the path."""
 BUILT_IN = {
     "hz": "the kernel is built with it (CONFIG_HZ)",
     "resched_ns": "how soon the machine takes a request to decide again",
@@ -171,14 +164,14 @@ def _of_the_host(setting: Setting) -> Iterator[Way]:
 def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> Way:
     found = Way()
     for name, value in values.items():
-        if name in _IN_DEBUG:
-            file = f"{_DEBUG}/{_IN_DEBUG[name]}"
+        way = pool.tools["set"].get(name, {}).get("name", "")
+        if way.startswith(_SYSCTL):
+            one = _sysctl(way.removeprefix(_SYSCTL).rstrip("="), value)
+        elif way.startswith("/"):
             us = by_cpus(name, len(pool.pcpus)) if value == NONE else value
-            one = _written(file, us * 1000, "tmpfiles.d", f"w {file} - - - - {{}}")
+            one = _written(way, us * 1000, "tmpfiles.d", f"w {way} - - - - {{}}")
             if value == NONE:
-                one.keep = [f"rm -f {_kept_in(file, 'tmpfiles.d')}"]
-        elif name in _SYSCTLS:
-            one = _sysctl(_SYSCTLS[name], value)
+                one.keep = [f"rm -f {_kept_in(way, 'tmpfiles.d')}"]
         else:
             one = Way.none(f"{pool}: {name} = {value}: {BUILT_IN.get(name, 'no command sets it')}")
         found.run += one.run
