@@ -20,7 +20,7 @@ pub use occupancy::{Occupancy, Stretch};
 pub use tables::{
     AppRow, AppSampleRow, Columns, DomainRow, EventRow, IoRow, Part, PathRow, PcpuRow, PcpuSampleRow,
     ProfileRow, Record, Results, SampleRow, Spool, Spooled, Spooler, Tabular, ThreadRow, TraceRow, VcpuRow,
-    VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    VcpuSampleRow, VmRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 pub use trace::{EventFile, Measuring, Recorder, Traced};
 pub use waits::NotAttributed;

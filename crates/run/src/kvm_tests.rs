@@ -218,3 +218,21 @@ fn forty_vms_run_on_sixteen_threads() {
     let threads: i64 = results.threads.iter().map(|row| row.running_ns).sum();
     assert_eq!(host.running_ns, threads);
 }
+
+#[test]
+fn results_tell_what_a_vm_costs_and_what_its_limits_deny_it() {
+    let vms = format!(
+        "[domain.web]\nnic = {{}}\n{SERVER}[domain.b]\nvcpu_quota_us = 5000\nvcpu_period_us = 10_000\n\
+         app = [{{ kind = \"hog\" }}]\n{USERS}"
+    );
+    let results = kvm("pcpus = 4", &vms);
+    let [web, b] = &results.vms[..] else { panic!("{:?}", results.vms) };
+    assert_eq!((web.domain.as_str(), b.domain.as_str()), ("web", "b"));
+    assert_eq!(web.threads_ns, thread(&results, "vhost-web"));
+    assert_eq!((web.periods, b.threads_ns), (0, 0), "one has no limit, the other no thread");
+    // 200 ms have 20 periods, each exhausted half-way.
+    assert!((19..=21).contains(&b.periods) && b.throttled_periods >= 19, "{b:?}");
+    assert!((80_000_000..=120_000_000).contains(&b.throttled_ns), "{b:?}");
+    assert!((80_000_000..=120_000_000).contains(&b.steal_ns), "{b:?}");
+    assert!((80_000_000..=120_000_000).contains(&b.vcpus_ns), "{b:?}");
+}

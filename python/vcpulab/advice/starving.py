@@ -50,8 +50,9 @@ def starved(run: Run) -> dict[str, str]:
         >>> starved(vcpulab.run(scenario))
         {}
     """
-    vcpus = _vcpus(run)
     reach = _reach(run)
+    # The threads of a KVM host stand in no scenario, and share what their VMs have.
+    vcpus = [one for one in _vcpus(run) if one.domain in reach]
     active = _active(vcpus)
     entitled = _entitled(run, active)
     # Most vCPUs may run on the same pCPUs as many others.

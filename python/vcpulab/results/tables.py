@@ -17,6 +17,7 @@ TABLES = (
     "apps",
     "io",
     "threads",
+    "vms",
     "waits",
     "wakeups",
     "wakeup_buckets",
@@ -275,6 +276,22 @@ class ResultTables:
             migrations: times it was assigned to another pCPU.
         """
         return self._tables["threads"]
+
+    def df_vms(self) -> pl.DataFrame:
+        """What the VMs and daemons of a KVM host cost, and what is denied them; no rows where the hypervisor is Xen.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            elapsed_ns: time measured.
+            vcpus_ns: time its vCPUs were running, halt polling included; of a daemon, its threads.
+            threads_ns: time the threads that serve it were running: see `df_threads`.
+            steal_ns: time its vCPUs were runnable but not running: what its guest sees as steal; limits count in.
+            periods: periods of its limits that have ended in which it ran (`nr_periods` of its groups together).
+            throttled_periods: those of them at whose end a limit was exhausted (`nr_throttled`).
+            throttled_ns: time for which its limits were exhausted, summed up over pCPUs (`throttled_usec`).
+        """
+        return self._tables["vms"]
 
     def df_waits(self) -> pl.DataFrame:
         """Who made whom wait: time runnable, by what had the pCPUs that the waiting vCPU could have run on.

@@ -11,6 +11,6 @@ pub use record::Record;
 pub use results::Results;
 pub use rows::{
     AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PathRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,
-    ThreadRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    ThreadRow, TraceRow, VcpuRow, VcpuSampleRow, VmRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 pub use spool::{Part, Spool, Spooled, Spooler, Tabular};

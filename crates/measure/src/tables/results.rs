@@ -21,6 +21,8 @@ macro_rules! each_table {
             io: Vec<$crate::tables::IoRow>,
             /// Threads of a KVM host that serve its VMs.
             threads: Vec<$crate::tables::ThreadRow>,
+            /// VMs and daemons of a KVM host: what each costs, and what limits did to it.
+            vms: Vec<$crate::tables::VmRow>,
             /// Waits for a pCPU, by the domain that had it meanwhile.
             waits: Vec<$crate::tables::WaitRow>,
             /// Waits after wake-ups, by domain and cause.

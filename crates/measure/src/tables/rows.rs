@@ -177,6 +177,30 @@ columns! {
 }
 
 columns! {
+    /// What the VMs and daemons of a KVM host cost, and what is denied them. No rows where the hypervisor is Xen.
+    pub struct VmRow in "vms" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name.
+        pub domain: String,
+        /// Time measured, ns.
+        pub elapsed_ns: i64,
+        /// Time its vCPUs were running, ns, halt polling included; of a daemon, its threads.
+        pub vcpus_ns: i64,
+        /// Time the threads that serve it were running, ns: see `threads`.
+        pub threads_ns: i64,
+        /// Time its vCPUs were runnable but not running, ns: what its guest sees as steal; limits that are exhausted count in.
+        pub steal_ns: i64,
+        /// Periods of its limits that have ended in which it ran (`nr_periods` of its groups together); 0 under schedulers without limits.
+        pub periods: i64,
+        /// Those of them at whose end a limit was exhausted (`nr_throttled`).
+        pub throttled_periods: i64,
+        /// Time for which its limits were exhausted, summed up over pCPUs, ns (`throttled_usec`).
+        pub throttled_ns: i64,
+    }
+}
+
+columns! {
     /// Waits for a pCPU: the time that vCPUs of a domain were runnable, by the domain that had the pCPUs they could have run on.
     pub struct WaitRow in "waits" {
         /// Replication, from 0.

@@ -14,6 +14,7 @@ pub(crate) mod schedulers;
 pub(crate) mod seed;
 pub(crate) mod stream;
 mod thread_table;
+mod vm_table;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -27,6 +27,7 @@ use crate::run::progress::{Progress, STEPS};
 use crate::run::schedulers::{MakeScheduler, all_registered, pools_of};
 use crate::run::seed::replication_seed;
 use crate::run::thread_table::thread_rows;
+use crate::run::vm_table::{Throttled, throttled, vm_rows};
 
 /// One replication, waiting for its scheduler.
 pub(crate) struct Replication<'a> {
@@ -106,6 +107,8 @@ struct Running<'a, S, O> {
     logs: Option<Rc<RefCell<Logs>>>,
     /// From the end of the warm-up on.
     monitors: Option<Monitors>,
+    /// Up to the end of the warm-up.
+    throttled: Throttled,
     getting: Getting,
     events_between_looks: u64,
 }
@@ -132,6 +135,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
             names,
             logs,
             monitors: None,
+            throttled: Throttled::new(),
             getting: Getting::default(),
             events_between_looks: events_between_looks(spec),
         })
@@ -199,6 +203,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         let meter = observer.meter();
         let Replication { spec, replication, spool, .. } = self.of;
         self.monitors = Some(Monitors::begin(spec, replication, spool, state, meter, machine));
+        self.throttled = throttled(state);
     }
 
     fn settle(&mut self) {
@@ -225,7 +230,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     /// The results, once the end is reached.
     fn harvest(mut self) -> Result<Results, RunError> {
         self.settle();
-        let Running { of, mut host, names, logs, monitors, .. } = self;
+        let Running { of, mut host, names, logs, monitors, throttled, .. } = self;
         let Replication { spec, options, replication, entitlements, .. } = of;
         let mut results = collect(replication, &names, host.context(), host.observer().meter());
         let (state, observer, machine) = host.parts();
@@ -236,6 +241,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         results.apps = app_rows(spec, replication, machine);
         results.io = io_rows(spec, replication, machine);
         results.threads = thread_rows(spec, &results.vcpus);
+        results.vms = vm_rows(spec, state, &throttled, (&results.domains, &results.threads));
         if let Some(monitors) = monitors {
             let live = options.live.as_ref();
             let finished =

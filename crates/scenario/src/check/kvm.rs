@@ -1,5 +1,7 @@
 //! KVM hosts: control groups, the threads of VMs, and what only one of the two hypervisors has.
 
+use std::borrow::Borrow;
+
 use vcpulab_host::{Bound, Class, CpuMask, DomId, GroupConfig, Params, Span, Time};
 use vcpulab_spec::limits::{
     CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUP_WEIGHTS,
@@ -42,9 +44,11 @@ pub(crate) fn host(
         return None;
     }
     refuse(checker, &raw_host.drivers, IN_ITS_KERNEL);
-    refuse(checker, &raw_host.bare_metal, IN_ITS_KERNEL);
-    refuse(checker, &raw_host.sched_gran, "nothing on a KVM host: Linux has no such unit");
-    refuse(checker, &raw_host.creation, "nothing on a KVM host: this is about a toolstack of Xen");
+    refuse_but(checker, &raw_host.bare_metal, &false, IN_ITS_KERNEL);
+    let no_unit = "`cpu` on a KVM host: Linux has no other unit";
+    refuse_but(checker, &raw_host.sched_gran, "cpu", no_unit);
+    let of_xen = "`contract` on a KVM host: the other is a toolstack of Xen";
+    refuse_but(checker, &raw_host.creation, "contract", of_xen);
     refuse_table(
         checker,
         &raw.pool,
@@ -124,8 +128,8 @@ pub(crate) fn threads(
             checker.report.error(&name.place, problem.hint(hint));
         }
     }
-    refuse(checker, &raw.driver_domain, IN_ITS_KERNEL);
-    refuse(checker, &raw.forwarding, IN_ITS_KERNEL);
+    refuse_but(checker, &raw.driver_domain, &false, IN_ITS_KERNEL);
+    refuse_but(checker, &raw.forwarding, "bridge", "`bridge` on a KVM host");
     refuse(checker, &raw.pool, "nothing on a KVM host: it has one scheduler");
     let daemon = raw.daemon.get().copied().unwrap_or(false);
     if daemon {
@@ -307,6 +311,18 @@ fn domain_of_threads(affinity: Vec<Option<CpuMask>>, working_set_bytes: i64) -> 
 fn refuse<T>(checker: &mut Checker<'_, '_>, field: &Field<T>, allowed: &str) {
     if let Some(At { place, .. }) = &field.0 {
         checker.report.error(place, Problem::not_allowed(allowed));
+    }
+}
+
+/// A field that can say nothing here but what is so anyway.
+fn refuse_but<T: Borrow<U>, U: PartialEq + ?Sized>(
+    checker: &mut Checker<'_, '_>,
+    field: &Field<T>,
+    usual: &U,
+    allowed: &str,
+) {
+    if field.get().is_some_and(|value| value.borrow() != usual) {
+        refuse(checker, field, allowed);
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn raw_netfront(netfront: &NetfrontSpec, spec: &Spec) -> RawNetfront 
 
 pub(crate) fn raw_drivers(drivers: Drivers) -> (Field<String>, Field<bool>) {
     let word = word(&DRIVERS, &drivers);
-    let bare_metal = (drivers != Drivers::Kvm).then_some(drivers == Drivers::BareMetal);
+    let bare_metal = drivers == Drivers::BareMetal;
     (word.into(), bare_metal.into())
 }
 

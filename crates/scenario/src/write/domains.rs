@@ -17,7 +17,6 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app, spec).into()).collect();
     let nic = domain.nic.as_ref().map(|nic| raw_netfront(nic, spec));
     let disk = domain.disk.as_ref().map(|disk| raw_virtual_disk(disk, spec));
-    let xen = domain.threads.is_none();
     RawDomain {
         count: None.into(),
         vcpus: i64::from(domain.vcpus()).into(),
@@ -29,8 +28,8 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
             .filter(|_| domain.bound != DomainSpec::usual_bound(domain.number, domain.driver_domain))
             .into(),
         memory_nodes: raw_nodes(&domain.memory_nodes).into(),
-        driver_domain: xen.then_some(domain.driver_domain).into(),
-        forwarding: word(&FORWARDING, &domain.forwarding).filter(|_| xen).into(),
+        driver_domain: domain.driver_domain.into(),
+        forwarding: word(&FORWARDING, &domain.forwarding).into(),
         working_set: Size(domain.working_set_bytes as i64).into(),
         nic: nic.into(),
         disk: disk.into(),

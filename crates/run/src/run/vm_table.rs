@@ -1,0 +1,42 @@
+//! The result table of the VMs and daemons of a KVM host: what each costs and is denied in all.
+
+use vcpulab_host::{DomId, HostState, Table, Throttling};
+use vcpulab_measure::{DomainRow, ThreadRow, VmRow};
+use vcpulab_spec::Spec;
+
+/// What limits have done to each domain so far.
+pub(crate) type Throttled = Table<DomId, Throttling>;
+
+/// What limits have done to each domain up to now.
+pub(crate) fn throttled(host: &HostState) -> Throttled {
+    (0..host.domain_count() as u32).map(|d| host.throttling(DomId(d))).collect()
+}
+
+/// A row for each VM and daemon, from those of the domains and of the threads that serve them, with what limits did since `before`.
+pub(crate) fn vm_rows(
+    spec: &Spec,
+    host: &HostState,
+    before: &Throttled,
+    (domains, threads): (&[DomainRow], &[ThreadRow]),
+) -> Vec<VmRow> {
+    if spec.host.kvm.is_none() {
+        return Vec::new();
+    }
+    let row = |(d, row): (DomId, &DomainRow)| {
+        let serving = threads.iter().filter(|thread| thread.domain == row.domain);
+        let (now, then) = (host.throttling(d), before.get(d).copied().unwrap_or_default());
+        VmRow {
+            replication: row.replication,
+            domain: row.domain.clone(),
+            elapsed_ns: row.elapsed_ns,
+            vcpus_ns: row.running_ns,
+            threads_ns: serving.map(|thread| thread.running_ns).sum(),
+            steal_ns: row.runnable_ns,
+            periods: now.periods - then.periods,
+            throttled_periods: now.throttled_periods - then.throttled_periods,
+            throttled_ns: (now.throttled_ns - then.throttled_ns).ns(),
+        }
+    };
+    let stated = spec.stated_domains().len();
+    spec.domains.ids().zip(domains).take(stated).map(row).collect()
+}
