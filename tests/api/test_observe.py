@@ -250,7 +250,7 @@ def test_names_of_other_tools(command: Vcpulab, hogs: vcpulab.Run) -> None:
     result = command("run", "hogs.toml", "--counters", "esx")
     assert "cpu.ready.summation" in result.stdout
     assert "%RDY" in result.stdout
-    one = hogs.df_domains().filter(domain="a", replication=0)
+    one = names.counted(hogs).filter(domain="a", replication=0)
     ready = {
         tool: {c.name: one.select(c.expression).item() for c in counters} for tool, counters in names.COUNTERS.items()
     }
@@ -259,6 +259,7 @@ def test_names_of_other_tools(command: Vcpulab, hogs: vcpulab.Run) -> None:
     assert ready["esx"]["cpu.ready.summation"] == pytest.approx(20_000 * share)
     assert ready["esx"]["cpu.ready.summation"] / 200 == pytest.approx(ready["esx"]["%RDY"])
     assert ready["kvm"]["steal"] == pytest.approx(100 * share)
+    assert ready["kvm"]["nr_throttled"] == 0, "nothing limits it"
     assert ready["xapi"]["runstate_full_contention"] == pytest.approx(share)
     assert ready["hyperv"]["CPU Wait Time Per Dispatch"] == pytest.approx(row["runnable_ns"] / row["executions"])
 

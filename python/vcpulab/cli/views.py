@@ -17,7 +17,7 @@ from vcpulab.advice.starving import in_a_line, starved
 from vcpulab.cli import page, terminal
 from vcpulab.cli.page import BLANK, Lines, Part, Piece
 from vcpulab.hypervisors import Toolstack
-from vcpulab.hypervisors.counters import COUNTERS, Tool
+from vcpulab.hypervisors.counters import COUNTERS, Tool, counted
 from vcpulab.hypervisors.steps import HEADINGS, Step, in_loops, script
 from vcpulab.results.metrics import DOMAIN, IO, SPEED, Metric, summarise
 from vcpulab.results.run import Run
@@ -266,9 +266,7 @@ def _io(run: Run, view: View) -> Table:
 
 def _in_counters(run: Run, counters: Sequence[Metric]) -> pl.DataFrame:
     """The domains in the counters of another tool, in each replication."""
-    return run.df_domains().select(
-        pl.col("domain").alias("thing"), *(one.expression.alias(one.name) for one in counters)
-    )
+    return counted(run).select(pl.col("domain").alias("thing"), *(one.expression.alias(one.name) for one in counters))
 
 
 def _waits(run: Run) -> Iterator[Table]:

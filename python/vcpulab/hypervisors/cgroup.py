@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vcpulab.hypervisors import libvirt, linux
-from vcpulab.hypervisors.linux import Place, is_linux
+from vcpulab.hypervisors.linux import Place
 from vcpulab.hypervisors.settings import (
     Affinity,
     Change,
@@ -46,7 +46,7 @@ def _of_vm(setting: Setting, change: Change) -> Way | None:
 
 def _way(setting: Setting, change: Change, where: Place) -> Iterator[Way]:
     match setting:
-        case Params(pool, str(domain)) if is_linux(pool):
+        case Params(pool, str(domain)) if pool.is_linux:
             yield _params(setting, where)
         case Affinity(_, _, pcpus, soft=False):
             pins = linux.pins(setting, change)

@@ -5,11 +5,13 @@ from typing import Literal, get_args
 import polars as pl
 
 from vcpulab.results.metrics import PERCENT, Metric, Unit
+from vcpulab.results.run import Run
 
 Tool = Literal["esx", "kvm", "xapi", "hyperv"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
 
 _ELAPSED = pl.col("elapsed_ns")
+_OF_VM_NS = pl.col("running_ns") + pl.col("threads_ns")
 # The interval of ESX's real-time charts.
 _ESX_WINDOW_MS = 20_000
 
@@ -41,8 +43,8 @@ COUNTERS: dict[Tool, tuple[Metric, ...]] = {
         Metric(
             "cpu.time",
             Unit("s/s"),
-            "running, halt polling too, summed over the vCPUs (virsh domstats, with QEMU's own threads)",
-            pl.col("running_ns") / _ELAPSED,
+            "running, halt polling too: vCPUs and the threads that serve them (virsh domstats)",
+            _OF_VM_NS / _ELAPSED,
         ),
         Metric(
             "vcpu.N.time",
@@ -71,8 +73,20 @@ COUNTERS: dict[Tool, tuple[Metric, ...]] = {
         Metric(
             "usage_usec",
             Unit("µs/s"),
-            "running, summed over the vCPUs (cpu.stat of their groups)",
-            1e6 * pl.col("running_ns") / _ELAPSED,
+            "the same as cpu.time (cpu.stat of the VM's scope)",
+            1e6 * _OF_VM_NS / _ELAPSED,
+        ),
+        Metric(
+            "nr_throttled",
+            Unit("1/s"),
+            "periods at whose end a quota was used up (cpu.stat, summed over the groups of the VM)",
+            1e9 * pl.col("throttled_periods") / _ELAPSED,
+        ),
+        Metric(
+            "throttled_usec",
+            Unit("µs/s"),
+            "time for which quotas were used up, summed over pCPUs (cpu.stat, summed over the groups of the VM)",
+            1e6 * pl.col("throttled_ns") / _ELAPSED,
         ),
         Metric(
             "steal",
@@ -129,6 +143,21 @@ COUNTERS: dict[Tool, tuple[Metric, ...]] = {
         ),
     ),
 }
+
+
+def counted(run: Run) -> pl.DataFrame:
+    """A row for each domain and replication: what the expressions of counters are about.
+
+    Columns:
+        threads_ns: see `Run.df_vms`; 0 under Xen.
+        throttled_periods: the same.
+        throttled_ns: the same.
+        others: see `Run.df_domains`.
+    """
+    of_vms = ("threads_ns", "throttled_periods", "throttled_ns")
+    vms = run.df_vms().select("replication", "domain", *of_vms)
+    every = run.df_domains().join(vms, on=["replication", "domain"], how="left", maintain_order="left")
+    return every.with_columns(pl.col(of_vms).fill_null(0))
 
 
 def markdown() -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vcpulab.hypervisors import linux
-from vcpulab.hypervisors.linux import Place, is_linux
+from vcpulab.hypervisors.linux import Place
 from vcpulab.hypervisors.settings import (
     DEFAULT_SLICES,
     DOM0,
@@ -75,7 +75,7 @@ def _of_vm(setting: Setting, change: Change) -> Way | None:
 def way(setting: Setting, change: Change) -> Iterator[Way]:
     """How libvirt takes a setting of a VM; `None`: it is no such."""
     match setting:
-        case Params(pool, str()) if is_linux(pool):
+        case Params(pool, str()) if pool.is_linux:
             yield _params(setting, place(change, setting.domain or ""))
         case Affinity(_, domain, soft=False):
             yield Way(run=list(_pinned(domain, linux.pins(setting, change))))

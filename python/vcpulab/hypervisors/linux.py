@@ -78,11 +78,6 @@ OfVm = Callable[[Setting, Change], Way | None]
 """How a toolstack takes a setting of a VM; `None`: it is none of its own."""
 
 
-def is_linux(pool: Pool) -> bool:
-    """Is a pool scheduled by one of Linux's own schedulers?"""
-    return pool.scheduler.startswith("linux-")
-
-
 def steps(change: Change, of_vm: OfVm) -> list[Step]:
     """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed.
 
@@ -120,7 +115,7 @@ def _of_a_daemon(setting: Setting, change: Change, domain: str) -> Way:
     where = Place.of(f"{change.groups.get(domain, DEFAULT_SLICES[True])}/{domain}.service")
     in_unit = f"{domain}: {{}} in its unit (systemctl edit {domain}.service), from its next start on"
     match setting:
-        case Params(pool) if is_linux(pool):
+        case Params(pool) if pool.is_linux:
             found = shared(where, of_whole(setting.values), of_whole(setting.table))
         case Affinity(_, _, str(pcpus), soft=False):
             allowed = "" if pcpus == "all" else pcpus
@@ -139,7 +134,7 @@ def _of_a_daemon(setting: Setting, change: Change, domain: str) -> Way:
 
 def _of_the_host(setting: Setting) -> Iterator[Way]:
     match setting:
-        case Scheduler(pool) | Params(pool) if not is_linux(pool):
+        case Scheduler(pool) | Params(pool) if not pool.is_linux:
             yield Way.none(f"{pool} is a scheduler of Xen: on a KVM host it cannot be had, nor its parameters")
         case Scheduler(pool, new_kernel):
             # Of a host as it was installed nothing is to be typed: the kernel has one scheduler.

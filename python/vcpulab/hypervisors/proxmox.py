@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vcpulab.hypervisors import libvirt, linux
-from vcpulab.hypervisors.linux import Place, is_linux
+from vcpulab.hypervisors.linux import Place
 from vcpulab.hypervisors.settings import (
     DEFAULT_SLICES,
     Affinity,
@@ -83,7 +83,7 @@ def _of_vm(setting: Setting, change: Change) -> Way | None:
 
 def _way(setting: Setting, change: Change, vm: str) -> Iterator[Way]:
     match setting:
-        case Params(pool, str()) if is_linux(pool):
+        case Params(pool, str()) if pool.is_linux:
             yield _params(setting, vm)
         case Affinity(soft=False):
             yield _pinned(setting, change, vm)

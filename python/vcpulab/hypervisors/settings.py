@@ -43,6 +43,11 @@ class Pool:
         """Is it scheduled as that one, which has its name?"""
         return other is not None and (self.scheduler, self.generation) == (other.scheduler, other.generation)
 
+    @property
+    def is_linux(self) -> bool:
+        """Is its scheduler one of Linux's own, whose releases have the same parameters of domains?"""
+        return self.scheduler.startswith("linux-")
+
     def of_scope(self, scope: str) -> list[Mapping[str, Any]]:
         """Its scheduler's `global` parameters, or those of a `domain`."""
         return [param for param in self.params if param["scope"] == scope]
@@ -607,7 +612,7 @@ def _of_domain(
     stays = pool.name == (POOL_0 if old_pool is None else old_pool.name)
     if not stays:
         yield Member(pool, name)
-    same = stays and pool.same_scheduler(old_pool)
+    same = stays and old_pool is not None and (pool.same_scheduler(old_pool) or (pool.is_linux and old_pool.is_linux))
     values = _changed(pool.of_scope("domain"), table, was if same else None)
     if values:
         yield Params(pool, name, values, table)

@@ -127,10 +127,10 @@ impl<F: Tuned> Linux<F> {
     }
 
     fn balance_for(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
-        self.decay(ctx, cpu);
         for level in 0..self.levels.of[cpu].len() {
             let idle = self.idle.contains(cpu);
             if ctx.now() >= due(&self.levels.of[cpu][level], idle, self.common.tick()) {
+                self.decay(ctx, cpu);
                 self.levels.of[cpu][level].balanced_at = ctx.now();
                 self.balance_level(ctx, cpu, level, idle);
             }

@@ -443,7 +443,8 @@ def _throttled(held: Held) -> Finding | None:
     mends = [*(same_sum(host, domain) if part == "global" and table["vcpus"] > 1 else []), larger]
     idle = host.idle_of(held.pcpus)
     beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
-    reason = f"{domain} is throttled by its quota of {number(limit / 100)} pCPUs ({part}_quota_us), {beside}"
+    often = f"in {100 * host.throttled(domain):.0f} % of the periods"
+    reason = f"{domain} is throttled {often} by its quota of {number(limit / 100)} pCPUs ({part}_quota_us), {beside}"
     return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
 
 

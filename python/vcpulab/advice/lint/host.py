@@ -163,6 +163,17 @@ class Host:
         """The limit of a VM of a KVM host, of all its vCPUs together, % of one pCPU; 0: it has none."""
         return 100 * (quota(self.domains[domain]) or 0.0)
 
+    def throttled(self, domain: str) -> float:
+        """The part of the periods of a VM's quotas at whose end one was used up, over all its groups."""
+        ended, exhausted = self._periods.get(domain, (0, 0))
+        return exhausted / max(1, ended)
+
+    @cached_property
+    def _periods(self) -> Mapping[str, tuple[int, int]]:
+        """For each VM of a KVM host the periods of its quotas, and those in which one was used up."""
+        sums = self.run.df_vms().group_by("domain").agg(pl.col("periods", "throttled_periods").sum())
+        return {domain: (ended, exhausted) for domain, ended, exhausted in sums.iter_rows()}
+
     def thread_affinity(self, domain: str, kind: str) -> set[int]:
         """The pCPUs where the `emulator` or `iothread` threads of a domain may run; none, if it has no such."""
         table = self.domains[domain]

@@ -40,7 +40,7 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
     vCPU, some vCPUs get nothing.
 
     Evidence: The VM has several vCPUs, uses more than {NEAR_FULL:.0%} of its quota, and its vCPUs wait for more than
-    {FEW_WAITS:.0%} of the time.
+    {FEW_WAITS:.0%} of the time. In how many periods the quota is used up is told, as `nr_throttled` does it.
 
     Silent: Where the VM needs less than its quota, or another limit improves nothing.
 
@@ -64,7 +64,8 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
         reason = (
             f"its {vcpus} vCPUs share {number(quota / 1000)} ms in every {number(period / 1000)} ms: all at work, they "
             f"use it up early, and the whole VM stands still for up to {number(frozen)} ms, its emulator and vhost "
-            f"threads too; its vCPUs wait for {100 * host.mean_waited(domain):.0f} % of the time"
+            f"threads too; it is used up in {100 * host.throttled(domain):.0f} % of the periods, and its vCPUs wait "
+            f"for {100 * host.mean_waited(domain):.0f} % of the time"
         )
         if quota < vcpus * (host.setting(domain, "bandwidth_slice_us") or SLICE_US):
             reason += f"; and {number(quota / 1000)} ms are less than a slice for each of them"

@@ -14,6 +14,8 @@ import tomli_w
 from vcpulab.advice.capacity.occupancy import serving
 from vcpulab.advice.placing.nodes import soft
 from vcpulab.errors import RequestError
+from vcpulab.hypervisors.commands import HYPERVISORS
+from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.scenario.catalogue import profiles
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.settings import change
@@ -172,14 +174,16 @@ def fleet(
         items += _items(label, scenario, base, taken, notes)
     items = _merged(items, [group(names, "together") for names in together])
     if not items:
-        raise RequestError("there is nothing to place: all domains are driver domains or dom0")
+        raise RequestError("there is nothing to place: all domains are driver domains, dom0 or daemons")
     return Fleet(items, stays, base, list(scenarios.values()), notes)
 
 
 def _common(domains: Mapping[str, Any]) -> list[str]:
     """Domains that every host has."""
     return [
-        name for name, table in domains.items() if name == "dom0" or (table.get("driver_domain") and not serving(table))
+        name
+        for name, table in domains.items()
+        if name == "dom0" or table.get("daemon") or (table.get("driver_domain") and not serving(table))
     ]
 
 
@@ -188,7 +192,12 @@ def _items(
 ) -> Iterator[Item]:
     """What can be placed of one file, under names that nothing else has."""
     there, wanted = scenario.to_dict()["host"], base.to_dict()["host"]
-    if any(there[field] != wanted[field] for field in ("profile", "pcpus", "costs", "drivers")):
+    hypervisors = [HYPERVISORS[hypervisor_of(one.to_dict())] for one in (scenario, base)]
+    if hypervisors[0] != hypervisors[1]:
+        raise RequestError(
+            f"{label}: its host is a {hypervisors[0]} host, and those to place it on are of {hypervisors[1]}"
+        )
+    if any(there.get(field) != wanted.get(field) for field in ("profile", "pcpus", "costs", "drivers")):
         notes.append(
             f"{label}: its own host differs; placed on hosts of {wanted['pcpus']} pCPUs, profile {wanted['profile']}"
         )

@@ -6,6 +6,7 @@ import polars as pl
 
 from vcpulab.advice.capacity.occupancy import stations
 from vcpulab.advice.placing.fleet import Fleet, Item
+from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run
 from vcpulab.scenario.units import size_bytes
@@ -23,7 +24,11 @@ def used_by_all(run: Run) -> float:
 def measured(run: Run) -> dict[str, float]:
     """Resource to the share of it that is used: pCPUs of each pool, driver domains, disks and links."""
     pools = run.df_pcpus().group_by("pool", maintain_order=True).agg(pl.col("idle_ns", "elapsed_ns").sum())
-    found = {f"pCPUs of {row['pool']}": 1 - row["idle_ns"] / row["elapsed_ns"] for row in pools.to_dicts()}
+    kvm = hypervisor_of(run.scenario.to_dict()) == "kvm"
+    found = {
+        f"pCPUs of {'the host' if kvm else row['pool']}": 1 - row["idle_ns"] / row["elapsed_ns"]
+        for row in pools.to_dicts()
+    }
     domains = run.df_domains().group_by("domain", maintain_order=True).agg(pl.col("running_ns", "elapsed_ns").sum())
     running = {row["domain"]: row["running_ns"] / row["elapsed_ns"] for row in domains.to_dicts()}
     for name, table in run.scenario.to_dict()["domain"].items():
