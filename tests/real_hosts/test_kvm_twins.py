@@ -76,6 +76,25 @@ def test_the_host_is_as_its_files_say(tmp_path: Path) -> None:
     assert "# Linux 6.12.117+deb12-cloud-amd64: linux-eevdf as in 6.12\n" in made.text
 
 
+def test_vcpus_that_did_not_run_are_there(tmp_path: Path) -> None:
+    xml = kvm_host(tmp_path) / "machines.xml"
+    before, shop = xml.read_text().split("<name>shop")
+    xml.write_text(f"{before}<name>shop{shop.replace('>2</vcpu>', '>4</vcpu>')}")
+    document = Twin(tmp_path / "kvm-host").scenario.to_dict()
+    assert [document["domain"][name]["vcpus"] for name in ("shop", "batch")] == [4, 2]
+
+
+def test_vms_beside_slices_stay_there(tmp_path: Path) -> None:
+    """A VM in a group of the root group competes with slices, not with the VMs in them."""
+    shutil.copytree(FOLDERS / "6.12-eevdf-nested", tmp_path / "host")
+    (tmp_path / "host/experiment.txt").write_text(
+        "cg machine.slice\ncg machine.slice/A\nvm A machine.slice/A\nth\nth\ncg B weight=300\nvm B B\nth\nth\n"
+    )
+    document = Twin(tmp_path / "host").scenario.to_dict()
+    assert {name: document["domain"][name].get("cgroup") for name in "AB"} == {"A": "machine.slice", "B": "/"}
+    assert document["domain"]["B"]["weight"] == 300
+
+
 def test_groups_of_a_recorded_experiment(tmp_path: Path) -> None:
     """Deep groups, limits, bursts, idle, groups that are shared, and threads in none."""
     shutil.copytree(FOLDERS / "6.12-eevdf-nested", tmp_path / "host")

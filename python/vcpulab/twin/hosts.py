@@ -99,7 +99,9 @@ class Setting:
         daemon = self.sources.roles.daemons.get(name)
         if daemon is not None:
             return {"vcpus": vcpus, "daemon": True, "cgroup": daemon.cgroup}
-        return self.kvm.fields_of(self.sources.roles.vms[name], vcpus, self.placed, self.notes)
+        vm = self.sources.roles.vms[name]
+        # Some may not have run while it was recorded.
+        return self.kvm.fields_of(vm, max(vcpus, vm.machine.vcpus or 0), self.placed, self.notes)
 
     def _domain_of_xen(self, number: int, vcpus: int) -> dict[str, Any]:
         sources = self.sources

@@ -132,6 +132,9 @@ class KvmHost:
             if named is None or not re.search(r"(^|/)(qemu|kvm)", thread.args.split(" ")[0]):
                 continue
             vmid, smp = _VMID.search(thread.args), _SMP.search(thread.args)
+            known = self.machines.get(named["name"])
+            if known is not None and known.vcpus is not None:
+                smp = None  # It is from when QEMU was started.
             self._add(
                 Machine(
                     named["name"],
