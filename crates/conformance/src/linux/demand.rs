@@ -7,10 +7,7 @@ use vcpulab_host::program::Step;
 use vcpulab_host::{Span, Time};
 
 use super::folder::Recording;
-use super::trace::{Event, Line};
-
-/// Priority of nice 0.
-const PRIO_NICE_0: i32 = 120;
+use super::trace::{Event, Line, PRIO_NICE_0};
 
 /// The demands of a recording.
 #[derive(Clone, PartialEq, Eq, Debug)]

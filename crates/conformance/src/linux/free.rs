@@ -3,24 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::program::Step;
 use vcpulab_host::{
-    Broken, Class, DomainConfig, Host, HostConfig, HostState, Membership, Observer, Op, Params, PcpuId,
-    Scheduler, Span, Switch, Table, ThreadConfig, Time, VcpuConfig, VcpuId, WakeCause, World, WorldContext,
+    Broken, Class, DomainConfig, Host, HostConfig, HostState, Membership, Observer, Params, PcpuId, Pools,
+    Span, Switch, Table, ThreadConfig, Time, VcpuConfig, VcpuId,
 };
-use vcpulab_sched::Runner;
 
 use super::demand::Demands;
 use super::error::LinuxError;
 use super::folder::Setup;
 use super::measured::{Got, Measured};
 use super::overheads::Overheads;
+use super::play::{Event, Noise, Play, Player};
+use super::trace::{PRIO_FAIR, PRIO_NICE_0};
 
 /// A run that takes more events than this is stopped.
 const EVENTS_MAX: u64 = 100_000_000;
-/// The least and the most `nice` can be, and the priorities of the fair class.
-const PRIO_NICE_0: i32 = 120;
-const PRIO_FAIR: i32 = 100;
 
 /// What a host remembers of the time before a recording: the host itself ran, for long; so long before the first wake-up each
 /// thread ran for an instant, alone, one after the other, as its limits remember; then the host ran again, for longer than any
@@ -68,28 +65,51 @@ impl Free<'_> {
     /// # Errors
     /// See [`RunError`].
     pub fn run(&self, variant: u64, variants: u64) -> Result<Measured, RunError> {
-        let Free { setups: [demanding, setting], demands, overheads, hz } = *self;
+        let Free { setups: [_, setting], demands, overheads, hz } = *self;
+        let (policy, generation) = setting.scheduler();
+        let params = params(setting, overheads.resched(variant, variants), hz);
+        let Made { config, play, names } = self.make(variant)?;
+        let scheduler = vcpulab_sched::boxed(policy, generation, &params, config.pcpus);
+        let scheduler = Pools::new(vec![scheduler.ok_or(RunError::Policy(policy))?]);
+        let [begin, end] = demands.window;
+        let got = Table::filled(play.len(), Got::default());
+        let watch = Watch { begin, since: begin, overheads, switches: 0, got };
+        let broken = |error: Broken| RunError::Broken(error.to_string());
+        let mut host = Host::new(&config, scheduler, play, watch).map_err(broken)?;
+        host.limit_events(EVENTS_MAX);
+        host.run_until(end).map_err(broken)?;
+        let (host, _, _, mut watch) = host.into_parts();
+        watch.charge(host.current(PcpuId(0)), end);
+        let mut threads = BTreeMap::new();
+        for (v, name) in names {
+            let mut got = std::mem::take(&mut watch.got[v]);
+            got.waits_ns.sort_unstable();
+            threads.insert(name, got);
+        }
+        Ok(Measured { window: end - begin, switches: watch.switches, threads })
+    }
+
+    /// Makes the host and what its threads do. All are of one domain, in the groups of the setting.
+    fn make(&self, variant: u64) -> Result<Made, RunError> {
+        let Free { setups: [demanding, setting], demands, .. } = *self;
         let mut config = HostConfig { pcpus: 1, groups: setting.groups.clone(), ..HostConfig::default() };
         let mut domain = DomainConfig::default();
-        // The idle vCPU, and the host itself.
-        let mut players: Table<VcpuId, Player> = Table::new();
-        players.push(Player::default());
-        let host = players.push(Player::default());
-        domain.vcpus.push(VcpuConfig::default());
-        domain.vcpus[0].thread.group = Membership::Root;
-        let mut names = BTreeMap::new();
-        let mut vcpu_of = BTreeMap::new();
+        // The idle vCPU is the first.
+        let mut players: Table<VcpuId, Player> = Table::filled(1, Player::default());
+        let mut add = |thread, player| {
+            domain.vcpus.push(VcpuConfig { thread, ..VcpuConfig::default() });
+            players.push(player)
+        };
+        let of_host = ThreadConfig { group: Membership::Root, ..ThreadConfig::default() };
+        let host = add(of_host, Player::default());
+        let (mut names, mut vcpu_of) = (BTreeMap::new(), BTreeMap::new());
         for (place, (&thread, demand)) in (0u64..).zip(&demands.threads) {
             let made = &demanding.threads[&thread];
             let same = setting.threads.values().find(|other| other.vm == made.vm && other.vcpu == made.vcpu);
-            let Some(set) = same else {
-                return Err(RunError::Threads(format!("{}/{}", made.vm, made.vcpu)));
-            };
+            let set = same.ok_or_else(|| RunError::Threads(format!("{}/{}", made.vm, made.vcpu)))?;
             let group = set.group.map_or(Membership::Root, Membership::Of);
-            let thread_config = ThreadConfig { group, class: Class::Other, nice: set.nice };
-            domain.vcpus.push(VcpuConfig { thread: thread_config, ..VcpuConfig::default() });
-            let noise = Noise::of(variant, place);
-            let v = players.push(Player { steps: demand.steps.clone(), noise, ..Player::default() });
+            let config = ThreadConfig { group, class: Class::Other, nice: set.nice };
+            let v = add(config, Player::new(demand.steps.clone(), Noise::of(variant, place)));
             vcpu_of.insert(thread, v);
             names.insert(v, (made.vm.clone(), made.vcpu));
         }
@@ -99,24 +119,25 @@ impl Free<'_> {
             events.extend(threads.iter().filter_map(begin));
         }
         for (&number, arrivals) in &demands.others {
-            let thread = ThreadConfig { group: Membership::Root, ..of_prio(arrivals.prio) };
-            domain.vcpus.push(VcpuConfig { thread, ..VcpuConfig::default() });
+            let v =
+                add(ThreadConfig { group: Membership::Root, ..of_prio(arrivals.prio) }, Player::default());
             let mut noise = Noise::of(variant, u64::from(number));
-            let v = players.push(Player::default());
             events.extend(arrivals.works.iter().map(|&(at, work)| {
                 let late = noise.as_mut().map_or(Span::ZERO, Noise::draw);
                 (at + late, v, Some(work))
             }));
         }
-        events.sort_by_key(|&(at, ..)| at);
         config.domains.push(domain);
-        let (policy, generation) = setting.scheduler();
-        let play = Play { players, events, next: 0 };
-        let run = Run { config: &config, play, names, window: demands.window, overheads };
-        let resched = overheads.resched(variant, variants);
-        let params = params(setting, resched, hz);
-        vcpulab_sched::with(policy, generation, &params, 1, run).unwrap_or(Err(RunError::Policy(policy)))
+        Ok(Made { config, play: Play::new(players, events), names })
     }
+}
+
+/// A host that can be run.
+struct Made {
+    config: HostConfig,
+    play: Play,
+    /// The threads of VMs.
+    names: BTreeMap<VcpuId, (String, u32)>,
 }
 
 /// What happened before the recording began, if that was long enough after the host's own beginning.
@@ -158,37 +179,6 @@ fn params(setting: &Setup, resched: Span, hz: i64) -> Params {
     given.fold(Params::new(), |params, (name, value)| params.with(name, value))
 }
 
-struct Run<'a> {
-    config: &'a HostConfig,
-    overheads: &'a Overheads,
-    play: Play,
-    names: BTreeMap<VcpuId, (String, u32)>,
-    window: [Time; 2],
-}
-
-impl Runner for Run<'_> {
-    type Out = Result<Measured, RunError>;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
-        let [begin, end] = self.window;
-        let got = Table::filled(self.play.players.len(), Got::default());
-        let watch = Watch { begin, since: begin, overheads: self.overheads, switches: 0, got };
-        let broken = |error: Broken| RunError::Broken(error.to_string());
-        let mut host = Host::new(self.config, scheduler, self.play, watch).map_err(broken)?;
-        host.limit_events(EVENTS_MAX);
-        host.run_until(end).map_err(broken)?;
-        let (host, _, _, mut watch) = host.into_parts();
-        watch.charge(host.current(PcpuId(0)), end);
-        let mut threads = BTreeMap::new();
-        for (v, name) in self.names {
-            let mut got = std::mem::take(&mut watch.got[v]);
-            got.waits_ns.sort_unstable();
-            threads.insert(name, got);
-        }
-        Ok(Measured { window: end - begin, switches: watch.switches, threads })
-    }
-}
-
 /// Counts what [`Measured`] has.
 struct Watch<'a> {
     begin: Time,
@@ -217,112 +207,5 @@ impl Observer for Watch<'_> {
             let then = if waited == Span::ZERO { self.overheads.wake } else { self.overheads.switch };
             self.got[switch.to].waits_ns.push((waited + then).ns());
         }
-    }
-}
-
-/// A thread has this work more; `None`: it begins with its steps.
-type Event = (Time, VcpuId, Option<Span>);
-
-/// What the threads do.
-struct Play {
-    players: Table<VcpuId, Player>,
-    /// In the order of their times.
-    events: Vec<Event>,
-    next: usize,
-}
-
-/// A thread.
-#[derive(Default)]
-struct Player {
-    /// Work that came and was not done yet.
-    owed: Span,
-    begun: bool,
-    steps: Vec<Step>,
-    next: usize,
-    noise: Option<Noise>,
-}
-
-/// The source of all events.
-const EVENTS: usize = 0;
-
-impl Play {
-    fn wait(&self, ctx: &mut WorldContext<'_>) {
-        if let Some(&(at, ..)) = self.events.get(self.next) {
-            ctx.set_source(EVENTS, at);
-        }
-    }
-}
-
-impl World for Play {
-    fn start(&mut self, ctx: &mut WorldContext<'_>) {
-        ctx.make_sources(EVENTS + 1);
-        self.wait(ctx);
-    }
-
-    fn fire(&mut self, ctx: &mut WorldContext<'_>, _source: usize) {
-        while let Some(&(_, v, work)) = self.events.get(self.next).filter(|(at, ..)| *at <= ctx.now()) {
-            let player = &mut self.players[v];
-            match work {
-                Some(work) => player.owed += work,
-                None => player.begun = true,
-            }
-            self.next += 1;
-            ctx.kick(v, WakeCause::Timer);
-        }
-        self.wait(ctx);
-    }
-
-    fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
-        let player = &mut self.players[v];
-        match left + std::mem::take(&mut player.owed) {
-            Span::ZERO if player.begun => player.step(ctx.now()),
-            Span::ZERO => Op::Block(None),
-            work => Op::Run(work),
-        }
-    }
-}
-
-impl Player {
-    fn step(&mut self, now: Time) -> Op {
-        for _ in 0..=self.steps.len() {
-            let Some(&step) = self.steps.get(self.next) else {
-                self.next = 0;
-                continue;
-            };
-            self.next += 1;
-            match step {
-                Step::Run(Span::ZERO) => {}
-                Step::Run(span) => return Op::Run(span),
-                Step::Hog => return Op::HOG,
-                Step::Block(span) => {
-                    let noise = self.noise.as_mut().map_or(Span::ZERO, Noise::draw);
-                    return Op::Block(Some(now.saturating_add(span) + noise));
-                }
-                Step::Yield => return Op::Yield,
-            }
-        }
-        Op::Block(None)
-    }
-}
-
-/// What recordings of the same differ by: the phase of threads to each other.
-struct Noise(u64);
-
-/// The most that a sleep is longer, ns.
-const NOISE_NS: u64 = 1000;
-
-impl Noise {
-    /// None for variant 0.
-    fn of(variant: u64, place: u64) -> Option<Self> {
-        let seed = (variant << 32 | place).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (variant > 0).then_some(Noise(seed))
-    }
-
-    /// Marsaglia's xorshift.
-    fn draw(&mut self) -> Span {
-        for shift in [13, -7, 17] {
-            self.0 ^= if shift > 0 { self.0 << shift } else { self.0 >> -shift };
-        }
-        Span::from_ns((self.0 % NOISE_NS).cast_signed())
     }
 }

@@ -1,7 +1,9 @@
-//! Recordings of a Linux kernel, replayed decision by decision.
+//! Recordings of a Linux kernel, replayed decision by decision, and predicted.
 //!
-//! A recording is a folder: [`folder`] reads what was set up, [`trace`] the events, and [`steps`] feeds them at their times
+//! A recording is a folder: [`folder`] reads what was set up, [`trace`] the events. [`steps`] feeds them at their times
 //! into a scheduler of the fair class ([`Steps`]), compares each flag and choice with the kernel's, then adopts the kernel's.
+//! [`compared`] takes what threads demand alone ([`Demands`]), lets them run freely on a host ([`Free`]), and holds what comes
+//! of it against what was recorded ([`Measured`]).
 
 mod clock;
 mod compared;
@@ -13,6 +15,7 @@ mod free;
 mod judged;
 mod measured;
 mod overheads;
+mod play;
 pub mod steps;
 mod timers;
 pub mod trace;

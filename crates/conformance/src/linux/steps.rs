@@ -11,15 +11,11 @@ use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Time};
 
 use super::error::LinuxError;
 use super::folder::Setup;
-use super::timers::{self, Timers};
-use super::trace::{Event, Line};
+use super::timers::{Candidates, Timers};
+use super::trace::{Event, Line, PRIO_FAIR, PRIO_NICE_0};
 
 /// The only CPU.
 const CPU: PcpuId = PcpuId(0);
-/// Priority of nice 0.
-const PRIO_NICE_0: i32 = 120;
-/// Threads with lower priorities are not of the fair class.
-const PRIO_FAIR: i32 = 100;
 
 /// A scheduler of the fair class, driven from outside.
 pub trait Steps {
@@ -106,11 +102,12 @@ pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Res
         (0..lines.len()).for_each(|at| replay.line(at));
         replay.outcome
     };
-    let mut timers = timers::guessed(setup, lines)?;
+    let candidates = Candidates::of(setup, lines);
+    let mut timers = candidates.guessed()?;
     let mut best = with(&timers);
     let mut tries = 0;
     'better: loop {
-        for other in timers::exchanged(setup, &timers) {
+        for other in candidates.exchanged(&timers) {
             tries += 1;
             if tries > TRIES_MAX || best.differing == 0 {
                 break 'better;

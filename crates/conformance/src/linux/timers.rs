@@ -1,7 +1,7 @@
 //! Which group each period timer of `cpu.max` refills: a trace names timers by address, not by group.
 //!
 //! A timer stops and starts on a grid of its period: what lies between two of its expiries is a multiple of it, which tells
-//! groups of different periods apart. Among those of one period a replay decides: see [`steps`](super::steps).
+//! groups of different periods apart. Among those that fit a replay decides: see [`steps`](super::steps).
 
 use std::collections::BTreeMap;
 
@@ -41,66 +41,79 @@ impl Seen<'_> {
     }
 }
 
-/// The first guess: each timer, in the order of their first expiries, gets the first group left whose period fits best.
-///
-/// # Errors
-/// There are more timers than groups with a quota.
-pub fn guessed(setup: &Setup, lines: &[Line]) -> Result<Timers, LinuxError> {
-    let mut seen: Vec<Seen<'_>> = Vec::new();
-    for line in lines {
-        let Event::Refill(name) = &line.event else { continue };
-        let expiry = line.monotonic_ns.unwrap_or(line.time_ns);
-        match seen.iter_mut().find(|timer| timer.name == name) {
-            Some(timer) => timer.expiries.push(expiry),
-            None => {
-                let at = At { file: "trace.txt", line: line.number };
-                seen.push(Seen { name, at, expiries: vec![expiry] });
-            }
-        }
-    }
-    // Those that fit few groups choose first.
-    let limited = limited(setup);
-    let mut order: Vec<&Seen<'_>> = seen.iter().collect();
-    order.sort_by_key(|timer| limited.iter().filter(|&&(_, period)| timer.fits(period).is_some()).count());
-    let mut timers = Timers::new();
-    for timer in order {
-        let free = limited.iter().filter(|(group, _)| !timers.values().any(|taken| taken == group));
-        let best = free.min_by_key(|&&(_, period)| timer.fits(period).unwrap_or(i64::MAX));
-        let Some(&(group, _)) = best else {
-            return timer.at.error("hrtimer", timer.name, "as many timers as groups with `max`");
-        };
-        timers.insert(timer.name.to_owned(), group);
-    }
-    Ok(timers)
+/// The timers of a recording, and the groups that they may be of.
+pub struct Candidates<'a> {
+    seen: Vec<Seen<'a>>,
+    /// The groups with a quota, and their periods.
+    limited: Vec<(GroupId, Span)>,
 }
 
-/// The guess with two groups of one period exchanged, each such exchange once. A group without timer counts too.
-pub fn exchanged(setup: &Setup, timers: &Timers) -> Vec<Timers> {
-    let limited = limited(setup);
-    let timer_of = |group: GroupId| timers.iter().find(|&(_, &of)| of == group).map(|(name, _)| name);
-    let mut all = Vec::new();
-    for (index, &(a, period)) in limited.iter().enumerate() {
-        for &(b, _) in limited[index + 1..].iter().filter(|&&(_, other)| other == period) {
-            let (timer_a, timer_b) = (timer_of(a), timer_of(b));
-            if timer_a.is_none() && timer_b.is_none() {
-                continue;
-            }
-            let mut timers = timers.clone();
-            for (timer, group) in [(timer_a, b), (timer_b, a)] {
-                if let Some(timer) = timer {
-                    timers.insert(timer.clone(), group);
+impl<'a> Candidates<'a> {
+    /// Finds them.
+    pub fn of(setup: &Setup, lines: &'a [Line]) -> Self {
+        let mut seen: Vec<Seen<'_>> = Vec::new();
+        for line in lines {
+            let Event::Refill(name) = &line.event else { continue };
+            let expiry = line.monotonic_ns.unwrap_or(line.time_ns);
+            match seen.iter_mut().find(|timer| timer.name == name) {
+                Some(timer) => timer.expiries.push(expiry),
+                None => {
+                    let at = At { file: "trace.txt", line: line.number };
+                    seen.push(Seen { name, at, expiries: vec![expiry] });
                 }
             }
-            all.push(timers);
         }
+        let groups = setup.groups.iter().zip(0..).filter(|(group, _)| group.quota.is_some());
+        Candidates { seen, limited: groups.map(|(group, id)| (GroupId(id), group.period)).collect() }
     }
-    all
-}
 
-/// The groups with a quota, and their periods.
-fn limited(setup: &Setup) -> Vec<(GroupId, Span)> {
-    let groups = setup.groups.iter().zip(0..);
-    groups.filter(|(group, _)| group.quota.is_some()).map(|(group, id)| (GroupId(id), group.period)).collect()
+    /// The first guess: each timer, in the order of their first expiries, gets the first group left whose period fits best.
+    ///
+    /// # Errors
+    /// There are more timers than groups with a quota.
+    pub fn guessed(&self) -> Result<Timers, LinuxError> {
+        // Those that fit few groups choose first.
+        let fitting = |timer: &Seen<'_>| {
+            self.limited.iter().filter(|&&(_, period)| timer.fits(period).is_some()).count()
+        };
+        let mut order: Vec<&Seen<'_>> = self.seen.iter().collect();
+        order.sort_by_key(|timer| fitting(timer));
+        let mut timers = Timers::new();
+        for timer in order {
+            let free = self.limited.iter().filter(|(group, _)| !timers.values().any(|taken| taken == group));
+            let best = free.min_by_key(|&&(_, period)| timer.fits(period).unwrap_or(i64::MAX));
+            let Some(&(group, _)) = best else {
+                return timer.at.error("hrtimer", timer.name, "as many timers as groups with `max`");
+            };
+            timers.insert(timer.name.to_owned(), group);
+        }
+        Ok(timers)
+    }
+
+    /// What a guess becomes when two groups are exchanged whose timers fit either, each such exchange once. A group without
+    /// timer counts too.
+    pub fn exchanged(&self, timers: &Timers) -> Vec<Timers> {
+        let timer_of = |group: GroupId| self.seen.iter().find(|timer| timers.get(timer.name) == Some(&group));
+        let fits = |timer: Option<&Seen<'_>>, period| timer.is_none_or(|timer| timer.fits(period).is_some());
+        let mut all = Vec::new();
+        for (index, &(a, period_a)) in self.limited.iter().enumerate() {
+            for &(b, period_b) in &self.limited[index + 1..] {
+                let (timer_a, timer_b) = (timer_of(a), timer_of(b));
+                let none = timer_a.is_none() && timer_b.is_none();
+                if none || !fits(timer_a, period_b) || !fits(timer_b, period_a) {
+                    continue;
+                }
+                let mut timers = timers.clone();
+                for (timer, group) in [(timer_a, b), (timer_b, a)] {
+                    if let Some(timer) = timer {
+                        timers.insert(timer.name.to_owned(), group);
+                    }
+                }
+                all.push(timers);
+            }
+        }
+        all
+    }
 }
 
 #[cfg(test)]
@@ -137,27 +150,42 @@ mod tests {
             ("t2", 167),
             ("t1", 300),
         ]);
-        let timers = guessed(&setup, &lines).unwrap();
+        let candidates = Candidates::of(&setup, &lines);
+        let timers = candidates.guessed().unwrap();
         assert_eq!(
             timers,
             Timers::from([("t1".into(), GroupId(1)), ("t2".into(), GroupId(3)), ("t3".into(), GroupId(0))])
         );
-        assert!(exchanged(&setup, &timers).is_empty());
+        assert!(candidates.exchanged(&timers).is_empty());
     }
 
     #[test]
     fn groups_of_one_period_are_exchanged_also_with_those_that_have_no_timer() {
         let setup = setup("cg a max=5000,50000\ncg b max=9000,50000\ncg c max=9000,50000\n");
-        let timers = guessed(&setup, &expiries(&[("x", 100), ("y", 100)])).unwrap();
+        let lines = expiries(&[("x", 100), ("y", 100)]);
+        let candidates = Candidates::of(&setup, &lines);
+        let timers = candidates.guessed().unwrap();
         assert_eq!(timers, Timers::from([("x".into(), GroupId(0)), ("y".into(), GroupId(1))]));
         let pairs = |timers: &Timers| timers.values().map(|group| group.0).collect::<Vec<_>>();
-        let all: Vec<_> = exchanged(&setup, &timers).iter().map(pairs).collect();
+        let all: Vec<_> = candidates.exchanged(&timers).iter().map(pairs).collect();
         assert_eq!(all, [[1, 0], [2, 1], [0, 2]]);
     }
 
     #[test]
+    fn a_timer_that_stopped_between_may_be_of_a_shorter_period() {
+        let setup = setup("cg a max=5000,100000\ncg b max=5000,50000\n");
+        let lines = expiries(&[("x", 100), ("y", 100), ("x", 200), ("y", 200), ("x", 300), ("y", 300)]);
+        let candidates = Candidates::of(&setup, &lines);
+        let timers = candidates.guessed().unwrap();
+        assert_eq!(timers, Timers::from([("x".into(), GroupId(0)), ("y".into(), GroupId(1))]));
+        let other = Timers::from([("x".into(), GroupId(1)), ("y".into(), GroupId(0))]);
+        assert_eq!(candidates.exchanged(&timers), [other]);
+    }
+
+    #[test]
     fn more_timers_than_groups_are_refused() {
-        let found = guessed(&setup("cg a max=5000,50000\n"), &expiries(&[("x", 1), ("y", 2)])).unwrap_err();
+        let lines = expiries(&[("x", 1), ("y", 2)]);
+        let found = Candidates::of(&setup("cg a max=5000,50000\n"), &lines).guessed().unwrap_err();
         assert_eq!((found.line, found.field.as_str(), found.found.as_str()), (2, "hrtimer", "y"));
     }
 }

@@ -4,6 +4,11 @@ use vcpulab_recording::sched_line;
 
 use super::error::{At, LinuxError};
 
+/// Priority of nice 0, as the kernel numbers them.
+pub const PRIO_NICE_0: i32 = 120;
+/// Threads with lower priorities are not of the fair class.
+pub const PRIO_FAIR: i32 = 100;
+
 /// A line that was understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
