@@ -5,13 +5,14 @@ BIN := .venv/bin
 # What is never imported is never compiled.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
+PROFILE := $(CURDIR)/target/profile
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock real-xen real-kvm
+.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock real-xen real-kvm
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -26,6 +27,15 @@ build: .venv/installed
 	$(PIP) runtime.lock & $(BIN)/maturin develop --release --skip-install --quiet && wait $$!
 	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	touch $@
+
+## The same, compiled by a profile of `vcpulab bench`: see benches/README.md (needs rustup). What needs `build` undoes it
+pgo: .venv/installed
+	rustup component add llvm-tools
+	RUSTFLAGS=-Cprofile-generate=$(PROFILE) $(BIN)/maturin develop --release --skip-install --quiet
+	rm -rf $(PROFILE)  # what programs that helped to compile have left there
+	$(BIN)/vcpulab bench
+	"$$(rustc --print target-libdir)/../bin/llvm-profdata" merge --output $(PROFILE).profdata $(PROFILE)
+	RUSTFLAGS=-Cprofile-use=$(PROFILE).profdata $(BIN)/maturin develop --release --skip-install --quiet
 
 # What only developers need: test and lint tools, notebooks, Dask.
 .venv/tools: requirements.lock .venv/installed
