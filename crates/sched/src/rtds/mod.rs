@@ -1,4 +1,7 @@
 //! RTDS: every vCPU is a deferrable server with a budget in each period; global preemptive earliest deadline first.
+//!
+//! There is one run queue and one queue of refills for all pCPUs, and who waits may have to be compared with all that run.
+//! `queue` and `running` are how that takes steps like a logarithm of the vCPUs and of the pCPUs.
 
 use std::fmt;
 
@@ -7,11 +10,18 @@ use vcpulab_host::{
     Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
 };
 
+use self::key::Key;
+use self::queue::Queue;
+use self::running::Running;
 use crate::list::{Links, List};
 use crate::params::US;
 use crate::policy::{Generation, Registered};
 use crate::table::put;
 use crate::toolstack::{Set, Toolstack};
+
+mod key;
+mod queue;
+mod running;
 
 /// Least period and budget.
 const LEAST: Span = Span::from_us(10);
@@ -28,8 +38,15 @@ struct Vcpu {
     on_cpu: bool,
     delayed_add: bool,
     depleted: bool,
-    /// Is the queue that it waits on the depleted one?
-    without_budget: bool,
+    waits: Waits,
+}
+
+/// The queue that a vCPU waits on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Waits {
+    Nowhere,
+    ToRun,
+    WithoutBudget,
 }
 
 impl Vcpu {
@@ -44,7 +61,7 @@ impl Vcpu {
         on_cpu: false,
         delayed_add: false,
         depleted: false,
-        without_budget: false,
+        waits: Waits::Nowhere,
     };
 
     /// A new budget, one level further back.
@@ -54,8 +71,13 @@ impl Vcpu {
         self.remaining = self.budget;
     }
 
+    #[inline(always)]
+    fn key(&self) -> Key {
+        Key::new(self.level, self.deadline)
+    }
+
     fn beats(&self, other: &Vcpu) -> bool {
-        (self.level, self.deadline) < (other.level, other.deadline)
+        self.key() < other.key()
     }
 }
 
@@ -65,12 +87,14 @@ pub struct Rtds {
     rules: Rules,
     /// By vCPU; the idle ones' entries are never read.
     vcpus: Table<VcpuId, Vcpu>,
-    run_queue: List<VcpuId>,
+    run_queue: Queue,
+    refill_queue: Queue,
     depleted_queue: List<VcpuId>,
-    refill_queue: List<VcpuId>,
-    /// Links of the run queue and the depleted queue, and of the refill queue.
-    waiting: Links<VcpuId>,
-    refilling: Links<VcpuId>,
+    depleted_links: Links<VcpuId>,
+    /// Those refilled that are not back on the refill queue. Empty but within the refill timer's hook.
+    refilled: Vec<VcpuId>,
+    /// The keys of what the pCPUs run; the least for those that idle or are tickled.
+    running: Running,
     tickled: CpuMask,
     /// The pCPUs that chose to idle.
     idlers: CpuMask,
@@ -92,9 +116,12 @@ impl Rtds {
         ctx.report(v, "budget", remaining.ns());
     }
 
-    /// The first of a queue that `v` beats.
-    fn first_beaten(&self, links: &Links<VcpuId>, queue: &List<VcpuId>, v: VcpuId) -> Option<VcpuId> {
-        links.iter(queue).find(|&u| self.vcpus[v].beats(&self.vcpus[u]))
+    /// The key of `v` has changed; it does not wait.
+    fn rekey_running(&mut self, ctx: &PolicyContext, v: VcpuId) {
+        let p = ctx.processor(v);
+        if ctx.is_current(v) && !self.tickled.contains(p) {
+            self.running.set(p, self.vcpus[v].key());
+        }
     }
 
     // ---- refill queue ----
@@ -109,8 +136,7 @@ impl Rtds {
 
     /// Insertion by order, without touching the timer.
     fn await_refill(&mut self, v: VcpuId) {
-        let before = self.first_beaten(&self.refilling, &self.refill_queue, v);
-        self.refilling.insert_before(&mut self.refill_queue, v, before);
+        self.refill_queue.insert(v, self.vcpus[v].key());
     }
 
     fn refill_insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -121,11 +147,11 @@ impl Rtds {
     }
 
     fn refill_remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if !self.refilling.listed(v) {
+        if !self.refill_queue.listed(v) {
             return;
         }
         let was_first = self.refill_queue.first() == Some(v);
-        self.refilling.remove(&mut self.refill_queue, v);
+        self.refill_queue.remove(v);
         if was_first {
             self.set_refill_timer(ctx);
         }
@@ -133,10 +159,19 @@ impl Rtds {
 
     fn refill_reinsert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let was_first = self.refill_queue.first() == Some(v);
-        self.refilling.remove(&mut self.refill_queue, v);
+        self.refill_queue.remove(v);
         self.await_refill(v);
         if was_first || self.refill_queue.first() == Some(v) {
             self.set_refill_timer(ctx);
+        }
+    }
+
+    /// A new budget, one level further back, for a vCPU that does not move in the refill queue.
+    fn go_on(&mut self, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v];
+        vcpu.go_on(self.rules);
+        if self.refill_queue.listed(v) {
+            self.refill_queue.rekey(v, vcpu.key());
         }
     }
 
@@ -144,25 +179,31 @@ impl Rtds {
 
     fn enqueue(&mut self, v: VcpuId) {
         let vcpu = &mut self.vcpus[v];
-        vcpu.without_budget = vcpu.remaining <= Span::ZERO && !vcpu.extratime;
-        if vcpu.without_budget {
-            self.waiting.push_front(&mut self.depleted_queue, v);
+        if vcpu.remaining <= Span::ZERO && !vcpu.extratime {
+            vcpu.waits = Waits::WithoutBudget;
+            self.depleted_links.push_front(&mut self.depleted_queue, v);
         } else {
-            let before = self.first_beaten(&self.waiting, &self.run_queue, v);
-            self.waiting.insert_before(&mut self.run_queue, v, before);
+            vcpu.waits = Waits::ToRun;
+            self.run_queue.insert(v, vcpu.key());
         }
     }
 
     /// The first that waits with budget and may run on `p`, or its idle vCPU.
     fn first_for(&self, ctx: &PolicyContext, p: PcpuId) -> VcpuId {
-        let first = self.waiting.iter(&self.run_queue).find(|&v| ctx.affinity(v).contains(p));
+        let first = self.run_queue.iter().find(|&v| ctx.affinity(v).contains(p));
         first.unwrap_or(ctx.idle(p))
     }
 
     fn dequeue(&mut self, v: VcpuId) {
-        let without_budget = self.vcpus[v].without_budget;
-        let queue = if without_budget { &mut self.depleted_queue } else { &mut self.run_queue };
-        self.waiting.remove(queue, v);
+        match std::mem::replace(&mut self.vcpus[v].waits, Waits::Nowhere) {
+            Waits::Nowhere => debug_assert!(false, "only who waits can be taken off a queue"),
+            Waits::ToRun => self.run_queue.remove(v),
+            Waits::WithoutBudget => self.depleted_links.remove(&mut self.depleted_queue, v),
+        }
+    }
+
+    fn waits(&self, v: VcpuId) -> bool {
+        self.vcpus[v].waits != Waits::Nowhere
     }
 
     /// Charges `v` for the time since it was last charged.
@@ -177,7 +218,7 @@ impl Rtds {
             return;
         }
         if vcpu.extratime {
-            vcpu.go_on(self.rules);
+            self.go_on(v);
         } else {
             vcpu.remaining = Span::ZERO;
             vcpu.depleted = true;
@@ -186,33 +227,46 @@ impl Rtds {
 
     /// Asks an idle pCPU, or the one that runs the least urgent vCPU, to decide because `v` waits.
     fn tickle(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        let mut suitable = ctx.affinity(v).and(ctx.pcpus()).without(&self.tickled);
+        let suitable = ctx.affinity(v).and(ctx.pcpus()).without(&self.tickled);
         let own = ctx.processor(v);
-        let from = |pcpus: &CpuMask| if pcpus.contains(own) { Some(own) } else { pcpus.next_after(own) };
-        debug_assert!(ctx.pcpus().iter().all(|p| self.idlers.contains(p) == ctx.is_idle(ctx.current(p))));
-        if let Some(idler) = from(&suitable.and(&self.idlers)) {
-            return self.take(ctx, idler);
+        debug_assert!(ctx.pcpus().iter().all(|p| self.knows_what_runs(ctx, p)));
+        let idlers = suitable.and(&self.idlers);
+        let idler = if idlers.contains(own) { Some(own) } else { idlers.next_after(own) };
+        let key = self.vcpus[v].key();
+        if let Some(p) = idler.or_else(|| self.running.greatest(own, &suitable, key)) {
+            self.take(ctx, p);
         }
-        let mut visited = from(&suitable);
-        let mut worst: Option<VcpuId> = None;
-        while let Some(p) = visited {
-            suitable.remove(p);
-            let current = ctx.current(p);
-            if worst.is_none_or(|worst| self.vcpus[worst].beats(&self.vcpus[current])) {
-                worst = Some(current);
-            }
-            visited = suitable.next_after(p);
-        }
-        if let Some(worst) = worst
-            && self.vcpus[v].beats(&self.vcpus[worst])
-        {
-            self.take(ctx, ctx.processor(worst));
-        }
+    }
+
+    /// Is what is kept of `p` what the host has?
+    fn knows_what_runs(&self, ctx: &PolicyContext, p: PcpuId) -> bool {
+        let (v, key) = (ctx.current(p), self.running.key(p));
+        let asked = !ctx.is_idle(v) && !self.tickled.contains(p);
+        self.idlers.contains(p) == ctx.is_idle(v)
+            && key == if asked { self.vcpus[v].key() } else { Key::LEAST }
+            && (ctx.is_idle(v) || ctx.processor(v) == p)
     }
 
     fn take(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.tickled.insert(p);
+        self.running.set(p, Key::LEAST);
         ctx.raise_reschedule(p);
+    }
+
+    fn dump_queue(
+        &self,
+        ctx: &PolicyContext,
+        out: &mut dyn fmt::Write,
+        name: &str,
+        queue: impl Iterator<Item = VcpuId>,
+    ) -> fmt::Result {
+        write!(out, "{name}:")?;
+        for u in queue {
+            let ((domain, number), vcpu) = (ctx.name(u), &self.vcpus[u]);
+            let (deadline, level, left) = (vcpu.deadline, vcpu.level, vcpu.remaining);
+            write!(out, " d{domain}v{number}(deadline {deadline} level {level} left {left})")?;
+        }
+        writeln!(out)
     }
 }
 
@@ -225,6 +279,7 @@ impl Scheduler for Rtds {
         self.refill_timer.get_or_insert_with(|| ctx.new_timer(p, 0));
         self.first_pcpu.get_or_insert(p);
         self.idlers.insert(p);
+        self.running.grow(p);
     }
 
     /// There is one run queue.
@@ -234,15 +289,17 @@ impl Scheduler for Rtds {
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         put(&mut self.vcpus, v, Vcpu::NEW);
-        self.waiting.grow(v);
-        self.refilling.grow(v);
+        self.run_queue.grow(v);
+        self.refill_queue.grow(v);
+        self.depleted_links.grow(v);
+        self.refilled.reserve(self.vcpus.len());
         let own = self.pick(ctx, v);
         ctx.set_processor(v, own);
         self.refresh(ctx, v);
     }
 
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if ctx.is_current(v) || self.waiting.listed(v) {
+        if ctx.is_current(v) || self.waits(v) {
             return;
         }
         let missed = ctx.now() >= self.vcpus[v].deadline;
@@ -264,7 +321,7 @@ impl Scheduler for Rtds {
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
             ctx.raise_reschedule(ctx.processor(v));
-        } else if self.waiting.listed(v) {
+        } else if self.waits(v) {
             self.dequeue(v);
             self.refill_remove(ctx, v);
         } else {
@@ -292,6 +349,7 @@ impl Scheduler for Rtds {
         }
         self.idlers.put(p, next == idle);
         if next == idle {
+            self.running.set(p, Key::LEAST);
             return Decision { next, slice: Decision::UNLIMITED };
         }
         if next != current {
@@ -301,6 +359,7 @@ impl Scheduler for Rtds {
         ctx.set_processor(next, p);
         let vcpu = &mut self.vcpus[next];
         vcpu.charged_at = ctx.now();
+        self.running.set(p, vcpu.key());
         Decision { next, slice: vcpu.remaining }
     }
 
@@ -325,28 +384,27 @@ impl Scheduler for Rtds {
 
     /// The refill timer: new budgets for all whose period is over.
     fn timer(&mut self, ctx: &mut PolicyContext, _token: u32) {
-        let mut refilled = List::default();
-        while let Some(u) = self.refill_queue.first()
-            && self.vcpus[u].deadline <= ctx.now()
+        while let Some(v) = self.refill_queue.first()
+            && self.vcpus[v].deadline <= ctx.now()
         {
-            self.refilling.remove(&mut self.refill_queue, u);
-            self.refresh(ctx, u);
-            self.refilling.push_front(&mut refilled, u);
-            if self.waiting.listed(u) {
-                self.dequeue(u);
-                self.enqueue(u);
+            self.refill_queue.remove(v);
+            self.refresh(ctx, v);
+            self.refilled.push(v);
+            if self.waits(v) {
+                self.dequeue(v);
+                self.enqueue(v);
+            } else {
+                self.rekey_running(ctx, v);
             }
         }
-        while let Some(u) = refilled.first() {
-            self.refilling.remove(&mut refilled, u);
-            let v = u;
+        while let Some(v) = self.refilled.pop() {
             match self.run_queue.first().filter(|_| ctx.is_current(v)) {
                 Some(first) if self.vcpus[first].beats(&self.vcpus[v]) => {
                     self.tickle(ctx, first);
                 }
                 Some(_) => {}
                 None => {
-                    if std::mem::take(&mut self.vcpus[v].depleted) && self.waiting.listed(u) {
+                    if std::mem::take(&mut self.vcpus[v].depleted) && self.waits(v) {
                         self.tickle(ctx, v);
                     }
                 }
@@ -375,10 +433,12 @@ impl Scheduler for Rtds {
             let gained = vcpu.extratime && !before;
             if self.rules.extratime_refills && gained && vcpu.remaining <= Span::ZERO {
                 vcpu.depleted = false;
-                vcpu.go_on(self.rules);
-                if self.waiting.listed(v) {
+                self.go_on(v);
+                if self.waits(v) {
                     self.dequeue(v);
                     self.enqueue(v);
+                } else {
+                    self.rekey_running(ctx, v);
                 }
             }
         }
@@ -386,19 +446,9 @@ impl Scheduler for Rtds {
     }
 
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (name, queue) in [("run queue", &self.run_queue), ("depleted", &self.depleted_queue)] {
-            write!(out, "{name}:")?;
-            for u in self.waiting.iter(queue) {
-                let ((domain, number), vcpu) = (ctx.name(u), &self.vcpus[u]);
-                write!(
-                    out,
-                    " d{domain}v{number}(deadline {} level {} left {})",
-                    vcpu.deadline, vcpu.level, vcpu.remaining
-                )?;
-            }
-            writeln!(out)?;
-        }
-        Ok(())
+        let depleted = self.depleted_links.iter(&self.depleted_queue);
+        self.dump_queue(ctx, out, "run queue", self.run_queue.iter())?;
+        self.dump_queue(ctx, out, "depleted", depleted)
     }
 }
 
@@ -477,11 +527,12 @@ impl Registered for Rtds {
         Rtds {
             rules,
             vcpus: Table::new(),
-            run_queue: List::default(),
+            run_queue: Queue::default(),
+            refill_queue: Queue::default(),
             depleted_queue: List::default(),
-            refill_queue: List::default(),
-            waiting: Links::default(),
-            refilling: Links::default(),
+            depleted_links: Links::default(),
+            refilled: Vec::new(),
+            running: Running::default(),
             tickled: CpuMask::EMPTY,
             idlers: CpuMask::EMPTY,
             refill_timer: None,
