@@ -151,7 +151,8 @@ class _Host:
             others = sum(
                 taken
                 for name, taken in runs.items()
-                if name not in self.concerned and self.domains[name].get("pool", "Pool-0") == pool
+                # The threads of a KVM host stand in no scenario.
+                if name not in self.concerned and self.domains.get(name, {}).get("pool", "Pool-0") == pool
             )
             busy = self._busy(pool)
             why = f"busy {100 * busy:.0f} % of the time" + (
