@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Instructions for each decision on hosts of 8, 64, 128 and 512 pCPUs, counted by valgrind.
 
-`benches/growth.py [POLICY=GENERATION ...]` counts these; Credit, Credit2, RTDS and null of Xen 4.17, CFS and EEVDF, if none is named.
+`benches/growth.py [POLICY=GENERATION ...]` counts these; if none is named, Credit, Credit2, RTDS
+and null of Xen 4.17, CFS and EEVDF.
 Null has one vCPU for each pCPU, the others eight. Counting begins in the steady state.
 """
 

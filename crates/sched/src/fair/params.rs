@@ -1,12 +1,11 @@
-//! The parameters of both policies, their defaults by the number of CPUs, and their registration.
+//! The parameters of both policies, their defaults by the number of CPUs, and how they are set.
 
 use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Rejected, Scope, Span};
 
 use super::limit::Bandwidth;
-use super::policy::Linux;
 use super::{Cfs, Eevdf, Flavor, Settings};
 use crate::params::{US, global};
-use crate::policy::{Generation, Registered};
+use crate::policy::Generation;
 use crate::toolstack::{Set, Toolstack};
 
 /// The value that stands for the kernel's own default on so many CPUs.
@@ -348,17 +347,6 @@ impl Tuned for Eevdf {
 
     fn new(given: &Params, cpus: u32) -> Self {
         Eevdf { base_slice: tunable(given, &BASE_SLICE, Span::from_us(700 * factor(cpus))) }
-    }
-}
-
-impl<F: Tuned> Registered for Linux<F> {
-    type Rules = ();
-    const NAME: &'static str = F::NAME;
-    const DOC: &'static str = F::DOC;
-    const GENERATIONS: &'static [(Generation, ())] = &[(F::GENERATION, ())];
-
-    fn new((): (), global: &Params, _pcpus: u32) -> Self {
-        Linux::with(global.clone())
     }
 }
 
