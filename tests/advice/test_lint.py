@@ -451,6 +451,7 @@ def test_parameters_of_another_scheduler(tmp_path: Path, command: Vcpulab) -> No
 
 
 _SHOWN = {
+    "kvm-web-beside-batch.toml": {("late-wake-ups", "host.base_slice_us")},
     "latency-beside-hogs.toml": {("more-vcpus-than-threads", "domain.batch.vcpus")},
     "desktop.toml": {("waits-behind-equals", "domain.game.weight")},
     "web-server.toml": {("capacity-exceeded", "domain.web.vcpus")},

@@ -199,13 +199,15 @@ def test_sixteen_vcpus_for_each_pcpu() -> None:
 
 
 def test_halt_polling_on_a_full_host() -> None:
-    domains = {f"vm{n}": {"vcpus": 1, "app": [{"kind": "periodic", "run": "300us", "period": "1ms"}]} for n in range(8)}
+    domains = {f"vm{n}": {"vcpus": 1, "app": [{"kind": "periodic", "run": "300us", "period": "1ms"}]} for n in range(6)}
     it = scenario(domains)
     found = on(it)["halt-polling-when-full"]
     assert found.changes == {"host.halt_poll_us": 0}
     assert "keep their pCPU for up to 200 µs after a halt" in found.reason
     assert "halt-polling-when-full" not in on(scenario(domains, halt_poll_us=0))
     assert "halt-polling-when-full" not in on(scenario(domains, pcpus=8))
+    never_asleep = {f"vm{n}": busy(1) for n in range(6)}
+    assert "halt-polling-when-full" not in on(scenario(never_asleep)), "who never halts does not poll"
 
 
 # ---- what is said of a KVM host ----

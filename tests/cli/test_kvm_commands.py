@@ -289,6 +289,10 @@ def test_another_kernel_or_hypervisor_is_no_command() -> None:
     )
     xen = Scenario.from_toml('[host]\nprofile = "exact"\npcpus = 8\nscheduler = "credit2"\n[domain.web]\nvcpus = 4\n')
     assert "host.hypervisor = kvm: takes another host" in texts(new_steps(xen, EEVDF), "cannot")
+    polling = EEVDF.change({"host.halt_poll_us": 0, 'cgroup."machine.slice".weight': 50})
+    for toolstack in TOOLSTACKS["xen"]:
+        back = new_steps(polling, xen.change({"domain.web.weight": 512}), toolstack)
+        assert "host.hypervisor = xen: takes another host" in texts(back, "cannot")
 
 
 def test_the_whole_scenario() -> None:

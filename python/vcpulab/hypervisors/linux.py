@@ -151,10 +151,8 @@ def _of_the_host(setting: Setting) -> Iterator[Way]:
             yield _cpus(setting)
         case Machine(fields):
             yield Way.none(f"host.{', host.'.join(fields)}: takes another machine")
-        case MemoryStays():
+        case MemoryStays() | AnotherHypervisor():
             yield Way.none(str(setting))
-        case AnotherHypervisor(name):
-            yield Way.none(f"host.hypervisor = {name}: takes another host")
         case _:
             domain = getattr(setting, "domain", None)
             what = "the host" if domain is None else f"domain {domain}"

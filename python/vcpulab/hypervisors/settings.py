@@ -367,7 +367,11 @@ class HostInterrupts:
 class AnotherHypervisor:
     """The host has another hypervisor than before."""
 
+    pool: Pool
     hypervisor: str
+
+    def __str__(self) -> str:
+        return f"host.hypervisor = {self.hypervisor}: takes another host"
 
 
 @dataclass(frozen=True)
@@ -442,6 +446,10 @@ def difference(before: Scenario, after: Scenario) -> Change:
 
 def _change(before: Scenario | None, after: Scenario) -> Change:
     old, new = None if before is None else before.to_dict(), after.to_dict()
+    another = old is not None and hypervisor_of(old) != hypervisor_of(new)
+    if another:
+        # That host is set up from the beginning.
+        before = old = None
     pools, old_pools = _pools(new), {} if old is None else _pools(old)
     host = new["host"]
     settings: list[Setting]
@@ -466,6 +474,8 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
                 was = None if old is None else old["domain"].get(name)
                 here += _of_domain(name, table, was, (pools, old_pools), host["pcpus"])
         settings += [*here, *_memory_stays(old, new, pools[POOL_0]), *_places(before, after, pools[POOL_0])]
+    if another:
+        settings.insert(0, AnotherHypervisor(pools[POOL_0], hypervisor_of(new)))
     tables = new["domain"]
     return Change(
         host["toolstack"],
@@ -501,8 +511,6 @@ def _pool(name: str, table: Mapping[str, Any], pcpus: tuple[int, ...]) -> Pool:
 
 def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was: Pool | None) -> Iterator[Setting]:
     host, before = new["host"], None if old is None else old["host"]
-    if old is not None and hypervisor_of(old) != hypervisor_of(new):
-        yield AnotherHypervisor(hypervisor_of(new))
     if not pool.same_scheduler(was):
         yield Scheduler(pool, was is not None and pool.generation != was.generation)
     gran = host.get("sched_gran", _GRANULARITY)

@@ -20,6 +20,7 @@ from vcpulab.hypervisors.settings import (
     DOM0,
     POOL_0,
     Affinity,
+    AnotherHypervisor,
     Backend,
     Governor,
     Granularity,
@@ -341,8 +342,9 @@ def _(setting: Member) -> Way:
     return Way(domain, run=[_typed(pool, "cpupool-migrate", called(domain), pool.name)], keys={"pool": pool.name})
 
 
-@_way.register
-def _(setting: MemoryStays) -> Way:
+@_way.register(AnotherHypervisor)
+@_way.register(MemoryStays)
+def _(setting: AnotherHypervisor | MemoryStays) -> Way:
     return Way.none(str(setting))
 
 

@@ -180,6 +180,11 @@ class Host:
         there = {"emulator": {"nic", "disk"} & table.keys(), "iothread": table.get("iothreads", 0)}[kind]
         return set(pcpu_set(table.get(f"{kind}_affinity", "all"), self.topology.pcpus)) if there else set()
 
+    def wakeups_per_s(self, domain: str) -> float:
+        """How often its vCPUs wake up from being blocked, all together, in a second."""
+        rows = self.run.df_domains().filter(domain=domain)
+        return 1e9 * float(rows["wakeups"].sum()) / max(1.0, float(rows["elapsed_ns"].sum()))
+
     def behind_host(self, domain: str) -> float:
         """The share of a domain's waits that are for the KVM host's own threads, %."""
         rows = self.run.df_wait_shares().filter(domain=domain, by=HOST)

@@ -24,6 +24,8 @@ LIGHT = 0.5
 """A vCPU is light that weighs less than this part of those it waits behind. Assumed."""
 MILDER = (4, 16)
 """A weight that harms somebody is tried at these parts."""
+POLLED = 0.02
+"""Polling in vain for more than this part of the time matters. Assumed."""
 OF_WAITS = 10.0
 """Who makes for more than this part of somebody's waits, %, matters. Assumed."""
 
@@ -311,8 +313,9 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
     wake-up. The poll ends when another thread is queued there, but until somebody looks for an idle pCPU none is idle;
     and all of it counts as CPU time: against quotas, against the thread on the same core, and against turbo.
 
-    Evidence: Halt polling is on, and the pCPUs idle for less than {IDLE:.0%} of the time, or a VM uses more than
-    {NEAR_FULL:.0%} of its quota; VMs wait for more than {FEW_WAITS:.0%} of the time.
+    Evidence: Halt polling is on, and VMs wait for more than {FEW_WAITS:.0%} of the time. The pCPUs idle for less than
+    {IDLE:.0%} of it, and vCPUs that block after all may have polled for more than {POLLED:.0%}, by how often they do;
+    or those of a VM may have that use more than {NEAR_FULL:.0%} of its quota.
 
     Silent: Where no polling improves nothing.
 
@@ -325,13 +328,19 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
     polls = host.document["host"].get("halt_poll_us", 0)
     waiting = [domain for domain in host.machines if host.mean_waited(domain) > FEW_WAITS]
     idle = host.idle_of(host.pcpus_of(None))
-    limited = [one for one in waiting if 0 < NEAR_FULL * host.quota(one) <= host.gotten(one)]
-    if not polls or not waiting or (idle > IDLE and not limited):
+    in_vain = {one: host.wakeups_per_s(one) * polls / 1e6 for one in host.machines}
+    limited = [
+        one
+        for one in waiting
+        if 0 < NEAR_FULL * host.quota(one) <= host.gotten(one) and in_vain[one] > POLLED * host.quota(one) / 100
+    ]
+    full = idle <= IDLE and sum(in_vain.values()) > POLLED * host.document["host"]["pcpus"]
+    if not polls or not waiting or not (full or limited):
         return
     path = "host.halt_poll_us"
     why = (
         f"{in_short(limited)} use up a quota, for which that counts"
-        if idle > IDLE
+        if not full
         else f"pCPUs idle for {100 * idle:.0f} % of the time and {in_short(waiting)} wait"
     )
     reason = f"vCPUs keep their pCPU for up to {polls} µs after a halt, while {why}"
