@@ -166,8 +166,8 @@ class _Reader:
                 continue
             daemon = self._daemon_of(thread, processes)
             if daemon.name in self._roles.vms:
-                others = (f"threads-{number}" for number in count(1))
-                daemon = replace(daemon, name=next(name for name in others if name not in self._roles.vms))
+                free = (f"threads-{number}" for number in count(1))
+                daemon = replace(daemon, name=next(name for name in free if name not in self._roles.vms))
             if daemon.name not in self._roles.daemons and len(self._roles.daemons) == DAEMONS_MOST:
                 self._roles.left_out += 1
                 continue
