@@ -7,7 +7,7 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab import formats as recordings
-from vcpulab.formats.linux import Linux
+from vcpulab.formats.linux_host import Linux
 from vcpulab.twin.kernel import kernel_of
 from vcpulab.twin.kvm_host import KvmHost
 

@@ -184,6 +184,14 @@ def test_other_threads_of_the_host(tmp_path: Path) -> None:
     assert any(note.startswith("hz: nothing says") for note in made.notes)
 
 
+def test_a_vm_with_the_name_of_the_kernels_threads(tmp_path: Path) -> None:
+    host = kvm_host(tmp_path)
+    (host / "threads.txt").write_text("130 kernel 0\n131 kernel 1\n132 host 0\n133 host 1\n")
+    made = Twin(host)
+    assert set(made.scenario.to_dict()["domain"]) == {"kernel", "host-vm", "threads-1"}
+    assert any("`host` is host-vm here" in note for note in made.notes)
+
+
 def test_what_is_too_short_is_refused_with_the_length_needed(tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples/perf-sched.txt", tmp_path / "trace.txt")
     short = Twin(tmp_path / "trace.txt", scheduler="linux-cfs")

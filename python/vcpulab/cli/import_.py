@@ -240,7 +240,8 @@ def _show(read: Read, names: Mapping[int, str]) -> None:
             title = f"{read.path}: pool {pool['pool']}, {pool['scheduler']} {parameters}"
             _show_rows(title, pool["domains"])
     else:
-        _show_rows(f"{read.path} ({read.kind})", _alike(holds) if read.kind == "xenpm" else holds)
+        listed_rows = _alike(holds) if read.kind == "xenpm" else holds
+        _show_rows(f"{read.path} ({read.kind})", _told(listed_rows))
 
 
 def _show_nodes(read: Read, holds: dict[str, Any]) -> None:
@@ -271,9 +272,17 @@ def _show_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     page.show_table(Table(title, headings, [[_cell(value) for value in row.values()] for row in rows]))
 
 
+def _told(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The columns that say something: of a machine one listing says what another one does not."""
+    said = {name for row in rows for name, value in row.items() if value not in (None, {})}
+    return [{name: value for name, value in row.items() if name in said} for row in rows]
+
+
 def _cell(value: object) -> str:
-    if value is None:
+    if value in (None, {}):
         return "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {one}" for name, one in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

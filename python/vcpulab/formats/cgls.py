@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 
 from vcpulab.formats.errors import wrong
-from vcpulab.formats.linux import Linux, Told
+from vcpulab.formats.linux_host import Linux, Told
 from vcpulab.formats.sources import lines_of
 
 BEGINS = r"Control group \S*:\s*$|-\.slice\s*$"

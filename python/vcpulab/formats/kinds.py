@@ -13,9 +13,9 @@ from vcpulab.errors import RecordingError
 from vcpulab.formats import (
     cgls,
     jtl,
-    linux,
     linux_cpus,
     linux_experiment,
+    linux_host,
     proxmox,
     ps,
     virsh,
@@ -75,7 +75,7 @@ class Read:
         holds = self.holds
         if isinstance(holds, Recording):
             return {"kind": self.kind, **holds.as_data()}
-        if isinstance(holds, xl_info.Info | linux.Linux):
+        if isinstance(holds, xl_info.Info | linux_host.Linux):
             holds = holds.as_data()
         elif isinstance(holds, linux_experiment.Experiment):
             holds = asdict(holds)
@@ -114,7 +114,7 @@ _READERS: dict[Kind, Callable[[Path], object]] = {
     "qm-list": proxmox.read_list,
     "qm-config": proxmox.read_config,
     "ps-threads": ps.read_threads,
-    "linux": linux.read_linux,
+    "linux": linux_host.read_linux,
     "systemd-cgls": cgls.read_cgls,
     "linux-experiment": linux_experiment.read_experiment,
 }
@@ -217,7 +217,7 @@ _OF_KVM_FIRST: tuple[tuple[Kind, str], ...] = (
     ("ps-threads", ps.BEGINS),
     ("linux-experiment", linux_experiment.BEGINS),
     ("systemd-cgls", cgls.BEGINS),
-    ("linux", linux.BEGINS),
+    ("linux", linux_host.BEGINS),
 )
 """… by the first below a heading, …"""
 _QM_CONFIG = re.compile(

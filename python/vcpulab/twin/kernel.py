@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vcpulab.formats.linux import Linux
+from vcpulab.formats.linux_host import Linux
 from vcpulab.scenario.catalogue import schedulers
 
 CFS, EEVDF = "linux-cfs", "linux-eevdf"

@@ -8,8 +8,8 @@ from typing import Any
 from vcpulab import formats as recordings
 from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.formats import VcpuThread
-from vcpulab.formats.linux import Linux
 from vcpulab.formats.linux_experiment import Experiment
+from vcpulab.formats.linux_host import Linux
 from vcpulab.formats.machine import Machine
 from vcpulab.formats.ps import Thread
 from vcpulab.formats.xl_info import Info

@@ -5,7 +5,8 @@ By what is known best first: a file that says it, the control group, the name of
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from vcpulab.formats import VcpuThread
@@ -164,6 +165,9 @@ class _Reader:
                 self._roles.left_out += 1
                 continue
             daemon = self._daemon_of(thread, processes)
+            if daemon.name in self._roles.vms:
+                free = (f"threads-{number}" for number in count(1))
+                daemon = replace(daemon, name=next(name for name in free if name not in self._roles.vms))
             if daemon.name not in self._roles.daemons and len(self._roles.daemons) == DAEMONS_MOST:
                 self._roles.left_out += 1
                 continue
@@ -178,7 +182,7 @@ class _Reader:
             vm = allowed_name(self._host.name_of_process(process) or "")
         if vm in self._roles.vms:
             kind = "vhost" if called.startswith("vhost") else "iothread" if called.startswith("IO ") else "emulator"
-            return Daemon(f"{vm}.{kind}", serving(self._roles.vms[vm]), vm)
+            return Daemon(allowed_name(f"{vm}.{kind}"), serving(self._roles.vms[vm]), vm)
         group = self._host.group_of(number, process)
         if _KERNEL.fullmatch(called) or group == "":
             return Daemon(OTHERS, ROOT)

@@ -50,7 +50,8 @@ class Linux:
             f"[{path}]": " ".join(f"{name}={value}" for name, value in its.items()) for path, its in self.groups.items()
         }
         threads = {f"thread {number}": f"{told.name} /{told.group}" for number, told in self.threads.items()}
-        return {"version": self.version, **self.settings, **groups, **threads}
+        version = {} if self.version is None else {"version": self.version}
+        return {**version, **self.settings, **groups, **threads}
 
 
 _RELEASE = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,4})?([-+.][\w.+~-]*)?")
