@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Instructions for each decision on hosts of 8, 64, 128 and 512 pCPUs, counted by valgrind.
 
-`benches/growth.py [POLICY=GENERATION ...]` counts these; Credit, Credit2, RTDS and null of Xen 4.17, if none is named.
+`benches/growth.py [POLICY=GENERATION ...]` counts these; if none is named, Credit, Credit2, RTDS
+and null of Xen 4.17, CFS and EEVDF.
 Null has one vCPU for each pCPU, the others eight. Counting begins in the steady state.
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 GROWTH = ROOT / "target" / "release" / "examples" / "growth"
-POLICIES = ("credit=xen4.17", "credit2=xen4.17", "rtds=xen4.17", "null=xen4.17")
+POLICIES = ("credit=xen4.17", "credit2=xen4.17", "rtds=xen4.17", "null=xen4.17", "linux-cfs=6.1", "linux-eevdf=6.12")
 PCPUS = {8: 800, 64: 100, 128: 100, 512: 60}
 """Simulated time at each size, ms: once before the count, once for it."""
 

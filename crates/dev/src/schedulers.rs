@@ -73,6 +73,7 @@ fn set_by(param: &Value, toolstack: &Value) -> String {
         Some("option") => format!("`{command} {}`", text(how, "name")),
         Some("place") => format!("`{command} ...`"),
         Some("boot") => format!("boot option `{}=`", text(how, "name")),
+        Some("host") => format!("`{}`", text(how, "name")),
         _ => "nothing".into(),
     }
 }

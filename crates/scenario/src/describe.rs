@@ -34,6 +34,7 @@ pub fn policy_json(policy: &Policy) -> Value {
             Set::Always(flag) => json!({ "by": "option", "name": flag, "unit": 1, "always": true }),
             Set::Place => json!({ "by": "place", "always": true }),
             Set::Boot(option) => json!({ "by": "boot", "name": option }),
+            Set::Host(how) => json!({ "by": "host", "name": how }),
         };
         ((*name).to_owned(), how)
     };

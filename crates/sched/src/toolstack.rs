@@ -31,6 +31,8 @@ pub enum Set {
     Place,
     /// Only as an option of the hypervisor's own command line, at boot.
     Boot(&'static str),
+    /// On a host of Linux, by this command or file.
+    Host(&'static str),
 }
 
 impl Toolstack {
@@ -53,7 +55,10 @@ mod tests {
                 let param = generation.params.iter().find(|param| param.name == *name);
                 let param = param.unwrap_or_else(|| panic!("{name} is no parameter of {}", generation.name));
                 let command = if param.scope == Scope::Domain { tools.domain } else { tools.global };
-                assert!(matches!(set, Set::Boot(_)) || !command.is_empty(), "{name}: by which command?");
+                assert!(
+                    matches!(set, Set::Boot(_) | Set::Host(_)) || !command.is_empty(),
+                    "{name}: by which command?"
+                );
             }
             assert_eq!(tools.tool.is_empty(), tools.sched.is_empty());
         }

@@ -81,7 +81,7 @@ impl<F: Tuned> Linux<F> {
                     self.movable(ctx, *v, cpu)
                         .is_some_and(|task| sharing == Sharing::Core || !self.is_hot(ctx, task))
                 };
-                let found = self.ready.from_last(busiest).take(MOVED_AT_ONCE as usize).find(movable);
+                let found = self.ready.longest_first(busiest).take(MOVED_AT_ONCE as usize).find(movable);
                 if let Some((v, task)) = found.and_then(|v| Some((v, self.thread(v).task?))) {
                     self.take_over(ctx, v, task, cpu);
                     return true;
@@ -127,10 +127,10 @@ impl<F: Tuned> Linux<F> {
     }
 
     fn balance_for(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
-        self.decay(ctx, cpu);
         for level in 0..self.levels.of[cpu].len() {
             let idle = self.idle.contains(cpu);
             if ctx.now() >= due(&self.levels.of[cpu][level], idle, self.common.tick()) {
+                self.decay(ctx, cpu);
                 self.levels.of[cpu][level].balanced_at = ctx.now();
                 self.balance_level(ctx, cpu, level, idle);
             }
@@ -242,10 +242,9 @@ impl<F: Tuned> Linux<F> {
             (State::Spare, state) => {
                 let between_nodes = level.sharing == Sharing::Memory;
                 let uneven = level.nested && busiest.threads > own.threads + 1;
-                if state != State::Overloaded && !uneven {
-                    if !idle || busiest.threads <= 1 || busiest.cpus > 1 && own.idle <= busiest.idle + 1 {
-                        return None;
-                    }
+                let few = busiest.threads <= 1 || busiest.cpus > 1 && own.idle <= busiest.idle + 1;
+                if state != State::Overloaded && !uneven && (few || !idle) {
+                    return None;
                 }
                 if between_nodes && busiest.threads <= (busiest.cpus / 8).max(1) {
                     return None;
@@ -282,7 +281,7 @@ impl<F: Tuned> Linux<F> {
         let Some(from) = self.busiest_of(ctx, group, imbalance) else { return false };
         let warm = level.sharing != Sharing::Core && level.failed <= level.tries();
         let (mut left, most) = (imbalance, self.ready.count(from).min(MOVED_AT_ONCE));
-        let (mut moved, mut next) = (false, self.ready.from_last(from).next());
+        let (mut moved, mut next) = (false, self.ready.longest_first(from).next());
         for _ in 0..most {
             let Some(v) = next else { break };
             next = self.ready.after(v);

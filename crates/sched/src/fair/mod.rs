@@ -19,6 +19,7 @@ mod limit;
 mod load;
 mod moves;
 mod params;
+mod partners;
 mod policy;
 mod ready;
 mod realtime;

@@ -1,32 +1,10 @@
 //! Which CPU a thread goes to: when it comes, when it wakes, and when another one gives way to it.
 
-use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, Time, VcpuId};
+use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
 use super::params::Tuned;
 use super::policy::Linux;
 use super::tree::TaskId;
-
-/// How often the count of a thread's partners is halved.
-const FORGETS: Span = Span::from_secs(1);
-
-/// Whom a thread has woken: how often it was another one than the time before.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Partners {
-    last: Option<VcpuId>,
-    changes: u32,
-    halved_at: Time,
-}
-
-impl Partners {
-    fn woke(&mut self, now: Time, v: VcpuId) {
-        if now - self.halved_at > FORGETS {
-            (self.changes, self.halved_at) = (self.changes / 2, now);
-        }
-        if self.last != Some(v) {
-            (self.last, self.changes) = (Some(v), self.changes + 1);
-        }
-    }
-}
 
 impl<F: Tuned> Linux<F> {
     /// The CPU that a new thread is placed on: in the cache, the core and the CPU with the fewest placed.
@@ -77,7 +55,7 @@ impl<F: Tuned> Linux<F> {
             return before;
         }
         let thread = self.thread_mut(v);
-        let recent = std::mem::replace(&mut thread.recent, Some(before));
+        let recent = thread.recent.replace(before);
         let other =
             |&cpu: &PcpuId| cpu != before && cpu != target && cache.contains(cpu) && allowed.contains(cpu);
         if let Some(recent) = recent.filter(other).filter(|&cpu| self.is_idle(cpu)) {
@@ -107,7 +85,7 @@ impl<F: Tuned> Linux<F> {
         }
         let partners = &mut self.thread_mut(waker).partners;
         partners.woke(ctx.now(), v);
-        let (of_waker, of_wakee) = (partners.changes, self.thread(v).partners.changes);
+        let (of_waker, of_wakee) = (partners.changes(), self.thread(v).partners.changes());
         let (less, more) = (of_waker.min(of_wakee), of_waker.max(of_wakee));
         let size = self.levels.cache(this).len();
         less >= size && more >= less * size

@@ -1,13 +1,12 @@
-//! The parameters of both policies, their defaults by the number of CPUs, and their registration.
+//! The parameters of both policies, their defaults by the number of CPUs, and how they are set.
 
 use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Rejected, Scope, Span};
 
 use super::limit::Bandwidth;
-use super::policy::Linux;
 use super::{Cfs, Eevdf, Flavor, Settings};
 use crate::params::{US, global};
-use crate::policy::{Generation, Registered};
-use crate::toolstack::Toolstack;
+use crate::policy::Generation;
+use crate::toolstack::{Set, Toolstack};
 
 /// The value that stands for the kernel's own default on so many CPUs.
 const BY_CPUS: i64 = -1;
@@ -278,8 +277,31 @@ fn tunable(given: &Params, spec: &ParamSpec, own: Span) -> Span {
     given.int(spec.name).filter(|&us| us != BY_CPUS).map_or(own, |us| US.saturating_mul(us.max(0)))
 }
 
+/// How each is set: those of domains by libvirt, or by the files of control groups. (`hz` is the kernel's, as it was built;
+/// `resched_ns` is how long its code takes.)
+macro_rules! set {
+    ($($own:expr),*) => {
+        &[
+            $($own,)*
+    (BANDWIDTH_SLICE.name, Set::Host("sysctl kernel.sched_cfs_bandwidth_slice_us=")),
+    (MIGRATION_COST.name, Set::Host("/sys/kernel/debug/sched/migration_cost_ns")),
+    (WEIGHT.name, Set::Host("virsh schedinfo DOM --set cpu_shares=")),
+    (IDLE.name, Set::Host("cpu.idle")),
+    (GLOBAL_BURST.name, Set::Host("cpu.max.burst")),
+    (LIMITS[0].1.name, Set::Host("virsh schedinfo DOM --set global_quota=")),
+    (LIMITS[0].2.name, Set::Host("virsh schedinfo DOM --set global_period=")),
+    (LIMITS[1].1.name, Set::Host("virsh schedinfo DOM --set vcpu_quota=")),
+    (LIMITS[1].2.name, Set::Host("virsh schedinfo DOM --set vcpu_period=")),
+    (LIMITS[2].1.name, Set::Host("virsh schedinfo DOM --set emulator_quota=")),
+    (LIMITS[2].2.name, Set::Host("virsh schedinfo DOM --set emulator_period=")),
+    (LIMITS[3].1.name, Set::Host("virsh schedinfo DOM --set iothread_quota=")),
+    (LIMITS[3].2.name, Set::Host("virsh schedinfo DOM --set iothread_period=")),
+        ]
+    };
+}
+
 macro_rules! generation {
-    ($name:literal, $($own:expr),*) => {
+    ($name:literal, $($own:expr => $file:literal),*) => {
         Generation {
             name: $name,
             since: &[],
@@ -291,7 +313,7 @@ macro_rules! generation {
             ],
             work_conserving: false,
             hard_affinity: true,
-            toolstack: Toolstack::NONE,
+            toolstack: Toolstack { set: set!($(($own.name, Set::Host($file))),*), ..Toolstack::NONE },
         }
     };
 }
@@ -299,7 +321,12 @@ macro_rules! generation {
 impl Tuned for Cfs {
     const NAME: &'static str = "linux-cfs";
     const DOC: &'static str = "Linux's completely fair scheduler: the least virtual run time runs; who wakes after a sleep preempts.";
-    const GENERATION: Generation = generation!("6.1", LATENCY, MIN_GRANULARITY, WAKEUP_GRANULARITY);
+    const GENERATION: Generation = generation!(
+        "6.1",
+        LATENCY => "/sys/kernel/debug/sched/latency_ns",
+        MIN_GRANULARITY => "/sys/kernel/debug/sched/min_granularity_ns",
+        WAKEUP_GRANULARITY => "/sys/kernel/debug/sched/wakeup_granularity_ns"
+    );
 
     fn new(given: &Params, cpus: u32) -> Self {
         let own = Cfs::scaled(factor(cpus));
@@ -316,21 +343,10 @@ impl Tuned for Eevdf {
     const NAME: &'static str = "linux-eevdf";
     const DOC: &'static str = "Linux's earliest eligible virtual deadline first: of those that had no more than their share, the earliest \
          deadline runs.";
-    const GENERATION: Generation = generation!("6.12", BASE_SLICE);
+    const GENERATION: Generation = generation!("6.12", BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns");
 
     fn new(given: &Params, cpus: u32) -> Self {
         Eevdf { base_slice: tunable(given, &BASE_SLICE, Span::from_us(700 * factor(cpus))) }
-    }
-}
-
-impl<F: Tuned> Registered for Linux<F> {
-    type Rules = ();
-    const NAME: &'static str = F::NAME;
-    const DOC: &'static str = F::DOC;
-    const GENERATIONS: &'static [(Generation, ())] = &[(F::GENERATION, ())];
-
-    fn new((): (), global: &Params, _pcpus: u32) -> Self {
-        Linux::with(global.clone())
     }
 }
 

@@ -14,12 +14,13 @@ use super::average::Average;
 use super::class::{Fair, Flavor};
 use super::domains::Domains;
 use super::levels::Levels;
-use super::moves::Partners;
 use super::params::{Common, Tuned};
+use super::partners::Partners;
 use super::ready::Ready;
 use super::realtime::{self, FAIR, Rank, RealTime, rank};
 use super::timers::{Kind, Timers};
 use super::tree::TaskId;
+use crate::policy::{Generation, Registered};
 use crate::table::put;
 
 /// A vCPU as a thread.
@@ -497,7 +498,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
                 let (domain, number) = ctx.name(current);
                 write!(out, " runs d{domain}v{number}")?;
             }
-            for v in self.ready.from_last(p) {
+            for v in self.ready.longest_first(p) {
                 let (domain, number) = ctx.name(v);
                 write!(out, " d{domain}v{number}")?;
             }
@@ -511,4 +512,15 @@ impl<F: Tuned> Scheduler for Linux<F> {
 fn next_tick(now: Time, common: &Common) -> Time {
     let tick = common.tick();
     Time::ZERO + ((now - Time::ZERO) / tick + 1) * tick
+}
+
+impl<F: Tuned> Registered for Linux<F> {
+    type Rules = ();
+    const NAME: &'static str = F::NAME;
+    const DOC: &'static str = F::DOC;
+    const GENERATIONS: &'static [(Generation, ())] = &[(F::GENERATION, ())];
+
+    fn new((): (), global: &Params, _pcpus: u32) -> Self {
+        Linux::with(global.clone())
+    }
 }

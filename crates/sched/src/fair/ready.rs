@@ -84,7 +84,7 @@ impl Ready {
     }
 
     /// Those that wait on a CPU, from the one that has waited longest since it ran or came.
-    pub fn from_last(&self, cpu: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
+    pub fn longest_first(&self, cpu: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
         self.links.iter(&self.lists[cpu].0)
     }
 }

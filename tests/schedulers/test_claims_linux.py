@@ -1,0 +1,85 @@
+"""What docs/schedulers claims of Linux's CFS and EEVDF, with the figures quoted there."""
+
+from typing import Any
+
+import pytest
+
+import vcpulab
+from claims import longest_wait_ms, run
+
+approx = pytest.approx
+
+CFS: dict[str, Any] = {"host.scheduler": "linux-cfs"}
+EEVDF: dict[str, Any] = {"host.scheduler": "linux-eevdf"}
+BOTH = pytest.mark.parametrize("policy", [CFS, EEVDF], ids=["cfs", "eevdf"])
+
+
+def gotten(run: vcpulab.Run, *domains: str) -> tuple[float, ...]:
+    """CPU time of domains, % of a pCPU."""
+    return tuple(run[f"{domain}.gotten"].mean for domain in domains)
+
+
+def turns_ms(run: vcpulab.Run) -> list[float]:
+    """The time between two switches of the only pCPU, ms."""
+    times = run.df_decisions().get_column("time_ns").unique().sort()
+    return (times.diff().drop_nulls() / 1e6).to_list()
+
+
+def test_a_waking_domain() -> None:
+    assert longest_wait_ms(run("linux-cfs-sleeper", CFS), "player") == approx(0)
+    assert longest_wait_ms(run("linux-cfs-sleeper", EEVDF), "player") == approx(3.8, abs=0.05)
+
+
+@BOTH
+def test_shares(policy: dict[str, Any]) -> None:
+    assert gotten(run("linux-shares", policy), "a", "b", "c") == approx((14.3, 28.6, 57.1), abs=0.1)
+
+
+def test_turns() -> None:
+    for changes, ms in ((EEVDF, 4), (EEVDF | {"host.hz": 1000}, 1), (CFS, 4)):
+        turns = turns_ms(run("linux-turns", changes, decisions=True))
+        assert len(turns) > 1000
+        assert turns == approx([ms] * len(turns), rel=0.01)
+
+
+def test_eight_cpus() -> None:
+    assert longest_wait_ms(run("linux-eight-cpus", CFS), "hogs") == approx(16)
+    assert longest_wait_ms(run("linux-eight-cpus", EEVDF), "hogs") == approx(4)
+
+
+@BOTH
+def test_per_vm(policy: dict[str, Any]) -> None:
+    assert gotten(run("linux-per-vm", policy), "four", "eight") == approx((200, 200), abs=1)
+
+
+def test_per_vm_of_credit2() -> None:
+    assert gotten(run("linux-per-vm", {"host.scheduler": "credit2"}), "four", "eight") == approx((133, 267), abs=1)
+
+
+@BOTH
+def test_quota(policy: dict[str, Any]) -> None:
+    assert gotten(run("linux-quota", policy), "limited") == approx((42.0,), abs=0.05)
+
+
+@BOTH
+def test_idle_group(policy: dict[str, Any]) -> None:
+    assert gotten(run("linux-idle-group", policy), "batch", "other") == approx((0.3, 99.7), abs=0.05)
+
+
+@BOTH
+def test_cores(policy: dict[str, Any]) -> None:
+    spread = run("linux-cores", policy)
+    busy = [100 - spread[f"pcpu.{pcpu}.idle"].mean for pcpu in range(8)]
+    assert [first + second for first, second in zip(busy[::2], busy[1::2], strict=True)] == approx([100] * 4, abs=0.1)
+
+
+def test_a_limit_of_the_whole_vm() -> None:
+    each = {"domain.vm.global_quota_us": None, "domain.vm.vcpu_quota_us": 50_000}
+    for policy, whole_ms, each_ms in ((CFS, 30, 1), (EEVDF, 34, 1)):
+        assert run("linux-vm-quota", policy)["vm.3.response_p99"].mean == approx(whole_ms, rel=0.02)
+        assert run("linux-vm-quota", policy | each)["vm.3.response_p99"].mean == approx(each_ms, rel=0.02)
+
+
+def test_a_sleeper_among_hogs() -> None:
+    assert gotten(run("linux-eevdf-sleeper-share", EEVDF), "sleeper") == approx((14.3,), abs=0.05)
+    assert gotten(run("linux-eevdf-sleeper-share", CFS), "sleeper") == approx((20.0,), abs=0.05)
