@@ -105,7 +105,7 @@ _BAD: list[tuple[str, Change, str]] = [
 @pytest.mark.parametrize(("file", "wrong", "said"), _BAD)
 @pytest.mark.parametrize("verb", ["conformance", "validate"])
 def test_a_bad_recording_is_refused(
-    command: Vcpulab, tmp_path: Path, verb: str, file: str, wrong: Change, said: str
+    command: Vcpulab, tmp_path: Path, *, verb: str, file: str, wrong: Change, said: str
 ) -> None:
     folder = recording(tmp_path)
     change(folder / file, wrong)

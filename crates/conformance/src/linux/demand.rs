@@ -79,12 +79,16 @@ impl Reading {
     }
 
     /// What it does once all that it did is over: again what it did, unless it runs on as it never did before.
-    fn ends(&mut self) {
+    fn ends(&mut self, end: i64) {
+        if let Some(at) = self.blocked_at {
+            // It slept for longer than was recorded.
+            return self.steps.push(Step::Block(Span::from_ns((end - at).max(0))));
+        }
         let mut runs = self.steps.iter().filter_map(|step| match step {
             Step::Run(ran) => Some(ran.ns()),
             _ => None,
         });
-        if self.blocked_at.is_none() && runs.all(|ran| ran < self.ran) {
+        if runs.all(|ran| ran < self.ran) {
             self.steps.push(Step::Hog);
         }
     }
@@ -164,7 +168,7 @@ impl Demands {
         };
         for (number, mut thread) in reading {
             if recording.setup.threads.contains_key(&number) {
-                thread.ends();
+                thread.ends(demands.window[1].ns());
                 // It may have run as the recording began.
                 if !demands.first.iter().any(|(_, threads)| threads.contains(&number))
                     && let Some(at) = thread.first
@@ -196,4 +200,54 @@ fn is_yield(lines: &[Line], index: usize) -> bool {
         && line.depth <= 2
         && !blocks
         && !matches!(before, Some(Event::Waking(..)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::Texts;
+
+    const TRACE: &str = "\
+ <idle>-0 (-) [000] d.h1. 7.000000000: hrtimer_expire_entry: hrtimer=01 function=hrtimer_wakeup now=3000000000
+ <idle>-0 (-) [000] d.h3. 7.000001000: sched_waking: comm=v pid=5 prio=120 target_cpu=000
+ <idle>-0 (-) [000] d.h3. 7.000002000: sched_waking: comm=w pid=6 prio=120 target_cpu=000
+ <idle>-0 (-) [000] d..2. 7.000012000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=v next_pid=5 next_prio=120
+ v-5 (5) [000] d..2. 7.000305000: sched_stat_runtime: comm=v pid=5 runtime=300000 [ns]
+ v-5 (5) [000] d..2. 7.000310000: sched_switch: prev_comm=v prev_pid=5 prev_prio=120 prev_state=S ==> next_comm=w next_pid=6 next_prio=120
+ w-6 (6) [000] d..1. 7.000405000: sched_stat_runtime: comm=w pid=6 runtime=100000 [ns]
+ w-6 (6) [000] d.h2. 7.000702000: sched_waking: comm=k pid=9 prio=100 target_cpu=000
+ w-6 (6) [000] d..2. 7.000710000: sched_stat_runtime: comm=w pid=6 runtime=300000 [ns]
+ w-6 (6) [000] d..2. 7.000720000: sched_switch: prev_comm=w prev_pid=6 prev_prio=120 prev_state=R ==> next_comm=k next_pid=9 next_prio=100
+ k-9 (9) [000] d..2. 7.000735000: sched_stat_runtime: comm=k pid=9 runtime=30000 [ns]
+ k-9 (9) [000] d..2. 7.000740000: sched_switch: prev_comm=k prev_pid=9 prev_prio=100 prev_state=I ==> next_comm=w next_pid=6 next_prio=120
+ w-6 (6) [000] d.h3. 7.001302000: sched_waking: comm=v pid=5 prio=120 target_cpu=000
+ w-6 (6) [000] d..2. 7.001333000: sched_stat_runtime: comm=w pid=6 runtime=600000 [ns]
+";
+
+    fn demands(experiment: &str) -> Demands {
+        let (threads, trace) = ("5 a 0\n6 a 1\n", TRACE);
+        let texts = Texts { experiment, threads, tunables: "", trace, expected: None };
+        Demands::of(&Recording::read(&texts).unwrap())
+    }
+
+    #[test]
+    fn runs_and_sleeps_are_read_and_what_never_ends_goes_on() {
+        let demands = demands("vm a\nth sl=1000\nth\n");
+        let run = |ns| Step::Run(Span::from_ns(ns));
+        // It blocked when it had run, at 7.000302, and was woken at 7.001302.
+        let sleeper = [run(300_000), Step::Block(Span::from_ms(1))];
+        assert_eq!(demands.threads[&5].steps, sleeper);
+        assert_eq!(demands.threads[&6].steps, [Step::Hog]);
+        // One interrupt woke both.
+        assert_eq!(demands.first, [(Time::from_ns(3_000_002_000), vec![5, 6])]);
+        let work = (Time::from_ns(3_000_702_000), Span::from_us(30));
+        assert_eq!(demands.others[&9], Arrivals { prio: 100, works: vec![work] });
+    }
+
+    #[test]
+    fn a_yield_is_a_charge_that_nobody_asked_for() {
+        let demands = demands("vm a\nth sl=1000\nth yield=10\n");
+        let steps = &demands.threads[&6].steps;
+        assert_eq!(steps[..2], [Step::Run(Span::from_us(100)), Step::Yield]);
+    }
 }

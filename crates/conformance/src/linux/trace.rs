@@ -9,6 +9,10 @@ pub const PRIO_NICE_0: i32 = 120;
 /// Threads with lower priorities are not of the fair class.
 pub const PRIO_FAIR: i32 = 100;
 
+/// The latest time, ns, and the longest charge: no sum of what a trace holds overflows.
+const TIME_MAX: i64 = 1_000_000_000_000_000_000;
+const CHARGE_MAX: i64 = 1_000_000_000_000;
+
 /// A line that was understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
@@ -92,7 +96,7 @@ fn one(number: usize, line: &str) -> Option<Line> {
         line.match_indices(':').find_map(|(at, _)| Some((at, sched_line::prefix(bytes.get(..=at)?)?)))?;
     let flags = sched_line::flags(&bytes[..end])?;
     let (name, fields) = line.get(end + 1..)?.trim_start().split_once(": ")?;
-    let time_ns = i64::try_from(prefix.time_ns).ok()?;
+    let time_ns = i64::try_from(prefix.time_ns).ok().filter(|&time| time <= TIME_MAX)?;
     Some(Line {
         number,
         pcpu: prefix.pcpu,
@@ -102,7 +106,9 @@ fn one(number: usize, line: &str) -> Option<Line> {
         interrupt: flags.get(2)? != &b'.',
         depth: flags.get(3).filter(|depth| depth.is_ascii_digit()).map_or(0, |depth| depth - b'0'),
         virtual_time: value(fields, " vruntime=").and_then(|time| time.parse().ok()),
-        monotonic_ns: value(fields, " now=").and_then(|now| now.parse().ok()),
+        monotonic_ns: value(fields, " now=")
+            .and_then(|now| now.parse().ok())
+            .filter(|now| (0..=TIME_MAX).contains(now)),
         event: event(name, fields)?,
     })
 }
@@ -119,7 +125,10 @@ fn event(name: &str, fields: &str) -> Option<Event> {
         }
         "sched_wakeup" | "sched_wakeup_new" => Event::Wakeup(value(fields, " pid=")?.parse().ok()?),
         "sched_stat_runtime" => {
-            let runtime = value(fields, " runtime=")?.parse().ok().filter(|&runtime: &i64| runtime >= 0)?;
+            let runtime = value(fields, " runtime=")?
+                .parse()
+                .ok()
+                .filter(|runtime| (0..=CHARGE_MAX).contains(runtime))?;
             Event::Charge(value(fields, " pid=")?.parse().ok()?, runtime)
         }
         "sched_switch" => {
@@ -169,5 +178,9 @@ mod tests {
         let found =
             read("#\n x-1 (1) [000] d..2. 1.000000001: sched_waking: comm=a pid=x prio=120\n").unwrap_err();
         assert_eq!((found.file, found.line), ("trace.txt", 2));
+        let charge = |ns: i64| {
+            read(&format!(" x-1 (1) [000] d..2. 1.0: sched_stat_runtime: comm=x pid=1 runtime={ns} [ns]"))
+        };
+        assert!(charge(CHARGE_MAX).is_ok() && charge(CHARGE_MAX + 1).is_err() && charge(-1).is_err());
     }
 }
