@@ -259,7 +259,7 @@ class ResultTables:
         return self._tables["io"]
 
     def df_threads(self) -> pl.DataFrame:
-        """Threads of a KVM host that serve its VMs, each a vCPU of the domain `host`; no rows where the hypervisor is Xen.
+        """Threads of a KVM host that serve its VMs, each a vCPU of the domain `host`; no rows on a host of Xen.
 
         Columns:
             replication: from 0.
@@ -278,7 +278,7 @@ class ResultTables:
         return self._tables["threads"]
 
     def df_vms(self) -> pl.DataFrame:
-        """What the VMs and daemons of a KVM host cost, and what is denied them; no rows where the hypervisor is Xen.
+        """What the VMs and daemons of a KVM host cost, and what is denied them; no rows on a host of Xen.
 
         Columns:
             replication: from 0.

@@ -270,10 +270,6 @@ pub(crate) fn host_domain(checker: &mut Checker<'_, '_>, spec: &mut Spec) {
     }
     let devices = spec.nics.iter_mut().chain(spec.disks.iter_mut().map(|disk| &mut disk.device));
     devices.for_each(|device| device.owner = own);
-    if own.is_none() {
-        // Nobody uses them.
-        (spec.nics, spec.disks) = (vcpulab_host::Table::new(), vcpulab_host::Table::new());
-    }
     if let Some(kvm) = &mut spec.host.kvm {
         kvm.threads = threads;
     }

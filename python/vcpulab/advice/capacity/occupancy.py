@@ -193,6 +193,7 @@ class _Host:
             others = sum(
                 taken
                 for name, taken in runs.items()
+                # The threads of a KVM host stand in no scenario.
                 if name not in self.concerned and self.domains.get(name, {}).get("pool", "Pool-0") == pool
             )
             busy = self._busy(pool)

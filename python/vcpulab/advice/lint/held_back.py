@@ -725,8 +725,8 @@ def _outweighed(held: Held) -> Finding | None:
     pool; if that harms somebody, half of it, or a quarter. Under BVT a smaller advance; if that leaves it late, larger
     ones for those behind whom it waits, too, as only ratios count; and {ADVANCE_TIMES} times as large.
 
-    Schedulers: Those with weights: `credit`, `credit2`, `enhanced`, `linux-cfs`, `linux-eevdf`; `bvt`, whose `mcu_adv` is
-    the inverse of a weight.
+    Schedulers: Those with weights: `credit`, `credit2`, `enhanced`, `linux-cfs`, `linux-eevdf`; `bvt`, whose `mcu_adv`
+    is the inverse of a weight.
 
     Sources: Xen's `docs/features/sched_credit.pandoc`: weights and entitlements; Duda and Cheriton 1999,
     "Borrowed-virtual-time (BVT) scheduling", section 2.
