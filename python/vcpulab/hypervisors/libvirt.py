@@ -53,7 +53,7 @@ _ONE_BY_ONE = 2
 
 def steps(change: Change) -> list[Step]:
     """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed."""
-    return [*_unnamed(change), *linux.steps(change, _of_vm)]
+    return [*linux.steps(change, _of_vm), *_unnamed(change)]
 
 
 def _unnamed(change: Change) -> Iterator[Step]:
