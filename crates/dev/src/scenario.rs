@@ -10,7 +10,7 @@ use vcpulab_spec::{CONSTANTS, Sourced, limits};
 use crate::markdown::table;
 
 /// The tables of a scenario in the order of the page: title, and name of the definition.
-const SECTIONS: [(&str, &str); 18] = [
+const SECTIONS: [(&str, &str); 19] = [
     ("`[run]`", "Run"),
     ("`[run.profiler]`", "Profiler"),
     ("`[host]`", "Host"),
@@ -18,6 +18,7 @@ const SECTIONS: [(&str, &str); 18] = [
     ("`[nic.NAME]`", "Nic"),
     ("`[disk.NAME]`", "Disk"),
     ("`[pool.NAME]`", "Pool"),
+    ("`[cgroup.\"PATH\"]`", "Cgroup"),
     ("`[domain.NAME]`", "Domain"),
     ("`[domain.NAME.nic]`", "Netfront"),
     ("`[domain.NAME.disk]`", "VirtualDisk"),
