@@ -5,7 +5,7 @@ use vcpulab_host::{Bound, CpuMask, DomId, Params, PoolId, Span, Time};
 
 use crate::app::AppSpec;
 use crate::device::{BlkfrontSpec, Forwarding, NetfrontSpec};
-use crate::kvm::ThreadsSpec;
+use crate::kvm::{ThreadKind, ThreadsSpec};
 
 /// A domain.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +73,17 @@ impl DomainSpec {
     /// The driver domains behind its network interface and its virtual disk.
     pub fn drivers(&self) -> impl Iterator<Item = DomId> {
         self.driver().into_iter().chain(self.disk.as_ref().and_then(|disk| disk.driver))
+    }
+
+    /// The threads of a KVM host that serve it, in order.
+    pub fn served_by(&self) -> Vec<ThreadKind> {
+        let Some(threads) = &self.threads else { return Vec::new() };
+        let mut kinds = Vec::new();
+        kinds.extend(self.nic.as_ref().map(|nic| ThreadsSpec::of_nic(nic.emulated)));
+        kinds.extend(self.disk.as_ref().map(|disk| threads.of_disk(disk.emulated)));
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
     }
 
     /// The kinds of its applications, one for each instance, in the order in which the engine counts them.

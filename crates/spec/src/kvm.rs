@@ -2,8 +2,6 @@
 
 use vcpulab_host::{Class, CpuMask, DomId, GroupConfig, Span};
 
-use crate::domain::DomainSpec;
-
 /// The domain whose vCPUs are the host's own threads: those that serve its VMs.
 pub const HOST: &str = "host";
 
@@ -87,16 +85,6 @@ impl ThreadKind {
 }
 
 impl ThreadsSpec {
-    /// The threads of the host that serve this VM, in order.
-    pub fn serving(&self, vm: &DomainSpec) -> Vec<ThreadKind> {
-        let mut kinds = Vec::new();
-        kinds.extend(vm.nic.as_ref().map(|nic| Self::of_nic(nic.emulated)));
-        kinds.extend(vm.disk.as_ref().map(|disk| self.of_disk(disk.emulated)));
-        kinds.sort_unstable();
-        kinds.dedup();
-        kinds
-    }
-
     /// The kind of thread that serves a network interface.
     pub fn of_nic(emulated: bool) -> ThreadKind {
         if emulated { ThreadKind::Emulator } else { ThreadKind::Vhost }
