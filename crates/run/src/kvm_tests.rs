@@ -94,9 +94,9 @@ fn a_disk_is_the_work_of_the_emulator_or_of_an_io_thread() {
         assert!(requests > 1_000, "{requests}");
         let interrupts = io(&results, "host").device_interrupts.unwrap();
         assert!(interrupts > 1_000, "{interrupts}");
-        // 6 µs to submit, 3 µs to complete, and two notifications.
+        // 6 µs to submit, 3 µs to complete, two notifications, and two switches to it with what is cold then.
         let each = thread(&results, &names[0]) / requests;
-        assert!((9_000..16_000).contains(&each), "{each}");
+        assert!((12_000..22_000).contains(&each), "{each}");
         names[0].clone()
     };
     assert_eq!(read(""), "emulator-db");
@@ -117,7 +117,7 @@ fn an_emulated_interface_is_the_emulators() {
     let vm = |nic: &str| kvm("pcpus = 4", &format!("[domain.web]\nnic = {{ {nic} }}\n{SERVER}{USERS}"));
     let (vhost, emulated) = (vm(""), vm("emulated = true"));
     let [fast, slow] = [thread(&vhost, "vhost-web"), thread(&emulated, "emulator-web")];
-    assert!(slow > 3 * fast, "{fast} {slow}");
+    assert!(slow > 2 * fast, "{fast} {slow}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ impl DomainSpec {
     }
 
     /// The threads of a KVM host that serve it, in order.
-    pub fn serving(&self) -> Vec<ThreadKind> {
+    pub fn served_by(&self) -> Vec<ThreadKind> {
         let Some(threads) = &self.threads else { return Vec::new() };
         let mut kinds = Vec::new();
         kinds.extend(self.nic.as_ref().map(|nic| ThreadsSpec::of_nic(nic.emulated)));

@@ -243,7 +243,7 @@ pub(crate) fn host_domain(checker: &mut Checker<'_, '_>, spec: &mut Spec) {
     let mut all = Vec::new();
     for (of, vm) in spec.domains.enumerate() {
         let Some(threads) = &vm.threads else { continue };
-        let kinds = vm.serving().into_iter();
+        let kinds = vm.served_by().into_iter();
         all.extend(kinds.map(|kind| {
             let affinity = match kind {
                 ThreadKind::Vhost | ThreadKind::Emulator => threads.emulator_affinity,
