@@ -344,7 +344,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         }
         match self.thread(v).task {
             Some(task) if !self.fair.is_queued(task) => self.wake_fair(ctx, v, task),
-            None if !self.realtime.dequeue(ctx.processor(v), v) => self.wake_real_time(ctx, v),
+            None if !self.realtime.waits(ctx.processor(v), v) => self.wake_real_time(ctx, v),
             _ => {}
         }
         self.serve(ctx);

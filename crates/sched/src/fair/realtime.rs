@@ -60,6 +60,11 @@ impl RealTime {
         position.is_some()
     }
 
+    /// Does it wait on a CPU?
+    pub fn waits(&self, cpu: PcpuId, v: VcpuId) -> bool {
+        self.waiting[cpu].iter().any(|&(_, other)| other == v)
+    }
+
     /// The first that waits on a CPU.
     pub fn first(&self, cpu: PcpuId) -> Option<(Rank, VcpuId)> {
         self.waiting[cpu].first().copied()

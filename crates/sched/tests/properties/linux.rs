@@ -289,3 +289,74 @@ impl Runner for Cores<'_> {
         cores
     }
 }
+
+fn with_threads(mut vm: Vm, thread: ThreadConfig) -> Vm {
+    vm.vcpus.iter_mut().for_each(|(vcpu, _)| vcpu.thread = thread);
+    vm
+}
+
+/// Threads beside each other share by their nice values; `SCHED_IDLE` has next to nothing.
+#[test]
+fn nice_values_and_idle_threads_share() {
+    let root = ThreadConfig { group: Membership::Root, ..ThreadConfig::default() };
+    let (nice, idle) = (ThreadConfig { nice: 5, ..root }, ThreadConfig { class: Class::Idle, ..root });
+    for policy in POLICIES {
+        for (other, expected) in [(nice, [753, 246]), (idle, [997, 3])] {
+            let vms =
+                [with_threads(hogs(Params::new(), 1), root), with_threads(hogs(Params::new(), 1), other)];
+            let got = after_a_second(policy, &config(1, &vms), &vms);
+            assert!(near(&got, &expected, 4), "{policy:?}: {got:?} instead of {expected:?}");
+        }
+    }
+}
+
+/// Parts of a domain have limits of their own, whichever domain their threads are of.
+#[test]
+fn parts_of_a_domain_are_limited_by_its_parameters() {
+    let params = Params::new().with("vcpu_quota_us", 30_000).with("emulator_quota_us", 10_000);
+    let vms = [in_group(hogs(params, 1), 1), in_group(hogs(Params::new(), 1), 2)];
+    let part = |parent, part| GroupConfig { parent, part: Some((DomId(0), part)), ..GroupConfig::NEW };
+    let scope = Some(GroupId(0));
+    let all = vec![part(None, Part::Whole), part(scope, Part::Vcpu), part(scope, Part::Emulator)];
+    for policy in POLICIES {
+        let got = after_a_second(policy, &groups(1, &vms, all.clone()), &vms);
+        assert!(near(&got, &[300, 100], 3), "{policy:?}: {got:?}");
+    }
+}
+
+/// The CPU time of each vCPU of a host after 10 s, in permille.
+struct EachVcpu<'a>(&'a HostConfig, Vec<Program>);
+
+impl Runner for EachVcpu<'_> {
+    type Out = Vec<i64>;
+
+    fn run<S: Scheduler>(self, scheduler: S) -> Vec<i64> {
+        let EachVcpu(config, all) = self;
+        let vcpus: Vec<VcpuId> = (config.pcpus..).map(VcpuId).take(all.len()).collect();
+        let mut programs = Programs::default();
+        vcpus.iter().zip(all).for_each(|(&v, program)| programs.set(v, program));
+        let mut host = Host::new(config, scheduler, programs, ()).unwrap();
+        host.run_until(Time::ZERO + 10_000 * MS).unwrap();
+        vcpus.iter().map(|&v| host.context().run_times(v).running_ns / (10 * MS)).collect()
+    }
+}
+
+/// A vCPU that spins gives way to another one of its domain, and the domain as a whole loses nothing by it.
+#[test]
+fn who_spins_gives_way_to_its_own_domain() {
+    let spins = Program { steps: vec![Step::Run(Span::from_us(50)), Step::Yield], repeat: true };
+    for policy in POLICIES {
+        let vms = [
+            Vm { params: Params::new(), vcpus: vec![(vcpu(), spins.clone()), (vcpu(), hog())] },
+            hogs(Params::new(), 1),
+        ];
+        let programs = vec![spins.clone(), hog(), hog()];
+        let config = config(1, &vms);
+        let got =
+            vcpulab_sched::with(policy.0, policy.1, &Params::new(), 1, EachVcpu(&config, programs)).unwrap();
+        let [spinner, beside, other] = got[..] else { panic!("three vCPUs: {got:?}") };
+        // CFS remembers what it was behind by; EEVDF takes the rest of the request for used.
+        let gives = if policy.0 == "linux-cfs" { spinner <= beside } else { spinner * 10 < beside };
+        assert!(gives && (other - 500).abs() < 10, "{policy:?}: {got:?}");
+    }
+}
