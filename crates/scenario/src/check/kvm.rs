@@ -25,6 +25,9 @@ const HALT_POLL_US: i64 = 200;
 /// Why a field of Xen's has no place on a KVM host.
 const IN_ITS_KERNEL: &str = "nothing on a KVM host: its drivers are in its kernel";
 
+/// The same where a field can say no.
+const NO_DRIVERS: &str = "`false` on a KVM host: its drivers are in its kernel";
+
 /// Is the hypervisor KVM?
 pub(crate) fn is_kvm(checker: &mut Checker<'_, '_>, raw: &RawHost) -> bool {
     checker.word(&raw.hypervisor, &HYPERVISORS)
@@ -44,7 +47,7 @@ pub(crate) fn host(
         return None;
     }
     refuse(checker, &raw_host.drivers, IN_ITS_KERNEL);
-    refuse_but(checker, &raw_host.bare_metal, &false, IN_ITS_KERNEL);
+    refuse_but(checker, &raw_host.bare_metal, &false, NO_DRIVERS);
     let no_unit = "`cpu` on a KVM host: Linux has no other unit";
     refuse_but(checker, &raw_host.sched_gran, "cpu", no_unit);
     let of_xen = "`contract` on a KVM host: the other is a toolstack of Xen";
@@ -128,7 +131,7 @@ pub(crate) fn threads(
             checker.report.error(&name.place, problem.hint(hint));
         }
     }
-    refuse_but(checker, &raw.driver_domain, &false, IN_ITS_KERNEL);
+    refuse_but(checker, &raw.driver_domain, &false, NO_DRIVERS);
     refuse_but(checker, &raw.forwarding, "bridge", "`bridge` on a KVM host");
     refuse(checker, &raw.pool, "nothing on a KVM host: it has one scheduler");
     let daemon = raw.daemon.get().copied().unwrap_or(false);
