@@ -76,7 +76,6 @@ def examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", tmp_path / "recorded")
     shutil.copytree(ROOT / "examples/two-sockets", tmp_path / "two-sockets")
     shutil.copytree(ROOT / "examples/kvm-host", tmp_path / "kvm-host")
-    shutil.copy(ROOT / "crates/conformance/tests/linux/6.12-eevdf-nested/trace.txt.gz", tmp_path / "kvm-host")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", f"{VCPULAB.parent}{os.pathsep}{os.environ['PATH']}")
     names: dict[str, object] = {}
