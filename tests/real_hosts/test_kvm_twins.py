@@ -15,7 +15,7 @@ from vcpulab.errors import RequestError
 from vcpulab.twin.build import read
 from vcpulab.twin.twin import Twin
 
-FOLDERS = ROOT / "crates" / "conformance" / "tests" / "linux"
+FOLDERS = ROOT / "python" / "vcpulab" / "data" / "linux"
 HOST = ROOT / "examples" / "kvm-host"
 KVM = ROOT / "tests" / "recordings" / "kvm6.1"
 
