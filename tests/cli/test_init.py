@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -77,11 +78,13 @@ def test_wrong_answers_are_told(command: Vcpulab, arguments: list[str], said: st
     assert said in result.stderr
 
 
-def test_every_scheduler_that_is_offered_makes_a_valid_file(command: Vcpulab) -> None:
+def test_every_scheduler_that_is_offered_makes_a_valid_file(command: Vcpulab, tmp_path: Path) -> None:
     offered = [one["name"] for one in schedulers() if one["name"] not in ("arinc653", "null")]
     for name in offered:
         made = command("init", f"{name}.toml", "--like", "--scheduler", name)
         assert made.returncode == 0, (name, made.stderr)
+        host = tomllib.loads((tmp_path / f"{name}.toml").read_text())["host"]
+        assert host.get("hypervisor", "xen") == ("kvm" if name.startswith("linux-") else "xen")
 
 
 def test_check_tells_programs_too(command: Vcpulab, tmp_path: Path) -> None:

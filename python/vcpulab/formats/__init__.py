@@ -6,13 +6,14 @@ what may be there. Files may be compressed (xz, gzip, bzip2).
 """
 
 from vcpulab.errors import RecordingError
-from vcpulab.formats.kinds import KINDS, Kind, Read, kind_of, names_of, read
+from vcpulab.formats.kinds import KINDS, Kind, KvmKind, Read, kind_of, names_of, read
 from vcpulab.formats.perfetto import export_perfetto
 from vcpulab.formats.trace import Recording, VcpuThread, read_threads, read_trace
 
 __all__ = [
     "KINDS",
     "Kind",
+    "KvmKind",
     "Read",
     "Recording",
     "RecordingError",

@@ -29,6 +29,21 @@ from vcpulab.formats.headed import HEADING
 from vcpulab.formats.sources import opened
 from vcpulab.formats.trace import Recording, VcpuThread, read_trace
 
+KvmKind = Literal[
+    "virsh-list",
+    "virsh-domain",
+    "virsh-xml",
+    "virsh-domstats",
+    "virsh-nodeinfo",
+    "virsh-capabilities",
+    "lscpu",
+    "qm-list",
+    "qm-config",
+    "ps-threads",
+    "linux",
+    "systemd-cgls",
+    "linux-experiment",
+]
 Kind = Literal[
     "xentrace",
     "sched-text",
@@ -43,19 +58,7 @@ Kind = Literal[
     "xentop",
     "xenmon",
     "jtl",
-    "virsh-list",
-    "virsh-domain",
-    "virsh-xml",
-    "virsh-domstats",
-    "virsh-nodeinfo",
-    "virsh-capabilities",
-    "lscpu",
-    "qm-list",
-    "qm-config",
-    "ps-threads",
-    "linux",
-    "systemd-cgls",
-    "linux-experiment",
+    KvmKind,
 ]
 _PEEK_BYTES = 1 << 14
 _TRACE_BEGINS = (b"\x03\xf0\x01\x20", b"\x20\x01\xf0\x03")

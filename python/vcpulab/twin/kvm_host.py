@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from vcpulab import formats as recordings
 from vcpulab._engine import NAME_CHARS_MAX
@@ -18,21 +18,7 @@ from vcpulab.twin import cgroups
 from vcpulab.twin.kernel import halt_poll_us
 from vcpulab.twin.placed import Map
 
-KINDS: tuple[recordings.Kind, ...] = (
-    "virsh-list",
-    "virsh-domain",
-    "virsh-xml",
-    "virsh-domstats",
-    "virsh-nodeinfo",
-    "virsh-capabilities",
-    "lscpu",
-    "qm-list",
-    "qm-config",
-    "ps-threads",
-    "linux",
-    "systemd-cgls",
-    "linux-experiment",
-)
+KINDS: tuple[recordings.Kind, ...] = get_args(recordings.KvmKind)
 """What is understood."""
 LISTER = "lscpu -p"
 """What lists CPUs one by one."""
