@@ -13,7 +13,7 @@ from rich.console import Console
 
 import vcpulab
 from forty import FORTY
-from support import Vcpulab
+from support import ROOT, Vcpulab
 from vcpulab.advice.capacity.varying import growth
 from vcpulab.advice.compare import beside
 from vcpulab.advice.lateness import late
@@ -172,6 +172,13 @@ def test_a_run_of_forty_domains_fits_on_a_page(command: Vcpulab, forty: str) -> 
         assert row in result.stdout
     assert "pcpu.3" not in result.stdout
     assert "--all" in result.stdout
+
+
+def test_the_threads_of_a_kvm_host_have_a_row_beside_many_vms(command: Vcpulab) -> None:
+    scenario = str(ROOT / "scenarios" / "kvm-forty-vms.toml")
+    for view in ((), ("--only", "host")):
+        shown = rows(command("run", scenario, "--replications", "2", *view).stdout)
+        assert "host" in shown, shown
 
 
 def test_a_warning_about_many_domains_is_one(command: Vcpulab, forty: str) -> None:

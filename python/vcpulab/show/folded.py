@@ -14,6 +14,7 @@ from vcpulab.scenario.alike import ROWS_MAX
 from vcpulab.scenario.alike import rows as alike_rows
 from vcpulab.scenario.names import did_you_mean, in_short, listed, matching
 from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.threads import HOST, host_threads
 from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.table import Table
 
@@ -121,10 +122,12 @@ def check(scenario: Scenario, view: View) -> None:
         hint = did_you_mean(view.sort, names)
         raise RequestError(field="sort", found=view.sort, allowed=", ".join(sorted(names)), hint=hint)
     known = list(dict.fromkeys(name for app in apps(scenario) for name in (app.domain, app.name, *app.aliases)))
-    known += [name for name in scenario.to_dict()["domain"] if name not in known]
+    document = scenario.to_dict()
+    own = [HOST] if host_threads(document) else []
+    known += [name for name in (*document["domain"], *own) if name not in known]
     if view.only is not None and not matching(view.only, known):
         # pCPUs may be asked for, too.
-        if matching(view.only, (f"pcpu.{pcpu}" for pcpu in range(scenario.to_dict()["host"]["pcpus"]))):
+        if matching(view.only, (f"pcpu.{pcpu}" for pcpu in range(document["host"]["pcpus"]))):
             return
         allowed, hint = ", ".join(listed(known)), did_you_mean(view.only, known)
         raise RequestError("nothing matches", field="only", found=view.only, allowed=allowed, hint=hint)
@@ -143,9 +146,11 @@ Rows = Mapping[str, Sequence[str]]
 
 
 def _domains(scenario: Scenario, things: Sequence[str]) -> Rows:
-    there = set(things)
-    rows = ([name for name in (join([one]) for one in group) if name in there] for group in alike_rows(scenario))
-    return {in_short(row): row for row in rows if row}
+    left = dict.fromkeys(things)
+    groups = ([join([one]) for one in group] for group in alike_rows(scenario))
+    rows = [[name for name in group if left.pop(name, name) is None] for group in groups]
+    # The domain of a KVM host's threads stands in no scenario.
+    return {in_short(row): row for row in (*rows, [*left]) if row}
 
 
 def _apps(scenario: Scenario, things: Sequence[str]) -> Rows:
