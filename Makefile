@@ -12,7 +12,7 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock real-xen real-kvm
+.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock site site-serve wheel real-xen real-kvm
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -110,6 +110,15 @@ docs: build .venv/tools
 	$(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --locked
 
+## The site, in out/site/html: any static host can serve it
+site: build .venv/tools
+	$(BIN)/python site/pages.py
+	$(BIN)/zensical build --strict
+
+## The same at http://localhost:8000
+site-serve: site
+	$(BIN)/python -m http.server --directory out/site/html
+
 ## Every fuzz target for a minute, or FUZZ_SECONDS (needs a nightly toolchain, cargo-fuzz and, for the last, Linux)
 fuzz: build .venv/tools
 	mkdir -p $(FUZZ_TARGETS:%=fuzz/corpus/%) fuzz/artifacts/texts
@@ -131,6 +140,8 @@ lock:
 	uv pip compile pyproject.toml --extra report --extra top --extra tune --extra place --universal \
 	  --python-version 3.11 --generate-hashes --constraints requirements.lock \
 	  --custom-compile-command "make lock" --quiet --output-file runtime.lock
+	uv pip compile --group wheel --universal --python-version 3.11 --generate-hashes --constraints requirements.lock \
+	  --custom-compile-command "make lock" --quiet --output-file wheel.lock
 	uv pip compile --group fuzz --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --quiet --output-file fuzz/requirements.lock
 

@@ -1,0 +1,92 @@
+"""Lays the pages of the site out in out/site/pages: the documentation as it is, with links that hold on a site.
+
+What the documentation links to outside of itself comes along: texts of the project as pages, scenarios and examples as files.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from os.path import relpath
+from pathlib import Path
+
+import vcpulab
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "out/site/pages"
+DOCS = ROOT / "docs"
+HOME, PROJECT = ROOT / "README.md", ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
+_LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+
+
+def place(path: Path) -> Path:
+    """Where a file of the project is on the site, from the site's root."""
+    if path == HOME:
+        return Path("index.md")
+    if path.is_relative_to(DOCS):
+        return path.relative_to(DOCS)
+    if path.is_dir():
+        path /= "README.md"
+    return (Path("project") if path.suffix == ".md" or "LICENSE" in path.name else Path("files")) / path.relative_to(
+        ROOT
+    )
+
+
+def sources() -> Iterator[Path]:
+    """Every page that the site starts from."""
+    yield HOME
+    yield from (ROOT / name for name in PROJECT)
+    yield from (path for path in sorted(DOCS.rglob("*")) if path.suffix in {".md", ".svg", ".png"})
+
+
+def lay_out(out: Path = OUT) -> None:
+    """Writes all pages, and what they link to."""
+    shutil.rmtree(out, ignore_errors=True)
+    done: set[Path] = set()
+    todo = list(sources())
+    while todo:
+        source = todo.pop()
+        if source in done:
+            continue
+        done.add(source)
+        target = out / place(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.suffix != ".md":
+            shutil.copyfile(source, target)
+            continue
+        text, linked = moved(source)
+        target.write_text(text, encoding="utf-8")
+        todo += linked
+    (out / "reference/python.md").write_text(python_reference(), encoding="utf-8")
+
+
+def moved(source: Path) -> tuple[str, list[Path]]:
+    """A page with its links as they are on the site, and the files that it links to."""
+    linked: list[Path] = []
+
+    def link(match: re.Match[str]) -> str:
+        there = (source.parent / match[1]).resolve()
+        if not there.exists():
+            raise SystemExit(f"{source.relative_to(ROOT)}: link to `{match[1]}`: there is no such file")
+        if there.is_dir():
+            there /= "README.md"
+        linked.append(there)
+        return relpath(place(there), place(source).parent) + (match[2] or "")
+
+    return _LINK.sub(link, source.read_text("utf-8")), linked
+
+
+def python_reference() -> str:
+    """The page of the Python interface: every public name, by its docstring."""
+    names = [name for name in vcpulab.__all__ if not name.startswith("__")]
+    parts = [f"::: {home(name)}" for name in sorted(names, key=str.lower)]
+    lead = "What a notebook needs, from its docstrings. [The guide](../guides/python.md) shows it at work."
+    return "\n\n".join(["# Python interface", lead, *parts]) + "\n"
+
+
+def home(name: str) -> str:
+    """Where a public name is defined."""
+    return f"{getattr(vcpulab, name).__module__}.{name}"
+
+
+if __name__ == "__main__":
+    lay_out()

@@ -1,0 +1,87 @@
+"""The site: it is built without a warning, its links hold, it loads nothing from elsewhere, and a browser shows it."""
+
+import http.server
+import shutil
+import subprocess
+import sys
+import threading
+from functools import partial
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import pages
+from support import HANG_S, ROOT
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    here = tmp_path_factory.mktemp("site")
+    pages.lay_out(here / "out/site/pages")
+    shutil.copy(ROOT / "mkdocs.yml", here)
+    (here / "python").symlink_to(ROOT / "python")
+    zensical = Path(sys.executable).parent / "zensical"
+    subprocess.run([zensical, "build", "--strict"], cwd=here, check=True, timeout=HANG_S)
+    return here / "out/site/html"
+
+
+class _Page(HTMLParser):
+    """Where a page leads, what it loads, and its anchors."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        has = dict(attrs)
+        self.anchors.add(has.get("id") or "")
+        if tag == "a" and has.get("href"):
+            self.links.append(has["href"] or "")
+        elif tag in {"script", "img", "link", "iframe"}:
+            self.loads += [value for value in (has.get("src"), has.get("href")) if value]
+
+
+def test_links_lead_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    found = {path: _Page(path) for path in site.rglob("*.html")}
+    assert len(found) > 100
+    broken = []
+    for path, page in found.items():
+        if path.name == "404.html":
+            continue  # its links are from the root of whatever serves it
+        for link in page.links + page.loads:
+            parts = urlsplit(link)
+            if parts.scheme and link in page.links:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchors = found[target].anchors if target in found else set()
+            if parts.scheme or not target.exists() or (parts.fragment and unquote(parts.fragment) not in anchors):
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert not broken
+
+
+def test_spelling() -> None:
+    codespell = Path(sys.executable).parent / "codespell"
+    subprocess.run(
+        [codespell, "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs"], cwd=ROOT, check=True, timeout=HANG_S
+    )
+
+
+def test_a_browser_shows_it(site: Path, browser: str) -> None:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(http.server.SimpleHTTPRequestHandler, directory=site)
+    ) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        for page, shows in [("index.html", "hypervisor CPU scheduling"), ("schedulers/credit2.html", "run queue")]:
+            shown = subprocess.run(
+                [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom", f"{address}/{page}"],
+                capture_output=True, text=True, timeout=HANG_S, check=True,
+            ).stdout  # fmt: skip
+            assert shows in shown
+            assert "Search" in shown
+        server.shutdown()
