@@ -6,6 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 PROFILE := $(CURDIR)/target/profile
+WHEEL_TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
@@ -109,6 +110,15 @@ docs: build .venv/tools
 	cargo run --quiet --locked --package vcpulab-dev -- generate
 	$(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --locked
+
+## Wheels for every Linux, with one file for all Pythons from 3.11, and a source distribution, in out/wheel (needs rustup);
+## WHEEL_TARGETS="x86_64-unknown-linux-gnu" makes one of them
+wheel: .venv/installed
+	$(PIP) wheel.lock
+	rustup target add $(WHEEL_TARGETS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" && for target in $(WHEEL_TARGETS); do \
+	  maturin build --release --strip --zig --target $$target --out out/wheel || exit 1; done
+	$(BIN)/maturin sdist --out out/wheel
 
 ## The site, in out/site/html: any static host can serve it
 site: build .venv/tools

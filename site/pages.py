@@ -1,6 +1,7 @@
 """Lays the pages of the site out in out/site/pages: the documentation as it is, with links that hold on a site.
 
-What the documentation links to outside of itself comes along: texts of the project as pages, scenarios and examples as files.
+What the documentation links to outside of itself comes along: texts of the project as pages, scenarios and examples as
+files.
 """
 
 import re
