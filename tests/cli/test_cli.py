@@ -37,6 +37,7 @@ COMMANDS += ["lint", "whatif", "compare", "manage"]
 COMMANDS += ["bounds", "tune"]
 COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
 COMMANDS += ["sweep", "query", "twin", "twin score", "validate"]
+COMMANDS += ["completion"]
 
 
 def test_run_prints_every_kind_of_metric(command: Vcpulab) -> None:
@@ -323,3 +324,14 @@ def test_no_color(command: Vcpulab) -> None:
     plain = command("run", "missing.toml", FORCE_COLOR="1", NO_COLOR="1", TERM="xterm")
     assert "\x1b[1;31merror: \x1b[0m" in coloured.stderr
     assert "\x1b[3" not in plain.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(["sch"], {"schedulers", "schema"}), (["run", "--form"], {"--format"})], ids=str
+)
+def test_bash_completes(command: Vcpulab, tmp_path: Path, words: list[str], expected: set[str]) -> None:
+    (tmp_path / "completion").write_text(command("completion", "bash").stdout)
+    line = " ".join(["vcpulab", *words])
+    script = f'. ./completion; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _vcpulab; echo "${{COMPREPLY[@]}}"'
+    shown = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert set(shown.split()) == expected

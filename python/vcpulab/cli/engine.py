@@ -1,9 +1,9 @@
-"""`vcpulab schedulers`, `profile`, `schema`, `bench`: contents of the engine, and its speed."""
+"""`vcpulab schedulers`, `profile`, `schema`, `bench`, `completion`: contents of the engine, its speed, and shells."""
 
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from vcpulab import _engine, whole
 from vcpulab.cli import files, terminal
@@ -147,3 +147,21 @@ def bench(
     if out is not None:
         with written(out):
             whole.write(out, report + "\n")
+
+
+@command(
+    "completion",
+    "vcpulab completion bash",
+)
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print what a shell needs to complete commands, options and their values.
+
+    It belongs into ~/.local/share/bash-completion/completions/vcpulab (bash), ~/.config/fish/completions/vcpulab.fish
+    (fish), or `_vcpulab` in a directory of `fpath` (zsh).
+
+    Args:
+        shell: Which shell.
+    """
+    from vcpulab.cli.main import app
+
+    print(app().generate_completion(shell=shell))

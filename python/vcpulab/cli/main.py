@@ -70,6 +70,7 @@ COMMANDS = {
         Command("schema", "engine", "Print the JSON schema of scenario files."),
         Command("conformance", "validate", "Replay recorded decisions of real schedulers; fail on differences."),
         Command("bench", "engine", "Measure the engine on this machine, beside a bare event-queue loop."),
+        Command("completion", "engine", "Print what a shell needs to complete commands, options and their values."),
     ],
 }
 """Every command, by group."""
