@@ -15,6 +15,52 @@
 //! Start reading at [`scheduler`], the seam of the project; then [`context`], what each of the three sees; [`host`], the
 //! engine; [`accounting`], where each nanosecond goes; and [`speed`],
 //! how much work is done in it.
+//! A policy of its own, for a host with as many vCPUs as pCPUs, each on its own:
+//!
+//! ```
+//! use vcpulab_host::program::{Program, Programs, Step};
+//! use vcpulab_host::*;
+//!
+//! struct OneByOne;
+//!
+//! impl Scheduler for OneByOne {
+//!     fn rules(&self) -> HostRules {
+//!         HostRules::XEN_4_17
+//!     }
+//!     fn add_pcpu(&mut self, _: &mut PolicyContext, _: PcpuId) {}
+//!     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+//!         let p = self.pick(ctx, v);
+//!         ctx.set_processor(v, p);
+//!     }
+//!     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+//!         ctx.raise_reschedule(ctx.processor(v));
+//!     }
+//!     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+//!         ctx.raise_reschedule(ctx.processor(v));
+//!     }
+//!     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+//!         let its = ctx.pool_vcpus().find(|&v| ctx.runnable(v) && ctx.processor(v) == p);
+//!         Decision { next: its.unwrap_or(ctx.idle(p)), slice: Decision::UNLIMITED }
+//!     }
+//!     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+//!         PcpuId(v.0 - ctx.pcpu_count())
+//!     }
+//! }
+//!
+//! let vcpu = VcpuConfig { start: Some(Span::ZERO), ..VcpuConfig::default() };
+//! let domain = DomainConfig { vcpus: vec![vcpu; 2], ..DomainConfig::default() };
+//! let config = HostConfig { pcpus: 2, domains: vec![domain], ..HostConfig::default() };
+//! let mut programs = Programs::default();
+//! let half = vec![Step::Run(Span::from_ms(1)), Step::Block(Span::from_ms(1))];
+//! programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: true });
+//! programs.set(VcpuId(3), Program { steps: half, repeat: true });
+//!
+//! let mut host = Host::new(&config, OneByOne, programs, ())?;
+//! host.run_until(Time::ZERO + Span::from_ms(10))?;
+//! let running = [VcpuId(2), VcpuId(3)].map(|v| host.context().run_times(v).running_ns);
+//! assert_eq!(running, [Span::from_ms(10), Span::from_ms(5)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod accounting;
 pub mod action;

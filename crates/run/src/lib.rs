@@ -3,6 +3,22 @@
 //! `build` turns a [`Spec`](vcpulab_spec::Spec) into the configurations of a host and of the machine around it; `run` drives
 //! the replications in parallel, and their results stand in order. What stands in a scenario's file is not known
 //! here.
+//! ```
+//! use vcpulab_run::{RunOptions, run};
+//! use vcpulab_scenario::Scenario;
+//!
+//! let text = "
+//!     run = { duration = '1s', warmup = '0s' }
+//!     host = { pcpus = 1, scheduler = 'credit2' }
+//!     domain.web = { weight = 512, app = [{ kind = 'hog' }] }
+//!     domain.batch = { app = [{ kind = 'hog' }] }
+//! ";
+//! let scenario = Scenario::parse(text, "two.toml")?;
+//! let results = run(&scenario, &RunOptions::default(), &|_| true)?;
+//! let of = |name: &str| results.domains.iter().find(|row| row.domain == name).map_or(0, |row| row.running_ns);
+//! assert!((of("web") as f64 / of("batch") as f64 - 2.0).abs() < 0.1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod build;
 #[cfg(test)]

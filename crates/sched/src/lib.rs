@@ -4,6 +4,25 @@
 //! [`Scheduler`](vcpulab_host::Scheduler) and [`Registered`], and is one line in `registry.rs`. A new generation of a
 //! policy is one line of its `GENERATIONS`: its parameters, and the rules in which it differs from the others.
 //! Parameter checks, help, schema and documentation follow from the [`ParamSpec`](vcpulab_host::ParamSpec) tables.
+//! ```
+//! use vcpulab_host::program::{Program, Programs, Step};
+//! use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Pools, Span, Time, VcpuConfig, VcpuId};
+//!
+//! let vcpu = VcpuConfig { start: Some(Span::ZERO), ..VcpuConfig::default() };
+//! let domain = |number| DomainConfig { number, vcpus: vec![vcpu.clone()], ..DomainConfig::default() };
+//! let config = HostConfig { pcpus: 1, domains: vec![domain(1), domain(2)], ..HostConfig::default() };
+//! let guests = [VcpuId(1), VcpuId(2)]; // after the idle vCPU of the pCPU
+//! let mut programs = Programs::default();
+//! for v in guests {
+//!     programs.set(v, Program { steps: vec![Step::Hog], repeat: true });
+//! }
+//! let credit = vcpulab_sched::boxed("credit", "xen4.17", &Params::new(), 1).ok_or("no such policy")?;
+//! let mut host = Host::new(&config, Pools::new(vec![credit]), programs, ())?;
+//! host.run_until(Time::ZERO + Span::from_ms(45))?;
+//! // Slices of 30 ms: the second runs now.
+//! assert_eq!(guests.map(|v| host.context().is_current(v)), [false, true]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod arinc653;
 pub mod atropos;

@@ -2,6 +2,21 @@
 //!
 //! `vcpulab-scenario` makes a [`Spec`] of a text and a text of a [`Spec`]; `vcpulab-run` runs one. Neither knows of the
 //! other.
+//! ```
+//! use vcpulab_scenario::Scenario;
+//! use vcpulab_spec::entitlements;
+//!
+//! let text = "
+//!     host = { pcpus = 1, scheduler = 'credit' }
+//!     domain.web = { weight = 768, app = [{ kind = 'hog' }] }
+//!     domain.batch = { app = [{ kind = 'hog' }] }
+//! ";
+//! let scenario = Scenario::parse(text, "two.toml")?;
+//! let spec: &vcpulab_spec::Spec = &scenario;
+//! assert_eq!(spec.host.pcpus, 1);
+//! assert_eq!(entitlements(spec), [Some(0.75), Some(0.25)]); // pCPUs
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod action;
 mod app;
