@@ -13,7 +13,7 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock site site-serve wheel real-xen real-kvm
+.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock site site-serve wheel wheel-test real-xen real-kvm
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -119,6 +119,14 @@ wheel: .venv/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" && for target in $(WHEEL_TARGETS); do \
 	  maturin build --release --strip --zig --target $$target --out out/wheel || exit 1; done
 	$(BIN)/maturin sdist --out out/wheel
+
+## This machine's wheel where nothing else is installed: from nothing to a first picture
+wheel-test:
+	rm -rf out/wheel-test
+	$(PYTHON) -m venv out/wheel-test
+	out/wheel-test/bin/pip install --quiet --disable-pip-version-check "$$(ls out/wheel/*manylinux*_$$(uname -m).whl)[report]"
+	cd out/wheel-test && bin/vcpulab init web.toml && bin/vcpulab run web.toml && bin/vcpulab conformance >conformance.txt \
+	  && bin/vcpulab whatif web.toml --set web.weight=512 --report picture.html
 
 ## The site, in out/site/html: any static host can serve it
 site: build .venv/tools

@@ -1,6 +1,7 @@
 """The site: it is built without a warning, its links hold, it loads nothing from elsewhere, and a browser shows it."""
 
 import http.server
+import json
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import pages
+import versions
 from support import HANG_S, ROOT
 
 
@@ -85,3 +87,14 @@ def test_a_browser_shows_it(site: Path, browser: str) -> None:
             assert shows in shown
             assert "Search" in shown
         server.shutdown()
+
+
+def test_versions_are_beside_each_other(site: Path, tmp_path: Path) -> None:
+    for version in ("v0.9.0", "v0.10.0", "main"):
+        versions.add(tmp_path, version, site)
+    listed = json.loads((tmp_path / "versions.json").read_text())
+    assert [each["version"] for each in listed] == ["v0.10.0", "v0.9.0", "main"]
+    assert "v0.10.0/index.html" in (tmp_path / "index.html").read_text()
+    assert (tmp_path / "v0.9.0/index.html").is_file()
+    with pytest.raises(SystemExit, match=r"found `\.\./up`"):
+        versions.add(tmp_path, "../up", site)
