@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 import vcpulab
-from vcpulab.advice.entitled import entitlements
 from vcpulab.advice.lint.catalogue import findings, settings
 from vcpulab.advice.lint.host import Finding, Host
 
@@ -142,17 +141,14 @@ def test_all_vms_weigh_as_one_beside_services() -> None:
     assert "machines-weigh-as-one" not in on(quiet)
 
 
-def test_entitlements_are_level_by_level() -> None:
-    vm = {"vcpus": 2, "cgroup": "machine.slice"}
-    gold = {"vcpus": 1, "cgroup": "machine.slice/machine-gold.slice"}
-    document = {
-        "host": {"pcpus": 4},
-        "cgroup": {"machine.slice/machine-gold.slice": {"weight": 300}},
-        "domain": {"a": vm, "b": {**vm, "weight": 300}, "c": gold, "d": {"vcpus": 1, "cgroup": "system.slice"}},
-    }
-    # d needs no more than 1; of the 3 of machine.slice gold has its 1, and a and b share the rest.
-    assert entitlements(document) == {"a": 0.5, "b": 1.5, "c": 1.0, "d": 1.0}
-    assert entitlements({**document, "domain": {"a": {**vm, "affinity": "0"}}}) == {}
+def test_bounds_know_cpusets() -> None:
+    """What is in a group with two pCPUs has no more than these."""
+    vm = {**busy(4), "cgroup": "machine.slice"}
+    of = {"a": vm, "b": vm, "d": {**busy(2), "daemon": True}}
+    it = scenario(of, groups={"machine.slice": {"cpus": "0-1"}}, pcpus=4)
+    run = vcpulab.run(it)
+    assert [run[f"{name}.gotten"].mean for name in of] == pytest.approx([100, 100, 200], abs=2)
+    assert Host(it, run).affinity("a") == [[0, 1]] * 4
 
 
 # ---- threads ----

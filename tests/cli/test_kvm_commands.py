@@ -186,6 +186,30 @@ CHANGES: list[tuple[str, dict[str, Any], dict[Toolstack, list[str]]]] = [
         },
     ),
     (
+        "the CPUs of all VMs, and of a group without a unit",
+        {'cgroup."machine.slice".cpus': "2-7", 'cgroup."system.slice".cpus': "0-1", "cgroup.vms.cpus": "4-7"},
+        {
+            "libvirt": [
+                "systemctl set-property machine.slice AllowedCPUs=2-7",
+                "systemctl set-property system.slice AllowedCPUs=0-1",
+                "echo 4-7 > /sys/fs/cgroup/vms/cpuset.cpus",
+                "#   vms: cpuset.cpus: holds until the host restarts",
+            ],
+            "proxmox": [
+                "systemctl set-property qemu.slice AllowedCPUs=2-7",
+                "systemctl set-property system.slice AllowedCPUs=0-1",
+                "echo 4-7 > /sys/fs/cgroup/vms/cpuset.cpus",
+                "#   vms: cpuset.cpus: holds until the host restarts",
+            ],
+            "cgroup": [
+                "systemctl set-property machine.slice AllowedCPUs=2-7",
+                "systemctl set-property system.slice AllowedCPUs=0-1",
+                "echo 4-7 > /sys/fs/cgroup/vms/cpuset.cpus",
+                "#   vms: cpuset.cpus: holds until the host restarts",
+            ],
+        },
+    ),
+    (
         "halt polling, and what the kernel decides by",
         {"host.halt_poll_us": 0, "host.base_slice_us": 3000, "host.bandwidth_slice_us": 2000, "host.hz": 1000},
         {
@@ -264,6 +288,14 @@ def test_back_to_what_the_kernel_has() -> None:
         "virsh schedinfo web --set cpu_shares=100 vcpu_quota=-1 --live --config",
     ]
     assert texts(steps, "keep") == ["rm -f /etc/tmpfiles.d/latency_ns.conf"]
+
+
+def test_back_to_the_cpus_of_the_group_around() -> None:
+    changed = EEVDF.change({'cgroup."machine.slice".cpus': "2-7", "cgroup.vms.cpus": "4-7"})
+    assert texts(new_steps(changed, EEVDF), "run") == [
+        "systemctl set-property machine.slice AllowedCPUs=",
+        "echo '' > /sys/fs/cgroup/vms/cpuset.cpus",
+    ]
 
 
 def test_many_vms_are_set_in_a_loop() -> None:

@@ -86,7 +86,7 @@ class Setting:
         """The control groups around VMs, if there are any."""
         roles = self.sources.roles
         daemons = [one.cgroup for one in roles.daemons.values() if one.serves is None]
-        tables = {} if self.kvm is None else tables_around(roles.vms, daemons, self.kvm)
+        tables = {} if self.kvm is None else tables_around(roles.vms, daemons, self.kvm, self.placed)
         return {"cgroup": tables} if tables else {}
 
     def domain(self, number: int, vcpus: int) -> dict[str, Any]:

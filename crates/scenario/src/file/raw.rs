@@ -274,6 +274,9 @@ record! {
         burst_us: i64,
         /// Does it run only when nothing else wants to (`cpu.idle`)? Default: no.
         idle: bool,
+        /// The pCPUs that its threads may run on (`cpuset.cpus`), of those that the groups around it leave; a thread that is pinned to
+        /// none of them runs on all of them. Default: those of the group around it.
+        cpus: CpuList,
     }
 }
 
