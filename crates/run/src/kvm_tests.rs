@@ -271,7 +271,7 @@ proptest! {
         let d = |name: &str| scenario.domains.enumerate().find(|(_, one)| one.name == name).unwrap().0;
         let cpuset = scenario.cpuset(d("web"), 0).unwrap_or(CpuMask::first_n(4));
         prop_assert_eq!(scenario.cpuset(d("host"), 0).unwrap_or(CpuMask::first_n(4)), cpuset);
-        let ran: Vec<_> = results.trace.iter().filter(|row| row.to_domain == 1 || row.to_domain == 0).collect();
+        let ran: Vec<_> = results.trace.in_memory().filter(|row| row.to_domain == 1 || row.to_domain == 0).collect();
         prop_assert!(!ran.is_empty());
         for row in ran {
             prop_assert!(cpuset.contains(PcpuId(row.pcpu)), "{text}{row:?}");
