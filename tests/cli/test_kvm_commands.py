@@ -372,3 +372,36 @@ def test_lists_vms(command: Vcpulab, tmp_path: Path) -> None:
 def test_a_shell_can_read_everything() -> None:
     lines = [line for _, changes, _ in CHANGES for tool in TOOLSTACKS["kvm"] for line in typed(changes, tool)]
     subprocess.run(["sh", "-n"], input="\n".join(lines), text=True, check=True)
+
+
+def test_monitors_of_xen_are_refused_with_what_shows_a_kvm_host(command: Vcpulab, tmp_path: Path) -> None:
+    file = tmp_path / "kvm.toml"
+    file.write_text(HOST.format(scheduler="linux-eevdf"))
+    for asked in (
+        ("top", str(file), "--batch"),
+        ("top", str(file)),
+        ("monitor", "xencpu", str(file)),
+        ("monitor", "xenoprof", str(file)),
+        ("monitor", "xenmon", str(file), "--out", str(tmp_path / "logs")),
+    ):
+        refused = command(*asked)
+        assert refused.returncode == 2, asked
+        assert "the host is a KVM host (host.hypervisor)" in refused.stderr
+        assert f"hint: vcpulab run {file} --counters kvm" in refused.stderr
+    assert command("run", str(file), "--counters", "kvm").returncode == 0
+
+
+def test_a_wrong_toolstack_is_refused_before_anything_runs(command: Vcpulab, tmp_path: Path) -> None:
+    file = tmp_path / "kvm.toml"
+    # A day of simulated time, which nobody waits for.
+    file.write_text(HOST.format(scheduler="linux-eevdf").replace("100ms", "86400s"))
+    refused = command("lint", str(file), "--toolstack", "xl")
+    assert refused.returncode == 2
+    assert "the scenario's host is a KVM host (host.hypervisor)" in refused.stderr
+
+
+def test_what_polled_while_it_was_recorded_is_no_setting() -> None:
+    twin = EEVDF.change({"host.polls_recorded": True})
+    assert not any("halt_poll" in step.text for step in commands(twin))
+    real = twin.change({"host.halt_poll_us": 50})
+    assert "echo 50000 > /sys/module/kvm/parameters/halt_poll_ns" in texts(commands(real), "run")

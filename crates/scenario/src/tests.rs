@@ -427,6 +427,7 @@ profile = "generic"
 pcpus = 8
 toolstack = "proxmox"
 halt_poll_us = 50
+polls_recorded = true
 [cgroup."machine.slice"]
 weight = 300
 [cgroup."system.slice"]

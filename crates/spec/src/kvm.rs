@@ -22,6 +22,8 @@ pub const SLICES: [&str; 2] = [DAEMONS, MACHINES];
 pub struct KvmSpec {
     /// Longest time for which a vCPU's thread polls before it blocks, once its guest has halted; zero: it does not.
     pub halt_poll: Span,
+    /// Is polling a part of what the guests compute, so that none comes on top of it?
+    pub polls_recorded: bool,
     /// The control groups besides those that VMs and daemons have, as in the file.
     pub cgroups: Vec<CgroupSpec>,
     /// The threads that serve VMs: the vCPUs of the domain [`HOST`], which is there if there are any.

@@ -64,6 +64,17 @@ def cpuset(document: Mapping[str, Any], domain: str) -> frozenset[int]:
     return found
 
 
+def polls_us(document: Mapping[str, Any]) -> int:
+    """For how long a vCPU may poll once its guest has halted, µs: not at all where that is in what guests compute.
+
+    Examples:
+        >>> polls_us({"host": {"halt_poll_us": 200}}), polls_us({"host": {"halt_poll_us": 200, "polls_recorded": True}})
+        (200, 0)
+    """
+    host = document["host"]
+    return 0 if host.get("polls_recorded") else int(host.get("halt_poll_us", 0))
+
+
 def _kinds(table: Mapping[str, Any]) -> list[Kind]:
     found = set[Kind]()
     if "nic" in table:

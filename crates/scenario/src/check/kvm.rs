@@ -44,6 +44,7 @@ pub(crate) fn host(
     if !kvm {
         let only = "nothing here: only a KVM host has this";
         refuse(checker, &raw_host.halt_poll_us, only);
+        refuse(checker, &raw_host.polls_recorded, only);
         refuse_table(checker, &raw.cgroup, only);
         return None;
     }
@@ -68,7 +69,12 @@ pub(crate) fn host(
         let cpus = cpus(checker, &value.cpus, pcpus);
         CgroupSpec { path: path.value.clone(), config: cgroup(checker, value, place), cpus }
     });
-    Some(KvmSpec { cgroups: cgroups.collect(), halt_poll: Span::from_us(halt_poll), threads: Vec::new() })
+    Some(KvmSpec {
+        cgroups: cgroups.collect(),
+        halt_poll: Span::from_us(halt_poll),
+        polls_recorded: raw_host.polls_recorded.get().copied().unwrap_or(false),
+        threads: Vec::new(),
+    })
 }
 
 /// The pCPUs of a list; `None`: every one.
