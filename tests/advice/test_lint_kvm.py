@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import vcpulab
-from vcpulab.advice.entitled import entitlements
+from vcpulab.advice.explaining import explain
 from vcpulab.advice.lint.catalogue import findings, settings
 from vcpulab.advice.lint.host import Finding, Host
 
@@ -142,17 +142,14 @@ def test_all_vms_weigh_as_one_beside_services() -> None:
     assert "machines-weigh-as-one" not in on(quiet)
 
 
-def test_entitlements_are_level_by_level() -> None:
-    vm = {"vcpus": 2, "cgroup": "machine.slice"}
-    gold = {"vcpus": 1, "cgroup": "machine.slice/machine-gold.slice"}
-    document = {
-        "host": {"pcpus": 4},
-        "cgroup": {"machine.slice/machine-gold.slice": {"weight": 300}},
-        "domain": {"a": vm, "b": {**vm, "weight": 300}, "c": gold, "d": {"vcpus": 1, "cgroup": "system.slice"}},
-    }
-    # d needs no more than 1; of the 3 of machine.slice gold has its 1, and a and b share the rest.
-    assert entitlements(document) == {"a": 0.5, "b": 1.5, "c": 1.0, "d": 1.0}
-    assert entitlements({**document, "domain": {"a": {**vm, "affinity": "0"}}}) == {}
+def test_bounds_know_cpusets() -> None:
+    """What is in a group with two pCPUs has no more than these."""
+    vm = {**busy(4), "cgroup": "machine.slice"}
+    of = {"a": vm, "b": vm, "d": {**busy(2), "daemon": True}}
+    it = scenario(of, groups={"machine.slice": {"cpus": "0-1"}}, pcpus=4)
+    run = vcpulab.run(it)
+    assert [run[f"{name}.gotten"].mean for name in of] == pytest.approx([100, 100, 200], abs=2)
+    assert Host(it, run).affinity("a") == [[0, 1]] * 4
 
 
 # ---- threads ----
@@ -168,6 +165,31 @@ def test_emulator_threads_on_the_vcpus_pcpus() -> None:
     assert "emulator-beside-vcpus" not in on(apart)
     everywhere = scenario({**domains, "batch": busy(3, affinity="1-3")}, asked(4000), pcpus=4)
     assert "emulator-beside-vcpus" not in on(everywhere), "there is no other place"
+
+
+def test_a_vhost_thread_that_wakes_late_is_helped_by_a_weight() -> None:
+    """It waits for a small part of the time, and yet for several times as long as it works."""
+    step = {"event": [{"run": "6ms"}, {"sleep": "2ms"}]}
+    batch = {"vcpus": 1, "app": [{"kind": "phases", "phase": [step]}]}
+    domains = {"web": web(2, "50us"), "batch": {**batch, "count": 10}}
+    it = scenario(domains, asked(200), pcpus=4, base_slice_us=700, hz=100)
+    found = explain(it, "users.response_p95 < 2ms", replications=6)
+    assert not found.explained[0].met
+    (advice,) = [one for one in found.advice if one.finding.rule == "late-wake-ups"]
+    assert "the vhost thread of web waits for" in advice.finding.reason
+    assert advice.finding.changes == {"domain.web.weight": 400}
+    assert advice.helps and not advice.misses
+    assert found.outlook() == []
+
+
+def test_a_vcpu_that_is_hardly_used_is_not_said_to_be_too_few() -> None:
+    it = scenario({"web": web(1, "200us"), "other": busy(1)}, asked(300), pcpus=4)
+    found = explain(it, "users.response_p99 < 0.1ms", replications=3)
+    assert not found.explained[0].met
+    assert {one.finding.rule for one in found.advice}.isdisjoint({"too-few-vcpus", "capacity-exceeded"})
+    full = explain(scenario({"web": web(1, "2ms")}, asked(470), pcpus=4), "users.response_p99 < 5ms", replications=3)
+    assert [one.finding.rule for one in full.advice] == ["too-few-vcpus"]
+    assert "saturates its vCPUs" in full.advice[0].finding.reason
 
 
 def test_real_time_vcpus_on_shared_pcpus() -> None:

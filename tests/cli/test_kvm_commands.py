@@ -186,6 +186,30 @@ CHANGES: list[tuple[str, dict[str, Any], dict[Toolstack, list[str]]]] = [
         },
     ),
     (
+        "the CPUs of all VMs, and of a group without a unit",
+        {'cgroup."machine.slice".cpus': "2-7", 'cgroup."system.slice".cpus': "0-1", "cgroup.vms.cpus": "4-7"},
+        {
+            "libvirt": [
+                "systemctl set-property machine.slice AllowedCPUs=2-7",
+                "systemctl set-property system.slice AllowedCPUs=0-1",
+                "echo 4-7 > /sys/fs/cgroup/vms/cpuset.cpus",
+                "#   vms: cpuset.cpus: holds until the host restarts",
+            ],
+            "proxmox": [
+                "systemctl set-property qemu.slice AllowedCPUs=2-7",
+                "systemctl set-property system.slice AllowedCPUs=0-1",
+                "echo 4-7 > /sys/fs/cgroup/vms/cpuset.cpus",
+                "#   vms: cpuset.cpus: holds until the host restarts",
+            ],
+            "cgroup": [
+                "systemctl set-property machine.slice AllowedCPUs=2-7",
+                "systemctl set-property system.slice AllowedCPUs=0-1",
+                "echo 4-7 > /sys/fs/cgroup/vms/cpuset.cpus",
+                "#   vms: cpuset.cpus: holds until the host restarts",
+            ],
+        },
+    ),
+    (
         "halt polling, and what the kernel decides by",
         {"host.halt_poll_us": 0, "host.base_slice_us": 3000, "host.bandwidth_slice_us": 2000, "host.hz": 1000},
         {
@@ -266,6 +290,14 @@ def test_back_to_what_the_kernel_has() -> None:
     assert texts(steps, "keep") == ["rm -f /etc/tmpfiles.d/latency_ns.conf"]
 
 
+def test_back_to_the_cpus_of_the_group_around() -> None:
+    changed = EEVDF.change({'cgroup."machine.slice".cpus': "2-7", "cgroup.vms.cpus": "4-7"})
+    assert texts(new_steps(changed, EEVDF), "run") == [
+        "systemctl set-property machine.slice AllowedCPUs=",
+        "echo '' > /sys/fs/cgroup/vms/cpuset.cpus",
+    ]
+
+
 def test_many_vms_are_set_in_a_loop() -> None:
     names = {f"domain.vm{number}": {"vcpus": 2} for number in (201, 202, 203)}
     host = EEVDF.change(names)
@@ -340,3 +372,36 @@ def test_lists_vms(command: Vcpulab, tmp_path: Path) -> None:
 def test_a_shell_can_read_everything() -> None:
     lines = [line for _, changes, _ in CHANGES for tool in TOOLSTACKS["kvm"] for line in typed(changes, tool)]
     subprocess.run(["sh", "-n"], input="\n".join(lines), text=True, check=True)
+
+
+def test_monitors_of_xen_are_refused_with_what_shows_a_kvm_host(command: Vcpulab, tmp_path: Path) -> None:
+    file = tmp_path / "kvm.toml"
+    file.write_text(HOST.format(scheduler="linux-eevdf"))
+    for asked in (
+        ("top", str(file), "--batch"),
+        ("top", str(file)),
+        ("monitor", "xencpu", str(file)),
+        ("monitor", "xenoprof", str(file)),
+        ("monitor", "xenmon", str(file), "--out", str(tmp_path / "logs")),
+    ):
+        refused = command(*asked)
+        assert refused.returncode == 2, asked
+        assert "the host is a KVM host (host.hypervisor)" in refused.stderr
+        assert f"hint: vcpulab run {file} --counters kvm" in refused.stderr
+    assert command("run", str(file), "--counters", "kvm").returncode == 0
+
+
+def test_a_wrong_toolstack_is_refused_before_anything_runs(command: Vcpulab, tmp_path: Path) -> None:
+    file = tmp_path / "kvm.toml"
+    # A day of simulated time, which nobody waits for.
+    file.write_text(HOST.format(scheduler="linux-eevdf").replace("100ms", "86400s"))
+    refused = command("lint", str(file), "--toolstack", "xl")
+    assert refused.returncode == 2
+    assert "the scenario's host is a KVM host (host.hypervisor)" in refused.stderr
+
+
+def test_what_polled_while_it_was_recorded_is_no_setting() -> None:
+    twin = EEVDF.change({"host.polls_recorded": True})
+    assert not any("halt_poll" in step.text for step in commands(twin))
+    real = twin.change({"host.halt_poll_us": 50})
+    assert "echo 50000 > /sys/module/kvm/parameters/halt_poll_ns" in texts(commands(real), "run")

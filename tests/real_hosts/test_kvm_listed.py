@@ -237,13 +237,16 @@ def test_control_groups_say_what_holds_now(command: Vcpulab, tmp_path: Path) -> 
         f"{scope}/cpu.weight:400\n{scope}/cpu.max:250000 50000\n{scope}/cpu.max.burst:7000\n"
         f"{scope}/libvirt/vcpu0/cpu.max:20000 100000\n{scope}/libvirt/vcpu1/cpu.max:20000 100000\n"
         f"{scope}/libvirt/emulator/cpu.max:30000 100000\n{scope}/cpuset.cpus:0-3\n"
+        "/sys/fs/cgroup/machine.slice/cpuset.cpus.effective:0-7\n"
+        "/sys/fs/cgroup/machine.slice/gold.slice/cpuset.cpus:0-5\n"
     )
     made = command("import", "kvm", *written(tmp_path, web=XML, groups=groups, cpus=LSCPU))
     assert made.returncode == 0, made.stderr
     assert "scheduler = linux-eevdf: no listing says which kernel (`uname -a` does)" in made.stderr
     scenario = vcpulab.Scenario.from_toml(made.stdout).to_dict()
     gold = scenario["cgroup"]["machine.slice/gold.slice"]
-    assert (gold["weight"], gold["quota_us"]) == (300, 200_000)
+    assert (gold["weight"], gold["quota_us"], gold["cpus"]) == (300, 200_000, "0-5")
+    assert "machine.slice" not in scenario["cgroup"], "it may run everywhere"
     web = scenario["domain"]["web"]
     assert (web["cgroup"], web["weight"]) == ("machine.slice/gold.slice", 400)
     assert (web["global_quota_us"], web["global_period_us"], web["global_burst_us"]) == (250_000, 50_000, 7_000)

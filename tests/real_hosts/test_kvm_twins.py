@@ -66,7 +66,7 @@ def test_the_host_is_as_its_files_say(tmp_path: Path) -> None:
     document = made.scenario.to_dict()
     host = document["host"]
     assert (host["hypervisor"], host["scheduler"], host["generation"]) == ("kvm", "linux-eevdf", "6.12")
-    assert (host["toolstack"], host["hz"], host["base_slice_us"], host["halt_poll_us"]) == ("libvirt", 250, 700, 0)
+    assert (host["toolstack"], host["hz"], host["base_slice_us"], host["polls_recorded"]) == ("libvirt", 250, 700, True)
     assert {name: (one["vcpus"], one.get("weight")) for name, one in document["domain"].items()} == {
         "shop": (2, 200),
         "batch": (2, None),

@@ -83,3 +83,24 @@ def test_a_limit_of_the_whole_vm() -> None:
 def test_a_sleeper_among_hogs() -> None:
     assert gotten(run("linux-eevdf-sleeper-share", EEVDF), "sleeper") == approx((14.3,), abs=0.05)
     assert gotten(run("linux-eevdf-sleeper-share", CFS), "sleeper") == approx((20.0,), abs=0.05)
+
+
+@BOTH
+def test_nice_of_vcpus(policy: dict[str, Any]) -> None:
+    assert gotten(run("linux-nice", policy), "eager", "modest") == approx((50.0, 50.0), abs=0.05)
+    lighter = policy | {"domain.modest.weight": 20}
+    assert gotten(run("linux-nice", lighter), "eager", "modest") == approx((83.3, 16.7), abs=0.05)
+
+
+def test_batch_and_idle_preempt_nobody() -> None:
+    for policy, plain_ms in ((CFS, 0), (EEVDF, 3.8)):
+        for of_thread, ms in (("batch", 3.8), ("idle", 3.8), ("other", plain_ms)):
+            changed = run("linux-batch", policy | {"domain.player.sched_policy": of_thread})
+            assert longest_wait_ms(changed, "player") == approx(ms, abs=0.05)
+
+
+def test_idle_threads_in_a_group_of_the_usual_weight() -> None:
+    for policy, ms in ((CFS, 0), (EEVDF, 3.6)):
+        assert longest_wait_ms(run("linux-idle-policy", policy), "player") == approx(ms, abs=0.05)
+        hogs = run("linux-idle-policy", policy | {"domain.player.app": [{"kind": "hog"}]})
+        assert gotten(hogs, "background", "player") == approx((50.0, 50.0), abs=0.05)

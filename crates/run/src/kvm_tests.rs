@@ -1,5 +1,7 @@
 //! Tests of KVM hosts: who does the work of a VM's packets and requests, and what it costs whom.
 
+use proptest::prelude::*;
+use vcpulab_host::{CpuMask, PcpuId};
 use vcpulab_measure::{IoRow, Results, VcpuRow};
 use vcpulab_scenario::Scenario;
 
@@ -235,4 +237,44 @@ fn results_tell_what_a_vm_costs_and_what_its_limits_deny_it() {
     assert!((80_000_000..=120_000_000).contains(&b.throttled_ns), "{b:?}");
     assert!((80_000_000..=120_000_000).contains(&b.steal_ns), "{b:?}");
     assert!((80_000_000..=120_000_000).contains(&b.vcpus_ns), "{b:?}");
+}
+
+fn cpus() -> impl Strategy<Value = String> {
+    (0..4u32, 0..4u32).prop_map(|(one, other)| format!("\"{}-{}\"", one.min(other), one.max(other)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever its own affinity is, and whatever it becomes: no thread runs outside the cpuset of its groups, and each of the
+    /// affinity that is left counts.
+    #[test]
+    fn no_thread_runs_outside_its_cpuset(
+        scheduler in prop::sample::select(vec!["linux-cfs", "linux-eevdf", "credit2"]),
+        (outer, inner) in (cpus(), cpus()),
+        (own, later, emulator) in (prop::option::of(cpus()), prop::option::of(cpus()), prop::option::of(cpus())),
+    ) {
+        let field = |name: &str, value: &Option<String>| value.as_ref().map_or(String::new(), |v| format!("{name} = {v}\n"));
+        let action = later.as_ref().map_or(String::new(), |to| {
+            format!("[[action]]\nat = \"100ms\"\nop = \"affinity\"\ndomain = \"web\"\naffinity = {to}\n")
+        });
+        let text = format!(
+            "[run]\nduration = \"200ms\"\nwarmup = \"0s\"\n[host]\nhypervisor = \"kvm\"\nscheduler = \"{scheduler}\"\n\
+             profile = \"generic\"\npcpus = 4\n[cgroup.a]\ncpus = {outer}\n[cgroup.\"a/b\"]\ncpus = {inner}\n\
+             [domain.web]\nvcpus = 3\ncgroup = \"a/b\"\nnic = {{}}\n{}{}{SERVER}[domain.free]\nvcpus = 4\n\
+             app = [{{ kind = \"hog\" }}]\n{action}{USERS}",
+            field("affinity", &own), field("emulator_affinity", &emulator),
+        );
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
+        let options = RunOptions { trace: true, jobs: 1, ..RunOptions::default() };
+        let results = run(&scenario, &options, &|_| true).unwrap();
+        let d = |name: &str| scenario.domains.enumerate().find(|(_, one)| one.name == name).unwrap().0;
+        let cpuset = scenario.cpuset(d("web"), 0).unwrap_or(CpuMask::first_n(4));
+        prop_assert_eq!(scenario.cpuset(d("host"), 0).unwrap_or(CpuMask::first_n(4)), cpuset);
+        let ran: Vec<_> = results.trace.in_memory().filter(|row| row.to_domain == 1 || row.to_domain == 0).collect();
+        prop_assert!(!ran.is_empty());
+        for row in ran {
+            prop_assert!(cpuset.contains(PcpuId(row.pcpu)), "{text}{row:?}");
+        }
+    }
 }

@@ -427,6 +427,7 @@ profile = "generic"
 pcpus = 8
 toolstack = "proxmox"
 halt_poll_us = 50
+polls_recorded = true
 [cgroup."machine.slice"]
 weight = 300
 [cgroup."system.slice"]
@@ -434,6 +435,7 @@ quota_us = 200_000
 period_us = 50_000
 burst_us = 10_000
 idle = true
+cpus = "0-2,5"
 [nic.eth0]
 [nic.eth1]
 pcpu = 1
@@ -495,6 +497,30 @@ fn a_kvm_host_has_the_threads_that_serve_its_vms() {
     assert_eq!(served("web"), (Some((Some(own), 0)), Some((Some(own), 1))));
     assert_eq!(served("db"), (Some((Some(own), 2)), Some((Some(own), 3))));
     assert_eq!(scenario.domains.iter().map(|d| d.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 0]);
+}
+
+#[test]
+fn cpusets_are_taken_together_along_the_path() {
+    let text = "[host]\nhypervisor = \"kvm\"\nscheduler = \"linux-eevdf\"\npcpus = 8\n\
+        [cgroup.a]\ncpus = \"0-5\"\n[cgroup.\"a/b\"]\ncpus = \"4-7\"\n[cgroup.\"a/b/c\"]\ncpus = \"0-1\"\n\
+        [domain.vm]\ncgroup = \"a/b\"\naffinity = \"6-7\"\napp = [{ kind = \"hog\" }]\n";
+    let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+    let kvm = scenario.host.kvm.as_ref().unwrap();
+    let left = |path: &str| kvm.cpuset(path).map(|cpus| cpus.to_string());
+    let paths = ["a", "a/b", "a/b/c", "a/other", "b", "/"].map(left);
+    let [five, two] = ["0-5", "4-5"].map(|cpus| Some(cpus.to_owned()));
+    assert_eq!(
+        paths,
+        [five.clone(), two.clone(), two, five, None, None],
+        "none left: those of the group around it"
+    );
+    let warned: Vec<String> = scenario.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warned,
+        [
+            "f:10:12: domain.vm.affinity: found `6-7`, none of which `cpus` of a/b leaves: its threads run on 4-5"
+        ]
+    );
 }
 
 #[test]

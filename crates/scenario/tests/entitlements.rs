@@ -32,3 +32,52 @@ fn nothing_is_said_where_weights_do_not_decide() {
     assert_eq!(of("pcpus = 2", "[domain.a]\naffinity = \"0\""), [None]);
     assert_eq!(of("", "[domain.a]\n[[action]]\nat = \"1s\"\nop = \"pause\"\ndomain = \"a\""), [None]);
 }
+
+fn of_kvm(rest: &str) -> Vec<Option<f64>> {
+    let text = format!(
+        "[host]\nhypervisor = \"kvm\"\nscheduler = \"linux-eevdf\"\nprofile = \"exact\"\npcpus = 2\n{rest}"
+    );
+    entitlements(&Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}")))
+}
+
+#[test]
+fn groups_share_level_by_level() {
+    let vms = "[domain.a]\nvcpus = 2\n[domain.b]\nvcpus = 2\nweight = 300\n";
+    assert_eq!(of_kvm(vms), [Some(0.5), Some(1.5)]);
+    let daemon = format!("{vms}[domain.d]\ndaemon = true\n");
+    assert_eq!(
+        of_kvm(&daemon),
+        [Some(0.25), Some(0.75), Some(1.0)],
+        "a slice weighs as much as the other one"
+    );
+    let limited = format!("{daemon}[cgroup.\"machine.slice\"]\nquota_us = 40000\n");
+    assert_eq!(of_kvm(&limited), [Some(0.1), Some(0.3), Some(1.0)]);
+    let heavy = format!("{daemon}[cgroup.\"machine.slice/gold\"]\nweight = 700\n")
+        .replace("[domain.a]", "[domain.a]\ncgroup = \"machine.slice/gold\"");
+    assert_eq!(of_kvm(&heavy), [Some(0.7), Some(0.3), Some(1.0)]);
+}
+
+#[test]
+fn limits_of_a_vm_and_of_its_vcpus_hold() {
+    let limit = |limit: &str| of_kvm(&format!("[domain.a]\nvcpus = 2\n{limit}\n[domain.b]\nvcpus = 2\n"));
+    assert_eq!(limit("vcpu_quota_us = 20000"), [Some(0.4), Some(1.6)]);
+    assert_eq!(limit("global_quota_us = 5000\nglobal_period_us = 10000"), [Some(0.5), Some(1.5)]);
+}
+
+#[test]
+fn what_serves_a_vm_is_a_part_of_it() {
+    let vhost = "[domain.a]\nvcpus = 2\n[domain.vhost]\ndaemon = true\ncgroup = \"machine.slice/a/libvirt/emulator\"\n";
+    assert_eq!(of_kvm(vhost), [Some(2.0), None]);
+    let threads = of_kvm("[domain.a]\nvcpus = 2\ndisk = {}\n[disk.ssd]\nkind = \"ssd\"\n");
+    assert_eq!(threads, [Some(2.0), None], "and so are the host's own threads");
+}
+
+#[test]
+fn nothing_is_said_where_groups_do_not_decide_alone() {
+    for special in ["affinity = \"0\"", "sched_policy = \"fifo\"", "idle = 1", "sched_policy = \"idle\""] {
+        assert_eq!(of_kvm(&format!("[domain.a]\n[domain.b]\n{special}\n")), [None, None], "{special}");
+    }
+    for group in ["cpus = \"1\"", "idle = true"] {
+        assert_eq!(of_kvm(&format!("[cgroup.\"machine.slice\"]\n{group}\n[domain.a]\n")), [None], "{group}");
+    }
+}

@@ -4,7 +4,8 @@ use vcpulab_host::{DomId, ParamSpec, Scope, Time};
 
 use crate::action::{ActionSpec, Change};
 use crate::domain::DomainSpec;
-use crate::host::PoolSpec;
+use crate::group_shares::group_shares;
+use crate::host::{POOL_0, PoolSpec};
 use crate::spec::Spec;
 
 /// The unit of parameters that are a share of one pCPU: no more than all of a domain's vCPUs can be meant.
@@ -12,6 +13,9 @@ pub const PERCENT_OF_PCPU: &str = "% of one pCPU";
 
 /// The parameter that is a domain's share of CPU time under contention, in every scheduler that has shares.
 pub const SHARE: &str = "weight";
+
+/// The limit of all of a VM's threads together, in schedulers that look at control groups.
+const GROUP_LIMIT: &str = "global_quota_us";
 
 /// A scheduler's parameter for shares, if it has one.
 pub fn share(pool: &PoolSpec) -> Option<&'static ParamSpec> {
@@ -25,15 +29,16 @@ pub fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
 
 /// CPU time each domain is entitled to when all want all they can get, in pCPUs: shares by weight, none above what a
 /// domain's vCPUs or its cap allow, and what those leave shared by weight again (weighted max-min fairness). `None` where the
-/// weights do not decide: a scheduler without weights, a KVM host, whose groups are one in another, pinned vCPUs, or domains, parameters and pools that change during the run.
+/// weights do not decide: a scheduler without weights, pinned vCPUs, or domains, parameters and pools that change during the run. On a
+/// KVM host under a scheduler of Linux those of the control groups count.
 pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     let mut all = vec![None; spec.domains.len()];
-    if spec.host.kvm.is_some() {
-        return all;
-    }
     let changing = |action: &ActionSpec| !matches!(action.change, Change::AdjustGlobal(..));
     if spec.actions.iter().any(changing) || spec.domains.iter().any(|domain| domain.start > Time::ZERO) {
         return all;
+    }
+    if let Some(kvm) = &spec.host.kvm {
+        return if has_groups(&spec.pools[POOL_0]) { group_shares(spec, kvm) } else { all };
     }
     for (id, pool) in spec.pools.enumerate() {
         let here: Vec<DomId> = spec.domains.ids().filter(|&d| spec.domains[d].pool == id).collect();
@@ -48,6 +53,11 @@ pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     all
 }
 
+/// Does its scheduler look at control groups? It has limits of groups then.
+fn has_groups(pool: &PoolSpec) -> bool {
+    pool.generation.params.iter().any(|param| param.name == GROUP_LIMIT)
+}
+
 /// Most a domain can get, in pCPUs.
 fn limit(domain: &DomainSpec, pool: &PoolSpec) -> f64 {
     let is_cap = |param: &&ParamSpec| param.scope == Scope::Domain && param.unit == PERCENT_OF_PCPU;
@@ -57,7 +67,8 @@ fn limit(domain: &DomainSpec, pool: &PoolSpec) -> f64 {
     caps.map(|cap| cap as f64 / 100.0).fold(f64::from(domain.vcpus()), f64::min)
 }
 
-fn fair_shares(capacity: f64, weights: &[f64], limits: &[f64]) -> Vec<f64> {
+/// Shares by weight, none above its limit, and what those leave shared by weight again.
+pub(crate) fn fair_shares(capacity: f64, weights: &[f64], limits: &[f64]) -> Vec<f64> {
     let mut shares = vec![0.0; weights.len()];
     let mut open: Vec<usize> = (0..weights.len()).filter(|&d| weights[d] > 0.0).collect();
     let mut left = capacity;

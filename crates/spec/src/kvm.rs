@@ -22,6 +22,8 @@ pub const SLICES: [&str; 2] = [DAEMONS, MACHINES];
 pub struct KvmSpec {
     /// Longest time for which a vCPU's thread polls before it blocks, once its guest has halted; zero: it does not.
     pub halt_poll: Span,
+    /// Is polling a part of what the guests compute, so that none comes on top of it?
+    pub polls_recorded: bool,
     /// The control groups besides those that VMs and daemons have, as in the file.
     pub cgroups: Vec<CgroupSpec>,
     /// The threads that serve VMs: the vCPUs of the domain [`HOST`], which is there if there are any.
@@ -35,6 +37,31 @@ pub struct CgroupSpec {
     pub path: String,
     /// What it may have; the group around it follows from the path.
     pub config: GroupConfig,
+    /// The pCPUs that its threads may run on; `None`: those of the group around it.
+    pub cpus: Option<CpuMask>,
+}
+
+impl KvmSpec {
+    /// The pCPUs that threads in the group of that path may run on, those of all groups around it taken together;
+    /// `None`: every one.
+    pub fn cpuset(&self, path: &str) -> Option<CpuMask> {
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        ends.fold(None, |around, end| {
+            let own = self.cgroups.iter().find(|group| group.path == path[..end]);
+            within(around, own.and_then(|group| group.cpus))
+        })
+    }
+}
+
+/// The pCPUs that are left of `own` in a cpuset: the whole cpuset if none is. `None`: every one.
+pub fn within(cpuset: Option<CpuMask>, own: Option<CpuMask>) -> Option<CpuMask> {
+    match (cpuset, own) {
+        (Some(cpuset), Some(own)) => {
+            let both = cpuset.and(&own);
+            Some(if both.is_empty() { cpuset } else { both })
+        }
+        (one, other) => one.or(other),
+    }
 }
 
 /// A domain as threads of Linux.

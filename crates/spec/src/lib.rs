@@ -25,6 +25,7 @@ mod device;
 mod domain;
 mod ending;
 mod entitlement;
+mod group_shares;
 mod host;
 mod kvm;
 pub mod limits;
@@ -41,6 +42,7 @@ pub use entitlement::{PERCENT_OF_PCPU, SHARE, entitlements, share, weight};
 pub use host::{Drivers, HostSpec, POOL_0, PoolSpec, Toolstack};
 pub use kvm::{
     CgroupSpec, DAEMONS, HOST, KvmSpec, MACHINES, ROOT, SLICES, ServiceThread, ThreadKind, ThreadsSpec,
+    within,
 };
 pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
 pub use spec::Spec;

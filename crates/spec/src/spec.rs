@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::{DomId, PoolId, Span, Table, Time};
+use vcpulab_host::{CpuMask, DomId, PoolId, Span, Table, Time};
 use vcpulab_io::{ClientId, ClientMachineId, DiskId, Netbacks, NicId};
 
 use crate::action::{ActionSpec, Change};
@@ -58,6 +58,16 @@ impl Spec {
     /// The end of a replication.
     pub fn end(&self) -> Time {
         Time::ZERO + self.warmup + self.duration
+    }
+
+    /// The pCPUs that the control groups around a domain leave to its thread of that number; `None`: every one.
+    pub fn cpuset(&self, domain: DomId, vcpu: u32) -> Option<CpuMask> {
+        let kvm = self.host.kvm.as_ref()?;
+        let of = match &self.domains[domain].threads {
+            Some(its) => its,
+            None => self.domains[kvm.threads[vcpu as usize].of].threads.as_ref()?,
+        };
+        kvm.cpuset(&of.cgroup)
     }
 
     /// The pool of each action: the one its domain is in at that time, or the one whose scheduler it is about.

@@ -8,6 +8,7 @@ from vcpulab.hypervisors.settings import default_of, hypervisor_of
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.threads import polls_us
 
 
 def not_comparable(before: Scenario, after: Scenario) -> list[str]:
@@ -80,6 +81,6 @@ def _limits(*sides: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _polling(*sides: Mapping[str, Any]) -> Iterator[str]:
-    polls = next((one["host"]["halt_poll_us"] for one in sides if one["host"].get("halt_poll_us")), 0)
+    polls = next(filter(None, map(polls_us, sides)), 0)
     if polls:
         yield f"gotten: under KVM it holds halt polling of up to {polls} µs after each halt (host.halt_poll_us)"

@@ -16,7 +16,7 @@ from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_rows, in_short
-from vcpulab.scenario.threads import HOST, HostThread, host_threads, quota
+from vcpulab.scenario.threads import HOST, HostThread, cpuset, host_threads, quota
 from vcpulab.scenario.units import pcpu_set
 
 WAITING = 0.9
@@ -235,12 +235,13 @@ def _reach(run: Run) -> dict[str, list[frozenset[int]]]:
     last = {row["domain"]: row["pool"] for row in run.df_domains().iter_rows(named=True)}
     found = {}
     for name, table in document["domain"].items():
-        pool = pools.get(last.get(name), rest)
+        pool = pools.get(last.get(name), rest) & cpuset(document, name)
         given = table["affinity"]
         sets = [given] * table["vcpus"] if isinstance(given, str) else given
         found[name] = [(pool & pcpu_set(one, count)) or pool or frozenset(range(count)) for one in sets]
     threads = host_threads(document)
-    return {**found, HOST: [pcpu_set(one.affinity, count) for one in threads]} if threads else found
+    allowed = [(left := cpuset(document, one.domain)) & pcpu_set(one.affinity, count) or left for one in threads]
+    return {**found, HOST: allowed} if threads else found
 
 
 def _overlap(theirs: frozenset[int], ours: frozenset[int]) -> float:

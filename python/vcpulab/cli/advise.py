@@ -97,6 +97,10 @@ def lint(
         for path in file:
             check_writable("fix", path)
         go_on_unheard()
+    if toolstack is not None:
+        # Before anything is simulated.
+        for path in file:
+            files.check_toolstack(path, toolstack)
     answers = {}
     for path in file:
         with _reading(path) as progress:

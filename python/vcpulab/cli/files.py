@@ -1,6 +1,6 @@
 """Files that a command line names: read and written, with one line for each problem."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,17 +30,52 @@ def load(path: Path, toolstack: "Toolstack | None" = None) -> Scenario:
         ScenarioError: everything that is wrong with it.
         RequestError: it cannot be read, or its host has no such toolstack.
     """
-    try:
-        scenario = Scenario.load(path)
-    except OSError as error:
-        raise RequestError(f"{path}: {reason(error)}") from None
+    scenario = _read(path)
     if toolstack is not None:
-        from vcpulab.hypervisors.commands import check
-
-        check(scenario, toolstack)
+        _check(scenario, toolstack)
     for line in in_short(scenario.warnings):
         terminal.warn(line)
     return scenario
+
+
+def check_toolstack(path: Path, toolstack: "Toolstack") -> None:
+    """Has the host of a scenario file that toolstack?
+
+    Raises:
+        ScenarioError: everything that is wrong with the scenario.
+        RequestError: it cannot be read, or its host has no such toolstack.
+    """
+    _check(_read(path), toolstack)
+
+
+def check_xen(scenario: Scenario, instead: str) -> None:
+    """Is the host one of Xen, whose monitors are asked for?
+
+    Args:
+        scenario: it.
+        instead: what shows a KVM host.
+
+    Raises:
+        RequestError: it is none.
+    """
+    from vcpulab.hypervisors.settings import hypervisor_of
+
+    if hypervisor_of(scenario.to_dict()) != "xen":
+        said = "that is a monitor of Xen's, and the host is a KVM host (host.hypervisor)"
+        raise RequestError(said, field="source", found=scenario.name, hint=instead)
+
+
+def _read(path: Path) -> Scenario:
+    try:
+        return Scenario.load(path)
+    except OSError as error:
+        raise RequestError(f"{path}: {reason(error)}") from None
+
+
+def _check(scenario: Scenario, toolstack: "Toolstack") -> None:
+    from vcpulab.hypervisors.commands import check
+
+    check(scenario, toolstack)
 
 
 def in_short(problems: Iterable[Problem], *, all: bool = False) -> Iterator[str]:
@@ -55,8 +90,12 @@ def in_short(problems: Iterable[Problem], *, all: bool = False) -> Iterator[str]
             yield from map(line_of, (first, *others))
 
 
-def run_of(source: Path) -> "Run":
+def run_of(source: Path, fits: Callable[[Scenario], None] | None = None) -> "Run":
     """The run in a directory, or that of a scenario file.
+
+    Args:
+        source: the directory or file.
+        fits: refuses a scenario that is not to be shown, before it is run.
 
     Raises:
         ScenarioError: everything that is wrong with the scenario.
@@ -67,12 +106,17 @@ def run_of(source: Path) -> "Run":
 
     if not source.is_dir():
         scenario = load(source)
+        if fits is not None:
+            fits(scenario)
         with terminal.progress(f"running {scenario.name}") as progress:
             return run_scenario(scenario, progress=progress)
     try:
-        return Run.load(source)
+        run = Run.load(source)
     except FileNotFoundError as error:
         raise RequestError(str(error)) from None
+    if fits is not None:
+        fits(run.scenario)
+    return run
 
 
 def with_run(scenario: Scenario, *, seed: int | None = None, replications: int | None = None) -> Scenario:

@@ -1,5 +1,6 @@
 """`vcpulab monitor` and `vcpulab top`: a run as the monitors of a Xen host show it."""
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +10,17 @@ from cyclopts import Parameter
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Flag, Replication, TableOrCsv, command, group, number
 from vcpulab.cli.outputs import Writes
+from vcpulab.scenario.scenario import Scenario
 
 Source = Annotated[Path, Parameter(help="A run that `vcpulab run --out` wrote, or a scenario file to run now.")]
+
+
+def _of_xen(source: Path) -> Callable[[Scenario], None]:
+    """What refuses a KVM host."""
+    file = source / "scenario.toml" if source.is_dir() else source
+    instead = f"vcpulab run {file} --counters kvm"
+    return lambda scenario: files.check_xen(scenario, instead)
+
 
 monitor = group("monitor", "Show a run as the monitors of a Xen host would have.", "vcpulab monitor xencpu web.toml")
 
@@ -30,7 +40,7 @@ def xenmon(
     from vcpulab.cli import views
     from vcpulab.hypervisors import monitors
 
-    run = files.run_of(source)
+    run = files.run_of(source, _of_xen(source))
     paths = monitors.xenmon(run, out, replication=replication, prefix=prefix)
     views.show_gotten_and_work(run)
     for path in paths:
@@ -47,7 +57,7 @@ def xencpu(source: Source, /, *, format: TableOrCsv = "table") -> None:
     from vcpulab.hypervisors import monitors
     from vcpulab.show.csv import csv
 
-    used = monitors.xencpu(files.run_of(source))
+    used = monitors.xencpu(files.run_of(source, _of_xen(source)))
     if format == "csv":
         print(csv(used), end="")
     else:
@@ -61,7 +71,7 @@ def xenoprof(source: Source, /, *, format: TableOrCsv = "table") -> None:
     from vcpulab.hypervisors import monitors
     from vcpulab.show.csv import csv
 
-    profile = monitors.xenoprof(files.run_of(source))
+    profile = monitors.xenoprof(files.run_of(source, _of_xen(source)))
     if format == "csv":
         print(csv(profile), end="")
     else:
@@ -110,7 +120,7 @@ def top(
     }
     options = xentop.Options(frozenset(extra for extra, wanted in asked.items() if wanted), full_name)
     if batch:
-        updates = xentop.updates(files.run_of(source), delay_s=delay, replication=replication)
+        updates = xentop.updates(files.run_of(source, _of_xen(source)), delay_s=delay, replication=replication)
         for update in islice(updates, iterations):
             print("\n".join(xentop.table(update, options)))
         return
@@ -118,6 +128,7 @@ def top(
     from vcpulab.cli.top import Top
 
     shown = files.run_of(source) if source.is_dir() else files.load(source)
+    _of_xen(source)(shown if isinstance(shown, Scenario) else shown.scenario)
     screen = Top(shown, delay_s=delay, replication=replication, options=options)
     screen.run()
     if screen.failed is not None:

@@ -268,7 +268,7 @@ def shared(place: Place, values: Mapping[str, Any], table: Mapping[str, Any], do
 
     Args:
         place: the group.
-        values: what is set of `weight`, `idle`, `quota_us`, `period_us`, `burst_us`.
+        values: what is set of `weight`, `idle`, `quota_us`, `period_us`, `burst_us`, `cpus`.
         table: all that holds of these.
         domain: the domain whose group it is.
     """
@@ -289,6 +289,13 @@ def shared(place: Place, values: Mapping[str, Any], table: Mapping[str, Any], do
             properties += said
     if "burst_us" in values:
         files.append(("cpu.max.burst", str(values["burst_us"])))
+    if "cpus" in values:
+        # An empty list is that of the group around it.
+        allowed = "" if values["cpus"] == "all" else values["cpus"]
+        if place.unit:
+            properties.append(f"AllowedCPUs={allowed}")
+        else:
+            files.append(("cpuset.cpus", allowed))
     found = Way(domain)
     if properties:
         runtime = "" if place.lasts else "--runtime "
@@ -301,7 +308,7 @@ def shared(place: Place, values: Mapping[str, Any], table: Mapping[str, Any], do
 
 
 def _word(text: str) -> str:
-    return f"'{text}'" if " " in text else text
+    return text if text and " " not in text else f"'{text}'"
 
 
 def limit(quota_us: int, period_us: int) -> str:

@@ -20,7 +20,7 @@ _GRANULARITY = "cpu"
 """The default of `host.sched_gran`, and what there is where that is no field."""
 _HALT_POLL_US = 200
 """The default of `host.halt_poll_us`."""
-_GROUP_DEFAULTS = {"weight": 100, "quota_us": -1, "period_us": 100_000, "burst_us": 0, "idle": False}
+_GROUP_DEFAULTS = {"weight": 100, "quota_us": -1, "period_us": 100_000, "burst_us": 0, "idle": False, "cpus": "all"}
 """Of a control group."""
 
 

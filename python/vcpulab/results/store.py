@@ -16,6 +16,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from vcpulab import _engine, whole
+from vcpulab.errors import RequestError
 from vcpulab.policy import OwnPolicy, Param, Policies
 from vcpulab.results.metrics import metric
 from vcpulab.results.tables import TABLES
@@ -106,13 +107,24 @@ class _Said:
             raise
 
 
+class _Saved(dict[str, pl.DataFrame]):
+    """The tables of a run on disk; it may have been saved before others were thought of."""
+
+    path: Path
+
+    def __missing__(self, name: str) -> pl.DataFrame:
+        said = f"the run has no table `{name}`: the version of vcpulab that saved it had none"
+        raise RequestError(said, field="run", found=str(self.path), hint=f"vcpulab run {self.path / 'scenario.toml'}")
+
+
 def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool]:
     """The scenario, the tables, and whether decisions were kept. Policies are remembered, not executed."""
     path = Path(directory)
     mark = _mark(path)
     if mark is None:
         raise FileNotFoundError(f"`{path}` does not hold a run")
-    tables = {table.stem: pl.read_parquet(table) for table in sorted(path.glob("*.parquet"))}
+    tables = _Saved({table.stem: pl.read_parquet(table) for table in sorted(path.glob("*.parquet"))})
+    tables.path = path
     file = path / "scenario.toml"
     scenario = Scenario.from_toml(file.read_text(), str(file), folder=path, policies=_policies(path / _POLICIES))
     return scenario, tables, bool(mark["decisions"])

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+from vcpulab.scenario.units import pcpu_set
+
 HOST = "host"
 """That domain, in results."""
 PERIOD_US = 100_000
@@ -41,6 +43,36 @@ def host_threads(document: Mapping[str, Any]) -> list[HostThread]:
         for name, table in document["domain"].items()
         for kind in _kinds(table)
     ]
+
+
+def cpuset(document: Mapping[str, Any], domain: str) -> frozenset[int]:
+    """The pCPUs that the control groups around a domain of a KVM host leave to its threads; of another host all.
+
+    Examples:
+        >>> groups = {"a": {"cpus": "0-2"}, "a/b": {"cpus": "2-5"}, "a/b/c": {"cpus": "7"}}
+        >>> vms = {"vm": {"cgroup": "a/b"}, "other": {"cgroup": "a/b/c"}, "third": {"cgroup": "machine.slice"}}
+        >>> host = {"host": {"pcpus": 4}, "cgroup": groups, "domain": vms}
+        >>> [sorted(cpuset(host, domain)) for domain in vms]
+        [[2], [2], [0, 1, 2, 3]]
+    """
+    pcpus = document["host"]["pcpus"]
+    found = frozenset(range(pcpus))
+    path = ""
+    for step in filter(None, str(document["domain"][domain].get("cgroup", "")).split("/")):
+        path = f"{path}/{step}".strip("/")
+        found = found & pcpu_set(document.get("cgroup", {}).get(path, {}).get("cpus", "all"), pcpus) or found
+    return found
+
+
+def polls_us(document: Mapping[str, Any]) -> int:
+    """For how long a vCPU may poll once its guest has halted, µs: not at all where that is in what guests compute.
+
+    Examples:
+        >>> polls_us({"host": {"halt_poll_us": 200}}), polls_us({"host": {"halt_poll_us": 200, "polls_recorded": True}})
+        (200, 0)
+    """
+    host = document["host"]
+    return 0 if host.get("polls_recorded") else int(host.get("halt_poll_us", 0))
 
 
 def _kinds(table: Mapping[str, Any]) -> list[Kind]:

@@ -6,7 +6,7 @@ threads.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,12 +132,31 @@ def fields_of(files: Mapping[str, str], names: str) -> dict[str, int]:
     return found
 
 
-def tables(paths: Iterable[str], groups: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Any]]:
-    """The tables of a scenario for groups around VMs, and those around these, where they are not as new ones are."""
+def cpuset_of(files: Mapping[str, str]) -> str:
+    """The CPUs that a group's threads may run on, as the host numbers them; empty: not said, or as the group around it.
+
+    Examples:
+        >>> cpuset_of({"cpuset.cpus": "", "cpuset.cpus.effective": "0-3"}), cpuset_of({"cpuset.cpus": "0,2"}), cpuset_of({})
+        ('0-3', '0,2', '')
+    """
+    return files.get("cpuset.cpus", "") or files.get("cpuset.cpus.effective", "")
+
+
+def tables(
+    paths: Iterable[str], groups: Mapping[str, Mapping[str, str]], pcpus_of: Callable[[str], str | None]
+) -> dict[str, dict[str, Any]]:
+    """The tables of a scenario for groups around VMs, and those around these, where they are not as new ones are.
+
+    Args:
+        paths: of the groups directly around VMs and daemons.
+        groups: the files of each.
+        pcpus_of: a set of the host's CPUs as the scenario has it; `None`: it has none of them.
+    """
     around = {
         path[:at] for path in paths if path != ROOT for at in [*(m.start() for m in re.finditer("/", path)), len(path)]
     }
     found: dict[str, dict[str, Any]] = {}
+    said: dict[str, str] = {}
     for path in sorted(around):
         files = groups.get(path, {})
         table: dict[str, Any] = dict(fields_of(files, "{}"))
@@ -145,6 +164,10 @@ def tables(paths: Iterable[str], groups: Mapping[str, Mapping[str, str]]) -> dic
             table["weight"] = weight_of(files)
         if files.get("cpu.idle") == "1":
             table["idle"] = True
+        outside = said.get(path.rpartition("/")[0], "all")
+        said[path] = pcpus_of(cpuset_of(files)) or outside
+        if said[path] not in ("all", outside):
+            table["cpus"] = said[path]
         if table:
             found[path] = table
     return found

@@ -71,13 +71,15 @@ class Setting:
         if "hz" not in params:
             self.notes.append("hz: nothing says how many ticks a second the kernel has (CONFIG_HZ in /boot/config-…)")
         # A thread that polled is recorded as running.
-        found["halt_poll_us"] = 0
+        found["polls_recorded"] = True
+        if self.kvm is not None and (polls := self.kvm.halt_poll_us()) is not None:
+            found["halt_poll_us"] = polls
         self.notes.extend(
             f"`{vm.machine.name}` is {vm.name} here: in commands type the host's own name"
             for vm in self.sources.roles.vms.values()
             if vm.name != vm.machine.name
         )
-        why.append("halt_poll_us is 0: the recorded times to compute contain what the host polled.")
+        why.append("Nothing polls on top of the recorded times to compute: they contain what the host polled.")
         if self.sources.roles.left_out:
             why.append(f"{self.sources.roles.left_out} threads of the host that hardly ran are left out.")
         return found, why
@@ -86,7 +88,7 @@ class Setting:
         """The control groups around VMs, if there are any."""
         roles = self.sources.roles
         daemons = [one.cgroup for one in roles.daemons.values() if one.serves is None]
-        tables = {} if self.kvm is None else tables_around(roles.vms, daemons, self.kvm)
+        tables = {} if self.kvm is None else tables_around(roles.vms, daemons, self.kvm, self.placed)
         return {"cgroup": tables} if tables else {}
 
     def domain(self, number: int, vcpus: int) -> dict[str, Any]:

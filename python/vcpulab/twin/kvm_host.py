@@ -284,20 +284,45 @@ class KvmHost:
     def _pins(self, vm: Vm, vcpus: int, placed: Map) -> dict[str, Any]:
         machine = vm.machine
         found: dict[str, Any] = {}
-        cpuset = self.said.groups.get(vm.scope or "", {}).get("cpuset.cpus", "") if vm.scope else ""
+        # What the groups around the VM's own leave is said of these.
+        around = self._cpuset(around_of(vm), placed)
 
         def here(listed: str) -> str:
-            return placed.of_host(listed) or "all"
+            pcpus = placed.of_host(listed) or "all"
+            return "all" if pcpus == around else pcpus
 
-        masks = [here(machine.vcpu_pins.get(vcpu, cpuset or "all")) for vcpu in range(vcpus)]
+        cpuset = cgroups.cpuset_of(self.said.groups.get(vm.scope, {})) if vm.scope and vm.alone else ""
+        own = {part: cpuset for part in ("emulator", "iothread")} | self._cpusets(vm)
+        masks = [
+            here(machine.vcpu_pins.get(vcpu) or own.get(f"vcpu{vcpu}") or cpuset or "all") for vcpu in range(vcpus)
+        ]
         if set(masks) - {"all"}:
             found["affinity"] = masks[0] if len(set(masks)) == 1 else masks
         for name, listed in (
-            ("emulator_affinity", machine.emulator_pin or cpuset),
-            ("iothread_affinity", next(iter(machine.iothread_pins.values()), cpuset)),
+            ("emulator_affinity", machine.emulator_pin or own["emulator"]),
+            ("iothread_affinity", next(iter(machine.iothread_pins.values()), own["iothread"])),
         ):
             if listed and here(listed) != "all":
                 found[name] = here(listed)
+        return found
+
+
+    def _cpuset(self, path: str, placed: Map) -> str:
+        """The pCPUs of the innermost group of a path of which any are said."""
+        while path.strip("/"):
+            listed = cgroups.cpuset_of(self.said.groups.get(path, {}))
+            if listed:
+                return placed.of_host(listed) or "all"
+            path = path.rpartition("/")[0]
+        return "all"
+
+    def _cpusets(self, vm: Vm) -> dict[str, str]:
+        """CPUs of the groups of a VM's threads, by `vcpu0`, `emulator` or `iothread`."""
+        found: dict[str, str] = {}
+        for path, files in self.said.groups.items():
+            place, listed = cgroups.place_of(path), cgroups.cpuset_of(files)
+            if vm.scope and place.scope == vm.scope and place.part and listed:
+                found.setdefault(f"vcpu{place.of}" if place.part == "vcpu" else place.part, listed)
         return found
 
 
@@ -321,6 +346,6 @@ def around_of(vm: Vm) -> str:
     return vm.scope.rpartition("/")[0] or cgroups.ROOT
 
 
-def tables_around(vms: Mapping[str, Vm], others: Iterable[str], host: KvmHost) -> dict[str, dict[str, Any]]:
+def tables_around(vms: Mapping[str, Vm], others: Iterable[str], host: KvmHost, placed: Map) -> dict[str, dict[str, Any]]:
     """The tables of control groups of a scenario: those around VMs, and around others."""
-    return cgroups.tables({around_of(vm) for vm in vms.values()}.union(others), host.said.groups)
+    return cgroups.tables({around_of(vm) for vm in vms.values()}.union(others), host.said.groups, placed.of_host)

@@ -55,7 +55,7 @@ def scenario_of(
         for vm in vms.values():
             vm.scope = vm.scope or f"qemu.slice/{vm.machine.number}.scope"
     lines = list(_host_lines(host, profile, toolstack, placed, notes))
-    for path, table in tables_around(vms, (), host).items():
+    for path, table in tables_around(vms, (), host, placed).items():
         lines += [
             "",
             f"[cgroup.{json.dumps(path)}]",

@@ -60,7 +60,7 @@ struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     fn new(given: &'a [CgroupSpec]) -> Self {
-        let known = given.iter().map(|CgroupSpec { path, config }| (path.as_str(), config)).collect();
+        let known = given.iter().map(|CgroupSpec { path, config, .. }| (path.as_str(), config)).collect();
         let mut tree = Tree { all: Vec::new(), by_path: BTreeMap::new(), given: known };
         let paths = SLICES.into_iter().chain(given.iter().map(|group| group.path.as_str()));
         paths.for_each(|path| _ = tree.at(path));

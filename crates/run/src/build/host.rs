@@ -4,7 +4,7 @@ use vcpulab_host::{
     Action, Bound, Costs, CpuMask, DomId, DomainConfig, Hardware, HostConfig, Span, ThreadConfig, Time,
     TimedAction, TopologyConfig, VcpuConfig, VcpuId,
 };
-use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, Drivers, Spec};
+use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, Drivers, Spec, within};
 
 use crate::build::endings::Endings;
 use crate::build::groups::Groups;
@@ -21,7 +21,7 @@ pub fn host_config(spec: &Spec) -> HostConfig {
         pools: spec.pools.iter().map(|pool| pool.pcpus).collect(),
         costs: costs(spec),
         hardware: spec.host.topology.map_or(Hardware::NONE, |_| hardware(spec)),
-        domains: spec.domains.enumerate().map(|(d, it)| domain(spec, it, &threads[d])).collect(),
+        domains: spec.domains.enumerate().map(|(d, it)| domain(spec, d, it, &threads[d])).collect(),
         groups: all,
         actions: actions(spec),
     }
@@ -73,13 +73,13 @@ fn hardware(spec: &Spec) -> Hardware {
 }
 
 /// The nodes that hold a domain's memory: as the toolstack allocates it, those of the pCPUs that its vCPUs prefer, or else may run on.
-fn memory_nodes(domain: &DomainSpec, topology: &TopologyConfig) -> Vec<u32> {
+fn memory_nodes(domain: &DomainSpec, allowed: &[Option<CpuMask>], topology: &TopologyConfig) -> Vec<u32> {
     if !domain.memory_nodes.is_empty() {
         return domain.memory_nodes.clone();
     }
     let all = CpuMask::first_n(topology.pcpus());
     let of = |vcpu: usize| {
-        let hard = domain.affinity[vcpu].unwrap_or(all);
+        let hard = allowed[vcpu].unwrap_or(all);
         let soft = domain.soft_affinity.get(vcpu).copied().flatten().map_or(hard, |soft| soft.and(&hard));
         if soft.is_empty() { hard } else { soft }
     };
@@ -91,7 +91,9 @@ fn memory_nodes(domain: &DomainSpec, topology: &TopologyConfig) -> Vec<u32> {
     nodes
 }
 
-fn domain(spec: &Spec, domain: &DomainSpec, threads: &[ThreadConfig]) -> DomainConfig {
+fn domain(spec: &Spec, d: DomId, domain: &DomainSpec, threads: &[ThreadConfig]) -> DomainConfig {
+    let own = domain.affinity.iter().zip(0..);
+    let allowed: Vec<_> = own.map(|(own, number)| within(spec.cpuset(d, number), *own)).collect();
     let vcpu = |(number, affinity): (usize, &Option<CpuMask>)| VcpuConfig {
         start: Some(Span::ZERO),
         affinity: *affinity,
@@ -103,8 +105,11 @@ fn domain(spec: &Spec, domain: &DomainSpec, threads: &[ThreadConfig]) -> DomainC
         pool: domain.pool,
         params: domain.params.clone(),
         bound: domain.bound,
-        memory_nodes: spec.host.topology.map_or_else(Vec::new, |topology| memory_nodes(domain, &topology)),
-        vcpus: domain.affinity.iter().enumerate().map(vcpu).collect(),
+        memory_nodes: spec
+            .host
+            .topology
+            .map_or_else(Vec::new, |topology| memory_nodes(domain, &allowed, &topology)),
+        vcpus: allowed.iter().enumerate().map(vcpu).collect(),
     }
 }
 
@@ -143,12 +148,16 @@ fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
         Change::Affinity(domain, vcpu, affinity) => {
             let all = 0..spec.domains[*domain].vcpus();
             let chosen = vcpu.map_or(all, |vcpu| vcpu..vcpu + 1);
-            let action = |v| match *affinity {
-                Affinity::Hard(hard) => Action::Affinity(v, hard),
-                Affinity::Soft(soft) => Action::SoftAffinity(v, soft),
-                Affinity::Both(hard, soft) => Action::BothAffinities(v, hard, soft),
+            let action = |vcpu| {
+                let v = vcpu_id(spec, *domain, vcpu);
+                let left = |own| within(spec.cpuset(*domain, vcpu), Some(own)).unwrap_or(own);
+                match *affinity {
+                    Affinity::Hard(hard) => Action::Affinity(v, left(hard)),
+                    Affinity::Soft(soft) => Action::SoftAffinity(v, soft),
+                    Affinity::Both(hard, soft) => Action::BothAffinities(v, left(hard), soft),
+                }
             };
-            chosen.map(|vcpu| action(vcpu_id(spec, *domain, vcpu))).collect()
+            chosen.map(action).collect()
         }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn machine(checker: &mut Checker<'_, '_>, scenario: &RawScenario, raw
         governor: checker.word(&raw.governor, &GOVERNORS),
         drivers: if is_kvm { Drivers::Kvm } else { drivers(checker, raw) },
         toolstack: checker.word(&raw.toolstack, if is_kvm { &KVM_TOOLSTACKS } else { &TOOLSTACKS }),
-        kvm: kvm::host(checker, scenario, raw, is_kvm),
+        kvm: kvm::host(checker, scenario, raw, is_kvm, pcpus as u32),
     }
 }
 

@@ -39,10 +39,12 @@ pub(crate) fn host(
     raw: &RawScenario,
     raw_host: &RawHost,
     kvm: bool,
+    pcpus: u32,
 ) -> Option<KvmSpec> {
     if !kvm {
         let only = "nothing here: only a KVM host has this";
         refuse(checker, &raw_host.halt_poll_us, only);
+        refuse(checker, &raw_host.polls_recorded, only);
         refuse_table(checker, &raw.cgroup, only);
         return None;
     }
@@ -64,9 +66,21 @@ pub(crate) fn host(
     }
     let cgroups = given.iter().take(CGROUPS_MAX).map(|(path, At { value, place })| {
         path_of_group(checker, path);
-        CgroupSpec { path: path.value.clone(), config: cgroup(checker, value, place) }
+        let cpus = cpus(checker, &value.cpus, pcpus);
+        CgroupSpec { path: path.value.clone(), config: cgroup(checker, value, place), cpus }
     });
-    Some(KvmSpec { cgroups: cgroups.collect(), halt_poll: Span::from_us(halt_poll), threads: Vec::new() })
+    Some(KvmSpec {
+        cgroups: cgroups.collect(),
+        halt_poll: Span::from_us(halt_poll),
+        polls_recorded: raw_host.polls_recorded.get().copied().unwrap_or(false),
+        threads: Vec::new(),
+    })
+}
+
+/// The pCPUs of a list; `None`: every one.
+fn cpus(checker: &mut Checker<'_, '_>, field: &Field<CpuList>, pcpus: u32) -> Option<CpuMask> {
+    let At { value, place } = field.0.as_ref()?;
+    checker.cpus(value, place, pcpus, &CpuMask::first_n(pcpus), "Pool-0")
 }
 
 /// A path from the root group, as `systemd-cgls` shows it.
@@ -144,13 +158,9 @@ pub(crate) fn threads(
         }
         path.value.clone()
     });
-    let mut cpus = |field: &Field<CpuList>| {
-        let At { value, place } = field.0.as_ref()?;
-        checker.cpus(value, place, host.pcpus, &CpuMask::first_n(host.pcpus), "Pool-0")
-    };
     Some(ThreadsSpec {
-        emulator_affinity: cpus(&raw.emulator_affinity),
-        iothread_affinity: cpus(&raw.iothread_affinity),
+        emulator_affinity: cpus(checker, &raw.emulator_affinity, host.pcpus),
+        iothread_affinity: cpus(checker, &raw.iothread_affinity, host.pcpus),
         cgroup: cgroup.unwrap_or_else(|| if daemon { DAEMONS } else { MACHINES }.to_owned()),
         daemon,
         iothreads: checker.int(&raw.iothreads, 0, 0..=1).unwrap_or(0) as u32,

@@ -12,7 +12,7 @@ use vcpulab_spec::{
 use crate::file::raw::{NamedDomain, RawDomain, RawScenario};
 use crate::text::problem::{Place, Problem, Report, did_you_mean};
 use crate::text::read::{At, Field};
-use crate::text::units::Duration;
+use crate::text::units::{CpuList, Duration};
 
 pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
     // With errors some of it does not match the file; they come first anyway.
@@ -39,6 +39,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
             doubtful_app(app, place, report);
         }
         useless_nice(domain, raw, report);
+        useless_pinning(spec, domain, raw, report);
         hasty_scheduler(&domain.params, &spec.pools[domain.pool], &name.place, report);
     }
     idle_governor(spec, raw, report);
@@ -90,6 +91,33 @@ fn useless_nice(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_
         let message = "changes nothing: a nice value counts among the threads of one control group, and others are not in it";
         report
             .warning(place, Problem::says(message).hint("`weight` is the share of all its threads together"));
+    }
+}
+
+/// Threads that are pinned to pCPUs none of which their control group may use.
+fn useless_pinning(spec: &Spec, domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_>) {
+    let (Some(kvm), Some(threads)) = (&spec.host.kvm, &domain.threads) else { return };
+    let Some(cpuset) = kvm.cpuset(&threads.cgroup) else { return };
+    let RawDomain { affinity, emulator_affinity, iothread_affinity, .. } = &raw.value;
+    let place = |field: &Field<CpuList>| field.0.as_ref().map(|at| at.place.clone());
+    let vcpus = affinity.0.as_ref().map(|at| at.place.clone());
+    let others = [
+        (&threads.emulator_affinity, place(emulator_affinity)),
+        (&threads.iothread_affinity, place(iothread_affinity)),
+    ];
+    for (own, place) in domain.affinity.iter().map(|own| (own, vcpus.clone())).chain(others) {
+        if let (Some(own), Some(place)) = (own, place)
+            && own.and(&cpuset).is_empty()
+        {
+            let message = format!(
+                "found `{}`, none of which `cpus` of {} leaves: its threads run on {}",
+                CpuList::from(own),
+                threads.cgroup,
+                CpuList::from(&cpuset)
+            );
+            report.warning(&place, Problem::says(message));
+            return;
+        }
     }
 }
 

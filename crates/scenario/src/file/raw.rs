@@ -132,6 +132,9 @@ record! {
         /// has halted (`kvm.halt_poll_ns`); 0: it does not. Default: 200.
         #[schemars(range(min = *HALT_POLLS_US.start(), max = *HALT_POLLS_US.end()))]
         halt_poll_us: i64,
+        /// Do the times that its guests compute contain what their vCPUs polled, as recorded ones do? Then nothing polls besides, whatever
+        /// `halt_poll_us` says, which is the real host's. Default: no.
+        polls_recorded: bool,
         /// Constants of the hardware profile to replace.
         costs: Named<i64>,
     }
@@ -274,6 +277,9 @@ record! {
         burst_us: i64,
         /// Does it run only when nothing else wants to (`cpu.idle`)? Default: no.
         idle: bool,
+        /// The pCPUs that its threads may run on (`cpuset.cpus`), of those that the groups around it leave; a thread that is pinned to
+        /// none of them runs on all of them. Default: those of the group around it.
+        cpus: CpuList,
     }
 }
 

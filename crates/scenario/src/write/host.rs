@@ -26,6 +26,7 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         drivers,
         bare_metal,
         toolstack: word(if xen { &TOOLSTACKS } else { &KVM_TOOLSTACKS }, &host.toolstack).into(),
+        polls_recorded: host.kvm.as_ref().map(|kvm| kvm.polls_recorded).into(),
         halt_poll_us: host.kvm.as_ref().map(|kvm| kvm.halt_poll.ns() / 1000).into(),
         profile: host.profile.clone().into(),
         pcpus: i64::from(host.pcpus).into(),

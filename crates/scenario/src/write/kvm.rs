@@ -11,12 +11,13 @@ use crate::text::units::CpuList;
 /// The control groups of a checked scenario as a file would state them.
 pub(crate) fn raw_cgroups(spec: &Spec) -> Field<Named<RawCgroup>> {
     let us = |span: Span| span.ns() / 1000;
-    let raw = |CgroupSpec { config, .. }: &CgroupSpec| RawCgroup {
+    let raw = |CgroupSpec { config, cpus, .. }: &CgroupSpec| RawCgroup {
         weight: i64::from(config.weight).into(),
         quota_us: config.quota.map_or(-1, us).into(),
         period_us: us(config.period).into(),
         burst_us: us(config.burst).into(),
         idle: config.idle.into(),
+        cpus: cpus.as_ref().map(CpuList::from).into(),
     };
     let cgroups = spec.host.kvm.iter().flat_map(|kvm| &kvm.cgroups);
     let cgroups: Vec<_> = cgroups.map(|cgroup| named(&cgroup.path, raw(cgroup))).collect();

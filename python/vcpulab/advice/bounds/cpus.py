@@ -11,7 +11,7 @@ from typing import Any
 from vcpulab.advice import sharing
 from vcpulab.advice.bounds.model import Station
 from vcpulab.hypervisors.settings import hypervisor_of
-from vcpulab.scenario.threads import PERIOD_US, quota
+from vcpulab.scenario.threads import PERIOD_US, cpuset, quota
 from vcpulab.scenario.units import pcpu_set
 
 _ACCOUNTING_S = 0.03
@@ -54,7 +54,8 @@ class Cpus:
         given = table["affinity"]
         sets = [given] * table["vcpus"] if isinstance(given, str) else given
         count = self._document["host"]["pcpus"]
-        return [pool if moves else (pool & pcpu_set(one, count)) or pool for one in sets]
+        left = pool & cpuset(self._document, domain)
+        return [pool if moves else (left & pcpu_set(one, count)) or left for one in sets]
 
     def pool(self, domain: str) -> tuple[str, ...]:
         """What time of a pCPU of a domain is taken of that no vCPU has."""

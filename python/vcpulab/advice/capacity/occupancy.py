@@ -59,6 +59,8 @@ class Station:
     """Whose vCPU it is that this holds back; empty: no vCPU's."""
     thread: str = ""
     """The thread of a KVM host that it holds back, and how long that waits; empty: none."""
+    waited: float = 0.0
+    """The share of the time for which the vCPU or thread waits for a pCPU: a part of `used`."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind}), {100 * self.used:.0f} % used" + (f": {self.why}" if self.why else "")
@@ -132,7 +134,7 @@ class _Host:
             why = f"runs {100 * runs:.0f} % of the time, waits {100 * held:.0f} %"
             if held > WAITS_MATTER * (runs + held):
                 kind, which, why = self._held_back(name, which, used[name], why, waits.get(name, {}))
-            yield Station(kind, which, runs + held, why, name)
+            yield Station(kind, which, runs + held, why, name, waited=held)
 
     def _thread(
         self, row: Mapping[str, Any], used: Mapping[str, float], waits: Mapping[str, Mapping[str, float]]
@@ -148,7 +150,7 @@ class _Host:
         if waited > WAITS_MATTER * (runs + waited):
             said = f"{thread} waits for {100 * waited:.0f} % of the time"
             kind, which, why = self._held_back(thread.domain, which, used[thread.domain], why, waits.get(HOST, {}))
-        yield Station(kind, which, runs + waited, why, thread.domain, said)
+        yield Station(kind, which, runs + waited, why, thread.domain, said, waited)
 
     def _held_back(
         self, name: str, which: str, used: float, why: str, waits: Mapping[str, float]

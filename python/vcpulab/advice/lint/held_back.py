@@ -91,7 +91,10 @@ class Held:
         """Is it a vCPU that is held back by others, and not by its own work?"""
         if not self.station.domain or self.station.kind in ("guest vCPU", "driver domain", "host thread"):
             return False
-        return self.station.used >= NEAR_FULL or self.host.waited(self.domain) >= WAITS
+        if self.station.used >= NEAR_FULL or self.host.waited(self.domain) >= WAITS:
+            return True
+        # Who sleeps most of the time waits for a small part of it, and yet longer than he works.
+        return self.station.waited > self.station.used / 2
 
     @property
     def never_wakes(self) -> bool:
@@ -106,8 +109,11 @@ class Held:
     @property
     def said_waits(self) -> str:
         """Who waits, and how long, in words."""
-        thread = f"the {self.station.thread}, and " if self.station.thread else ""
-        return f"{thread}{self.domain} waits for {100 * self.host.waited(self.domain):.0f} % of the time"
+        own = f"{self.domain} waits for {100 * self.host.waited(self.domain):.0f} % of the time"
+        if not self.station.thread:
+            return own
+        thread = f"the {self.station.thread}"
+        return f"{thread}, and {own}" if self.host.waited(self.domain) >= FEW_WAITS else thread
 
     def said_behind(self) -> str:
         """Behind whom it waits, in words."""
@@ -263,8 +269,8 @@ def _too_few_vcpus(held: Held) -> Finding | None:
 
     Mechanism: A domain runs on as many pCPUs at a time as it has vCPUs.
 
-    Evidence: A vCPU of the domain is occupied by its own work for more of the time than anything else that requests
-    pass, while the pCPUs idle for more than {IDLE:.0%}. Late is: {LATE_IS}.
+    Evidence: A vCPU of the domain is occupied by its own work for more than {HALF_FULL:.0%} of the time, and for more
+    than anything else that requests pass, while the pCPUs idle for more than {IDLE:.0%}. Late is: {LATE_IS}.
 
     Silent: Where nobody is late; where the domain has a vCPU for each pCPU.
 
@@ -278,8 +284,11 @@ def _too_few_vcpus(held: Held) -> Finding | None:
     vcpus = host.domains[domain]["vcpus"]
     if held.station.kind != "guest vCPU" or vcpus >= len(held.pcpus) or host.idle_of(held.pcpus) <= IDLE:
         return None
+    if held.station.used < HALF_FULL:
+        return None
     path = of_domain(domain, "vcpus")
-    reason = f"{held.station}, while pCPUs idle: {domain} saturates its vCPUs, and has too few for what is asked of it"
+    what = "saturates its vCPUs" if held.station.used >= NEAR_FULL else "keeps its vCPUs so busy that requests queue"
+    reason = f"{held.station}, while pCPUs idle: {domain} {what}, and has too few for what is asked of it"
     return Finding(path, reason, {path: vcpus + 1}, otherwise=({path: min(2 * vcpus, len(held.pcpus))},))
 
 
@@ -301,7 +310,7 @@ def _capacity_exceeded(held: Held) -> Finding | None:
     Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
     """
     station, domain = held.station, held.domain
-    if held.starves:
+    if held.starves or station.used < NEAR_FULL:
         return None
     if station.kind == "guest vCPU":
         what = f"{domain} itself uses all that its {held.host.domains[domain]['vcpus']} vCPUs can get ({station.why})"
@@ -809,6 +818,9 @@ def _waits_for_its_period(held: Held) -> Finding | None:
     return Finding(of_domain(held.domain, reserved.period), reason, reserved.shorter)
 
 
+WAKES_TIMES = (4, 16)
+"""Weights of Linux are tried that are as many times as great: who has four times the weight has a slice due in a quarter
+of the virtual time."""
 _WAKES_SOONER = {
     "ratelimit_us": 100,
     "tslice_ms": 5,
@@ -832,13 +844,15 @@ def _wakes_late(held: Held) -> Finding | None:
     each request at the service.
 
     Evidence: The service, or the driver domain that serves it, gets less than {NEAR_FULL:.0%} of what its weight
-    entitles it to, blocks, and yet waits for more than {WAITS:.0%} of the time. Late is: {LATE_IS}.
+    entitles it to, blocks, and yet waits for more than {WAITS:.0%} of the time, or for longer than it runs. Late is:
+    {LATE_IS}.
 
     Silent: Where nobody is late; where a greater weight is what is needed: see `waits-behind-equals`.
 
     Mend: A rate limit of 100 µs, the least that Xen takes; if that leaves it late, slices of 5 ms, both, or twice the
     weight of the heaviest before it, so that it earns more credit. Under BVT a context switch allowance of 1 ms. Under
-    Linux the slice and the granularities that it has on one CPU.
+    Linux the slice and the granularities that it has on one CPU; or {WAKES_TIMES[0]} or {WAKES_TIMES[1]} times the
+    weight, by which its turns are due sooner.
 
     Schedulers: `credit`, `credit2`, `enhanced`, `bvt`, `linux-cfs`, `linux-eevdf`.
 
@@ -850,13 +864,18 @@ def _wakes_late(held: Held) -> Finding | None:
         return None
     given = {name: value for name in _WAKES_SOONER if (value := host.setting(domain, name))}
     mends = [{of_pool(held.pool, name): _WAKES_SOONER[name]} for name in given if given[name] > _WAKES_SOONER[name]]
-    if not mends:
+    if not mends and not host.is_kvm:
         return None
     if len(mends) > 1:
         mends.append({path: value for mend in mends for path, value in mend.items()})
     heaviest = max((host.value(one, "weight") or 0 for one in _most_of_its_waits(held)), default=0)
     if heaviest > (host.value(domain, "weight") or heaviest):
         mends.append({of_domain(domain, "weight"): min(WEIGHT_MAX, 2 * heaviest)})
+    if host.is_kvm and (own := host.value(domain, "weight")):
+        weights = dict.fromkeys(_round_weight(host, own * times) for times in WAKES_TIMES)
+        mends += [{of_domain(domain, "weight"): weight} for weight in weights if weight > own]
+    if not mends:
+        return None
     said = " and ".join(f"{name} of {value}" for name, value in given.items())
     reason = (
         f"{domain} gets {host.gotten(domain):.0f} % of a pCPU, less than its weight entitles it to, and yet "

@@ -10,7 +10,6 @@ import polars as pl
 
 from vcpulab.advice import lateness, runstates, sharing, starving
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
-from vcpulab.advice.entitled import entitlements
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.errors import Interrupted
@@ -20,7 +19,7 @@ from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join
-from vcpulab.scenario.threads import HOST, quota
+from vcpulab.scenario.threads import HOST, cpuset, quota
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, pcpu_set
 
@@ -192,8 +191,10 @@ class Host:
 
     def affinity(self, domain: str) -> list[list[int]]:
         """For each vCPU the pCPUs that it may run on."""
-        here = self.pcpus_of(self.domains[domain].get("pool"))
-        return [here if one == "all" else members(one) for one in self._masks(domain, "affinity")]
+        left = cpuset(self.document, domain)
+        here = [pcpu for pcpu in self.pcpus_of(self.domains[domain].get("pool")) if pcpu in left]
+        masks = self._masks(domain, "affinity")
+        return [here if one == "all" else [pcpu for pcpu in members(one) if pcpu in left] or here for one in masks]
 
     def soft_affinity(self, domain: str) -> list[list[int]]:
         """For each vCPU the pCPUs that it prefers, whether that counts or not."""
@@ -299,15 +300,8 @@ class Host:
 
     def of_entitlement(self, domain: str) -> float | None:
         """CPU time of a domain, as a part of what its weight entitles it to; `None`: there is no such thing."""
-        if self.is_kvm:
-            entitled = self._entitled.get(domain)
-            return self.gotten(domain) / 100 / entitled if entitled else None
         found = self.run.get(f"{join([domain])}.of_entitlement")
         return None if found is None else found.mean / 100
-
-    @cached_property
-    def _entitled(self) -> Mapping[str, float]:
-        return entitlements(self.document)
 
     def uses_its_weight(self, domain: str, part: float = NEAR_FULL) -> bool:
         """Does it get that part of what its weight entitles it to, or more? If not, it does not wait for its weight."""

@@ -10,6 +10,7 @@ from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
+from vcpulab.scenario.threads import polls_us
 from vcpulab.scenario.units import spans
 
 VCPUS_PER_PCPU = 16
@@ -325,7 +326,7 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
 
     Sources: Linux's `Documentation/virt/kvm/halt-polling`.
     """
-    polls = host.document["host"].get("halt_poll_us", 0)
+    polls = polls_us(host.document)
     waiting = [domain for domain in host.machines if host.mean_waited(domain) > FEW_WAITS]
     idle = host.idle_of(host.pcpus_of(None))
     in_vain = {one: host.wakeups_per_s(one) * polls / 1e6 for one in host.machines}

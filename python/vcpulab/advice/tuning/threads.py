@@ -7,6 +7,7 @@ from vcpulab.advice.tuning.spaces import Option, Parameter
 from vcpulab.hypervisors import linux
 from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.threads import polls_us
 from vcpulab.scenario.units import members, spans
 
 TUNABLES_US: Mapping[str, Sequence[int]] = {
@@ -32,8 +33,9 @@ def of_host(scenario: Scenario) -> Iterator[Parameter]:
     document = scenario.to_dict()
     if hypervisor_of(document) != "kvm":
         return
-    polls = int(document["host"]["halt_poll_us"])
-    yield _numbers(["host", "halt_poll_us"], {*POLLS_US, polls}, polls)
+    if not document["host"].get("polls_recorded"):
+        polls = polls_us(document)
+        yield _numbers(["host", "halt_poll_us"], {*POLLS_US, polls}, polls)
     tables = document["domain"].values()
     daemons = {_top(table) for table in tables if table.get("daemon")}
     for group in dict.fromkeys(_top(table) for table in tables if not table.get("daemon")):
