@@ -56,11 +56,13 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw: &[&Name
             for (position, app) in raw_apps.iter().enumerate() {
                 references(checker, spec, domain, position, app);
                 disk_needed(checker, spec, domain, &spec.domains[domain].apps[position], &app.place);
-                placed.push((&spec.domains[domain].apps[position], &app.place));
+                placed.push((domain, position, &app.place));
             }
         }
     }
-    phases::together(checker, &placed);
+    let placed =
+        placed.iter().map(|&(domain, position, place)| (&spec.domains[domain].apps[position], place));
+    phases::together(checker, placed);
     let tasks = spec.domains.iter().flat_map(|domain| &domain.apps).map(AppSpec::tasks).sum();
     checker.count(tasks, 0, TASKS_MAX, "tasks in all domains together", &place.member("domain"));
 }

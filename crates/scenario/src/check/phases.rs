@@ -51,7 +51,10 @@ fn object_if_any(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Option
 }
 
 /// Applications that go through the same stretches have as many phases, in stretches of the same mean length.
-pub(crate) fn together(checker: &mut Checker<'_, '_>, apps: &[(&AppSpec, &Place)]) {
+pub(crate) fn together<'a>(
+    checker: &mut Checker<'_, '_>,
+    apps: impl Iterator<Item = (&'a AppSpec, &'a Place)>,
+) {
     let mut known: BTreeMap<&str, (usize, u32)> = BTreeMap::new();
     for (app, place) in apps {
         let AppSpec::Phases { phases, stretches: Some(StretchSpec { mean, together: Some(word) }), .. } = app
