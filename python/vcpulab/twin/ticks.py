@@ -17,13 +17,15 @@ PERIODS_NS = (10_000_000, 4_000_000, 3_333_333, 1_000_000)
 """Of Linux's kernels, by their CONFIG_HZ."""
 _WIDTH = 1 / 100
 """Of the part of a period in which wake-ups are on the grid: timers come late, by what a hypervisor lets them wait."""
+_LATE_NS = 50_000
+"""How much later still some are: Xen takes timers together that are due within so much time (its `timer_slop`)."""
 _DRIFTS = 500e-6
 """How far a guest's clock and the trace's may go apart, at most."""
 _LIFT_LEAST = 5
 """How many times more wake-ups on the grid than by chance."""
 _COUNT_LEAST = 8
-_SPREAD = 1.7
-"""How many times the shortest ticks other ticks take: caches are cold, or steal time is to be accounted for."""
+_OF_MOST = 0.8
+"""Of the wake-ups on one grid: on another with so many of them the longer period is meant."""
 _SHORT = 0.6
 """Ticks are shorter than this part of a turn of another kind: else they cannot be told apart."""
 
@@ -47,8 +49,8 @@ class _Grid(NamedTuple):
     period_ns: float
     on: np.ndarray
     """Which wake-ups are on it."""
-    lift: float
-    """How many times more than by chance."""
+    excess: float
+    """How many more than by chance."""
 
 
 def _grid(wakes: np.ndarray, early: np.ndarray, period_ns: int) -> _Grid | None:
@@ -67,10 +69,10 @@ def _grid(wakes: np.ndarray, early: np.ndarray, period_ns: int) -> _Grid | None:
             break
         reach, span = 2 * step, 2 * span
     count, begin = _densest(times[early], best)
-    lift = count / max(early.sum() * _WIDTH, 1e-9)
-    if count < _COUNT_LEAST or lift < _LIFT_LEAST:
+    by_chance = float(early.sum() * _WIDTH)
+    if count < max(_COUNT_LEAST, _LIFT_LEAST * by_chance):
         return None
-    return _Grid(best, early & ((times - begin) % best < _WIDTH * best), lift)
+    return _Grid(best, early & ((times - begin) % best < _WIDTH * best + _LATE_NS), count - by_chance)
 
 
 def _densest(times: np.ndarray, period: float) -> tuple[int, float]:
@@ -96,53 +98,64 @@ def told(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
     woke = np.array([turn.woke_ns for turn in turns], np.int64)
     ran = np.array([turn.run_ns for turn in turns], float)
     slept = np.array([0, *(demand.sleep_ns for demand in plain[:-1])], float)
-    found = [
-        (grid.lift * period / max(PERIODS_NS), period, grid)
-        for period in PERIODS_NS
-        if (grid := _grid(woke, (slept > 0) & (slept <= (1 + _WIDTH) * period), period)) is not None
-    ]
+    early = {period: (slept > 0) & (slept <= (1 + _WIDTH) * period) for period in PERIODS_NS}
+    found = [grid for period in PERIODS_NS if (grid := _grid(woke, early[period], period)) is not None]
     if not found:
         return None, plain
-    _, _, grid = max(found, key=lambda each: each[:2])
+    # A grid is also one of each shorter period that goes into its own.
+    most = max(grid.excess for grid in found)
+    grid = max((grid for grid in found if grid.excess >= _OF_MOST * most), key=lambda grid: grid.period_ns)
     on, others = np.sort(ran[grid.on]), ran[~grid.on]
-    shortest = on[len(on) // 50]
     if len(others) == 0:
         return None, plain
-    if shortest > _SHORT * others.mean():
+    least = _apart(on, others)
+    if least is None:
         # It waits so long after each that it has something to compute whenever it runs.
         is_tick = np.zeros(len(turns), bool)
         cpu_ns = max(float(np.median(on) - np.median(others)), 1.0)
     else:
-        is_tick = grid.on & (ran <= _SPREAD * shortest)
+        is_tick = grid.on & (ran < least)
         cpu_ns = float(ran[is_tick].mean())
     tick = Tick(round(grid.period_ns), round(cpu_ns))
     return tick, _without(turns, grid.on, is_tick, tick)
 
 
+def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
+    """The shortest turn on the grid that is more than a tick: above the widest gap between them; `None`: all are.
+
+    Args:
+        on: turns on the grid, from the shortest on.
+        others: all others.
+    """
+    mean = float(others.mean())
+    short = on[on < _SHORT * mean]
+    if not len(short):
+        return None
+    next_ones = np.append(on[1 : len(short)], on[len(short)] if len(short) < len(on) else mean)
+    return float(next_ones[(next_ones / np.maximum(short, 1)).argmax()])
+
+
 def _without(turns: Sequence[Turn], on: np.ndarray, is_tick: np.ndarray, tick: Tick) -> list[Demand]:
     demands: list[list[int]] = []
-    merged: list[tuple[int, int]] = []
-    """Which sleeps ended during a wait, and how long that was."""
+    at_grid: list[tuple[int, int]] = []
+    """Sleeps that seem to end at a tick, and how long after it the vCPU may have been woken from them."""
     for index, turn in enumerate(turns):
         assert isinstance(turn.blocked, int)
         if demands and is_tick[index]:
             # It sleeps on.
             demands[-1][1] += turn.span_ns + turn.blocked
             continue
-        run = turn.run_ns
-        if demands and on[index] and turn.waited_ns > _WIDTH * tick.period_ns:
-            merged.append((len(demands) - 1, turn.waited_ns))
-            run = max(run - tick.cpu_ns, 1)
-        demands.append([run, turn.blocked])
-    censored = {at for at, _ in merged}
-    known = [(at, sleep) for at, (_, sleep) in enumerate(demands) if at not in censored]
-    places, sleeps = np.array([at for at, _ in known]), np.array([sleep for _, sleep in known])
-    for at, waited in merged:
+        if demands and on[index]:
+            at_grid.append((len(demands) - 1, turn.waited_ns + tick.cpu_ns))
+        demands.append([turn.run_ns, turn.blocked])
+    unsure = {at for at, _ in at_grid}
+    places = np.array([at for at in range(len(demands)) if at not in unsure])
+    sleeps = np.array([sleep for at, (_, sleep) in enumerate(demands) if at not in unsure])
+    for at, during in at_grid:
         least = demands[at][1]
-        fits = (sleeps > least) & (sleeps <= least + waited)
-        if fits.any():
-            nearest = np.abs(places[fits] - at).argmin()
-            demands[at][1] = int(sleeps[fits][nearest])
-        else:
-            demands[at][1] = least + waited // 2
+        fits = (sleeps > least) & (sleeps <= least + during)
+        # As many sleeps may have ended at the time of a tick by chance.
+        if fits.sum() > (np.abs(sleeps - least) <= _LATE_NS).sum():
+            demands[at][1] = int(sleeps[fits][np.abs(places[fits] - at).argmin()])
+            demands[at + 1][0] = max(demands[at + 1][0] - tick.cpu_ns, 1)
     return [Demand(run, sleep) for run, sleep in demands]
