@@ -44,17 +44,17 @@ def replayed(its: Turns, channel: Callable[[Link], str]) -> dict[str, Any]:
         channel: what the event channel of two vCPUs is called.
     """
     events: list[dict[str, Any]] = []
-    for computes, blocked in its.turns:
-        for cpu_ns, woken in computes:
+    for turn in its.turns:
+        for cpu_ns, woken in turn.computes:
             if cpu_ns > 0:
                 events.append({"run": f"{cpu_ns}ns"})
             if woken is not None:
                 events.append({"notify": channel((its.vcpu, woken))})
         events.append({"done": True})
-        if isinstance(blocked, tuple):
-            events.append({"await": channel((blocked, its.vcpu))})
-        elif blocked > 0:
-            events.append({"sleep": f"{blocked}ns"})
+        if isinstance(turn.blocked, tuple):
+            events.append({"await": channel((turn.blocked, its.vcpu))})
+        elif turn.blocked > 0:
+            events.append({"sleep": f"{turn.blocked}ns"})
     phases = [{"event": events[at : at + EVENTS_OF_PHASE]} for at in range(0, len(events), EVENTS_OF_PHASE)]
     return {"kind": "phases", "start_delay": f"{its.first_ns}ns", "phase": phases}
 

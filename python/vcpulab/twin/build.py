@@ -17,6 +17,7 @@ from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.kvm_host import LISTER
 from vcpulab.twin.links import Link, Vcpu, links
+from vcpulab.twin.messages import Kind, Task, app_of, tasks_of
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
@@ -128,9 +129,14 @@ def make(
     sources.names.update(sources.names | recording.names)
     # Xen has no threads of a host.
     summary = summary if used in POLICIES else _without(summary, sources)
-    turns = {} if events is None else turns_of(events, links(summary))
-    replays = _to_replay(summary, turns, replay=replay)
-    stretches = _in_stretches({who: its for who, its in turns.items() if who not in replays})
+    woken = links(summary)
+    turns = {} if events is None else turns_of(events, woken)
+    linked = {vcpu for link in woken for vcpu in link}
+    replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}
+    others = {vcpu: its for vcpu, its in turns.items() if vcpu not in replays}
+    tasks, ticks = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
+    stretches = _in_stretches({vcpu: its for vcpu, its in others.items() if vcpu not in linked})
+    ticks |= {vcpu: tick for vcpu, (_, tick) in stretches.items() if tick is not None}
     setting = Setting(sources, used, _placed(sources, summary, notes), notes)
     host, why = setting.host()
     document = {
@@ -144,7 +150,7 @@ def make(
             "costs": {"context_switch_ns": _switch_ns(summary)},
         },
         **setting.around(),
-        "domain": _domains(setting, summary, replays, stretches),
+        "domain": _domains(setting, summary, replays, tasks, {vcpu: app for vcpu, (app, _) in stretches.items()}, ticks),
     }
     head = [f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it."]
     if stretches:
@@ -153,9 +159,17 @@ def make(
             "stretches of the recorded order; `stretch` is their mean length, under which turns that were held out are "
             "likeliest.",
         ]
-    if any(tick for _, tick in stretches.values()):
+    answering = {task.vcpu for task in tasks}
+    if answering:
+        head += [
+            f"{len(answering)} of {len(summary['vcpus'])} vCPUs wake one another. Each application of theirs answers one kind "
+            "of message, or is a timer, and does what was seen to follow it alone.",
+            "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without `after`, when "
+            "nobody had.",
+        ]
+    if ticks:
         head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]
-    if len(replays) + len(stretches) < len(summary["vcpus"]):
+    if len(replays) + len(stretches) + len(answering) < len(summary["vcpus"]):
         head += ["Lists of times are spreads: quantiles at equal distances, of which one is drawn each time."]
     if events is not None and replays:
         head += [
@@ -205,14 +219,8 @@ def _only(summary: Mapping[str, Any], vcpus: Sequence[Mapping[str, Any]]) -> dic
     return {**summary, "vcpus": list(vcpus), "wakers": wakers}
 
 
-def _to_replay(summary: Mapping[str, Any], turns: Mapping[Vcpu, Turns], *, replay: bool) -> dict[Vcpu, Turns]:
-    """Of all that ever blocked or woke somebody; or, if not all is replayed, of those that wake one another."""
-    linked = {vcpu for link in links(summary) for vcpu in link}
-    return {
-        vcpu: its
-        for vcpu, its in turns.items()
-        if (replay or vcpu in linked) and any(turn.blocked or len(turn.computes) > 1 for turn in its.turns)
-    }
+def _does_something(its: Turns) -> bool:
+    return any(turn.blocked or len(turn.computes) > 1 for turn in its.turns)
 
 
 def _in_stretches(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[dict[str, Any], Tick | None]]:
@@ -227,7 +235,9 @@ def _domains(
     setting: Setting,
     summary: Mapping[str, Any],
     replays: Mapping[Vcpu, Turns],
-    stretches: Mapping[Vcpu, tuple[dict[str, Any], Tick | None]],
+    tasks: Sequence[Task],
+    stretches: Mapping[Vcpu, dict[str, Any]],
+    ticks: Mapping[Vcpu, Tick],
 ) -> dict[str, Any]:
     sources = setting.sources
     by_domain: dict[int, list[Mapping[str, Any]]] = {}
@@ -238,9 +248,15 @@ def _domains(
     def called(vcpu: Vcpu) -> str:
         return sources.name(vcpu[0]) if counts[vcpu[0]] == 1 else f"{sources.name(vcpu[0])}.{vcpu[1]}"
 
-    def channel(link: Link) -> str:
-        name = "-wakes-".join(map(called, link))
-        return name if len(name) <= _engine.NAME_CHARS_MAX else "-wakes-".join(f"{d}.{v}" for d, v in link)
+    def channel(link: Link, after: Vcpu | None = None) -> str:
+        name = "-wakes-".join(map(called, link)) + (f"-after-{called(after)}" if after else "")
+        if len(name) <= _engine.NAME_CHARS_MAX:
+            return name
+        return "-wakes-".join(f"{d}.{v}" for d, v in link) + (f"-after-{after[0]}.{after[1]}" if after else "")
+
+    def of_kind(vcpu: Vcpu, kind: Kind) -> str:
+        assert kind.sender is not None
+        return channel((kind.sender, vcpu), kind.because)
 
     domains: dict[str, Any] = {}
     for number, vcpus in sorted(by_domain.items()):
@@ -250,14 +266,16 @@ def _domains(
             who = (number, vcpu["vcpu"])
             if who in replays:
                 apps.append(replayed(replays[who], channel))
+            elif any(task.vcpu == who for task in tasks):
+                apps += [app_of(task, tasks, of_kind) for task in tasks if task.vcpu == who]
             else:
-                apps.append(stretches[who][0] if who in stretches else drawn(vcpu))
+                apps.append(stretches.get(who) or drawn(vcpu))
         table = setting.domain(number, count)
-        ticks = [tick for vcpu in vcpus if (tick := stretches.get((number, vcpu["vcpu"]), (None, None))[1])]
-        if ticks:
+        its_ticks = [ticks[who] for vcpu in vcpus if (who := (number, vcpu["vcpu"])) in ticks]
+        if its_ticks:
             # A kernel has one, whatever differs between its vCPUs.
-            table["idle_tick"] = f"{ticks[0].period_ns}ns"
-            table["idle_tick_cpu"] = f"{max(1, sum(tick.cpu_ns for tick in ticks) // len(ticks))}ns"
+            table["idle_tick"] = f"{its_ticks[0].period_ns}ns"
+            table["idle_tick_cpu"] = f"{max(1, sum(tick.cpu_ns for tick in its_ticks) // len(its_ticks))}ns"
         if any(apps):
             table["app"] = [app for app in apps if app is not None]
             if count > 1 and not sources.is_daemon(number):

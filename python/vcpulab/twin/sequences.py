@@ -34,6 +34,10 @@ class Turn(NamedTuple):
     """From then until it ran."""
     span_ns: int = 0
     """From waking until it blocked."""
+    blocked_ns: int = 0
+    """For how long, whatever ended it."""
+    sender_turn: int = -1
+    """The turn of the one who ended it in which that was, numbered from 0."""
 
     @property
     def run_ns(self) -> int:
@@ -194,4 +198,6 @@ def _turn(turn: _Raw, complete: dict[Vcpu, int]) -> Turn:
     ends = turn.woken_by
     blocked = ends.waker if ends is not None and whole(ends) else turn.blocked
     waited = turn.began_ns - turn.woke_ns
-    return Turn(tuple(computes), blocked, turn.woke_ns, waited, turn.ended_ns - turn.woke_ns)
+    sender_turn = -1 if isinstance(blocked, int) or ends is None else ends.turn
+    span = turn.ended_ns - turn.woke_ns
+    return Turn(tuple(computes), blocked, turn.woke_ns, waited, span, turn.blocked, sender_turn)

@@ -45,6 +45,16 @@ class Demand(NamedTuple):
     sleep_ns: int
 
 
+class Recognised(NamedTuple):
+    """The tick of a vCPU among its turns."""
+
+    tick: Tick
+    on: np.ndarray
+    """Which turns began on its grid."""
+    is_tick: np.ndarray
+    """Which of these were a tick and nothing else."""
+
+
 class _Grid(NamedTuple):
     period_ns: float
     on: np.ndarray
@@ -87,27 +97,35 @@ def _densest(times: np.ndarray, period: float) -> tuple[int, float]:
 
 
 def told(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
-    """The tick of a vCPU, if it has one that can be told, and what the vCPU wanted besides.
+    """The tick of a vCPU that nobody wakes, if it has one that can be told, and what the vCPU wanted besides.
 
     Where a vCPU waited after a tick for so long that it was to compute before it ran, the tick and that are one turn: its
     sleep ended at some time of the wait, and is put at the length of another sleep that would have ended then.
     """
-    plain = [Demand(turn.run_ns, turn.blocked) for turn in turns if not isinstance(turn.blocked, tuple)]
-    if len(turns) < 2 * _COUNT_LEAST or len(plain) < len(turns):
-        return None, plain
+    found = recognise(turns)
+    if found is None:
+        return None, [Demand(turn.run_ns, turn.blocked_ns) for turn in turns]
+    return found.tick, _without(turns, found)
+
+
+def recognise(turns: Sequence[Turn]) -> Recognised | None:
+    """The tick of a vCPU, and which of its turns are of it."""
+    if len(turns) < 2 * _COUNT_LEAST:
+        return None
     woke = np.array([turn.woke_ns for turn in turns], np.int64)
     ran = np.array([turn.run_ns for turn in turns], float)
-    slept = np.array([0, *(demand.sleep_ns for demand in plain[:-1])], float)
-    early = {period: (slept > 0) & (slept <= (1 + _WIDTH) * period) for period in PERIODS_NS}
+    slept = np.array([0, *(turn.blocked_ns for turn in turns[:-1])], float)
+    by_time = np.array([True, *(isinstance(turn.blocked, int) for turn in turns[:-1])])
+    early = {period: by_time & (slept > 0) & (slept <= (1 + _WIDTH) * period) for period in PERIODS_NS}
     found = [grid for period in PERIODS_NS if (grid := _grid(woke, early[period], period)) is not None]
     if not found:
-        return None, plain
+        return None
     # A grid is also one of each shorter period that goes into its own.
     most = max(grid.excess for grid in found)
     grid = max((grid for grid in found if grid.excess >= _OF_MOST * most), key=lambda grid: grid.period_ns)
     on, others = np.sort(ran[grid.on]), ran[~grid.on]
     if len(others) == 0:
-        return None, plain
+        return None
     least = _apart(on, others)
     if least is None:
         # It waits so long after each that it has something to compute whenever it runs.
@@ -116,8 +134,7 @@ def told(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
     else:
         is_tick = grid.on & (ran < least)
         cpu_ns = float(ran[is_tick].mean())
-    tick = Tick(round(grid.period_ns), round(cpu_ns))
-    return tick, _without(turns, grid.on, is_tick, tick)
+    return Recognised(Tick(round(grid.period_ns), round(cpu_ns)), grid.on, is_tick)
 
 
 def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
@@ -135,19 +152,19 @@ def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
     return float(next_ones[(next_ones / np.maximum(short, 1)).argmax()])
 
 
-def _without(turns: Sequence[Turn], on: np.ndarray, is_tick: np.ndarray, tick: Tick) -> list[Demand]:
+def _without(turns: Sequence[Turn], found: Recognised) -> list[Demand]:
+    tick, on, is_tick = found
     demands: list[list[int]] = []
     at_grid: list[tuple[int, int]] = []
     """Sleeps that seem to end at a tick, and how long after it the vCPU may have been woken from them."""
     for index, turn in enumerate(turns):
-        assert isinstance(turn.blocked, int)
         if demands and is_tick[index]:
             # It sleeps on.
-            demands[-1][1] += turn.span_ns + turn.blocked
+            demands[-1][1] += turn.span_ns + turn.blocked_ns
             continue
         if demands and on[index]:
             at_grid.append((len(demands) - 1, turn.waited_ns + tick.cpu_ns))
-        demands.append([turn.run_ns, turn.blocked])
+        demands.append([turn.run_ns, turn.blocked_ns])
     unsure = {at for at, _ in at_grid}
     places = np.array([at for at in range(len(demands)) if at not in unsure])
     sleeps = np.array([sleep for at, (_, sleep) in enumerate(demands) if at not in unsure])
