@@ -71,6 +71,8 @@ pub enum Step {
     Chance { ppm: u32, skip: u32 },
     /// Goes back to step `from` until this one has been reached `times` times; `counter` is its own among the script's.
     Repeat { from: u32, times: u32, counter: u32 },
+    /// Goes on at the next phase of the script's stretches, or begins another stretch.
+    NextPhase,
     /// Begins again at the first step.
     Restart,
     /// Ends for good.
@@ -126,6 +128,17 @@ pub enum Unit {
     CpuMillisecond,
 }
 
+/// Phases of a script that are gone through in stretches of their order, each of which begins at a random one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stretches {
+    /// The first step of each phase, at least one; each ends with a `NextPhase`.
+    pub phases: Box<[u32]>,
+    /// Mean number of phases in a stretch, at least 1.
+    pub mean: u32,
+    /// Tasks of the host with the same number here go through the same phases, in whatever domain they are.
+    pub together: Option<u32>,
+}
+
 /// The script of each task of an application.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Script {
@@ -137,6 +150,8 @@ pub struct Script {
     pub counters: u32,
     /// Distributions of times, each as its quantiles at equal distances, at least two and ascending.
     pub distributions: Vec<Box<[Span]>>,
+    /// The stretches of its phases, unless they come in their order.
+    pub stretches: Option<Stretches>,
     /// Spread of each computation, percent to both sides.
     pub spread_percent: i64,
     /// Its unit of work.

@@ -51,7 +51,7 @@ pub const RATE_PER_S_MAX: f64 = 10_000_000.0;
 /// Largest file that is served, bytes.
 pub const FILE_SIZE_MAX: u64 = 1 << 30;
 /// Most phases of a script.
-pub const PHASES_MAX: usize = 1024;
+pub const PHASES_MAX: usize = 4096;
 /// Most quantiles of a distribution.
 pub const QUANTILES_MAX: usize = 1024;
 /// Most events of a phase.

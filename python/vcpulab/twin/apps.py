@@ -1,4 +1,4 @@
-"""What a vCPU wanted, as an application of a scenario: drawn from spreads, or turn by turn."""
+"""What a vCPU wanted, as an application of a scenario: in stretches of its turns, from spreads, or turn by turn."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -6,6 +6,8 @@ from typing import Any
 
 from vcpulab.twin.links import Link
 from vcpulab.twin.sequences import Turns
+from vcpulab.twin.stretches import mean_stretch
+from vcpulab.twin.ticks import Demand
 
 BLOCKS_LEAST = 5
 """A vCPU that blocked less often has no spread to draw from: it always computes, or is idle."""
@@ -22,6 +24,18 @@ def drawn(vcpu: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"kind": "hog"} if wanted > vcpu["blocked_ns"] and vcpu["running_ns"] > 0 else None
 
 
+def in_stretches(demands: Sequence[Demand], most: int) -> dict[str, Any]:
+    """Turns in stretches of their recorded order, of which each begins at a random one.
+
+    Args:
+        demands: what the vCPU computed and how long it slept, in order.
+        most: turns that the scenario may hold; of more the first ones are taken.
+    """
+    taken = [demand for demand in demands[:most] if demand.sleep_ns > 0]
+    phases = [{"event": [{"run": f"{max(run, 1)}ns"}, {"sleep": f"{sleep}ns"}]} for run, sleep in taken]
+    return {"kind": "phases", "stretch": mean_stretch(taken), "phase": phases}
+
+
 def replayed(its: Turns, channel: Callable[[Link], str]) -> dict[str, Any]:
     """The turns of a vCPU one after the other, and again from the first; each is a unit of work.
 
@@ -30,17 +44,17 @@ def replayed(its: Turns, channel: Callable[[Link], str]) -> dict[str, Any]:
         channel: what the event channel of two vCPUs is called.
     """
     events: list[dict[str, Any]] = []
-    for computes, blocked in its.turns:
-        for cpu_ns, woken in computes:
+    for turn in its.turns:
+        for cpu_ns, woken in turn.computes:
             if cpu_ns > 0:
                 events.append({"run": f"{cpu_ns}ns"})
             if woken is not None:
                 events.append({"notify": channel((its.vcpu, woken))})
         events.append({"done": True})
-        if isinstance(blocked, tuple):
-            events.append({"await": channel((blocked, its.vcpu))})
-        elif blocked > 0:
-            events.append({"sleep": f"{blocked}ns"})
+        if isinstance(turn.blocked, tuple):
+            events.append({"await": channel((turn.blocked, its.vcpu))})
+        elif turn.blocked > 0:
+            events.append({"sleep": f"{turn.blocked}ns"})
     phases = [{"event": events[at : at + EVENTS_OF_PHASE]} for at in range(0, len(events), EVENTS_OF_PHASE)]
     return {"kind": "phases", "start_delay": f"{its.first_ns}ns", "phase": phases}
 

@@ -12,17 +12,22 @@ from vcpulab import formats as recordings
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.twin.apps import drawn, replayed
+from vcpulab.twin.apps import BLOCKS_LEAST, drawn, in_stretches, replayed
 from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.kvm_host import LISTER
 from vcpulab.twin.links import Link, Vcpu, links
+from vcpulab.twin.messages import Kind, Task, app_of, tasks_of
 from vcpulab.twin.placed import Map, flat, map_of
-from vcpulab.twin.sequences import TURNS_MOST, Turns, span_ns, turns_of
+from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
+from vcpulab.twin.ticks import Tick, told
+from vcpulab.twin.written import inline_phases
 
 SPAN_NS_LEAST = 1_000_000_000
 """In less a vCPU that wakes ten times a second has not ten sleeps to take a spread of."""
+TURNS_OF_VCPU_MOST = 2000
+"""More turns of one vCPU make a scenario longer, and hardly better."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +83,17 @@ def read_events(
         recording: what `read` said of that part.
         to: the Arrow file to write.
         progress: as for `read`.
-        replay: is all to be replayed? Otherwise only vCPUs that wake one another need it.
+        replay: is all to be replayed, turn by turn?
 
     Returns:
-        The file; `None`: nothing that happened is needed.
+        The file; `None`: nothing that happened is needed, for nobody blocks.
     """
-    if not (replay or links(recording.summary)):
-        return None
     blocks = sum(vcpu["block"]["count"] for vcpu in recording.summary["vcpus"])
+    if not blocks:
+        return None
     begin, end = part
-    read(sources, (begin, begin + (end - begin) * min(1.0, 0.8 * TURNS_MOST / max(blocks, 1))), progress, to)
+    most = 0.8 * (TURNS_MOST if replay or links(recording.summary) else TURNS_READ_MOST)
+    read(sources, (begin, begin + (end - begin) * min(1.0, most / blocks)), progress, to)
     return to
 
 
@@ -123,7 +129,14 @@ def make(
     sources.names.update(sources.names | recording.names)
     # Xen has no threads of a host.
     summary = summary if used in POLICIES else _without(summary, sources)
-    turns = _turns_to_replay(summary, events, replay=replay)
+    woken = links(summary)
+    turns = {} if events is None else turns_of(events, woken)
+    linked = {vcpu for link in woken for vcpu in link}
+    replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}
+    others = {vcpu: its for vcpu, its in turns.items() if vcpu not in replays}
+    tasks, ticks = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
+    stretches = _in_stretches({vcpu: its for vcpu, its in others.items() if vcpu not in linked})
+    ticks |= {vcpu: tick for vcpu, (_, tick) in stretches.items() if tick is not None}
     setting = Setting(sources, used, _placed(sources, summary, notes), notes)
     host, why = setting.host()
     document = {
@@ -137,21 +150,36 @@ def make(
             "costs": {"context_switch_ns": _switch_ns(summary)},
         },
         **setting.around(),
-        "domain": _domains(setting, summary, turns),
+        "domain": _domains(setting, summary, replays, tasks, {vcpu: app for vcpu, (app, _) in stretches.items()}, ticks),
     }
-    head = [
-        f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it.",
-        "Lists of times are spreads: quantiles at equal distances, of which one is drawn each time.",
-    ]
-    if events is not None and turns:
+    head = [f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it."]
+    if stretches:
         head += [
-            f"{len(turns)} of {len(summary['vcpus'])} vCPUs do what they did in {span_ns(events) / 1e9:.3f} s, turn by "
-            "turn, and begin anew at the end.",
+            f"{len(stretches)} of {len(summary['vcpus'])} vCPUs go through what they computed and how long they slept in "
+            "stretches of the recorded order; `stretch` is their mean length, under which turns that were held out are "
+            "likeliest.",
+        ]
+    answering = {task.vcpu for task in tasks}
+    if answering:
+        head += [
+            f"{len(answering)} of {len(summary['vcpus'])} vCPUs wake one another. Each application of theirs answers one kind "
+            "of message, or is a timer, and does what was seen to follow it alone.",
+            "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without `after`, when "
+            "nobody had.",
+        ]
+    if ticks:
+        head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]
+    if len(replays) + len(stretches) + len(answering) < len(summary["vcpus"]):
+        head += ["Lists of times are spreads: quantiles at equal distances, of which one is drawn each time."]
+    if events is not None and replays:
+        head += [
+            f"{len(replays)} of {len(summary['vcpus'])} vCPUs do what they did in {span_ns(events) / 1e9:.3f} s, turn "
+            "by turn, and begin anew at the end.",
             "A channel `a-wakes-b` stands for events that a sent when b was blocked.",
         ]
     head += why
     head += notes
-    commented = "".join(f"# {line}\n" for line in head) + "\n" + tomli_w.dumps(document)
+    commented = "".join(f"# {line}\n" for line in head) + "\n" + inline_phases(tomli_w.dumps, document)
     return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
 
 
@@ -191,20 +219,26 @@ def _only(summary: Mapping[str, Any], vcpus: Sequence[Mapping[str, Any]]) -> dic
     return {**summary, "vcpus": list(vcpus), "wakers": wakers}
 
 
-def _turns_to_replay(summary: Mapping[str, Any], events: Path | None, *, replay: bool) -> dict[Vcpu, Turns]:
-    """Of all that ever blocked or woke somebody; or, if not all is replayed, of those that wake one another."""
-    if events is None:
-        return {}
-    woken = links(summary)
-    linked = {vcpu for link in woken for vcpu in link}
-    return {
-        vcpu: its
-        for vcpu, its in turns_of(events, woken).items()
-        if (replay or vcpu in linked) and any(turn.blocked or len(turn.computes) > 1 for turn in its.turns)
-    }
+def _does_something(its: Turns) -> bool:
+    return any(turn.blocked or len(turn.computes) > 1 for turn in its.turns)
 
 
-def _domains(setting: Setting, summary: Mapping[str, Any], turns: Mapping[Vcpu, Turns]) -> dict[str, Any]:
+def _in_stretches(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[dict[str, Any], Tick | None]]:
+    """Of vCPUs that nobody else wakes: their turns as an application, and their tick."""
+    told_of = {vcpu: told(its.turns) for vcpu, its in turns.items()}
+    often = {vcpu: its for vcpu, its in told_of.items() if sum(sleep > 0 for _, sleep in its[1]) >= BLOCKS_LEAST}
+    most = min(TURNS_OF_VCPU_MOST, TURNS_MOST // max(len(often), 1))
+    return {vcpu: (in_stretches(demands, most), tick) for vcpu, (tick, demands) in often.items()}
+
+
+def _domains(
+    setting: Setting,
+    summary: Mapping[str, Any],
+    replays: Mapping[Vcpu, Turns],
+    tasks: Sequence[Task],
+    stretches: Mapping[Vcpu, dict[str, Any]],
+    ticks: Mapping[Vcpu, Tick],
+) -> dict[str, Any]:
     sources = setting.sources
     by_domain: dict[int, list[Mapping[str, Any]]] = {}
     for vcpu in summary["vcpus"]:
@@ -214,16 +248,34 @@ def _domains(setting: Setting, summary: Mapping[str, Any], turns: Mapping[Vcpu, 
     def called(vcpu: Vcpu) -> str:
         return sources.name(vcpu[0]) if counts[vcpu[0]] == 1 else f"{sources.name(vcpu[0])}.{vcpu[1]}"
 
-    def channel(link: Link) -> str:
-        name = "-wakes-".join(map(called, link))
-        return name if len(name) <= _engine.NAME_CHARS_MAX else "-wakes-".join(f"{d}.{v}" for d, v in link)
+    def channel(link: Link, after: Vcpu | None = None) -> str:
+        name = "-wakes-".join(map(called, link)) + (f"-after-{called(after)}" if after else "")
+        if len(name) <= _engine.NAME_CHARS_MAX:
+            return name
+        return "-wakes-".join(f"{d}.{v}" for d, v in link) + (f"-after-{after[0]}.{after[1]}" if after else "")
+
+    def of_kind(vcpu: Vcpu, kind: Kind) -> str:
+        assert kind.sender is not None
+        return channel((kind.sender, vcpu), kind.because)
 
     domains: dict[str, Any] = {}
     for number, vcpus in sorted(by_domain.items()):
         count = counts[number]
-        its = [(vcpu, turns.get((number, vcpu["vcpu"]))) for vcpu in vcpus]
-        apps = [drawn(vcpu) if replay is None else replayed(replay, channel) for vcpu, replay in its]
+        apps = []
+        for vcpu in vcpus:
+            who = (number, vcpu["vcpu"])
+            if who in replays:
+                apps.append(replayed(replays[who], channel))
+            elif any(task.vcpu == who for task in tasks):
+                apps += [app_of(task, tasks, of_kind) for task in tasks if task.vcpu == who]
+            else:
+                apps.append(stretches.get(who) or drawn(vcpu))
         table = setting.domain(number, count)
+        its_ticks = [ticks[who] for vcpu in vcpus if (who := (number, vcpu["vcpu"])) in ticks]
+        if its_ticks:
+            # A kernel has one, whatever differs between its vCPUs.
+            table["idle_tick"] = f"{its_ticks[0].period_ns}ns"
+            table["idle_tick_cpu"] = f"{max(1, sum(tick.cpu_ns for tick in its_ticks) // len(its_ticks))}ns"
         if any(apps):
             table["app"] = [app for app in apps if app is not None]
             if count > 1 and not sources.is_daemon(number):

@@ -17,6 +17,8 @@ from vcpulab.twin.links import Link, Vcpu
 
 TURNS_MOST = 20_000
 """More turns of all vCPUs make a scenario file that is too long."""
+TURNS_READ_MOST = 200_000
+"""More turns of all vCPUs take too long to look through."""
 
 
 class Turn(NamedTuple):
@@ -26,6 +28,21 @@ class Turn(NamedTuple):
     """CPU time, ns, and whom it wakes after it; at the end nobody."""
     blocked: int | Vcpu
     """For how long, ns; or until that one sends an event. 0: the recording ended before it blocked."""
+    woke_ns: int = 0
+    """When it woke."""
+    waited_ns: int = 0
+    """From then until it ran."""
+    span_ns: int = 0
+    """From waking until it blocked."""
+    blocked_ns: int = 0
+    """For how long, whatever ended it."""
+    sender_turn: int = -1
+    """The turn of the one who ended it in which that was, numbered from 0."""
+
+    @property
+    def run_ns(self) -> int:
+        """Its CPU time."""
+        return sum(cpu_ns for cpu_ns, _ in self.computes)
 
 
 @dataclass
@@ -46,24 +63,42 @@ class _Event(NamedTuple):
     ends: int
 
 
+class _Raw(NamedTuple):
+    """A turn as recorded."""
+
+    ran: int
+    blocked: int
+    sent: list[tuple[int, _Event]]
+    woken_by: _Event | None
+    """What ends the block."""
+    woke_ns: int
+    began_ns: int
+    ended_ns: int
+
+
 @dataclass
 class _Open:
     """A vCPU as its records come."""
 
     first_ns: int | None = None
     since: int | None = None
+    woke_ns: int = 0
+    began_ns: int | None = None
     ran: int = 0
     blocked_at: int | None = None
     sent: list[tuple[int, _Event]] = field(default_factory=list)
     """CPU time in its turn, and what it sent then."""
-    turns: list[tuple[int, int, list[tuple[int, _Event]], _Event | None]] = field(default_factory=list)
-    """CPU time, time blocked, what it sent, and what woke it."""
+    turns: list["_Raw"] = field(default_factory=list)
 
     def is_known(self) -> bool:
         return self.first_ns is not None
 
     def computed(self, now: int) -> int:
         return self.ran + (0 if self.since is None else now - self.since)
+
+    def turn(self, blocked: int, ended_ns: int, woken_by: _Event | None) -> _Raw:
+        began_ns = ended_ns if self.began_ns is None else self.began_ns
+        return _Raw(self.ran, blocked, self.sent, woken_by, self.woke_ns, began_ns, ended_ns)
 
 
 def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
@@ -78,9 +113,9 @@ def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
     """
     scanned = pl.scan_ipc(events).filter(pl.col("kind").is_in(["runstate", "wake"]), pl.col("domain") >= 0)
     blocks = scanned.filter(kind="runstate", what="blocked").select(pl.len()).collect().item()
-    if blocks > TURNS_MOST:
+    if blocks > TURNS_READ_MOST:
         raise RequestError(
-            f"found {blocks} turns of computing and blocking; allowed: at most {TURNS_MOST}\n"
+            f"found {blocks} turns of computing and blocking; allowed: at most {TURNS_READ_MOST}\n"
             "  hint: replay a shorter recording, or draw from its spreads"
         )
     columns = ["time_ns", "kind", "what", "domain", "vcpu", "by_domain", "by_vcpu"]
@@ -126,14 +161,19 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
         if its.first_ns is None:
             its.first_ns, its.ran, its.sent = time, 0, []
         elif its.blocked_at is not None:
-            its.turns.append((its.ran, time - its.blocked_at, its.sent, woken_by.pop(who, None)))
+            its.turns.append(its.turn(time - its.blocked_at, its.blocked_at, woken_by.pop(who, None)))
             its.ran, its.sent = 0, []
+        if its.blocked_at is not None or not its.woke_ns:
+            its.woke_ns, its.began_ns = time, None
         its.blocked_at = None
         if what == "running":
             its.since = time
+            if its.began_ns is None:
+                its.began_ns = time
     for its in found.values():
         if its.blocked_at is None and its.computed(time) > 0:
-            its.turns.append((its.computed(time), 0, its.sent, None))
+            its.ran = its.computed(time)
+            its.turns.append(its.turn(0, time, None))
     complete = {who: len(its.turns) for who, its in found.items()}
     return {
         who: Turns(who, its.first_ns, [_turn(turn, complete) for turn in its.turns])
@@ -142,18 +182,22 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
     }
 
 
-def _turn(turn: tuple[int, int, list[tuple[int, _Event]], _Event | None], complete: dict[Vcpu, int]) -> Turn:
+def _turn(turn: _Raw, complete: dict[Vcpu, int]) -> Turn:
     """Events of which not both ends are in complete turns are put down to time."""
-    burst, blocked, sent, woken_by = turn
 
     def whole(event: _Event) -> bool:
         return event.turn < complete[event.waker] and event.ends < complete[event.woken]
 
     computes: list[tuple[int, Vcpu | None]] = []
     done = 0
-    for at, event in sent:
+    for at, event in turn.sent:
         if whole(event):
             computes.append((at - done, event.woken))
             done = at
-    computes.append((burst - done, None))
-    return Turn(tuple(computes), woken_by.waker if woken_by is not None and whole(woken_by) else blocked)
+    computes.append((turn.ran - done, None))
+    ends = turn.woken_by
+    blocked = ends.waker if ends is not None and whole(ends) else turn.blocked
+    waited = turn.began_ns - turn.woke_ns
+    sender_turn = -1 if isinstance(blocked, int) or ends is None else ends.turn
+    span = turn.ended_ns - turn.woke_ns
+    return Turn(tuple(computes), blocked, turn.woke_ns, waited, span, turn.blocked, sender_turn)

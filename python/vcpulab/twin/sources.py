@@ -32,6 +32,8 @@ _COLUMNS = {
 }
 
 
+_OF_XEN = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-info")
+"""What is taken of a Xen host besides its trace; others need not even be readable."""
 THREADS = "threads.txt"
 """The file of a directory that says which threads are vCPUs, unless another one is named."""
 
@@ -143,8 +145,12 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
             sources.kvm.told = recordings.read_threads(threads)
     for path, kind in known:
         # What a domain's file says that matters, its vCPUs show.
-        if kind not in ("xentrace", "sched-text", "xl-cfg"):
+        if kind in ("xentrace", "sched-text", "xl-cfg"):
+            continue
+        if kind in _OF_XEN or kind in KVM_KINDS:
             _take(sources, path, kind, recordings.read(path, kind).holds)
+        else:
+            sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
     if sources.kvm is not None:
         kernel = kernel_of(sources.kvm.said)
         sources.scheduler = None if kernel is None else kernel.scheduler
@@ -179,14 +185,12 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
         if len(pools) > 1:
             sources.notes.append(f"{path}: CPU pools besides {pools[0].pool} are left out")
         _take_scheduler(sources, pools[0])
-    elif kind == "xl-info":
+    else:
         sources.info = holds
         said: Mapping[str, str] = holds.said
         if sources.cpu_mhz is None and "cpu_mhz" in said:
             sources.cpu_mhz = _mhz(path, said["cpu_mhz"])
         sources.scheduler = sources.scheduler or said.get("xen_scheduler")
-    else:
-        sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
 
 
 def _mhz(path: Path, text: str) -> float:

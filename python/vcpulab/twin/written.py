@@ -4,7 +4,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 PERIOD_MS = 10
@@ -28,6 +28,37 @@ def comment(text: str, mark: str = "") -> list[str]:
 def inline(table: Mapping[str, Any]) -> str:
     """A table in one line."""
     return f"{{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in table.items())} }}"
+
+
+def inline_phases(dumps: Callable[[Mapping[str, Any]], str], document: Mapping[str, Any]) -> str:
+    """A scenario as text, with each phase of its scripts in a line.
+
+    Args:
+        dumps: what else writes TOML.
+        document: the scenario.
+    """
+    lines: dict[str, str] = {}
+
+    def held(phases: list[dict[str, Any]]) -> str:
+        # So long that an application is a table of its own, and no inline one.
+        mark = f"phases {len(lines)}".ljust(_WIDTH)
+        lines[f'"{mark}"'] = "[\n" + "".join(f"    {{ event = {_events(phase['event'])} }},\n" for phase in phases) + "]"
+        return mark
+
+    domains = {
+        name: domain | {"app": [app | {"phase": held(app["phase"])} if "phase" in app else app for app in domain["app"]]}
+        if "app" in domain
+        else domain
+        for name, domain in document["domain"].items()
+    }
+    text = dumps({**document, "domain": domains})
+    for mark, phases in lines.items():
+        text = text.replace(mark, phases, 1)
+    return text
+
+
+def _events(events: Sequence[Mapping[str, Any]]) -> str:
+    return f"[{', '.join(inline(event) for event in events)}]"
 
 
 def key(name: str) -> str:

@@ -4,6 +4,7 @@
 mod deadlines;
 mod idle_tick;
 mod service;
+mod stretch;
 mod sync;
 mod task;
 #[cfg(test)]
@@ -21,15 +22,32 @@ pub use task::{Io, Request};
 
 use crate::ids::{AppId, ConnectionId, TaskId};
 use crate::random::Random;
-use crate::script::{AppConfig, Unit};
+use crate::script::{AppConfig, Script, Unit};
 use crate::stats::AppStats;
 use idle_tick::Tick;
+use stretch::Stretch;
 use sync::{SyncObject, SyncObjects};
 use task::{Demand, Task};
 use vcpu::{Rank, Vcpu, rank};
 
 /// The purpose of the random number that says when ticks are; tasks count from 1.
 const TICKS: u64 = 5 << 32;
+
+/// The purpose of those that say how phases follow one another: of tasks, from which they count, and of tasks that go through
+/// the same ones, which belong to no domain.
+const STRETCHES: u64 = 6 << 32;
+const STRETCHES_TOGETHER: u64 = 7 << 32;
+
+/// Where a task whose phases come in stretches begins, if they do.
+fn stretch_of(script: &Script, seed: u64, domain: u64, task: u64) -> Option<(Stretch, u32)> {
+    script.stretches.as_ref().map(|stretches| {
+        let random = match stretches.together {
+            Some(group) => Random::new(seed, u64::from(group), STRETCHES_TOGETHER),
+            None => Random::new(seed, domain, STRETCHES + task),
+        };
+        Stretch::new(stretches, random)
+    })
+}
 
 /// The unit of work of tasks that are counted by their CPU time.
 const CPU_UNIT: Span = Span::from_ms(1);
@@ -137,18 +155,30 @@ impl Kernel {
         }
         for (app, configured) in config.apps.enumerate() {
             for _ in 0..configured.tasks {
-                let random = Random::new(seed, domain, 1 + kernel.tasks.len() as u64);
-                kernel.start_task(app, configured, now, random);
+                let task = 1 + kernel.tasks.len() as u64;
+                let random = Random::new(seed, domain, task);
+                let stretch = stretch_of(&configured.script, seed, domain, task);
+                kernel.start_task(app, configured, now, random, stretch);
             }
         }
         kernel
     }
 
-    fn start_task(&mut self, app: AppId, config: &AppConfig, now: Time, random: Random) {
+    fn start_task(
+        &mut self,
+        app: AppId,
+        config: &AppConfig,
+        now: Time,
+        random: Random,
+        stretch: Option<(Stretch, u32)>,
+    ) {
         let id = TaskId(self.tasks.len() as u32);
         let vcpu = id.index() % self.vcpus.len();
         let begins = now + config.delay_ns;
         let mut task = Task::new(app, vcpu, &config.script, begins, self.config.page_fault_ns, random);
+        if let Some((stretch, first)) = stretch {
+            task.go_in_stretches(stretch, first);
+        }
         let mut sleeps = (config.delay_ns > Span::ZERO).then_some(begins);
         // A task whose time is yet to come must not be kept from its sleep by those before it.
         if sleeps.is_none() && task.is_timed(&config.script) {

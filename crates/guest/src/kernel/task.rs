@@ -3,6 +3,7 @@
 use vcpulab_host::{Span, Time};
 
 use super::deadlines::Deadlines;
+use super::stretch::Stretch;
 use crate::ids::{AppId, ChannelId, ConnectionId};
 use crate::random::Random;
 use crate::script::{Call, DiskAccess, Peer, Script, Step};
@@ -107,6 +108,7 @@ pub(crate) struct Task {
     busy_until: Time,
     release: Option<Time>,
     /// Most tasks have none.
+    stretch: Option<Box<Stretch>>,
     deadlines: Option<Box<Deadlines>>,
     began: Time,
     page_fault_ns: Span,
@@ -140,6 +142,7 @@ impl Task {
             timer: now,
             busy_until: now,
             release: None,
+            stretch: None,
             deadlines: Deadlines::of(script).map(Box::new),
             began: now,
             page_fault_ns,
@@ -147,6 +150,11 @@ impl Task {
             free_steps: 0,
             stepped_at: now,
         }
+    }
+
+    /// Begins at that step, that of the first phase of its stretch.
+    pub fn go_in_stretches(&mut self, stretch: Stretch, first: u32) {
+        (self.stretch, self.position) = (Some(Box::new(stretch)), first);
     }
 
     /// Whether its next step waits for a time.
@@ -292,6 +300,11 @@ impl Task {
                         self.position = from;
                     } else {
                         *count = 0;
+                    }
+                }
+                Step::NextPhase => {
+                    if let (Some(stretch), Some(of)) = (&mut self.stretch, &script.stretches) {
+                        self.position = stretch.advance(of);
                     }
                 }
                 Step::Restart => self.position = 0,

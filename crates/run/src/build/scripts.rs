@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vcpulab_guest::{ChannelId, Script, Step};
+use vcpulab_guest::{ChannelId, Script, Step, Stretches};
 use vcpulab_host::{DomId, Table};
-use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec};
+use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec, StretchSpec};
 
 /// The kinds of synchronisation objects. Each has names of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -64,35 +64,48 @@ fn objects(event: &EventSpec) -> [Option<(Kind, &str)>; 2] {
     }
 }
 
-/// The event channels that the scripts of a host name; their numbers in the engine are their places in alphabetical order.
+/// What the scripts of a host name across domains: event channels, and groups that go through the same stretches. Their numbers
+/// in the engine are their places in alphabetical order.
 #[derive(Default)]
-pub(crate) struct Channels<'a>(Vec<&'a str>);
+pub(crate) struct Channels<'a> {
+    channels: Vec<&'a str>,
+    groups: Vec<&'a str>,
+}
 
 impl<'a> Channels<'a> {
     pub fn of(domains: &'a Table<DomId, DomainSpec>) -> Self {
-        let apps = domains.iter().flat_map(|domain| &domain.apps);
-        let phases = apps.filter_map(|app| match app {
-            AppSpec::Phases { phases, .. } => Some(phases),
-            AppSpec::Kind { .. } => None,
-        });
-        let names = phases.flatten().flat_map(|phase| &phase.events).filter_map(|event| match event {
-            EventSpec::Notify(name) | EventSpec::Await(name) => Some(name.as_str()),
-            _ => None,
-        });
-        Channels(names.collect::<BTreeSet<_>>().into_iter().collect())
+        let (mut channels, mut groups) = (BTreeSet::new(), BTreeSet::new());
+        for app in domains.iter().flat_map(|domain| &domain.apps) {
+            let AppSpec::Phases { phases, stretches, .. } = app else { continue };
+            channels.extend(phases.iter().flat_map(|phase| &phase.events).filter_map(|event| match event {
+                EventSpec::Notify(name) | EventSpec::Await(name) => Some(name.as_str()),
+                _ => None,
+            }));
+            groups.extend(stretches.iter().filter_map(|of| of.together.as_deref()));
+        }
+        Channels { channels: channels.into_iter().collect(), groups: groups.into_iter().collect() }
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.channels.len()
     }
 
     fn number(&self, name: &str) -> ChannelId {
-        ChannelId(self.0.partition_point(|known| *known < name) as u32)
+        ChannelId(number(&self.channels, name))
     }
+
+    fn group(&self, name: &str) -> u32 {
+        number(&self.groups, name)
+    }
+}
+
+fn number(names: &[&str], name: &str) -> u32 {
+    names.partition_point(|known| *known < name) as u32
 }
 
 pub(crate) fn script(
     phases: &[PhaseSpec],
+    stretches: Option<&StretchSpec>,
     rounds: Option<u32>,
     objects: &SyncObjects<'_>,
     channels: &Channels<'_>,
@@ -100,8 +113,11 @@ pub(crate) fn script(
     let lock = |name: &str| objects.number(Kind::Lock, name);
     let point = |name: &str| objects.number(Kind::Point, name);
     let mut script = Script::default();
+    let says_done = phases.iter().any(|phase| phase.events.contains(&EventSpec::Done));
+    let mut firsts = Vec::new();
     for phase in phases {
         let from = script.steps.len();
+        firsts.push(from as u32);
         for event in &phase.events {
             let step = match event {
                 EventSpec::Run(times) => match times[..] {
@@ -136,8 +152,19 @@ pub(crate) fn script(
         if phase.rounds > 1 {
             script.repeat(from, phase.rounds);
         }
+        if stretches.is_some() {
+            if !says_done {
+                script.steps.push(Step::Done);
+            }
+            script.steps.push(Step::NextPhase);
+        }
     }
-    if !script.steps.contains(&Step::Done) {
+    if let Some(StretchSpec { mean, together }) = stretches {
+        let together = together.as_deref().map(|name| channels.group(name));
+        script.stretches = Some(Stretches { phases: firsts.into(), mean: *mean, together });
+        return script;
+    }
+    if !says_done {
         script.steps.push(Step::Done);
     }
     match rounds {

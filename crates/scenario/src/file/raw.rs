@@ -5,8 +5,8 @@ use toml::de::DeTable;
 
 use vcpulab_spec::limits::{
     APPS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUP_WEIGHTS, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX,
-    DOMAINS_MAX, HALT_POLLS_US, LINK_RATES, NICES, PCPUS_MAX, PRIORITIES, PROFILER_CYCLES, RATE_PER_S_MAX,
-    REPLICATIONS_MAX, RETRIES_MAX, WEIGHT_MAX,
+    DOMAINS_MAX, HALT_POLLS_US, LINK_RATES, NICES, PCPUS_MAX, PHASES_MAX, PRIORITIES, PROFILER_CYCLES,
+    RATE_PER_S_MAX, REPLICATIONS_MAX, RETRIES_MAX, WEIGHT_MAX,
 };
 
 use crate::text::problem::Place;
@@ -373,6 +373,15 @@ record! {
         phase: Vec<At<RawPhase>>,
         /// Number of times to go through all phases; -1: without end.
         r#loop: i64,
+        /// Phases are samples, gone through in stretches of their order, and this is the mean number of phases in one: after
+        /// each, another stretch begins at a random phase with a probability of one in this number (stationary bootstrap). So
+        /// 1 is any phase after any other. Each phase is a unit of work, unless the script says `done`. Default: all in their
+        /// order, again and again.
+        #[schemars(range(min = 1, max = PHASES_MAX))]
+        stretch: i64,
+        /// Applications of the host with the same word here, in whatever domain, go through the same stretches: the n-th phase
+        /// of one belongs to the n-th phase of the others. Goes with `stretch`.
+        together: String,
         /// Time from the start of its domain to its own. Default: none.
         start_delay: Duration,
     }

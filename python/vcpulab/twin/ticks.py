@@ -1,0 +1,178 @@
+"""The tick of a guest's kernel, told from what its vCPUs did, and taken out of it.
+
+Linux leaves its tick on when it goes idle, and the next one, which finds it idle, stops it. So a vCPU that sleeps past the
+next tick wakes twice, and the first time on a grid that has nothing to do with what sleeps. Drawn like any other sleep
+such a wake-up would move with the scheduler; simulated as a tick it stays where it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from vcpulab.twin.sequences import Turn
+
+PERIODS_NS = (10_000_000, 4_000_000, 3_333_333, 1_000_000)
+"""Of Linux's kernels, by their CONFIG_HZ."""
+_WIDTH = 1 / 100
+"""Of the part of a period in which wake-ups are on the grid: timers come late, by what a hypervisor lets them wait."""
+_LATE_NS = 50_000
+"""How much later still some are: Xen takes timers together that are due within so much time (its `timer_slop`)."""
+_DRIFTS = 500e-6
+"""How far a guest's clock and the trace's may go apart, at most."""
+_LIFT_LEAST = 5
+"""How many times more wake-ups on the grid than by chance."""
+_COUNT_LEAST = 8
+_OF_MOST = 0.8
+"""Of the wake-ups on one grid: on another with so many of them the longer period is meant."""
+_SHORT = 0.6
+"""Ticks are shorter than this part of a turn of another kind: else they cannot be told apart."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A tick that finds a vCPU idle."""
+
+    period_ns: int
+    cpu_ns: int
+
+
+class Demand(NamedTuple):
+    """What a vCPU computes, and how long it then sleeps, whoever else there is."""
+
+    run_ns: int
+    sleep_ns: int
+
+
+class Recognised(NamedTuple):
+    """The tick of a vCPU among its turns."""
+
+    tick: Tick
+    on: np.ndarray
+    """Which turns began on its grid."""
+    is_tick: np.ndarray
+    """Which of these were a tick and nothing else."""
+
+
+class _Grid(NamedTuple):
+    period_ns: float
+    on: np.ndarray
+    """Which wake-ups are on it."""
+    excess: float
+    """How many more than by chance."""
+
+
+def _grid(wakes: np.ndarray, early: np.ndarray, period_ns: int) -> _Grid | None:
+    """The grid of that period, give or take what clocks differ, that most of the wake-ups of `early` are on."""
+    times = (wakes - wakes[0]).astype(float)
+    best = float(period_ns)
+    reach, span = _DRIFTS * period_ns, 1e9
+    last = times[-1]
+    while True:
+        # In `span` a grid that is off by a step moves by half of its width.
+        step = _WIDTH * period_ns / 2 / max(min(span, last) / period_ns, 1)
+        some = times[early & (times <= span)]
+        tried = best + np.arange(-int(reach / step) - 1, int(reach / step) + 2) * step
+        best = max(tried, key=lambda period: (_densest(some, period)[0], -abs(period - period_ns)))
+        if span >= last:
+            break
+        reach, span = 2 * step, 2 * span
+    count, begin = _densest(times[early], best)
+    by_chance = float(early.sum() * _WIDTH)
+    if count < max(_COUNT_LEAST, _LIFT_LEAST * by_chance):
+        return None
+    return _Grid(best, early & ((times - begin) % best < _WIDTH * best + _LATE_NS), count - by_chance)
+
+
+def _densest(times: np.ndarray, period: float) -> tuple[int, float]:
+    """How many of these times are in the densest part of a period, and where that begins."""
+    if not len(times):
+        return 0, 0.0
+    phases = np.sort(times % period)
+    around = np.concatenate([phases, phases + period])
+    counts = np.searchsorted(around, phases + _WIDTH * period) - np.arange(len(phases))
+    first = int(counts.argmax())
+    return int(counts[first]), float(phases[first])
+
+
+def told(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
+    """The tick of a vCPU that nobody wakes, if it has one that can be told, and what the vCPU wanted besides.
+
+    Where a vCPU waited after a tick for so long that it was to compute before it ran, the tick and that are one turn: its
+    sleep ended at some time of the wait, and is put at the length of another sleep that would have ended then.
+    """
+    found = recognise(turns)
+    if found is None:
+        return None, [Demand(turn.run_ns, turn.blocked_ns) for turn in turns]
+    return found.tick, _without(turns, found)
+
+
+def recognise(turns: Sequence[Turn]) -> Recognised | None:
+    """The tick of a vCPU, and which of its turns are of it."""
+    if len(turns) < 2 * _COUNT_LEAST:
+        return None
+    woke = np.array([turn.woke_ns for turn in turns], np.int64)
+    ran = np.array([turn.run_ns for turn in turns], float)
+    slept = np.array([0, *(turn.blocked_ns for turn in turns[:-1])], float)
+    by_time = np.array([True, *(isinstance(turn.blocked, int) for turn in turns[:-1])])
+    early = {period: by_time & (slept > 0) & (slept <= (1 + _WIDTH) * period) for period in PERIODS_NS}
+    found = [grid for period in PERIODS_NS if (grid := _grid(woke, early[period], period)) is not None]
+    if not found:
+        return None
+    # A grid is also one of each shorter period that goes into its own.
+    most = max(grid.excess for grid in found)
+    grid = max((grid for grid in found if grid.excess >= _OF_MOST * most), key=lambda grid: grid.period_ns)
+    on, others = np.sort(ran[grid.on]), ran[~grid.on]
+    if len(others) == 0:
+        return None
+    least = _apart(on, others)
+    if least is None:
+        # It waits so long after each that it has something to compute whenever it runs.
+        is_tick = np.zeros(len(turns), bool)
+        cpu_ns = max(float(np.median(on) - np.median(others)), 1.0)
+    else:
+        is_tick = grid.on & (ran < least)
+        cpu_ns = float(ran[is_tick].mean())
+    return Recognised(Tick(round(grid.period_ns), round(cpu_ns)), grid.on, is_tick)
+
+
+def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
+    """The shortest turn on the grid that is more than a tick: above the widest gap between them; `None`: all are.
+
+    Args:
+        on: turns on the grid, from the shortest on.
+        others: all others.
+    """
+    mean = float(others.mean())
+    short = on[on < _SHORT * mean]
+    if not len(short):
+        return None
+    next_ones = np.append(on[1 : len(short)], on[len(short)] if len(short) < len(on) else mean)
+    return float(next_ones[(next_ones / np.maximum(short, 1)).argmax()])
+
+
+def _without(turns: Sequence[Turn], found: Recognised) -> list[Demand]:
+    tick, on, is_tick = found
+    demands: list[list[int]] = []
+    at_grid: list[tuple[int, int]] = []
+    """Sleeps that seem to end at a tick, and how long after it the vCPU may have been woken from them."""
+    for index, turn in enumerate(turns):
+        if demands and is_tick[index]:
+            # It sleeps on.
+            demands[-1][1] += turn.span_ns + turn.blocked_ns
+            continue
+        if demands and on[index]:
+            at_grid.append((len(demands) - 1, turn.waited_ns + tick.cpu_ns))
+        demands.append([turn.run_ns, turn.blocked_ns])
+    unsure = {at for at, _ in at_grid}
+    places = np.array([at for at in range(len(demands)) if at not in unsure])
+    sleeps = np.array([sleep for at, (_, sleep) in enumerate(demands) if at not in unsure])
+    for at, during in at_grid:
+        least = demands[at][1]
+        fits = (sleeps > least) & (sleeps <= least + during)
+        # As many sleeps may have ended at the time of a tick by chance.
+        if fits.sum() > (np.abs(sleeps - least) <= _LATE_NS).sum():
+            demands[at][1] = int(sleeps[fits][np.abs(places[fits] - at).argmin()])
+            demands[at + 1][0] = max(demands[at + 1][0] - tick.cpu_ns, 1)
+    return [Demand(run, sleep) for run, sleep in demands]
