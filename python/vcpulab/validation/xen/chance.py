@@ -58,7 +58,7 @@ def spread(recordings: Iterable[Recorded]) -> Spread:
         same = [group for group in settings.values() if len(group) > 1]
         evidence = "seeds" if same else "halves"
         squares: dict[tuple[str, str], list[tuple[float, int]]] = {}
-        for group in same or [[one] for group in settings.values() for one in group]:
+        for group in same or [[one] for ones in settings.values() for one in ones]:
             samples = [one.values for one in group] if same else list(group[0].halves)
             for of, metric in set.intersection(*(set(sample) for sample in samples)):
                 values = [sample[of, metric] for sample in samples]

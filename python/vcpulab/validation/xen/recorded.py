@@ -23,6 +23,7 @@ from vcpulab.validation.xen.settings import Setting, setting_of
 TRACES = ("trace.bin", "trace.bin.xz", "trace.bin.gz", "trace.bin.bz2")
 NEEDED = "sched.txt"
 EXPERIMENT = "experiment.toml"
+LISTINGS = ("list0.txt", "vcpus.txt", NEEDED, "info.txt")
 DEPTH_MAX = 16
 """Folders in folders are looked into so far."""
 WAKES_LEAST = 30
@@ -125,34 +126,37 @@ def read(folder: Path) -> Recorded:
         RequestError: no twin can be made of it.
         OSError: a file cannot be read.
     """
-    twin = Twin(folder)
-    kind = _kind_of_guests(folder / EXPERIMENT)
+    # What else lies there, such as messages of the console, says nothing of the setting.
+    twin = Twin(*(folder / name for name in (*TRACES, *LISTINGS) if (folder / name).exists()))
+    said = _experiment(folder / EXPERIMENT)
     programs = {path.stem: _program(path) for path in sorted(folder.glob("*.cfg"))}
-    guests = f"kind {kind}" if kind else "; ".join(f"{name}: {does}" for name, (does, _) in programs.items())
-    whole = read_part(twin.sources)
-    setting = setting_of(twin)
+    kind = said.get("guests_kind")
     return Recorded(
         folder,
         twin,
-        whole,
-        setting,
-        guests,
+        read_part(twin.sources),
+        setting_of(twin),
+        f"kind {kind}" if kind else "; ".join(f"{name}: {does}" for name, (does, _) in programs.items()),
         kind or ", ".join(programs),
-        _work_rates(folder / "guests.txt", programs),
+        _work_rates(folder / "guests.txt", programs, said.get("seconds")),
     )
 
 
-def _kind_of_guests(path: Path) -> str | None:
-    """What `experiment.toml` calls the guests of a recording, if it is there and does."""
+_SAYS = {"guests_kind": (str, "a text, the same for the same guests"), "seconds": (int, "a whole number")}
+
+
+def _experiment(path: Path) -> dict[str, Any]:
+    """What `experiment.toml` says of a recording, if it is there."""
     if not path.exists():
-        return None
+        return {}
     try:
-        kind = tomllib.loads(text_of(path)).get("guests_kind")
+        said = tomllib.loads(text_of(path))
     except tomllib.TOMLDecodeError as error:
         raise RecordingError(f"{path}: {error}") from None
-    if kind is not None and not isinstance(kind, str):
-        raise RecordingError(f"{path}: guests_kind: found {kind!r}; allowed: a text, the same for the same guests")
-    return kind
+    for name, (kind, allowed) in _SAYS.items():
+        if name in said and not isinstance(said[name], kind):
+            raise RecordingError(f"{path}: {name}: found {said[name]!r}; allowed: {allowed}")
+    return said
 
 
 def _program(path: Path) -> tuple[str, dict[str, str]]:
@@ -163,8 +167,16 @@ def _program(path: Path) -> tuple[str, dict[str, str]]:
     return f"{settings.get('vcpus', 1)} vCPUs, {' '.join(does)}", words
 
 
-def _work_rates(path: Path, programs: Mapping[str, tuple[str, Mapping[str, str]]]) -> dict[str, float]:
-    """Of each guest that says how often it did its work: how often a second, over all the time that it worked."""
+def _work_rates(
+    path: Path, programs: Mapping[str, tuple[str, Mapping[str, str]]], window_s: int | None
+) -> dict[str, float]:
+    """Of each guest that says how often it did its work: how often a second, in all the time that it says it of.
+
+    Args:
+        path: `guests.txt`.
+        programs: by guest: what it does, and the words of its kernel's command line.
+        window_s: seconds of that time; by default as long as its command line says that it works.
+    """
     if not path.exists():
         return {}
     rates = {}
@@ -173,9 +185,10 @@ def _work_rates(path: Path, programs: Mapping[str, tuple[str, Mapping[str, str]]
         if match is None or match["name"] not in programs:
             continue
         said = {one["name"]: float(one["value"]) for one in _SAID.finditer(match["said"])}
-        seconds = programs[match["name"]][1].get("sec", "")
-        if "iters" in said and seconds.isdecimal() and int(seconds):
-            rates[match["name"]] = said["iters"] / int(seconds)
+        worked = programs[match["name"]][1].get("sec", "")
+        seconds = window_s or (int(worked) if worked.isdecimal() else 0)
+        if "iters" in said and seconds:
+            rates[match["name"]] = said["iters"] / seconds
     return rates
 
 
