@@ -1,12 +1,18 @@
-"""Writes the reference pages of the command line and of the rules of lint; `--check` only says if one is stale."""
+"""Writes the reference pages of the command line and of the rules of lint, and what is generated on other pages.
+
+`--check` only says if one is stale.
+"""
 
 import sys
 from pathlib import Path
 
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.cli.main import app
+from vcpulab.studies import NAMES, overview, study
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
+REFERENCE = DOCS / "reference"
+STUDIES = DOCS / "published-and-simulated.md"
 
 
 def pages() -> dict[Path, str]:
@@ -15,7 +21,14 @@ def pages() -> dict[Path, str]:
     lines = [line.rstrip() for line in text.strip().splitlines()]
     found = {REFERENCE / "command-line.md": "\n".join(lines) + "\n"}
     found |= {REFERENCE / "lint" / f"{rule.name}.md": rule.page() for rule in RULES.values()}
-    return found | {REFERENCE / "lint" / "README.md": rules()}
+    return found | {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
+
+
+def foretold(page: str) -> str:
+    """The page on studies, whose runs take hours, with its section on what was foretold, which takes none."""
+    before, _, rest = page.partition(f"## {overview.BLIND}\n")
+    after = rest[rest.index("\n## ") + 1 :]
+    return f"{before}{overview.blind(map(study, NAMES))}\n\n{after}"
 
 
 def rules() -> str:
