@@ -1,20 +1,19 @@
-"""Writes the reference pages of the command line and of the rules of lint, and the manual pages.
+"""Writes the reference pages of the command line and of the rules of lint, manual pages, and what is generated on others.
 
 `--check` only says if one is stale.
 """
 
-import re
 import sys
 from pathlib import Path
 
-from docutils.core import publish_string
-
+import manual
 from vcpulab.advice.lint.catalogue import RULES
-from vcpulab.cli.main import COMMANDS, app
+from vcpulab.cli.main import app
+from vcpulab.studies import NAMES, overview, study
 
-REFERENCE = Path(__file__).parent / "reference"
-MANUAL = Path(__file__).parents[1] / "packaging/data/share/man/man1"
-"""From where a wheel puts them beside the command."""
+DOCS = Path(__file__).parent
+REFERENCE = DOCS / "reference"
+STUDIES = DOCS / "published-and-simulated.md"
 
 
 def pages() -> dict[Path, str]:
@@ -23,32 +22,15 @@ def pages() -> dict[Path, str]:
     lines = [line.rstrip() for line in text.strip().splitlines()]
     found = {REFERENCE / "command-line.md": "\n".join(lines) + "\n"}
     found |= {REFERENCE / "lint" / f"{rule.name}.md": rule.page() for rule in RULES.values()}
-    return found | {REFERENCE / "lint" / "README.md": rules()} | manual()
+    found |= manual.pages()
+    return found | {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
 
 
-def manual() -> dict[Path, str]:
-    """The manual pages: one of all commands, and one of each."""
-    names = [command for group in COMMANDS.values() for command in group]
-    listed = "\n".join(f"vcpulab-{command.name}(1)\n    {command.summary}" for command in names)
-    found = {MANUAL / "vcpulab.1": _page("vcpulab", str(app().help), f"::\n\n    vcpulab COMMAND\n\n{listed}\n")}
-    for command in names:
-        name = f"vcpulab {command.name}"
-        text: str = app()[command.name].generate_docs(output_format="rst", heading_level=1, usage_name=name)
-        # A page of its own needs neither anchors, nor a heading, nor a table of contents; its summary is its name.
-        _, _, body = re.sub(r"(?m)^\.\. .*\n(?:   .*\n)*", "", text).partition("::\n")
-        found[MANUAL / f"vcpulab-{command.name}.1"] = _page(
-            name.replace(" ", "-"), command.summary, "::\n" + body.replace(f"\n{command.summary}\n", "\n", 1)
-        )
-    return found
-
-
-def _page(name: str, summary: str, body: str) -> str:
-    bar = "=" * len(name)
-    title = f"{bar}\n{name}\n{bar}\n{summary.rstrip('.')}\n{'-' * len(summary)}\n"
-    head = f"{title}:Manual section: 1\n:Manual group: vcpulab\n\nUsage\n=====\n\n"
-    plain = re.sub(r"(?<!\*)\*(?!\*)", r"\*", body)  # a lone asterisk is one
-    page: bytes = publish_string(head + plain, writer="manpage", settings_overrides={"halt_level": 2})
-    return page.decode()
+def foretold(page: str) -> str:
+    """The page on studies, whose runs take hours, with its section on what was foretold, which takes none."""
+    before, _, rest = page.partition(f"## {overview.BLIND}\n")
+    after = rest[rest.index("\n## ") + 1 :]
+    return f"{before}{overview.blind(map(study, NAMES))}\n\n{after}"
 
 
 def rules() -> str:
@@ -60,7 +42,7 @@ def rules() -> str:
 
 if __name__ == "__main__":
     wanted = pages()
-    there = {path for where in (REFERENCE / "lint", MANUAL) for path in where.iterdir() if path not in wanted}
+    there = {path for where in (REFERENCE / "lint", manual.MANUAL) for path in where.iterdir() if path not in wanted}
     if sys.argv[1:] != ["--check"]:
         for path, text in wanted.items():
             path.write_text(text, encoding="utf-8")

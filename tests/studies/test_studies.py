@@ -16,7 +16,7 @@ from support import STUDIES_PAGE, VCPULAB, Vcpulab, examples_of, examples_work, 
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval, holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
-from vcpulab.studies.cells import COLUMNS
+from vcpulab.studies.cells import COLUMNS, Foretold
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.runner import Effort, Runner
 
@@ -153,7 +153,7 @@ def test_prediction_has_a_row_for_every_cell(ran: Path) -> None:
     assert len(rows) == len(it.cells)
     for row, cell in zip(rows, it.cells, strict=True):
         assert [row[name] for name in COLUMNS[:9]] == list(cell)[:9]
-        assert row["role"] in ("fitted", "predicted")
+        assert row["role"] in ("fitted", "predicted", "blind")
         if row["value"]:
             assert float(row["ci_lo"]) <= float(row["value"]) <= float(row["ci_hi"])
 
@@ -171,10 +171,72 @@ def test_examples_of_the_guide_work(ran: Path, tmp_path: Path, monkeypatch: pyte
     examples_work(STUDIES_PAGE, tmp_path, monkeypatch)
 
 
-def test_withheld_cells_are_predicted_never_fitted() -> None:
-    for name in NAMES:
-        for row in predict.predictions(study(name), Results({})):
-            assert row.cell.value or row.role == "predicted"
+@pytest.mark.parametrize("name", NAMES)
+def test_blind_cells_were_foretold_and_are_never_fitted(name: str) -> None:
+    it = study(name)
+    assert {cell.key for cell in it.blind} == set(it.foretold)
+    assert not set(it.blind) & set(it.seen), "a fit takes its cells from those seen"
+    rows = {row.cell.key: row for row in predict.predictions(it, Results({}))}
+    assert all((row.role == "blind") == (row.foretold is not None) for row in rows.values())
+
+
+def test_blind_cells_have_two_scores_of_their_own() -> None:
+    """What was said before they were known, and what this version says."""
+    blind = study("cherkasova2007").blind[0]
+    row = predict.Prediction(blind, Interval(30.0, 1.0, 5), "blind", "", foretold=Foretold(28.0, 27.0, 29.0))
+    found = {score.role: score.mape for score in predict.scores([row])}
+    assert blind.number == 27
+    assert found == pytest.approx({"blind": 100 / 27, "blind, since": 300 / 27})
+
+
+SAID_OF_BLIND = {
+    "cherkasova2007": [
+        (
+            "{:,.0f} a\nsecond were foretold, {} were measured",
+            "sedf-nwc",
+            "period_ms=10;dom0_to_dom1=1",
+            "ex_per_sec@dom0",
+        ),
+        (
+            "with {1} I/Os where {0:.1f} were foretold",
+            "sedf-nwc",
+            "period_ms=10;dom0_to_dom1=1",
+            "io_count_per_ex@dom0",
+        ),
+    ],
+    "venkatesh2015": [
+        ("({:.0f} of\n478 a second)", "credit2", "weights=256:256:256", "sysbench_transactions@dom2"),
+    ],
+    "benevenuto2006": [
+        ("at about {1} connections/s, here at {0:,.0f}", "bvt", "", "saturation_rate"),
+        ("foretold to take {:.1f} % longer", "bvt", "", "exec_time_increase_over_linux"),
+        ("took about {1} %", "bvt", "", "exec_time_increase_over_linux"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SAID_OF_BLIND)
+def test_notes_on_blind_cells_say_their_numbers(name: str) -> None:
+    it = study(name)
+    for text, scheduler, config, metric in SAID_OF_BLIND[name]:
+        cell = next(
+            c for c in it.blind if (c.scheduler, c.metric) == (scheduler, metric) and c.config.startswith(config)
+        )
+        assert text.format(it.foretold[cell.key].value, cell.value) in it.blind_notes, text
+
+
+def test_notes_on_moss_say_its_numbers() -> None:
+    it = study("devine2010")
+    moss = [c for c in it.blind if (c.load, c.metric, c.source) == ("users=500", "throughput", "Table 5.11")]
+    published = sorted(c.number or 0 for c in moss)
+    foretold = sorted(it.foretold[c.key].value for c in moss)
+    assert f"He measured {published[0]:.0f} to {published[-1]:.0f} requests/s" in it.blind_notes
+    assert f"{foretold[0]:.0f} to {foretold[-1]:.0f} requests/s were foretold" in it.blind_notes
+    assert {c.config for c in moss if (c.number or 0) < 12} == {"credit-512", "credit-2048"}
+    deviations = {c.config: c.number or 0 for c in it.blind if c.source == "Table 5.12" and c.load == "users=500"}
+    means = {c.config: c.number or 0 for c in moss}
+    said = [f"{of['credit-256']:.0f} and {of['credit-1024']:.0f}" for of in (deviations, means)]
+    assert f"standard deviations of {said[0]} requests/s around means of {said[1]}" in it.blind_notes
 
 
 CLICK = """
@@ -270,6 +332,6 @@ def test_published_intervals_are_found_in_the_tables_where_they_stand() -> None:
         for row in predict.predictions(devine, Results({}))
         if row.cell.metric == "throughput" and row.cell.source == "Table 5.1" and row.cell.value
     ]
-    assert len(widths) == 40
+    assert len(widths) == 50, "ten of them blind"
     assert widths[0] == 25.27
     assert None not in widths

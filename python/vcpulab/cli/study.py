@@ -63,9 +63,19 @@ def list_(*, all: All = False) -> None:
     for name in NAMES:
         it = study_of(name)
         cases = list(it.cases())
-        public = sum(1 for cell in it.cells if cell.value)
-        rows.append([name, it.title, str(len(it.experiments)), str(len(cases)), str(public), str(len(it.claims))])
-    headings = ["study", "title", "experiments", "cases", "cells", "claims"]
+        blind = len(it.blind)
+        rows.append(
+            [
+                name,
+                it.title,
+                str(len(it.experiments)),
+                str(len(cases)),
+                str(len(it.cells)),
+                str(blind),
+                str(len(it.claims)),
+            ]
+        )
+    headings = ["study", "title", "experiments", "cases", "cells", "of them blind", "claims"]
     page.show([page.rows(Table("Published studies", headings, rows, 2), "study")], all=all)
 
 
@@ -142,7 +152,7 @@ def predict_(
     results: ResultsFolder = Path("out/study"),
     effort: Effort = _WHOLE,
 ) -> None:
-    """Write the simulated value of every cell of a study's tables, public or not, with the runs that they lack.
+    """Write the simulated value of every cell of a study's tables, with the runs that they lack.
 
     Args:
         out: The file (CSV): the columns of the published cells, then ci_lo, ci_hi and role.
@@ -250,7 +260,7 @@ def _row(row: predict.Prediction) -> list[str]:
     cell = row.cell
     named = " ".join(part for part in (cell.scheduler, cell.config, cell.load, cell.metric, cell.stat) if part)
     error = "–" if row.error is None else f"{row.error:+.0f} %"
-    return [named, cell.value or "–", str(row.estimate), error, row.role]
+    return [named, cell.value, str(row.estimate), error, row.role]
 
 
 def _number(value: float | None) -> str:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from vcpulab import _engine
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import All, AnyFormat, Jobs, TableOrJson, command
+from vcpulab.cli.outputs import Writes, written
 from vcpulab.errors import RequestError
 from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
@@ -170,39 +171,66 @@ def _show_divergence(name: str, divergence: Mapping[str, Any]) -> None:
     "vcpulab validate",
     "vcpulab validate linux-6.1-cfs-weights",
     "vcpulab validate recordings --no-what-if --format json",
+    "vcpulab validate recordings --report page.html",
 )
 def validate(
     path: Paths = (),
     /,
     *,
     what_if: Annotated[bool, Parameter(help="Also predict each in its setting from the demands of the others.")] = True,
+    report: Annotated[Path | None, Parameter(help="Also write a page with all of it (HTML)."), Writes.FILE] = None,
+    results: Annotated[
+        Path,
+        Parameter(
+            help="Directory in which runs are kept: an interrupted validation of Xen's goes on where it stopped."
+        ),
+        Writes.FOLDER,
+    ] = Path("out/validate"),
     all: All = False,
     format: AnyFormat = "table",
+    jobs: Jobs = 0,
 ) -> int:
-    """Predict recorded hosts from what their threads demand; fail beyond limits.
+    """Predict recorded hosts from what their threads or guests demand; fail beyond limits.
 
-    Each recording is predicted in its own setting (a free run), and, if others are of the same threads, from the
-    demands of each of them (what-if: weights, quotas, parameters or the kernel differ). Limits of free runs: shares 0.5
-    points; switches 3 %, 15 % where only hogs of different weights run; median waits from waking to running, and their
-    90th percentiles, 20 % or 16 µs for nine threads in ten. What-ifs may be off by twice as much. What is farther off
-    counts as within where runs that differ by a microsecond are as far apart (verdict: chance).
+    Recordings of Linux: each is predicted in its own setting (a free run), and, if others are of the same threads, from
+    the demands of each of them (what-if: weights, quotas, parameters or the kernel differ). Limits of free runs: shares
+    0.5 points; switches 3 %, 15 % where only hogs of different weights run; median waits from waking to running, and
+    their 90th percentiles, 20 % or 16 µs for nine threads in ten. What-ifs may be off by twice as much. What is farther
+    off counts as within where runs that differ by a microsecond are as far apart (verdict: chance).
+
+    Recordings of Xen: the twin of each is run in the setting of every other of the same guests (scheduler, parameters,
+    weights, caps, pinning). Limits: shares 1 point in 90 % of all predictions; switches 5 % (median), 10 % (90 %);
+    median waits 20 % and 90th percentiles 25 %, in 90 % beyond what chance gives (recordings that differ by their seed;
+    else the halves of one); throughput of guests 5 % in 90 %; the sign of 95 % of the changes.
 
     Args:
-        path: Recordings of Linux on one CPU (folders with trace.txt, experiment.txt, threads.txt and tunables.txt), or
-            folders with them; the bundled ones if left out.
+        path: Recordings of Linux on one CPU (folders with trace.txt, experiment.txt, threads.txt and tunables.txt) or
+            of Xen (with trace.bin, sched.txt and guests' files), or folders with them; the bundled ones of Linux if
+            left out.
     """
     from vcpulab import conformance as bundled
     from vcpulab.show.csv import csv
     from vcpulab.validation import validate as validated
 
     with terminal.progress("running recorded threads") as progress:
-        report = validated(path or (bundled.recordings(),), what_if=what_if, progress=progress)
+        found = validated(
+            path or (bundled.recordings(),),
+            what_if=what_if,
+            store=results / "units.jsonl",
+            jobs=jobs,
+            progress=progress,
+        )
     if format == "json":
-        print(as_json(report.to_dict()))
+        print(as_json(found.to_dict()))
     elif format == "csv":
-        print(csv(report.to_frame()), end="")
+        print(csv(found.to_frame()), end="")
     else:
         from vcpulab.cli import validated as shown
 
-        page.show(shown.parts(report), all=all)
-    return DONE if report.passed else FAILED
+        page.show(shown.parts(found), all=all)
+    if report is not None:
+        from vcpulab.validation import page as pages
+
+        with written(report):
+            pages.write(report, found)
+    return DONE if found.passed else FAILED

@@ -6,7 +6,8 @@ from vcpulab.cli import page
 from vcpulab.cli.page import Lines, Part
 from vcpulab.results.statistics import number
 from vcpulab.show.table import Table
-from vcpulab.validation import Cell, Comparison, Report, Verdict
+from vcpulab.validation import Agreement, Cell, Comparison, Report, Verdict
+from vcpulab.validation.xen.tables import by_change, in_words, signs, verdicts, worst
 
 _NAMES = {
     "share": "shares",
@@ -19,16 +20,31 @@ _HEADINGS = ["of", "metric", "unit", "verdict", "recorded", "predicted", "range"
 
 def parts(report: Report) -> list[Part]:
     """The answer, the most important first."""
-    verdicts = [*_summed(report.verdicts), *(f"{folder}: skipped: {why}" for folder, why in report.skipped.items())]
+    said = [*_summed(report.verdicts), *(f"{folder}: skipped: {why}" for folder, why in report.skipped.items())]
+    found = [] if report.xen is None else _of_xen(report.xen)
+    if not report.comparisons:
+        return [page.always(Lines(said)), *found] if said else found
     overview = Table("What was compared", _OVERVIEW, [_row(one) for one in report.comparisons], 4, together=True)
     worst_first = sorted(report.comparisons, key=lambda one: (not one.beyond, one.kind != "free run"))
     details = [
         [Table(_title(one), _HEADINGS, [_cell(cell) for cell in one.cells], 4, together=True)] for one in worst_first
     ]
     return [
-        page.always(Lines(verdicts)),
+        page.always(Lines(said)),
+        *found,
         page.rows(overview, "comparison", soon=12),
         page.items(details, "table of predictions", rank=1),
+    ]
+
+
+def _of_xen(found: Agreement) -> list[Part]:
+    """The same of recordings of Xen."""
+    return [
+        page.always(Lines(in_words(found))),
+        page.always(verdicts(found)),
+        page.always(signs(found)),
+        page.rows(worst(found), "what-if beyond its limit", soon=10),
+        page.rows(by_change(found), "kind of change", rank=1),
     ]
 
 

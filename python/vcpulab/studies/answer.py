@@ -34,7 +34,7 @@ class Agreement(Answer):
 
     @cached_property
     def predicted(self) -> Sequence[Prediction]:
-        """Every cell of the study, public or not, with what the simulation says in its place."""
+        """Every cell of the study, with what the simulation says in its place."""
         return predictions(self.study, self.results)
 
     @cached_property

@@ -12,7 +12,7 @@ from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.case import Case
-from vcpulab.studies.cells import Cell, read_cells
+from vcpulab.studies.cells import Cell, Foretold, read_cells, read_foretold
 from vcpulab.studies.claims import Claim
 from vcpulab.studies.results import Results
 
@@ -69,9 +69,28 @@ class Study:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """All published numbers, those that are not public with an empty value."""
-        names = ("published.csv", "withheld.csv")
-        return tuple(row for name in names for row in read_cells(self.folder.joinpath(name)))
+        """All published numbers, the blind ones last."""
+        return (*self.seen, *self.blind)
+
+    @cached_property
+    def seen(self) -> tuple[Cell, ...]:
+        """Those that were in sight when the model was made: a constant may be fitted on these alone."""
+        return tuple(read_cells(self.folder.joinpath("published.csv")))
+
+    @cached_property
+    def blind(self) -> tuple[Cell, ...]:
+        """Those that were not known before `foretold` was written."""
+        return tuple(read_cells(self.folder.joinpath("blind.csv")))
+
+    @cached_property
+    def foretold(self) -> Mapping[tuple[str, ...], Foretold]:
+        """What the simulation said of blind cells before they were known, by their keys; of repeated ones once."""
+        return read_foretold(self.folder.joinpath("foretold.csv"))
+
+    @property
+    def blind_notes(self) -> str:
+        """Where what was said of blind cells is wrong, and why, in Markdown."""
+        return self.folder.joinpath("blind.md").read_text(encoding="utf-8")
 
     def scenario(self, case: Case, calibration: Calibration | None = None, *, fast: bool = False) -> Scenario:
         """The scenario of a case, with the calibrated constants in it."""

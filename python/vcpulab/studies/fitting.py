@@ -136,7 +136,7 @@ def fit(
     Raises:
         ValueError: the study names nothing to fit, or cells that it does not have.
     """
-    cells = [cell for cell in study.cells if cell.value and study.calibration.fitted_on(cell)]
+    cells = [cell for cell in study.seen if study.calibration.fitted_on(cell)]
     if not cells or not study.calibration.constants:
         raise ValueError(f"study {study.name} has nothing to fit")
     work = Fit(study, cells, cases_for(study, cells), effort, replications)

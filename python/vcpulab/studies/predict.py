@@ -1,12 +1,12 @@
 """Published cells beside what the simulation says, and how well they agree."""
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import NamedTuple
 
 from vcpulab.results.statistics import Interval, kendall_tau, mape
-from vcpulab.studies.cells import COLUMNS, Cell
+from vcpulab.studies.cells import COLUMNS, Cell, Foretold
 from vcpulab.studies.definition import Study
 from vcpulab.studies.results import Missing, Results
 
@@ -17,13 +17,15 @@ class Prediction(NamedTuple):
     cell: Cell
     estimate: Interval | None
     role: str
-    """`fitted`: a constant was fitted on it; `predicted`."""
+    """`fitted`: a constant was fitted on it; `predicted`: none was, but it was in sight; `blind`: nobody knew it."""
     reason: str
     """Why there is no estimate; empty: there is one."""
     doubt: str = ""
     """Why it does not count in scores; empty: it does."""
     half_width: float | None = None
     """Half the width of the published 95 % confidence interval, if there is one."""
+    foretold: Foretold | None = None
+    """What was said of a blind cell before it was known."""
 
     @property
     def error(self) -> float | None:
@@ -33,19 +35,21 @@ class Prediction(NamedTuple):
 
 
 def predictions(study: Study, results: Results) -> list[Prediction]:
-    """One for each cell of the study, public or not."""
+    """One for each cell of the study."""
     found = []
     # A table's intervals stand in another table.
     widths = {cell.key[:9]: cell.number for cell in study.cells if cell.stat == "ci95"}
+    blind = {cell.key for cell in study.blind}
     for cell in study.cells:
         try:
             said = study.estimate(cell, results)
         except Missing as missing:
             said = str(missing)
-        role = "fitted" if cell.value and study.calibration.fitted_on(cell) else "predicted"
+        role = "blind" if cell.key in blind else "fitted" if study.calibration.fitted_on(cell) else "predicted"
         estimate, reason = (said, "") if isinstance(said, Interval) else (None, said)
         width = widths.get(cell.key[:9]) if cell.stat == "mean" else None
-        found.append(Prediction(cell, estimate, role, reason, study.doubtful(cell), width))
+        foretold = study.foretold.get(cell.key)
+        found.append(Prediction(cell, estimate, role, reason, study.doubtful(cell), width, foretold))
     return found
 
 
@@ -65,6 +69,10 @@ def to_csv(predicted: Iterable[Prediction]) -> str:
     return out.getvalue()
 
 
+ROLES = ("predicted", "fitted", "blind", "blind, since")
+"""Of blind cells what was said before they were known, and what this version says since."""
+
+
 class Score(NamedTuple):
     """How well one metric of one table agrees."""
 
@@ -78,7 +86,7 @@ class Score(NamedTuple):
     within: str
     """How many of those with a published interval have the simulated mean in it, of how many; empty: none has one."""
     role: str
-    """`fitted` or `predicted`: which cells these are."""
+    """Which cells these are, of `ROLES`."""
 
 
 class _Pair(NamedTuple):
@@ -88,19 +96,27 @@ class _Pair(NamedTuple):
 
 
 def scores(predicted: Sequence[Prediction]) -> list[Score]:
-    """For each metric of each table; fitted and predicted cells apart, each with ranks of its own."""
+    """For each metric of each table; cells of each role apart, each with ranks of their own."""
     groups: dict[tuple[str, str], dict[str, list[_Pair]]] = {}
     for row in predicted:
         number = row.cell.number
-        if row.cell.stat == "mean" and number is not None and row.estimate is not None and not row.doubt:
-            roles = groups.setdefault((row.cell.source, row.cell.metric), {"predicted": [], "fitted": []})
-            roles[row.role].append(_Pair(number, row.half_width, row.estimate.mean))
+        if row.cell.stat == "mean" and number is not None and not row.doubt:
+            for role, simulated in _said(row):
+                roles = groups.setdefault((row.cell.source, row.cell.metric), {role: [] for role in ROLES})
+                roles[role].append(_Pair(number, row.half_width, simulated))
     return [
         Score(table, metric, len(pairs), *_agreement(pairs), role)
         for (table, metric), roles in groups.items()
         for role, pairs in roles.items()
         if pairs
     ]
+
+
+def _said(row: Prediction) -> Iterator[tuple[str, float]]:
+    if row.foretold is not None:
+        yield "blind", row.foretold.value
+    if row.estimate is not None:
+        yield ("blind, since" if row.role == "blind" else row.role), row.estimate.mean
 
 
 def _agreement(pairs: Sequence[_Pair]) -> tuple[float | None, float | None, str]:

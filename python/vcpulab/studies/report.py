@@ -19,7 +19,7 @@ from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.charts import Chart
 from vcpulab.studies.claims import Outcome
 from vcpulab.studies.definition import Study
-from vcpulab.studies.predict import Prediction, scores
+from vcpulab.studies.predict import ROLES, Prediction, scores
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort
 
@@ -48,6 +48,7 @@ def write(found: Agreement) -> Path:
         *_claims(judged),
         *_tables(predicted),
         *_agreement(study, predicted),
+        *_blind(study),
         *_limits(study),
         *_calibration(study.calibration),
         *_answers(study, results),
@@ -65,7 +66,7 @@ def write(found: Agreement) -> Path:
 
 
 def cells_table(predicted: Iterable[Prediction]) -> pl.DataFrame:
-    """Every cell: its columns as published, `published`, `simulated`, `ci_lo`, `ci_hi`, `role`, `reason`."""
+    """Every cell: its columns, `published`, `simulated`, `ci_lo`, `ci_hi`, `role`, `reason`, `foretold`."""
     rows = []
     for row in predicted:
         named = {key: value for key, value in row.cell._asdict().items() if key != "value"}
@@ -73,8 +74,9 @@ def cells_table(predicted: Iterable[Prediction]) -> pl.DataFrame:
         mean = row.estimate.mean if row.estimate else None
         ends = (None, None) if mean is None or half is None else (mean - half, mean + half)
         measured = {"simulated": mean, "ci_lo": ends[0], "ci_hi": ends[1], "role": row.role, "reason": row.reason}
+        measured["foretold"] = row.foretold.value if row.foretold else None
         rows.append(named | {"published": row.cell.number} | measured)
-    floats = dict.fromkeys(("published", "simulated", "ci_lo", "ci_hi"), pl.Float64)
+    floats = dict.fromkeys(("published", "simulated", "ci_lo", "ci_hi", "foretold"), pl.Float64)
     return pl.DataFrame(rows, schema_overrides=floats)
 
 
@@ -100,11 +102,11 @@ def claims_table(judged: Judged) -> pl.DataFrame:
 
 
 def summary(predicted: Sequence[Prediction], judged: Judged) -> dict[str, float | int | None]:
-    """Claims that hold, fail and cannot be tested; mean tau and mean error over tables, fitted and predicted apart."""
+    """Claims that hold, fail and cannot be tested; mean tau and mean error over tables, cells of each role apart."""
     found: dict[str, float | int | None] = {
         outcome.name.lower(): sum(1 for _, verdict in judged if verdict.outcome is outcome) for outcome in Outcome
     }
-    for role in ("predicted", "fitted"):
+    for role in ROLES:
         of_role = [score for score in scores(predicted) if score.role == role]
         found[f"{role}_cells"] = sum(score.cells for score in of_role)
         found[f"{role}_tau"] = _mean(score.tau for score in of_role)
@@ -125,10 +127,10 @@ def _lead(study: Study, predicted: Sequence[Prediction], judged: Judged, effort:
             f"* Of {len(judged)} claims {said['holds']} hold in the simulation, {said['fails']} fail and "
             f"{said['untestable']} cannot be tested."
         )
-    for role, what in (("predicted", "predicted"), ("fitted", "that constants were fitted on")):
+    for role, what in _IN_WORDS:
         if said[f"{role}_cells"]:
             lines.append(
-                f"* Over the {said[f'{role}_cells']} public cells {what}: rank agreement τ = "
+                f"* Over the {said[f'{role}_cells']} cells {what}: rank agreement τ = "
                 f"{_said(said[f'{role}_tau'])}, mean error {_said(said[f'{role}_mape'])} % (means over tables)."
             )
     if effort.fast:
@@ -136,6 +138,14 @@ def _lead(study: Study, predicted: Sequence[Prediction], judged: Judged, effort:
             "* **A short look**: short runs, two of each. Intervals are wide; values differ from a full run's."
         )
     return "\n".join(lines)
+
+
+_IN_WORDS = (
+    ("predicted", "that no constant was fitted on, but that were in sight"),
+    ("fitted", "that constants were fitted on"),
+    ("blind", "that nobody had seen when this was said of them"),
+    ("blind, since", "that nobody had seen then, by this version"),
+)
 
 
 def _said(value: float | None) -> str:
@@ -178,7 +188,8 @@ def _claims(judged: Judged) -> Iterator[Block]:
 def _tables(predicted: Sequence[Prediction]) -> Iterator[Block]:
     yield Heading("Tables")
     yield Prose(
-        "Published → simulated ± half the width of the 95 % confidence interval. *f*: a constant was fitted on it."
+        "Published → simulated ± half the width of the 95 % confidence interval. *f*: a constant was fitted on it; "
+        "*b*: blind: nobody had seen it when the model was made, nor was anything fitted to it since."
     )
     sources: dict[str, list[Prediction]] = {}
     for row in predicted:
@@ -216,7 +227,10 @@ def _table(source: str, predicted: Sequence[Prediction]) -> Table:
 
 def _pair(row: Prediction) -> str:
     simulated = "–" if row.estimate is None else str(row.estimate)
-    return f"{row.cell.value or '?'} → {simulated}{' f' if row.role == 'fitted' else ''}"
+    return f"{row.cell.value} → {simulated}{_MARKS.get(row.role, '')}"
+
+
+_MARKS = {"fitted": " f", "blind": " b"}
 
 
 def _agreement(study: Study, predicted: Sequence[Prediction]) -> Iterator[Block]:
@@ -236,6 +250,12 @@ def _agreement(study: Study, predicted: Sequence[Prediction]) -> Iterator[Block]
         "At 0 they are equal.",
         f"vcpulab study report {study.name}",
     )
+
+
+def _blind(study: Study) -> Iterator[Block]:
+    if study.blind:
+        yield Heading("Blind: neither fitted nor seen")
+        yield Prose(study.blind_notes.strip())
 
 
 def _limits(study: Study) -> Iterator[Block]:

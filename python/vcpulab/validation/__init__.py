@@ -1,10 +1,12 @@
 """Validation: what is predicted of recorded hosts, beside what was recorded of them.
 
 A *free run* predicts a recording from what its threads demand and its setting; a *what-if* predicts it from the demands
-of another recording of the same threads, made in another setting. Each kind of recordings is a module with a `Kind`.
+of another recording of the same threads or guests, made in another setting. Each kind of recordings is a module, or a
+package, with a `Kind`.
 """
 
 from vcpulab.validation.pairs import validate
 from vcpulab.validation.report import Cell, Comparison, Report, Verdict
+from vcpulab.validation.xen import Agreement
 
-__all__ = ["Cell", "Comparison", "Report", "Verdict", "validate"]
+__all__ = ["Agreement", "Cell", "Comparison", "Report", "Verdict", "validate"]

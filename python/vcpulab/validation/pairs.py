@@ -1,19 +1,28 @@
-"""`validate`: finds recordings, pairs those of the same threads, and compares."""
+"""`validate`: finds recordings, pairs those of the same threads or guests, and compares."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from vcpulab.errors import RequestError
+from vcpulab.results.cache import RunCache
 from vcpulab.validation.linux import Linux
 from vcpulab.validation.report import Comparison, Report
+from vcpulab.validation.xen import Agreement, Xen
+from vcpulab.validation.xen.recorded import NEEDED, TRACES
+
+Progress = Callable[[float], bool]
 
 
 class Kind(Protocol):
-    """A kind of recordings: how they are found, read, paired and predicted."""
+    """A kind of recordings: how they are found."""
 
     def find(self, path: Path, /) -> list[Path]:
         """The recordings at or below a path."""
+
+
+class Paired(Kind, Protocol):
+    """A kind of recordings that are read and predicted pair by pair."""
 
     def read(self, folder: Path) -> Any:
         """A recording."""
@@ -28,17 +37,26 @@ class Kind(Protocol):
         """What one's demands give in the setting of the other."""
 
 
-KINDS: tuple[Kind, ...] = (Linux(),)
+LINUX: Paired = Linux()
+XEN = Xen()
+KINDS: tuple[Kind, ...] = (LINUX, XEN)
 
 
 def validate(
-    paths: Iterable[Path], *, what_if: bool = True, progress: Callable[[float], bool] = lambda _: True
+    paths: Iterable[Path],
+    *,
+    what_if: bool = True,
+    store: Path | None = None,
+    jobs: int = 0,
+    progress: Progress = lambda _: True,
 ) -> Report:
     """Predicts each recording at or below the paths from its own demands, and from those of others of the same threads.
 
     Args:
         paths: Recordings, or folders with them.
         what_if: Also in the settings of others.
+        store: A file in which what runs of Xen's recordings measured is kept: an ended validation goes on there.
+        jobs: Runs of Xen's recordings at a time; 0: one for each processor.
         progress: Takes the fraction done; false ends the work.
 
     Raises:
@@ -46,42 +64,62 @@ def validate(
         RecordingError: one cannot be read.
         KeyboardInterrupt: the work was ended.
     """
-    comparisons: list[Comparison] = []
-    skipped: dict[Path, str] = {}
-    todo: list[tuple[Kind, tuple[Path, Path], tuple[Any, Any]]] = []
-    for kind, found in _found(paths):
-        recordings = {}
-        for folder in found:
-            recording = kind.read(folder)
-            reason = kind.refusal(recording)
-            if reason is None:
-                recordings[folder] = recording
-            else:
-                skipped[folder] = reason
-        pairs = [(a, b) for a in recordings for b in recordings if a == b or what_if]
-        pairs = [(a, b) for a, b in pairs if a == b or kind.same(recordings[a]) == kind.same(recordings[b])]
-        pairs.sort(key=lambda pair: pair[0] != pair[1])
-        todo += [(kind, (a, b), (recordings[a], recordings[b])) for a, b in pairs]
-    for done, (kind, folders, both) in enumerate(todo):
-        if not progress(done / len(todo)):
-            raise KeyboardInterrupt
-        comparisons.append(kind.compare(folders, both))
-    if not comparisons:
+    found = _found(paths)
+    of_linux, of_xen = found[LINUX], found[XEN]
+    # A recording of Xen is predicted by all others, one of Linux by few.
+    part = len(of_linux) / (len(of_linux) + len(of_xen) ** 2)
+    comparisons, skipped = _compared(LINUX, of_linux, _part(progress, 0.0, part), what_if=what_if)
+    agreement: Agreement | None = None
+    if of_xen:
+        kept = None if store is None else RunCache(store)
+        agreement = XEN.validate(of_xen, what_if=what_if, store=kept, jobs=jobs, progress=_part(progress, part, 1.0))
+        skipped |= agreement.skipped
+    if not comparisons and (agreement is None or not agreement.cells):
         said = "; ".join(f"{folder}: {reason}" for folder, reason in skipped.items())
         raise RequestError(f"no recording can be predicted: {said}")
     progress(1.0)
-    return Report(comparisons, skipped)
+    return Report(comparisons, skipped, agreement)
 
 
-def _found(paths: Iterable[Path]) -> list[tuple[Kind, list[Path]]]:
-    found: list[dict[Path, None]] = [{} for _ in KINDS]
+def _part(progress: Progress, begin: float, end: float) -> Progress:
+    return lambda fraction: progress(begin + (end - begin) * fraction)
+
+
+def _compared(
+    kind: Paired, found: Sequence[Path], progress: Progress, *, what_if: bool
+) -> tuple[list[Comparison], dict[Path, str]]:
+    recordings: dict[Path, Any] = {}
+    skipped: dict[Path, str] = {}
+    for folder in found:
+        recording = kind.read(folder)
+        reason = kind.refusal(recording)
+        if reason is None:
+            recordings[folder] = recording
+        else:
+            skipped[folder] = reason
+    pairs = [(a, b) for a in recordings for b in recordings if a == b or what_if]
+    pairs = [(a, b) for a, b in pairs if a == b or kind.same(recordings[a]) == kind.same(recordings[b])]
+    pairs.sort(key=lambda pair: pair[0] != pair[1])
+    comparisons = []
+    for done, (a, b) in enumerate(pairs):
+        if not progress(done / len(pairs)):
+            raise KeyboardInterrupt
+        comparisons.append(kind.compare((a, b), (recordings[a], recordings[b])))
+    return comparisons, skipped
+
+
+def _found(paths: Iterable[Path]) -> dict[Kind, list[Path]]:
+    found: dict[Kind, dict[Path, None]] = {kind: {} for kind in KINDS}
     for path in paths:
         if not path.exists():
             raise RequestError(f"{path}: no such file or folder")
-        here = [kind.find(path) for kind in KINDS]
-        if not any(here):
-            files = "a folder with experiment.txt, threads.txt, tunables.txt and trace.txt"
-            raise RequestError(f"{path}: there is no recording here", allowed=files)
-        for known, folders in zip(found, here, strict=True):
-            known.update(dict.fromkeys(folders))
-    return [(kind, list(folders)) for kind, folders in zip(KINDS, found, strict=True)]
+        here = {kind: kind.find(path) for kind in KINDS}
+        if not any(here.values()):
+            linux = "experiment.txt, threads.txt, tunables.txt and trace.txt"
+            raise RequestError(
+                f"{path}: there is no recording here",
+                allowed=f"a folder with {linux}, or with {NEEDED} and {TRACES[0]}",
+            )
+        for kind, folders in here.items():
+            found[kind].update(dict.fromkeys(folders))
+    return {kind: list(folders) for kind, folders in found.items()}

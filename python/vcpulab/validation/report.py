@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vcpulab.validation.xen.judged import Agreement
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -82,6 +84,8 @@ class Report:
     comparisons: Sequence[Comparison]
     skipped: Mapping[Path, str]
     """Recordings that cannot be run here, and why."""
+    xen: Agreement | None = None
+    """What was compared of recordings of Xen; `comparisons` are those of Linux."""
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -101,7 +105,7 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether enough predictions of every metric are within their limits."""
-        return all(verdict.passed for verdict in self.verdicts)
+        return all(verdict.passed for verdict in self.verdicts) and (self.xen is None or self.xen.passed)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as JSON has it."""
@@ -118,6 +122,7 @@ class Report:
                 }
                 for comparison in self.comparisons
             ],
+            "xen": None if self.xen is None else self.xen.to_dict(),
             "skipped": {str(folder): reason for folder, reason in self.skipped.items()},
         }
 
@@ -125,18 +130,19 @@ class Report:
         """Every prediction in a row."""
         import polars as pl
 
-        return pl.DataFrame(
-            [
-                {
-                    "kind": comparison.kind,
-                    "demands": str(comparison.demands),
-                    "setting": str(comparison.setting),
-                    "scheduler": comparison.scheduler,
-                    **{key: value for key, value in asdict(cell).items() if key != "range"},
-                    "low": cell.range[0],
-                    "high": cell.range[1],
-                }
-                for comparison in self.comparisons
-                for cell in comparison.cells
-            ]
-        )
+        rows = [
+            {
+                "kind": comparison.kind,
+                "demands": str(comparison.demands),
+                "setting": str(comparison.setting),
+                "scheduler": comparison.scheduler,
+                **{key: value for key, value in asdict(cell).items() if key != "range"},
+                "low": cell.range[0],
+                "high": cell.range[1],
+            }
+            for comparison in self.comparisons
+            for cell in comparison.cells
+        ]
+        frames = [pl.DataFrame(rows)] if rows else []
+        frames += [] if self.xen is None else [self.xen.to_frame()]
+        return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()

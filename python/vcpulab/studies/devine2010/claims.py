@@ -151,7 +151,7 @@ def _best_other(results: Results, experiment: str, users: int, but: Sequence[str
     return max(others, key=lambda config: results.mean(c.name(experiment, config, users), "throughput"))
 
 
-@claim("D-7", "Web, 800 users: one configuration is best.", "its numbers are not public")
+@claim("D-7", "Web, 800 users: one configuration is best.", "its numbers were blind then")
 def one_best(results: Results) -> Verdict:
     winner = best(results, c.WEB, 800).config
     gaps = [_gap(results, c.WEB, 800, winner, other) for other in WEB_CONFIGS if other != winner]
@@ -309,7 +309,7 @@ def sedf_better(results: Results) -> Verdict:
 @claim(
     "D-18",
     "MOSS with more than 25 users: some SEDF configuration has the highest throughput.",
-    "his table agrees at 50 users; more is not public",
+    "his table agrees at 50 users; more was blind then",
 )
 def moss_sedf(results: Results) -> Verdict:
     loads = (50, 100, 500)
@@ -334,7 +334,7 @@ def credit_above(results: Results) -> Verdict:
 @claim(
     "D-21",
     "The default credit-256 is not the best for MOSS above 25 users.",
-    "7.1 % at 50 users; more is not public",
+    "7.1 % at 50 users; more was blind then",
 )
 def moss_default(results: Results) -> Verdict:
     shown, gaps = [], []
@@ -401,7 +401,7 @@ def moss_alike(results: Results) -> Verdict:
 @claim(
     "D-25",
     "Between 100 and 500 MOSS users response time and blocked time jump: a bottleneck in the VMs.",
-    "its numbers are not public",
+    "its numbers were blind then",
 )
 def moss_jump(results: Results) -> Verdict:
     response = [mean_over(results, "response_time", _moss(users)) for users in (50, 100, 500)]

@@ -96,7 +96,7 @@ def in_words(experiment: str, users: int) -> str:
     """The evidence of his own runs for the best configuration at a load."""
     table = published(experiment)
     if users not in table.loads:
-        return "his numbers are not public"
+        return "his numbers were blind then"
     top, told = behind(table, users)
     return (
         f"his own runs: {top} best, significantly above {', '.join(told) or 'none'}; all alike: {between(table, users)}"

@@ -1,0 +1,64 @@
+"""What the twin of one recording does in the setting of another: each metric, in each replication."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import polars as pl
+
+from vcpulab.results.cache import RunCache, key, maker
+from vcpulab.results.run import run
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.validation.xen.recorded import Recorded
+from vcpulab.validation.xen.settings import Setting
+
+REPLICATIONS = 10
+_ROUND_NS = 100_000_000
+"""Runs last as long as recordings, to this: recordings of one setting then are predicted by the same run."""
+
+Replications = Sequence[Mapping[str, float]]
+"""`OF METRIC` to value, for each replication; replications of one index had the same random numbers."""
+
+
+class Unit:
+    """One run: whose demands, in which setting."""
+
+    def __init__(self, demands: Recorded, setting: Setting, span_ns: int) -> None:
+        """Takes how long the recording is that the run is held against."""
+        lasts = {
+            "run.duration": f"{max(round(span_ns / _ROUND_NS) * _ROUND_NS, _ROUND_NS)}ns",
+            "run.replications": REPLICATIONS,
+        }
+        self._scenario = Scenario.from_dict(setting.on(demands.document)).change(lasts)
+        self._floor_us = demands.floor_us
+        self.name = demands.name
+        made_by = maker("vcpulab.validation.xen.predicted")
+        self.key = key(made_by, self._scenario.to_toml(), repr(self._floor_us))
+
+    def done(self, store: RunCache) -> Replications | None:
+        """What it measured before, if it was run."""
+        found = [store.get(f"{self.key}:{number}") for number in range(REPLICATIONS)]
+        return [one for one in found if one is not None] if all(one is not None for one in found) else None
+
+    def measure(self, progress: Callable[[float], bool]) -> list[dict[str, float]]:
+        """Runs it.
+
+        Raises:
+            KeyboardInterrupt: `progress` returned false.
+            EngineError: it failed.
+        """
+        done = run(self._scenario, waits=True, progress=progress)
+        found: list[dict[str, float]] = [{} for _ in range(REPLICATIONS)]
+        rate = (1e9 * pl.col("switches") / pl.col("elapsed_ns")).sum()
+        for row in done.df_pcpus().group_by("replication").agg(rate.alias("rate")).iter_rows(named=True):
+            found[row["replication"]]["host switches"] = row["rate"]
+        for row in done.df_domains().iter_rows(named=True):
+            values, name = found[row["replication"]], row["domain"]
+            values[f"{name} share"] = 100 * row["running_ns"] / row["elapsed_ns"]
+            for metric, column in (("wait_median", "wake_p50_ns"), ("wait_p90", "wake_p90_ns")):
+                if row[column] is not None:
+                    values[f"{name} {metric}"] = max(self._floor_us, row[column] / 1e3)
+        return found
+
+    def keep(self, store: RunCache, measured: Replications) -> None:
+        """Keeps what it measured."""
+        for number, values in enumerate(measured):
+            store.add(f"{self.key}:{number}", self.name, number, dict(values))

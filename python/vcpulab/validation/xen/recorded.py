@@ -1,0 +1,225 @@
+"""A recording of a Xen host with what was set up for it: a folder, as `make real-xen` writes it.
+
+`trace.bin` (perhaps compressed), `sched.txt` (`xl sched-credit` and the like), `list0.txt`, `vcpus.txt`, `info.txt`,
+each guest's `NAME.cfg`, `guests.txt` (what guests say of themselves), and perhaps `experiment.toml`.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vcpulab.errors import RecordingError
+from vcpulab.formats import Recording, xl
+from vcpulab.formats.sources import text_of
+from vcpulab.twin.build import read as read_part
+from vcpulab.twin.twin import Twin
+from vcpulab.validation.xen.settings import Setting, setting_of
+
+TRACES = ("trace.bin", "trace.bin.xz", "trace.bin.gz", "trace.bin.bz2")
+NEEDED = "sched.txt"
+EXPERIMENT = "experiment.toml"
+LISTINGS = ("list0.txt", "vcpus.txt", NEEDED, "info.txt")
+DEPTH_MAX = 16
+"""Folders in folders are looked into so far."""
+WAKES_LEAST = 30
+"""Of fewer wake-ups no percentile is taken: the tenth part would be two or three of them."""
+
+Values = Mapping[tuple[str, str], float]
+"""Domain, or `host`, and metric, to value."""
+
+_OF_A_RUN = {"wt", "sec", "seed", "at", "console", "quiet", "rdinit", "root"}
+"""Words of a guest's kernel that say when and how it is started, not what it does."""
+_GUEST = re.compile(r"G (?P<name>\S+) (?P<said>.*)")
+_SAID = re.compile(r"(?P<name>\w+)=(?P<value>[0-9]+(?:\.[0-9]+)?)")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recording, read."""
+
+    folder: Path
+    twin: Twin
+    whole: Recording
+    setting: Setting
+    guests: str
+    """What recordings of the same guests have in common."""
+    kind: str
+    """What these guests are called."""
+    work_rate: Mapping[str, float] = field(default_factory=dict)
+    """Of each guest that counts its work: how much of it was done in a second."""
+
+    @property
+    def name(self) -> str:
+        """The folder's."""
+        return self.folder.name
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The twin, as tables."""
+        return self.twin.scenario.to_dict()
+
+    @cached_property
+    def values(self) -> Values:
+        """What was measured."""
+        found = dict(_values(self.whole, self.twin))
+        return found | {(name, "throughput"): rate for name, rate in self.work_rate.items() if rate}
+
+    @cached_property
+    def halves(self) -> tuple[Values, Values]:
+        """The same of each half of it, but for what guests count."""
+        first, second = (
+            dict(_values(read_part(self.twin.sources, part), self.twin, wakes_least=WAKES_LEAST // 2))
+            for part in ((0.0, 0.5), (0.5, 1.0))
+        )
+        return first, second
+
+    @property
+    def span_ns(self) -> int:
+        """How long it is."""
+        return int(self.whole.summary["span_ns"])
+
+    @property
+    def floor_us(self) -> float:
+        """What deciding and switching take where nobody is in the way, with which a recorded wait ends.
+
+        It is the hundredth part's longest wait of the vCPU that has the least: where a rate limit holds most wake-ups
+        back, a tenth of them is not free of it.
+        """
+        waits = [vcpu["wake_latency"]["quantiles_ns"] for vcpu in self.whole.summary["vcpus"] if vcpu["wakes"]]
+        return min((times[len(times) // 100] for times in waits if times), default=0) / 1e3
+
+
+def is_recording(folder: Path) -> bool:
+    """Whether a folder holds such a recording."""
+    return (folder / NEEDED).exists() and any((folder / name).exists() for name in TRACES)
+
+
+def find(path: Path) -> list[Path]:
+    """The recordings at or below a path, sorted.
+
+    Raises:
+        RecordingError: folders are nested too deep.
+    """
+    return sorted(_below(path, 0))
+
+
+def _below(path: Path, depth: int) -> Iterator[Path]:
+    if not path.is_dir():
+        return
+    if is_recording(path):
+        yield path
+        return
+    if depth > DEPTH_MAX:
+        raise RecordingError(f"{path}: folders are nested more than {DEPTH_MAX} deep")
+    with os.scandir(path) as entries:
+        folders = [entry.name for entry in entries if entry.is_dir()]
+    for name in folders:
+        yield from _below(path / name, depth + 1)
+
+
+def read(folder: Path) -> Recorded:
+    """Reads a recording.
+
+    Raises:
+        RecordingError: a file does not hold what it should.
+        RequestError: no twin can be made of it.
+        OSError: a file cannot be read.
+    """
+    # What else lies there, such as messages of the console, says nothing of the setting.
+    twin = Twin(*(folder / name for name in (*TRACES, *LISTINGS) if (folder / name).exists()))
+    said = _experiment(folder / EXPERIMENT)
+    programs = {path.stem: _program(path) for path in sorted(folder.glob("*.cfg"))}
+    kind = said.get("guests_kind")
+    return Recorded(
+        folder,
+        twin,
+        read_part(twin.sources),
+        setting_of(twin),
+        f"kind {kind}" if kind else "; ".join(f"{name}: {does}" for name, (does, _) in programs.items()),
+        kind or ", ".join(programs),
+        _work_rates(folder / "guests.txt", programs, said.get("seconds")),
+    )
+
+
+_SAYS = {"guests_kind": (str, "a text, the same for the same guests"), "seconds": (int, "a whole number")}
+
+
+def _experiment(path: Path) -> dict[str, Any]:
+    """What `experiment.toml` says of a recording, if it is there."""
+    if not path.exists():
+        return {}
+    try:
+        said = tomllib.loads(text_of(path))
+    except tomllib.TOMLDecodeError as error:
+        raise RecordingError(f"{path}: {error}") from None
+    for name, (kind, allowed) in _SAYS.items():
+        if name in said and not isinstance(said[name], kind):
+            raise RecordingError(f"{path}: {name}: found {said[name]!r}; allowed: {allowed}")
+    return said
+
+
+def _program(path: Path) -> tuple[str, dict[str, str]]:
+    """What a guest does, in words that do not depend on the setting, and all words of its kernel's command line."""
+    settings = xl.read_cfg(path)
+    words = dict(word.partition("=")[::2] for word in str(settings.get("extra", "")).split())
+    does = [f"{word}={value}" for word, value in sorted(words.items()) if word not in _OF_A_RUN]
+    return f"{settings.get('vcpus', 1)} vCPUs, {' '.join(does)}", words
+
+
+def _work_rates(
+    path: Path, programs: Mapping[str, tuple[str, Mapping[str, str]]], window_s: int | None
+) -> dict[str, float]:
+    """Of each guest that says how often it did its work: how often a second, in all the time that it says it of.
+
+    Args:
+        path: `guests.txt`.
+        programs: by guest: what it does, and the words of its kernel's command line.
+        window_s: seconds of that time; by default as long as its command line says that it works.
+    """
+    if not path.exists():
+        return {}
+    rates = {}
+    for line in text_of(path).splitlines():
+        match = _GUEST.fullmatch(line.strip())
+        if match is None or match["name"] not in programs:
+            continue
+        said = {one["name"]: float(one["value"]) for one in _SAID.finditer(match["said"])}
+        worked = programs[match["name"]][1].get("sec", "")
+        seconds = window_s or (int(worked) if worked.isdecimal() else 0)
+        if "iters" in said and seconds:
+            rates[match["name"]] = said["iters"] / seconds
+    return rates
+
+
+def _values(
+    recording: Recording, twin: Twin, *, wakes_least: int = WAKES_LEAST
+) -> Iterator[tuple[tuple[str, str], float]]:
+    summary = recording.summary
+    yield ("host", "switches"), sum(pcpu["switches_per_s"] for pcpu in summary["pcpus"])
+    by_domain: dict[str, list[Mapping[str, Any]]] = {}
+    for vcpu in summary["vcpus"]:
+        by_domain.setdefault(twin.sources.name(vcpu["domain"]), []).append(vcpu)
+    for name, vcpus in by_domain.items():
+        yield (name, "share"), 100 * sum(vcpu["running_ns"] for vcpu in vcpus) / max(summary["span_ns"], 1)
+        waits = [vcpu["wake_latency"] for vcpu in vcpus if vcpu["wake_latency"]["count"]]
+        if sum(wait["count"] for wait in waits) >= wakes_least:
+            yield (name, "wait_median"), _quantile(waits, 0.5) / 1e3
+            yield (name, "wait_p90"), _quantile(waits, 0.9) / 1e3
+
+
+def _quantile(waits: list[Mapping[str, Any]], part: float) -> float:
+    """A quantile of the waits of several vCPUs together, from the quantiles of each."""
+    if len(waits) == 1:
+        return float(waits[0]["p50_ns" if part == 0.5 else "p90_ns"])
+    each = sorted((time, wait["count"] / len(wait["quantiles_ns"])) for wait in waits for time in wait["quantiles_ns"])
+    rest = part * sum(weight for _, weight in each)
+    for time, weight in each:
+        rest -= weight
+        if rest <= 0:
+            return float(time)
+    return float(each[-1][0])

@@ -1,0 +1,78 @@
+"""What a host was set to: read off the scenario of its twin, compared, and put in the place of another's."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vcpulab.scenario.catalogue import param_names
+from vcpulab.twin.twin import Twin
+
+PLACES = ("affinity", "soft_affinity")
+_DEMANDED = ("costs", "profile")
+"""Fields of a host that were measured in its recording, or say how: they go with who demands, not with the setting."""
+_WORDS = {"tslice_ms": "slice", "ratelimit_us": "rate limit", "affinity": "pinning", "soft_affinity": "soft affinity"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The setting of a host: fields of a scenario that its administrator decides."""
+
+    host: Mapping[str, Any]
+    domains: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def key(self) -> str:
+        """The same text for the same setting."""
+        return json.dumps([self.host, self.domains], sort_keys=True)
+
+    @property
+    def scheduler(self) -> str:
+        """Its scheduler."""
+        return str(self.host["scheduler"])
+
+    def on(self, demands: Mapping[str, Any]) -> dict[str, Any]:
+        """The scenario whose vCPUs demand what those of another do, in this setting."""
+        host = dict(self.host) | {name: demands["host"][name] for name in _DEMANDED if name in demands["host"]}
+        domains = {
+            name: {field: value for field, value in table.items() if field not in _domain_fields()}
+            | dict(self.domains.get(name, {}))
+            for name, table in demands["domain"].items()
+        }
+        return dict(demands) | {"host": host, "domain": domains}
+
+
+def setting_of(twin: Twin) -> Setting:
+    """The setting of a recorded host, by its twin."""
+    document = twin.scenario.to_dict()
+    host = {name: value for name, value in document["host"].items() if name not in _DEMANDED}
+    domains = {
+        name: {field: value for field, value in table.items() if field in _domain_fields()}
+        for name, table in document["domain"].items()
+    }
+    return Setting(host, domains)
+
+
+def changes(before: Setting, after: Setting) -> list[str]:
+    """What differs, in words, such as `scheduler` or `weight`; parameters that another scheduler lacks do not count."""
+    found = dict.fromkeys(_changes(before, after))
+    return list(found)
+
+
+def _changes(before: Setting, after: Setting) -> Iterator[str]:
+    if before.scheduler != after.scheduler:
+        yield "scheduler"
+    if before.host.get("generation") != after.host.get("generation") and before.scheduler == after.scheduler:
+        yield "release"
+    for name in before.host.keys() & after.host.keys():
+        if before.host[name] != after.host[name] and name not in ("scheduler", "generation"):
+            yield _WORDS.get(name, name)
+    for name in before.domains.keys() & after.domains.keys():
+        mine, its = before.domains[name], after.domains[name]
+        for field in sorted(mine.keys() & its.keys()):
+            if mine[field] != its[field]:
+                yield "Dom0's weight" if (name, field) == ("dom0", "weight") else _WORDS.get(field, field)
+
+
+def _domain_fields() -> frozenset[str]:
+    return param_names("domain") | frozenset(PLACES)

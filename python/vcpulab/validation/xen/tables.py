@@ -1,0 +1,152 @@
+"""The tables of a validation of Xen's recordings, as the terminal, its page and the documentation show them."""
+
+from collections.abc import Sequence
+
+from vcpulab.results.statistics import number
+from vcpulab.show.table import Table
+from vcpulab.validation.xen.judged import BARS, SIGNS_NEEDED, UNITS, WHAT_IF, Agreement, Held, Verdict
+
+WORST = 40
+"""So many of the what-ifs that are farthest off are listed."""
+_SIGNS = {1: "rises", -1: "falls", 0: "open", None: "–"}
+
+
+def in_words(found: Agreement) -> list[str]:
+    """What was compared, and whether it is good enough, in two lines."""
+    whats = [verdict for verdict in found.verdicts if verdict.kind == WHAT_IF]
+    pairs = {(cell.demands, cell.setting) for cell in found.of(WHAT_IF)}
+    lines = [
+        f"Xen: {len(found.recordings)} recordings, {len(pairs)} what-ifs with {len(found.of(WHAT_IF))} predictions"
+    ]
+    if whats:
+        failed = [BARS[verdict.metric].name for verdict in whats if not verdict.passed]
+        failed += [] if all(one.passed for one in found.signs if one.metric == "all") else ["signs of changes"]
+        lines.append("what-if: " + (f"failed: {', '.join(failed)}" if failed else "passed: all bars are reached"))
+    return lines
+
+
+def verdicts(found: Agreement) -> Table:
+    """The verdict on each metric: what-ifs, and twins in their own setting."""
+    headings = [
+        "predictions",
+        "metric",
+        "verdict",
+        "bar",
+        "cells",
+        "within, %",
+        "off, median",
+        "off, p90",
+        "off, mean",
+        "bias",
+        "no more than chance",
+        "chance, median",
+        "chance, p90",
+        "chance from",
+    ]
+    rows = [
+        [
+            verdict.kind,
+            BARS[verdict.metric].name,
+            "–" if verdict.kind != WHAT_IF else "passed" if verdict.passed else "failed",
+            verdict.bar,
+            str(verdict.cells),
+            " / ".join(f"{part:.0f}" for part in verdict.reached),
+            *_errors(verdict),
+            str(verdict.by_chance),
+            _said(verdict.chance_median),
+            _said(verdict.chance_p90),
+            verdict.evidence,
+        ]
+        for verdict in found.verdicts
+    ]
+    title = "Predicted and recorded: errors without their signs, points or %"
+    return Table(title, headings, rows, 4, together=True)
+
+
+def _errors(verdict: Verdict) -> list[str]:
+    errors = (verdict.off_median, verdict.off_p90, verdict.off_mean)
+    return [*(number(error) for error in errors), f"{verdict.bias:+.2g}"]
+
+
+def _said(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def signs(found: Agreement) -> Table:
+    """Changes from one recorded setting to another: predicted with the right sign?"""
+    rows = [
+        [
+            BARS[one.metric].name if one.metric in BARS else "all",
+            "–" if one.metric != "all" else "passed" if one.passed else "failed",
+            str(one.changes),
+            str(one.recorded),
+            str(one.right),
+            str(one.wrong),
+            str(one.undecided),
+            "–" if one.part_right is None else f"{100 * one.part_right:.1f}",
+        ]
+        for one in found.signs
+    ]
+    needed = f"right, % ({100 * SIGNS_NEEDED:g} needed)"
+    headings = ["metric", "verdict", "changes", "beyond chance", "right", "wrong", "predicted as none", needed]
+    return Table("Signs of changes from setting to setting", headings, rows, 2, together=True)
+
+
+def worst(found: Agreement) -> Table:
+    """The what-ifs that are farthest beyond their limits."""
+    return cells("Farthest beyond their limits", found.worst(WORST))
+
+
+CELL_HEADINGS = [
+    "twin of",
+    "in the setting of",
+    "changed",
+    "of",
+    "metric",
+    "recorded",
+    "predicted",
+    "median",
+    "off by",
+    "interval",
+    "chance",
+    "recorded change",
+    "predicted change",
+]
+
+
+def cells(title: str, held: Sequence[Held], *, folded: bool = False) -> Table:
+    """Predictions beside what was recorded."""
+    return Table(title, CELL_HEADINGS, [_cell(cell) for cell in held], 5, together=True, folded=folded)
+
+
+def _cell(cell: Held) -> list[str]:
+    unit = cell.bar.unit
+    return [
+        cell.demands,
+        cell.setting,
+        cell.changed or "nothing",
+        cell.of,
+        f"{cell.metric}, {UNITS[cell.metric]}",
+        number(cell.recorded),
+        f"{number(cell.predicted)} ± {number(cell.half_width)}",
+        number(cell.predicted_median),
+        f"{cell.off:+.3g} {unit}",
+        f"{cell.off_low:+.3g} to {cell.off_high:+.3g}",
+        "–" if cell.chance is None else f"{number(cell.chance)} ({cell.evidence})",
+        _change(cell.change_recorded, cell.sign_recorded, unit),
+        _change(cell.change_predicted, cell.sign_predicted, unit),
+    ]
+
+
+def _change(by: float | None, sign: int | None, unit: str) -> str:
+    return "–" if by is None else f"{by:+.3g} {unit}, {_SIGNS[sign]}"
+
+
+def by_change(found: Agreement) -> Table:
+    """What-ifs by what was changed."""
+    rows = [
+        [changed, BARS[metric].name, str(verdict.cells), *_errors(verdict), str(verdict.by_chance)]
+        for changed, metric, verdict in found.by_change
+    ]
+    headings = ["changed", "metric", "cells", "off, median", "off, p90", "off, mean", "bias", "no more than chance"]
+    return Table("What-ifs by what was changed", headings, rows, 2, together=True)

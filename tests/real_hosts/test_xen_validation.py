@@ -1,0 +1,198 @@
+"""`vcpulab validate` of recordings of Xen: twins in the settings of others, and what chance gives."""
+
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from support import ROOT, Vcpulab
+from vcpulab.results.cache import RunCache
+from vcpulab.validation import validate
+from vcpulab.validation.xen import Xen
+from vcpulab.validation.xen.chance import spread
+from vcpulab.validation.xen.judged import BARS, WHAT_IF, Agreement, Held, quantile
+from vcpulab.validation.xen.predicted import Unit
+from vcpulab.validation.xen.recorded import Recorded, find, read
+from vcpulab.validation.xen.settings import changes
+
+REAL = ROOT / "tests" / "recordings"
+WEIGHTS = ("xen4.17-credit-weights", "xen4.17-credit2-weights")
+
+
+@pytest.fixture(scope="module")
+def weights() -> Agreement:
+    return Xen().validate([REAL / name for name in WEIGHTS])
+
+
+def test_every_ordered_pair_of_the_same_guests_is_predicted(command: Vcpulab, tmp_path: Path) -> None:
+    for name in (*WEIGHTS, "xen4.17-credit-mixed"):
+        shutil.copytree(REAL / name, tmp_path / "recordings" / name)
+    result = command("validate", "recordings", "--format", "json", "--report", "page.html")
+    report = json.loads(result.stdout)["xen"]
+    assert result.returncode == (0 if report["passed"] else 1)
+    pairs = {(one["kind"], one["demands"], one["setting"]) for one in report["cells"]}
+    credit, credit2 = WEIGHTS
+    assert pairs == {
+        *(("own setting", name, name) for name in (*WEIGHTS, "xen4.17-credit-mixed")),
+        ("what-if", credit, credit2),
+        ("what-if", credit2, credit),
+    }
+    assert {one["changed"] for one in report["cells"] if one["kind"] == "what-if"} == {"scheduler"}
+    assert {one["metric"] for one in report["cells"]} == set(BARS)
+    page = (tmp_path / "page.html").read_text()
+    assert "Predicted against recorded" in page
+    assert "twin of xen4.17-credit2-weights" in page
+
+
+def test_the_answer_begins_with_the_verdict_on_each_metric(command: Vcpulab) -> None:
+    lines = command("validate", *(str(REAL / name) for name in WEIGHTS)).stdout.splitlines()
+    assert lines[0].startswith("Xen: 2 recordings, 2 what-ifs with ")
+    assert lines[1].startswith("what-if: ")
+    assert any(" shares " in line and "1 points in 90 %" in line for line in lines[:10])
+
+
+def test_every_prediction_is_a_row(command: Vcpulab, weights: Agreement) -> None:
+    lines = command("validate", *(str(REAL / name) for name in WEIGHTS), "--format", "csv").stdout.splitlines()
+    assert lines[0].startswith("kind,guests,demands,setting,scheduler_before,scheduler,changed,of,metric,recorded,")
+    assert len(lines) == 1 + len(weights.cells)
+
+
+def test_twins_in_the_setting_of_another_are_near_what_was_recorded(weights: Agreement) -> None:
+    """Loose enough for chance, tight enough that the setting must have been taken over."""
+    shares = {(cell.setting, cell.of): cell for cell in weights.of(WHAT_IF, "share")}
+    assert len(shares) == 8
+    assert all(abs(cell.off) < 4 for cell in shares.values())
+    doubled = shares["xen4.17-credit2-weights", "hogB"]
+    assert doubled.predicted > 1.8 * shares["xen4.17-credit2-weights", "hogA"].predicted
+    assert {signs.metric: signs.wrong for signs in weights.signs}["all"] == 0
+
+
+def test_weights_of_the_other_are_taken_over(tmp_path: Path) -> None:
+    """The same recording with other weights in its listing is of another setting, in which guests share otherwise."""
+    shutil.copytree(REAL / "xen4.17-credit2-weights", tmp_path / "as-recorded")
+    shutil.copytree(REAL / "xen4.17-credit2-weights", tmp_path / "swapped")
+    listing = tmp_path / "swapped" / "sched.txt"
+    swapped = listing.read_text().replace("    256    0\nhogB", "   4096    0\nhogB")
+    assert swapped != listing.read_text()
+    listing.write_text(swapped)
+    found = Xen().validate(find(tmp_path))
+    cell = next(c for c in found.of(WHAT_IF, "share") if c.of == "hogA" and c.setting == "swapped")
+    assert cell.changed == "weight"
+    assert cell.predicted > 2 * cell.recorded, "sixteen times the weight, of a recording without it"
+    assert not found.passed
+
+
+def test_an_ended_validation_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "units.jsonl"
+    folders = [REAL / name for name in WEIGHTS]
+    told: list[float] = []
+
+    def few(fraction: float) -> bool:
+        told.append(fraction)
+        return fraction < 0.3
+
+    with pytest.raises(KeyboardInterrupt):
+        validate(folders, store=store, jobs=1, progress=few)
+    kept = len(store.read_text().splitlines())
+    assert kept > 0
+    whole = validate(folders, store=store)
+    assert len(store.read_text().splitlines()) > kept
+    monkeypatch.setattr(Unit, "measure", lambda *_: pytest.fail("what was measured is measured again"))
+    again = validate(folders, store=store)
+    assert again.to_dict() == whole.to_dict()
+    assert validate(folders, store=store, jobs=2).to_dict() == whole.to_dict()
+
+
+def test_who_the_guests_are_does_not_depend_on_weights_or_when_they_began(tmp_path: Path) -> None:
+    shutil.copytree(REAL / WEIGHTS[0], tmp_path / "a")
+    shutil.copytree(REAL / WEIGHTS[0], tmp_path / "b")
+    cfg = tmp_path / "b" / "slp.cfg"
+    cfg.write_text(cfg.read_text().replace("wt=3", "wt=4") + "weight=99\n")
+    assert read(tmp_path / "a").guests == read(tmp_path / "b").guests
+    cfg.write_text(cfg.read_text().replace("wk=100000", "wk=100001"))
+    assert read(tmp_path / "a").guests != read(tmp_path / "b").guests
+    (tmp_path / "b" / "experiment.toml").write_text('guests_kind = "weights"\nseed = 7\n')
+    assert (read(tmp_path / "b").kind, read(tmp_path / "b").guests) == ("weights", "kind weights")
+
+
+def test_a_wrong_experiment_names_file_field_value_and_what_is_allowed(command: Vcpulab, tmp_path: Path) -> None:
+    shutil.copytree(REAL / WEIGHTS[0], tmp_path / "a")
+    (tmp_path / "a" / "experiment.toml").write_text("guests_kind = 7\n")
+    result = command("validate", "a")
+    assert result.returncode == 2
+    assert "a/experiment.toml: guests_kind: found 7; allowed: a text" in result.stderr
+
+
+def test_what_changed_is_said_in_words() -> None:
+    credit, credit2 = (read(REAL / name).setting for name in WEIGHTS)
+    assert changes(credit, credit2) == ["scheduler"]
+    dom0 = {"dom0": {**credit.domains["dom0"], "weight": 1024}}
+    assert changes(credit, replace(credit, domains={**credit.domains, **dom0})) == ["Dom0's weight"]
+    assert changes(credit, replace(credit, host={**credit.host, "tslice_ms": 5})) == ["slice"]
+    assert changes(credit, credit) == []
+
+
+def recorded(seed_value: float, *, setting: str = "one", halves: tuple[float, float] | None = None) -> Recorded:
+    """As much of a recording as chance is told from."""
+    of = ("host", "switches")
+    return cast(
+        Recorded,
+        SimpleNamespace(
+            guests="g",
+            setting=SimpleNamespace(key=setting, scheduler="credit"),
+            values={of: seed_value},
+            halves=({of: halves[0]}, {of: halves[1]}) if halves else None,
+        ),
+    )
+
+
+def test_chance_is_what_seeds_differ_by() -> None:
+    found = spread([recorded(90), recorded(100), recorded(110), recorded(500, setting="two")])
+    chance = found.by_cell["g", "credit", "host", "switches"]
+    assert (chance.evidence, chance.degrees) == ("seeds", 2)
+    assert chance.deviation == pytest.approx(10), "% of the mean, 100"
+    assert chance.half_width == pytest.approx(4.3027 * 10, rel=1e-3)
+    assert sorted(found.apart["switches"]["seeds"]) == pytest.approx([100 / 11, 10, 200 / 11])
+
+
+def test_without_seeds_halves_stand_in() -> None:
+    found = spread([recorded(100, halves=(90, 110))])
+    chance = found.by_cell["g", "credit", "host", "switches"]
+    assert (chance.evidence, chance.degrees) == ("halves", 1)
+    assert chance.deviation == pytest.approx(10), "a half has a standard deviation of 14.1, the whole of 10"
+    assert found.apart["switches"]["halves"] == pytest.approx([100 * 20 / 110 / math.sqrt(2)])
+
+
+def test_bars_and_quantiles() -> None:
+    assert [quantile(list(range(1, 11)), part) for part in (0.5, 0.9, 1.0)] == [5, 9, 10]
+    assert str(BARS["switches"]) == "5 % in 50 %, 10 % in 90 %"
+    assert str(BARS["wait_p90"]) == "25 % in 90 % beyond chance"
+
+
+def test_a_bar_is_reached_by_as_many_as_it_says(weights: Agreement) -> None:
+    model = weights.of(WHAT_IF, "share")[0]
+
+    def off(by: float) -> Held:
+        return replace(model, off=by, chance=5.0)
+
+    enough = weights.judge(WHAT_IF, "share", [off(0.9)] * 9 + [off(1.1)])
+    assert (enough.passed, enough.reached) == (True, [90.0])
+    assert not weights.judge(WHAT_IF, "share", [off(0.9)] * 8 + [off(1.1)] * 2).passed, "chance forgives no share"
+    median = [replace(cell, metric="wait_median") for cell in (off(21), off(4))]
+    assert [cell.within(20) for cell in median] == [False, True]
+    assert replace(median[0], chance=22.0).within(20)
+
+
+def test_values_are_kept_by_what_they_depend_on() -> None:
+    credit, credit2 = (read(REAL / name) for name in WEIGHTS)
+    unit = Unit(credit, credit2.setting, credit2.span_ns)
+    assert unit.key == Unit(credit, credit2.setting, credit2.span_ns + 1_000_000).key, (
+        "a millisecond is none of a setting"
+    )
+    assert unit.key != Unit(credit, credit.setting, credit2.span_ns).key
+    assert unit.done(RunCache(None)) is None
