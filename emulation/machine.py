@@ -14,7 +14,10 @@ from packages import EmulationError, Packages
 DISK_BYTES = 256 << 20
 
 
-def _qemu(packages: Packages, boot: list[str], seed: int) -> list[str]:
+CPU = "max,-smap,-smep,-pku"
+
+
+def _qemu(packages: Packages, boot: list[str], cpu: str, cpus: int, seed: int) -> list[str]:
     """A machine in which nothing depends on real time until it loads the driver of its disk.
 
     Its files are named relative to the folder that it runs in: Xen reads the names of what it is booted with, and must
@@ -23,9 +26,9 @@ def _qemu(packages: Packages, boot: list[str], seed: int) -> list[str]:
     return [
         *("nice", "-n", "10", *packages.linked(str(packages.root / "usr/bin/qemu-system-x86_64"))),
         *("-L", str(packages.root / "usr/share/qemu"), "-L", str(packages.root / "usr/share/seabios")),
-        *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096", "-smp", "1"),
+        *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096", "-smp", str(cpus)),
         # Every instruction takes 2 ns; an idle machine goes straight to its next timer.
-        *("-accel", "tcg", "-icount", "shift=1,sleep=off", "-cpu", "max,-smap,-smep,-pku"),
+        *("-accel", "tcg", "-icount", "shift=1,sleep=off", "-cpu", cpu),
         # The clock and the random numbers are the same in every run.
         *("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", str(seed)),
         # The firmware leaves disks alone that it is not to boot from: they answer in real time.
@@ -37,7 +40,15 @@ def _qemu(packages: Packages, boot: list[str], seed: int) -> list[str]:
 
 
 def run(
-    packages: Packages, boot: list[str], files: dict[str, Path | bytes], to: Path, *, seed: int, limit_minutes: int
+    packages: Packages,
+    boot: list[str],
+    files: dict[str, Path | bytes],
+    to: Path,
+    *,
+    seed: int,
+    limit_minutes: int,
+    cpu: str = CPU,
+    cpus: int = 1,
 ) -> None:
     """Boots the machine, waits for it to write its results, and leaves them in folder `to`.
 
@@ -48,6 +59,8 @@ def run(
         to: Folder of results, by whose name messages call it; what was there is replaced.
         seed: Of the machine's random numbers.
         limit_minutes: After that it is stopped.
+        cpu: Of QEMU's models.
+        cpus: How many.
     """
     work = to.with_name(to.name + ".partial")
     shutil.rmtree(work, ignore_errors=True)
@@ -63,7 +76,7 @@ def run(
     modules = {"QEMU_MODULE_DIR": str(packages.root / "usr/lib/x86_64-linux-gnu/qemu")}
     with (work / "qemu.txt").open("wb") as said:
         qemu = subprocess.Popen(
-            _qemu(packages, boot, seed),
+            _qemu(packages, boot, cpu, cpus, seed),
             cwd=machine,
             env=os.environ | modules,
             stdin=subprocess.DEVNULL,

@@ -2,15 +2,15 @@
 //
 // The kernel hands what it does not know of its command line to us as environment:
 //   nm=NAME     how to sign the results
-//   sec=S       for how many seconds to work
 //   wk=N        iterations of one computation (1,000,000 if absent)
 //   sl=US       sleep so many microseconds before each computation (absent or 0: a hog)
 //   adr=IP      own address on the virtual network; without `ask`, a server that computes `wk` iterations for each request
 //   ask=IP      a client: sleep, compute, send one request to that server, wait for the reply
 //   rep=BYTES   length of the replies a client asks for (1,000 if absent)
 //
-// It says `data/ready` in xenstore when it is up, begins at the time Dom0 answers with in `data/start` (seconds since 1970,
-// the same clock in all guests), and leaves its figures in `data/result` and on the console.
+// It says `data/ready` in xenstore when it is up. Dom0 answers in `data/start` when to begin (seconds since 1970, the same clock
+// in all guests) and how: seconds of a period, from its begin to its window, and of that window, and how many periods. It
+// leaves its figures of each window in `data/result/NUMBER`, after the end of that period.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -46,7 +46,9 @@ struct samples {
 static struct samples delays; // how much longer than asked each sleep took
 static struct samples responses;
 static char reply[REPLY_BYTES_MAX];
-static int64_t end_ns, computing_ns;
+static int64_t start_ns, period_ns, to_window_ns, window_ns; // of each period, from its begin, a window
+static long periods, period; // how many, and which we are in
+static int64_t computing_ns;
 static long computations;
 
 static void stop(const char *what) {
@@ -100,10 +102,78 @@ static void tell(const char *key, const char *value) {
     if (!xenstore(XENSTORE_WRITE, body, length, answer)) stop(key);
 }
 
-static int64_t wait_for_start(void) {
+static void wait_for_start(void) {
     char answer[4097];
+    long start, seconds, to_window, window_seconds;
     while (!xenstore(XENSTORE_READ, "data/start", sizeof "data/start", answer)) usleep(50000);
-    return atoll(answer) * SECOND_NS;
+    if (sscanf(answer, "%ld %ld %ld %ld %ld", &start, &seconds, &to_window, &window_seconds, &periods) != 5) stop(answer);
+    start_ns = start * SECOND_NS;
+    period_ns = seconds * SECOND_NS;
+    to_window_ns = to_window * SECOND_NS;
+    window_ns = window_seconds * SECOND_NS;
+    struct timespec begin = {start, 0};
+    clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &begin, NULL);
+}
+
+// ---------------------------------------------------------------- results
+
+static int ascending(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static char result[512];
+
+static void __attribute__((format(printf, 1, 2))) add(const char *format, ...) {
+    size_t length = strlen(result);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(result + length, sizeof result - length, format, values);
+    va_end(values);
+}
+
+static void add_percentiles(const char *name, struct samples *of) {
+    if (!of->count) return;
+    qsort(of->tenth_us, of->count, sizeof of->tenth_us[0], ascending);
+    size_t last = of->count - 1;
+    add(" %s p50=%.1f p90=%.1f p99=%.1f max=%.1f", name, of->tenth_us[last / 2] / 10.0, of->tenth_us[last * 90 / 100] / 10.0,
+        of->tenth_us[last * 99 / 100] / 10.0, of->tenth_us[last] / 10.0);
+}
+
+static void report(void) {
+    char key[32];
+    result[0] = 0;
+    add("G %s iters=%ld work_us_mean=%.1f", getenv("nm"), computations, computations ? computing_ns / 1e3 / computations : 0.0);
+    add_percentiles("wake_us", &delays);
+    add_percentiles("response_us", &responses);
+    snprintf(key, sizeof key, "data/result/%ld", period);
+    tell(key, result);
+    puts(result);
+    fflush(stdout);
+    computing_ns = computations = delays.count = responses.count = 0;
+}
+
+static int64_t end_of_period(void) {
+    return start_ns + (period + 1) * period_ns;
+}
+
+// Reports each period that is over. Returns whether there is more to do.
+static int go_on(void) {
+    while (period < periods && now_ns() >= end_of_period()) {
+        report();
+        period++;
+    }
+    return period < periods;
+}
+
+// Whether what began then counts: it began in the period's window.
+static int counts(int64_t from) {
+    int64_t since = from - start_ns - period * period_ns - to_window_ns;
+    return 0 <= since && since < window_ns;
+}
+
+static void note(struct samples *to, int64_t from, int64_t ns) {
+    if (counts(from) && to->count < SAMPLES_MAX) to->tenth_us[to->count++] = ns / 100;
 }
 
 // ---------------------------------------------------------------- work
@@ -111,12 +181,9 @@ static int64_t wait_for_start(void) {
 static void work(long iterations) {
     int64_t from = now_ns();
     compute(iterations);
+    if (!counts(from)) return;
     computing_ns += now_ns() - from;
     computations++;
-}
-
-static void note(struct samples *to, int64_t ns) {
-    if (to->count < SAMPLES_MAX) to->tenth_us[to->count++] = ns / 100;
 }
 
 static void sleep_us(long us) {
@@ -124,7 +191,7 @@ static void sleep_us(long us) {
     struct timespec asked = {us / 1000000, us % 1000000 * 1000};
     int64_t from = now_ns();
     nanosleep(&asked, NULL);
-    note(&delays, now_ns() - from - us * 1000);
+    note(&delays, from, now_ns() - from - us * 1000);
 }
 
 // ---------------------------------------------------------------- network
@@ -178,8 +245,9 @@ static int connect_to(const char *address) {
 static void serve(int listener, long iterations) {
     struct pollfd files[1 + CLIENTS_MAX] = {{.fd = listener, .events = POLLIN}};
     int count = 1;
-    for (int64_t left; (left = end_ns - now_ns()) > 0;) {
-        if (poll(files, count, left / 1000000 + 1) <= 0) continue;
+    while (go_on()) {
+        int64_t left_ms = (end_of_period() - now_ns()) / 1000000 + 1;
+        if (poll(files, count, left_ms > 0 ? left_ms : 0) <= 0) continue;
         if (files[0].revents && count <= CLIENTS_MAX) {
             int client = accept(listener, NULL, NULL);
             without_delay(client);
@@ -201,40 +269,15 @@ static void serve(int listener, long iterations) {
 static void ask(int server, uint32_t reply_bytes) {
     struct request asked = {.reply_bytes = reply_bytes};
     int64_t from = now_ns();
-    int64_t left_us = (end_ns - from) / 1000 + 1000;
+    int64_t left_us = (start_ns + periods * period_ns - from) / 1000 + 1000;
     struct timeval patience = {left_us / 1000000, left_us % 1000000};
     setsockopt(server, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (send(server, &asked, sizeof asked, MSG_NOSIGNAL) != sizeof asked) stop("send");
-    if (recv(server, reply, reply_bytes, MSG_WAITALL) == (ssize_t)reply_bytes) note(&responses, now_ns() - from);
-}
-
-// ---------------------------------------------------------------- results
-
-static int ascending(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-static char result[512];
-
-static void __attribute__((format(printf, 1, 2))) add(const char *format, ...) {
-    size_t length = strlen(result);
-    va_list values;
-    va_start(values, format);
-    vsnprintf(result + length, sizeof result - length, format, values);
-    va_end(values);
-}
-
-static void add_percentiles(const char *name, struct samples *of) {
-    if (!of->count) return;
-    qsort(of->tenth_us, of->count, sizeof of->tenth_us[0], ascending);
-    size_t last = of->count - 1;
-    add(" %s p50=%.1f p90=%.1f p99=%.1f max=%.1f", name, of->tenth_us[last / 2] / 10.0, of->tenth_us[last * 90 / 100] / 10.0,
-        of->tenth_us[last * 99 / 100] / 10.0, of->tenth_us[last] / 10.0);
+    if (recv(server, reply, reply_bytes, MSG_WAITALL) == (ssize_t)reply_bytes) note(&responses, from, now_ns() - from);
 }
 
 int main(void) {
-    const char *name = getenv("nm"), *address = getenv("adr"), *server = getenv("ask");
+    const char *address = getenv("adr"), *server = getenv("ask");
     long iterations = option("wk", 1000000), pause_us = option("sl", 0);
     uint32_t reply_bytes = option("rep", 1000);
     int connection = -1, listener = -1;
@@ -250,24 +293,13 @@ int main(void) {
     }
 
     tell("data/ready", "1");
-    int64_t start_ns = wait_for_start();
-    end_ns = start_ns + option("sec", 10) * SECOND_NS;
-    struct timespec start = {start_ns / SECOND_NS, 0};
-    clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &start, NULL);
-
+    wait_for_start();
     if (listener >= 0) serve(listener, iterations);
     else
-        while (now_ns() < end_ns) {
+        while (go_on()) {
             sleep_us(pause_us);
             work(iterations);
             if (connection >= 0) ask(connection, reply_bytes);
         }
-
-    add("G %s iters=%ld work_us_mean=%.1f", name, computations, computations ? computing_ns / 1e3 / computations : 0.0);
-    add_percentiles("wake_us", &delays);
-    add_percentiles("response_us", &responses);
-    tell("data/result", result);
-    puts(result);
-    fflush(stdout);
     for (;;) pause();
 }

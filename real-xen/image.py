@@ -67,9 +67,12 @@ class Image:
     def _write_initrd(self) -> None:
         guest = self.packages.folder / "guest"
         compile_static(HERE / "guest.c", guest)
+        wait_until = self.packages.folder / "wait-until"
+        compile_static(HERE / "wait-until.c", wait_until)
         modules = self.packages.modules(LINUX, ["xen-netfront"])
         guest_files = {name: (0o100755, contents) for name, contents in modules.items()} | {"init": program(guest)}
         files = system(self.packages, HERE / "dom0-init", XEN_PROGRAMS, LINUX, MODULES) | {
+            "bin/wait-until": program(wait_until),
             "etc/xen/scripts/vif-bridge": program(HERE / "vif-bridge"),
             "etc/xen/xl.conf": text(""),
             "guest/vmlinux": program(self.kernel),
