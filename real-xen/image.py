@@ -28,6 +28,7 @@ XEN_PROGRAMS = [
 MODULES = {
     "early": ("xenfs", "xen-evtchn", "xen-gntdev", "xen-privcmd"),
     "network": ("bridge", "xen-netback"),
+    "storage": ("brd", "xen-blkback"),
 }
 """Of Dom0's kernel, by when `dom0-init` loads them."""
 
@@ -69,11 +70,11 @@ class Image:
         compile_static(HERE / "guest.c", guest)
         wait_until = self.packages.folder / "wait-until"
         compile_static(HERE / "wait-until.c", wait_until)
-        modules = self.packages.modules(LINUX, ["xen-netfront"])
+        modules = self.packages.modules(LINUX, ["xen-netfront", "xen-blkfront"])
         guest_files = {name: (0o100755, contents) for name, contents in modules.items()} | {"init": program(guest)}
         files = system(self.packages, HERE / "dom0-init", XEN_PROGRAMS, LINUX, MODULES) | {
             "bin/wait-until": program(wait_until),
-            "etc/xen/scripts/vif-bridge": program(HERE / "vif-bridge"),
+            **{f"etc/xen/scripts/{name}": program(HERE / name) for name in ("vif-bridge", "block")},
             "etc/xen/xl.conf": text(""),
             "guest/vmlinux": program(self.kernel),
             "guest/initrd": (0o100644, archive(guest_files)),

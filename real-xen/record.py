@@ -51,7 +51,13 @@ def record(image: Image, one: Boot, out: Path, limit_minutes: int) -> None:
     initrd = image.initrd.read_bytes() + archive(boot.files(one))
     files: dict[str, Path | bytes] = {"xen": image.xen, "vmlinux": image.kernel, "initrd": initrd}
     made = out / f"{one.name}-{one.seed}.boot"
-    machine.run(image.packages, booted, files, made, seed=one.seed, limit_minutes=limit_minutes, cpu=CPU)
+    machine.run(
+        *(image.packages, booted, files, made),
+        seed=one.seed,
+        limit_minutes=limit_minutes,
+        cpu=CPU,
+        cpus=one.kind.pcpus,
+    )
     for setting in one.settings:
         _hand_out(one, setting, made, folder(out, one, setting))
     shutil.rmtree(made)
