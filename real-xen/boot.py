@@ -108,4 +108,4 @@ def _plan(boot: Boot) -> str:
         if parameters != before:
             orders.append(f"{tool} -s {' '.join(f'{OPTIONS[key]} {value}' for key, value in parameters.items())}")
         lines.append(f"{setting.name}) {' && '.join(orders) or ':'} ;;")
-    return "\n".join([*lines, "esac; }", f"show_parameters() {{ {tool} && {tool} -s{' && xl cpupool-list -c' if pools else ''}; }}", ""])
+    return "\n".join([*lines, "esac; }", f"show_parameters() {{ {{ {tool} && {tool} -s{' && xl cpupool-list -c' if pools else ''}; }} >\"$1\"; }}", ""])

@@ -14,25 +14,26 @@ import command
 import machine
 from archive import archive
 from experiments import Boot, Experiments, Setting, read_experiments
-from image import PACKAGES, XEN, Image
+from image import RELEASES, Image
 from packages import Packages
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / "out/real-xen"
-CPU = f"{machine.CPU},-avx"
-"""Without AVX, whose registers QEMU 7.2 began to emulate."""
+CPU = f"{machine.CPU},-avx,-x2apic"
+"""Without AVX, whose registers QEMU 7.2 began to emulate, and without x2APIC: Xen reads its timer, and QEMU 10 ends then
+with `Bad icount read`."""
 
 
-def folder(out: Path, one: Boot, setting: Setting) -> Path:
+def folder(out: Path, one: Boot, setting: Setting, xen: str) -> Path:
     """Where a recording is put."""
-    return out / f"xen{XEN}-{one.recording(setting)}"
+    return out / f"xen{xen}-{one.recording(setting)}"
 
 
-def is_recorded(one: Boot, out: Path) -> bool:
+def is_recorded(one: Boot, out: Path, xen: str) -> bool:
     """Whether all recordings of a boot are there, as it stands now in the table."""
     wanted = {Path(path).name: contents for path, (_, contents) in boot.files(one).items()}
     return all(
-        _holds(folder(out, one, setting), wanted | {"experiment.toml": boot.table(one, setting, XEN).encode()})
+        _holds(folder(out, one, setting, xen), wanted | {"experiment.toml": boot.table(one, setting, xen).encode()})
         for setting in one.settings
     )
 
@@ -43,14 +44,15 @@ def _holds(recording: Path, wanted: dict[str, bytes]) -> bool:
 
 def record(image: Image, one: Boot, out: Path, limit_minutes: int) -> None:
     """Makes the recordings of a boot, each in a folder of its own in `out`."""
-    xen = "console=com1 com1=115200,8n1 dom0_mem=1200M dom0_max_vcpus=1 loglvl=warning noreboot=1"
+    options = "console=com1 com1=115200,8n1 dom0_mem=1200M dom0_max_vcpus=1 loglvl=warning noreboot=1"
     booted = [
-        *("-kernel", "xen", "-append", f"{xen} sched={one.scheduler}"),
+        *("-kernel", "xen", "-append", f"{options} sched={one.scheduler}"),
         *("-initrd", "vmlinux console=hvc0 quiet rdinit=/init,initrd"),
     ]
     initrd = image.initrd.read_bytes() + archive(boot.files(one))
     files: dict[str, Path | bytes] = {"xen": image.xen, "vmlinux": image.kernel, "initrd": initrd}
-    made = out / f"{one.name}-{one.seed}.boot"
+    xen = image.release.xen
+    made = out / f"xen{xen}-{one.name}-{one.seed}.boot"
     machine.run(
         *(image.packages, booted, files, made),
         seed=one.seed,
@@ -59,11 +61,11 @@ def record(image: Image, one: Boot, out: Path, limit_minutes: int) -> None:
         cpus=one.kind.pcpus,
     )
     for setting in one.settings:
-        _hand_out(one, setting, made, folder(out, one, setting))
+        _hand_out(one, setting, made, folder(out, one, setting, xen), xen)
     shutil.rmtree(made)
 
 
-def _hand_out(one: Boot, setting: Setting, made: Path, to: Path) -> None:
+def _hand_out(one: Boot, setting: Setting, made: Path, to: Path, xen: str) -> None:
     """One recording of those that a boot made: what is its own, and what it shares."""
     shutil.rmtree(to, ignore_errors=True)
     (made / setting.name).rename(to)
@@ -71,7 +73,7 @@ def _hand_out(one: Boot, setting: Setting, made: Path, to: Path) -> None:
         (to / Path(path).name).write_bytes(contents)
     for name in ("info.txt", "xen-dmesg.txt", "console.txt"):
         shutil.copyfile(made / name, to / name)
-    (to / "experiment.toml").write_text(boot.table(one, setting, XEN))
+    (to / "experiment.toml").write_text(boot.table(one, setting, xen))
 
 
 def analyse(recording: Path) -> None:
@@ -101,6 +103,7 @@ def options(experiments: Experiments) -> argparse.ArgumentParser:
 
     arguments.set_defaults(seed=None)
     arguments.add_argument("names", nargs="*", type=name, metavar="NAME", help=f"default: {', '.join(boots)}")
+    arguments.add_argument("--xen", choices=list(RELEASES), default=next(iter(RELEASES)), help="(default: %(default)s)")
     arguments.add_argument("--no-analysis", action="store_true", help="record only")
     return arguments
 
@@ -109,20 +112,21 @@ def main() -> None:
     """The command line."""
     experiments = read_experiments(HERE / "experiments.toml")
     given = options(experiments).parse_args()
-    image = Image(Packages(OUT / "image", PACKAGES))
+    release = RELEASES[given.xen]
+    image = Image(release, Packages(OUT / f"image-{release.xen}", release.packages, release.suite))
     image.build()
     out = given.out.resolve()
     boots = experiments.boots()
     for one in (one for name in dict.fromkeys(given.names or boots) for one in boots[name]):
         if given.seed not in (None, one.seed):
             continue
-        if is_recorded(one, out):
+        if is_recorded(one, out, release.xen):
             print(f"{one.name}, seed {one.seed}: recorded before in {out}", flush=True)
         else:
             record(image, one, out, given.minutes)
         if not given.no_analysis:
             for setting in one.settings:
-                analyse(folder(out, one, setting))
+                analyse(folder(out, one, setting, release.xen))
 
 
 if __name__ == "__main__":
