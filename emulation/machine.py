@@ -14,6 +14,9 @@ from packages import EmulationError, Packages
 DISK_BYTES = 256 << 20
 
 
+TURNS_US = 20
+"""In which each of several CPUs runs once."""
+
 CPU = "max,-smap,-smep,-pku"
 
 
@@ -28,7 +31,8 @@ def _qemu(packages: Packages, boot: list[str], cpu: str, cpus: int, seed: int) -
         *("-L", str(packages.root / "usr/share/qemu"), "-L", str(packages.root / "usr/share/seabios")),
         *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096", "-smp", str(cpus)),
         # Every instruction takes 2 ns; an idle machine goes straight to its next timer.
-        *("-accel", "tcg", "-icount", "shift=1,sleep=off", "-cpu", cpu),
+        *("-accel", "tcg", "-icount", f"shift={1 if cpus == 1 else 0},sleep=off", "-cpu", cpu),
+        *(_turns() if cpus > 1 else ()),
         # The clock and the random numbers are the same in every run.
         *("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", str(seed)),
         # The firmware leaves disks alone that it is not to boot from: they answer in real time.
@@ -37,6 +41,15 @@ def _qemu(packages: Packages, boot: list[str], cpu: str, cpus: int, seed: int) -
         *("-drive", "file=disk,format=raw,if=none,id=results", "-device", "virtio-blk-pci,drive=results"),
         *boot,
     ]
+
+
+def _turns() -> list[str]:
+    """A periodic timer of the machine that no CPU hears of.
+
+    QEMU runs CPUs by turns, each for its share of the time to the next timer.
+    """
+    network = ("-netdev", "hubport,id=none,hubid=0")
+    return [*network, "-object", f"filter-buffer,id=turns,netdev=none,interval={TURNS_US}"]
 
 
 def run(

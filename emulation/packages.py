@@ -126,10 +126,8 @@ class Packages:
         sources = self.folder / "debian.sources"
         fields = {"Types": "deb", "URIs": MIRROR, "Suites": self.suite, "Components": "main", "Signed-By": KEYS}
         sources.write_text("".join(f"{key}: {value}\n" for key, value in fields.items()))
-        return {
-            **{"Dir::Etc::sourcelist": sources, "Dir::Etc::sourceparts": "/dev/null", "Dir::State::lists": lists},
-            **{"Dir::Cache::pkgcache": "", "Dir::Cache::srcpkgcache": "", "APT::Sandbox::User": "root"},
-        }
+        apart = {"Dir::Etc::sourcelist": sources, "Dir::Etc::sourceparts": "/dev/null", "Dir::State::lists": lists}
+        return apart | {"Dir::Cache::pkgcache": "", "Dir::Cache::srcpkgcache": "", "APT::Sandbox::User": "root"}
 
 
 def run(command: list[str], hint: str = "", **environment: str) -> str:

@@ -176,7 +176,9 @@ class _Reader:
         for domain, values in self.table("domains", domains, domains).items():
             for key, value in self.table(f"domain `{domain}`", values, DOMAIN).items():
                 if key in {"cpus", "soft"}:
-                    self.match(f"domain `{domain}`: {key}", value, r"all|\d+(-\d+)?(,\d+(-\d+)?)*", "all, 0, 0-1 or 0,2")
+                    self.match(
+                        f"domain `{domain}`: {key}", value, r"all|\d+(-\d+)?(,\d+(-\d+)?)*", "all, 0, 0-1 or 0,2"
+                    )
                 else:
                     self.number(f"domain `{domain}`: {key}", value)
         only = self.names("kinds", table.get("kinds", []), kinds)

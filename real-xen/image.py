@@ -74,7 +74,9 @@ class Image:
         """Makes everything that is missing or older than what it is made of."""
         self.packages.unpack()
         if not self.xen.exists():
-            self.xen.write_bytes(gzip.decompress(self.packages.only(f"boot/xen-{self.release.xen}-amd64.gz").read_bytes()))
+            self.xen.write_bytes(
+                gzip.decompress(self.packages.only(f"boot/xen-{self.release.xen}-amd64.gz").read_bytes())
+            )
         if not self.kernel.exists():
             self.kernel.write_bytes(self._unpacked_kernel())
         made_of = [*HERE.glob("*"), *(HERE.parent / "emulation").glob("*")]
