@@ -97,12 +97,8 @@ def _plan(boot: Boot) -> str:
     ]
     parameters, domains = DEFAULTS[boot.scheduler], {}
     for setting in boot.settings:
-        before, parameters, domains_before, domains = (
-            parameters,
-            boot.parameters(setting),
-            domains,
-            boot.domains(setting),
-        )
+        before, parameters = parameters, boot.parameters(setting)
+        domains_before, domains = domains, boot.domains(setting)
         orders = []
         for name, values in domains.items():
             changed = {key for key, value in values.items() if value != domains_before.get(name, DOMAIN)[key]}
@@ -113,11 +109,6 @@ def _plan(boot: Boot) -> str:
         if parameters != before:
             orders.append(f"{tool} -s {' '.join(f'{OPTIONS[key]} {value}' for key, value in parameters.items())}")
         lines.append(f"{setting.name}) {' && '.join(orders) or ':'} ;;")
-    return "\n".join(
-        [
-            *lines,
-            "esac; }",
-            f'show_parameters() {{ {{ {tool} && {tool} -s{" && xl cpupool-list -c" if pools else ""}; }} >"$1"; }}',
-            "",
-        ]
-    )
+    shown = [tool, f"{tool} -s", *(["xl cpupool-list -c"] if pools else [])]
+    lines += ["esac; }", f'show_parameters() {{ {{ {" && ".join(shown)}; }} >"$1"; }}', ""]
+    return "\n".join(lines)

@@ -19,8 +19,14 @@ DOMAIN = {"weight": 256, "cap": 0, "cpus": "all", "soft": "all"}
 
 ADDRESSES = {"address": "adr", "ask": "ask", "send_to": "to"}
 NUMBERS = {
-    **{"work": "wk", "sleep_us": "sl", "reply_bytes": "rep", "bytes": "rep", "burst": "bur", "receive": "rcv"},
-    **{"disk_bytes": "blk", "vcpus": "thr"},
+    "work": "wk",
+    "sleep_us": "sl",
+    "reply_bytes": "rep",
+    "bytes": "rep",
+    "burst": "bur",
+    "receive": "rcv",
+    "disk_bytes": "blk",
+    "vcpus": "thr",
 }
 """What a guest does, and what `guest.c` calls it."""
 
@@ -205,7 +211,7 @@ class _Reader:
             self.guest(guest, pools)
         if len({guest["name"] for guest in guests}) < len(guests):
             raise self.fail("guests: every guest needs a name of its own")
-        schedulers = self.names("schedulers", table.get("schedulers", []), settings)
+        self.names("schedulers", table.get("schedulers", []), settings)
         self.names("settings", table.get("settings", []), {name: 0 for named in settings.values() for name in named})
         if "seeds" in table:
             self.seeds(table["seeds"])

@@ -20,8 +20,8 @@ from packages import Packages
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parent / "out/real-xen"
 CPU = f"{machine.CPU},-avx,-x2apic"
-"""Without AVX, whose registers QEMU 7.2 began to emulate, and without x2APIC: Xen reads its timer, and QEMU 10 ends then
-with `Bad icount read`."""
+"""Without AVX, whose registers QEMU 7.2 began to emulate, and without x2APIC, at whose timer QEMU 10 ends with
+`Bad icount read`."""
 
 
 def folder(out: Path, one: Boot, setting: Setting, xen: str) -> Path:
