@@ -14,7 +14,13 @@ from packages import EmulationError, Packages
 DISK_BYTES = 256 << 20
 
 
-def _qemu(packages: Packages, boot: list[str], seed: int) -> list[str]:
+TURNS_US = 20
+"""In which each of several CPUs runs once."""
+
+CPU = "max,-smap,-smep,-pku"
+
+
+def _qemu(packages: Packages, boot: list[str], cpu: str, cpus: int, seed: int) -> list[str]:
     """A machine in which nothing depends on real time until it loads the driver of its disk.
 
     Its files are named relative to the folder that it runs in: Xen reads the names of what it is booted with, and must
@@ -23,9 +29,10 @@ def _qemu(packages: Packages, boot: list[str], seed: int) -> list[str]:
     return [
         *("nice", "-n", "10", *packages.linked(str(packages.root / "usr/bin/qemu-system-x86_64"))),
         *("-L", str(packages.root / "usr/share/qemu"), "-L", str(packages.root / "usr/share/seabios")),
-        *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096", "-smp", "1"),
+        *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096", "-smp", str(cpus)),
         # Every instruction takes 2 ns; an idle machine goes straight to its next timer.
-        *("-accel", "tcg", "-icount", "shift=1,sleep=off", "-cpu", "max,-smap,-smep,-pku"),
+        *("-accel", "tcg", "-icount", f"shift={1 if cpus == 1 else 0},sleep=off", "-cpu", cpu),
+        *(_turns() if cpus > 1 else ()),
         # The clock and the random numbers are the same in every run.
         *("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", str(seed)),
         # The firmware leaves disks alone that it is not to boot from: they answer in real time.
@@ -36,8 +43,25 @@ def _qemu(packages: Packages, boot: list[str], seed: int) -> list[str]:
     ]
 
 
+def _turns() -> list[str]:
+    """A periodic timer of the machine that no CPU hears of.
+
+    QEMU runs CPUs by turns, each for its share of the time to the next timer.
+    """
+    network = ("-netdev", "hubport,id=none,hubid=0")
+    return [*network, "-object", f"filter-buffer,id=turns,netdev=none,interval={TURNS_US}"]
+
+
 def run(
-    packages: Packages, boot: list[str], files: dict[str, Path | bytes], to: Path, *, seed: int, limit_minutes: int
+    packages: Packages,
+    boot: list[str],
+    files: dict[str, Path | bytes],
+    to: Path,
+    *,
+    seed: int,
+    limit_minutes: int,
+    cpu: str = CPU,
+    cpus: int = 1,
 ) -> None:
     """Boots the machine, waits for it to write its results, and leaves them in folder `to`.
 
@@ -48,6 +72,8 @@ def run(
         to: Folder of results, by whose name messages call it; what was there is replaced.
         seed: Of the machine's random numbers.
         limit_minutes: After that it is stopped.
+        cpu: Of QEMU's models.
+        cpus: How many.
     """
     work = to.with_name(to.name + ".partial")
     shutil.rmtree(work, ignore_errors=True)
@@ -63,7 +89,7 @@ def run(
     modules = {"QEMU_MODULE_DIR": str(packages.root / "usr/lib/x86_64-linux-gnu/qemu")}
     with (work / "qemu.txt").open("wb") as said:
         qemu = subprocess.Popen(
-            _qemu(packages, boot, seed),
+            _qemu(packages, boot, cpu, cpus, seed),
             cwd=machine,
             env=os.environ | modules,
             stdin=subprocess.DEVNULL,

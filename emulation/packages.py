@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LIBRARIES = "lib/x86_64-linux-gnu"
+MIRROR = "http://deb.debian.org/debian"
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 class EmulationError(Exception):
@@ -24,6 +26,8 @@ class Packages:
 
     folder: Path
     names: tuple[str, ...]
+    suite: str = ""
+    """Of Debian, such as `trixie`; where there is none, they are from what apt has been set up for."""
 
     @property
     def root(self) -> Path:
@@ -100,13 +104,30 @@ class Packages:
         nothing_installed = downloads / "status"
         nothing_installed.touch()
         print("downloading Debian's packages", flush=True)
-        folders = {"Dir::Cache::archives": downloads, "Dir::State::status": nothing_installed}
-        options = [word for name, path in folders.items() for word in ("-o", f"{name}={path}")]
-        how = ["--quiet", "--yes", "--download-only", "--no-install-recommends", "-o", "Debug::NoLocking=1", *options]
+        settings = {"Dir::Cache::archives": downloads, "Dir::State::status": nothing_installed, "Debug::NoLocking": 1}
+        if self.suite:
+            settings |= self._lists()
+        options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+        if self.suite:
+            run(["apt-get", "--quiet", *options, "update"], hint="Debian's mirror has to be within reach")
+        how = ["--quiet", "--yes", "--download-only", "--no-install-recommends", *options]
         hint = "Debian 12 is needed; `apt-get update`, as root, brings its lists up to date"
         run(["apt-get", *how, "install", *self.names], hint=hint)
         for package in sorted(downloads.glob("*.deb")):
             run(["dpkg-deb", "--extract", str(package), str(self.root)])
+        for name in ("bin", "lib", "lib64"):  # from Debian 13 on, packages have nothing there
+            if not (self.root / name).exists():
+                (self.root / name).symlink_to(f"usr/{name}")
+
+    def _lists(self) -> dict[str, object]:
+        """Lists of the suite in a folder of their own: what apt is told then, beside where packages go."""
+        lists = self.folder / "lists"
+        (lists / "partial").mkdir(parents=True, exist_ok=True)
+        sources = self.folder / "debian.sources"
+        fields = {"Types": "deb", "URIs": MIRROR, "Suites": self.suite, "Components": "main", "Signed-By": KEYS}
+        sources.write_text("".join(f"{key}: {value}\n" for key, value in fields.items()))
+        apart = {"Dir::Etc::sourcelist": sources, "Dir::Etc::sourceparts": "/dev/null", "Dir::State::lists": lists}
+        return apart | {"Dir::Cache::pkgcache": "", "Dir::Cache::srcpkgcache": "", "APT::Sandbox::User": "root"}
 
 
 def run(command: list[str], hint: str = "", **environment: str) -> str:

@@ -2,20 +2,27 @@
 //
 // The kernel hands what it does not know of its command line to us as environment:
 //   nm=NAME     how to sign the results
-//   sec=S       for how many seconds to work
 //   wk=N        iterations of one computation (1,000,000 if absent)
 //   sl=US       sleep so many microseconds before each computation (absent or 0: a hog)
 //   adr=IP      own address on the virtual network; without `ask`, a server that computes `wk` iterations for each request
 //   ask=IP      a client: sleep, compute, send one request to that server, wait for the reply
-//   rep=BYTES   length of the replies a client asks for (1,000 if absent)
+//   rep=BYTES   length of the replies a client asks for, and of what a sender sends (1,000 if absent)
+//   to=IP       a sender: sleep, compute, send datagrams to that guest
+//   bur=N       how many at a time (1 if absent)
+//   rcv=1       a receiver of datagrams: compute for each
+//   blk=BYTES   a reader: sleep, compute, read so much of a disk, past any cache, from where it ended before
+//   thr=N       so many of them at work, each on a vCPU of its own (1 if absent)
 //
-// It says `data/ready` in xenstore when it is up, begins at the time Dom0 answers with in `data/start` (seconds since 1970,
-// the same clock in all guests), and leaves its figures in `data/result` and on the console.
+// It says `data/ready` in xenstore when it is up. Dom0 answers in `data/start` when to begin (seconds since 1970, the same clock
+// in all guests) and how: seconds of a period, from its begin to its window, and of that window, and how many periods. It
+// leaves its figures of each window in `data/result/NUMBER/WORKER`, after the end of that period.
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +37,7 @@
 
 #include "compute.h"
 
-enum { PORT = 7000, CLIENTS_MAX = 16, REPLY_BYTES_MAX = 64 * 1024, SAMPLES_MAX = 1 << 20 };
+enum { PORT = 7000, CLIENTS_MAX = 16, BYTES_MAX = 256 * 1024, SAMPLES_MAX = 1 << 20 };
 static const int64_t SECOND_NS = 1000000000;
 
 struct request {
@@ -44,10 +51,14 @@ struct samples {
 };
 
 static struct samples delays; // how much longer than asked each sleep took
-static struct samples responses;
-static char reply[REPLY_BYTES_MAX];
-static int64_t end_ns, computing_ns;
-static long computations;
+static struct samples responses; // of servers and disks
+static struct samples works;     // how long each computation took
+static char buffer[BYTES_MAX] __attribute__((aligned(4096)));
+static int64_t start_ns, period_ns, to_window_ns, window_ns; // of each period, from its begin, a window
+static long periods, period; // how many, and which we are in
+static int64_t computing_ns;
+static long computations, packets;
+static long worker, workers;
 
 static void stop(const char *what) {
     perror(what);
@@ -81,9 +92,16 @@ static void read_fully(int file, void *to, size_t length) {
     }
 }
 
+static int file = -1;
+
+// Each worker asks with a file of its own.
+static void close_xenstore(void) {
+    close(file);
+    file = -1;
+}
+
 // One question and its answer, as text. Returns whether the answer is not an error.
 static int xenstore(uint32_t type, const void *body, uint32_t length, char answer[4097]) {
-    static int file = -1;
     if (file < 0 && (file = open("/dev/xen/xenbus", O_RDWR)) < 0) stop("/dev/xen/xenbus");
     struct xenstore_header header = {type, 0, 0, length};
     if (write(file, &header, sizeof header) < 0 || write(file, body, length) < 0) stop("xenstore");
@@ -100,10 +118,82 @@ static void tell(const char *key, const char *value) {
     if (!xenstore(XENSTORE_WRITE, body, length, answer)) stop(key);
 }
 
-static int64_t wait_for_start(void) {
+static void wait_for_start(void) {
     char answer[4097];
+    long start, seconds, to_window, window_seconds;
     while (!xenstore(XENSTORE_READ, "data/start", sizeof "data/start", answer)) usleep(50000);
-    return atoll(answer) * SECOND_NS;
+    if (sscanf(answer, "%ld %ld %ld %ld %ld", &start, &seconds, &to_window, &window_seconds, &periods) != 5) stop(answer);
+    start_ns = start * SECOND_NS;
+    period_ns = seconds * SECOND_NS;
+    to_window_ns = to_window * SECOND_NS;
+    window_ns = window_seconds * SECOND_NS;
+    struct timespec begin = {start, 0};
+    clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &begin, NULL);
+}
+
+// ---------------------------------------------------------------- results
+
+static int ascending(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static char result[512];
+
+static void __attribute__((format(printf, 1, 2))) add(const char *format, ...) {
+    size_t length = strlen(result);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(result + length, sizeof result - length, format, values);
+    va_end(values);
+}
+
+static void add_percentiles(const char *name, struct samples *of) {
+    if (!of->count) return;
+    qsort(of->tenth_us, of->count, sizeof of->tenth_us[0], ascending);
+    size_t last = of->count - 1;
+    add(" %s p50=%.1f p90=%.1f p99=%.1f max=%.1f", name, of->tenth_us[last / 2] / 10.0, of->tenth_us[last * 90 / 100] / 10.0,
+        of->tenth_us[last * 99 / 100] / 10.0, of->tenth_us[last] / 10.0);
+}
+
+static void report(void) {
+    char key[32];
+    result[0] = 0;
+    add("G %s", getenv("nm"));
+    if (workers > 1) add(".%ld", worker);
+    add(" iters=%ld work_us_mean=%.1f", computations, computations ? computing_ns / 1e3 / computations : 0.0);
+    if (packets) add(" packets=%ld", packets);
+    add_percentiles("wake_us", &delays);
+    add_percentiles("response_us", &responses);
+    add_percentiles("work_us", &works);
+    snprintf(key, sizeof key, "data/result/%ld/%ld", period, worker);
+    tell(key, result);
+    puts(result);
+    fflush(stdout);
+    computing_ns = computations = packets = delays.count = responses.count = works.count = 0;
+}
+
+static int64_t end_of_period(void) {
+    return start_ns + (period + 1) * period_ns;
+}
+
+// Reports each period that is over. Returns whether there is more to do.
+static int go_on(void) {
+    while (period < periods && now_ns() >= end_of_period()) {
+        report();
+        period++;
+    }
+    return period < periods;
+}
+
+// Whether what began then counts: it began in the period's window.
+static int counts(int64_t from) {
+    int64_t since = from - start_ns - period * period_ns - to_window_ns;
+    return 0 <= since && since < window_ns;
+}
+
+static void note(struct samples *to, int64_t from, int64_t ns) {
+    if (counts(from) && to->count < SAMPLES_MAX) to->tenth_us[to->count++] = ns / 100;
 }
 
 // ---------------------------------------------------------------- work
@@ -111,12 +201,11 @@ static int64_t wait_for_start(void) {
 static void work(long iterations) {
     int64_t from = now_ns();
     compute(iterations);
-    computing_ns += now_ns() - from;
+    int64_t took = now_ns() - from;
+    if (!counts(from)) return;
+    computing_ns += took;
     computations++;
-}
-
-static void note(struct samples *to, int64_t ns) {
-    if (to->count < SAMPLES_MAX) to->tenth_us[to->count++] = ns / 100;
+    note(&works, from, took);
 }
 
 static void sleep_us(long us) {
@@ -124,14 +213,19 @@ static void sleep_us(long us) {
     struct timespec asked = {us / 1000000, us % 1000000 * 1000};
     int64_t from = now_ns();
     nanosleep(&asked, NULL);
-    note(&delays, now_ns() - from - us * 1000);
+    note(&delays, from, now_ns() - from - us * 1000);
+}
+
+static void load(const char *path) {
+    int module = open(path, O_RDONLY);
+    if (module < 0 || syscall(SYS_finit_module, module, "", 0) < 0) stop(path);
+    close(module);
 }
 
 // ---------------------------------------------------------------- network
 
 static void bring_up(const char *address) {
-    int module = open("/xen-netfront.ko", O_RDONLY);
-    if (module < 0 || syscall(SYS_finit_module, module, "", 0) < 0) stop("xen-netfront");
+    load("/xen-netfront.ko");
     int any = socket(AF_INET, SOCK_DGRAM, 0);
     struct ifreq card = {.ifr_name = "eth0"};
     for (int tries = 0; ioctl(any, SIOCGIFINDEX, &card) < 0; tries++) {
@@ -178,8 +272,9 @@ static int connect_to(const char *address) {
 static void serve(int listener, long iterations) {
     struct pollfd files[1 + CLIENTS_MAX] = {{.fd = listener, .events = POLLIN}};
     int count = 1;
-    for (int64_t left; (left = end_ns - now_ns()) > 0;) {
-        if (poll(files, count, left / 1000000 + 1) <= 0) continue;
+    while (go_on()) {
+        int64_t left_ms = (end_of_period() - now_ns()) / 1000000 + 1;
+        if (poll(files, count, left_ms > 0 ? left_ms : 0) <= 0) continue;
         if (files[0].revents && count <= CLIENTS_MAX) {
             int client = accept(listener, NULL, NULL);
             without_delay(client);
@@ -188,12 +283,12 @@ static void serve(int listener, long iterations) {
         for (int i = 1; i < count; i++) {
             struct request asked;
             if (!files[i].revents) continue;
-            if (recv(files[i].fd, &asked, sizeof asked, MSG_WAITALL) != sizeof asked || asked.reply_bytes > REPLY_BYTES_MAX) {
+            if (recv(files[i].fd, &asked, sizeof asked, MSG_WAITALL) != sizeof asked || asked.reply_bytes > BYTES_MAX) {
                 files[i].fd = -1; // poll passes over it
                 continue;
             }
             work(iterations);
-            send(files[i].fd, reply, asked.reply_bytes, MSG_NOSIGNAL);
+            send(files[i].fd, buffer, asked.reply_bytes, MSG_NOSIGNAL);
         }
     }
 }
@@ -201,73 +296,103 @@ static void serve(int listener, long iterations) {
 static void ask(int server, uint32_t reply_bytes) {
     struct request asked = {.reply_bytes = reply_bytes};
     int64_t from = now_ns();
-    int64_t left_us = (end_ns - from) / 1000 + 1000;
+    int64_t left_us = (start_ns + periods * period_ns - from) / 1000 + 1000;
     struct timeval patience = {left_us / 1000000, left_us % 1000000};
     setsockopt(server, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (send(server, &asked, sizeof asked, MSG_NOSIGNAL) != sizeof asked) stop("send");
-    if (recv(server, reply, reply_bytes, MSG_WAITALL) == (ssize_t)reply_bytes) note(&responses, now_ns() - from);
+    if (recv(server, buffer, reply_bytes, MSG_WAITALL) == (ssize_t)reply_bytes) note(&responses, from, now_ns() - from);
 }
 
-// ---------------------------------------------------------------- results
-
-static int ascending(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
+static int datagrams(const char *address) {
+    int any = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    if (address && (!inet_aton(address, &peer.sin_addr) || connect(any, (struct sockaddr *)&peer, sizeof peer) < 0)) stop(address);
+    if (!address && bind(any, (struct sockaddr *)&peer, sizeof peer) < 0) stop("bind");
+    return any;
 }
 
-static char result[512];
-
-static void __attribute__((format(printf, 1, 2))) add(const char *format, ...) {
-    size_t length = strlen(result);
-    va_list values;
-    va_start(values, format);
-    vsnprintf(result + length, sizeof result - length, format, values);
-    va_end(values);
+static void send_datagrams(int to, long count, uint32_t bytes) {
+    while (count-- > 0) {
+        int64_t from = now_ns();
+        if (send(to, buffer, bytes, 0) == (ssize_t)bytes && counts(from)) packets++;
+    }
 }
 
-static void add_percentiles(const char *name, struct samples *of) {
-    if (!of->count) return;
-    qsort(of->tenth_us, of->count, sizeof of->tenth_us[0], ascending);
-    size_t last = of->count - 1;
-    add(" %s p50=%.1f p90=%.1f p99=%.1f max=%.1f", name, of->tenth_us[last / 2] / 10.0, of->tenth_us[last * 90 / 100] / 10.0,
-        of->tenth_us[last * 99 / 100] / 10.0, of->tenth_us[last] / 10.0);
+static void receive_datagrams(int socket, long iterations) {
+    struct timeval patience = {0, 100000};
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    while (go_on()) {
+        if (recv(socket, buffer, sizeof buffer, 0) <= 0) continue;
+        if (counts(now_ns())) packets++;
+        if (iterations) work(iterations);
+    }
+}
+
+// ---------------------------------------------------------------- disk
+
+static int open_disk(void) {
+    load("/xen-blkfront.ko");
+    for (int tries = 0; tries < 600; tries++) {
+        int disk = open("/dev/xvda", O_RDONLY | O_DIRECT);
+        if (disk >= 0) return disk;
+        usleep(50000);
+    }
+    stop("/dev/xvda");
+    return -1;
+}
+
+static void read_disk(int disk, size_t bytes) {
+    int64_t from = now_ns();
+    ssize_t got = read(disk, buffer, bytes);
+    if (got < 0) stop("read");
+    if (got < (ssize_t)bytes) lseek(disk, 0, SEEK_SET); // its end
+    else note(&responses, from, now_ns() - from);
+}
+
+// Goes on as so many workers, each on a vCPU of its own.
+static void multiply(void) {
+    while (worker + 1 < workers && fork() == 0) worker++;
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    CPU_SET(worker, &mine);
+    if (workers > 1 && sched_setaffinity(0, sizeof mine, &mine) < 0) stop("thr");
 }
 
 int main(void) {
-    const char *name = getenv("nm"), *address = getenv("adr"), *server = getenv("ask");
-    long iterations = option("wk", 1000000), pause_us = option("sl", 0);
-    uint32_t reply_bytes = option("rep", 1000);
-    int connection = -1, listener = -1;
+    const char *address = getenv("adr"), *server = getenv("ask"), *target = getenv("to");
+    long iterations = option("wk", 1000000), pause_us = option("sl", 0), burst = option("bur", 1);
+    uint32_t bytes = option("rep", 1000), disk_bytes = option("blk", 0);
+    int connection = -1, listener = -1, receiver = -1, sender = -1, disk = -1;
+    workers = option("thr", 1);
 
     mount("dev", "/dev", "devtmpfs", 0, NULL);
-    memset(&delays, 0, sizeof delays); // so that no page is first touched while we measure
-    memset(&responses, 0, sizeof responses);
-    if (reply_bytes < 1 || reply_bytes > REPLY_BYTES_MAX) stop("rep");
+    if (bytes < 1 || bytes > BYTES_MAX || disk_bytes > BYTES_MAX) stop("rep, blk");
     if (address) {
         bring_up(address);
         if (server) connection = connect_to(server);
+        else if (target) sender = datagrams(target);
+        else if (option("rcv", 0)) receiver = datagrams(NULL);
         else listener = listen_for_clients();
     }
+    if (disk_bytes) disk = open_disk();
 
     tell("data/ready", "1");
-    int64_t start_ns = wait_for_start();
-    end_ns = start_ns + option("sec", 10) * SECOND_NS;
-    struct timespec start = {start_ns / SECOND_NS, 0};
-    clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &start, NULL);
-
+    close_xenstore();
+    multiply();
+    // So that no page is first touched while we measure.
+    memset(&delays, 0, sizeof delays);
+    memset(&responses, 0, sizeof responses);
+    memset(&works, 0, sizeof works);
+    wait_for_start();
     if (listener >= 0) serve(listener, iterations);
+    else if (receiver >= 0) receive_datagrams(receiver, iterations);
     else
-        while (now_ns() < end_ns) {
+        while (go_on()) {
             sleep_us(pause_us);
             work(iterations);
-            if (connection >= 0) ask(connection, reply_bytes);
+            if (connection >= 0) ask(connection, bytes);
+            if (sender >= 0) send_datagrams(sender, burst, bytes);
+            if (disk >= 0) read_disk(disk, disk_bytes);
         }
-
-    add("G %s iters=%ld work_us_mean=%.1f", name, computations, computations ? computing_ns / 1e3 / computations : 0.0);
-    add_percentiles("wake_us", &delays);
-    add_percentiles("response_us", &responses);
-    tell("data/result", result);
-    puts(result);
-    fflush(stdout);
     for (;;) pause();
 }
