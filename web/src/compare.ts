@@ -33,6 +33,11 @@ export function compare(before: readonly Measured[], after: readonly Measured[])
       const then = was.values[index] ?? null;
       return value === null || then === null ? [] : [[value, then] as const];
     });
+    const oneSided = gainedOrLost(one, was);
+    if (oneSided !== null) {
+      found.push(oneSided);
+      continue;
+    }
     const comparison: Comparison = {
       one,
       before: interval(pairs.map(([, value]) => value)),
@@ -56,6 +61,17 @@ export function compare(before: readonly Measured[], after: readonly Measured[])
   return found;
 }
 
+/** What has values in one run and none in the other, in most of the replications, where having none is worse than any. */
+function gainedOrLost(one: Measured, was: Measured): Comparison | null {
+  if (!one.metric.undefined_is_worst) return null;
+  const [before, after] = [interval(was.values), interval(one.values)];
+  const only = (these: Measured, those: Measured): number =>
+    these.values.filter((value, index) => value !== null && (those.values[index] ?? null) === null).length;
+  if (before && 2 * only(was, one) > before.n) return { one, before, after: null, difference: null, verdict: "regresses" };
+  if (after && 2 * only(one, was) > after.n) return { one, before: null, after, difference: null, verdict: "improves" };
+  return null;
+}
+
 function verdict({ one, difference }: Comparison, p: number): Verdict {
   if (difference === null || p > 0.05) return "no significant difference";
   const isHigher = difference.interval.mean > 0;
@@ -70,7 +86,8 @@ export function percent({ before, difference }: Comparison): number | null {
 
 const isSmall = (comparison: Comparison): boolean => {
   const { whole } = comparison.one.metric;
-  const mean = Math.abs(comparison.difference?.interval.mean ?? 0);
+  if (comparison.difference === null) return false;
+  const mean = Math.abs(comparison.difference.interval.mean);
   return (whole !== null && mean < whole / 1000) || Math.abs(percent(comparison) ?? Infinity) < SMALL;
 };
 
@@ -96,7 +113,8 @@ export function inWords(found: readonly Comparison[]): string[] {
   if (small) lines.push(`of no consequence: ${count(small)} (less than ${SMALL} %)`);
   const unclear = judged.filter(({ verdict }) => verdict === "no significant difference").length;
   if (unclear) lines.push(`no significant difference: ${count(unclear)} (more replications may show one)`);
-  return lines;
+  const reasons = new Set(told.filter(({ difference }) => difference === null).map(({ one }) => one.metric.undefined_is));
+  return [...lines, ...[...reasons].map((why) => `undefined: ${why}`)];
 }
 
 const count = (metrics: number): string => `${metrics} metric${metrics === 1 ? "" : "s"}`;
@@ -104,7 +122,8 @@ const count = (metrics: number): string => `${metrics} metric${metrics === 1 ? "
 function change(comparison: Comparison): string {
   const { one, before, after } = comparison;
   const part = percent(comparison);
-  const values = `${written(before?.mean ?? 0)} → ${written(after?.mean ?? 0)} ${one.metric.unit}`;
+  const value = (found: Interval | null): string => (found === null ? "undefined" : written(found.mean));
+  const values = `${value(before)} → ${value(after)} ${one.metric.unit}`;
   if (part === null || Math.abs(part) > 1000) return `${address(one)} ${values}`;
   return `${address(one)} ${part > 0 ? "+" : "−"}${written(Math.abs(part))} % (${values})`;
 }

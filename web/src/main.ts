@@ -65,13 +65,14 @@ async function start(): Promise<void> {
       went(results, done) {
         byId<HTMLProgressElement>("progress").value = done;
         if (results.length === shown) return;
+        const isFirst = shown === 0;
         shown = results.length;
         run = { scenario: what, results };
         const isDone = shown === what.replications;
         byId("stop").hidden = isDone;
         const took = ((performance.now() - started) / 1000).toFixed(1);
-        say(isDone ? `${shown} replications, ${took} s` : `${shown} of ${what.replications} replications`);
-        if (shown === 1) drawTimeline();
+        say(isDone ? `${shown} replication${shown === 1 ? "" : "s"}, ${took} s` : `${shown} of ${what.replications} replications`);
+        if (isFirst) drawTimeline();
         draw();
         document.body.dataset["done"] = String(isDone);
       },

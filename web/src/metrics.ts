@@ -95,5 +95,5 @@ export function measured(results: readonly Tables[], scenario: Scenario): Measur
     found.push({ of: "host", thing: "host", domain: "", metric, values, isClient: false });
   }
   add("pcpu", "pcpus", (row) => ({ thing: `pcpu.${first.of("pcpus").number("pcpu", row)}`, domain: "" }));
-  return found.filter(({ values }) => values.some((value) => value !== null));
+  return found.filter(({ metric, values }) => metric.undefined_is_worst || values.some((value) => value !== null));
 }

@@ -53,7 +53,8 @@ function matrix(of: Of, now: readonly Measured[], before: readonly Measured[] | 
   const cells = new Map(mine.map((one) => [address(one), one]));
   const old = new Map((before ?? []).filter((one) => one.of === of).map((one) => [address(one), one]));
   const judged = new Map(differences.map((one) => [address(one.one), one]));
-  const columns = metrics.filter(({ name }) => things.some((thing) => cells.has(`${thing}.${name}`)));
+  const columns = metrics.filter(({ name }) => things.some((thing) =>
+    [cells, old].some((known) => known.get(`${thing}.${name}`)?.values.some((value) => value !== null))));
   const head = element("tr", {}, element("th", { scope: "col" }, before === null ? "" : "A → B"),
     ...columns.map(({ name, unit, doc }) => element("th", { scope: "col", title: doc }, name, element("small", {}, unit))));
   const row = (thing: string): HTMLElement => element("tr", {}, element("th", { scope: "row" }, thing), ...columns.map(({ name }) => {
