@@ -5,6 +5,8 @@ import type { Edit, Fields, Json, Param, Scenario, Scheduler } from "./scenario"
 
 type Change = (edits: Edit[]) => void;
 
+/** On a phone the answer should not be far below. */
+const IS_WIDE = matchMedia("(min-width: 58rem)");
 /** Domains beyond these are changed in the text. */
 const DOMAINS_SHOWN = 24;
 /** What few need stands behind the others. */
@@ -127,14 +129,14 @@ export class Form {
     const shown = all.slice(0, DOMAINS_SHOWN).map(([name, domain]) => {
       const apps = ((domain["app"] ?? []) as Fields[]).map((app) => String(app["kind"])).join(", ");
       const path = ["domain", name];
-      return this.section(`${name}${apps ? ` · ${apps}` : ""}`, all.length <= 4,
+      return this.section(`${name}${apps ? ` · ${apps}` : ""}`, all.length <= 4 && IS_WIDE.matches,
         ...this.parameters(path, domain, params.filter((one) => FIRST.test(one.name))),
         this.slider([...path, "vcpus"], Number(domain["vcpus"]), { min: 1, max: 32, also: [] }, "vcpus", "virtual CPUs"),
         this.pinning([...path, "affinity"], domain["affinity"] ?? "all"),
         ...this.parameters(path, domain, params.filter((one) => !FIRST.test(one.name))),
       );
     });
-    if (all.length > shown.length) shown.push(element("p", { class: "muted" }, `${all.length - shown.length} more domains: in the text`) as HTMLElement as HTMLDetailsElement);
+    if (all.length > shown.length) shown.push(element("p", { class: "muted" }, `${all.length - shown.length} more domains: in the text`));
     return shown;
   }
 
@@ -144,7 +146,7 @@ export class Form {
       const parts: Node[] = [];
       if (client["rate"] !== undefined) parts.push(this.slider([...path, "rate"], Number(client["rate"]), { min: 1, max: 2000, also: [] }, "rate", "requests a second"));
       if (client["users"] !== undefined) parts.push(this.slider([...path, "users"], Number(client["users"]), { min: 1, max: 500, also: [] }, "users", "people who wait for each answer"));
-      return this.section(`client ${name} → ${String(client["server"])}`, parts.length > 0, ...parts);
+      return this.section(`client ${name} → ${String(client["server"])}`, parts.length > 0 && IS_WIDE.matches, ...parts);
     });
   }
 

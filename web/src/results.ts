@@ -111,7 +111,7 @@ function responses(now: readonly Measured[], before: readonly Measured[] | null)
   if (lines.length === 0) return section;
   const shown = lines.slice(0, ROWS_SHOWN);
   const all = shown.flatMap(({ values }) => values);
-  const [width, left, line] = [640, 130, 26];
+  const [width, left, line] = [Math.min(640, innerWidth - 32), 110, 26];
   const scale = scaleLog([Math.min(...all) / 1.3, Math.max(...all) * 1.3], [left, width - 20]).nice();
   const svg = (name: string, attributes: Record<string, string | number>, ...children: (Node | string)[]): SVGElement => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -121,7 +121,8 @@ function responses(now: readonly Measured[], before: readonly Measured[] | null)
   };
   const label = shown.map(({ label, values }) => `${label}: median ${written(values[0] ?? 0)}, 95th ${written(values[1] ?? 0)}, 99th percentile ${written(values[2] ?? 0)} ms`).join("; ");
   const chart = svg("svg", { viewBox: `0 0 ${width} ${shown.length * line + 30}`, class: "responses", role: "img", "aria-label": label });
-  for (const tick of scale.ticks(6).filter((tick) => scale.ticks(6).length < 8 || Number.isInteger(Math.log10(tick) * 1) || /^[125]/.test(String(tick).replace(/^[0.]+/, "")))) {
+  const isRound = width < 500 ? /^10*$/ : /^[125]0*$/;
+  for (const tick of scale.ticks().filter((tick) => isRound.test(String(tick).replace(/^0?\.0*/, "")))) {
     chart.append(svg("line", { x1: scale(tick), x2: scale(tick), y1: 0, y2: shown.length * line, class: "grid" }), svg("text", { x: scale(tick), y: shown.length * line + 16, "text-anchor": "middle" }, `${tick}`));
   }
   chart.append(svg("text", { x: width, y: shown.length * line + 28, "text-anchor": "end" }, "ms; median, 95th and 99th percentile"));

@@ -145,7 +145,7 @@ export class Timeline {
     return levels;
   }
 
-  /** Adds the time of each colour in each pixel's width from a time on; `into` has the colours of each pixel. */
+  /** The time of each colour in each pixel's width from a time on, and in place of idle's the time that was looked at. */
   shares(row: Row, from: number, perPixel: number, into: Float32Array): void {
     into.fill(0);
     const pixels = into.length / COLOURS;
@@ -160,6 +160,7 @@ export class Timeline {
     const last = Math.min(parts.length / COLOURS, Math.ceil((from + pixels * perPixel - this.begin) / width));
     for (let part = first; part < last; part++) {
       const pixel = Math.min(pixels - 1, Math.max(0, Math.floor((this.begin + (part + 0.5) * width - from) / perPixel)));
+      (into[pixel * COLOURS] as number) += width;
       for (let colour = 1; colour < COLOURS; colour++) {
         (into[pixel * COLOURS + colour] as number) += parts[part * COLOURS + colour] as number;
       }
@@ -169,6 +170,7 @@ export class Timeline {
   private exactly(row: Row, from: number, perPixel: number, into: Float32Array): void {
     const pixels = into.length / COLOURS;
     const until = from + pixels * perPixel;
+    for (let pixel = 0; pixel < pixels; pixel++) into[pixel * COLOURS] = perPixel;
     for (let i = this.at(row, from); i < row.count && (row.begin[i] as number) < until; i++) {
       const { colour } = this.things[row.thing[i] as number] as Thing;
       if (colour === 0) continue;

@@ -118,6 +118,7 @@ export class TimelineView {
     timeline.rows.forEach((row, index) => {
       timeline.shares(row, from, perPixel, shares);
       for (let pixel = 0; pixel < pixels; pixel++) {
+        const looked = shares[pixel * COLOURS] as number;
         let sum = 0;
         let done = 0;
         for (let colour = 1; colour < COLOURS && done < bar; colour++) {
@@ -125,7 +126,7 @@ export class TimelineView {
           if (share === 0) continue;
           sum += share;
           // From the ground up: what is left above is idle.
-          const until = Math.min(bar, Math.round((bar * sum) / perPixel));
+          const until = Math.min(bar, Math.round((bar * sum) / looked));
           for (; done < until; done++) data[(index * high + bar - 1 - done) * pixels + pixel] = PIXELS[colour] as number;
         }
       }
