@@ -13,7 +13,8 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock site site-serve wheel wheel-test real-xen real-kvm
+.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock real-xen real-kvm \
+	site site-serve wheel wheel-test web web-serve web-test
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -57,6 +58,31 @@ check: lint
 	cargo test --package vcpulab-host --package vcpulab-sched --package vcpulab-scenario --lib --locked --quiet
 	$(PYTEST) -k "not examples and not browser" tests/api/test_api.py tests/api/test_metrics.py tests/advice/test_advice.py \
 	  tests/cli/test_cli.py tests/docs/test_words.py tests/docs/test_walkthroughs.py
+
+## The playground, in out/web: any static host serves it (needs rustup, Node 20 and npm)
+web: web/src/engine.wasm web/node_modules/.package-lock.json
+	npm --prefix web run --silent check
+	npm --prefix web run --silent build -- --logLevel warn
+
+# What changes it is cargo's to say; a file that is as it was is not newer.
+web/src/engine.wasm: FORCE
+	rustup target add --quiet wasm32-wasip1 2>/dev/null || rustup target add wasm32-wasip1
+	cargo build --package vcpulab-wasm --profile web --target wasm32-wasip1 --locked --quiet
+	cmp --quiet target/wasm32-wasip1/web/vcpulab-wasm.wasm $@ || cp target/wasm32-wasip1/web/vcpulab-wasm.wasm $@
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	npm --prefix web ci --silent --no-audit --no-fund
+	touch $@
+
+FORCE:
+
+## The playground, at http://localhost:8000
+web-serve: web
+	$(PYTHON) -m http.server --bind localhost --directory out/web 8000
+
+## The playground in a real Chromium
+web-test: build .venv/tools
+	$(PYTEST) tests/playground
 
 ## Do scenarios, vectors, studies and searches give what they gave? Compares digests: for changes that should change nothing
 reference: build .venv/tools

@@ -1,4 +1,4 @@
-"""Writes the reference pages of the command line and of the rules of lint, manual pages, and what is generated on others.
+"""Writes reference pages, manual pages, what is generated on other pages, and the metrics for others than Python.
 
 `--check` only says if one is stale.
 """
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import manual
+import metrics
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.cli.main import app
 from vcpulab.studies import NAMES, overview, study
@@ -23,6 +24,7 @@ def pages() -> dict[Path, str]:
     found = {REFERENCE / "command-line.md": "\n".join(lines) + "\n"}
     found |= {REFERENCE / "lint" / f"{rule.name}.md": rule.page() for rule in RULES.values()}
     found |= manual.pages()
+    found[metrics.FILE] = metrics.page()
     return found | {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
 
 

@@ -1,6 +1,5 @@
 //! Rows of which there may be many: while they come, and afterwards, most are in a temporary file.
 
-use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,11 +16,30 @@ const PART: usize = 4_096;
 /// Rows of each table that the replications of a run together keep in memory: runs with few samples write no file.
 const IN_MEMORY: usize = 4 * PART;
 
-/// Where the replications of a run put rows: a file without a name in the system's folder of temporary files, made when it is first
-/// written to. It is gone with the last that knows of it, or with the process.
+/// A file without a name in the system's folder of temporary files.
+#[cfg(not(target_family = "wasm"))]
+mod store {
+    pub use std::fs::File as Store;
+    pub use tempfile::tempfile as make;
+}
+
+/// A browser has no files: the compressed parts stay in memory.
+#[cfg(target_family = "wasm")]
+mod store {
+    pub type Store = std::io::Cursor<Vec<u8>>;
+
+    pub fn make() -> std::io::Result<Store> {
+        Ok(Store::default())
+    }
+}
+
+use store::{Store, make};
+
+/// Where the replications of a run put rows: a temporary file, made when it is first written to. It is gone with the last that
+/// knows of it, or with the process.
 #[derive(Clone, Debug)]
 pub struct Spool {
-    file: Arc<Mutex<Option<File>>>,
+    file: Arc<Mutex<Option<Store>>>,
     /// Rows of a table that one replication may leave in memory.
     kept: usize,
 }
@@ -32,16 +50,16 @@ impl Spool {
         Spool { file: Arc::default(), kept: IN_MEMORY / replications as usize }
     }
 
-    fn file(&self) -> MutexGuard<'_, Option<File>> {
+    fn file(&self) -> MutexGuard<'_, Option<Store>> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, batch: &RecordBatch) -> io::Result<Written> {
         let mut made = self.file();
         if made.is_none() {
-            *made = Some(tempfile::tempfile()?);
+            *made = Some(make()?);
         }
-        let mut file = made.as_ref().expect("it was just made");
+        let file = made.as_mut().expect("it was just made");
         let start = file.seek(SeekFrom::End(0))?;
         write_stream(file, batch)?;
         Ok(Written { file: Arc::clone(&self.file), start })
@@ -49,7 +67,7 @@ impl Spool {
 }
 
 /// Each part is a stream of its own, so that it can be read by itself.
-fn write_stream(file: &File, batch: &RecordBatch) -> io::Result<()> {
+fn write_stream(file: &mut Store, batch: &RecordBatch) -> io::Result<()> {
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME));
     let options = options.map_err(io::Error::other)?;
     let buffered = io::BufWriter::new(file);
@@ -63,14 +81,14 @@ fn write_stream(file: &File, batch: &RecordBatch) -> io::Result<()> {
 /// A part of a table that was written to the file.
 #[derive(Clone, Debug)]
 pub struct Written {
-    file: Arc<Mutex<Option<File>>>,
+    file: Arc<Mutex<Option<Store>>>,
     start: u64,
 }
 
 impl Written {
     fn read(&self) -> io::Result<RecordBatch> {
-        let made = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut file = made.as_ref().expect("it was made to be written to");
+        let mut made = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = made.as_mut().expect("it was made to be written to");
         file.seek(SeekFrom::Start(self.start))?;
         let mut stream = StreamReader::try_new(BufReader::new(file), None).map_err(io::Error::other)?;
         stream.next().expect("a part has rows").map_err(io::Error::other)

@@ -63,6 +63,29 @@ pub fn run(
     Ok(all.pop().unwrap_or_default())
 }
 
+/// Runs one replication of a scenario: the part of what [`run`] answers for all, for those who share them out themselves.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_one(
+    spec: &Spec,
+    options: &RunOptions,
+    replication: u32,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+) -> Result<Results, RunError> {
+    let one = Replication {
+        spec,
+        config: &host_config(spec),
+        options,
+        spool: &Spool::new(spec.replications),
+        replication,
+        entitlements: entitlements(spec),
+        progress: &Progress::new(1, progress),
+        manager: None,
+    };
+    one.with(&mut none_to_make)
+}
+
 /// Runs all replications of several scenarios, together on `jobs` threads (0: one for each processor); results come in the order of
 /// the scenarios, and are what [`run`] would answer for each, without traces and logs.
 ///
@@ -258,6 +281,14 @@ mod tests {
         assert_ne!(one.domains[0].running_ns, one.domains[2].running_ns, "each has its own random numbers");
         assert_eq!(one.domains[0].entitlement, Some(4.0 / 3.0));
         assert!(!one.trace.is_empty() && one.trace.in_memory().all(|row| row.time_ns >= 30_000_000));
+    }
+
+    #[test]
+    fn replications_run_one_by_one_are_those_of_the_whole_run() {
+        let (spec, options) = (scenario(), RunOptions { trace: true, ..RunOptions::default() });
+        let mut all = Results::default();
+        (0..spec.replications).for_each(|one| all.append(run_one(&spec, &options, one, &|_| true).unwrap()));
+        assert_eq!(all, run_with(2, true, &|_| true).unwrap());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One replication: a host prepared, driven to its end, and its results.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::{env, io};
 
@@ -266,10 +267,9 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
 
 /// Samples or decisions could not be written.
 fn not_kept(error: io::Error) -> RunError {
-    RunError::Events {
-        file: env::temp_dir(),
-        reason: format!("a temporary file for samples and decisions: {error}"),
-    }
+    // A browser has no such folder, and asking for it would end the program.
+    let folder = if cfg!(target_family = "wasm") { PathBuf::new() } else { env::temp_dir() };
+    RunError::Events { file: folder, reason: format!("a temporary file for samples and decisions: {error}") }
 }
 
 /// Limits the results of one replication to its share of what all of them may keep together.

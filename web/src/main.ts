@@ -1,0 +1,230 @@
+// The playground: the scenario on one side, as form and as text in step, and what the engine answers on the other.
+
+import "./style.css";
+import { completer } from "./completion";
+import { after, byId, element } from "./dom";
+import { Editor, said } from "./editor";
+import { ask, load } from "./engine";
+import { csv, download, openInPerfetto, perfettoJson } from "./files";
+import { Form } from "./form";
+import { LESSONS } from "./gallery";
+import { resultsOf, type Run } from "./results";
+import { Running } from "./runs";
+import { check, edit, type Edit, type Facts, type Json, type Scenario } from "./scenario";
+import { pack, unpack } from "./share";
+import { Timeline } from "./slices";
+import { TimelineView } from "./timeline";
+
+async function start(): Promise<void> {
+  const module = await load();
+  const facts = await ask<Facts>(module, ["facts"]);
+  let scenario: Scenario | null = null;
+  let running: Running | null = null;
+  let run: Run | null = null;
+  let kept: (Run & { view: HTMLElement | null }) | null = null;
+  let view: HTMLElement | null = null;
+  let checks = 0;
+
+  const form = new Form(byId("form"), facts.schedulers, (edits) => void change(edits));
+  const editor = new Editor(byId("editor"), completer(facts.schema, () => form.params(scenario)), after(250, () => void checked()));
+
+  /** Shows what the engine says about the text, and runs it. */
+  async function checked(): Promise<void> {
+    const number = ++checks;
+    const found = await check(module, editor.text);
+    if (number !== checks) return;
+    editor.show(found);
+    const problem = (kind: string) => (one: (typeof found.problems)[number]): HTMLElement => {
+      const go = element("button", { type: "button", class: kind }, `${one.line === null ? "" : `line ${one.line}: `}${said(one)}`);
+      go.addEventListener("click", () => {
+        show("text");
+        editor.go(one);
+      });
+      return element("li", {}, go);
+    };
+    byId("problems").replaceChildren(...found.problems.map(problem("error")), ...found.warnings.map(problem("warning")));
+    form.disable(found.scenario === null);
+    scenario = found.scenario;
+    if (scenario === null) {
+      running?.stop();
+      say(found.problems.length === 1 ? "one problem" : `${found.problems.length} problems`);
+      return;
+    }
+    form.show(scenario);
+    begin(scenario);
+    history.replaceState(null, "", `#s=${await pack(scenario.text)}`);
+  }
+
+  function begin(what: Scenario): void {
+    running?.stop();
+    const started = performance.now();
+    let shown = 0;
+    say("running …");
+    byId("stop").hidden = false;
+    running = new Running(module, what.text, what.replications, {
+      went(results, done) {
+        byId<HTMLProgressElement>("progress").value = done;
+        if (results.length === shown) return;
+        const isFirst = shown === 0;
+        shown = results.length;
+        run = { scenario: what, results };
+        const isDone = shown === what.replications;
+        byId("stop").hidden = isDone;
+        const took = ((performance.now() - started) / 1000).toFixed(1);
+        say(isDone ? `${shown} replication${shown === 1 ? "" : "s"}, ${took} s` : `${shown} of ${what.replications} replications`);
+        if (isFirst) drawTimeline();
+        draw();
+        document.body.dataset["done"] = String(isDone);
+      },
+      failed(message) {
+        byId("stop").hidden = true;
+        say(`failed: ${message}`);
+      },
+    });
+    document.body.dataset["done"] = "false";
+  }
+
+  function draw(): void {
+    if (run === null) return;
+    byId("kept").textContent = kept === null ? "" : `A: ${kept.scenario.name || "kept"}, as it was · B: now`;
+    byId("forget").hidden = kept === null;
+    byId("results").replaceChildren(...resultsOf(run, kept));
+  }
+
+  function drawTimeline(): void {
+    const traced = run?.results[0];
+    const timeline = run && traced ? Timeline.of(traced, run.scenario) : null;
+    const isBeside = kept !== null && kept.view !== null;
+    view = timeline && new TimelineView(timeline, isBeside ? "Timeline of B" : "Timeline").node;
+    byId("timelines").replaceChildren(...[view, kept?.view].filter((one) => one != null));
+  }
+
+  function keep(): void {
+    if (run === null || run.results.length === 0) return;
+    kept = { ...run, view };
+    view?.querySelector("h3")?.replaceChildren("Timeline of A");
+    draw();
+  }
+
+  async function change(edits: readonly Edit[]): Promise<void> {
+    try {
+      editor.text = await edit(module, editor.text, edits);
+      later();
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error));
+    }
+  }
+  const later = after(150, () => void checked());
+
+  async function open(text: string): Promise<void> {
+    kept = run = null;
+    byId("kept").textContent = "";
+    byId("forget").hidden = true;
+    editor.text = text;
+    await checked();
+  }
+
+  function lesson(index: number): void {
+    const one = LESSONS[index];
+    if (one === undefined) return;
+    byId("lesson").innerHTML = one.text;
+    byId<HTMLSelectElement>("lessons").value = String(index);
+    byId("back").toggleAttribute("disabled", index === 0);
+    byId("forth").toggleAttribute("disabled", index === LESSONS.length - 1);
+    void open(one.scenario);
+  }
+
+  function show(name: "form" | "text"): void {
+    for (const tab of ["form", "text"]) {
+      byId(`tab-${tab}`).setAttribute("aria-selected", String(tab === name));
+      byId(`tab-${tab}`).tabIndex = tab === name ? 0 : -1;
+      byId(`panel-${tab}`).hidden = tab !== name;
+    }
+  }
+
+  byId<HTMLSelectElement>("lessons").append(...LESSONS.map(({ title }, index) => element("option", { value: String(index) }, `${index + 1}. ${title}`)));
+  const chosen = (): number => Number(byId<HTMLSelectElement>("lessons").value);
+  byId("lessons").addEventListener("change", () => lesson(chosen()));
+  byId("back").addEventListener("click", () => lesson(chosen() - 1));
+  byId("forth").addEventListener("click", () => lesson(chosen() + 1));
+  byId("lesson").addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    const asked = /^#set:(.*)$/.exec(link?.getAttribute("href") ?? "")?.[1];
+    if (asked === undefined) return;
+    event.preventDefault();
+    const edits = decodeURI(asked).split("&").map((one): Edit => {
+      const [path = "", value = ""] = one.split("=");
+      return [path.split("."), value === "" ? null : (JSON.parse(/^[\d"[{-]/.test(value) ? value : JSON.stringify(value)) as Json)];
+    });
+    keep();
+    void change(edits);
+  });
+  for (const name of ["form", "text"] as const) byId(`tab-${name}`).addEventListener("click", () => show(name));
+  byId("tabs").addEventListener("keydown", (event) => {
+    if (!/^Arrow(Left|Right)$/.test(event.key)) return;
+    const other = byId("panel-form").hidden ? "form" : "text";
+    show(other);
+    byId(`tab-${other}`).focus();
+  });
+  byId("keep").addEventListener("click", () => {
+    keep();
+    drawTimeline();
+    say("kept as A: what you change now is B");
+  });
+  byId("forget").addEventListener("click", () => {
+    kept = null;
+    drawTimeline();
+    draw();
+  });
+  byId("stop").addEventListener("click", () => {
+    running?.stop();
+    byId("stop").hidden = true;
+    say(`stopped: ${run?.results.length ?? 0} replications`);
+  });
+  byId("share").addEventListener("click", async () => {
+    const link = `${location.origin}${location.pathname}#s=${await pack(editor.text)}`;
+    try {
+      await navigator.clipboard.writeText(link);
+      say("the link is copied: it holds the whole scenario");
+    } catch {
+      prompt("The link holds the whole scenario:", link);
+    }
+  });
+  byId("csv").addEventListener("change", () => {
+    const select = byId<HTMLSelectElement>("csv");
+    if (run !== null && select.value) download(csv(run.results, select.value), `${select.value}.csv`, "text/csv");
+    select.value = "";
+  });
+  const tables = ["domains", "vcpus", "pcpus", "apps", "io", "waits", "wakeups", "samples", "trace"];
+  byId("csv").append(...tables.map((name) => element("option", { value: name }, name)));
+  byId("toml").addEventListener("click", () => download(editor.text, "scenario.toml", "application/toml"));
+  byId("perfetto").addEventListener("click", () => {
+    const traced = run?.results[0];
+    const timeline = run && traced ? Timeline.of(traced, run.scenario) : null;
+    if (run === null || timeline === null) return;
+    try {
+      openInPerfetto(perfettoJson(timeline), run.scenario.name || "vcpulab");
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error));
+    }
+  });
+
+  byId("version").textContent = facts.version;
+  const shared = /^#s=(.+)$/.exec(location.hash)?.[1];
+  const text = shared === undefined ? null : await unpack(shared);
+  const asked = Number(/^#lesson=(\d+)$/.exec(location.hash)?.[1] ?? 1) - 1;
+  if (text === null) {
+    lesson(LESSONS[asked] === undefined ? 0 : asked);
+    if (shared !== undefined) say("the link is broken: here is the first lesson instead");
+  } else {
+    byId("lesson").replaceChildren(element("p", {}, "A scenario from a link. The lessons are above."));
+    await open(text);
+  }
+  document.body.dataset["ready"] = "true";
+}
+
+function say(text: string): void {
+  byId("status").textContent = text;
+}
+
+start().catch((error: unknown) => say(`the playground cannot start: ${error instanceof Error ? error.message : String(error)}`));
