@@ -306,7 +306,6 @@ class KvmHost:
                 found[name] = here(listed)
         return found
 
-
     def _cpuset(self, path: str, placed: Map) -> str:
         """The pCPUs of the innermost group of a path of which any are said."""
         while path.strip("/"):
@@ -346,6 +345,8 @@ def around_of(vm: Vm) -> str:
     return vm.scope.rpartition("/")[0] or cgroups.ROOT
 
 
-def tables_around(vms: Mapping[str, Vm], others: Iterable[str], host: KvmHost, placed: Map) -> dict[str, dict[str, Any]]:
+def tables_around(
+    vms: Mapping[str, Vm], others: Iterable[str], host: KvmHost, placed: Map
+) -> dict[str, dict[str, Any]]:
     """The tables of control groups of a scenario: those around VMs, and around others."""
     return cgroups.tables({around_of(vm) for vm in vms.values()}.union(others), host.said.groups, placed.of_host)
