@@ -292,7 +292,7 @@ class KvmHost:
             return "all" if pcpus == around else pcpus
 
         cpuset = cgroups.cpuset_of(self.said.groups.get(vm.scope, {})) if vm.scope and vm.alone else ""
-        own = {part: cpuset for part in ("emulator", "iothread")} | self._cpusets(vm)
+        own = dict.fromkeys(("emulator", "iothread"), cpuset) | self._cpusets(vm)
         masks = [
             here(machine.vcpu_pins.get(vcpu) or own.get(f"vcpu{vcpu}") or cpuset or "all") for vcpu in range(vcpus)
         ]
