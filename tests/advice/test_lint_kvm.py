@@ -178,7 +178,8 @@ def test_a_vhost_thread_that_wakes_late_is_helped_by_a_weight() -> None:
     (advice,) = [one for one in found.advice if one.finding.rule == "late-wake-ups"]
     assert "the vhost thread of web waits for" in advice.finding.reason
     assert advice.finding.changes == {"domain.web.weight": 400}
-    assert advice.helps and not advice.misses
+    assert advice.helps
+    assert not advice.misses
     assert found.outlook() == []
 
 

@@ -16,6 +16,8 @@ pub struct GroupConfig {
     pub period: Span,
     /// `cpu.max.burst`: quota not used that may be used later.
     pub burst: Span,
+    /// Where its periods begin, after multiples of their length, if that is known; `None`: as the policy has it.
+    pub phase: Option<Span>,
     /// `cpu.idle`: it runs when nothing else wants to.
     pub idle: bool,
     /// The part of a domain that it is, whose parameters it takes.
@@ -30,6 +32,7 @@ impl GroupConfig {
         quota: None,
         period: Span::from_ms(100),
         burst: Span::ZERO,
+        phase: None,
         idle: false,
         part: None,
     };

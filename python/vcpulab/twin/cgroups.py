@@ -136,8 +136,8 @@ def cpuset_of(files: Mapping[str, str]) -> str:
     """The CPUs that a group's threads may run on, as the host numbers them; empty: not said, or as the group around it.
 
     Examples:
-        >>> cpuset_of({"cpuset.cpus": "", "cpuset.cpus.effective": "0-3"}), cpuset_of({"cpuset.cpus": "0,2"}), cpuset_of({})
-        ('0-3', '0,2', '')
+        >>> cpuset_of({"cpuset.cpus": "", "cpuset.cpus.effective": "0-3"}), cpuset_of({"cpuset.cpus": "0,2"})
+        ('0-3', '0,2')
     """
     return files.get("cpuset.cpus", "") or files.get("cpuset.cpus.effective", "")
 

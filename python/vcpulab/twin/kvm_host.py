@@ -292,7 +292,7 @@ class KvmHost:
             return "all" if pcpus == around else pcpus
 
         cpuset = cgroups.cpuset_of(self.said.groups.get(vm.scope, {})) if vm.scope and vm.alone else ""
-        own = {part: cpuset for part in ("emulator", "iothread")} | self._cpusets(vm)
+        own = dict.fromkeys(("emulator", "iothread"), cpuset) | self._cpusets(vm)
         masks = [
             here(machine.vcpu_pins.get(vcpu) or own.get(f"vcpu{vcpu}") or cpuset or "all") for vcpu in range(vcpus)
         ]
@@ -305,7 +305,6 @@ class KvmHost:
             if listed and here(listed) != "all":
                 found[name] = here(listed)
         return found
-
 
     def _cpuset(self, path: str, placed: Map) -> str:
         """The pCPUs of the innermost group of a path of which any are said."""
@@ -346,6 +345,8 @@ def around_of(vm: Vm) -> str:
     return vm.scope.rpartition("/")[0] or cgroups.ROOT
 
 
-def tables_around(vms: Mapping[str, Vm], others: Iterable[str], host: KvmHost, placed: Map) -> dict[str, dict[str, Any]]:
+def tables_around(
+    vms: Mapping[str, Vm], others: Iterable[str], host: KvmHost, placed: Map
+) -> dict[str, dict[str, Any]]:
     """The tables of control groups of a scenario: those around VMs, and around others."""
     return cgroups.tables({around_of(vm) for vm in vms.values()}.union(others), host.said.groups, placed.of_host)

@@ -3,10 +3,12 @@
 use serde::Serialize;
 
 use super::demand::Demands;
+use super::fair::replay_fair;
 use super::folder::{Recording, Setup};
 use super::free::{Free, RunError};
 use super::measured::Measured;
 use super::overheads::Overheads;
+use super::timers::phases;
 
 /// How far off a share may be, points of the CPU.
 const SHARE_MAX: f64 = 0.5;
@@ -91,8 +93,9 @@ pub fn compared(
     if let Some(refusal) = demands.refusal().or_else(|| real.refusal()) {
         return Err(refusal.into());
     }
+    let setting = with_phases(real)?;
     let free = Free {
-        setups: [&demands.setup, &real.setup],
+        setups: [&demands.setup, &setting],
         demands: &Demands::of(demands),
         overheads: &Overheads::of(&demands.lines, &demands.clock()),
         hz: real.hz(),
@@ -108,6 +111,19 @@ pub fn compared(
     let times = if other.is_some() { WHAT_IF } else { 1.0 };
     let cells = cells(&real.setup, &Measured::of(real), &runs, times);
     Ok(Comparison { scheduler: format!("{policy} {generation}"), cells })
+}
+
+/// The setting of a recording, its groups' periods beginning when they did: the kernel draws that when a group is made.
+fn with_phases(real: &Recording) -> Result<Setup, RunError> {
+    let mut setup = real.setup.clone();
+    if setup.groups.iter().all(|group| group.quota.is_none()) {
+        return Ok(setup);
+    }
+    let timers = replay_fair(&setup, &real.lines)?.timers;
+    for (group, phase) in phases(&setup, &real.lines, &timers) {
+        setup.groups[group.index()].phase = Some(phase);
+    }
+    Ok(setup)
 }
 
 fn cells(setup: &Setup, recorded: &Measured, runs: &[Measured], times: f64) -> Vec<Cell> {

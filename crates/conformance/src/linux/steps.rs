@@ -71,6 +71,9 @@ pub struct Outcome {
     pub by_kind: BTreeMap<&'static str, (u64, u64)>,
     /// The first difference.
     pub first: Option<Difference>,
+    /// The groups that its period timers are taken to be of.
+    #[serde(skip)]
+    pub timers: Timers,
 }
 
 impl fmt::Display for Outcome {
@@ -100,7 +103,7 @@ pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Res
     let with = |timers: &Timers| {
         let mut replay = Replay::new(setup, lines, steps.clone(), timers);
         (0..lines.len()).for_each(|at| replay.line(at));
-        replay.outcome
+        Outcome { timers: timers.clone(), ..replay.outcome }
     };
     let candidates = Candidates::of(setup, lines);
     let mut timers = candidates.guessed()?;

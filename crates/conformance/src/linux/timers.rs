@@ -14,6 +14,22 @@ use super::trace::{Event, Line};
 /// Timers by their addresses, and their groups.
 pub type Timers = BTreeMap<String, GroupId>;
 
+/// Where the periods of each group that has a timer begin, after multiples of their length on the host's clock: its expiries are
+/// on that grid or a little later.
+pub fn phases(setup: &Setup, lines: &[Line], timers: &Timers) -> BTreeMap<GroupId, Span> {
+    let candidates = Candidates::of(setup, lines);
+    let phase = |seen: &Seen<'_>| {
+        let group = *timers.get(seen.name)?;
+        let period = setup.groups.get(group.index())?.period.ns().max(1);
+        let first = *seen.expiries.first()?;
+        // How much later than the first one, of its own time, an expiry was.
+        let later = |at: &i64| (at - first + period / 2).rem_euclid(period) - period / 2;
+        let least = seen.expiries.iter().map(later).min()?;
+        Some((group, Span::from_ns((first + least).rem_euclid(period))))
+    };
+    candidates.seen.iter().filter_map(phase).collect()
+}
+
 /// How much later than its time a timer may expire: interrupts may be off.
 const LATE: Span = Span::from_us(200);
 
@@ -180,6 +196,17 @@ mod tests {
         assert_eq!(timers, Timers::from([("x".into(), GroupId(0)), ("y".into(), GroupId(1))]));
         let other = Timers::from([("x".into(), GroupId(1)), ("y".into(), GroupId(0))]);
         assert_eq!(candidates.exchanged(&timers), [other]);
+    }
+
+    #[test]
+    fn periods_begin_where_the_earliest_expiry_says() {
+        let setup = setup("cg a max=5000,50000\ncg b max=5000,100000\n");
+        let lines = expiries(&[("x", 107), ("y", 120), ("x", 206), ("y", 222), ("x", 257)]);
+        let timers = Timers::from([("x".into(), GroupId(0)), ("y".into(), GroupId(1))]);
+        let begin = phases(&setup, &lines, &timers);
+        let late = Span::from_ns(300);
+        let expected = [(GroupId(0), Span::from_ms(6) + late), (GroupId(1), Span::from_ms(20) + late)];
+        assert_eq!(begin.into_iter().collect::<Vec<_>>(), expected);
     }
 
     #[test]

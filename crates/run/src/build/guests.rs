@@ -51,7 +51,11 @@ pub(crate) fn guest(
 
 /// The polling of a VM's threads on a KVM host: kernels before 6.12 gave it up after a long halt.
 fn halt_poll(domain: &DomainSpec, spec: &Spec) -> Option<HaltPollConfig> {
-    let longest = spec.host.kvm.as_ref().map_or(Span::ZERO, |kvm| if kvm.polls_recorded { Span::ZERO } else { kvm.halt_poll });
+    let longest = spec
+        .host
+        .kvm
+        .as_ref()
+        .map_or(Span::ZERO, |kvm| if kvm.polls_recorded { Span::ZERO } else { kvm.halt_poll });
     let is_vm = domain.threads.as_ref().is_some_and(|threads| !threads.daemon);
     let halves = spec.kernel().is_none_or(|kernel| kernel >= (6, 12));
     (is_vm && !longest.is_zero()).then_some(HaltPollConfig {

@@ -38,6 +38,7 @@ impl<F: Flavor> Fair<F> {
     /// Sets a group's limit, or takes it away. Throttled queues are released.
     pub fn set_limit(&mut self, now: Time, group: GroupId, bandwidth: Option<Bandwidth>) {
         let made: Vec<QueueId> = self.groups[group].made().collect();
+        let phase = self.groups[group].phase;
         let limit = &mut self.groups[group].limit;
         if limit.as_ref().map(|limit| limit.bandwidth) == bandwidth {
             return;
@@ -48,8 +49,8 @@ impl<F: Flavor> Fair<F> {
                 limit.fill();
             }
             (None, Some(bandwidth)) => {
-                let offset = if F::REFILLS_TOGETHER { Span::ZERO } else { offset(group, bandwidth.period) };
-                *limit = Some(Limit::new(bandwidth, Time::ZERO + offset));
+                let own = || if F::REFILLS_TOGETHER { Span::ZERO } else { offset(group, bandwidth.period) };
+                *limit = Some(Limit::new(bandwidth, Time::ZERO + phase.unwrap_or_else(own)));
             }
             (_, None) => *limit = None,
         }

@@ -17,6 +17,8 @@ pub struct Group {
     /// The sum of what its queues have told of their loads.
     pub contributed: u64,
     pub limit: Option<Limit>,
+    /// Where its periods begin, if that is known.
+    pub phase: Option<Span>,
     pub throttling: Throttling,
 }
 
@@ -65,6 +67,7 @@ impl Group {
             made_on: 0,
             contributed: 0,
             limit: Bandwidth::of(config).map(|bandwidth| Limit::new(bandwidth, Time::ZERO)),
+            phase: config.phase,
             throttling: Throttling::default(),
         }
     }

@@ -819,8 +819,8 @@ def _waits_for_its_period(held: Held) -> Finding | None:
 
 
 WAKES_TIMES = (4, 16)
-"""Weights of Linux are tried that are as many times as great: who has four times the weight has a slice due in a quarter
-of the virtual time."""
+"""Weights of Linux are tried that are as many times as great: who has four times the weight has a slice due in a
+quarter of the virtual time."""
 _WAKES_SOONER = {
     "ratelimit_us": 100,
     "tslice_ms": 5,
