@@ -13,6 +13,7 @@ import boot
 import command
 import machine
 from archive import archive
+from command import ExperimentError
 from experiments import Boot, Experiments, Setting, read_experiments
 from image import RELEASES, Image
 from packages import Packages
@@ -138,6 +139,12 @@ def main() -> None:
     boots = experiments.boots()
     for one in (one for name in dict.fromkeys(given.names or boots) for one in boots[name]):
         if given.seed not in (None, one.seed):
+            continue
+        if one.kind.pcpus > 1 and not RELEASES[given.xen].turns:
+            able = ", ".join(name for name, release in RELEASES.items() if release.turns)
+            if given.names:
+                raise ExperimentError(f"{one.name} has several pCPUs, which needs --xen {able}")
+            print(f"{one.name}: left out, as several pCPUs need --xen {able}", flush=True)
             continue
         make(built, one, out, given.minutes)
         if not given.no_analysis:

@@ -1,4 +1,4 @@
-"""What `make real-xen` does before it boots anything, and after: tables, plans, files that Linux unpacks, goals, traces."""
+"""What `make real-xen` does before it boots anything, and after: tables, plans, archives, goals, traces."""
 
 import struct
 from pathlib import Path
