@@ -189,10 +189,11 @@ lock:
 	uv pip compile --group fuzz --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --quiet --output-file fuzz/requirements.lock
 
-## Records a real Xen in QEMU's emulation, and runs our own tools on it: all of real-xen/experiments.toml, or
-## REAL_XEN="name name" (takes minutes each; needs Debian's apt-get, as root, and gcc)
+## Records a real Xen in QEMU's emulation, and runs our own tools on it: all of real-xen/experiments.toml, or REAL_XEN="name
+## name --seed 1" (takes minutes each; needs Debian's apt-get, as root, and gcc). ADVICE=1: tunes twins of recordings for
+## real-xen/goals.toml, sets what was advised on the real Xen, and records again
 real-xen: build .venv/tools
-	$(BIN)/python real-xen/record.py $(REAL_XEN)
+	$(BIN)/python real-xen/$(if $(ADVICE),advise,record).py $(REAL_XEN)
 
 ## Records Linux's CFS and EEVDF with control groups, in QEMU's emulation: all of real-kvm/experiments.toml with all kernels that
 ## apt has, or REAL_KVM="name name --kernel 6.12" (takes a minute each; needs Debian's apt-get, as root, and gcc)

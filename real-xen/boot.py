@@ -95,7 +95,8 @@ def _plan(boot: Boot) -> str:
         f"set_up() {{ {' && '.join(set_up) or ':'}; }}",
         'set_parameters() { case "$1" in',
     ]
-    parameters, domains = DEFAULTS[boot.scheduler], {}
+    parameters = DEFAULTS[boot.scheduler]
+    domains: dict[str, dict[str, Any]] = {}
     for setting in boot.settings:
         before, parameters = parameters, boot.parameters(setting)
         domains_before, domains = domains, boot.domains(setting)

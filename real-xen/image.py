@@ -24,6 +24,8 @@ class Release:
     """Where it is from, unless that is what apt is set up for."""
     unpacker: tuple[str, ...] = ()
     """Of its kernel, where Python has none."""
+    turns: bool = False
+    """Whether its QEMU gives several CPUs equal turns: from 8.1 on."""
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ class Release:
         return [*(f"usr/lib/xen-{self.xen}/bin/{name}" for name in names), "usr/bin/xenstore"]
 
 
-RELEASES = {one.xen: one for one in (Release("4.17", "6.1"), Release("4.20", "6.12", "trixie", ("zstd",)))}
+RELEASES = {one.xen: one for one in (Release("4.17", "6.1"), Release("4.20", "6.12", "trixie", ("zstd",), turns=True))}
 
 MODULES = {
     "early": ("xenfs", "xen-evtchn", "xen-gntdev", "xen-privcmd"),

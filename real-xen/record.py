@@ -13,6 +13,7 @@ import boot
 import command
 import machine
 from archive import archive
+from command import ExperimentError
 from experiments import Boot, Experiments, Setting, read_experiments
 from image import RELEASES, Image
 from packages import Packages
@@ -50,11 +51,11 @@ def record(image: Image, one: Boot, out: Path, limit_minutes: int) -> None:
         *("-initrd", "vmlinux console=hvc0 quiet rdinit=/init,initrd"),
     ]
     initrd = image.initrd.read_bytes() + archive(boot.files(one))
-    files: dict[str, Path | bytes] = {"xen": image.xen, "vmlinux": image.kernel, "initrd": initrd}
+    booting: dict[str, Path | bytes] = {"xen": image.xen, "vmlinux": image.kernel, "initrd": initrd}
     xen = image.release.xen
     made = out / f"xen{xen}-{one.name}-{one.seed}.boot"
     machine.run(
-        *(image.packages, booted, files, made),
+        *(image.packages, booted, booting, made),
         seed=one.seed,
         limit_minutes=limit_minutes,
         cpu=CPU,
@@ -76,13 +77,34 @@ def _hand_out(one: Boot, setting: Setting, made: Path, to: Path, xen: str) -> No
     (to / "experiment.toml").write_text(boot.table(one, setting, xen))
 
 
+def make(image: Image, one: Boot, out: Path, limit_minutes: int) -> None:
+    """Records a boot, unless that was done before."""
+    if is_recorded(one, out, image.release.xen):
+        print(f"{one.name}, seed {one.seed}: recorded before in {out}", flush=True)
+    else:
+        record(image, one, out, limit_minutes)
+
+
+def image(xen: str) -> Image:
+    """What a release is booted from, built."""
+    release = RELEASES[xen]
+    built = Image(release, Packages(OUT / f"image-{xen}", release.packages, release.suite))
+    built.build()
+    return built
+
+
+def files(recording: Path) -> list[str]:
+    """What `vcpulab` makes a twin of."""
+    return [str(recording / name) for name in ("trace.bin", "list0.txt", "vcpus.txt", "sched.txt", "info.txt")]
+
+
 def analyse(recording: Path) -> None:
     """Imports a recording, builds its twin and scores it."""
-    files = [str(recording / name) for name in ("trace.bin", "list0.txt", "vcpus.txt", "sched.txt", "info.txt")]
+    made_of = files(recording)
     steps = {
-        "import": ["import", "--show", *files],
-        "twin": ["twin", *files, "--force", "--out", str(recording / "host.toml")],
-        "score": ["twin", "score", *files],
+        "import": ["import", "--show", *made_of],
+        "twin": ["twin", *made_of, "--force", "--out", str(recording / "host.toml")],
+        "score": ["twin", "score", *made_of],
     }
     command.analyse(recording, steps, show="score")
 
@@ -112,21 +134,22 @@ def main() -> None:
     """The command line."""
     experiments = read_experiments(HERE / "experiments.toml")
     given = options(experiments).parse_args()
-    release = RELEASES[given.xen]
-    image = Image(release, Packages(OUT / f"image-{release.xen}", release.packages, release.suite))
-    image.build()
+    built = image(given.xen)
     out = given.out.resolve()
     boots = experiments.boots()
     for one in (one for name in dict.fromkeys(given.names or boots) for one in boots[name]):
         if given.seed not in (None, one.seed):
             continue
-        if is_recorded(one, out, release.xen):
-            print(f"{one.name}, seed {one.seed}: recorded before in {out}", flush=True)
-        else:
-            record(image, one, out, given.minutes)
+        if one.kind.pcpus > 1 and not RELEASES[given.xen].turns:
+            able = ", ".join(name for name, release in RELEASES.items() if release.turns)
+            if given.names:
+                raise ExperimentError(f"{one.name} has several pCPUs, which needs --xen {able}")
+            print(f"{one.name}: left out, as several pCPUs need --xen {able}", flush=True)
+            continue
+        make(built, one, out, given.minutes)
         if not given.no_analysis:
             for setting in one.settings:
-                analyse(folder(out, one, setting, release.xen))
+                analyse(folder(out, one, setting, given.xen))
 
 
 if __name__ == "__main__":

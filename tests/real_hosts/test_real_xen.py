@@ -1,69 +1,171 @@
-"""What `make real-xen` does before it boots anything: tables to files, and files to what Linux unpacks."""
+"""What `make real-xen` does before it boots anything, and after: tables, plans, archives, goals, traces."""
 
+import struct
 from pathlib import Path
 
 import pytest
 
+import boot
+from advise import GOALS, read_goals
 from archive import archive
 from command import ExperimentError
-from record import HERE, is_recorded, read_experiments
+from experiments import Boot, Experiments, Setting, read_experiments
+from keep import without_policies
+from record import HERE, folder, is_recorded
+
+GUESTS = '[kinds.k]\nguests = [{ name = "x" }]\n'
+SETTINGS = "[settings.credit]\ndefault = {}\n"
+HEAD = "seconds = 1\nseeds = [1]\n"
 
 
-def read(folder: Path, table: str) -> None:
-    file = folder / "experiments.toml"
-    file.write_text(table)
-    read_experiments(file)
+@pytest.fixture(scope="module")
+def experiments() -> Experiments:
+    return read_experiments(HERE / "experiments.toml")
 
 
-def test_every_experiment_is_sound() -> None:
-    for name, experiment in read_experiments(HERE / "experiments.toml").items():
-        assert {f"experiment/{guest['name']}.cfg" for guest in experiment.guests} < experiment.files().keys(), name
+def setting(one: Boot, name: str) -> Setting:
+    return next(each for each in one.settings if each.name == name)
 
 
-def test_parameters_become_commands_of_xl() -> None:
-    files = read_experiments(HERE / "experiments.toml")["credit-caps"].files()
-    plan = files["experiment/plan.sh"][1].decode()
-    assert "xl sched-credit -d hogB -w 256 -c 40" in plan
-    assert "xl sched-credit -s -t 10 -r 500" in plan
-    assert "wk=100000 sl=5000" in files["experiment/slp.cfg"][1].decode()
+def plan(one: Boot) -> str:
+    return boot.files(one)["experiment/plan.sh"][1].decode()
+
+
+def test_every_experiment_is_sound(experiments: Experiments) -> None:
+    for name, boots in experiments.boots().items():
+        for one in boots:
+            assert one.settings, name
+            assert {f"experiment/{guest}.cfg" for guest in one.kind.names} < boot.files(one).keys(), name
+
+
+def test_the_matrix_has_kinds_settings_and_seeds_enough(experiments: Experiments) -> None:
+    for kind in ("weights", "mixed", "requests"):
+        boots = [experiments.boots()[f"{scheduler}-{kind}"] for scheduler in ("credit", "credit2")]
+        assert sum(len(seeds[0].settings) for seeds in boots) >= 12
+        assert {len(seeds) for seeds in boots} == {3}
+
+
+def test_settings_become_commands_of_xl(experiments: Experiments) -> None:
+    one = experiments.boots()["credit-weights"][0]
+    assert "\ncap) xl sched-credit -d hogA -w 256 -c 10" in plan(one)
+    assert "xl sched-credit -s -t 1 -r 100" in plan(one)
+    assert "xl vcpu-pin hogC all 1 all" in plan(experiments.boots()["credit-two"][0])
+
+
+def test_a_setting_is_undone_by_the_next(experiments: Experiments) -> None:
+    lines = plan(experiments.boots()["credit-weights"][0]).splitlines()
+    weight = next(at for at, line in enumerate(lines) if line.startswith("weight)"))
+    assert lines[weight] == "weight) xl sched-credit -d hogA -w 512 -c 0 ;;"
+    assert "xl sched-credit -d hogA -w 256 -c 0" in lines[weight + 1]
+
+
+def test_what_guests_do_does_not_depend_on_settings(experiments: Experiments) -> None:
+    boots = experiments.boots()
+    files = [boot.files(boots[name][0]) for name in ("credit-mixed", "credit2-mixed")]
+    for name in boots["credit-mixed"][0].kind.names:
+        assert files[0][f"experiment/{name}.cfg"] == files[1][f"experiment/{name}.cfg"]
+    assert b"wk=20000 sl=1000" in files[0]["experiment/ioA.cfg"][1]
 
 
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ("[a]\nguests = []", "scheduler `` is not one of: credit, credit2"),
-        ('[a]\nscheduler = "credit"', "[a]: no guests"),
-        ('[a]\nscheduler = "credit"\nguests = [{ name = "x; reboot" }]', "a name of letters and digits"),
-        (
-            '[a]\nscheduler = "credit"\nguests = [{ name = "x", weigth = 1 }]',
-            "guest `x`: `weigth` is not one of: name, weight",
-        ),
-        (
-            '[a]\nscheduler = "credit"\nguests = [{ name = "x", cap = "1; reboot" }]',
-            "cap `1; reboot` is not a whole number",
-        ),
-        ('[a]\nscheduler = "credit"\nguests = [{ name = "x", ask = "host" }]', "ask `host` is not an IPv4 address"),
-        (
-            '[a]\nscheduler = "credit2"\nguests = [{ name = "x" }]\nparameters = { tslice_ms = 5 }',
-            "`tslice_ms` is not one of",
-        ),
-        ('[a]\nscheduler = "credit"\nspeed = 1', "speed"),
         ("[a", "experiments.toml: "),
+        ("seeds = [1]", "seconds: found `None`"),
+        ("seconds = 1", "seeds: found `None`"),
+        (HEAD + "speed = 1", "`speed` is not one of: seconds, seeds, kinds, settings"),
+        (HEAD + SETTINGS, "kinds: none"),
+        (HEAD + GUESTS, "settings: found `None`; allowed: a table"),
+        (HEAD + GUESTS + "[settings.credit]", "settings: none"),
+        (HEAD + SETTINGS + "[kinds.k]\nguests = []", "[kinds.k]: no guests"),
+        (HEAD + GUESTS + "[settings.rtds]\na = {}", "`rtds` is not one of: credit, credit2"),
+        (HEAD + SETTINGS + '[kinds.k]\nguests = [{ name = "x; reboot" }]', "a name of letters and digits"),
+        (HEAD + SETTINGS + '[kinds.k]\nguests = [{ name = "x", wrok = 1 }]', "`wrok` is not one of: name, pool"),
+        (HEAD + SETTINGS + '[kinds.k]\nguests = [{ name = "x", work = "1; reboot" }]', "work: found `1; reboot`"),
+        (
+            HEAD + SETTINGS + '[kinds.k]\nguests = [{ name = "x", address = "10.0.0.1", ask = "host" }]',
+            "ask: found `host`; allowed: an IPv4 address",
+        ),
+        (HEAD + SETTINGS + '[kinds.k]\nguests = [{ name = "x", ask = "10.0.0.1" }]', "needs an `address`"),
+        (HEAD + SETTINGS + '[kinds.k]\nguests = [{ name = "x" }, { name = "x" }]', "a name of its own"),
+        (HEAD + SETTINGS + '[kinds.k]\nsettings = ["cap"]\nguests = [{ name = "x" }]', "`cap` is not one of: default"),
+        (HEAD + SETTINGS + '[kinds.k]\npools = { a = [1] }\nguests = [{ name = "x" }]', "pool `a`: found `1`"),
+        (HEAD + GUESTS + "[settings.credit]\na = { domains = { y = {} } }", "`y` is not one of: Domain-0, x"),
+        (HEAD + GUESTS + "[settings.credit]\na = { domains = { x = { cap = -1 } } }", "domain `x`: cap: found `-1`"),
+        (
+            HEAD + GUESTS + '[settings.credit]\na = { domains = { x = { cpus = "1; reboot" } } }',
+            "domain `x`: cpus: found `1; reboot`; allowed: all, 0, 0-1 or 0,2",
+        ),
+        (
+            HEAD + GUESTS + "[settings.credit2]\na = { parameters = { tslice_ms = 5 } }",
+            "[settings.credit2] a: parameters: `tslice_ms` is not one of: ratelimit_us",
+        ),
     ],
 )
 def test_what_cannot_be_is_said(tmp_path: Path, table: str, says: str) -> None:
+    file = tmp_path / "experiments.toml"
+    file.write_text(table)
     with pytest.raises(ExperimentError) as error:
-        read(tmp_path, table)
+        read_experiments(file)
     assert says in str(error.value)
 
 
-def test_a_recording_of_another_table_is_not_this_ones(tmp_path: Path) -> None:
-    experiments = read_experiments(HERE / "experiments.toml")
-    assert not is_recorded(experiments["credit-caps"], tmp_path / "nothing")
-    for path, (_, contents) in experiments["credit-caps"].files().items():
-        (tmp_path / Path(path).name).write_bytes(contents)
-    assert is_recorded(experiments["credit-caps"], tmp_path)
-    assert not is_recorded(experiments["credit2-caps"], tmp_path)
+def test_a_recording_of_another_table_is_not_this_ones(tmp_path: Path, experiments: Experiments) -> None:
+    one, other = (experiments.boots()[name][0] for name in ("credit-weights", "credit2-weights"))
+    assert not is_recorded(one, tmp_path, "4.17")
+    for each in one.settings:
+        to = folder(tmp_path, one, each, "4.17")
+        to.mkdir()
+        for path, (_, contents) in boot.files(one).items():
+            (to / Path(path).name).write_bytes(contents)
+        (to / "experiment.toml").write_text(boot.table(one, each, "4.17"))
+    assert is_recorded(one, tmp_path, "4.17")
+    assert not is_recorded(one, tmp_path, "4.20")
+    assert not is_recorded(other, tmp_path, "4.17")
+    cap = folder(tmp_path, one, setting(one, "cap"), "4.17") / "experiment.toml"
+    cap.write_text(boot.table(one, setting(one, "weight"), "4.17"))
+    assert not is_recorded(one, tmp_path, "4.17")
+
+
+def test_goals_start_from_recordings_that_are_made(experiments: Experiments) -> None:
+    _, goals = read_goals(GOALS, experiments)
+    assert len(goals) >= 6
+    for goal, one, base in goals:
+        assert goal.recording == f"{one.name}-{base.name}"
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("trials = 1", "trials: found `1`"),
+        ('trials = 9\n[goals.a]\nrecording = "x"', "[goals.a]: recording: `x` is not one of: credit-weights-default"),
+        ('trials = 9\n[goals.a]\nrecording = "credit-weights-default"', "one of maximise and minimise"),
+        (
+            'trials = 9\n[goals.a]\nrecording = "credit-weights-default"\nmaximise = "ioA.gotten"',
+            "found `ioA.gotten`; allowed: a domain (dom0, hogA, hogB, slp)",
+        ),
+        ("trials = 9\n[goals.a]\nspeed = 1", "speed"),
+    ],
+)
+def test_what_cannot_be_a_goal_is_said(tmp_path: Path, experiments: Experiments, table: str, says: str) -> None:
+    file = tmp_path / "goals.toml"
+    file.write_text(table)
+    with pytest.raises(ExperimentError) as error:
+        read_goals(file, experiments)
+    assert says in str(error.value)
+
+
+def event(number: int, *words: int) -> bytes:
+    return struct.pack(f"<I Q {len(words)}I", 1 << 31 | len(words) << 28 | number, 5, *words)
+
+
+def window(*events: bytes) -> bytes:
+    return struct.pack("<III", 2 << 28 | 0x1F003, 0, sum(map(len, events))) + b"".join(events)
+
+
+def test_a_kept_trace_is_without_the_events_of_policies() -> None:
+    runs, own, switches = event(0x21011, 1, 2), event(0x22009, 3), event(0x2800F, 1, 2, 3, 4)
+    assert without_policies(window(runs, own, switches) + window(own)) == window(runs, switches) + window()
 
 
 def test_an_archive_holds_folders_before_their_files() -> None:

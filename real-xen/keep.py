@@ -1,0 +1,92 @@
+"""Recordings as the repository keeps them: from `out/real-xen` to `validation/recordings/xen`, by name.
+
+Of a trace, the events of single policies are left out (as `xentrace -e 0x00029000` would): they are half of its
+bytes, and nothing here reads them. The rest is compressed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "emulation"))
+
+import command
+from packages import EmulationError
+
+HERE = Path(__file__).resolve().parent
+FROM = HERE.parent / "out/real-xen"
+TO = HERE.parent / "validation/recordings/xen"
+TEXTS = ("experiment.toml", "list0.txt", "list1.txt", "vcpus.txt", "sched.txt", "info.txt", "guests.txt")
+
+WINDOW = 0x0001F003
+"""Event that begins what was read from a pCPU's buffer: its number, and how many bytes follow."""
+POLICIES, CLASS = 0x00022000, 0x0FFFF000
+XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 1, "lp": 3, "pb": 3}]
+"""Records are of words of four bytes, and readings of eight."""
+
+
+def without_policies(trace: bytes) -> bytes:
+    """A trace of xentrace's without the events of single policies."""
+    kept = bytearray()
+    at = 0
+    while at < len(trace):
+        event, length = _record(trace, at)
+        if event != WINDOW:
+            raise EmulationError(
+                f"trace, byte {at}: found event {event:#x}; allowed: the begin of a window, {WINDOW:#x}"
+            )
+        head, (size,) = trace[at : at + length - 4], struct.unpack_from("<I", trace, at + length - 4)
+        window = _window(trace, at + length, at + length + size)
+        kept += head + struct.pack("<I", len(window)) + window
+        at += length + size
+    return bytes(kept)
+
+
+def _window(trace: bytes, at: int, end: int) -> bytes:
+    kept = bytearray()
+    while at < min(end, len(trace)):
+        event, length = _record(trace, at)
+        if event & CLASS != POLICIES:
+            kept += trace[at : at + length]
+        at += length
+    return bytes(kept)
+
+
+def _record(trace: bytes, at: int) -> tuple[int, int]:
+    """Event and length of a record: a word that says how many follow, and whether a reading of 8 bytes does."""
+    (word,) = struct.unpack_from("<I", trace, at)
+    return word & 0x0FFFFFFF, 4 + 4 * (word >> 28 & 7) + 8 * (word >> 31)
+
+
+def keep(recording: Path, to: Path) -> int:
+    """Copies what is worth keeping; how many bytes that is."""
+    if not (recording / "experiment.toml").exists():
+        raise EmulationError(f"{recording}: no recording: it has no experiment.toml")
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    trace = without_policies((recording / "trace.bin").read_bytes())
+    (to / "trace.bin.xz").write_bytes(lzma.compress(trace, format=lzma.FORMAT_XZ, filters=XZ))
+    for path in (*(recording / name for name in TEXTS), *recording.glob("*.cfg")):
+        shutil.copyfile(path, to / path.name)
+    return sum(path.stat().st_size for path in to.iterdir())
+
+
+def main() -> None:
+    """The command line."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("names", nargs="+", metavar="NAME", help="folders of out/real-xen")
+    arguments.add_argument("--to", type=Path, default=TO, help="(default: %(default)s)")
+    given = arguments.parse_args()
+    total = 0
+    for name in given.names:
+        total += keep(FROM / name, given.to / name)
+    print(f"{len(given.names)} recordings, {total:,} bytes")
+
+
+if __name__ == "__main__":
+    command.start(main)
