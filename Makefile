@@ -66,9 +66,9 @@ web: web/src/engine.wasm web/node_modules/.package-lock.json
 
 # What changes it is cargo's to say; a file that is as it was is not newer.
 web/src/engine.wasm: FORCE
-	rustup target add --quiet wasm32-wasip1 2>/dev/null || rustup target add wasm32-wasip1
+	rustup target list --installed | grep --quiet wasm32-wasip1 || rustup target add wasm32-wasip1
 	cargo build --package vcpulab-wasm --profile web --target wasm32-wasip1 --locked --quiet
-	cmp --quiet target/wasm32-wasip1/web/vcpulab-wasm.wasm $@ || cp target/wasm32-wasip1/web/vcpulab-wasm.wasm $@
+	@cmp --quiet target/wasm32-wasip1/web/vcpulab-wasm.wasm $@ || cp target/wasm32-wasip1/web/vcpulab-wasm.wasm $@
 
 web/node_modules/.package-lock.json: web/package-lock.json
 	npm --prefix web ci --silent --no-audit --no-fund

@@ -25,6 +25,7 @@ NOT = {
 """What to look for, and what to write instead: the glossary's word."""
 
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES += sorted((ROOT / "web" / "gallery").glob("*.html"))
 
 
 def found(text: str) -> list[str]:

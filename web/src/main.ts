@@ -24,6 +24,7 @@ async function start(): Promise<void> {
   let kept: (Run & { view: HTMLElement | null }) | null = null;
   let view: HTMLElement | null = null;
   let checks = 0;
+  let runs = 0;
 
   const form = new Form(byId("form"), facts.schedulers, (edits) => void change(edits));
   const editor = new Editor(byId("editor"), completer(facts.schema, () => form.params(scenario)), after(250, () => void checked()));
@@ -82,6 +83,7 @@ async function start(): Promise<void> {
       },
     });
     document.body.dataset["done"] = "false";
+    document.body.dataset["run"] = String(++runs);
   }
 
   function draw(): void {

@@ -44,7 +44,10 @@ export async function served() {
   };
 }
 
-/** Waits until all replications of what the page shows are there. */
-export async function done(page) {
-  await page.waitForSelector("body[data-done=true][data-ready=true]", { timeout: 120_000 });
+/** Waits until all replications of what the page shows are there; after `act`, those of a run that it began. */
+export async function done(page, act = null) {
+  const runs = act === null ? 0 : await page.evaluate(() => Number(document.body.dataset.run));
+  await act?.();
+  const there = (before) => document.body.dataset.ready === "true" && document.body.dataset.done === "true" && Number(document.body.dataset.run) > before;
+  await page.waitForFunction(there, runs, { timeout: 120_000 });
 }
