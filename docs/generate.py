@@ -8,6 +8,7 @@ from pathlib import Path
 
 import manual
 import metrics
+
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.cli.main import app
 from vcpulab.studies import NAMES, overview, study
