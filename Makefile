@@ -155,7 +155,7 @@ wheel-test:
 	  && bin/vcpulab whatif web.toml --set web.weight=512 --report picture.html
 
 ## The site, in out/site/html: any static host can serve it
-site: build .venv/tools
+site: build .venv/tools web
 	$(BIN)/python site/pages.py
 	$(BIN)/zensical build --strict
 

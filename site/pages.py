@@ -1,11 +1,13 @@
 """Lays the pages of the site out in out/site/pages: the documentation as it is, with links that hold on a site.
 
 What the documentation links to outside of itself comes along: texts of the project as pages, scenarios and examples as
-files.
+files. The playground comes along if it was built, and every scenario that the pages show or link to opens in it.
 """
 
+import base64
 import re
 import shutil
+import zlib
 from collections.abc import Iterator
 from os.path import relpath
 from pathlib import Path
@@ -16,7 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out/site/pages"
 DOCS = ROOT / "docs"
 HOME, PROJECT = ROOT / "README.md", ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
-_LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+PLAYGROUND, BUILT = Path("playground/index.html"), ROOT / "out/web"
+_TOML = re.compile(r"(?m)^```toml\n(.*?)^```\n", re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def place(path: Path) -> Path:
@@ -57,6 +61,8 @@ def lay_out(out: Path = OUT) -> None:
         text, linked = moved(source)
         target.write_text(text, encoding="utf-8")
         todo += linked
+    if BUILT.is_dir():
+        shutil.copytree(BUILT, out / PLAYGROUND.parent)
     (out / "reference/python.md").write_text(python_reference(), encoding="utf-8")
 
 
@@ -71,9 +77,25 @@ def moved(source: Path) -> tuple[str, list[Path]]:
         if there.is_dir():
             there /= "README.md"
         linked.append(there)
-        return relpath(place(there), place(source).parent) + (match[2] or "")
+        opens = in_playground(there.read_text("utf-8"), source) if there.suffix == ".toml" else ""
+        return f"]({relpath(place(there), place(source).parent)}{match[2] or ''})" + (opens and f" ({opens})")
 
-    return _LINK.sub(link, source.read_text("utf-8")), linked
+    def shown(match: re.Match[str]) -> str:
+        opens = in_playground(match[1], source)
+        return match[0] + (opens and f"\n{opens}\n")
+
+    return _TOML.sub(shown, _LINK.sub(link, source.read_text("utf-8"))), linked
+
+
+def in_playground(text: str, page: Path) -> str:
+    """A link of a page to the playground with a scenario; empty if the text is none, or needs files of its own."""
+    try:
+        vcpulab.Scenario.from_toml(text)
+    except vcpulab.ScenarioError:
+        return ""
+    packer = zlib.compressobj(level=9, wbits=-zlib.MAX_WBITS)
+    packed = base64.urlsafe_b64encode(packer.compress(text.encode()) + packer.flush()).decode().rstrip("=")
+    return f"[open in the playground]({relpath(PLAYGROUND, place(page).parent)}#s={packed})"
 
 
 def python_reference() -> str:
