@@ -21,6 +21,7 @@ from vcpulab.twin.messages import Kind, Task, app_of, tasks_of
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
+from vcpulab.twin.stretches import keep_nothing
 from vcpulab.twin.ticks import Tick, alike, told
 from vcpulab.twin.written import inline_phases
 
@@ -228,7 +229,11 @@ def _does_something(its: Turns) -> bool:
 def _in_stretches(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[dict[str, Any], Tick | None]]:
     """Of vCPUs that nobody else wakes: their turns as an application, and their tick."""
     told_of = {vcpu: told(its.turns) for vcpu, its in turns.items()}
-    often = {vcpu: its for vcpu, its in told_of.items() if sum(sleep > 0 for _, sleep in its[1]) >= BLOCKS_LEAST}
+    often = {
+        vcpu: (tick, demands)
+        for vcpu, (tick, demands) in told_of.items()
+        if sum(sleep > 0 for _, sleep in demands) >= BLOCKS_LEAST and (tick is not None or not keep_nothing(demands))
+    }
     most = min(TURNS_OF_VCPU_MOST, TURNS_MOST // max(len(often), 1))
     return {vcpu: (in_stretches(demands, most), tick) for vcpu, (tick, demands) in often.items()}
 

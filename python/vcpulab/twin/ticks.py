@@ -28,6 +28,8 @@ _LIFT_LEAST = 5
 _COUNT_LEAST = 8
 _OF_MOST = 0.8
 """Of the wake-ups on one grid: on another with so many of them the longer period is meant."""
+_COST_MOST = 0.1
+"""Of its period: what takes longer is no tick."""
 _SHORT = 0.6
 """Ticks are shorter than this part of a turn of another kind: else they cannot be told apart."""
 
@@ -168,6 +170,8 @@ def recognise(turns: Sequence[Turn]) -> Recognised | None:
     else:
         is_tick = grid.on & (ran < least)
         cpu_ns = float(ran[is_tick].mean())
+    if cpu_ns > _COST_MOST * grid.period_ns:
+        return None
     at_ns = round(woke[0] + grid.begin)
     tick = Tick(round(grid.period_ns), max(round(cpu_ns), 1), at_ns, is_alone=least is not None)
     return Recognised(tick, grid.on, is_tick)
