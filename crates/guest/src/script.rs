@@ -135,8 +135,6 @@ pub struct Stretches {
     pub phases: Box<[u32]>,
     /// Mean number of phases in a stretch, at least 1.
     pub mean: u32,
-    /// Tasks of the host with the same number here go through the same phases, in whatever domain they are.
-    pub together: Option<u32>,
 }
 
 /// The script of each task of an application.

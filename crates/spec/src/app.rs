@@ -35,8 +35,8 @@ pub enum AppSpec {
     Phases {
         /// Its phases.
         phases: Vec<PhaseSpec>,
-        /// How they follow one another, unless in their order.
-        stretches: Option<StretchSpec>,
+        /// Mean number of phases in a stretch; `None`: they come in their order.
+        stretch: Option<u32>,
         /// Number of times to go through them; `None`: without end.
         rounds: Option<u32>,
         /// Time from the start of its domain to its own.
@@ -119,9 +119,9 @@ impl PartialEq for AppSpec {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (
-                AppSpec::Phases { phases, stretches, rounds, delay, instances },
-                AppSpec::Phases { phases: p, stretches: s, rounds: r, delay: d, instances: i },
-            ) => (phases, stretches, rounds, delay, instances) == (p, s, r, d, i),
+                AppSpec::Phases { phases, stretch, rounds, delay, instances },
+                AppSpec::Phases { phases: p, stretch: s, rounds: r, delay: d, instances: i },
+            ) => (phases, stretch, rounds, delay, instances) == (p, s, r, d, i),
             (
                 AppSpec::Kind { kind, values, instances },
                 AppSpec::Kind { kind: k, values: v, instances: i },
@@ -132,15 +132,6 @@ impl PartialEq for AppSpec {
             _ => false,
         }
     }
-}
-
-/// Phases that come in stretches of their order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StretchSpec {
-    /// Mean number of phases in a stretch.
-    pub mean: u32,
-    /// What applications of the host have in common that go through the same phases.
-    pub together: Option<String>,
 }
 
 /// A phase of a script.

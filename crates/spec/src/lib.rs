@@ -33,7 +33,7 @@ mod profile;
 mod spec;
 
 pub use action::{ActionSpec, Affinity, Change, LifeChange};
-pub use app::{AppSpec, AppValue, EventSpec, PHASES, PhaseSpec, Service, StretchSpec};
+pub use app::{AppSpec, AppValue, EventSpec, PHASES, PhaseSpec, Service};
 pub use client::{AskSpec, ClientMachineSpec, ClientSpec};
 pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, NetfrontSpec};
 pub use domain::{DomainSpec, OnCrash};

@@ -1,7 +1,7 @@
 """From a recording to a scenario."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,13 @@ from vcpulab.twin.apps import BLOCKS_LEAST, drawn, in_stretches, replayed
 from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.kvm_host import LISTER
-from vcpulab.twin.links import Link, Vcpu, links
+from vcpulab.twin.links import Link, Vcpu, links, with_those_that_ask
 from vcpulab.twin.messages import Kind, Task, app_of, tasks_of
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
-from vcpulab.twin.ticks import Tick, told
+from vcpulab.twin.stretches import keep_nothing
+from vcpulab.twin.ticks import Tick, alike, told
 from vcpulab.twin.written import inline_phases
 
 SPAN_NS_LEAST = 1_000_000_000
@@ -130,13 +131,15 @@ def make(
     # Xen has no threads of a host.
     summary = summary if used in POLICIES else _without(summary, sources)
     woken = links(summary)
+    if events is not None:
+        woken = with_those_that_ask(events, woken)
     turns = {} if events is None else turns_of(events, woken)
     linked = {vcpu for link in woken for vcpu in link}
     replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}
     others = {vcpu: its for vcpu, its in turns.items() if vcpu not in replays}
     tasks, ticks = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
     stretches = _in_stretches({vcpu: its for vcpu, its in others.items() if vcpu not in linked})
-    ticks |= {vcpu: tick for vcpu, (_, tick) in stretches.items() if tick is not None}
+    ticks = alike(ticks | {vcpu: tick for vcpu, (_, tick) in stretches.items() if tick is not None})
     setting = Setting(sources, used, _placed(sources, summary, notes), notes)
     host, why = setting.host()
     document = {
@@ -226,7 +229,11 @@ def _does_something(its: Turns) -> bool:
 def _in_stretches(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[dict[str, Any], Tick | None]]:
     """Of vCPUs that nobody else wakes: their turns as an application, and their tick."""
     told_of = {vcpu: told(its.turns) for vcpu, its in turns.items()}
-    often = {vcpu: its for vcpu, its in told_of.items() if sum(sleep > 0 for _, sleep in its[1]) >= BLOCKS_LEAST}
+    often = {
+        vcpu: (tick, demands)
+        for vcpu, (tick, demands) in told_of.items()
+        if sum(sleep > 0 for _, sleep in demands) >= BLOCKS_LEAST and (tick is not None or not keep_nothing(demands))
+    }
     most = min(TURNS_OF_VCPU_MOST, TURNS_MOST // max(len(often), 1))
     return {vcpu: (in_stretches(demands, most), tick) for vcpu, (tick, demands) in often.items()}
 
@@ -274,8 +281,8 @@ def _domains(
         its_ticks = [ticks[who] for vcpu in vcpus if (who := (number, vcpu["vcpu"])) in ticks]
         if its_ticks:
             # A kernel has one, whatever differs between its vCPUs.
-            table["idle_tick"] = f"{its_ticks[0].period_ns}ns"
-            table["idle_tick_cpu"] = f"{max(1, sum(tick.cpu_ns for tick in its_ticks) // len(its_ticks))}ns"
+            cpu_ns = sum(tick.cpu_ns for tick in its_ticks) // len(its_ticks)
+            table |= replace(its_ticks[0], cpu_ns=max(1, cpu_ns)).fields()
         if any(apps):
             table["app"] = [app for app in apps if app is not None]
             if count > 1 and not sources.is_daemon(number):

@@ -4,8 +4,12 @@ A timer or a device wakes a vCPU whoever happens to run: each other vCPU is ther
 of the time. One that sends events is there far more often.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 Vcpu = tuple[int, int]
 """Domain and number."""
@@ -18,6 +22,8 @@ that ask one another through Dom0, and at most 1.7 for guests that do not, among
 PART_LEAST = 0.1
 """Of all wake-ups of a vCPU; fewer are exceptions."""
 COUNT_LEAST = 10
+_SOON_NS = 100_000
+"""Who asks blocks within so much time."""
 
 
 def links(summary: Mapping[str, Any]) -> set[Link]:
@@ -35,6 +41,50 @@ def links(summary: Mapping[str, Any]) -> set[Link]:
         (waker, woken)
         for woken, wakes in found.items()
         for waker in _wakers(wakes, [{who: time for who, time in pcpu.items() if who != woken} for pcpu in pcpus])
+    }
+
+
+def with_those_that_ask(events: Path, found: Set[Link]) -> set[Link]:
+    """Links, and those the other way round: who is woken by another has mostly asked it for something.
+
+    Who asks does so at the end of a turn, and then blocks. Others happen to be there at any time of theirs.
+
+    Args:
+        events: what `recordings.read_trace` wrote.
+        found: what `links` found.
+    """
+    asked = {(woken, waker) for waker, woken in found} - found
+    if not asked:
+        return set(found)
+    scanned = pl.scan_ipc(events).filter(pl.col("kind").is_in(["runstate", "wake"]), pl.col("domain") >= 0)
+    columns = ["time_ns", "kind", "what", "domain", "vcpu", "by_domain", "by_vcpu"]
+    wakes: dict[Vcpu, list[tuple[int, Link]]] = {}
+    last: dict[Link, int] = {}
+    all_of: dict[Link, int] = {}
+    since: dict[Vcpu, int] = {}
+    ran, ended = Counter[Vcpu](), Counter[Vcpu]()
+    for time, kind, what, domain, vcpu, by_domain, by_vcpu in scanned.select(columns).collect().iter_rows():
+        who = domain, vcpu
+        if kind == "wake":
+            link = ((by_domain, by_vcpu), who)
+            if link in asked:
+                wakes.setdefault(link[0], []).append((time, link))
+            continue
+        if (began := since.pop(who, None)) is not None:
+            ran[who] += time - began
+            if what == "blocked":
+                ended[who] += min(time - began, _SOON_NS)
+        if what == "running":
+            since[who] = time
+        elif what == "blocked":
+            for woke, link in wakes.pop(who, ()):
+                all_of[link] = all_of.get(link, 0) + 1
+                last[link] = last.get(link, 0) + (time - woke <= _SOON_NS)
+    return found | {
+        (waker, woken)
+        for (waker, woken), count in all_of.items()
+        if last[waker, woken] >= COUNT_LEAST
+        and last[waker, woken] >= LIFT_LEAST * count * ended[waker] / max(ran[waker], 1)
     }
 
 

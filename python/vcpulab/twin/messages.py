@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +79,8 @@ class _Seen:
 
     def __init__(self, vcpu: Vcpu, its: Turns) -> None:
         self.vcpu, self.turns = vcpu, its.turns
+        self.sources: list[_Seen] = []
+        """Who wakes it."""
         self.found: Recognised | None = recognise(its.turns)
         self.woke = [turn.woke_ns for turn in its.turns]
         self.ran = [turn.woke_ns + turn.waited_ns for turn in its.turns]
@@ -102,6 +105,11 @@ class _Seen:
         """Does another turn begin to run after `begin` and before `end`?"""
         return bisect_left(self.ran, end) > bisect_right(self.ran, begin)
 
+    def others_came(self, turn: int) -> bool:
+        """May there have been another message before the turn was over?"""
+        begin, end = self.woke[turn], self.ended[turn]
+        return any(source.runs_within(begin, end) for source in self.sources)
+
     def sends(self, turn: int) -> Set[Vcpu]:
         return {woken for _, woken in self.turns[turn].computes if woken is not None}
 
@@ -114,14 +122,16 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> tuple[list[Task],
         links: who wakes whom.
     """
     seen = {vcpu: _Seen(vcpu, its) for vcpu, its in turns.items()}
+    for waker, woken in sorted(links):
+        if waker in seen and woken in seen:
+            seen[woken].sources.append(seen[waker])
     kinds = {vcpu: _kinds(its, seen) for vcpu, its in seen.items()}
     known = {vcpu: _frequent(its) for vcpu, its in kinds.items()}
     tasks = []
     for vcpu, its in seen.items():
         learnt = _Learnt(its, kinds[vcpu], seen, known, links)
         tasks += learnt.tasks()
-    _start(tasks)
-    return tasks, {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
+    return _reached(tasks), {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
 
 
 def _kinds(its: _Seen, seen: Mapping[Vcpu, _Seen]) -> list[Kind | None]:
@@ -130,11 +140,14 @@ def _kinds(its: _Seen, seen: Mapping[Vcpu, _Seen]) -> list[Kind | None]:
     for turn in range(len(its.turns)):
         sender = its.sender(turn)
         if sender is None:
-            kinds.append(None if turn == 0 or its.by_tick(turn) else TIME)
+            # A tick woke it, and then something else was to be done: a message's work, or that of its timer.
+            told = turn > 0 and not its.is_tick(turn) and not (its.by_tick(turn) and its.others_came(turn))
+            kinds.append(TIME if told else None)
             continue
         senders_turn = its.turns[turn - 1].sender_turn
         senders = seen[sender]
-        if senders_turn >= len(senders.turns) or senders_turn <= 0 or senders.by_tick(senders_turn):
+        by_tick = senders.by_tick(senders_turn) and senders.others_came(senders_turn)
+        if senders_turn >= len(senders.turns) or senders_turn <= 0 or by_tick:
             kinds.append(None)
         else:
             kinds.append(Kind(sender, senders.sender(senders_turn)))
@@ -159,7 +172,6 @@ class _Learnt:
         links: Set[Link],
     ) -> None:
         self.its, self.kinds, self.seen, self.known = its, kinds, seen, known[its.vcpu]
-        self.sources = [seen[sender] for sender, woken in links if woken == its.vcpu and sender in seen]
         self.targets = [woken for sender, woken in links if sender == its.vcpu and woken in seen]
         self.sure: dict[Kind, tuple[Set[Vcpu], Set[Vcpu]]] = {}
         """Of each kind: whom it sends to always, and to whom at all."""
@@ -168,7 +180,7 @@ class _Learnt:
         self.clean = [self._is_clean(turn) for turn in range(len(its.turns))]
 
     def _sends(self, kind: Kind, known: Mapping[Vcpu, Set[Kind]]) -> tuple[Set[Vcpu], Set[Vcpu]]:
-        turns = [turn for turn, its in enumerate(self.kinds) if its == kind and not self._others_came(turn)]
+        turns = [turn for turn, its in enumerate(self.kinds) if its == kind and not self.its.others_came(turn)]
         always, at_all = set(), set()
         for target in self.targets:
             if Kind(self.its.vcpu, kind.sender) not in known[target]:
@@ -181,14 +193,9 @@ class _Learnt:
                 at_all.add(target)
         return always, at_all
 
-    def _others_came(self, turn: int) -> bool:
-        """May there have been another message before the turn was over?"""
-        begin, end = self.its.woke[turn], self.its.ended[turn]
-        return any(source.runs_within(begin, end) for source in self.sources)
-
     def _is_clean(self, turn: int) -> bool:
         kind = self.kinds[turn]
-        if kind is None or kind not in self.known or self._others_came(turn):
+        if kind is None or kind not in self.known or self.its.by_tick(turn) or self.its.others_came(turn):
             return False
         always, at_all = self.sure[kind]
         began = self.its.ran[turn]
@@ -218,7 +225,8 @@ class _Learnt:
                 samples = self._timed() if anchor is None else []
             else:
                 samples = self._answers(kind, sleeps=kind == anchor)
-            if samples:
+            # What a timer did once or twice is no pattern.
+            if len(samples) >= (_SAMPLES_LEAST if kind == TIME else 1):
                 yield Task(self.its.vcpu, kind, samples, starts=kind in (TIME, anchor))
 
     def _before(self, turn: int) -> int | None:
@@ -230,6 +238,13 @@ class _Learnt:
 
     def _timed_turns(self) -> list[int]:
         return [turn for turn, kind in enumerate(self.kinds) if kind == TIME]
+
+    def _is_hidden_within(self, turn: int, following: int) -> bool:
+        """May the timer have been due between these turns, and something else have woken the vCPU first?"""
+        between = range(turn + 1, following)
+        return self.its.by_tick(following) or any(
+            self.kinds[one] is None and not self.its.is_tick(one) for one in between
+        )
 
     def _anchor(self) -> Kind | None:
         """The kind of messages from whose answers sleeps are counted; `None`: from the last sleep."""
@@ -280,7 +295,7 @@ class _Learnt:
     def _timed(self) -> list[Sample]:
         timed = self._timed_turns()
         pairs = list(zip(timed, timed[1:], strict=False))
-        clean = [pair for pair in pairs if self.clean[pair[0]]]
+        clean = [pair for pair in pairs if self.clean[pair[0]] and not self._is_hidden_within(*pair)]
         return [
             Sample(self._actions(turn), self.its.woke[following] - self.its.ended[turn])
             for turn, following in (clean if len(clean) >= _SAMPLES_LEAST else pairs)
@@ -293,33 +308,38 @@ def _dispersion(times: Sequence[int]) -> float:
     return float((high - low) / middle) if middle > 0 else float("inf")
 
 
-def _start(tasks: Sequence[Task]) -> None:
-    """Lets tasks begin without a message that none of those that begin by themselves leads to."""
-
-    def leads_to(task: Task) -> Set[tuple[Vcpu, Kind]]:
-        targets = {woken for sample in task.samples for _, woken in sample.actions if woken is not None}
-        later = {woken for sample in task.samples for _, woken in sample.later if woken is not None}
-        because = task.kind.sender
-        return {(woken, Kind(task.vcpu, because)) for woken in targets} | {
-            (woken, Kind(task.vcpu)) for woken in later
-        }
-
+def _reached(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks that messages come to. Of those that wait for one another in a circle one begins without."""
     by_kind = {(task.vcpu, task.kind): task for task in tasks}
-    reached = [task for task in tasks if task.starts]
-    done = {id(task) for task in reached}
-    while True:
-        while reached:
-            for key in leads_to(reached.pop()):
-                if key in by_kind and id(by_kind[key]) not in done:
-                    done.add(id(by_kind[key]))
-                    reached.append(by_kind[key])
-        left = [task for task in tasks if id(task) not in done and leads_to(task) & by_kind.keys()]
-        if not left:
-            return
-        first = max(left, key=lambda task: len(task.samples))
-        first.starts = True
-        done.add(id(first))
-        reached.append(first)
+
+    def leads_to(task: Task) -> Iterable[Task]:
+        for actions, because in ((attrgetter("actions"), task.kind.sender), (attrgetter("later"), None)):
+            for woken in {woken for sample in task.samples for _, woken in actions(sample) if woken is not None}:
+                if (woken, Kind(task.vcpu, because)) in by_kind:
+                    yield by_kind[woken, Kind(task.vcpu, because)]
+
+    def all_from(first: Iterable[Task]) -> dict[int, Task]:
+        found: dict[int, Task] = {}
+        left = list(first)
+        while left:
+            for task in leads_to(left.pop()):
+                if id(task) not in found:
+                    found[id(task)] = task
+                    left.append(task)
+        return found
+
+    reached = {id(task): task for task in tasks if task.kind == TIME}
+    # The most frequent first: others may be reached from there.
+    for task in sorted(tasks, key=lambda task: (not task.starts, -len(task.samples))):
+        circle = all_from([task])
+        if id(task) not in reached and id(task) in circle:
+            task.starts = True
+            reached |= circle
+        elif task.kind == TIME:
+            reached |= circle
+    for task in tasks:
+        task.starts = task.starts and id(task) in reached
+    return [task for task in tasks if id(task) in reached]
 
 
 def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], str]) -> dict[str, Any]:

@@ -5,12 +5,14 @@ next tick wakes twice, and the first time on a grid that has nothing to do with 
 such a wake-up would move with the scheduler; simulated as a tick it stays where it is.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 
+from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turn
 
 PERIODS_NS = (10_000_000, 4_000_000, 3_333_333, 1_000_000)
@@ -26,6 +28,8 @@ _LIFT_LEAST = 5
 _COUNT_LEAST = 8
 _OF_MOST = 0.8
 """Of the wake-ups on one grid: on another with so many of them the longer period is meant."""
+_COST_MOST = 0.1
+"""Of its period: what takes longer is no tick."""
 _SHORT = 0.6
 """Ticks are shorter than this part of a turn of another kind: else they cannot be told apart."""
 
@@ -36,6 +40,35 @@ class Tick:
 
     period_ns: int
     cpu_ns: int
+    at_ns: int = 0
+    """When one of them was."""
+    is_alone: bool = True
+    """Were there ticks with nothing else to do? Otherwise nothing says what one costs."""
+
+    def fields(self) -> dict[str, str]:
+        """As fields of a domain."""
+        return {
+            "idle_tick": f"{self.period_ns}ns",
+            "idle_tick_cpu": f"{self.cpu_ns}ns",
+            "idle_tick_at": f"{self.at_ns % self.period_ns}ns",
+        }
+
+
+def alike(ticks: Mapping[Vcpu, Tick]) -> dict[Vcpu, Tick]:
+    """The same ticks, those of about the same period with the same: all guests of a host have its clock.
+
+    Where nothing says what a tick costs, it costs what it does elsewhere.
+    """
+    found = {}
+    for vcpu, tick in ticks.items():
+        near = [other for other in ticks.values() if abs(other.period_ns / tick.period_ns - 1) < _DRIFTS]
+        costs = [other.cpu_ns for other in near if other.is_alone]
+        found[vcpu] = replace(
+            tick,
+            period_ns=round(median(other.period_ns for other in near)),
+            cpu_ns=tick.cpu_ns if tick.is_alone or not costs else round(median(costs)),
+        )
+    return found
 
 
 class Demand(NamedTuple):
@@ -57,6 +90,8 @@ class Recognised(NamedTuple):
 
 class _Grid(NamedTuple):
     period_ns: float
+    begin: float
+    """When it begins, after the first wake-up."""
     on: np.ndarray
     """Which wake-ups are on it."""
     excess: float
@@ -82,7 +117,7 @@ def _grid(wakes: np.ndarray, early: np.ndarray, period_ns: int) -> _Grid | None:
     by_chance = float(early.sum() * _WIDTH)
     if count < max(_COUNT_LEAST, _LIFT_LEAST * by_chance):
         return None
-    return _Grid(best, early & ((times - begin) % best < _WIDTH * best + _LATE_NS), count - by_chance)
+    return _Grid(best, begin, early & ((times - begin) % best < _WIDTH * best + _LATE_NS), count - by_chance)
 
 
 def _densest(times: np.ndarray, period: float) -> tuple[int, float]:
@@ -130,11 +165,16 @@ def recognise(turns: Sequence[Turn]) -> Recognised | None:
     if least is None:
         # It waits so long after each that it has something to compute whenever it runs.
         is_tick = np.zeros(len(turns), bool)
-        cpu_ns = max(float(np.median(on) - np.median(others)), 1.0)
+        shorter = others[others < np.median(on)]
+        cpu_ns = float(np.median(on) - shorter.max()) if len(shorter) else 1.0
     else:
         is_tick = grid.on & (ran < least)
         cpu_ns = float(ran[is_tick].mean())
-    return Recognised(Tick(round(grid.period_ns), round(cpu_ns)), grid.on, is_tick)
+    if cpu_ns > _COST_MOST * grid.period_ns:
+        return None
+    at_ns = round(woke[0] + grid.begin)
+    tick = Tick(round(grid.period_ns), max(round(cpu_ns), 1), at_ns, is_alone=least is not None)
+    return Recognised(tick, grid.on, is_tick)
 
 
 def _apart(on: np.ndarray, others: np.ndarray) -> float | None:

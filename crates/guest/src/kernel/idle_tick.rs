@@ -10,6 +10,8 @@ pub struct IdleTick {
     pub period_ns: Span,
     /// CPU time of one that finds the vCPU idle, ns, at least 1.
     pub cpu_ns: Span,
+    /// When one of them is, from the start of the run on, ns; `None`: at random.
+    pub at_ns: Option<Span>,
 }
 
 /// The tick of one vCPU.
@@ -70,7 +72,7 @@ mod tests {
     #[test]
     fn one_tick_finds_it_idle_and_no_other() {
         let (time, span) = (Time::from_ns, Span::from_ns);
-        let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7) }, time(30));
+        let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7), at_ns: None }, time(30));
         assert_eq!((tick.work(time(0)), tick.due()), (None, NEVER), "it was not idle yet");
         tick.go_idle(time(10));
         assert_eq!(tick.due(), time(30));

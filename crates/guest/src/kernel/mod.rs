@@ -33,20 +33,13 @@ use vcpu::{Rank, Vcpu, rank};
 /// The purpose of the random number that says when ticks are; tasks count from 1.
 const TICKS: u64 = 5 << 32;
 
-/// The purpose of those that say how phases follow one another: of tasks, from which they count, and of tasks that go through
-/// the same ones, which belong to no domain.
+/// The purpose of those that say how a task's phases follow one another; tasks count from there.
 const STRETCHES: u64 = 6 << 32;
-const STRETCHES_TOGETHER: u64 = 7 << 32;
 
 /// Where a task whose phases come in stretches begins, if they do.
 fn stretch_of(script: &Script, seed: u64, domain: u64, task: u64) -> Option<(Stretch, u32)> {
-    script.stretches.as_ref().map(|stretches| {
-        let random = match stretches.together {
-            Some(group) => Random::new(seed, u64::from(group), STRETCHES_TOGETHER),
-            None => Random::new(seed, domain, STRETCHES + task),
-        };
-        Stretch::new(stretches, random)
-    })
+    let random = Random::new(seed, domain, STRETCHES + task);
+    script.stretches.as_ref().map(|stretches| Stretch::new(stretches, random))
 }
 
 /// The unit of work of tasks that are counted by their CPU time.
@@ -149,8 +142,8 @@ impl Kernel {
         };
         if let Some(tick) = config.idle_tick {
             // Those of different guests are not in step; those of a guest's vCPUs are.
-            let phase = Random::new(seed, domain, TICKS).below(tick.period_ns.ns() as u64);
-            let phase = Time::from_ns(phase as i64);
+            let random = Random::new(seed, domain, TICKS).below(tick.period_ns.ns() as u64);
+            let phase = Time::ZERO + tick.at_ns.unwrap_or(Span::from_ns(random as i64));
             kernel.vcpus.iter_mut().for_each(|vcpu| vcpu.tick = Some(Box::new(Tick::new(tick, phase))));
         }
         for (app, configured) in config.apps.enumerate() {

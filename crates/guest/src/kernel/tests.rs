@@ -26,6 +26,24 @@ fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
     Kernel::new(&config.into(), Time::ZERO, 1, 0)
 }
 
+#[test]
+fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
+    let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), at_ns: Some(ns(9300)) };
+    for seed in 0..9 {
+        let config = KernelConfig {
+            vcpus: 1,
+            apps: vec![app(vec![compute(ns(10)), Step::Sleep(ns(90_000))])].into(),
+            page_fault_ns: ns(0),
+            slice_ns: TIME_SLICE,
+            idle_tick: Some(tick),
+        };
+        let mut kernel = Kernel::new(&config.into(), Time::ZERO, seed, 0);
+        assert_eq!(kernel.next(0, at(ns(0))), Next::Run(ns(10)));
+        kernel.computed(0, ns(10));
+        assert_eq!((kernel.next(0, at(ns(10))), kernel.next_timer(0)), (Next::Idle, at(ns(1300))));
+    }
+}
+
 fn compute(span: Span) -> Step {
     Step::Compute { span, per_byte_ps: 0 }
 }

@@ -16,10 +16,10 @@ pub(crate) fn app(
     constants: &Constants,
 ) -> AppConfig {
     match app {
-        AppSpec::Phases { phases, stretches, rounds, delay, .. } => AppConfig {
+        AppSpec::Phases { phases, stretch, rounds, delay, .. } => AppConfig {
             delay_ns: *delay,
             shares_sync_objects: true,
-            ..AppConfig::new(script(phases, stretches.as_ref(), *rounds, objects, channels))
+            ..AppConfig::new(script(phases, *stretch, *rounds, objects, channels))
         },
         AppSpec::Kind { kind, values, .. } => {
             let number = |service| services.number(service);

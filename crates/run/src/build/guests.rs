@@ -1,6 +1,6 @@
 //! Guests: their kernels, applications, netfronts and virtual disks.
 
-use vcpulab_guest::{AppConfig, AppId, KernelConfig};
+use vcpulab_guest::{AppConfig, AppId, IdleTick, KernelConfig};
 use vcpulab_host::{DomId, Span, Table, VcpuId};
 use vcpulab_io::{GuestConfig, HaltPollConfig};
 use vcpulab_spec::{DomainSpec, Drivers, Spec};
@@ -32,7 +32,9 @@ pub(crate) fn guest(
             vcpus: domain.vcpus() as usize,
             apps: apps(d, spec, services, channels, delay),
             slice_ns: Span::from_ns(constants.task_slice_ns),
-            idle_tick: domain.idle_tick,
+            idle_tick: domain
+                .idle_tick
+                .map(|tick| IdleTick { at_ns: tick.at_ns.map(|at| at + delay), ..tick }),
             // Guests of KVM have their own page tables (EPT, NPT).
             page_fault_ns: Span::from_ns(match drivers {
                 Drivers::BareMetal | Drivers::Kvm => 0,

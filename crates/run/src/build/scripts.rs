@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vcpulab_guest::{ChannelId, Script, Step, Stretches};
 use vcpulab_host::{DomId, Table};
-use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec, StretchSpec};
+use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec};
 
 /// The kinds of synchronisation objects. Each has names of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -64,48 +64,36 @@ fn objects(event: &EventSpec) -> [Option<(Kind, &str)>; 2] {
     }
 }
 
-/// What the scripts of a host name across domains: event channels, and groups that go through the same stretches. Their numbers
-/// in the engine are their places in alphabetical order.
+/// The event channels that the scripts of a host name; their numbers in the engine are their places in alphabetical order.
 #[derive(Default)]
-pub(crate) struct Channels<'a> {
-    channels: Vec<&'a str>,
-    groups: Vec<&'a str>,
-}
+pub(crate) struct Channels<'a>(Vec<&'a str>);
 
 impl<'a> Channels<'a> {
     pub fn of(domains: &'a Table<DomId, DomainSpec>) -> Self {
-        let (mut channels, mut groups) = (BTreeSet::new(), BTreeSet::new());
-        for app in domains.iter().flat_map(|domain| &domain.apps) {
-            let AppSpec::Phases { phases, stretches, .. } = app else { continue };
-            channels.extend(phases.iter().flat_map(|phase| &phase.events).filter_map(|event| match event {
-                EventSpec::Notify(name) | EventSpec::Await(name) => Some(name.as_str()),
-                _ => None,
-            }));
-            groups.extend(stretches.iter().filter_map(|of| of.together.as_deref()));
-        }
-        Channels { channels: channels.into_iter().collect(), groups: groups.into_iter().collect() }
+        let apps = domains.iter().flat_map(|domain| &domain.apps);
+        let phases = apps.filter_map(|app| match app {
+            AppSpec::Phases { phases, .. } => Some(phases),
+            AppSpec::Kind { .. } => None,
+        });
+        let names = phases.flatten().flat_map(|phase| &phase.events).filter_map(|event| match event {
+            EventSpec::Notify(name) | EventSpec::Await(name) => Some(name.as_str()),
+            _ => None,
+        });
+        Channels(names.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
     pub fn len(&self) -> usize {
-        self.channels.len()
+        self.0.len()
     }
 
     fn number(&self, name: &str) -> ChannelId {
-        ChannelId(number(&self.channels, name))
+        ChannelId(self.0.partition_point(|known| *known < name) as u32)
     }
-
-    fn group(&self, name: &str) -> u32 {
-        number(&self.groups, name)
-    }
-}
-
-fn number(names: &[&str], name: &str) -> u32 {
-    names.partition_point(|known| *known < name) as u32
 }
 
 pub(crate) fn script(
     phases: &[PhaseSpec],
-    stretches: Option<&StretchSpec>,
+    stretch: Option<u32>,
     rounds: Option<u32>,
     objects: &SyncObjects<'_>,
     channels: &Channels<'_>,
@@ -114,7 +102,7 @@ pub(crate) fn script(
     let point = |name: &str| objects.number(Kind::Point, name);
     let mut script = Script::default();
     let says_done = phases.iter().any(|phase| phase.events.contains(&EventSpec::Done));
-    let mut firsts = Vec::new();
+    let mut firsts = Vec::with_capacity(phases.len());
     for phase in phases {
         let from = script.steps.len();
         firsts.push(from as u32);
@@ -152,16 +140,15 @@ pub(crate) fn script(
         if phase.rounds > 1 {
             script.repeat(from, phase.rounds);
         }
-        if stretches.is_some() {
+        if stretch.is_some() {
             if !says_done {
                 script.steps.push(Step::Done);
             }
             script.steps.push(Step::NextPhase);
         }
     }
-    if let Some(StretchSpec { mean, together }) = stretches {
-        let together = together.as_deref().map(|name| channels.group(name));
-        script.stretches = Some(Stretches { phases: firsts.into(), mean: *mean, together });
+    if let Some(mean) = stretch {
+        script.stretches = Some(Stretches { phases: firsts.into(), mean });
         return script;
     }
     if !says_done {
@@ -335,6 +322,41 @@ mod tests {
         let text = "[host]\nscheduler = \"credit\"\n[domain.a]\napp = [{ kind = \"phases\", phase = [{ event = [{ done = false }] }] }]\n";
         let problems = Scenario::parse(text, "f").unwrap_err().to_string();
         assert!(problems.contains("allowed: exactly one of"), "{problems}");
+    }
+
+    #[test]
+    fn phases_that_come_in_stretches_are_all_gone_through_and_each_is_a_unit() {
+        // Sleeps of 1 to 9 ms, of which each comes as often: 5 ms on average.
+        let phases: Vec<_> = (1..10).map(|ms| format!("{{ event = [{{ sleep = \"{ms}ms\" }}] }}")).collect();
+        let app =
+            |stretch: &str| format!("{{ kind = \"phases\", {stretch}phase = [{}] }}", phases.join(", "));
+        assert_eq!(completed(1, &app("")), [22], "a round is a unit");
+        for mean in [1, 3, 9] {
+            let [units] = completed(1, &app(&format!("stretch = {mean}, ")))[..] else {
+                panic!("one application")
+            };
+            assert!((170..230).contains(&units), "{mean}: {units}");
+        }
+        let text = |app: &str| format!("[host]\nscheduler = \"credit\"\n[domain.a]\napp = [{app}]\n");
+        for (stretch, said) in
+            [("stretch = 0, ", "1 to 4096"), ("stretch = 2, loop = 3, ", "stretches have none")]
+        {
+            let problems = Scenario::parse(&text(&app(stretch)), "f").unwrap_err().to_string();
+            assert!(problems.contains(said), "{problems}");
+        }
+    }
+
+    #[test]
+    fn ticks_begin_when_it_is_said() {
+        let text = |fields: &str| format!("[host]\nscheduler = \"credit\"\n[domain.a]\n{fields}\n");
+        let scenario = Scenario::parse(
+            &text("idle_tick = \"4ms\"\nidle_tick_cpu = \"9us\"\nidle_tick_at = \"1ms\""),
+            "f",
+        );
+        let scenario = scenario.unwrap_or_else(|problems| panic!("{problems}"));
+        assert!(scenario.to_toml().contains("idle_tick_at = \"1ms\""), "{}", scenario.to_toml());
+        let problems = Scenario::parse(&text("idle_tick_at = \"1ms\""), "f").unwrap_err().to_string();
+        assert!(problems.contains("goes with `idle_tick`"), "{problems}");
     }
 
     #[test]

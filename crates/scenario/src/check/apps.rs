@@ -8,7 +8,7 @@ use vcpulab_spec::{AppSpec, AppValue, DomainSpec, HostSpec, PHASES, Service, Spe
 use crate::check::devices::front_to;
 use crate::check::disks::disk_needed;
 use crate::check::fields::Checker;
-use crate::check::phases::{self, phases_app};
+use crate::check::phases::phases_app;
 use crate::file::raw::{NamedDomain, RawApp};
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field, RawParam};
@@ -17,7 +17,7 @@ use crate::text::units::{Duration, Size};
 /// The fields that every kind has, besides its parameters.
 const COMMON: [&str; 2] = ["kind", "instance"];
 /// The fields of `phases`.
-const OF_PHASES: [&str; 5] = ["loop", "phase", "start_delay", "stretch", "together"];
+const OF_PHASES: [&str; 4] = ["loop", "phase", "start_delay", "stretch"];
 
 /// The names of all kinds.
 fn kind_names() -> impl Iterator<Item = &'static str> {
@@ -48,7 +48,6 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw: &[&Name
         let apps = apps.filter_map(|raw| app(checker, raw, &spec.host)).collect();
         spec.domains[domain].apps = apps;
     }
-    let mut placed = Vec::new();
     for (domain, (_, raw)) in spec.domains.ids().zip(raw) {
         let raw_apps: Vec<_> = raw.value.app.get().into_iter().flatten().take(APPS_MAX).collect();
         // With errors some of them are missing.
@@ -56,13 +55,9 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw: &[&Name
             for (position, app) in raw_apps.iter().enumerate() {
                 references(checker, spec, domain, position, app);
                 disk_needed(checker, spec, domain, &spec.domains[domain].apps[position], &app.place);
-                placed.push((domain, position, &app.place));
             }
         }
     }
-    let placed =
-        placed.iter().map(|&(domain, position, place)| (&spec.domains[domain].apps[position], place));
-    phases::together(checker, placed);
     let tasks = spec.domains.iter().flat_map(|domain| &domain.apps).map(AppSpec::tasks).sum();
     checker.count(tasks, 0, TASKS_MAX, "tasks in all domains together", &place.member("domain"));
 }
@@ -108,7 +103,6 @@ fn strangers(
         given("phase", !raw.phase.is_none()),
         given("start_delay", !raw.start_delay.is_none()),
         given("stretch", !raw.stretch.is_none()),
-        given("together", !raw.together.is_none()),
     ];
     let own = own.into_iter().flatten().map(|name| (name.clone(), place.member(&name)));
     let others = raw.params.0.iter().map(|(name, _)| (name.value.clone(), name.place.clone()));

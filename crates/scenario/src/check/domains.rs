@@ -115,13 +115,17 @@ fn memory_nodes(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<i64>>, no
 }
 
 fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick> {
-    let (period, cpu) = (&raw.idle_tick, &raw.idle_tick_cpu);
+    let (period, cpu, at) = (&raw.idle_tick, &raw.idle_tick_cpu, &raw.idle_tick_at);
+    if let (Some(At { place, .. }), None) = (&at.0, &period.0) {
+        checker.report.error(place, Problem::says("`idle_tick_at` goes with `idle_tick`"));
+    }
     if let (Some(At { place, .. }), None) | (None, Some(At { place, .. })) = (&period.0, &cpu.0) {
         checker.report.error(place, Problem::says("`idle_tick` and `idle_tick_cpu` belong together"));
     }
     Some(IdleTick {
         period_ns: checker.span(period, None, SPANS_ABOVE_ZERO)?,
         cpu_ns: checker.span(cpu, None, SPANS_ABOVE_ZERO)?,
+        at_ns: if at.is_none() { None } else { checker.span(at, None, SPANS) },
     })
 }
 

@@ -1,11 +1,10 @@
 //! Applications whose script stands in the scenario, in rt-app's words.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use vcpulab_host::Span;
 use vcpulab_spec::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPANS, SPANS_ABOVE_ZERO};
-use vcpulab_spec::{AppSpec, EventSpec, PhaseSpec, StretchSpec};
+use vcpulab_spec::{AppSpec, EventSpec, PhaseSpec};
 
 use crate::check::fields::Checker;
 use crate::file::raw::{RawApp, RawEvent, RawPhase};
@@ -24,55 +23,18 @@ pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Pl
     };
     let instances = checker.int(&raw.instance, 1, 1..=APPS_MAX as i64)? as u32;
     let delay = checker.span(&raw.start_delay, Some(Span::ZERO), SPANS)?;
-    let stretches = stretches(checker, raw)?;
-    Some(AppSpec::Phases { phases: phases?, stretches, rounds, delay, instances })
+    let stretch = stretch(checker, raw)?;
+    Some(AppSpec::Phases { phases: phases?, stretch, rounds, delay, instances })
 }
 
-/// How phases follow one another; `Some(None)`: in their order.
-fn stretches(checker: &mut Checker<'_, '_>, raw: &RawApp) -> Option<Option<StretchSpec>> {
-    let Some(At { place, .. }) = &raw.stretch.0 else {
-        if let Some(At { place, .. }) = &raw.together.0 {
-            checker.report.error(place, Problem::says("`together` goes with `stretch`"));
-            return None;
-        }
-        return Some(None);
-    };
+/// Mean number of phases in a stretch; `Some(None)`: they come in their order.
+fn stretch(checker: &mut Checker<'_, '_>, raw: &RawApp) -> Option<Option<u32>> {
+    let Some(At { place, .. }) = &raw.stretch.0 else { return Some(None) };
     if !raw.r#loop.is_none() {
         checker.report.error(place, Problem::says("`loop` counts rounds, and stretches have none"));
         return None;
     }
-    let mean = checker.int(&raw.stretch, 1, 1..=PHASES_MAX as i64)? as u32;
-    let together = object_if_any(checker, &raw.together);
-    Some(Some(StretchSpec { mean, together }))
-}
-
-fn object_if_any(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Option<String> {
-    if field.is_none() { None } else { object(checker, field) }
-}
-
-/// Applications that go through the same stretches have as many phases, in stretches of the same mean length.
-pub(crate) fn together<'a>(
-    checker: &mut Checker<'_, '_>,
-    apps: impl Iterator<Item = (&'a AppSpec, &'a Place)>,
-) {
-    let mut known: BTreeMap<&str, (usize, u32)> = BTreeMap::new();
-    for (app, place) in apps {
-        let AppSpec::Phases { phases, stretches: Some(StretchSpec { mean, together: Some(word) }), .. } = app
-        else {
-            continue;
-        };
-        let (count, its_mean) = *known.entry(word).or_insert((phases.len(), *mean));
-        if (count, its_mean) != (phases.len(), *mean) {
-            let found = format!("{} phases in stretches of {mean}", phases.len());
-            let problem = Problem::says(format!(
-                "{found}, and {count} in stretches of {its_mean} where another application says `{word}`"
-            ));
-            checker.report.error(
-                &place.member("together"),
-                problem.hint("who goes together has as many phases and the same `stretch`"),
-            );
-        }
-    }
+    Some(Some(checker.int(&raw.stretch, 1, 1..=PHASES_MAX as i64)? as u32))
 }
 
 fn phases(checker: &mut Checker<'_, '_>, field: &Field<Vec<At<RawPhase>>>) -> Option<Vec<PhaseSpec>> {

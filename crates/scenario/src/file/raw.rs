@@ -228,6 +228,9 @@ record! {
         idle_tick: Duration,
         /// CPU time of such a tick. Required with `idle_tick`.
         idle_tick_cpu: Duration,
+        /// When one of its ticks is, from the start of the run on (later by what `start_spread` draws): ticks of several domains
+        /// keep their distances. Default: at a random time.
+        idle_tick_at: Duration,
         /// The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
         #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
         on_crash: String,
@@ -379,9 +382,6 @@ record! {
         /// order, again and again.
         #[schemars(range(min = 1, max = PHASES_MAX))]
         stretch: i64,
-        /// Applications of the host with the same word here, in whatever domain, go through the same stretches: the n-th phase
-        /// of one belongs to the n-th phase of the others. Goes with `stretch`.
-        together: String,
         /// Time from the start of its domain to its own. Default: none.
         start_delay: Duration,
     }

@@ -16,11 +16,8 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
         ..RawApp::default()
     };
     match app {
-        AppSpec::Phases { phases, stretches, rounds, delay, .. } => {
-            if let Some(of) = stretches {
-                raw.stretch = i64::from(of.mean).into();
-                raw.together = of.together.clone().into();
-            }
+        AppSpec::Phases { phases, stretch, rounds, delay, .. } => {
+            raw.stretch = stretch.map(i64::from).into();
             raw.start_delay = Duration(*delay).into();
             raw.r#loop = rounds.map_or(-1, i64::from).into();
             raw.phase = phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into();

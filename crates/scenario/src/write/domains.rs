@@ -38,6 +38,7 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         shutdown: Duration(domain.shutdown).into(),
         idle_tick: domain.idle_tick.map(|tick| Duration(tick.period_ns)).into(),
         idle_tick_cpu: domain.idle_tick.map(|tick| Duration(tick.cpu_ns)).into(),
+        idle_tick_at: domain.idle_tick.and_then(|tick| tick.at_ns).map(Duration).into(),
         on_crash: word(&ON_CRASH, &domain.on_crash).into(),
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
