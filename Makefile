@@ -12,7 +12,7 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs fuzz lock real-xen real-kvm
+.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs evidence fuzz lock real-xen real-kvm
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -109,6 +109,10 @@ docs: build .venv/tools
 	cargo run --quiet --locked --package vcpulab-dev -- generate
 	$(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --locked
+
+## What docs/validation.md says, measured anew: minutes, and with many recordings of Xen an hour
+evidence: build .venv/tools
+	$(BIN)/python docs/evidence.py
 
 ## Every fuzz target for a minute, or FUZZ_SECONDS (needs a nightly toolchain, cargo-fuzz and, for the last, Linux)
 fuzz: build .venv/tools

@@ -6,6 +6,8 @@
 import sys
 from pathlib import Path
 
+import validation_page
+
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.cli.main import app
 from vcpulab.studies import NAMES, overview, study
@@ -21,7 +23,8 @@ def pages() -> dict[Path, str]:
     lines = [line.rstrip() for line in text.strip().splitlines()]
     found = {REFERENCE / "command-line.md": "\n".join(lines) + "\n"}
     found |= {REFERENCE / "lint" / f"{rule.name}.md": rule.page() for rule in RULES.values()}
-    return found | {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
+    found |= {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
+    return found | validation_page.pages()
 
 
 def foretold(page: str) -> str:
