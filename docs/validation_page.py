@@ -175,14 +175,16 @@ def two_lines() -> str:
     signs = next(row for row in evidence("xen-signs") if row["metric"] == "all")
     blind = [row for row in evidence("studies") if row["role"] == "blind"]
     summary = evidence("xen-summary")[0]
-    share, switches, wait = (by_metric[name] for name in ("share", "switches", "wait_median"))
+    medians, most = (
+        "{} points of CPU share, {} % of switches, {} % of median waits".format(
+            *(_said(float(by_metric[name][column])) for name in ("share", "switches", "wait_median"))
+        )
+        for column in ("off_median", "off_p90")
+    )
     first = (
-        f"Of {passed + failed} sequences of decisions of Xen's schedulers {passed} are reproduced exactly. For settings "
-        f"of a real Xen that were not recorded, twins are off by {_said(float(share['off_median']))} points of CPU "
-        f"share, {_said(float(switches['off_median']))} % of switches and {_said(float(wait['off_median']))} % of median "
-        f"waits in the median of {summary['what_ifs']} what-ifs, and nine in ten by no more than "
-        f"{_said(float(share['off_p90']))} points, {_said(float(switches['off_p90']))} % and "
-        f"{_said(float(wait['off_p90']))} %."
+        f"Of {passed + failed} sequences of decisions of Xen's schedulers {passed} are reproduced exactly. In settings "
+        f"of a real Xen that were never recorded ({summary['what_ifs']} what-ifs), twins are off by {medians} in the "
+        f"median, and nine in ten by no more than {most}."
     )
     second = (
         f"They have the sign of {signs['right_percent']} % of the changes that chance does not explain. Of published "
