@@ -219,6 +219,7 @@ def main(recordings: Path) -> None:
     write("conformance", conformance())
     write("linux", linux(validate([bundled.recordings()])))
     (FOLDER / "invalidation.csv").write_text(invalidation.table(), encoding="utf-8")
+    (FOLDER / "effects.csv").write_text(invalidation.effects_table(), encoding="utf-8")
     write("studies", studies())
     if not recordings.exists():
         return

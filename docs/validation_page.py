@@ -357,6 +357,15 @@ def limits() -> str:
     return table(["left out by a twin", "change of setting", "what is predicted", "off by"], rows)
 
 
+def effects() -> str:
+    """What is not modelled at all, measured."""
+    rows = [
+        [row["left_out"], row["measured"], row["here"], row["really"], f"{row['off_percent']} %"]
+        for row in evidence("effects")
+    ]
+    return table(["not modelled", "measured", "as modelled", "as it is, or at most could be", "off by"], rows)
+
+
 PARTS = {
     "overview": overview,
     "two-lines": two_lines,
@@ -370,6 +379,7 @@ PARTS = {
     "studies": studies,
     "invalidation": invalidation,
     "limits": limits,
+    "effects": effects,
 }
 
 # ---- the picture ----
