@@ -59,6 +59,8 @@ _METRICS = {
     "wait_p90": "90th percentiles of waits",
     "throughput": "throughput of guests",
 }
+_RATE_LIMITED = "-rate5000"
+"""How recordings under a rate limit of 5 ms are called in `real-xen/experiments.toml`."""
 _ENDS = 5
 """So many of a long table's first and last rows are shown."""
 _LIMITS = {
@@ -307,6 +309,21 @@ def demands() -> str:
     return table(["twin of", "predictions", "within their limits"], shown)
 
 
+def held_back() -> str:
+    """Twins of recordings under a long rate limit, and all others."""
+    rows = evidence("xen-demands")
+    groups = {
+        "under a rate limit of 5 ms": [row for row in rows if _RATE_LIMITED in row["demands"]],
+        "all others": [row for row in rows if _RATE_LIMITED not in row["demands"]],
+    }
+    shown = []
+    for name, those in groups.items():
+        predictions = sum(int(row["predictions"]) for row in those)
+        within = sum(float(row["within_percent"]) * int(row["predictions"]) for row in those) / max(predictions, 1)
+        shown.append([name, str(len(those)), str(predictions), f"{within:.0f} %"])
+    return table(["twins of recordings", "recordings", "predictions", "within their limits"], shown)
+
+
 def floors() -> str:
     """The shortest waits by scheduler."""
     rows = [[row["scheduler"], row["recordings"], row["shortest_wait_us"]] for row in evidence("xen-floors")]
@@ -375,6 +392,7 @@ PARTS = {
     "worst": worst,
     "guests": guests,
     "demands": demands,
+    "held-back": held_back,
     "floors": floors,
     "studies": studies,
     "invalidation": invalidation,
