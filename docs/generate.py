@@ -8,6 +8,7 @@ from pathlib import Path
 
 import manual
 import metrics
+import validation_page
 
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.cli.main import app
@@ -26,7 +27,8 @@ def pages() -> dict[Path, str]:
     found |= {REFERENCE / "lint" / f"{rule.name}.md": rule.page() for rule in RULES.values()}
     found |= manual.pages()
     found[metrics.FILE] = metrics.page()
-    return found | {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
+    found |= {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
+    return found | validation_page.pages()
 
 
 def foretold(page: str) -> str:

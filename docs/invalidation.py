@@ -1,4 +1,4 @@
-"""Cases that break twins, looked for on purpose: `docs/evidence/invalidation.csv`.
+"""Cases that break twins, looked for on purpose, and effects of what is not modelled: two files in `docs/evidence`.
 
 The truth is a simulated host with an effect in it (scenarios/invalidation). What a recording would show of it in one
 setting becomes a twin that knows nothing of the effect: times to compute and to sleep, drawn one by one from their
@@ -18,6 +18,7 @@ import polars as pl
 
 from vcpulab import Run, Scenario, run
 from vcpulab.results.statistics import number
+from vcpulab.studies import study
 from vcpulab.twin.apps import replayed
 from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns, turns_of
@@ -224,5 +225,48 @@ def table() -> str:
     return out.getvalue()
 
 
+# ---- what is not modelled at all ----
+
+MECHANISMS = ROOT / "scenarios" / "mechanisms"
+EFFECT_COLUMNS = ("left_out", "measured", "here", "really", "off_percent")
+
+
+def effects() -> Iterator[list[str]]:
+    """A row for each measured effect of what is not modelled, under `EFFECT_COLUMNS`."""
+    nics = Scenario.load(MECHANISMS / "two-nics.toml")
+    both, one, netbacks = (
+        sum(run(nics.change(change))[f"to-{guest}.throughput"].mean for guest in ("a", "b"))
+        for change in ({}, {"domain.b.nic.device": "eth0"}, {"domain.b.nic.driver_vcpu": 0})
+    )
+    measured = "packets/s of two receivers, Dom0 with two vCPUs"
+    yield _effect("a NIC's queues", f"{measured}: one NIC; two, each on a vCPU of its own", both, one)
+    yield _effect("netbacks that move", f"{measured}: netbacks on one vCPU; on two", both, netbacks)
+    sets = {f"domain.{name}.working_set": "24MB" for name in ("a", "b", "c")}
+    hogs = Scenario.load(SCENARIOS / "caches.toml").change(sets | {"host.tslice_ms": 1})
+    useful, none = _useful(run(hogs)), _useful(run(hogs.change(dict.fromkeys(sets, "0B"))))
+    what = "useful CPU time of one of three hogs in slices of 1 ms, %: with 24 MB each; without"
+    yield _effect("working sets that are touched little by little", what, none, useful)
+    moss = study("devine2010")
+    cells = [c for c in moss.blind if (c.load, c.metric, c.source) == ("users=500", "throughput", "Table 5.11")]
+    foretold = fmean(moss.foretold[cell.key].value for cell in cells)
+    real = fmean(cell.number or 0 for cell in cells)
+    what = "requests/s of MOSS with 500 users, mean of nine settings: foretold; measured by Devine"
+    yield _effect("servers that run out of memory or threads, requests given up half done", what, real, foretold)
+
+
+def _effect(left_out: str, measured: str, real: float, here: float) -> list[str]:
+    return [left_out, measured, number(here), number(real), f"{100 * (here / real - 1):+.0f}"]
+
+
+def effects_table() -> str:
+    """The file of effects."""
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(EFFECT_COLUMNS)
+    writer.writerows(effects())
+    return out.getvalue()
+
+
 if __name__ == "__main__":
-    (ROOT / "docs" / "evidence" / "invalidation.csv").write_text(table(), encoding="utf-8")
+    for name, text in (("invalidation", table()), ("effects", effects_table())):
+        (ROOT / "docs" / "evidence" / f"{name}.csv").write_text(text, encoding="utf-8")

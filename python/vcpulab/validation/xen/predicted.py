@@ -23,15 +23,19 @@ class Unit:
 
     def __init__(self, demands: Recorded, setting: Setting, span_ns: int) -> None:
         """Takes how long the recording is that the run is held against."""
-        lasts = {
-            "run.duration": f"{max(round(span_ns / _ROUND_NS) * _ROUND_NS, _ROUND_NS)}ns",
-            "run.replications": REPLICATIONS,
-        }
-        self._scenario = Scenario.from_dict(setting.on(demands.document)).change(lasts)
-        self._floor_us = demands.floor_us
-        self.name = demands.name
+        self._demands = demands
+        self._setting = setting
+        self._duration_ns = max(round(span_ns / _ROUND_NS) * _ROUND_NS, _ROUND_NS)
         made_by = maker("vcpulab.validation.xen.predicted")
-        self.key = key(made_by, self._scenario.to_toml(), repr(self._floor_us))
+        # The scenario itself is made when it is run: one that replays may be long.
+        depends = (demands.twin.text, setting.key, str(self._duration_ns), repr(demands.floor_us))
+        self.name = demands.name
+        self.key = key(made_by, *depends)
+
+    @property
+    def _scenario(self) -> Scenario:
+        lasts = {"run.duration": f"{self._duration_ns}ns", "run.replications": REPLICATIONS}
+        return Scenario.from_dict(self._setting.on(self._demands.document)).change(lasts)
 
     def done(self, store: RunCache) -> Replications | None:
         """What it measured before, if it was run."""
@@ -55,7 +59,7 @@ class Unit:
             values[f"{name} share"] = 100 * row["running_ns"] / row["elapsed_ns"]
             for metric, column in (("wait_median", "wake_p50_ns"), ("wait_p90", "wake_p90_ns")):
                 if row[column] is not None:
-                    values[f"{name} {metric}"] = max(self._floor_us, row[column] / 1e3)
+                    values[f"{name} {metric}"] = max(self._demands.floor_us, row[column] / 1e3)
         return found
 
     def keep(self, store: RunCache, measured: Replications) -> None:

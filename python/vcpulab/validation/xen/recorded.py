@@ -58,7 +58,7 @@ class Recorded:
         """The folder's."""
         return self.folder.name
 
-    @property
+    @cached_property
     def document(self) -> dict[str, Any]:
         """The twin, as tables."""
         return self.twin.scenario.to_dict()

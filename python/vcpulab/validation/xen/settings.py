@@ -69,8 +69,8 @@ def _changes(before: Setting, after: Setting) -> Iterator[str]:
             yield _WORDS.get(name, name)
     for name in before.domains.keys() & after.domains.keys():
         mine, its = before.domains[name], after.domains[name]
-        for field in sorted(mine.keys() & its.keys()):
-            if mine[field] != its[field]:
+        for field in sorted((mine.keys() & its.keys()) | set(PLACES)):
+            if mine.get(field) != its.get(field):
                 yield "Dom0's weight" if (name, field) == ("dom0", "weight") else _WORDS.get(field, field)
 
 

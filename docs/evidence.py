@@ -1,0 +1,239 @@
+"""Measures what `docs/validation.md` says: `make evidence` writes `docs/evidence/*.csv`, and `make docs` the page.
+
+Everything is measured anew but the agreement with published studies, whose runs take hours:
+`docs/published-and-simulated.md` has it, written by `vcpulab study overview`.
+"""
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from statistics import median
+
+import invalidation
+
+from vcpulab import _engine
+from vcpulab import conformance as bundled
+from vcpulab.formats import linux_folder
+from vcpulab.studies import NAMES, study
+from vcpulab.studies.predict import predictions, scores
+from vcpulab.studies.results import Results
+from vcpulab.validation import Report, validate
+from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, quantile
+from vcpulab.validation.xen.recorded import read
+
+DOCS = Path(__file__).resolve().parent
+FOLDER = DOCS / "evidence"
+RECORDINGS = DOCS.parent / "validation" / "recordings" / "xen"
+OVERVIEW = DOCS / "published-and-simulated.md"
+_WORST = 12
+
+Row = Mapping[str, object]
+
+
+def write(name: str, rows: Iterable[Row]) -> None:
+    """Writes a file of rows that have the same columns."""
+    rows = list(rows)
+    out = StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    (FOLDER / f"{name}.csv").write_text(out.getvalue(), encoding="utf-8")
+
+
+# ---- decisions ----
+
+
+def conformance() -> Iterator[Row]:
+    """Vectors by folder, and the recordings of Linux that are replayed."""
+    report = json.loads(_engine.conformance([str(bundled.bundled())], 0))
+    for folder in report["folders"]:
+        counts: dict[str, object] = {key: folder[key] for key in ("passed", "failed", "skipped")}
+        row: dict[str, object] = {"of": Path(folder["folder"]).name, "kind": "vectors"}
+        yield row | counts | {"decisions": "", "differing": ""}
+    for folder in linux_folder.find(bundled.recordings()):
+        judged = json.loads(linux_folder.read(folder).replay())
+        passed = {"passed": int(judged["passed"]), "failed": int(not judged["passed"]), "skipped": 0}
+        counts = {"decisions": judged["decisions"], "differing": judged["differing"]}
+        yield {"of": folder.name, "kind": "recording of Linux"} | passed | counts
+
+
+# ---- predictions ----
+
+
+def linux(report: Report) -> Iterator[Row]:
+    """By kind and metric: errors of the predictions of Linux."""
+    for verdict in report.verdicts:
+        cells = [
+            cell
+            for comparison in report.comparisons
+            if comparison.kind == verdict.kind
+            for cell in comparison.cells
+            if cell.metric == verdict.metric
+        ]
+        off = sorted(abs(cell.off) for cell in cells)
+        counts = {"cells": len(cells), "within": verdict.within, "by_chance": verdict.chance}
+        errors = {"off_median": _said(median(off)), "off_p90": _said(quantile(off, 0.9)), "off_most": _said(off[-1])}
+        yield {"kind": verdict.kind, "metric": verdict.metric, "unit": cells[0].off_unit} | counts | errors
+
+
+def xen(found: Agreement) -> Iterator[Row]:
+    """By kind and metric: errors of the predictions of Xen, and what chance gives."""
+    for verdict in found.verdicts:
+        yield {
+            "kind": verdict.kind,
+            "metric": verdict.metric,
+            "cells": verdict.cells,
+            "bar": verdict.bar,
+            "within": " / ".join(f"{part:.0f}" for part in verdict.reached),
+            "passed": "yes" if verdict.passed else "no",
+            "off_median": _said(verdict.off_median),
+            "off_p90": _said(verdict.off_p90),
+            "off_mean": _said(verdict.off_mean),
+            "bias": _said(verdict.bias),
+            "by_chance": verdict.by_chance,
+            "chance_median": _said(verdict.chance_median),
+            "chance_p90": _said(verdict.chance_p90),
+            "chance_from": verdict.evidence,
+        }
+
+
+def xen_signs(found: Agreement) -> Iterator[Row]:
+    """Signs of changes."""
+    for one in found.signs:
+        counts = {"changes": one.changes, "beyond_chance": one.recorded, "right": one.right, "wrong": one.wrong}
+        right = "" if one.part_right is None else f"{100 * one.part_right:.1f}"
+        yield {"metric": one.metric} | counts | {"undecided": one.undecided, "right_percent": right}
+
+
+def xen_summary(found: Agreement, folders: Sequence[Path]) -> Iterator[Row]:
+    """How much was compared."""
+    whats = found.of(WHAT_IF)
+    recordings = [read(folder) for folder in folders]
+    yield {
+        "recordings": len(found.recordings),
+        "kinds_of_guests": len({one.guests for one in recordings}),
+        "settings": len({(one.guests, one.setting.key) for one in recordings}),
+        "what_ifs": len({(cell.demands, cell.setting) for cell in whats}),
+        "predictions": len(whats),
+    }
+
+
+def xen_changes(found: Agreement) -> Iterator[Row]:
+    """By what was changed, where it is one thing."""
+    for changed, metric, verdict in found.by_change:
+        if " + " not in changed:
+            errors = {"off_median": _said(verdict.off_median), "off_p90": _said(verdict.off_p90)}
+            bias = {"bias": _said(verdict.bias), "by_chance": verdict.by_chance}
+            yield {"changed": changed, "metric": metric, "cells": verdict.cells} | errors | bias
+
+
+def xen_worst(found: Agreement) -> Iterator[Row]:
+    """The what-ifs that are farthest off; of each domain's metric in a setting one."""
+    seen: set[tuple[str, ...]] = set()
+    for cell in found.worst(len(found.cells)):
+        key = (cell.setting, cell.of, cell.metric)
+        if key not in seen and len(seen) < _WORST:
+            seen.add(key)
+            yield {
+                "demands": cell.demands,
+                "setting": cell.setting,
+                "changed": cell.changed,
+                "of": cell.of,
+                "metric": cell.metric,
+                "recorded": _said(cell.recorded),
+                "predicted": _said(cell.predicted),
+                "off": _said(cell.off),
+            }
+
+
+def xen_guests(found: Agreement) -> Iterator[Row]:
+    """By kind of guests and metric: twins in their own setting, and in others."""
+    for guests in dict.fromkeys(cell.guests for cell in found.cells):
+        for metric in BARS:
+            row: dict[str, object] = {"guests": guests, "metric": metric}
+            for kind, name in ((OWN, "own"), (WHAT_IF, "what_if")):
+                cells = [cell for cell in found.of(kind, metric) if cell.guests == guests]
+                off = sorted(abs(cell.off) for cell in cells)
+                row |= {f"{name}_cells": len(off), f"{name}_median": "", f"{name}_p90": ""}
+                if off:
+                    row |= {f"{name}_median": _said(median(off)), f"{name}_p90": _said(quantile(off, 0.9))}
+            yield row
+
+
+def xen_demands(found: Agreement) -> Iterator[Row]:
+    """By the recording that twins were made of: which part of all its what-ifs is within the widest limits."""
+    for demands in dict.fromkeys(cell.demands for cell in found.of(WHAT_IF)):
+        cells = [cell for cell in found.of(WHAT_IF) if cell.demands == demands]
+        within = sum(cell.excess <= 1 for cell in cells)
+        yield {"demands": demands, "predictions": len(cells), "within_percent": f"{100 * within / len(cells):.1f}"}
+
+
+def xen_floors(folders: Sequence[Path]) -> Iterator[Row]:
+    """By scheduler: the shortest waits from waking to running that recordings have."""
+    floors: dict[str, list[float]] = {}
+    for folder in folders:
+        one = read(folder)
+        floors.setdefault(one.setting.scheduler, []).append(one.floor_us)
+    for scheduler, times in sorted(floors.items()):
+        yield {"scheduler": scheduler, "recordings": len(times), "shortest_wait_us": _said(median(times))}
+
+
+# ---- published studies ----
+
+
+def studies() -> Iterator[Row]:
+    """By study and role: cells, and the errors of tables."""
+    for name in NAMES:
+        found: dict[str, list[tuple[int, float]]] = {"fitted": [], "predicted": [], "blind": []}
+        section = OVERVIEW.read_text(encoding="utf-8").partition(f"(`{name}`)")[2].partition("\n## ")[0]
+        for line in section.splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            # A row of the table of scores: what, role, cells, tau, error, intervals.
+            if len(cells) >= 5 and cells[1] in found and cells[2].isdecimal() and cells[4] != "–":
+                found[cells[1]].append((int(cells[2]), float(cells[4])))
+        for score in scores(predictions(study(name), Results({}))):
+            if score.role == "blind" and score.mape is not None:
+                found["blind"].append((score.cells, score.mape))
+        for role, tables in found.items():
+            if tables:
+                errors = sorted(error for _, error in tables)
+                middle = {"error_median": _said(median(errors)), "error_least": _said(errors[0])}
+                counts = {"tables": len(tables), "cells": sum(cells for cells, _ in tables)}
+                yield {"study": name, "role": role} | counts | middle | {"error_most": _said(errors[-1])}
+
+
+def _said(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def main(recordings: Path) -> None:
+    """Measures everything.
+
+    Args:
+        recordings: of Xen; if there are none, what was measured of them before is left as it is.
+    """
+    FOLDER.mkdir(exist_ok=True)
+    write("conformance", conformance())
+    write("linux", linux(validate([bundled.recordings()])))
+    (FOLDER / "invalidation.csv").write_text(invalidation.table(), encoding="utf-8")
+    (FOLDER / "effects.csv").write_text(invalidation.effects_table(), encoding="utf-8")
+    write("studies", studies())
+    if not recordings.exists():
+        return
+    found = validate([recordings], store=DOCS.parent / "out" / "validate" / "units.jsonl").xen
+    assert found is not None, "recordings of Xen are there"
+    write("xen", xen(found))
+    write("xen-signs", xen_signs(found))
+    write("xen-summary", xen_summary(found, found.recordings))
+    write("xen-changes", xen_changes(found))
+    write("xen-worst", xen_worst(found))
+    write("xen-guests", xen_guests(found))
+    write("xen-demands", sorted(xen_demands(found), key=lambda row: float(str(row["within_percent"]))))
+    write("xen-floors", xen_floors(found.recordings))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else RECORDINGS)
