@@ -57,8 +57,9 @@ def native() -> Path:
     return ROOT / "target" / "release" / "vcpulab-wasm"
 
 
-def _answered(program: Path, text: str, replication: int) -> bytes:
-    done = _ran(program, "run", str(replication), "trace", input=text.encode(), capture_output=True)
+def _answered(program: Path, text: str, replication: int, *, trace: bool = True) -> bytes:
+    how = ["run", str(replication), *(["trace"] if trace else [])]
+    done = _ran(program, *how, input=text.encode(), capture_output=True)
     answer: bytes = done.stdout
     return answer
 
@@ -124,7 +125,7 @@ def test_metrics_and_differences_are_those_of_the_command_line(site: Path) -> No
     said = _said("told.mjs", {"before": before, "after": after})
     summary = runs[1].summary().filter(pl.col("mean").is_not_null())
     intervals = {address: str(runs[1][address]) for address in summary["address"]}
-    assert len(said["metrics"]) > 100
+    assert len(intervals) > 50
     assert {name: value for name, value in said["metrics"].items() if name in intervals} == intervals
     found = compare(runs[0], runs[1])
     told = {str(one.address): one.verdict.replace("unclear", "no significant difference") for one in found}
@@ -156,12 +157,13 @@ def test_it_is_small_and_needs_nothing_from_elsewhere(site: Path) -> None:
 def test_it_is_not_much_slower(site: Path, native: Path) -> None:
     """More than half as fast, if nothing else runs; that it is not ten times slower holds on any machine."""
     text = GALLERY["08-credit2-tails"].replace('duration = "10s"', 'duration = "120s"')
-    ratios = []
+    here, there = [], []
     # Others work on this machine: one after the other, and what was least disturbed counts.
     for _ in range(3):
         begun = time.perf_counter()
-        _answered(native, text, 1)
-        took = 1000 * (time.perf_counter() - begun)
-        ratios.append(took / _in_browser([{"text": text, "replication": 1, "times": 2}])[0]["ms"])
-    print(f"in the browser {max(ratios):.2f} of the speed on this machine")
-    assert max(ratios) > 0.1
+        _answered(native, text, 1, trace=False)
+        here.append(1000 * (time.perf_counter() - begun))
+        there.append(_in_browser([{"text": text, "replication": 1, "trace": False, "times": 2}])[0]["ms"])
+    ratio = min(here) / min(there)
+    print(f"in the browser {ratio:.2f} of the speed on this machine")
+    assert ratio > 0.1

@@ -13,6 +13,8 @@ export interface Comparison {
   verdict: Verdict;
 }
 
+/** What owners judge clients and applications by. */
+const JUDGED_BY = ["throughput", "failed", "response_p99"];
 /** A change smaller than this, % of the value before, is of no consequence. */
 const SMALL = 1;
 const TOLD = 6;
@@ -47,7 +49,7 @@ export function compare(before: readonly Measured[], after: readonly Measured[])
     };
     if (comparison.difference === null) continue;
     found.push(comparison);
-    const isSeen = one.of === "app" && (one.isClient || !clients);
+    const isSeen = one.of === "app" && JUDGED_BY.includes(one.metric.name) && (one.isClient || !clients);
     const family = `${isSeen} ${one.metric.better !== null}`;
     families.set(family, [...(families.get(family) ?? []), comparison]);
   }

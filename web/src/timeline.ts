@@ -8,7 +8,7 @@ import { COLOURS, type Timeline } from "./slices";
 
 /** Told apart by most eyes, on light and on dark ground. */
 const PALETTE = [
-  "#00000000", "#3b82d0", "#e08a1e", "#2a9d72", "#c8507a", "#8a63d2", "#b0a01a", "#1aa7b8", "#d2593b", "#6c8f2f", "#9a6b4f", "#8a8f98",
+  "#8a8f9822", "#3b82d0", "#e08a1e", "#2a9d72", "#c8507a", "#8a63d2", "#b0a01a", "#1aa7b8", "#d2593b", "#6c8f2f", "#9a6b4f", "#8a8f98",
 ];
 const PIXELS = PALETTE.map((colour) => {
   const [red, green, blue, alpha = 255] = (colour.slice(1).match(/../g) ?? []).map((part) => parseInt(part, 16));
@@ -129,6 +129,7 @@ export class TimelineView {
           const until = Math.min(bar, Math.round((bar * sum) / looked));
           for (; done < until; done++) data[(index * high + bar - 1 - done) * pixels + pixel] = PIXELS[colour] as number;
         }
+        for (; done < bar && looked > 0; done++) data[(index * high + bar - 1 - done) * pixels + pixel] = PIXELS[0] as number;
       }
     });
     const style = getComputedStyle(this.node);
