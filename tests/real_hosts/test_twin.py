@@ -88,9 +88,10 @@ def test_turns_are_cpu_time_between_waking_and_blocking(tmp_path: Path) -> None:
     changes = [(9, "runnable"), (10, "running"), (14, "runnable"), (20, "running"), (21, "blocked"), (30, "runnable")]
     rows = states((1, 0), (5, "blocked"), *changes)
     turns = turns_of(wrote(tmp_path / "events.arrow", rows))
-    assert turns == {(1, 0): Turns((1, 0), 9, [Turn(((5, None),), 9)])}
-    with pytest.raises(RequestError, match="found 20002 turns of computing and blocking; allowed: at most 20000"):
-        turns_of(wrote(tmp_path / "events.arrow", rows * 10_001))
+    turn = Turn(((5, None),), 9, woke_ns=9, waited_ns=1, span_ns=12, blocked_ns=9)
+    assert turns == {(1, 0): Turns((1, 0), 9, [turn])}
+    with pytest.raises(RequestError, match="found 200002 turns of computing and blocking; allowed: at most 200000"):
+        turns_of(wrote(tmp_path / "events.arrow", rows * 100_001))
 
 
 def test_who_waits_for_an_event_waits_until_it_was_sent(tmp_path: Path) -> None:
@@ -112,12 +113,13 @@ def test_who_waits_for_an_event_waits_until_it_was_sent(tmp_path: Path) -> None:
     ]
     events = wrote(tmp_path / "events.arrow", rows)
     turns = turns_of(events, {(client, server), (server, client)})
-    assert turns[client].turns[0] == Turn(((3, server), (2, None)), server)
+    assert turns[client].turns[0][:2] == (((3, server), (2, None)), server)
+    assert turns[client].turns[0].sender_turn == 1
     # Its second turn is not complete: the recording ends before it is woken.
     assert len(turns[client].turns) == 1
-    assert turns[server].turns == [Turn(((1, None),), client), Turn(((7, client), (0, None)), 12)]
+    assert [turn[:2] for turn in turns[server].turns] == [(((1, None),), client), (((7, client), (0, None)), 12)]
     # Without knowing that they wake one another it is all time.
-    assert turns_of(events)[client].turns == [Turn(((5, None),), 7)]
+    assert [turn[:2] for turn in turns_of(events)[client].turns] == [(((5, None),), 7)]
 
 
 def test_who_wakes_whom_is_told_from_who_happened_to_run() -> None:

@@ -165,8 +165,7 @@ def recognise(turns: Sequence[Turn]) -> Recognised | None:
     if least is None:
         # It waits so long after each that it has something to compute whenever it runs.
         is_tick = np.zeros(len(turns), bool)
-        shorter = others[others < np.median(on)]
-        cpu_ns = float(np.median(on) - shorter.max()) if len(shorter) else 1.0
+        cpu_ns = 1.0
     else:
         is_tick = grid.on & (ran < least)
         cpu_ns = float(ran[is_tick].mean())
@@ -214,5 +213,4 @@ def _without(turns: Sequence[Turn], found: Recognised) -> list[Demand]:
         # As many sleeps may have ended at the time of a tick by chance.
         if fits.sum() > (np.abs(sleeps - least) <= _LATE_NS).sum():
             demands[at][1] = int(sleeps[fits][np.abs(places[fits] - at).argmin()])
-            demands[at + 1][0] = max(demands[at + 1][0] - tick.cpu_ns, 1)
     return [Demand(run, sleep) for run, sleep in demands]

@@ -37,9 +37,10 @@ impl Tick {
         self.due
     }
 
-    /// Time of the tick before the vCPU looks for other work, ns; `None`: none is due.
-    pub fn work(&mut self, now: Time) -> Option<Span> {
-        if self.due <= now {
+    /// Time of the tick before the vCPU looks for other work, ns; `None`: none is due, or it finds the vCPU with something to
+    /// do, whose time contains that of its ticks.
+    pub fn work(&mut self, now: Time, finds_idle: bool) -> Option<Span> {
+        if finds_idle && self.due <= now {
             (self.due, self.left) = (NEVER, self.config.cpu_ns);
         }
         (self.left > Span::ZERO).then_some(self.left)
@@ -73,20 +74,25 @@ mod tests {
     fn one_tick_finds_it_idle_and_no_other() {
         let (time, span) = (Time::from_ns, Span::from_ns);
         let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7), at_ns: None }, time(30));
-        assert_eq!((tick.work(time(0)), tick.due()), (None, NEVER), "it was not idle yet");
+        assert_eq!((tick.work(time(0), true), tick.due()), (None, NEVER), "it was not idle yet");
         tick.go_idle(time(10));
         assert_eq!(tick.due(), time(30));
-        assert_eq!(tick.work(time(30)), Some(span(7)));
+        assert_eq!(tick.work(time(30), true), Some(span(7)));
         tick.worked(span(5));
-        assert_eq!(tick.work(time(35)), Some(span(2)), "it is not done with it");
+        assert_eq!(tick.work(time(35), true), Some(span(2)), "it is not done with it");
         tick.worked(span(2));
-        assert_eq!(tick.work(time(37)), None);
+        assert_eq!(tick.work(time(37), true), None);
         tick.go_idle(time(37));
         assert_eq!(tick.due(), NEVER, "stopped");
         tick.restart();
         tick.go_idle(time(30));
         assert_eq!(tick.due(), time(130), "a tick that is due just now is over");
+        assert_eq!(tick.work(time(130), false), None, "something is to be done when it is due");
         tick.restart();
-        assert_eq!((tick.work(time(130)), tick.due()), (None, NEVER), "something was to be done before");
+        assert_eq!(
+            (tick.work(time(130), true), tick.due()),
+            (None, NEVER),
+            "something was to be done before"
+        );
     }
 }

@@ -247,7 +247,8 @@ impl Kernel {
         while let Some(id) = of_kernel.take_sleeper(now) {
             of_kernel.wake(id, &mut self.tasks[id]);
         }
-        if let Some(span) = of_kernel.tick.as_mut().and_then(|tick| tick.work(now)) {
+        let idle = of_kernel.load() == 0;
+        if let Some(span) = of_kernel.tick.as_mut().and_then(|tick| tick.work(now, idle)) {
             return Next::Tick(span);
         }
         'tasks: while let Some(id) = self.vcpus[vcpu].choose() {

@@ -1,0 +1,150 @@
+"""What twins keep of a recording besides spreads: order, ticks, and what answers what."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import vcpulab
+from support import ROOT
+from vcpulab import twin
+from vcpulab.twin.build import read, read_events
+from vcpulab.twin.links import links, with_those_that_ask
+from vcpulab.twin.messages import TIME, Kind, tasks_of
+from vcpulab.twin.sequences import Turn, turns_of
+from vcpulab.twin.stretches import mean_stretch
+from vcpulab.twin.ticks import Tick, alike, told
+
+REAL = ROOT / "tests" / "recordings"
+LOOPS = ROOT / "tests" / "request-loops"
+US = 1000
+
+
+def sleeper(sleep_us: int, run_us: int, tick_us: int | None, wait_us: int = 0) -> Iterator[Turn]:
+    """A guest that sleeps and computes; its tick, every 4 ms at 700 us, finds it idle once in each sleep that is long enough."""
+
+    def turn(woke_us: int, run_us: int, blocked_us: int) -> Turn:
+        span_us = wait_us + run_us
+        return Turn(((run_us * US, None),), blocked_us * US, woke_us * US, wait_us * US, span_us * US, blocked_us * US)
+
+    woke_us = 0
+    for _ in range(400):
+        blocks_us = woke_us + wait_us + run_us
+        wakes_us = blocks_us + sleep_us
+        due_us = blocks_us + (700 - blocks_us) % 4000
+        if tick_us is None or due_us >= wakes_us or due_us == blocks_us:
+            yield turn(woke_us, run_us, sleep_us)
+        elif due_us + wait_us + tick_us < wakes_us:
+            yield turn(woke_us, run_us, due_us - blocks_us)
+            yield turn(due_us, tick_us, wakes_us - due_us - wait_us - tick_us)
+        else:
+            # Woken by the tick, and when it runs it is time to compute.
+            yield turn(woke_us, run_us, due_us - blocks_us)
+            wakes_us = due_us
+        woke_us = wakes_us
+
+
+def test_a_tick_is_told_and_taken_out() -> None:
+    """The same sleeps as those of a guest without a tick."""
+    tick, demands = told(list(sleeper(5037, 1160, 60)))
+    assert tick is not None
+    assert (tick.period_ns, tick.cpu_ns) == (pytest.approx(4_000_000, rel=2e-6), 60 * US)
+    assert tick.at_ns % tick.period_ns == pytest.approx(700 * US, abs=50 * US)
+    assert {demand.run_ns for demand in demands} == {1160 * US}
+    assert {demand.sleep_ns for demand in demands} == {5037 * US}
+
+
+def test_what_was_due_while_it_waited_after_a_tick_is_no_short_sleep() -> None:
+    tick, demands = told(list(sleeper(1037, 340, 60, wait_us=900)))
+    assert tick is not None
+    assert sum(demand.sleep_ns == 1037 * US for demand in demands) > 0.95 * len(demands)
+
+
+def test_nobody_has_a_tick_who_wakes_at_random() -> None:
+    chance = random.Random(1)
+    now, turns = 0, []
+    for _ in range(2000):
+        sleep = chance.randrange(500 * US, 3000 * US)
+        turns.append(Turn(((200 * US, None),), sleep, now, 0, 200 * US, sleep))
+        now += 200 * US + sleep
+    assert told(turns)[0] is None
+    assert told(list(sleeper(5037, 1160, None)))[0] is None
+
+
+def test_ticks_of_one_host_have_one_clock_and_a_cost() -> None:
+    ticks = {(1, 0): Tick(4_000_020, 60), (2, 0): Tick(3_999_980, 1, is_alone=False), (3, 0): Tick(10_000_000, 90)}
+    found = alike(ticks)
+    assert [(tick.period_ns, tick.cpu_ns) for tick in found.values()] == [
+        (4_000_000, 60),
+        (4_000_000, 60),
+        (10_000_000, 90),
+    ]
+
+
+def test_stretches_are_as_long_as_what_follows_what_asks_for() -> None:
+    chance = random.Random(1)
+    unrelated = [(chance.randrange(100), chance.randrange(100)) for _ in range(2000)]
+    assert mean_stretch(unrelated) == 1
+    assert mean_stretch(sorted(unrelated)) > 8, "each is like the one before"
+
+
+def learnt(folder: Path, scratch: Path) -> dict[tuple[str, Kind], list[tuple[str, ...]]]:
+    """Of each task of a request loop, by the domain's name, whom its samples send to."""
+    sources = twin.gather([folder])
+    recording = read(sources)
+    events = read_events(sources, (0.0, 1.0), recording, scratch / "events.arrow")
+    assert events is not None
+    found = with_those_that_ask(events, links(recording.summary))
+    turns = turns_of(events, found)
+    tasks, _ = tasks_of({vcpu: turns[vcpu] for link in found for vcpu in link}, found)
+    return {
+        (sources.name(task.vcpu[0]), task.kind): [
+            tuple(sorted(sources.name(woken[0]) for _, woken in [*sample.actions, *sample.later] if woken))
+            for sample in task.samples
+        ]
+        for task in tasks
+    }
+
+
+@pytest.mark.parametrize("name", ["credit", "credit2"])
+def test_a_request_loop_is_told_from_what_answers_what(name: str, tmp_path: Path) -> None:
+    """A request goes through Dom0 to the server, and the reply back; each packet is acknowledged to its sender's front end."""
+    found = learnt(LOOPS / name, tmp_path)
+    numbers = {domain: number for number, domain in twin.gather([LOOPS / name]).names.items()}
+    dom0, client, server = (0, 0), (numbers["client"], 0), (numbers["server"], 0)
+    for kind in (Kind(client), Kind(server, dom0)):
+        assert set(found["dom0", kind]) == {("client", "server")}, kind
+    assert set(found["server", Kind(dom0, client)]) == {("dom0",)}
+    assert set(found["server", Kind(dom0, server)]) == {()}
+    # After the reply it sleeps, computes, and asks again.
+    assert all(sent[-1:] == ("dom0",) for sent in found["client", Kind(dom0, server)])
+    assert ("client", TIME) not in found
+
+
+def test_request_loops_differ_between_replications(tmp_path: Path) -> None:
+    sources = twin.gather([LOOPS / "credit2"])
+    recording = read(sources)
+    events = read_events(sources, (0.0, 1.0), recording, tmp_path / "events.arrow")
+    made = twin.make(sources, recording, events=events)
+    frame = vcpulab.run(made.scenario.change({"run.duration": "2s", "run.replications": 4})).df_domains()
+    assert len(set(frame.filter(domain="server")["running_ns"].to_list())) == 4
+
+
+@pytest.mark.parametrize("guests", ["weights", "mixed"])
+@pytest.mark.parametrize(("recorded", "predicted"), [("credit", "credit2"), ("credit2", "credit")])
+def test_what_was_recorded_under_one_scheduler_predicts_the_other(
+    guests: str, recorded: str, predicted: str, tmp_path: Path
+) -> None:
+    sources = twin.gather([REAL / f"xen4.17-{recorded}-{guests}"])
+    recording = read(sources)
+    events = read_events(sources, (0.0, 1.0), recording, tmp_path / "events.arrow")
+    other = twin.gather([REAL / f"xen4.17-{predicted}-{guests}"])
+    # The same guests have the same numbers in both.
+    sources.scheduler, sources.host_params = other.scheduler, other.host_params
+    sources.domain_params = other.domain_params
+    made = twin.make(sources, recording, events=events)
+    rows = twin.score(made.scenario, other, read(other), replications=5)
+    off = {(row.of, row.metric.name): round(row.off, 1) for row in rows if row.metric.name in ("gotten", "switches")}
+    assert abs(off.pop(("host", "switches"))) < 8
+    assert all(abs(points) < 1.5 for points in off.values()), off
