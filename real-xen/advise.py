@@ -229,10 +229,16 @@ class _Bench:
 def main() -> None:
     """The command line."""
     experiments = read_experiments(record.HERE / "experiments.toml")
+    trials, goals = read_goals(GOALS, experiments)
+    names = [goal.name for goal, _, _ in goals]
     arguments = command.options(__doc__, record.OUT)
     arguments.add_argument("--xen", choices=list(RELEASES), default=next(iter(RELEASES)), help="(default: %(default)s)")
+    arguments.add_argument("names", nargs="*", metavar="GOAL", help=f"default: {', '.join(names)}")
     given = arguments.parse_args()
-    trials, goals = read_goals(GOALS, experiments)
+    for name in given.names:
+        if name not in names:
+            raise ExperimentError(f"no goal `{name}` in {GOALS.name}; there are: {', '.join(names)}")
+    goals = [one for one in goals if one[0].name in (given.names or names)]
     bench = _Bench(given.xen, given.out.resolve(), given.minutes)
     advices: dict[str, list[tuple[Advice, Setting]]] = {}
     for goal, one, base in goals:

@@ -1,7 +1,7 @@
 """Recordings as the repository keeps them: from `out/real-xen` to `validation/recordings/xen`, by name.
 
-Of a trace, the events of single policies are left out (as `xentrace -e 0x00029000` would): they are half of its
-bytes, and nothing here reads them. The rest is compressed.
+Of a trace, what nothing here reads is left out, more than half of its bytes: the events of single policies, and the
+events that tell once more of a switch, a wake-up or a block. The rest is compressed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ TEXTS = ("experiment.toml", "list0.txt", "list1.txt", "vcpus.txt", "sched.txt", 
 WINDOW = 0x0001F003
 """Event that begins what was read from a pCPU's buffer: its number, and how many bytes follow."""
 POLICIES, CLASS = 0x00022000, 0x0FFFF000
+TOLD_TWICE = (0x00028004, 0x00028006, 0x0002800A)
+"""A wake-up, a block, a switch: changes of runstates tell of them too."""
 XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 1, "lp": 3, "pb": 3}]
 """Records are of words of four bytes, and readings of eight."""
 
 
-def without_policies(trace: bytes) -> bytes:
-    """A trace of xentrace's without the events of single policies."""
+def thinned(trace: bytes) -> bytes:
+    """A trace of xentrace's without the events that nothing reads."""
     kept = bytearray()
     at = 0
     while at < len(trace):
@@ -51,7 +53,7 @@ def _window(trace: bytes, at: int, end: int) -> bytes:
     kept = bytearray()
     while at < min(end, len(trace)):
         event, length = _record(trace, at)
-        if event & CLASS != POLICIES:
+        if event & CLASS != POLICIES and event not in TOLD_TWICE:
             kept += trace[at : at + length]
         at += length
     return bytes(kept)
@@ -69,7 +71,7 @@ def keep(recording: Path, to: Path) -> int:
         raise EmulationError(f"{recording}: no recording: it has no experiment.toml")
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
-    trace = without_policies((recording / "trace.bin").read_bytes())
+    trace = thinned((recording / "trace.bin").read_bytes())
     (to / "trace.bin.xz").write_bytes(lzma.compress(trace, format=lzma.FORMAT_XZ, filters=XZ))
     for path in (*(recording / name for name in TEXTS), *recording.glob("*.cfg")):
         shutil.copyfile(path, to / path.name)

@@ -10,7 +10,7 @@ from advise import GOALS, read_goals
 from archive import archive
 from command import ExperimentError
 from experiments import Boot, Experiments, Setting, read_experiments
-from keep import without_policies
+from keep import thinned
 from record import HERE, folder, is_recorded
 
 GUESTS = '[kinds.k]\nguests = [{ name = "x" }]\n'
@@ -163,9 +163,9 @@ def window(*events: bytes) -> bytes:
     return struct.pack("<III", 2 << 28 | 0x1F003, 0, sum(map(len, events))) + b"".join(events)
 
 
-def test_a_kept_trace_is_without_the_events_of_policies() -> None:
-    runs, own, switches = event(0x21011, 1, 2), event(0x22009, 3), event(0x2800F, 1, 2, 3, 4)
-    assert without_policies(window(runs, own, switches) + window(own)) == window(runs, switches) + window()
+def test_a_kept_trace_is_without_what_nothing_reads() -> None:
+    runs, own, wake, switch = event(0x21011, 1, 2), event(0x22009, 3), event(0x28004, 1), event(0x2800F, 1, 2, 3, 4)
+    assert thinned(window(runs, own, switch) + window(own, wake)) == window(runs, switch) + window()
 
 
 def test_an_archive_holds_folders_before_their_files() -> None:
