@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import vcpulab
-from playground.random_scenarios import random_scenario
+from random_scenarios import random_scenario
 from support import HANG_S, ROOT
 from vcpulab.advice.compare import compare, in_words
 
@@ -64,17 +64,21 @@ def _answered(program: Path, text: str, replication: int, *, trace: bool = True)
     return answer
 
 
-def _in_browser(tasks: list[Mapping[str, object]]) -> list[dict[str, Any]]:
+def _in_browser(tasks: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
     done = _ran("node", "tests/answers.mjs", cwd=WEB, input=json.dumps(tasks), stdout=subprocess.PIPE, text=True)
     answers: list[dict[str, Any]] = json.loads(done.stdout)
     return answers
 
 
-def test_the_browser_answers_the_same_bytes(site: Path, native: Path) -> None:
+@pytest.mark.usefixtures("site")
+def test_the_browser_answers_the_same_bytes(native: Path) -> None:
     tasks = [{"text": text, "replication": number} for text in SCENARIOS.values() for number in (0, 1)]
     answers = _in_browser(tasks)
     names = [f"{name}, replication {number}" for name in SCENARIOS for number in (0, 1)]
-    hashes = {name: hashlib.sha256(_answered(native, **task)).hexdigest() for name, task in zip(names, tasks, strict=True)}
+    here = [
+        hashlib.sha256(_answered(native, text, number)).hexdigest() for text in SCENARIOS.values() for number in (0, 1)
+    ]
+    hashes = dict(zip(names, here, strict=True))
     assert {name: answer["hash"] for name, answer in zip(names, answers, strict=True)} == hashes
     # Had all been alike, nothing would have been shown.
     assert len(set(hashes.values())) == len(hashes)
@@ -118,7 +122,8 @@ def _said(page: str, task: Mapping[str, object]) -> dict[str, Any]:
     return said
 
 
-def test_metrics_and_differences_are_those_of_the_command_line(site: Path) -> None:
+@pytest.mark.usefixtures("site")
+def test_metrics_and_differences_are_those_of_the_command_line() -> None:
     before = GALLERY["08-credit2-tails"]
     after = before.replace('"credit2"', '"credit"')
     runs = vcpulab.run_many([vcpulab.Scenario.from_toml(text) for text in (before, after)])
@@ -132,16 +137,19 @@ def test_metrics_and_differences_are_those_of_the_command_line(site: Path) -> No
     verdicts = {name: told[name] for name in said["verdicts"]}
     assert said["verdicts"] == verdicts
     assert {"improves", "regresses", "no significant difference"} <= set(verdicts.values())
-    # The first words of each line: who improves, and who regresses.
-    short = [re.split(": ", line)[0] for line in in_words(found) if re.match(r"\w+ (improves|regresses)", line)]
-    assert sorted(re.split(": ", line)[0] for line in said["words"] if re.match(r"\w+ (improves|regresses)", line)) == sorted(short)
+    assert _who(said["words"]) == _who(in_words(found))
 
 
-def test_people_can_use_it(site: Path) -> None:
+def _who(lines: list[str]) -> list[str]:
+    """The first words of each line: who improves, and who regresses."""
+    return sorted(line.split(":")[0] for line in lines if re.match(r"\w+ (improves|regresses)", line))
+
+
+@pytest.mark.usefixtures("site")
+def test_people_can_use_it() -> None:
     done = subprocess.run(
         ["node", "--test", "tests/page.test.mjs"], cwd=WEB, capture_output=True, text=True, timeout=HANG_S, check=False
     )
-    print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -154,7 +162,8 @@ def test_it_is_small_and_needs_nothing_from_elsewhere(site: Path) -> None:
     assert not re.search(r'(?:src|href)="(?!\./|data:|#)', page)
 
 
-def test_it_is_not_much_slower(site: Path, native: Path) -> None:
+@pytest.mark.usefixtures("site")
+def test_it_is_not_much_slower(native: Path) -> None:
     """More than half as fast, if nothing else runs; that it is not ten times slower holds on any machine."""
     text = GALLERY["08-credit2-tails"].replace('duration = "10s"', 'duration = "120s"')
     here, there = [], []
@@ -165,5 +174,4 @@ def test_it_is_not_much_slower(site: Path, native: Path) -> None:
         here.append(1000 * (time.perf_counter() - begun))
         there.append(_in_browser([{"text": text, "replication": 1, "trace": False, "times": 2}])[0]["ms"])
     ratio = min(here) / min(there)
-    print(f"in the browser {ratio:.2f} of the speed on this machine")
-    assert ratio > 0.1
+    assert ratio > 0.1, f"in the browser {ratio:.2f} of the speed on this machine"
