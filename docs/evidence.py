@@ -163,6 +163,14 @@ def xen_guests(found: Agreement) -> Iterator[Row]:
             yield row
 
 
+def xen_own(found: Agreement) -> Iterator[Row]:
+    """Median waits in each recording, and of its own twin in its own setting."""
+    for cell in found.of(OWN, "wait_median"):
+        if cell.demands == cell.setting:
+            values = {"recorded": _said(cell.recorded), "predicted": _said(cell.predicted)}
+            yield {"recording": cell.setting, "of": cell.of} | values
+
+
 def xen_demands(found: Agreement) -> Iterator[Row]:
     """By the recording that twins were made of: which part of all its what-ifs is within the widest limits."""
     for demands in dict.fromkeys(cell.demands for cell in found.of(WHAT_IF)):
@@ -231,6 +239,7 @@ def main(recordings: Path) -> None:
     write("xen-changes", xen_changes(found))
     write("xen-worst", xen_worst(found))
     write("xen-guests", xen_guests(found))
+    write("xen-own", xen_own(found))
     write("xen-demands", sorted(xen_demands(found), key=lambda row: float(str(row["within_percent"]))))
     write("xen-floors", xen_floors(found.recordings))
 

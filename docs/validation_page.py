@@ -324,6 +324,21 @@ def held_back() -> str:
     return table(["twins of recordings", "recordings", "predictions", "within their limits"], shown)
 
 
+def two_pcpus() -> str:
+    """Median waits on two pCPUs, pinned and not."""
+    found = {
+        name: {row["of"]: row for row in evidence("xen-own") if row["recording"].endswith(f"-two-{name}")}
+        for name in ("default", "pin")
+    }
+    rows = [
+        [of, *(found[name][of][key] for name in ("default", "pin") for key in ("recorded", "predicted"))]
+        for of in found["default"]
+        if of in found["pin"]
+    ]
+    headings = ["median wait of, µs", "free: recorded", "free: predicted", "pinned: recorded", "pinned: predicted"]
+    return table(headings, rows)
+
+
 def floors() -> str:
     """The shortest waits by scheduler."""
     rows = [[row["scheduler"], row["recordings"], row["shortest_wait_us"]] for row in evidence("xen-floors")]
@@ -393,6 +408,7 @@ PARTS = {
     "guests": guests,
     "demands": demands,
     "held-back": held_back,
+    "two-pcpus": two_pcpus,
     "floors": floors,
     "studies": studies,
     "invalidation": invalidation,

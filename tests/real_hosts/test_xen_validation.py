@@ -135,6 +135,19 @@ def test_what_changed_is_said_in_words() -> None:
     assert changes(credit, replace(credit, domains={**credit.domains, **dom0})) == ["Dom0's weight"]
     assert changes(credit, replace(credit, host={**credit.host, "tslice_ms": 5})) == ["slice"]
     assert changes(credit, credit) == []
+    both = replace(credit, host={**credit.host, "tslice_ms": 5, "ratelimit_us": 5000})
+    assert changes(credit, both) == ["rate limit", "slice"], "in one order, whatever the hashes of texts are"
+
+
+def test_the_shortest_wait_is_none_that_clocks_of_two_pcpus_make() -> None:
+    first = read(REAL / WEIGHTS[0])
+    assert first.floor_us == pytest.approx(9, abs=0.3)
+    summary = json.loads(json.dumps(first.whole.summary))
+    for vcpu in summary["vcpus"]:
+        waits = vcpu["wake_latency"]["quantiles_ns"]
+        waits[:4] = [63] * len(waits[:4])
+    apart = replace(first, whole=replace(first.whole, report={**first.whole.report, "summary": summary}))
+    assert apart.floor_us == pytest.approx(9, abs=0.3)
 
 
 def recorded(seed_value: float, *, setting: str = "one", halves: tuple[float, float] | None = None) -> Recorded:

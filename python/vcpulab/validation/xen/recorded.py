@@ -29,6 +29,9 @@ DEPTH_MAX = 16
 WAKES_LEAST = 30
 """Of fewer wake-ups no percentile is taken: the tenth part would be two or three of them."""
 
+_CLOCKS_APART_NS = 1_000
+"""No way through the hypervisor takes less: such a wait is that of a vCPU woken by one pCPU and run by another."""
+
 Values = Mapping[tuple[str, str], float]
 """Domain, or `host`, and metric, to value."""
 
@@ -90,7 +93,11 @@ class Recorded:
         It is the hundredth part's longest wait of the vCPU that has the least: where a rate limit holds most wake-ups
         back, a tenth of them is not free of it.
         """
-        waits = [vcpu["wake_latency"]["quantiles_ns"] for vcpu in self.whole.summary["vcpus"] if vcpu["wakes"]]
+        waits = [
+            [time for time in vcpu["wake_latency"]["quantiles_ns"] if time >= _CLOCKS_APART_NS]
+            for vcpu in self.whole.summary["vcpus"]
+            if vcpu["wakes"]
+        ]
         return min((times[len(times) // 100] for times in waits if times), default=0) / 1e3
 
 

@@ -64,10 +64,10 @@ def _changes(before: Setting, after: Setting) -> Iterator[str]:
         yield "scheduler"
     if before.host.get("generation") != after.host.get("generation") and before.scheduler == after.scheduler:
         yield "release"
-    for name in before.host.keys() & after.host.keys():
+    for name in sorted(before.host.keys() & after.host.keys()):
         if before.host[name] != after.host[name] and name not in ("scheduler", "generation"):
             yield _WORDS.get(name, name)
-    for name in before.domains.keys() & after.domains.keys():
+    for name in sorted(before.domains.keys() & after.domains.keys()):
         mine, its = before.domains[name], after.domains[name]
         for field in sorted((mine.keys() & its.keys()) | set(PLACES)):
             if mine.get(field) != its.get(field):
