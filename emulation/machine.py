@@ -44,13 +44,13 @@ def _qemu(packages: Packages, boot: list[str], cpu: str, cpus: int, seed: int) -
 
 
 def _turns() -> list[str]:
-    """Timers of the machine that no CPU hears of, and at which turns end.
+    """A periodic timer of the machine that no CPU hears of, and at which turns end.
 
-    QEMU runs CPUs one after the other, each for its share of the time to the next timer. Two timers, because QEMU
-    interrupts the CPU that ran last where the next one is set only then, and gives that CPU less.
+    QEMU runs CPUs one after the other, each for its share of the time to the next timer. The CPU that ran last when the
+    timer is set again is interrupted, and gets less.
     """
-    timers = [("-object", f"filter-buffer,id=turns{n},netdev=none,interval={TURNS_US}") for n in (1, 2)]
-    return ["-netdev", "hubport,id=none,hubid=0", *(word for timer in timers for word in timer)]
+    timer = f"filter-buffer,id=turns,netdev=none,interval={TURNS_US}"
+    return ["-netdev", "hubport,id=none,hubid=0", "-object", timer]
 
 
 def run(

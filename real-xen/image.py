@@ -25,7 +25,7 @@ class Release:
     unpacker: tuple[str, ...] = ()
     """Of its kernel, where Python has none."""
     turns: bool = False
-    """Whether its QEMU gives several CPUs equal turns: from 8.1 on."""
+    """Whether its QEMU shares turns among several CPUs: from 8.1 on."""
 
     @property
     def packages(self) -> tuple[str, ...]:

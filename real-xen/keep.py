@@ -1,7 +1,7 @@
 """Recordings as the repository keeps them: from `out/real-xen` to `validation/recordings/xen`, by name.
 
 Of a trace, what nothing here reads is left out, more than half of its bytes: the events of single policies, and the
-events that tell once more of a switch, a wake-up or a block. The rest is compressed.
+events that tell once more of a switch or a wake-up. The rest is compressed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ TEXTS = ("experiment.toml", "list0.txt", "list1.txt", "vcpus.txt", "sched.txt", 
 WINDOW = 0x0001F003
 """Event that begins what was read from a pCPU's buffer: its number, and how many bytes follow."""
 POLICIES, CLASS = 0x00022000, 0x0FFFF000
-TOLD_TWICE = (0x00028004, 0x00028006, 0x0002800A)
-"""A wake-up, a block, a switch: changes of runstates tell of them too."""
+TOLD_TWICE = (0x00028004, 0x0002800A)
+"""A wake-up and a switch: changes of runstates tell of them too."""
 XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 1, "lp": 3, "pb": 3}]
 """Records are of words of four bytes, and readings of eight."""
 
