@@ -153,7 +153,9 @@ def make(
             "costs": {"context_switch_ns": _switch_ns(summary)},
         },
         **setting.around(),
-        "domain": _domains(setting, summary, replays, tasks, {vcpu: app for vcpu, (app, _) in stretches.items()}, ticks),
+        "domain": _domains(
+            setting, summary, replays, tasks, {vcpu: app for vcpu, (app, _) in stretches.items()}, ticks
+        ),
     }
     head = [f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it."]
     if stretches:

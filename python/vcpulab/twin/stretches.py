@@ -74,7 +74,9 @@ def keep_nothing(demands: Sequence[tuple[int, int]]) -> bool:
     spreads = [float(rank.std()) for rank in ranks]
     if min(spreads) == 0:
         return True
-    correlation = float(((ranks[0] - ranks[0].mean()) * (ranks[1] - ranks[1].mean())).mean()) / (spreads[0] * spreads[1])
+    correlation = float(((ranks[0] - ranks[0].mean()) * (ranks[1] - ranks[1].mean())).mean()) / (
+        spreads[0] * spreads[1]
+    )
     return abs(correlation) * len(demands) ** 0.5 < 3
 
 
