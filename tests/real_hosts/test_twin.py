@@ -156,8 +156,8 @@ def twin_of(folder: Path, scratch: Path, part: tuple[float, float] = (0.0, 0.5),
 def test_a_twin_of_a_request_loop_is_a_closed_loop(name: str, tmp_path: Path) -> None:
     """A client asks a server through Dom0: with the server held back there are fewer requests."""
     made = twin_of(LOOPS / name, tmp_path)
-    channels = [f"{guest}-wakes-dom0" for guest in ("client", "server")]
-    channels += [f"dom0-wakes-{guest}" for guest in ("client", "server")]
+    channels = ["client-wakes-dom0", "server-wakes-dom0-after-dom0"]
+    channels += ["dom0-wakes-server-after-client", "dom0-wakes-client-after-server"]
     assert all(f'notify = "{channel}"' in made.text and f'await = "{channel}"' in made.text for channel in channels)
     free, held = (
         vcpulab.run(made.scenario.change({"run.duration": "2s", **changes})).df_domains()
@@ -170,8 +170,8 @@ def test_a_twin_of_a_request_loop_is_a_closed_loop(name: str, tmp_path: Path) ->
 
 def test_a_twin_may_be_long(command: Vcpulab, tmp_path: Path) -> None:
     shutil.copytree(LOOPS / "credit", tmp_path / "recorded")
-    assert command("twin", "recorded", "--out", "host.toml").returncode == 0
-    assert (tmp_path / "host.toml").stat().st_size > 1 << 20
+    assert command("twin", "recorded", "--replay", "--out", "host.toml").returncode == 0
+    assert (tmp_path / "host.toml").stat().st_size > 1 << 19
     done = command("whatif", "host.toml", "--set", "server.cap=5", "--set", "run.duration=1s", "--all")
     assert done.returncode == 0, done.stderr
     # A turn is a unit of work: there are enough of them in a second.
@@ -180,7 +180,7 @@ def test_a_twin_may_be_long(command: Vcpulab, tmp_path: Path) -> None:
 
 def test_twins_of_long_recordings_replay_their_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vcpulab.twin.build.TURNS_MOST", 1000)
-    made = twin_of(LOOPS / "credit", tmp_path)
+    made = twin_of(LOOPS / "credit", tmp_path, replay=True)
     assert 500 < made.text.count("sleep =") + made.text.count("await =") < 1000
 
 

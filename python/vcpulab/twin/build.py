@@ -153,22 +153,24 @@ def make(
             "costs": {"context_switch_ns": _switch_ns(summary)},
         },
         **setting.around(),
-        "domain": _domains(setting, summary, replays, tasks, {vcpu: app for vcpu, (app, _) in stretches.items()}, ticks),
+        "domain": _domains(
+            setting, summary, replays, tasks, {vcpu: app for vcpu, (app, _) in stretches.items()}, ticks
+        ),
     }
     head = [f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it."]
     if stretches:
         head += [
-            f"{len(stretches)} of {len(summary['vcpus'])} vCPUs go through what they computed and how long they slept in "
-            "stretches of the recorded order; `stretch` is their mean length, under which turns that were held out are "
-            "likeliest.",
+            f"{len(stretches)} of {len(summary['vcpus'])} vCPUs go through what they computed and how long they slept "
+            "in stretches of the recorded order; `stretch` is their mean length, under which turns that were held out "
+            "are likeliest.",
         ]
     answering = {task.vcpu for task in tasks}
     if answering:
         head += [
-            f"{len(answering)} of {len(summary['vcpus'])} vCPUs wake one another. Each application of theirs answers one kind "
-            "of message, or is a timer, and does what was seen to follow it alone.",
-            "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without `after`, when "
-            "nobody had.",
+            f"{len(answering)} of {len(summary['vcpus'])} vCPUs wake one another. Each application of theirs answers one "
+            "kind of message, or is a timer, and does what was seen to follow it alone.",
+            "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without `after`, "
+            "when nobody had.",
         ]
     if ticks:
         head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]
@@ -268,7 +270,7 @@ def _domains(
     domains: dict[str, Any] = {}
     for number, vcpus in sorted(by_domain.items()):
         count = counts[number]
-        apps = []
+        apps: list[dict[str, Any]] = []
         for vcpu in vcpus:
             who = (number, vcpu["vcpu"])
             if who in replays:
@@ -276,15 +278,16 @@ def _domains(
             elif any(task.vcpu == who for task in tasks):
                 apps += [app_of(task, tasks, of_kind) for task in tasks if task.vcpu == who]
             else:
-                apps.append(stretches.get(who) or drawn(vcpu))
+                app = stretches.get(who) or drawn(vcpu)
+                apps += [] if app is None else [app]
         table = setting.domain(number, count)
         its_ticks = [ticks[who] for vcpu in vcpus if (who := (number, vcpu["vcpu"])) in ticks]
         if its_ticks:
             # A kernel has one, whatever differs between its vCPUs.
             cpu_ns = sum(tick.cpu_ns for tick in its_ticks) // len(its_ticks)
             table |= replace(its_ticks[0], cpu_ns=max(1, cpu_ns)).fields()
-        if any(apps):
-            table["app"] = [app for app in apps if app is not None]
+        if apps:
+            table["app"] = apps
             if count > 1 and not sources.is_daemon(number):
                 setting.notes.append(
                     f"{sources.name(number)}: what its {count} vCPUs did is shared among them by its guest kernel"

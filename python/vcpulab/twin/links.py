@@ -80,7 +80,7 @@ def with_those_that_ask(events: Path, found: Set[Link]) -> set[Link]:
             for woke, link in wakes.pop(who, ()):
                 all_of[link] = all_of.get(link, 0) + 1
                 last[link] = last.get(link, 0) + (time - woke <= _SOON_NS)
-    return found | {
+    return set(found) | {
         (waker, woken)
         for (waker, woken), count in all_of.items()
         if last[waker, woken] >= COUNT_LEAST

@@ -1,17 +1,18 @@
 """What vCPUs do that wake one another: tasks that wait for a message, each of which answers one kind of message.
 
-Under another scheduler messages meet others than they met in the recording: what came apart comes together, and the other
-way round. So turns are not replayed in their order. Each kind of message (who sends it, and woken by whom) has a task that
-awaits it, and does one of the things that were seen to follow such a message alone: computes, and sends what it sent. A
-turn during which more may have come than one wake-up shows teaches nothing. Sleeps are told apart by what they are
-counted from: from the answer to a message (a client thinks), then they belong to that task, or from the last sleep (a
-timer of its own).
+Under another scheduler messages meet others than they met in the recording: what came apart comes together, and the
+other way round. So turns are not replayed in their order. Each kind of message (who sends it, and woken by whom) has
+a task that awaits it, and does one of the things that were seen to follow such a message alone: computes, and sends
+what it sent. A turn during which more may have come than one wake-up shows teaches nothing. Sleeps are told apart by
+what they are counted from: from the answer to a message (a client thinks), then they belong to that task, or from the
+last sleep (a timer of its own).
 """
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -127,7 +128,7 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> tuple[list[Task],
             seen[woken].sources.append(seen[waker])
     kinds = {vcpu: _kinds(its, seen) for vcpu, its in seen.items()}
     known = {vcpu: _frequent(its) for vcpu, its in kinds.items()}
-    tasks = []
+    tasks: list[Task] = []
     for vcpu, its in seen.items():
         learnt = _Learnt(its, kinds[vcpu], seen, known, links)
         tasks += learnt.tasks()
@@ -251,7 +252,7 @@ class _Learnt:
         timed = self._timed_turns()
         if len(timed) < _SAMPLES_LEAST:
             return None
-        from_last = [self.its.woke[b] - self.its.ended[a] for a, b in zip(timed, timed[1:], strict=False)]
+        from_last = [self.its.woke[b] - self.its.ended[a] for a, b in pairwise(timed)]
         after: dict[Kind, list[int]] = {}
         for turn in timed:
             before = self._before(turn)
@@ -294,7 +295,7 @@ class _Learnt:
 
     def _timed(self) -> list[Sample]:
         timed = self._timed_turns()
-        pairs = list(zip(timed, timed[1:], strict=False))
+        pairs = list(pairwise(timed))
         clean = [pair for pair in pairs if self.clean[pair[0]] and not self._is_hidden_within(*pair)]
         return [
             Sample(self._actions(turn), self.its.woke[following] - self.its.ended[turn])

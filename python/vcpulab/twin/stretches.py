@@ -2,8 +2,8 @@
 
 A twin takes recorded turns in stretches of their order, each of which begins at a random one and is on average so many
 turns long (stationary bootstrap: Politis and Romano, *The stationary bootstrap*, Journal of the American Statistical
-Association 89, 1994). Long ones keep what follows what; short ones vary more than was seen, and so are right where one turn
-has nothing to do with the next.
+Association 89, 1994). Long ones keep what follows what; short ones vary more than was seen, and so are right where
+one turn has nothing to do with the next.
 """
 
 from collections.abc import Sequence
@@ -74,8 +74,10 @@ def keep_nothing(demands: Sequence[tuple[int, int]]) -> bool:
     spreads = [float(rank.std()) for rank in ranks]
     if min(spreads) == 0:
         return True
-    correlation = float(((ranks[0] - ranks[0].mean()) * (ranks[1] - ranks[1].mean())).mean()) / (spreads[0] * spreads[1])
-    return abs(correlation) * len(demands) ** 0.5 < 3
+    correlation = float(((ranks[0] - ranks[0].mean()) * (ranks[1] - ranks[1].mean())).mean()) / (
+        spreads[0] * spreads[1]
+    )
+    return bool(abs(correlation) * len(demands) ** 0.5 < 3)
 
 
 def _states(demands: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """The tick of a guest's kernel, told from what its vCPUs did, and taken out of it.
 
-Linux leaves its tick on when it goes idle, and the next one, which finds it idle, stops it. So a vCPU that sleeps past the
-next tick wakes twice, and the first time on a grid that has nothing to do with what sleeps. Drawn like any other sleep
-such a wake-up would move with the scheduler; simulated as a tick it stays where it is.
+Linux leaves its tick on when it goes idle, and the next one, which finds it idle, stops it. So a vCPU that sleeps
+past the next tick wakes twice, and the first time on a grid that has nothing to do with what sleeps. Drawn like any
+other sleep such a wake-up would move with the scheduler; simulated as a tick it stays where it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -134,8 +134,8 @@ def _densest(times: np.ndarray, period: float) -> tuple[int, float]:
 def told(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
     """The tick of a vCPU that nobody wakes, if it has one that can be told, and what the vCPU wanted besides.
 
-    Where a vCPU waited after a tick for so long that it was to compute before it ran, the tick and that are one turn: its
-    sleep ended at some time of the wait, and is put at the length of another sleep that would have ended then.
+    Where a vCPU waited after a tick for so long that it was to compute before it ran, the tick and that are one turn:
+    its sleep ended at some time of the wait, and is put at the length of another sleep that would have ended then.
     """
     found = recognise(turns)
     if found is None:

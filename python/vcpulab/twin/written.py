@@ -42,11 +42,14 @@ def inline_phases(dumps: Callable[[Mapping[str, Any]], str], document: Mapping[s
     def held(phases: list[dict[str, Any]]) -> str:
         # So long that an application is a table of its own, and no inline one.
         mark = f"phases {len(lines)}".ljust(_WIDTH)
-        lines[f'"{mark}"'] = "[\n" + "".join(f"    {{ event = {_events(phase['event'])} }},\n" for phase in phases) + "]"
+        lines[f'"{mark}"'] = (
+            "[\n" + "".join(f"    {{ event = {_events(phase['event'])} }},\n" for phase in phases) + "]"
+        )
         return mark
 
     domains = {
-        name: domain | {"app": [app | {"phase": held(app["phase"])} if "phase" in app else app for app in domain["app"]]}
+        name: domain
+        | {"app": [app | {"phase": held(app["phase"])} if "phase" in app else app for app in domain["app"]]}
         if "app" in domain
         else domain
         for name, domain in document["domain"].items()
