@@ -53,7 +53,8 @@ def _window(trace: bytes, at: int, end: int) -> bytes:
     kept = bytearray()
     while at < min(end, len(trace)):
         event, length = _record(trace, at)
-        if event & CLASS != POLICIES and event not in TOLD_TWICE:
+        at_an_end = not kept or at + length >= end  # where the recording may begin or end
+        if event & CLASS != POLICIES and (at_an_end or event not in TOLD_TWICE):
             kept += trace[at : at + length]
         at += length
     return bytes(kept)

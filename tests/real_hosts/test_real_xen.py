@@ -165,7 +165,13 @@ def window(*events: bytes) -> bytes:
 
 def test_a_kept_trace_is_without_what_nothing_reads() -> None:
     runs, own, wake, switch = event(0x21011, 1, 2), event(0x22009, 3), event(0x28004, 1), event(0x2800F, 1, 2, 3, 4)
-    assert thinned(window(runs, own, switch) + window(own, wake)) == window(runs, switch) + window()
+    assert thinned(window(runs, own, switch) + window(own)) == window(runs, switch) + window()
+    assert thinned(window(runs, wake, switch)) == window(runs, switch)
+
+
+def test_a_kept_trace_begins_and_ends_when_it_did() -> None:
+    runs, wake = event(0x21011, 1, 2), event(0x28004, 1)
+    assert thinned(window(wake, runs, wake)) == window(wake, runs, wake)
 
 
 def test_an_archive_holds_folders_before_their_files() -> None:

@@ -16,7 +16,7 @@ from vcpulab.twin.apps import BLOCKS_LEAST, drawn, in_stretches, replayed
 from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.kvm_host import LISTER
-from vcpulab.twin.links import Link, Vcpu, links, with_those_that_ask
+from vcpulab.twin.links import Link, Vcpu, in_exchanges, links, with_those_that_ask
 from vcpulab.twin.messages import Kind, Task, app_of, tasks_of
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
@@ -132,7 +132,7 @@ def make(
     summary = summary if used in POLICIES else _without(summary, sources)
     woken = links(summary)
     if events is not None:
-        woken = with_those_that_ask(events, woken)
+        woken = with_those_that_ask(events, in_exchanges(woken))
     turns = {} if events is None else turns_of(events, woken)
     linked = {vcpu for link in woken for vcpu in link}
     replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}

@@ -88,6 +88,26 @@ def with_those_that_ask(events: Path, found: Set[Link]) -> set[Link]:
     }
 
 
+def in_exchanges(found: Set[Link]) -> set[Link]:
+    """Those links whose waker is woken by somebody itself.
+
+    Guests that wait behind one another for whole slices keep step, and then a timer of one is due whenever another runs:
+    that looks like a link, but nobody ever answers.
+
+    Examples:
+        >>> a, b, c, d = (1, 0), (2, 0), (3, 0), (4, 0)
+        >>> sorted(in_exchanges({(a, b), (b, a), (b, c), (d, c)}))
+        [((1, 0), (2, 0)), ((2, 0), (1, 0)), ((2, 0), (3, 0))]
+    """
+    left = set(found)
+    while True:
+        woken = {who for _, who in left}
+        lone = {(waker, who) for waker, who in left if waker not in woken}
+        if not lone:
+            return left
+        left -= lone
+
+
 def _wakers(wakes: Mapping[Vcpu | None, int], pcpus: Sequence[Mapping[Vcpu | None, int]]) -> Iterator[Vcpu]:
     """Of wake-ups that each found itself there at, and the time that each ran on each pCPU: who is no chance.
 
