@@ -327,11 +327,11 @@ def test_no_color(command: Vcpulab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [(["sch"], {"schedulers", "schema"}), (["run", "--form"], {"--format"})], ids=str
+    ("words", "expected"), [(["sch"], ["schedulers", "schema"]), (["run", "--form"], ["--format"])], ids=str
 )
-def test_bash_completes(command: Vcpulab, tmp_path: Path, words: list[str], expected: set[str]) -> None:
+def test_bash_completes(command: Vcpulab, tmp_path: Path, words: list[str], expected: list[str]) -> None:
     (tmp_path / "completion").write_text(command("completion", "bash").stdout)
     line = " ".join(["vcpulab", *words])
     script = f'. ./completion; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _vcpulab; echo "${{COMPREPLY[@]}}"'
     shown = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert set(shown.split()) == expected
+    assert sorted(shown.split()) == expected
