@@ -148,8 +148,8 @@ pub struct Script {
     pub counters: u32,
     /// Distributions of times, each as its quantiles at equal distances, at least two and ascending.
     pub distributions: Vec<Box<[Span]>>,
-    /// The stretches of its phases, unless they come in their order.
-    pub stretches: Option<Stretches>,
+    /// The stretches of its phases, unless they come in their order: most scripts have none.
+    pub stretches: Option<Box<Stretches>>,
     /// Spread of each computation, percent to both sides.
     pub spread_percent: i64,
     /// Its unit of work.

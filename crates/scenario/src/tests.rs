@@ -518,7 +518,7 @@ fn cpusets_are_taken_together_along_the_path() {
     assert_eq!(
         warned,
         [
-            "f:10:12: domain.vm.affinity: found `6-7`, none of which `cpus` of a/b leaves: its threads run on 4-5"
+            "f:13:12: domain.vm.affinity: found `6-7`, none of which `cpus` of a/b leaves: its threads run on 4-5"
         ]
     );
 }

@@ -6,26 +6,14 @@ use crate::action::{ActionSpec, Change};
 use crate::domain::DomainSpec;
 use crate::group_shares::group_shares;
 use crate::host::{POOL_0, PoolSpec};
+use crate::shares::{fair_shares, share, weight};
 use crate::spec::Spec;
 
 /// The unit of parameters that are a share of one pCPU: no more than all of a domain's vCPUs can be meant.
 pub const PERCENT_OF_PCPU: &str = "% of one pCPU";
 
-/// The parameter that is a domain's share of CPU time under contention, in every scheduler that has shares.
-pub const SHARE: &str = "weight";
-
 /// The limit of all of a VM's threads together, in schedulers that look at control groups.
 const GROUP_LIMIT: &str = "global_quota_us";
-
-/// A scheduler's parameter for shares, if it has one.
-pub fn share(pool: &PoolSpec) -> Option<&'static ParamSpec> {
-    pool.generation.params.iter().find(|param| param.scope == Scope::Domain && param.name == SHARE)
-}
-
-/// A domain's weight.
-pub fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
-    domain.params.int(SHARE).unwrap_or(share.default)
-}
 
 /// CPU time each domain is entitled to when all want all they can get, in pCPUs: shares by weight, none above what a
 /// domain's vCPUs or its cap allow, and what those leave shared by weight again (weighted max-min fairness). `None` where the
@@ -65,26 +53,4 @@ fn limit(domain: &DomainSpec, pool: &PoolSpec) -> f64 {
     let caps =
         caps.map(|param| domain.params.int(param.name).unwrap_or(param.default)).filter(|cap| *cap > 0);
     caps.map(|cap| cap as f64 / 100.0).fold(f64::from(domain.vcpus()), f64::min)
-}
-
-/// Shares by weight, none above its limit, and what those leave shared by weight again.
-pub(crate) fn fair_shares(capacity: f64, weights: &[f64], limits: &[f64]) -> Vec<f64> {
-    let mut shares = vec![0.0; weights.len()];
-    let mut open: Vec<usize> = (0..weights.len()).filter(|&d| weights[d] > 0.0).collect();
-    let mut left = capacity;
-    while !open.is_empty() {
-        let sum: f64 = open.iter().map(|&d| weights[d]).sum();
-        let (full, rest): (Vec<usize>, Vec<usize>) =
-            open.iter().partition(|&&d| limits[d] <= left * weights[d] / sum);
-        if full.is_empty() {
-            rest.iter().for_each(|&d| shares[d] = left * weights[d] / sum);
-            break;
-        }
-        for d in full {
-            shares[d] = limits[d];
-            left -= limits[d];
-        }
-        open = rest;
-    }
-    shares
 }

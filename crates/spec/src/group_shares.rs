@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use vcpulab_host::{Class, DomId, GroupConfig, Span};
 
 use crate::domain::DomainSpec;
-use crate::entitlement::{fair_shares, share, weight};
 use crate::host::POOL_0;
 use crate::kvm::{KvmSpec, ROOT};
+use crate::shares::{fair_shares, share, weight};
 use crate::spec::Spec;
 
 /// A control group, or what a domain has below it.

@@ -30,6 +30,7 @@ mod host;
 mod kvm;
 pub mod limits;
 mod profile;
+mod shares;
 mod spec;
 
 pub use action::{ActionSpec, Affinity, Change, LifeChange};
@@ -38,11 +39,12 @@ pub use client::{AskSpec, ClientMachineSpec, ClientSpec};
 pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, NetfrontSpec};
 pub use domain::{DomainSpec, OnCrash};
 pub use ending::Ending;
-pub use entitlement::{PERCENT_OF_PCPU, SHARE, entitlements, share, weight};
+pub use entitlement::{PERCENT_OF_PCPU, entitlements};
 pub use host::{Drivers, HostSpec, POOL_0, PoolSpec, Toolstack};
 pub use kvm::{
     CgroupSpec, DAEMONS, HOST, KvmSpec, MACHINES, ROOT, SLICES, ServiceThread, ThreadKind, ThreadsSpec,
     within,
 };
 pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
+pub use shares::{SHARE, share, weight};
 pub use spec::Spec;

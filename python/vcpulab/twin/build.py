@@ -154,7 +154,12 @@ def make(
         },
         **setting.around(),
         "domain": _domains(
-            setting, summary, replays, tasks, {vcpu: app for vcpu, (app, _) in stretches.items()}, ticks
+            setting,
+            summary,
+            replays,
+            tasks=tasks,
+            stretches={vcpu: app for vcpu, (app, _) in stretches.items()},
+            ticks=ticks,
         ),
     }
     head = [f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it."]
@@ -167,10 +172,10 @@ def make(
     answering = {task.vcpu for task in tasks}
     if answering:
         head += [
-            f"{len(answering)} of {len(summary['vcpus'])} vCPUs wake one another. Each application of theirs answers one "
-            "kind of message, or is a timer, and does what was seen to follow it alone.",
-            "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without `after`, "
-            "when nobody had.",
+            f"{len(answering)} of {len(summary['vcpus'])} vCPUs wake one another. Each application of theirs answers "
+            "one kind of message, or is a timer, and does what was seen to follow it alone.",
+            "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without "
+            "`after`, when nobody had.",
         ]
     if ticks:
         head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]
@@ -244,6 +249,7 @@ def _domains(
     setting: Setting,
     summary: Mapping[str, Any],
     replays: Mapping[Vcpu, Turns],
+    *,
     tasks: Sequence[Task],
     stretches: Mapping[Vcpu, dict[str, Any]],
     ticks: Mapping[Vcpu, Tick],

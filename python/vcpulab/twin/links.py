@@ -91,8 +91,8 @@ def with_those_that_ask(events: Path, found: Set[Link]) -> set[Link]:
 def in_exchanges(found: Set[Link]) -> set[Link]:
     """Those links whose waker is woken by somebody itself.
 
-    Guests that wait behind one another for whole slices keep step, and then a timer of one is due whenever another runs:
-    that looks like a link, but nobody ever answers.
+    Guests that wait behind one another for whole slices keep step, and then a timer of one is due whenever another
+    runs: that looks like a link, but nobody ever answers.
 
     Examples:
         >>> a, b, c, d = (1, 0), (2, 0), (3, 0), (4, 0)

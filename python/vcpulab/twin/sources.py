@@ -1,7 +1,7 @@
 """What is known of a recorded host, gathered from whatever files there are of it."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,11 +125,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         if path.is_dir():
             if threads is None and _says_threads(path / THREADS):
                 threads = path / THREADS
-            for file in sorted(path.iterdir()):
-                try:
-                    known += [(file, recordings.kind_of(file))] if file.is_file() else []
-                except (RecordingError, OSError):
-                    continue
+            known += _recordings_in(path)
         else:
             known.append((path, recordings.kind_of(path)))
     traces = [(path, kind) for path, kind in known if kind in ("xentrace", "sched-text")]
@@ -156,6 +152,15 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         sources.scheduler = None if kernel is None else kernel.scheduler
         sources.info = sources.kvm.info
     return sources
+
+
+def _recordings_in(folder: Path) -> Iterator[tuple[Path, recordings.Kind]]:
+    for file in sorted(folder.iterdir()):
+        try:
+            if file.is_file():
+                yield file, recordings.kind_of(file)
+        except (RecordingError, OSError):
+            continue
 
 
 def _says_threads(path: Path) -> bool:

@@ -148,7 +148,7 @@ pub(crate) fn script(
         }
     }
     if let Some(mean) = stretch {
-        script.stretches = Some(Stretches { phases: firsts.into(), mean });
+        script.stretches = Some(Box::new(Stretches { phases: firsts.into(), mean }));
         return script;
     }
     if !says_done {

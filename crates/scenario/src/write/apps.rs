@@ -19,7 +19,8 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
         AppSpec::Phases { phases, stretch, rounds, delay, .. } => {
             raw.stretch = stretch.map(i64::from).into();
             raw.start_delay = Duration(*delay).into();
-            raw.r#loop = rounds.map_or(-1, i64::from).into();
+            // Stretches have no rounds.
+            raw.r#loop = stretch.is_none().then(|| rounds.map_or(-1, i64::from)).into();
             raw.phase = phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into();
         }
         AppSpec::Kind { kind, values, .. } => {
