@@ -58,7 +58,11 @@ COMMANDS = {
         Command("import", "import_", "Read recordings of real hosts, and make scenarios of the files of other tools."),
         Command("export", "export", "Write traces in the formats of other tools."),
         Command("twin", "twin", "Make a scenario that behaves as a recorded host did, and score it."),
-        Command("validate", "validate", "Predict recorded hosts from what their threads demand; fail beyond limits."),
+        Command(
+            "validate",
+            "validate",
+            "Predict recorded hosts from what their threads or guests demand; fail beyond limits.",
+        ),
     ],
     "Studies": [
         Command("study", "study", "Re-run published studies, and compare simulated with published numbers."),

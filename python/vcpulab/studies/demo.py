@@ -67,7 +67,7 @@ def _template() -> Scenario:
 
 def _cells() -> list[Cell]:
     """The published cells of this experiment: Tables 1 and 2."""
-    return [cell for cell in STUDY.cells if cell.source in ("Table 1", "Table 2") and cell.number is not None]
+    return [cell for cell in STUDY.seen if cell.source in ("Table 1", "Table 2") and cell.number is not None]
 
 
 def _label(cell: Cell) -> str:

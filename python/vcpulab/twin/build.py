@@ -132,7 +132,8 @@ def make(
     summary = summary if used in POLICIES else _without(summary, sources)
     woken = links(summary)
     if events is not None:
-        woken = with_those_that_ask(events, in_exchanges(woken))
+        # On KVM hosts a wake-up says who did it, and what wakes a waker may be no thread.
+        woken = with_those_that_ask(events, woken if sources.kvm is not None else in_exchanges(woken))
     turns = {} if events is None else turns_of(events, woken)
     linked = {vcpu for link in woken for vcpu in link}
     replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}

@@ -137,7 +137,7 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
     Examples:
         >>> states = [(5, "blocked"), (9, "runnable"), (10, "running"), (14, "blocked"), (20, "runnable")]
         >>> _turns([(time, "runstate", state, 1, 0, None, None) for time, state in states], set())
-        {(1, 0): Turns(vcpu=(1, 0), first_ns=9, turns=[Turn(computes=((4, None),), blocked=6)])}
+        {(1, 0): Turns(vcpu=(1, 0), first_ns=9, turns=[Turn(computes=((4, None),), blocked=6, ...)])}
     """
     found: dict[Vcpu, _Open] = {}
     woken_by: dict[Vcpu, _Event] = {}
