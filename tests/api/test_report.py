@@ -75,7 +75,7 @@ def test_demo_compares_with_every_published_row(demo: Path) -> None:
     printed = (demo / "stdout").read_text()
     for label in experiment.scenarios():
         assert re.search(rf"{re.escape(label)} .* ± ", printed)
-    for cell in experiment.STUDY.cells:
+    for cell in experiment.STUDY.seen:
         if cell.value and cell.source in ("Table 1", "Table 2"):
             assert re.search(rf"{cell.scheduler} .*\(published\).* {re.escape(cell.value)} ", printed)
     assert printed.splitlines()[-1] == "report: out/demo/report.html"
