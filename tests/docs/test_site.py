@@ -21,7 +21,9 @@ from support import HANG_S, ROOT
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("site")
-    pages.lay_out(here / "out/site/pages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "BUILT", here / "no playground")  # another test may be building it just now
+        pages.lay_out(here / "out/site/pages")
     shutil.copy(ROOT / "mkdocs.yml", here)
     (here / "python").symlink_to(ROOT / "python")
     zensical = Path(sys.executable).parent / "zensical"
@@ -62,7 +64,6 @@ def test_links_lead_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -
             if parts.scheme and link in page.links:
                 continue
             if "playground/" in parts.path:  # which holds scenarios in its fragments, and has tests of its own
-                assert not pages.BUILT.is_dir() or (path.parent / parts.path).is_file(), link
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             anchors = found[target].anchors if target in found else set()
