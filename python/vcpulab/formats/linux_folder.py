@@ -5,19 +5,17 @@ VMs, threads and their work), `threads.txt` (who is who), `tunables.txt` (the ke
 `expected.txt` (how many decisions are known to differ).
 """
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from vcpulab._engine import LinuxRecording
 from vcpulab.errors import RecordingError
+from vcpulab.formats import folders
 from vcpulab.formats.sources import opened, text_of
 
 NEEDED = ("experiment.txt", "threads.txt", "tunables.txt")
 EXPECTED = "expected.txt"
 TRACES = ("trace.txt", "trace.txt.xz", "trace.txt.gz", "trace.txt.bz2")
-DEPTH_MAX = 16
-"""Folders in folders are looked into so far."""
 TRACE_BYTES_MAX = 1 << 28
 """The longest trace, uncompressed."""
 
@@ -33,21 +31,7 @@ def find(path: Path) -> list[Path]:
     Raises:
         RecordingError: folders are nested too deep.
     """
-    return sorted(_below(path, 0))
-
-
-def _below(path: Path, depth: int) -> Iterator[Path]:
-    if not path.is_dir():
-        return
-    if is_recording(path):
-        yield path
-        return
-    if depth > DEPTH_MAX:
-        raise RecordingError(f"{path}: folders are nested more than {DEPTH_MAX} deep")
-    with os.scandir(path) as entries:
-        folders = [entry.name for entry in entries if entry.is_dir()]
-    for name in folders:
-        yield from _below(path / name, depth + 1)
+    return folders.find(path, is_recording)
 
 
 def read(folder: Path) -> LinuxRecording:

@@ -4,7 +4,6 @@
 each guest's `NAME.cfg`, `guests.txt` (what guests say of themselves), and perhaps `experiment.toml`.
 """
 
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vcpulab.errors import RecordingError
-from vcpulab.formats import Recording, xl
+from vcpulab.formats import Recording, folders, xl
 from vcpulab.formats.sources import text_of
 from vcpulab.twin.build import read as read_part
 from vcpulab.twin.twin import Twin
@@ -24,8 +23,6 @@ TRACES = ("trace.bin", "trace.bin.xz", "trace.bin.gz", "trace.bin.bz2")
 NEEDED = "sched.txt"
 EXPERIMENT = "experiment.toml"
 LISTINGS = ("list0.txt", "vcpus.txt", NEEDED, "info.txt")
-DEPTH_MAX = 16
-"""Folders in folders are looked into so far."""
 WAKES_LEAST = 30
 """Of fewer wake-ups no percentile is taken: the tenth part would be two or three of them."""
 
@@ -112,21 +109,7 @@ def find(path: Path) -> list[Path]:
     Raises:
         RecordingError: folders are nested too deep.
     """
-    return sorted(_below(path, 0))
-
-
-def _below(path: Path, depth: int) -> Iterator[Path]:
-    if not path.is_dir():
-        return
-    if is_recording(path):
-        yield path
-        return
-    if depth > DEPTH_MAX:
-        raise RecordingError(f"{path}: folders are nested more than {DEPTH_MAX} deep")
-    with os.scandir(path) as entries:
-        folders = [entry.name for entry in entries if entry.is_dir()]
-    for name in folders:
-        yield from _below(path / name, depth + 1)
+    return folders.find(path, is_recording)
 
 
 def read(folder: Path) -> Recorded:
