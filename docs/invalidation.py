@@ -8,7 +8,7 @@ twin says of it is as wrong as anybody would be who leaves the effect out.
 
 import csv
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -218,10 +218,14 @@ def rows() -> Iterator[list[str]]:
 
 def table() -> str:
     """The file."""
+    return _text(COLUMNS, rows())
+
+
+def _text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(rows())
+    writer.writerow(columns)
+    writer.writerows(rows)
     return out.getvalue()
 
 
@@ -260,11 +264,7 @@ def _effect(left_out: str, measured: str, real: float, here: float) -> list[str]
 
 def effects_table() -> str:
     """The file of effects."""
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(EFFECT_COLUMNS)
-    writer.writerows(effects())
-    return out.getvalue()
+    return _text(EFFECT_COLUMNS, effects())
 
 
 if __name__ == "__main__":
