@@ -56,6 +56,12 @@ def test_the_answer_begins_with_the_verdict_on_each_metric(command: Vcpulab) -> 
     assert any(" shares " in line and "1 points in 90 %" in line for line in lines[:10])
 
 
+def test_a_narrow_terminal_shows_which_metric_failed(command: Vcpulab) -> None:
+    shown = command("validate", *(str(REAL / name) for name in WEIGHTS), COLUMNS="80").stdout.splitlines()
+    assert max(map(len, shown)) <= 80
+    assert any(" median waits " in line and (" passed " in line or " failed " in line) for line in shown[:12])
+
+
 def test_every_prediction_is_a_row(command: Vcpulab, weights: Agreement) -> None:
     lines = command("validate", *(str(REAL / name) for name in WEIGHTS), "--format", "csv").stdout.splitlines()
     assert lines[0].startswith("kind,guests,demands,setting,scheduler_before,scheduler,changed,of,metric,recorded,")

@@ -1,6 +1,7 @@
 """The tables of a validation of Xen's recordings, as the terminal, its page and the documentation show them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vcpulab.results.statistics import number
 from vcpulab.show.table import Table
@@ -60,7 +61,18 @@ def verdicts(found: Agreement) -> Table:
         for verdict in found.verdicts
     ]
     title = "Predicted and recorded: errors without their signs, points or %"
-    return Table(title, headings, rows, 4, together=True)
+    table = Table(title, headings, rows, 4, together=True)
+    return replace(
+        table, narrower=_only(table, ["predictions", "metric", "verdict", "within, %", "off, median", "off, p90"])
+    )
+
+
+def _only(table: Table, headings: Sequence[str]) -> Table:
+    """Some columns of a table, for narrow terminals."""
+    kept = [table.headings.index(heading) for heading in headings]
+    text_columns = sum(index < table.text_columns for index in kept)
+    rows = [[row[index] for index in kept] for row in table.rows]
+    return replace(table, headings=headings, rows=rows, text_columns=text_columns)
 
 
 def _errors(verdict: Verdict) -> list[str]:
@@ -116,7 +128,9 @@ CELL_HEADINGS = [
 
 def cells(title: str, held: Sequence[Held], *, folded: bool = False) -> Table:
     """Predictions beside what was recorded."""
-    return Table(title, CELL_HEADINGS, [_cell(cell) for cell in held], 5, together=True, folded=folded)
+    table = Table(title, CELL_HEADINGS, [_cell(cell) for cell in held], 5, together=True, folded=folded)
+    kept = ["twin of", "in the setting of", "of", "metric", "recorded", "predicted", "off by"]
+    return replace(table, narrower=_only(table, kept))
 
 
 def _cell(cell: Held) -> list[str]:
