@@ -377,6 +377,20 @@ def test_vms_are_told_by_their_processes() -> None:
     assert read.names == {2345: "qemu-2345"}
 
 
+def test_folders_are_read_and_their_other_files_passed_over(tmp_path: Path, command: Vcpulab) -> None:
+    folder = tmp_path / "host"
+    folder.mkdir()
+    shutil.copy(FTRACE, folder)
+    (folder / "threads.txt").write_text("2350 web 0\n2351 db 0\n")
+    (folder / "letter.txt").write_text("dear reader\n")
+    shown = command("import", "host")
+    assert shown.returncode == 0, shown.stderr
+    assert ("web v0" in shown.stdout, "db v0" in shown.stdout) == (True, True)
+    (tmp_path / "none").mkdir()
+    refused = command("import", "none")
+    assert (refused.returncode, "none: no file of the folder is a recording" in refused.stderr) == (2, True)
+
+
 def test_vms_can_be_told_by_a_file(tmp_path: Path, command: Vcpulab) -> None:
     (tmp_path / "vcpus.txt").write_text("# of the web server\n2350 web 0\n2351 db 0\n")
     shutil.copy(FTRACE, tmp_path)

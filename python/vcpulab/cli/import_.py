@@ -1,7 +1,7 @@
 """`vcpulab import`: recordings of real hosts, and the files of other tools."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -58,17 +58,16 @@ def import_files(
     beside a trace.
 
     Args:
-        paths: The files.
+        paths: The files, or folders of them, of which what is no recording is passed over.
         show: Print their content; done anyway unless --events is given.
         kind: Kind of the files, if their first lines do not tell.
         events: Write the events of the trace to this Arrow file.
     """
     if not paths:
         raise RequestError("no files", hint="vcpulab import --help")
+    threads = threads or next(filter(None, map(recordings.threads_in, paths)), None)
     mapping = recordings.read_threads(threads) if threads is not None else []
-    for path in paths:
-        files.check_readable(path)
-    known = [(path, kind or recordings.kind_of(path)) for path in paths]
+    known = list(_known(paths, kind))
     traces = [path for path, its_kind in known if its_kind in ("xentrace", "sched-text")]
     if events is not None and len(traces) != 1:
         raise RequestError(f"found {len(traces)} traces", field="events", allowed="one")
@@ -139,7 +138,7 @@ def import_xl(
     `xenpm get-cpufreq-para`; and work that uses as much CPU as the last updates of `xentop -b -f -i 2` say.
 
     Args:
-        paths: The files, any of these.
+        paths: The files, any of these, or folders that have them.
         out: Write the scenario to this file instead of printing it.
         profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
     """
@@ -159,7 +158,7 @@ def import_kvm(
     domstats` says, twice, with `date +%s.%N` before each.
 
     Args:
-        paths: The files, any of these.
+        paths: The files, any of these, or folders that have them.
         out: Write the scenario to this file instead of printing it.
         profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
     """
@@ -176,6 +175,21 @@ class _Wanted:
     force: bool
 
 
+def _known(paths: Sequence[Path], kind: recordings.Kind | None = None) -> Iterator[tuple[Path, recordings.Kind]]:
+    """Files, and the files of folders, with what they hold; `kind` is that of the files."""
+    for path in paths:
+        if path.is_dir():
+            held = list(recordings.kinds_in(path))
+            if not held:
+                raise RequestError(
+                    f"{path}: no file of the folder is a recording or a listing", hint="vcpulab import --help"
+                )
+            yield from held
+        else:
+            files.check_readable(path)
+            yield path, kind or recordings.kind_of(path)
+
+
 def _listed(
     name: str,
     kinds: Sequence[recordings.Kind],
@@ -189,12 +203,11 @@ def _listed(
         raise RequestError("no files", hint=f"vcpulab import {name} --help")
     files.check_new(out, force=wanted.force)
     held = []
-    for path in paths:
-        files.check_readable(path)
-        kind = recordings.kind_of(path)
-        if kind not in kinds:
+    for path, kind in _known(paths):
+        if kind in kinds:
+            held.append(recordings.read(path, kind))
+        elif path in paths:
             raise RequestError(f"{path}: found {kind}; allowed: {', '.join(kinds)}")
-        held.append(recordings.read(path, kind))
     made = scenario_of(held, wanted.profile, wanted.toolstack, None if out is None else out.parent)
     for note in made.notes:
         terminal.warn(note)

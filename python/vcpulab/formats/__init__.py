@@ -6,12 +6,13 @@ what may be there. Files may be compressed (xz, gzip, bzip2).
 """
 
 from vcpulab.errors import RecordingError
-from vcpulab.formats.kinds import KINDS, Kind, KvmKind, Read, kind_of, names_of, read
+from vcpulab.formats.kinds import KINDS, THREADS, Kind, KvmKind, Read, kind_of, kinds_in, names_of, read, threads_in
 from vcpulab.formats.perfetto import export_perfetto
 from vcpulab.formats.trace import Recording, VcpuThread, read_threads, read_trace
 
 __all__ = [
     "KINDS",
+    "THREADS",
     "Kind",
     "KvmKind",
     "Read",
@@ -20,8 +21,10 @@ __all__ = [
     "VcpuThread",
     "export_perfetto",
     "kind_of",
+    "kinds_in",
     "names_of",
     "read",
     "read_threads",
     "read_trace",
+    "threads_in",
 ]

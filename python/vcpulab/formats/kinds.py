@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from os import PathLike
@@ -123,6 +123,8 @@ _READERS: dict[Kind, Callable[[Path], object]] = {
 }
 KINDS: tuple[Kind, ...] = ("xentrace", "sched-text", *_READERS)
 """All that are read."""
+THREADS = "threads.txt"
+"""The file of a folder that says which threads are vCPUs, unless another one is named."""
 
 
 _SCENARIO = re.compile(r"(?m)^\[(host|domain\.[^\]]+)\]")
@@ -174,6 +176,26 @@ def kind_of(path: str | PathLike[str]) -> Kind:
         return "xl-cfg"
     hint = "vcpulab import --kind KIND, if it is one of these"
     raise RecordingError(f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: {hint}")
+
+
+def kinds_in(folder: Path) -> Iterator[tuple[Path, Kind]]:
+    """The files of a folder and what they hold, by name; what is no recording is passed over."""
+    for file in sorted(folder.iterdir()):
+        try:
+            if file.is_file():
+                yield file, kind_of(file)
+        except (RecordingError, OSError):
+            continue
+
+
+def threads_in(folder: Path) -> Path | None:
+    """The file of a folder that says which threads are vCPUs, if it has one and it is no list by `ps`."""
+    file = folder / THREADS
+    try:
+        says = file.is_file() and kind_of(file) != "ps-threads"
+    except RecordingError:
+        says = True
+    return file if says else None
 
 
 def _of_heading(first: list[str]) -> Kind | None:

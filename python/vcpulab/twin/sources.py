@@ -1,13 +1,13 @@
 """What is known of a recorded host, gathered from whatever files there are of it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vcpulab import formats as recordings
-from vcpulab.errors import RecordingError, RequestError
+from vcpulab.errors import RequestError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.xl import Domain, Sched, Vcpu
 from vcpulab.formats.xl_info import Info
@@ -34,8 +34,6 @@ _COLUMNS = {
 
 _OF_XEN = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-info")
 """What is taken of a Xen host besides its trace; others need not even be readable."""
-THREADS = "threads.txt"
-"""The file of a directory that says which threads are vCPUs, unless another one is named."""
 
 
 @dataclass
@@ -111,7 +109,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     """Reads all files but the trace, which is read for each part of it.
 
     Args:
-        paths: Files, and directories of files; in directories what is no recording is passed over, but for `THREADS`.
+        paths: Files, and folders of files, of which what is no recording is passed over, but for `formats.THREADS`.
         cpu_mhz: Frequency of the counter in Xen's trace.
         threads: For KVM, which threads are vCPUs.
 
@@ -123,9 +121,8 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     known: list[tuple[Path, recordings.Kind]] = []
     for path in paths:
         if path.is_dir():
-            if threads is None and _says_threads(path / THREADS):
-                threads = path / THREADS
-            known += _recordings_in(path)
+            threads = threads or recordings.threads_in(path)
+            known += recordings.kinds_in(path)
         else:
             known.append((path, recordings.kind_of(path)))
     traces = [(path, kind) for path, kind in known if kind in ("xentrace", "sched-text")]
@@ -152,23 +149,6 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         sources.scheduler = None if kernel is None else kernel.scheduler
         sources.info = sources.kvm.info
     return sources
-
-
-def _recordings_in(folder: Path) -> Iterator[tuple[Path, recordings.Kind]]:
-    for file in sorted(folder.iterdir()):
-        try:
-            if file.is_file():
-                yield file, recordings.kind_of(file)
-        except (RecordingError, OSError):
-            continue
-
-
-def _says_threads(path: Path) -> bool:
-    """Is there such a file, and is it no list by `ps`, which could be called so, too?"""
-    try:
-        return path.is_file() and recordings.kind_of(path) != "ps-threads"
-    except RecordingError:
-        return True
 
 
 def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> None:
