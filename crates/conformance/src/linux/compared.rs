@@ -24,10 +24,9 @@ const WAKES_MIN: usize = 20;
 /// In another setting than that of the demands, predictions may be off by so many times as much.
 const WHAT_IF: f64 = 2.0;
 
-/// Runs that differ by a microsecond, as recordings of the same do.
-const VARIANTS: u64 = 15;
-/// Of their values, this part at either end is left out of their range.
-const LEFT_OUT_ONE_IN: usize = 15;
+/// Runs that differ by some microseconds, as recordings of the same do. One more of their kind is outside of the range of all
+/// others one time in twenty: it is the highest or the lowest.
+const VARIANTS: u64 = 39;
 
 /// What is compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -56,7 +55,7 @@ pub struct Cell {
     pub recorded: f64,
     /// What all runs together give.
     pub predicted: f64,
-    /// What runs give that differ by a microsecond, but for the lowest and the highest.
+    /// The lowest and the highest that runs give which differ by some microseconds.
     pub range: [f64; 2],
     /// How far off the prediction is, and in what.
     pub off: f64,
@@ -119,7 +118,7 @@ fn with_phases(real: &Recording) -> Result<Setup, RunError> {
     if setup.groups.iter().all(|group| group.quota.is_none()) {
         return Ok(setup);
     }
-    let timers = replay_fair(&setup, &real.lines)?.timers;
+    let timers = replay_fair(&setup, &real.lines)?.beginning.timers;
     for (group, phase) in phases(&setup, &real.lines, &timers) {
         setup.groups[group.index()].phase = Some(phase);
     }
@@ -129,11 +128,8 @@ fn with_phases(real: &Recording) -> Result<Setup, RunError> {
 fn cells(setup: &Setup, recorded: &Measured, runs: &[Measured], times: f64) -> Vec<Cell> {
     let together = Measured::together(runs);
     let cell = |of: &str, metric, unit, limit, value: &dyn Fn(&Measured) -> f64| {
-        let mut values: Vec<f64> = runs.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        let (out, last) = (values.len() / LEFT_OUT_ONE_IN, values.len().saturating_sub(1));
-        let range =
-            [out, last.saturating_sub(out)].map(|place| values.get(place).copied().unwrap_or(f64::NAN));
+        let values = || runs.iter().map(value);
+        let range = [values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max)];
         Limit::cell(limit, (of, metric, unit), [value(recorded), value(&together)], range)
     };
     let switches = if setup.is_hogs_of_weights() { SWITCHES_OF_WEIGHTS_MAX } else { SWITCHES_MAX };

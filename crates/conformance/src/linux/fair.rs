@@ -1,6 +1,6 @@
 //! The schedulers of Linux's fair class, driven step by step.
 
-use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Time};
+use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 use vcpulab_sched::fair::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId};
 
 use super::error::LinuxError;
@@ -24,6 +24,14 @@ impl<F: Flavor> Steps for Fair<F> {
 
     fn reaches(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
         Fair::reaches(self, task, virtual_time, ran);
+    }
+
+    fn lag_max(&self) -> Option<Span> {
+        F::lag_max(self)
+    }
+
+    fn lags(&mut self, task: TaskId, lag: Span) {
+        self.set_lag(task, lag);
     }
 
     fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {

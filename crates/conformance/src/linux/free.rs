@@ -60,7 +60,7 @@ pub struct Free<'a> {
 }
 
 impl Free<'_> {
-    /// Runs one of so many variants, which differ by a microsecond here and there.
+    /// Runs one of so many variants, which differ by some microseconds here and there.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -91,7 +91,7 @@ impl Free<'_> {
 
     /// Makes the host and what its threads do. All are of one domain, in the groups of the setting.
     fn make(&self, variant: u64) -> Result<Made, RunError> {
-        let Free { setups: [demanding, setting], demands, .. } = *self;
+        let Free { setups: [demanding, setting], demands, overheads, .. } = *self;
         let mut config = HostConfig { pcpus: 1, groups: setting.groups.clone(), ..HostConfig::default() };
         let mut domain = DomainConfig::default();
         // The idle vCPU is the first.
@@ -109,7 +109,8 @@ impl Free<'_> {
             let set = same.ok_or_else(|| RunError::Threads(format!("{}/{}", made.vm, made.vcpu)))?;
             let group = set.group.map_or(Membership::Root, Membership::Of);
             let config = ThreadConfig { group, class: Class::Other, nice: set.nice };
-            let v = add(config, Player::new(demand.steps.clone(), Noise::of(variant, place)));
+            let v =
+                add(config, Player::new(demand.steps.clone(), Noise::of(variant, place, overheads.timer)));
             vcpu_of.insert(thread, v);
             names.insert(v, (made.vm.clone(), made.vcpu));
         }
@@ -121,14 +122,14 @@ impl Free<'_> {
         for (&number, arrivals) in &demands.others {
             let v =
                 add(ThreadConfig { group: Membership::Root, ..of_prio(arrivals.prio) }, Player::default());
-            let mut noise = Noise::of(variant, u64::from(number));
+            let mut noise = Noise::of(variant, u64::from(number), overheads.timer);
             events.extend(arrivals.works.iter().map(|&(at, work)| {
                 let late = noise.as_mut().map_or(Span::ZERO, Noise::draw);
                 (at + late, v, Some(work))
             }));
         }
         config.domains.push(domain);
-        Ok(Made { config, play: Play::new(players, events), names })
+        Ok(Made { config, play: Play::new(players, events, overheads.timer), names })
     }
 }
 

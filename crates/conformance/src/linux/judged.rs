@@ -10,8 +10,8 @@ use super::folder::Recording;
 use super::steps::Outcome;
 
 /// Of a recording that does not say how many decisions differ, one in this many may. What a recording cannot tell (where groups
-/// and kernel threads stood before it, pools of limited groups) made up to 6.2 % differ in those that the specification was
-/// checked with; the other kernel's scheduler differs in a third.
+/// stood before it, pools of limited groups) makes up to 6.2 % differ in those that come with the package; the other kernel's
+/// scheduler differs in a third.
 const DIFFERING_ONE_IN: u64 = 10;
 
 /// A replay, judged.

@@ -5,6 +5,7 @@
 //! [`compared`] takes what threads demand alone ([`Demands`]), lets them run freely on a host ([`Free`]), and holds what comes
 //! of it against what was recorded ([`Measured`]).
 
+mod beginning;
 mod clock;
 mod compared;
 mod demand;
@@ -20,6 +21,7 @@ pub mod steps;
 mod timers;
 pub mod trace;
 
+pub use beginning::Beginning;
 pub use compared::{Cell, Comparison, Metric, compared};
 pub use demand::Demands;
 pub use error::LinuxError;

@@ -14,6 +14,8 @@ pub struct Overheads {
     pub wake: Span,
     /// From a decision to the switch: the median.
     pub switch: Span,
+    /// From a timer's wake-up, which asked for a decision, to that of another timer which still came before it: the longest.
+    pub timer: Span,
 }
 
 /// The same of the machine that made the recordings that come with the package (QEMU's emulation with `-icount shift=1`,
@@ -21,6 +23,7 @@ pub struct Overheads {
 const RESCHED_KNOWN: Span = Span::from_ns(5_200);
 const WAKE_KNOWN: Span = Span::from_ns(14_000);
 const SWITCH_KNOWN: Span = Span::from_ns(9_000);
+const TIMER_KNOWN: Span = Span::from_ns(10_000);
 
 impl Overheads {
     /// The time from a tick to the decision in one of so many variants: together they have what was recorded.
@@ -33,6 +36,7 @@ impl Overheads {
     /// Those of a recording.
     pub fn of(lines: &[Line], clock: &Clock) -> Self {
         let (mut resched, mut wake, mut switch) = (Vec::new(), Vec::new(), Vec::new());
+        let mut timer: Option<i64> = None;
         for (index, part) in lines.windows(4).enumerate() {
             let [first, second, third, fourth] = part else { continue };
             match [&first.event, &second.event, &third.event, &fourth.event] {
@@ -50,11 +54,22 @@ impl Overheads {
                 ] if woken == awake && *awake == to.0 && second.flagged => {
                     wake.push(fourth.time_ns - first.time_ns);
                 }
+                [Event::Waking(..), Event::Wakeup(_), Event::Other, Event::Waking(..)]
+                    if second.flagged && third.interrupt && third.monotonic_ns.is_some() =>
+                {
+                    let apart = fourth.time_ns - first.time_ns;
+                    timer = Some(timer.map_or(apart, |most| most.max(apart)));
+                }
                 _ => {}
             }
         }
         resched.sort_unstable();
         let or = |of, known| median(of).map_or(known, |ns| Span::from_ns(ns.max(0)));
-        Overheads { resched, wake: or(wake, WAKE_KNOWN), switch: or(switch, SWITCH_KNOWN) }
+        Overheads {
+            resched,
+            wake: or(wake, WAKE_KNOWN),
+            switch: or(switch, SWITCH_KNOWN),
+            timer: or(timer.into_iter().collect(), TIMER_KNOWN),
+        }
     }
 }

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
-use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Time};
+use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 
+use super::beginning::{self, Beginning};
 use super::error::LinuxError;
 use super::folder::Setup;
-use super::timers::{Candidates, Timers};
+use super::timers::Candidates;
 use super::trace::{Event, Line, PRIO_FAIR, PRIO_NICE_0};
 
 /// The only CPU.
@@ -27,6 +28,13 @@ pub trait Steps {
     fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> Self::Task;
     /// A blocked task has this virtual run time once it has run for so many ns.
     fn reaches(&mut self, _task: Self::Task, _virtual_time: u64, _ran: u64) {}
+    /// The most virtual time by which a task that has blocked may be behind its share, or ahead of it (`None`: that is not
+    /// remembered).
+    fn lag_max(&self) -> Option<Span> {
+        None
+    }
+    /// A blocked task of the weight of nice 0 is so much behind its share.
+    fn lags(&mut self, _task: Self::Task, _lag: Span) {}
     /// Queues a task and decides whether it preempts: may raise the flag.
     fn wake(&mut self, now: Time, cpu: PcpuId, task: Self::Task);
     /// The current task blocks; a choice follows.
@@ -71,9 +79,9 @@ pub struct Outcome {
     pub by_kind: BTreeMap<&'static str, (u64, u64)>,
     /// The first difference.
     pub first: Option<Difference>,
-    /// The groups that its period timers are taken to be of.
+    /// What the recording does not tell of the time before it, as it was taken to be.
     #[serde(skip)]
-    pub timers: Timers,
+    pub beginning: Beginning,
 }
 
 impl fmt::Display for Outcome {
@@ -93,35 +101,46 @@ impl fmt::Display for Outcome {
 /// Most replays that look for the groups of period timers.
 const TRIES_MAX: u32 = 100;
 
-/// Replays a recording of one CPU. Where its period timers may be of several groups, the answer is that of the fewest
-/// differences that exchanging two at a time leads to.
+/// Replays a recording of one CPU. What it does not tell of the time before it (which groups its period timers are of, where the
+/// host's own threads stood) is what the fewest differences are found with, by small changes, one at a time.
 ///
 /// # Errors
 ///
 /// It has more period timers than groups with `max`.
 pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Result<Outcome, LinuxError> {
-    let with = |timers: &Timers| {
-        let mut replay = Replay::new(setup, lines, steps.clone(), timers);
-        (0..lines.len()).for_each(|at| replay.line(at));
-        Outcome { timers: timers.clone(), ..replay.outcome }
+    // `None`: more decisions differ than that.
+    let with = |beginning: &Beginning, most: u64| {
+        let mut replay = Replay::new(setup, lines, steps.clone(), beginning);
+        for at in 0..lines.len() {
+            replay.line(at);
+            if replay.outcome.differing > most {
+                return None;
+            }
+        }
+        Some(Outcome { beginning: beginning.clone(), ..replay.outcome })
     };
     let candidates = Candidates::of(setup, lines);
-    let mut timers = candidates.guessed()?;
-    let mut best = with(&timers);
+    let begun = Beginning { timers: candidates.guessed()?, ..Beginning::default() };
+    let mut best = with(&begun, u64::MAX).unwrap_or_default();
     let mut tries = 0;
     'better: loop {
-        for other in candidates.exchanged(&timers) {
+        for timers in candidates.exchanged(&best.beginning.timers) {
             tries += 1;
             if tries > TRIES_MAX || best.differing == 0 {
                 break 'better;
             }
-            let outcome = with(&other);
-            if outcome.differing < best.differing {
-                (best, timers) = (outcome, other);
+            let other = Beginning { timers, ..best.beginning.clone() };
+            if let Some(outcome) =
+                with(&other, best.differing).filter(|found| found.differing < best.differing)
+            {
+                best = outcome;
                 continue 'better;
             }
         }
         break;
+    }
+    if let Some(most) = steps.lag_max() {
+        best = beginning::with_lags(best, &beginning::of_host(setup, lines), most, with);
     }
     Ok(best)
 }
@@ -153,13 +172,13 @@ struct Replay<'a, S: Steps> {
     waking: bool,
     /// A yield, until its choice.
     yielding: bool,
-    timers: &'a Timers,
+    beginning: &'a Beginning,
     groups: Vec<GroupId>,
     outcome: Outcome,
 }
 
 impl<'a, S: Steps> Replay<'a, S> {
-    fn new(setup: &'a Setup, lines: &'a [Line], mut steps: S, timers: &'a Timers) -> Self {
+    fn new(setup: &'a Setup, lines: &'a [Line], mut steps: S, beginning: &'a Beginning) -> Self {
         let groups: Vec<GroupId> = setup.groups.iter().map(|group| steps.add_group(group)).collect();
         let mut tasks = BTreeMap::new();
         for (&thread, made) in &setup.threads {
@@ -180,7 +199,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             flag: false,
             waking: false,
             yielding: false,
-            timers,
+            beginning,
             groups,
             outcome: Outcome::default(),
         }
@@ -214,7 +233,7 @@ impl<'a, S: Steps> Replay<'a, S> {
     }
 
     fn refill(&mut self, line: &Line, timer: &str) {
-        let group = self.timers.get(timer).and_then(|group| self.groups.get(group.index()));
+        let group = self.beginning.timers.get(timer).and_then(|group| self.groups.get(group.index()));
         let Some(&group) = group else { return };
         self.clock = self.estimate(line);
         self.steps.refill(Time::from_ns(self.clock), group);
@@ -257,11 +276,13 @@ impl<'a, S: Steps> Replay<'a, S> {
             return false;
         }
         let nice = i8::try_from(prio.saturating_sub(PRIO_NICE_0).clamp(-20, 19)).unwrap_or(0);
-        let steps = &mut self.steps;
-        self.tasks.entry(thread).or_insert_with(|| Known {
-            task: steps.add_task(None, Class::Other, nice),
-            queued: false,
-            woke: false,
+        let (steps, lags) = (&mut self.steps, &self.beginning.lags);
+        self.tasks.entry(thread).or_insert_with(|| {
+            let task = steps.add_task(None, Class::Other, nice);
+            if let Some(&lag) = lags.get(&thread) {
+                steps.lags(task, lag);
+            }
+            Known { task, queued: false, woke: false }
         });
         true
     }

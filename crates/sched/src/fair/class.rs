@@ -35,6 +35,13 @@ pub trait Flavor: Clone {
 
     /// The order of a queue, as a virtual time.
     fn key(entity: &Entity<Self::Entity>) -> u64;
+    /// The most by which an entity of the weight of nice 0 that left may be behind its share, or ahead of it. `None`: that is not
+    /// remembered.
+    fn lag_max(_fair: &Fair<Self>) -> Option<Span> {
+        None
+    }
+    /// An entity that is not queued is so much behind its share, in virtual time.
+    fn set_lag(_entity: &mut Entity<Self::Entity>, _lag: Span) {}
     /// Has it left, and competes on?
     fn delayed(_entity: &Entity<Self::Entity>) -> bool {
         false
@@ -215,6 +222,12 @@ impl<F: Flavor> Fair<F> {
     pub fn reaches(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
         let entity = &mut self.entities[self.tasks[task].entity];
         entity.v = virtual_time.wrapping_sub(entity.weight.virtual_time(ran));
+    }
+
+    /// A blocked task is by so much virtual time behind its share.
+    pub fn set_lag(&mut self, task: TaskId, lag: Span) {
+        let e = self.tasks[task].entity;
+        F::set_lag(&mut self.entities[e], lag);
     }
 
     // ---- events ----

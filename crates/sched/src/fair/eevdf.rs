@@ -93,11 +93,15 @@ impl Fair<Eevdf> {
         ns(self.flavor.base_slice)
     }
 
+    /// How far behind its share, or ahead of it, one of the weight of nice 0 may be as it leaves.
+    fn most_lag(&self) -> Span {
+        (2 * self.flavor.base_slice).max(self.settings.tick)
+    }
+
     fn limited_lag(&mut self, e: EntityId) -> i64 {
         let average = self.virtual_average(self.entities[e].queue);
         let entity = &self.entities[e];
-        let most = (2 * self.slice()).max(ns(self.settings.tick));
-        let limit = entity.weight.virtual_time(most).cast_signed();
+        let limit = entity.weight.virtual_time(ns(self.most_lag())).cast_signed();
         ahead(average, entity.v).clamp(-limit, limit)
     }
 
@@ -156,6 +160,14 @@ impl Flavor for Eevdf {
 
     fn key(entity: &Entity<Request>) -> u64 {
         entity.own.deadline
+    }
+
+    fn lag_max(fair: &Fair<Self>) -> Option<Span> {
+        Some(fair.most_lag())
+    }
+
+    fn set_lag(entity: &mut Entity<Request>, lag: Span) {
+        entity.own.lag = lag.ns();
     }
 
     fn delayed(entity: &Entity<Request>) -> bool {

@@ -1,0 +1,108 @@
+//! What a recording does not tell of the time before it, and the fewest differences that it can have been with.
+//!
+//! Under EEVDF a thread keeps, however long it sleeps, what it was behind its share, or ahead of it, as it blocked. VMs' threads
+//! begin with nothing, as each has run alone. The host's own have a past: each wakes but some times a second, for some
+//! microseconds, and so keeps most of what it began with through a recording.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use vcpulab_host::Span;
+
+use super::folder::Setup;
+use super::steps::Outcome;
+use super::timers::Timers;
+use super::trace::{Event, Line, PRIO_FAIR};
+
+/// What was before a recording.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Beginning {
+    /// The groups that its period timers are of.
+    pub timers: Timers,
+    /// By how much virtual time threads of the host are behind their shares; those that are not here by none.
+    pub lags: BTreeMap<u32, Span>,
+}
+
+/// Lags are not told more exactly.
+const FINEST: Span = Span::from_us(2);
+
+/// The fair threads that are the host's own.
+pub fn of_host(setup: &Setup, lines: &[Line]) -> BTreeSet<u32> {
+    let woken = lines.iter().filter_map(|line| match line.event {
+        Event::Waking(thread, prio) if prio >= PRIO_FAIR => Some(thread),
+        _ => None,
+    });
+    woken.filter(|thread| !setup.threads.contains_key(thread)).collect()
+}
+
+/// Changes one lag at a time, by `most` at first and by ever less, as long as fewer decisions differ, or the first one that does
+/// comes later. `with` replays, and gives up once more differ than it is told.
+pub fn with_lags(
+    mut best: Outcome,
+    threads: &BTreeSet<u32>,
+    most: Span,
+    with: impl Fn(&Beginning, u64) -> Option<Outcome>,
+) -> Outcome {
+    let worth = |outcome: &Outcome| {
+        (outcome.differing, Reverse(outcome.first.as_ref().map_or(usize::MAX, |first| first.line)))
+    };
+    let mut step = most;
+    while step >= FINEST {
+        let before = worth(&best);
+        for &thread in threads {
+            for by in [step, Span::ZERO - step] {
+                if best.differing == 0 {
+                    return best;
+                }
+                let mut other = best.beginning.clone();
+                let lag = other.lags.entry(thread).or_default();
+                *lag = (*lag + by).clamp(Span::ZERO - most, most);
+                if let Some(outcome) =
+                    with(&other, best.differing).filter(|found| worth(found) < worth(&best))
+                {
+                    best = outcome;
+                }
+            }
+        }
+        if worth(&best) == before {
+            step = step / 2;
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::steps::Difference;
+
+    /// As many decisions differ as two lags are tenths of a ms away from what they were, and the first of them the sooner.
+    fn replayed(beginning: &Beginning, were: [i64; 2]) -> Outcome {
+        let lag = |thread| beginning.lags.get(&thread).copied().unwrap_or_default();
+        let away: i64 = (1..).zip(were).map(|(thread, us)| (lag(thread).ns() - us * 1000).abs()).sum();
+        let line = usize::try_from(1_000_000 - away / 1000).unwrap_or(0);
+        let first = Difference { line, what: "choice", expected: String::new(), got: String::new() };
+        Outcome {
+            differing: away.unsigned_abs() / 100_000,
+            first: Some(first),
+            beginning: beginning.clone(),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn lags_are_found_one_at_a_time() {
+        let with = |beginning: &Beginning, most| {
+            Some(replayed(beginning, [-630, 3160])).filter(|outcome| outcome.differing <= most)
+        };
+        let begun = replayed(&Beginning::default(), [-630, 3160]);
+        assert_eq!(begun.differing, 37);
+        let found = with_lags(begun, &BTreeSet::from([1, 2]), Span::from_ms(4), with);
+        assert_eq!(found.differing, 0);
+        // None is beyond what may be.
+        let with = |beginning: &Beginning, _| Some(replayed(beginning, [0, 9000]));
+        let found =
+            with_lags(with(&Beginning::default(), 0).unwrap(), &BTreeSet::from([2]), Span::from_ms(4), with);
+        assert_eq!((found.differing, found.beginning.lags[&2]), (50, Span::from_ms(4)));
+    }
+}
