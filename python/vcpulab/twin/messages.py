@@ -251,53 +251,72 @@ def _parts(its: _Seen, known: Set[Kind]) -> dict[tuple[Kind, Vcpu], float]:
 
 
 class _Learnt:
-    """What a vCPU does after each kind of messages, learnt from turns in which nothing else can have come, if any."""
+    """What a vCPU does after each kind of messages."""
 
     def __init__(self, its: _Seen, known: Set[Kind]) -> None:
         self.its, self.known = its, known
-        self.clean = [self._is_clean(turn) for turn in range(len(its.turns))]
-        self.costs: dict[Kind, float] = {}
-        """Of each kind that came alone: the median CPU time."""
-        self.offsets: dict[tuple[Kind, Vcpu], float] = {}
-        """After how much CPU time something is sent, in the median."""
-        ran: dict[Kind, list[int]] = {}
-        after: dict[tuple[Kind, Vcpu], list[int]] = {}
-        for turn, is_clean in enumerate(self.clean):
-            if is_clean:
-                kind = its.heard[turn].kinds[0]
-                ran.setdefault(kind, []).append(its.turns[turn].run_ns)
-                done = 0
-                for cpu, woken in its.turns[turn].computes:
-                    done += cpu
-                    if woken is not None:
-                        after.setdefault((kind, woken), []).append(done)
-        self.costs = {kind: median(times) for kind, times in ran.items() if len(times) >= _SAMPLES_LEAST}
-        self.offsets = {of: median(times) for of, times in after.items()}
+        self.sure = [turn for turn in range(len(its.turns)) if self._is_sure(turn)]
+        self.costs = self._costs()
+        self.offsets = self._offsets()
 
-    def _is_clean(self, turn: int) -> bool:
+    def _is_sure(self, turn: int) -> bool:
+        """Is it known what a turn heard, and shows it what it may have sent?"""
         kinds, is_sure = self.its.heard[turn]
-        if len(kinds) != 1 or not is_sure or self.its.by_tick(turn) or kinds[0] not in self.known:
-            return False
-        return all(
-            self.its.shows(turn, target)
-            for target in self.its.targets
-            if _NEVER < self.its.part(kinds[0], target.vcpu) < _ALWAYS
+        return (
+            is_sure
+            and not self.its.by_tick(turn)
+            and len(kinds) > 0
+            and all(
+                self.its.shows(turn, target)
+                for target in self.its.targets
+                if any(_NEVER < self.its.part(kind, target.vcpu) < _ALWAYS for kind in kinds)
+            )
         )
 
-    def _actions(self, turn: int) -> list[Action]:
-        """What a turn did for the last message that it heard."""
-        *others, kind = self.its.heard[turn].kinds
+    def _costs(self) -> dict[Kind, float]:
+        """CPU time for each kind: what adds up best to that of turns, by least squares."""
+        kinds = sorted({kind for turn in self.sure for kind in self.its.heard[turn].kinds}, key=str)
+        counts = np.array([[kind in self.its.heard[turn].kinds for kind in kinds] for turn in self.sure], float)
+        ran = np.array([self.its.turns[turn].run_ns for turn in self.sure], float)
+        if not len(ran):
+            return {}
+        found = np.linalg.lstsq(counts, ran, rcond=None)[0]
+        return {kind: max(float(cost), 0.0) for kind, cost in zip(kinds, found, strict=True)}
+
+    def _offsets(self) -> dict[tuple[Kind, Vcpu], float]:
+        """After how much CPU time something is sent for a message that came alone, in the median."""
+        after: dict[tuple[Kind, Vcpu], list[int]] = {}
+        for turn in self.sure:
+            kinds, done = self.its.heard[turn].kinds, 0
+            for cpu, woken in self.its.turns[turn].computes:
+                done += cpu
+                if woken is not None and woken in self.its.sends[turn] and len(kinds) == 1:
+                    after.setdefault((kinds[0], woken), []).append(done)
+        return {of: median(times) for of, times in after.items()}
+
+    def _turns(self, kind: Kind) -> list[int]:
+        """The turns that show best what such a message leads to: those that heard nothing else, if they are most."""
+        heard = [turn for turn in self.sure if kind in self.its.heard[turn].kinds]
+        alone = [turn for turn in heard if len(self.its.heard[turn].kinds) == 1]
+        if len(heard) < _SAMPLES_LEAST:
+            return [turn for turn, its in enumerate(self.its.heard) if kind in its.kinds]
+        return alone if 2 * len(alone) >= len(heard) else heard
+
+    def _actions(self, turn: int, kind: Kind) -> list[Action]:
+        """What a turn did for one of the messages that it heard: all but what the others cost."""
+        kinds = self.its.heard[turn].kinds
         sends = {target.vcpu for target in self.its.targets if self.its.part(kind, target.vcpu) > _NEVER}
-        spent = sum(self.costs.get(other, 0.0) for other in others)
+        before = sum(self.costs.get(other, 0.0) for other in kinds[: kinds.index(kind)])
         if self.its.by_tick(turn) and self.its.found is not None:
-            spent += self.its.found.tick.cpu_ns
+            before += self.its.found.tick.cpu_ns
+        others = before + sum(self.costs.get(other, 0.0) for other in kinds[kinds.index(kind) + 1 :])
+        run = max(self.its.turns[turn].run_ns - others, 0.0)
         moments: list[tuple[float, Vcpu | None]] = []
         done = 0.0
         for cpu, woken in self.its.turns[turn].computes:
             done += cpu
             if woken in self.its.sends[turn] & sends:
-                moments.append((max(done - spent, 0.0), woken))
-        run = max(done - spent, 0.0)
+                moments.append((min(max(done - before, 0.0), run), woken))
         moments += [
             (min(self.offsets.get((kind, target), run), run), target)
             for target in sorted(sends - self.its.sends[turn])
@@ -350,20 +369,28 @@ class _Learnt:
         # When it was due says only a timer that woke it itself.
         seen = [turn for turn in timed if not self.its.by_tick(turn)]
         from_last = [self.its.woke[b] - self.its.ended[a] for a, b in pairwise(timed) if not self.its.by_tick(b)]
-        after: dict[Kind, list[int]] = {}
-        for turn in seen:
-            before = self._before(turn)
-            kind = None if before is None else self._last(before)
-            if before is not None and kind is not None and kind != TIME:
-                after.setdefault(kind, []).append(self.its.woke[turn] - self.its.ended[before])
-        counts = {
-            kind: len(sleeps)
-            for kind, sleeps in after.items()
-            if kind in self.known
-            and len(sleeps) >= _FOLLOWED * self._followable(kind)
-            and _spread(sleeps) < _spread(from_last)
-        }
-        return max(counts, key=counts.__getitem__, default=None)
+        befores = {turn: before for turn in timed if (before := self._before(turn)) is not None}
+        counts = Counter(self._last(before) for before in befores.values())
+
+        def sleeps(kind: Kind) -> list[int]:
+            return [
+                self.its.woke[turn] - self.its.ended[befores[turn]]
+                for turn in seen
+                if turn in befores and self._last(befores[turn]) == kind
+            ]
+
+        return next(
+            (
+                kind
+                for kind, count in counts.most_common()
+                if kind is not None
+                and kind != TIME
+                and kind in self.known
+                and count >= _FOLLOWED * self._followable(kind)
+                and _spread(sleeps(kind)) < _spread(from_last)
+            ),
+            None,
+        )
 
     def _followable(self, kind: Kind) -> int:
         """Answers to such messages after which the next turn is of a kind that can be told."""
@@ -375,44 +402,31 @@ class _Learnt:
         return count
 
     def _answers(self, kind: Kind, *, sleeps: bool) -> list[Sample]:
-        if sleeps:
-            pairs = [
-                (before, turn)
-                for turn in self._timed_turns()
-                if (before := self._before(turn)) is not None
-                and self._last(before) == kind
-                and self._last(turn) == TIME
-            ]
-            clean = [pair for pair in pairs if self.clean[pair[0]] and self.clean[pair[1]]]
-            return [
-                Sample(self._actions(before), self.its.woke[turn] - self.its.ended[before], self._actions(turn))
-                for before, turn in (clean if len(clean) >= _SAMPLES_LEAST else pairs)
-            ][:SAMPLES_MOST]
-        turns = [turn for turn in range(len(self.its.turns)) if self._last(turn) == kind]
-        for taken in (
-            [turn for turn in turns if self.clean[turn]],
-            [turn for turn in turns if self.its.heard[turn].is_sure],
-        ):
-            if len(taken) >= _SAMPLES_LEAST:
-                return [Sample(self._actions(turn)) for turn in taken[:SAMPLES_MOST]]
-        if sum(kind in its.kinds and its.is_sure for its in self.its.heard) >= _SAMPLES_LEAST:
-            # Another comes before it is over: all is put down to that.
-            return [Sample([])]
-        return [Sample(self._actions(turn)) for turn in turns[:SAMPLES_MOST]]
+        turns = self._turns(kind)
+        if not sleeps:
+            return [Sample(self._actions(turn, kind)) for turn in turns[:SAMPLES_MOST]]
+        timed = set(self._turns(TIME))
+        pairs = [(before, turn) for turn in self._timed_turns() if (before := self._before(turn)) is not None]
+        pairs = [(before, turn) for before, turn in pairs if self._last(before) == kind]
+        clean = [(before, turn) for before, turn in pairs if before in turns and turn in timed]
+        return [
+            Sample(self._actions(before, kind), self.its.woke[turn] - self.its.ended[before], self._actions(turn, TIME))
+            for before, turn in (clean if len(clean) >= _SAMPLES_LEAST else pairs)
+        ][:SAMPLES_MOST]
 
     def _timed(self) -> list[Sample]:
-        timed = self._timed_turns()
-        pairs = [pair for pair in pairwise(timed) if self._last(pair[0]) == TIME]
-        clean = [pair for pair in pairs if self.clean[pair[0]] and not self._is_hidden_within(*pair)]
+        turns = set(self._turns(TIME))
+        pairs = list(pairwise(self._timed_turns()))
+        clean = [pair for pair in pairs if pair[0] in turns and not self._is_hidden_within(*pair)]
         return [
-            Sample(self._actions(turn), self.its.woke[following] - self.its.ended[turn])
+            Sample(self._actions(turn, TIME), self.its.woke[following] - self.its.ended[turn])
             for turn, following in (clean if len(clean) >= _SAMPLES_LEAST else pairs)
         ][:SAMPLES_MOST]
 
 
 def _spread(times: Sequence[int]) -> float:
     """How far apart the middle half of times is."""
-    low, high = np.percentile(times, (25, 75)) if len(times) else (0.0, float("inf"))
+    low, high = np.percentile(times, (25, 75)) if times else (0.0, float("inf"))
     return float(high - low)
 
 

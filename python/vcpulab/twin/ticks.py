@@ -122,8 +122,9 @@ def _grid(wakes: np.ndarray, early: np.ndarray, period_ns: int) -> _Grid | None:
 
 
 def _is_on(grid: _Grid, times: np.ndarray) -> np.ndarray:
-    """Which times, after the first wake-up, are on a grid."""
-    return np.asarray((times - grid.begin) % grid.period_ns < _WIDTH * grid.period_ns + _LATE_NS)
+    """Which times, after the first wake-up, are on a grid; not all that it was told from begin it."""
+    width = _WIDTH * grid.period_ns
+    return np.asarray((times - grid.begin + width / 4) % grid.period_ns < width * 5 / 4 + _LATE_NS)
 
 
 def _densest(times: np.ndarray, period: float) -> tuple[int, float]:
@@ -156,15 +157,18 @@ def recognise(turns: Sequence[Turn]) -> Recognised | None:
     woke = np.array([turn.woke_ns for turn in turns], np.int64)
     slept = np.array([0, *(turn.blocked_ns for turn in turns[:-1])], float)
     by_time = np.array([True, *(isinstance(turn.blocked, int) for turn in turns[:-1])]) & (slept > 0)
-    while True:
-        grid = _longest(woke, slept, by_time)
-        if grid is None or not grid.on.any():
-            return None
-        found = _of_grid(turns, grid, woke, slept)
-        if found is not None:
-            return found
-        # Something else keeps step with the tick, as a request loop may; the tick itself may be seen besides.
-        by_time &= ~grid.on
+    ran = np.array([turn.run_ns for turn in turns], float)
+    # Most ticks are short: among the others they may be too few to be told.
+    short = by_time & (ran < _SHORT * ran[by_time].mean()) if by_time.any() else by_time
+    for those in (short, by_time):
+        left = those
+        while (grid := _longest(woke, slept, left)) is not None and grid.on.any():
+            found = _of_grid(turns, grid, woke, slept, by_time)
+            if found is not None:
+                return found
+            # Something else keeps step with the tick, as a request loop may; the tick itself may be seen besides.
+            left = left & ~grid.on
+    return None
 
 
 def _longest(woke: np.ndarray, slept: np.ndarray, by_time: np.ndarray) -> _Grid | None:
@@ -178,39 +182,30 @@ def _longest(woke: np.ndarray, slept: np.ndarray, by_time: np.ndarray) -> _Grid 
     )
 
 
-def _of_grid(turns: Sequence[Turn], grid: _Grid, woke: np.ndarray, slept: np.ndarray) -> Recognised | None:
+def _of_grid(
+    turns: Sequence[Turn], grid: _Grid, woke: np.ndarray, slept: np.ndarray, by_time: np.ndarray
+) -> Recognised | None:
     """The tick on a grid, if it is one."""
     ran = np.array([turn.run_ns for turn in turns], float)
-    on, others = np.sort(ran[grid.on]), ran[~grid.on]
-    if len(others) == 0:
-        return None
     all_on = (slept > 0) & (slept <= (1 + _WIDTH) * grid.period_ns) & _is_on(grid, (woke - woke[0]).astype(float))
-    least = _apart(on, others)
+    if all_on.all():
+        return None
+    least = _apart(np.sort(ran[all_on & by_time]), ran[~all_on])
     if least is None:
-        if _alone_expected(turns, grid, slept) >= _COUNT_LEAST:
+        waited = np.array([turn.waited_ns for turn in turns], float)
+        if median(waited[grid.on]) < median(slept[grid.on]):
             return None
         # It waits so long after each that it has something to compute whenever it runs.
         is_tick = np.zeros(len(turns), bool)
         cpu_ns = 1.0
     else:
         is_tick = all_on & (ran < least)
-        cpu_ns = float(ran[is_tick & grid.on].mean())
+        cpu_ns = float(ran[is_tick & by_time].mean())
     if cpu_ns > _COST_MOST * grid.period_ns:
         return None
     at_ns = round(woke[0] + grid.begin)
     tick = Tick(round(grid.period_ns), max(round(cpu_ns), 1), at_ns, is_alone=least is not None)
     return Recognised(tick, all_on, is_tick)
-
-
-def _alone_expected(turns: Sequence[Turn], grid: _Grid, slept: np.ndarray) -> float:
-    """After how many ticks nothing else would have been due before the vCPU ran, by its other sleeps."""
-    others = np.sort(slept[1:][~grid.on[1:] & (slept[1:] > 0)])
-    if not len(others):
-        return 0.0
-    begins = slept[grid.on]
-    ends = begins + np.array([turn.waited_ns for turn in turns], float)[grid.on]
-    longer, during = (len(others) - np.searchsorted(others, times, side="right") for times in (begins, ends))
-    return float((during / np.maximum(longer, 1)).sum())
 
 
 def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
