@@ -96,7 +96,10 @@ class _Seen:
         self.woke = [turn.woke_ns for turn in its.turns]
         self.ran = [turn.woke_ns + turn.waited_ns for turn in its.turns]
         self.ended = [turn.woke_ns + turn.span_ns for turn in its.turns]
-        self.sends = [{woken for _, woken in turn.computes if woken is not None} for turn in its.turns]
+        self.computes: list[list[Action]] = []
+        """Of each turn: CPU time, and whom it wakes after it."""
+        self.sends: list[Set[Vcpu]] = []
+        """Of each turn: whom it wakes."""
         self.targets: list[_Seen] = []
         """Whom it wakes."""
         self.within: list[list[tuple[_Seen, int]]] = [[] for _ in its.turns]
@@ -117,14 +120,24 @@ class _Seen:
         blocked = self.turns[turn - 1].blocked if turn > 0 and not self.by_tick(turn) else 0
         return blocked if isinstance(blocked, tuple) else None
 
-    def is_link(self, turn: int, target: "_Seen") -> bool:
-        """Was the target woken by a message of that turn?"""
-        at = bisect_left(target.woke, self.ran[turn])
-        while at < len(target.woke) and target.woke[at] <= self.ended[turn]:
-            if target.sender(at) == self.vcpu and target.turns[at - 1].sender_turn == turn:
-                return True
-            at += 1
-        return False
+    def know_sent(self) -> None:
+        """Finds out whom it woke, once its targets are known: a tick of theirs was due whoever ran."""
+        by_tick: dict[tuple[int, Vcpu], list[bool]] = {}
+        for target in self.targets:
+            for at, turn in enumerate(target.turns[:-1]):
+                if turn.blocked == self.vcpu:
+                    by_tick.setdefault((turn.sender_turn, target.vcpu), []).append(target.by_tick(at + 1))
+        for number, turn in enumerate(self.turns):
+            actions: list[Action] = []
+            held = 0
+            for cpu, woken in turn.computes:
+                held += cpu
+                wakes = by_tick.get((number, woken)) if woken is not None else None
+                if wakes and not wakes.pop(0):
+                    actions.append((held, woken))
+                    held = 0
+            self.computes.append([*actions, (held, None)])
+            self.sends.append({woken for _, woken in actions if woken is not None})
 
     def shows(self, turn: int, target: "_Seen") -> bool:
         """Would a message of that turn have woken the target? It sleeps all the while, or is woken by it."""
@@ -153,10 +166,7 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> tuple[list[Task],
         if waker in seen and woken in seen:
             seen[waker].targets.append(seen[woken])
     for its in seen.values():
-        its.sends = [
-            {target.vcpu for target in its.targets if target.vcpu in sent and its.is_link(turn, target)}
-            for turn, sent in enumerate(its.sends)
-        ]
+        its.know_sent()
     for its in seen.values():
         _overlap(its)
     in_time = sorted((ended, vcpu, turn) for vcpu, its in seen.items() for turn, ended in enumerate(its.ended))
@@ -243,7 +253,8 @@ def _parts(its: _Seen, known: Set[Kind]) -> dict[tuple[Kind, Vcpu], float]:
             elif its.shows(turn, target):
                 shown.update(kinds)
         for kind in known:
-            if shown[kind] < _SAMPLES_LEAST and kind != TIME:
+            heard = sum(kind in its_kinds for its_kinds, _ in its.heard)
+            if shown[kind] < max(_SAMPLES_LEAST, _OF_TURNS_LEAST * heard) and kind != TIME:
                 parts[kind, target.vcpu] = 1.0
             elif shown[kind]:
                 parts[kind, target.vcpu] = sent[kind] / shown[kind]
@@ -288,9 +299,9 @@ class _Learnt:
         after: dict[tuple[Kind, Vcpu], list[int]] = {}
         for turn in self.sure:
             kinds, done = self.its.heard[turn].kinds, 0
-            for cpu, woken in self.its.turns[turn].computes:
+            for cpu, woken in self.its.computes[turn]:
                 done += cpu
-                if woken is not None and woken in self.its.sends[turn] and len(kinds) == 1:
+                if woken is not None and len(kinds) == 1:
                     after.setdefault((kinds[0], woken), []).append(done)
         return {of: median(times) for of, times in after.items()}
 
@@ -311,19 +322,20 @@ class _Learnt:
             before += self.its.found.tick.cpu_ns
         others = before + sum(self.costs.get(other, 0.0) for other in kinds[kinds.index(kind) + 1 :])
         run = max(self.its.turns[turn].run_ns - others, 0.0)
-        moments: list[tuple[float, Vcpu | None]] = []
-        done = 0.0
-        for cpu, woken in self.its.turns[turn].computes:
-            done += cpu
-            if woken in self.its.sends[turn] & sends:
-                moments.append((min(max(done - before, 0.0), run), woken))
-        moments += [
-            (min(self.offsets.get((kind, target), run), run), target)
-            for target in sorted(sends - self.its.sends[turn])
+        moments = {
+            target: self.offsets.get((kind, target), run)
+            for target in sends - self.its.sends[turn]
             if self.its.part(kind, target) >= _ALWAYS
-        ]
-        actions, done = [], 0.0
-        for at, woken in [*sorted(moments, key=lambda each: each[0]), (run, None)]:
+        }
+        done = 0.0
+        for cpu, woken in self.its.computes[turn]:
+            done += cpu
+            # To whom several send, each sends once.
+            if woken in sends and (woken not in moments or kind == kinds[-1]):
+                moments[woken] = max(done - before, 0.0)
+        actions, done = list[Action](), 0.0
+        in_order: list[tuple[float, Vcpu | None]] = sorted((min(at, run), woken) for woken, at in moments.items())
+        for at, woken in [*in_order, (run, None)]:
             actions.append((round(at - done), woken))
             done = at
         return [action for action in actions if action != (0, None)]
