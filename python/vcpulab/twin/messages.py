@@ -253,11 +253,14 @@ def _parts(its: _Seen, known: Set[Kind]) -> dict[tuple[Kind, Vcpu], float]:
             elif its.shows(turn, target):
                 shown.update(kinds)
         for kind in known:
+            part = sent[kind] / shown[kind] if shown[kind] else 0.0
             heard = sum(kind in its_kinds for its_kinds, _ in its.heard)
-            if shown[kind] < max(_SAMPLES_LEAST, _OF_TURNS_LEAST * heard) and kind != TIME:
-                parts[kind, target.vcpu] = 1.0
-            elif shown[kind]:
-                parts[kind, target.vcpu] = sent[kind] / shown[kind]
+            # What hardly a turn can show is sent, unless those few speak against it.
+            if kind != TIME and (
+                shown[kind] < _SAMPLES_LEAST or (shown[kind] < _OF_TURNS_LEAST * heard and part > _NEVER)
+            ):
+                part = 1.0
+            parts[kind, target.vcpu] = part
     return parts
 
 
