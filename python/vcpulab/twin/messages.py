@@ -212,9 +212,10 @@ def _hear(its: _Seen, turn: int, seen: Mapping[Vcpu, _Seen]) -> _Heard:
     is_sure = turn > 0
     if sender is not None:
         that, its_turn = seen[sender], its.turns[turn - 1].sender_turn
-        because = {kind.sender for kind in that.may_send(its_turn, its.vcpu) or that.heard[its_turn].kinds}
-        if len(because) == 1:
-            kinds.append(Kind(sender, because.pop()))
+        because = [kind.sender for kind in that.may_send(its_turn, its.vcpu) or that.heard[its_turn].kinds]
+        if len(set(because)) == 1:
+            # One wake-up may stand for several messages that the sender had heard before it ran.
+            kinds += [Kind(sender, one) for one in because]
         else:
             is_sure = False
     elif turn > 0 and not its.by_tick(turn):
@@ -229,7 +230,7 @@ def _hear(its: _Seen, turn: int, seen: Mapping[Vcpu, _Seen]) -> _Heard:
     if its.by_tick(turn) and not kinds and not its.is_tick(turn) and is_sure:
         # It waited for so long after the tick that its timer was due.
         kinds.append(TIME)
-    return _Heard(tuple(dict.fromkeys(kinds)), is_sure)
+    return _Heard(tuple(kinds), is_sure)
 
 
 def _frequent(heard: Sequence[_Heard]) -> Set[Kind]:
@@ -246,12 +247,12 @@ def _parts(its: _Seen, known: Set[Kind]) -> dict[tuple[Kind, Vcpu], float]:
         for turn, (kinds, is_sure) in enumerate(its.heard):
             if target.vcpu in its.sends[turn]:
                 # Which of several it was for, only those that never send tell.
-                those = kinds if len(kinds) == 1 else its.may_send(turn, target.vcpu)
+                those = set(kinds) if len(set(kinds)) == 1 else set(its.may_send(turn, target.vcpu))
                 if len(those) == 1 and is_sure:
                     shown.update(those)
                     sent.update(those)
             elif its.shows(turn, target):
-                shown.update(kinds)
+                shown.update(set(kinds))
         for kind in known:
             part = sent[kind] / shown[kind] if shown[kind] else 0.0
             heard = sum(kind in its_kinds for its_kinds, _ in its.heard)
@@ -290,7 +291,7 @@ class _Learnt:
     def _costs(self) -> dict[Kind, float]:
         """CPU time for each kind: what adds up best to that of turns, by least squares."""
         kinds = sorted({kind for turn in self.sure for kind in self.its.heard[turn].kinds}, key=str)
-        counts = np.array([[kind in self.its.heard[turn].kinds for kind in kinds] for turn in self.sure], float)
+        counts = np.array([[self.its.heard[turn].kinds.count(kind) for kind in kinds] for turn in self.sure], float)
         ran = np.array([self.its.turns[turn].run_ns for turn in self.sure], float)
         if not len(ran):
             return {}
@@ -319,11 +320,12 @@ class _Learnt:
     def _actions(self, turn: int, kind: Kind) -> list[Action]:
         """What a turn did for one of the messages that it heard: all but what the others cost."""
         kinds = self.its.heard[turn].kinds
+        at = len(kinds) - 1 if kind == kinds[-1] else kinds.index(kind)
         sends = {target.vcpu for target in self.its.targets if self.its.part(kind, target.vcpu) > _NEVER}
-        before = sum(self.costs.get(other, 0.0) for other in kinds[: kinds.index(kind)])
+        before = sum(self.costs.get(other, 0.0) for other in kinds[:at])
         if self.its.by_tick(turn) and self.its.found is not None:
             before += self.its.found.tick.cpu_ns
-        others = before + sum(self.costs.get(other, 0.0) for other in kinds[kinds.index(kind) + 1 :])
+        others = before + sum(self.costs.get(other, 0.0) for other in kinds[at + 1 :])
         run = max(self.its.turns[turn].run_ns - others, 0.0)
         moments = {
             target: self.offsets.get((kind, target), run)
@@ -409,12 +411,8 @@ class _Learnt:
 
     def _followable(self, kind: Kind) -> int:
         """Answers to such messages after which the next turn is of a kind that can be told."""
-        count = 0
-        for turn in range(len(self.its.turns)):
-            if self._last(turn) not in (None, kind):
-                before = self._before(turn)
-                count += before is not None and self._last(before) == kind
-        return count
+        befores = [self._before(turn) for turn in range(len(self.its.turns)) if self._last(turn) is not None]
+        return sum(before is not None and self._last(before) == kind for before in befores)
 
     def _answers(self, kind: Kind, *, sleeps: bool) -> list[Sample]:
         turns = self._turns(kind)
