@@ -23,7 +23,7 @@ PART_LEAST = 0.1
 """Of all wake-ups of a vCPU; fewer are exceptions."""
 COUNT_LEAST = 10
 _SOON_NS = 100_000
-"""Who asks blocks within so much time."""
+"""Who asks blocks within so much CPU time."""
 
 
 def links(summary: Mapping[str, Any]) -> set[Link]:
@@ -62,24 +62,25 @@ def with_those_that_ask(events: Path, found: Set[Link]) -> set[Link]:
     last: dict[Link, int] = {}
     all_of: dict[Link, int] = {}
     since: dict[Vcpu, int] = {}
-    ran, ended = Counter[Vcpu](), Counter[Vcpu]()
+    # CPU time, for who is woken may run before its waker goes on.
+    ran, before, ended = Counter[Vcpu](), Counter[Vcpu](), Counter[Vcpu]()
     for time, kind, what, domain, vcpu, by_domain, by_vcpu in scanned.select(columns).collect().iter_rows():
         who = domain, vcpu
         if kind == "wake":
-            link = ((by_domain, by_vcpu), who)
-            if link in asked:
-                wakes.setdefault(link[0], []).append((time, link))
+            waker = by_domain, by_vcpu
+            if (waker, who) in asked:
+                wakes.setdefault(waker, []).append((ran[waker] + time - since.get(waker, time), (waker, who)))
             continue
         if (began := since.pop(who, None)) is not None:
             ran[who] += time - began
-            if what == "blocked":
-                ended[who] += min(time - began, _SOON_NS)
         if what == "running":
             since[who] = time
         elif what == "blocked":
+            ended[who] += min(ran[who] - before[who], _SOON_NS)
+            before[who] = ran[who]
             for woke, link in wakes.pop(who, ()):
                 all_of[link] = all_of.get(link, 0) + 1
-                last[link] = last.get(link, 0) + (time - woke <= _SOON_NS)
+                last[link] = last.get(link, 0) + (ran[who] - woke <= _SOON_NS)
     return set(found) | {
         (waker, woken)
         for (waker, woken), count in all_of.items()

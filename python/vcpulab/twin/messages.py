@@ -2,18 +2,22 @@
 
 Under another scheduler messages meet others than they met in the recording: what came apart comes together, and the
 other way round. So turns are not replayed in their order. Each kind of message (who sends it, and woken by whom) has
-a task that awaits it, and does one of the things that were seen to follow such a message alone: computes, and sends
-what it sent. A turn during which more may have come than one wake-up shows teaches nothing. Sleeps are told apart by
+a task that awaits it, and does one of the things that were seen to follow such a message: computes, and sends what it
+sent.
+
+A wake-up shows a message only to a vCPU that is blocked. Another that comes before it blocks again is hidden: it is
+inferred from what its sender does in turns that show it, or, if none can show it, as sent. Sleeps are told apart by
 what they are counted from: from the answer to a message (a client thinks), then they belong to that task, or from the
 last sleep (a timer of its own).
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +36,8 @@ _ALWAYS, _NEVER = 0.8, 0.1
 """What is sent in so many of the turns in which it would have been seen is sent in all, or in none."""
 _FOLLOWED = 0.7
 """Of the answers to a kind of messages: if so many are followed by a sleep, it may be counted from there."""
-_STEADIER = 0.5
-"""So much less must sleeps differ if they are counted from an answer."""
+_PASSES = 3
+"""What a turn heard tells what its kind sends, and that what others heard."""
 
 
 class Kind(NamedTuple):
@@ -75,44 +79,79 @@ class Task:
     """Does it begin without a message?"""
 
 
+class _Heard(NamedTuple):
+    """The messages that came to a vCPU before a turn of it was over, from the first on."""
+
+    kinds: tuple[Kind, ...]
+    is_sure: bool
+    """Can there have been no other?"""
+
+
 class _Seen:
     """The turns of a vCPU, and what is known of each."""
 
     def __init__(self, vcpu: Vcpu, its: Turns) -> None:
         self.vcpu, self.turns = vcpu, its.turns
-        self.sources: list[_Seen] = []
-        """Who wakes it."""
         self.found: Recognised | None = recognise(its.turns)
         self.woke = [turn.woke_ns for turn in its.turns]
         self.ran = [turn.woke_ns + turn.waited_ns for turn in its.turns]
         self.ended = [turn.woke_ns + turn.span_ns for turn in its.turns]
+        self.computes: list[list[Action]] = []
+        """Of each turn: CPU time, and whom it wakes after it."""
+        self.sends: list[Set[Vcpu]] = []
+        """Of each turn: whom it wakes."""
+        self.targets: list[_Seen] = []
+        """Whom it wakes."""
+        self.within: list[list[tuple[_Seen, int]]] = [[] for _ in its.turns]
+        """Of each turn: those of others in which more may have been sent to it than the wake-up shows."""
+        self.heard = [_Heard((), is_sure=False)] * len(its.turns)
+        self.parts: dict[tuple[Kind, Vcpu], float] = {}
+        """In how many of the turns that answer a kind of messages something is sent to another."""
 
     def is_tick(self, turn: int) -> bool:
         return self.found is not None and bool(self.found.is_tick[turn])
 
     def by_tick(self, turn: int) -> bool:
         """Was it woken by a tick, whatever else it then did?"""
-        return self.found is not None and bool(self.found.on[turn]) and self.sender(turn) is None
+        return self.found is not None and bool(self.found.on[turn])
 
     def sender(self, turn: int) -> Vcpu | None:
-        blocked = self.turns[turn - 1].blocked if turn > 0 else 0
+        """Who woke it; `None`: time, or a tick while somebody else was there."""
+        blocked = self.turns[turn - 1].blocked if turn > 0 and not self.by_tick(turn) else 0
         return blocked if isinstance(blocked, tuple) else None
 
-    def blocks_at(self, time: int) -> bool:
-        at = bisect_right(self.woke, time) - 1
-        return at < 0 or self.ended[at] <= time
+    def know_sent(self) -> None:
+        """Finds out whom it woke, once its targets are known: a tick of theirs was due whoever ran."""
+        by_tick: dict[tuple[int, Vcpu], list[bool]] = {}
+        for target in self.targets:
+            for at, turn in enumerate(target.turns[:-1]):
+                if turn.blocked == self.vcpu:
+                    by_tick.setdefault((turn.sender_turn, target.vcpu), []).append(target.by_tick(at + 1))
+        for number, turn in enumerate(self.turns):
+            actions: list[Action] = []
+            held = 0
+            for cpu, woken in turn.computes:
+                held += cpu
+                wakes = by_tick.get((number, woken)) if woken is not None else None
+                if wakes and not wakes.pop(0):
+                    actions.append((held, woken))
+                    held = 0
+            self.computes.append([*actions, (held, None)])
+            self.sends.append({woken for _, woken in actions if woken is not None})
 
-    def runs_within(self, begin: int, end: int) -> bool:
-        """Does another turn begin to run after `begin` and before `end`?"""
-        return bisect_left(self.ran, end) > bisect_right(self.ran, begin)
+    def shows(self, turn: int, target: "_Seen") -> bool:
+        """Would a message of that turn have woken the target? It sleeps all the while, or is woken by it."""
+        if target.vcpu in self.sends[turn]:
+            return True
+        at = bisect_left(target.woke, self.ended[turn]) - 1
+        return at < 0 or target.ended[at] <= self.ran[turn]
 
-    def others_came(self, turn: int) -> bool:
-        """May there have been another message before the turn was over?"""
-        begin, end = self.woke[turn], self.ended[turn]
-        return any(source.runs_within(begin, end) for source in self.sources)
+    def part(self, kind: Kind, target: Vcpu) -> float:
+        return self.parts.get((kind, target), 0.0)
 
-    def sends(self, turn: int) -> Set[Vcpu]:
-        return {woken for _, woken in self.turns[turn].computes if woken is not None}
+    def may_send(self, turn: int, target: Vcpu) -> list[Kind]:
+        """Of what a turn heard: what something may have been sent for."""
+        return [kind for kind in self.heard[turn].kinds if self.part(kind, target) > _NEVER]
 
 
 def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> tuple[list[Task], dict[Vcpu, Tick]]:
@@ -125,99 +164,186 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> tuple[list[Task],
     seen = {vcpu: _Seen(vcpu, its) for vcpu, its in turns.items()}
     for waker, woken in sorted(links):
         if waker in seen and woken in seen:
-            seen[woken].sources.append(seen[waker])
-    kinds = {vcpu: _kinds(its, seen) for vcpu, its in seen.items()}
-    known = {vcpu: _frequent(its) for vcpu, its in kinds.items()}
-    tasks: list[Task] = []
-    for vcpu, its in seen.items():
-        learnt = _Learnt(its, kinds[vcpu], seen, known, links)
-        tasks += learnt.tasks()
+            seen[waker].targets.append(seen[woken])
+    for its in seen.values():
+        its.know_sent()
+    for its in seen.values():
+        _overlap(its)
+    in_time = sorted((ended, vcpu, turn) for vcpu, its in seen.items() for turn, ended in enumerate(its.ended))
+    for number in range(_PASSES):
+        for _, vcpu, turn in in_time:
+            its = seen[vcpu]
+            its.heard[turn] = _woken(its, turn, seen) if number == 0 else _hear(its, turn, seen)
+        known = {vcpu: _frequent(its.heard) for vcpu, its in seen.items()}
+        all_parts = {vcpu: _parts(its, known[vcpu]) for vcpu, its in seen.items()}
+        for vcpu, its in seen.items():
+            its.parts = all_parts[vcpu]
+    tasks = [task for vcpu, its in seen.items() for task in _Learnt(its, known[vcpu]).tasks()]
     return _reached(tasks), {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
 
 
-def _kinds(its: _Seen, seen: Mapping[Vcpu, _Seen]) -> list[Kind | None]:
-    """The kind of each turn; `None`: a tick, or it cannot be told."""
-    kinds: list[Kind | None] = []
-    for turn in range(len(its.turns)):
-        sender = its.sender(turn)
-        if sender is None:
-            # A tick woke it, and then something else was to be done: a message's work, or that of its timer.
-            told = turn > 0 and not its.is_tick(turn) and not (its.by_tick(turn) and its.others_came(turn))
-            kinds.append(TIME if told else None)
+def _overlap(its: _Seen) -> None:
+    """Notes which turns of its targets the turns of a vCPU may have sent more to than they show."""
+    for turn, (ran, ended) in enumerate(zip(its.ran, its.ended, strict=True)):
+        if its.is_tick(turn):
             continue
-        senders_turn = its.turns[turn - 1].sender_turn
-        senders = seen[sender]
-        by_tick = senders.by_tick(senders_turn) and senders.others_came(senders_turn)
-        if senders_turn >= len(senders.turns) or senders_turn <= 0 or by_tick:
-            kinds.append(None)
+        for target in its.targets:
+            at = bisect_left(target.woke, ended) - 1
+            if at >= 0 and target.ended[at] > ran and target.vcpu not in its.sends[turn]:
+                target.within[at].append((its, turn))
+
+
+def _woken(its: _Seen, turn: int, seen: Mapping[Vcpu, _Seen]) -> _Heard:
+    """What a turn heard, by what woke it alone."""
+    sender, kinds = its.sender(turn), list[Kind]()
+    if sender is not None:
+        its_turn = its.turns[turn - 1].sender_turn
+        if not seen[sender].by_tick(its_turn):
+            kinds.append(Kind(sender, seen[sender].sender(its_turn)))
+    elif turn > 0 and not its.by_tick(turn):
+        kinds.append(TIME)
+    return _Heard(tuple(kinds), turn > 0 and not its.within[turn])
+
+
+def _hear(its: _Seen, turn: int, seen: Mapping[Vcpu, _Seen]) -> _Heard:
+    """What a turn heard, by what is known of others so far."""
+    kinds: list[Kind] = []
+    sender = its.sender(turn)
+    is_sure = turn > 0
+    if sender is not None:
+        that, its_turn = seen[sender], its.turns[turn - 1].sender_turn
+        because = [kind.sender for kind in that.may_send(its_turn, its.vcpu) or that.heard[its_turn].kinds]
+        if len(set(because)) == 1:
+            # One wake-up may stand for several messages that the sender had heard before it ran.
+            kinds += [Kind(sender, one) for one in because]
         else:
-            kinds.append(Kind(sender, senders.sender(senders_turn)))
-    return kinds
+            is_sure = False
+    elif turn > 0 and not its.by_tick(turn):
+        kinds.append(TIME)
+    for that, its_turn in sorted(its.within[turn], key=lambda each: each[0].ended[each[1]]):
+        is_sure = is_sure and bool(that.heard[its_turn].kinds)
+        for kind in that.may_send(its_turn, its.vcpu):
+            if that.part(kind, its.vcpu) >= _ALWAYS:
+                kinds.append(Kind(that.vcpu, kind.sender))
+            else:
+                is_sure = False
+    if its.by_tick(turn) and not kinds and not its.is_tick(turn) and is_sure:
+        # It waited for so long after the tick that its timer was due.
+        kinds.append(TIME)
+    return _Heard(tuple(kinds), is_sure)
 
 
-def _frequent(kinds: Sequence[Kind | None]) -> Set[Kind]:
-    counts = Counter(kind for kind in kinds if kind is not None)
+def _frequent(heard: Sequence[_Heard]) -> Set[Kind]:
+    counts = Counter(kind for its in heard for kind in its.kinds)
     least = max(_SAMPLES_LEAST, _OF_TURNS_LEAST * sum(counts.values()))
     return {kind for kind, count in counts.items() if count >= least or kind == TIME}
 
 
+def _parts(its: _Seen, known: Set[Kind]) -> dict[tuple[Kind, Vcpu], float]:
+    """Of each kind of messages and each target: in how many turns that would show it something is sent."""
+    parts: dict[tuple[Kind, Vcpu], float] = {}
+    for target in its.targets:
+        sent, shown = Counter[Kind](), Counter[Kind]()
+        for turn, (kinds, is_sure) in enumerate(its.heard):
+            if target.vcpu in its.sends[turn]:
+                # Which of several it was for, only those that never send tell.
+                those = set(kinds) if len(set(kinds)) == 1 else set(its.may_send(turn, target.vcpu))
+                if len(those) == 1 and is_sure:
+                    shown.update(those)
+                    sent.update(those)
+            elif its.shows(turn, target):
+                shown.update(set(kinds))
+        for kind in known:
+            part = sent[kind] / shown[kind] if shown[kind] else 0.0
+            heard = sum(kind in its_kinds for its_kinds, _ in its.heard)
+            # What hardly a turn can show is sent, unless those few speak against it.
+            if kind != TIME and (
+                shown[kind] < _SAMPLES_LEAST or (shown[kind] < _OF_TURNS_LEAST * heard and part > _NEVER)
+            ):
+                part = 1.0
+            parts[kind, target.vcpu] = part
+    return parts
+
+
 class _Learnt:
-    """What a vCPU does after each kind of messages, learnt from turns in which nothing else can have come."""
+    """What a vCPU does after each kind of messages."""
 
-    def __init__(
-        self,
-        its: _Seen,
-        kinds: Sequence[Kind | None],
-        seen: Mapping[Vcpu, _Seen],
-        known: Mapping[Vcpu, Set[Kind]],
-        links: Set[Link],
-    ) -> None:
-        self.its, self.kinds, self.seen, self.known = its, kinds, seen, known[its.vcpu]
-        self.targets = [woken for sender, woken in links if sender == its.vcpu and woken in seen]
-        self.sure: dict[Kind, tuple[Set[Vcpu], Set[Vcpu]]] = {}
-        """Of each kind: whom it sends to always, and to whom at all."""
-        for kind in self.known:
-            self.sure[kind] = self._sends(kind, known)
-        self.clean = [self._is_clean(turn) for turn in range(len(its.turns))]
+    def __init__(self, its: _Seen, known: Set[Kind]) -> None:
+        self.its, self.known = its, known
+        self.sure = [turn for turn in range(len(its.turns)) if self._is_sure(turn)]
+        self.costs = self._costs()
+        self.offsets = self._offsets()
 
-    def _sends(self, kind: Kind, known: Mapping[Vcpu, Set[Kind]]) -> tuple[Set[Vcpu], Set[Vcpu]]:
-        turns = [turn for turn, its in enumerate(self.kinds) if its == kind and not self.its.others_came(turn)]
-        always, at_all = set(), set()
-        for target in self.targets:
-            if Kind(self.its.vcpu, kind.sender) not in known[target]:
-                continue
-            visible = [turn for turn in turns if self.seen[target].blocks_at(self.its.ran[turn])]
-            part = sum(target in self.its.sends(turn) for turn in visible) / max(len(visible), 1)
-            if part >= _ALWAYS:
-                always.add(target)
-            if part > _NEVER:
-                at_all.add(target)
-        return always, at_all
+    def _is_sure(self, turn: int) -> bool:
+        """Is it known what a turn heard, and shows it what it may have sent?"""
+        kinds, is_sure = self.its.heard[turn]
+        return (
+            is_sure
+            and not self.its.by_tick(turn)
+            and len(kinds) > 0
+            and all(
+                self.its.shows(turn, target)
+                for target in self.its.targets
+                if any(_NEVER < self.its.part(kind, target.vcpu) < _ALWAYS for kind in kinds)
+            )
+        )
 
-    def _is_clean(self, turn: int) -> bool:
-        kind = self.kinds[turn]
-        if kind is None or kind not in self.known or self.its.by_tick(turn) or self.its.others_came(turn):
-            return False
-        always, at_all = self.sure[kind]
-        began = self.its.ran[turn]
-        if not all(self.seen[target].blocks_at(began) for target in at_all):
-            return False
-        return always <= self.its.sends(turn)
+    def _costs(self) -> dict[Kind, float]:
+        """CPU time for each kind: what adds up best to that of turns, by least squares."""
+        kinds = sorted({kind for turn in self.sure for kind in self.its.heard[turn].kinds}, key=str)
+        counts = np.array([[self.its.heard[turn].kinds.count(kind) for kind in kinds] for turn in self.sure], float)
+        ran = np.array([self.its.turns[turn].run_ns for turn in self.sure], float)
+        if not len(ran):
+            return {}
+        found = np.linalg.lstsq(counts, ran, rcond=None)[0]
+        return {kind: max(float(cost), 0.0) for kind, cost in zip(kinds, found, strict=True)}
 
-    def _actions(self, turn: int) -> list[Action]:
-        kind = self.kinds[turn]
-        at_all: Set[Vcpu] = self.sure[kind][1] if kind is not None else set()
-        actions: list[Action] = []
-        held = 0
-        for cpu, woken in self.its.turns[turn].computes:
-            if woken is None or woken in at_all:
-                actions.append((held + cpu, woken))
-                held = 0
-            else:
-                held += cpu
-        if held:
-            actions.append((held, None))
-        return actions
+    def _offsets(self) -> dict[tuple[Kind, Vcpu], float]:
+        """After how much CPU time something is sent for a message that came alone, in the median."""
+        after: dict[tuple[Kind, Vcpu], list[int]] = {}
+        for turn in self.sure:
+            kinds, done = self.its.heard[turn].kinds, 0
+            for cpu, woken in self.its.computes[turn]:
+                done += cpu
+                if woken is not None and len(kinds) == 1:
+                    after.setdefault((kinds[0], woken), []).append(done)
+        return {of: median(times) for of, times in after.items()}
+
+    def _turns(self, kind: Kind) -> list[int]:
+        """The turns that show best what such a message leads to: those that heard nothing else, if they are most."""
+        heard = [turn for turn in self.sure if kind in self.its.heard[turn].kinds]
+        alone = [turn for turn in heard if len(self.its.heard[turn].kinds) == 1]
+        if len(heard) < _SAMPLES_LEAST:
+            return [turn for turn, its in enumerate(self.its.heard) if kind in its.kinds]
+        return alone if 2 * len(alone) >= len(heard) else heard
+
+    def _actions(self, turn: int, kind: Kind) -> list[Action]:
+        """What a turn did for one of the messages that it heard: all but what the others cost."""
+        kinds = self.its.heard[turn].kinds
+        at = len(kinds) - 1 if kind == kinds[-1] else kinds.index(kind)
+        sends = {target.vcpu for target in self.its.targets if self.its.part(kind, target.vcpu) > _NEVER}
+        before = sum(self.costs.get(other, 0.0) for other in kinds[:at])
+        if self.its.by_tick(turn) and self.its.found is not None:
+            before += self.its.found.tick.cpu_ns
+        others = before + sum(self.costs.get(other, 0.0) for other in kinds[at + 1 :])
+        run = max(self.its.turns[turn].run_ns - others, 0.0)
+        moments = {
+            target: self.offsets.get((kind, target), run)
+            for target in sends - self.its.sends[turn]
+            if self.its.part(kind, target) >= _ALWAYS
+        }
+        done = 0.0
+        for cpu, woken in self.its.computes[turn]:
+            done += cpu
+            # To whom several send, each sends once.
+            if woken in sends and (woken not in moments or kind == kinds[-1]):
+                moments[woken] = max(done - before, 0.0)
+        actions, done = list[Action](), 0.0
+        in_order: list[tuple[float, Vcpu | None]] = sorted((min(at, run), woken) for woken, at in moments.items())
+        for at, woken in [*in_order, (run, None)]:
+            actions.append((round(at - done), woken))
+            done = at
+        return [action for action in actions if action != (0, None)]
 
     def tasks(self) -> Iterable[Task]:
         anchor = self._anchor()
@@ -230,6 +356,11 @@ class _Learnt:
             if len(samples) >= (_SAMPLES_LEAST if kind == TIME else 1):
                 yield Task(self.its.vcpu, kind, samples, starts=kind in (TIME, anchor))
 
+    def _last(self, turn: int) -> Kind | None:
+        """The last message that a turn heard."""
+        kinds = self.its.heard[turn].kinds
+        return kinds[-1] if kinds else None
+
     def _before(self, turn: int) -> int | None:
         """The turn before, without ticks."""
         turn -= 1
@@ -238,13 +369,13 @@ class _Learnt:
         return turn if turn >= 0 else None
 
     def _timed_turns(self) -> list[int]:
-        return [turn for turn, kind in enumerate(self.kinds) if kind == TIME]
+        return [turn for turn, heard in enumerate(self.its.heard) if TIME in heard.kinds]
 
     def _is_hidden_within(self, turn: int, following: int) -> bool:
         """May the timer have been due between these turns, and something else have woken the vCPU first?"""
         between = range(turn + 1, following)
         return self.its.by_tick(following) or any(
-            self.kinds[one] is None and not self.its.is_tick(one) for one in between
+            self._last(one) is None and not self.its.is_tick(one) for one in between
         )
 
     def _anchor(self) -> Kind | None:
@@ -252,61 +383,64 @@ class _Learnt:
         timed = self._timed_turns()
         if len(timed) < _SAMPLES_LEAST:
             return None
-        from_last = [self.its.woke[b] - self.its.ended[a] for a, b in pairwise(timed)]
-        after: dict[Kind, list[int]] = {}
-        for turn in timed:
-            before = self._before(turn)
-            kind = None if before is None else self.kinds[before]
-            if before is not None and kind is not None and kind != TIME:
-                after.setdefault(kind, []).append(self.its.woke[turn] - self.its.ended[before])
-        best = min(
+        # When it was due says only a timer that woke it itself.
+        seen = [turn for turn in timed if not self.its.by_tick(turn)]
+        from_last = [self.its.woke[b] - self.its.ended[a] for a, b in pairwise(timed) if not self.its.by_tick(b)]
+        befores = {turn: before for turn in timed if (before := self._before(turn)) is not None}
+        counts = Counter(self._last(before) for before in befores.values())
+
+        def sleeps(kind: Kind) -> list[int]:
+            return [
+                self.its.woke[turn] - self.its.ended[befores[turn]]
+                for turn in seen
+                if turn in befores and self._last(befores[turn]) == kind
+            ]
+
+        return next(
             (
-                (_dispersion(sleeps), kind)
-                for kind, sleeps in after.items()
-                if kind in self.known and len(sleeps) >= _FOLLOWED * self._followable(kind)
+                kind
+                for kind, count in counts.most_common()
+                if kind is not None
+                and kind != TIME
+                and kind in self.known
+                and count >= _FOLLOWED * self._followable(kind)
+                and _spread(sleeps(kind)) < _spread(from_last)
             ),
-            default=None,
-            key=lambda each: each[0],
+            None,
         )
-        return best[1] if best is not None and best[0] < _STEADIER * _dispersion(from_last) else None
 
     def _followable(self, kind: Kind) -> int:
         """Answers to such messages after which the next turn is of a kind that can be told."""
-        count = 0
-        for turn, its in enumerate(self.kinds):
-            if its is not None and its != kind:
-                before = self._before(turn)
-                count += before is not None and self.kinds[before] == kind
-        return count
+        befores = [self._before(turn) for turn in range(len(self.its.turns)) if self._last(turn) is not None]
+        return sum(before is not None and self._last(before) == kind for before in befores)
 
     def _answers(self, kind: Kind, *, sleeps: bool) -> list[Sample]:
-        turns = [turn for turn, its in enumerate(self.kinds) if its == kind]
-        clean = [turn for turn in turns if self.clean[turn]]
+        turns = self._turns(kind)
         if not sleeps:
-            taken = clean if len(clean) >= _SAMPLES_LEAST else turns
-            return [Sample(self._actions(turn)) for turn in taken[:SAMPLES_MOST]]
-        samples = []
-        for turn in self._timed_turns():
-            before = self._before(turn)
-            if before is not None and self.kinds[before] == kind and self.clean[before] and self.clean[turn]:
-                then_ns = self.its.woke[turn] - self.its.ended[before]
-                samples.append(Sample(self._actions(before), then_ns, self._actions(turn)))
-        return samples[:SAMPLES_MOST]
+            return [Sample(self._actions(turn, kind)) for turn in turns[:SAMPLES_MOST]]
+        timed = set(self._turns(TIME))
+        pairs = [(before, turn) for turn in self._timed_turns() if (before := self._before(turn)) is not None]
+        pairs = [(before, turn) for before, turn in pairs if self._last(before) == kind]
+        clean = [(before, turn) for before, turn in pairs if before in turns and turn in timed]
+        return [
+            Sample(self._actions(before, kind), self.its.woke[turn] - self.its.ended[before], self._actions(turn, TIME))
+            for before, turn in (clean if len(clean) >= _SAMPLES_LEAST else pairs)
+        ][:SAMPLES_MOST]
 
     def _timed(self) -> list[Sample]:
-        timed = self._timed_turns()
-        pairs = list(pairwise(timed))
-        clean = [pair for pair in pairs if self.clean[pair[0]] and not self._is_hidden_within(*pair)]
+        turns = set(self._turns(TIME))
+        pairs = list(pairwise(self._timed_turns()))
+        clean = [pair for pair in pairs if pair[0] in turns and not self._is_hidden_within(*pair)]
         return [
-            Sample(self._actions(turn), self.its.woke[following] - self.its.ended[turn])
+            Sample(self._actions(turn, TIME), self.its.woke[following] - self.its.ended[turn])
             for turn, following in (clean if len(clean) >= _SAMPLES_LEAST else pairs)
         ][:SAMPLES_MOST]
 
 
-def _dispersion(times: Sequence[int]) -> float:
-    """How much times differ: the middle half of them, of their median."""
-    low, middle, high = np.percentile(times, (25, 50, 75)) if len(times) else (0.0, 0.0, 0.0)
-    return float((high - low) / middle) if middle > 0 else float("inf")
+def _spread(times: Sequence[int]) -> float:
+    """How far apart the middle half of times is."""
+    low, high = np.percentile(times, (25, 75)) if times else (0.0, float("inf"))
+    return float(high - low)
 
 
 def _reached(tasks: Sequence[Task]) -> list[Task]:

@@ -117,7 +117,14 @@ def _grid(wakes: np.ndarray, early: np.ndarray, period_ns: int) -> _Grid | None:
     by_chance = float(early.sum() * _WIDTH)
     if count < max(_COUNT_LEAST, _LIFT_LEAST * by_chance):
         return None
-    return _Grid(best, begin, early & ((times - begin) % best < _WIDTH * best + _LATE_NS), count - by_chance)
+    grid = _Grid(best, begin, early, count - by_chance)
+    return grid._replace(on=early & _is_on(grid, times))
+
+
+def _is_on(grid: _Grid, times: np.ndarray) -> np.ndarray:
+    """Which times, after the first wake-up, are on a grid; not all that it was told from begin it."""
+    width = _WIDTH * grid.period_ns
+    return np.asarray((times - grid.begin + width / 4) % grid.period_ns < width * 5 / 4 + _LATE_NS)
 
 
 def _densest(times: np.ndarray, period: float) -> tuple[int, float]:
@@ -144,36 +151,61 @@ def told(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
 
 
 def recognise(turns: Sequence[Turn]) -> Recognised | None:
-    """The tick of a vCPU, and which of its turns are of it."""
+    """The tick of a vCPU, and which of its turns are of it, whoever else was there when it was due."""
     if len(turns) < 2 * _COUNT_LEAST:
         return None
     woke = np.array([turn.woke_ns for turn in turns], np.int64)
-    ran = np.array([turn.run_ns for turn in turns], float)
     slept = np.array([0, *(turn.blocked_ns for turn in turns[:-1])], float)
-    by_time = np.array([True, *(isinstance(turn.blocked, int) for turn in turns[:-1])])
-    early = {period: by_time & (slept > 0) & (slept <= (1 + _WIDTH) * period) for period in PERIODS_NS}
+    by_time = np.array([True, *(isinstance(turn.blocked, int) for turn in turns[:-1])]) & (slept > 0)
+    ran = np.array([turn.run_ns for turn in turns], float)
+    # Most ticks are short: among the others they may be too few to be told.
+    short = by_time & (ran < _SHORT * ran[by_time].mean()) if by_time.any() else by_time
+    for those in (short, by_time):
+        left = those
+        while (grid := _longest(woke, slept, left)) is not None and grid.on.any():
+            found = _of_grid(turns, grid, woke, slept, by_time)
+            if found is not None:
+                return found
+            # Something else keeps step with the tick, as a request loop may; the tick itself may be seen besides.
+            left = left & ~grid.on
+    return None
+
+
+def _longest(woke: np.ndarray, slept: np.ndarray, by_time: np.ndarray) -> _Grid | None:
+    """The grid of the longest period that most of these wake-ups are on."""
+    early = {period: by_time & (slept <= (1 + _WIDTH) * period) for period in PERIODS_NS}
     found = [grid for period in PERIODS_NS if (grid := _grid(woke, early[period], period)) is not None]
-    if not found:
-        return None
     # A grid is also one of each shorter period that goes into its own.
-    most = max(grid.excess for grid in found)
-    grid = max((grid for grid in found if grid.excess >= _OF_MOST * most), key=lambda grid: grid.period_ns)
-    on, others = np.sort(ran[grid.on]), ran[~grid.on]
-    if len(others) == 0:
+    most = max((grid.excess for grid in found), default=0)
+    return max(
+        (grid for grid in found if grid.excess >= _OF_MOST * most), key=lambda grid: grid.period_ns, default=None
+    )
+
+
+def _of_grid(
+    turns: Sequence[Turn], grid: _Grid, woke: np.ndarray, slept: np.ndarray, by_time: np.ndarray
+) -> Recognised | None:
+    """The tick on a grid, if it is one."""
+    ran = np.array([turn.run_ns for turn in turns], float)
+    all_on = (slept > 0) & (slept <= (1 + _WIDTH) * grid.period_ns) & _is_on(grid, (woke - woke[0]).astype(float))
+    if all_on.all():
         return None
-    least = _apart(on, others)
+    least = _apart(np.sort(ran[all_on & by_time]), ran[~all_on])
     if least is None:
+        waited = np.array([turn.waited_ns for turn in turns], float)
+        if median(waited[grid.on]) < median(slept[grid.on]):
+            return None
         # It waits so long after each that it has something to compute whenever it runs.
         is_tick = np.zeros(len(turns), bool)
         cpu_ns = 1.0
     else:
-        is_tick = grid.on & (ran < least)
-        cpu_ns = float(ran[is_tick].mean())
+        is_tick = all_on & (ran < least)
+        cpu_ns = float(ran[is_tick & by_time].mean())
     if cpu_ns > _COST_MOST * grid.period_ns:
         return None
     at_ns = round(woke[0] + grid.begin)
     tick = Tick(round(grid.period_ns), max(round(cpu_ns), 1), at_ns, is_alone=least is not None)
-    return Recognised(tick, grid.on, is_tick)
+    return Recognised(tick, all_on, is_tick)
 
 
 def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
