@@ -1,7 +1,7 @@
 """How QEMU's turns look from inside a recording of several pCPUs: their lengths, and what share of time they take.
 
-Xen writes some events right after others, and always needs the same time in between. Where it took longer, other pCPUs had
-their turns meanwhile: how much longer is what they took.
+Xen writes some events right after others, and always needs the same time in between. Where it took longer, other pCPUs
+had their turns meanwhile: how much longer is what they took.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from packages import EmulationError
 STRAIGHT_NS = 1_000
 """Events that are further apart may have had work of various lengths between them."""
 USUAL = (100, 0.6)
-"""Two events tell of turns when they follow each other so often, and that share of them within the jitter of the usual time."""
+"""Two events tell of turns when they follow each other so often, and that share of them near the usual time."""
 JITTER_NS = 300
-"""Shorter than any turn, longer than what differs between two paths through Xen."""
+"""So near: shorter than any turn, longer than what differs between two paths through Xen."""
 STEP_NS = 500
 """Turns are listed by multiples of it."""
 
@@ -58,7 +58,7 @@ def gaps(trace: bytes) -> dict[int, dict[tuple[int, int], list[int]]]:
 
 
 def straight(apart: dict[tuple[int, int], list[int]]) -> Iterator[tuple[int, int]]:
-    """Of each two events with nothing but Xen's straight code between them: the usual time, and what was added to it."""
+    """Of two events with nothing but straight code between them, each time: what is usual, and what was added."""
     for times in apart.values():
         usual = Counter(times).most_common(1)[0][0]
         near = sum(abs(time - usual) < JITTER_NS for time in times)
@@ -77,9 +77,10 @@ def lines(recording: Path) -> Iterator[str]:
             continue
         by_length = Counter(round(turn / STEP_NS) * STEP_NS / 1e3 for turn in turns).most_common(4)
         common = ", ".join(f"{length:g} µs {100 * count / len(turns):.0f} %" for length, count in by_length)
+        stands, runs = others / len(turns) / 1e3, own / len(turns) / 1e3
         yield (
-            f"pCPU {pcpu}: stands {100 * others / (own + others):.0f} % of the time, {others / len(turns) / 1e3:.1f} µs after"
-            f" each {own / len(turns) / 1e3:.1f} µs (seen {len(turns)} times, at most {max(turns) / 1e3:.1f} µs; {common})"
+            f"pCPU {pcpu}: stands {100 * others / (own + others):.0f} % of the time, {stands:.1f} µs after each {runs:.1f} µs"
+            f" (seen {len(turns)} times, at most {max(turns) / 1e3:.1f} µs; {common})"
         )
 
 
