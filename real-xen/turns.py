@@ -79,8 +79,8 @@ def lines(recording: Path) -> Iterator[str]:
         common = ", ".join(f"{length:g} µs {100 * count / len(turns):.0f} %" for length, count in by_length)
         stands, runs = others / len(turns) / 1e3, own / len(turns) / 1e3
         yield (
-            f"pCPU {pcpu}: stands {100 * others / (own + others):.0f} % of the time, {stands:.1f} µs after each {runs:.1f} µs"
-            f" (seen {len(turns)} times, at most {max(turns) / 1e3:.1f} µs; {common})"
+            f"pCPU {pcpu}: stands {100 * others / (own + others):.0f} % of the time, {stands:.1f} µs after each"
+            f" {runs:.1f} µs (seen {len(turns)} times, at most {max(turns) / 1e3:.1f} µs; {common})"
         )
 
 
