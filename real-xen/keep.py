@@ -74,7 +74,8 @@ def keep(recording: Path, to: Path) -> int:
     to.mkdir(parents=True)
     trace = thinned((recording / "trace.bin").read_bytes())
     (to / "trace.bin.xz").write_bytes(lzma.compress(trace, format=lzma.FORMAT_XZ, filters=XZ))
-    for path in (*(recording / name for name in TEXTS), *recording.glob("*.cfg")):
+    kept = (*(recording / name for name in TEXTS), *recording.glob("*.cfg"), *recording.glob("pools.txt"))
+    for path in kept:
         shutil.copyfile(path, to / path.name)
     return sum(path.stat().st_size for path in to.iterdir())
 

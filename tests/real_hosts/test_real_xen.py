@@ -143,7 +143,7 @@ def test_goals_start_from_recordings_that_are_made(experiments: Experiments) -> 
         ('trials = 9\n[goals.a]\nrecording = "credit-weights-default"', "one of maximise and minimise"),
         (
             'trials = 9\n[goals.a]\nrecording = "credit-weights-default"\nmaximise = "ioA.gotten"',
-            "found `ioA.gotten`; allowed: a domain (dom0, hogA, hogB, slp)",
+            "found `ioA.gotten`; allowed: a domain (dom0, hogA, hogB, slp), points",
         ),
         ("trials = 9\n[goals.a]\nspeed = 1", "speed"),
     ],
