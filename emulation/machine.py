@@ -47,8 +47,8 @@ def _qemu(packages: Packages, boot: list[str], cpu: str, cpus: int, seed: int) -
 def _turns() -> list[str]:
     """A periodic timer of the machine that no CPU hears of, and at which turns end.
 
-    QEMU runs CPUs one after the other, each for its share of the time to the next timer. The last one is interrupted when
-    the timer is set again, and would get less: so there is one more CPU, which nobody starts.
+    QEMU runs CPUs one after the other, each for its share of the time to the next timer. The last one is interrupted
+    when the timer is set again, and would get less: so there is one more CPU, which nobody starts.
     """
     timer = f"filter-buffer,id=turns,netdev=none,interval={TURNS_US}"
     return ["-netdev", "hubport,id=none,hubid=0", "-object", timer]
