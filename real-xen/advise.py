@@ -105,8 +105,8 @@ def advise(recording: Path, goal: Goal, base: Setting, trials: int, to: Path) ->
     host = to / f"{goal.name}.host.toml"
     run([vcpulab, "twin", *record.files(recording), "--force", "--out", str(host)])
     direction = "--maximise" if goal.maximise else "--minimise"
-    only = [word for path in goal.vary for word in ("--only", path)]
-    how = [direction, goal.metric, *only, "--trials", str(trials), "--seed", "1", "--format", "json"]
+    vary = [word for path in goal.vary for word in ("--vary" if "=" in path else "--only", path)]
+    how = [direction, goal.metric, *vary, "--trials", str(trials), "--seed", "1", "--format", "json"]
     said = run([vcpulab, "tune", str(host), *how, "--out", str(to / f"{goal.name}.tune")])
     (to / f"{goal.name}.tune.json").write_text(said)
     answer = json.loads(said)
