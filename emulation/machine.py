@@ -14,8 +14,8 @@ from packages import EmulationError, Packages
 DISK_BYTES = 256 << 20
 
 
-TURNS_US = 20
-"""In which each of several CPUs runs once."""
+TURNS_US = 30
+"""In which several CPUs share the time."""
 
 CPU = "max,-smap,-smep,-pku"
 
@@ -29,7 +29,8 @@ def _qemu(packages: Packages, boot: list[str], cpu: str, cpus: int, seed: int) -
     return [
         *("nice", "-n", "10", *packages.linked(str(packages.root / "usr/bin/qemu-system-x86_64"))),
         *("-L", str(packages.root / "usr/share/qemu"), "-L", str(packages.root / "usr/share/seabios")),
-        *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096", "-smp", str(cpus)),
+        *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096"),
+        *("-smp", str(cpus if cpus == 1 else cpus + 1)),
         # Every instruction takes 2 ns; an idle machine goes straight to its next timer.
         *("-accel", "tcg", "-icount", f"shift={1 if cpus == 1 else 0},sleep=off", "-cpu", cpu),
         *(_turns() if cpus > 1 else ()),
@@ -46,8 +47,8 @@ def _qemu(packages: Packages, boot: list[str], cpu: str, cpus: int, seed: int) -
 def _turns() -> list[str]:
     """A periodic timer of the machine that no CPU hears of, and at which turns end.
 
-    QEMU runs CPUs one after the other, each for its share of the time to the next timer. The CPU that ran last when the
-    timer is set again is interrupted, and gets less.
+    QEMU runs CPUs one after the other, each for its share of the time to the next timer. The last one is interrupted
+    when the timer is set again, and would get less: so there is one more CPU, which nobody starts.
     """
     timer = f"filter-buffer,id=turns,netdev=none,interval={TURNS_US}"
     return ["-netdev", "hubport,id=none,hubid=0", "-object", timer]
@@ -74,7 +75,7 @@ def run(
         seed: Of the machine's random numbers.
         limit_minutes: After that it is stopped.
         cpu: Of QEMU's models.
-        cpus: How many.
+        cpus: How many. If several, what is booted leaves alone the one after them.
     """
     work = to.with_name(to.name + ".partial")
     shutil.rmtree(work, ignore_errors=True)

@@ -86,11 +86,17 @@ def _checked(goal: Goal, known: dict[str, tuple[Boot, Setting]], where: str) -> 
     if bool(goal.maximise) == bool(goal.minimise):
         raise ExperimentError(f"{where}: one of maximise and minimise is needed")
     one, setting = known[goal.recording]
-    domain, _, metric = goal.metric.partition(".")
+    domain, metric = domain_and_metric(goal.metric)
     if domain not in ("dom0", *one.kind.names) or metric not in METRICS:
-        allowed = f"a domain (dom0, {', '.join(one.kind.names)}), a point and one of: {', '.join(METRICS)}"
+        allowed = f"a domain (dom0, {', '.join(one.kind.names)}), points and one of: {', '.join(METRICS)}"
         raise ExperimentError(f"{where}: found `{goal.metric}`; allowed: {allowed}")
     return one, setting
+
+
+def domain_and_metric(address: str) -> tuple[str, str]:
+    """Both, of `ioA.wait_p99` or, where the twin has the metric for its applications, `client.0.throughput`."""
+    domain, *_, metric = address.split(".")
+    return domain, metric
 
 
 def advise(recording: Path, goal: Goal, base: Setting, trials: int, to: Path) -> Advice:
@@ -99,20 +105,26 @@ def advise(recording: Path, goal: Goal, base: Setting, trials: int, to: Path) ->
     host = to / f"{goal.name}.host.toml"
     run([vcpulab, "twin", *record.files(recording), "--force", "--out", str(host)])
     direction = "--maximise" if goal.maximise else "--minimise"
-    only = [word for path in goal.vary for word in ("--only", path)]
-    how = [direction, goal.metric, *only, "--trials", str(trials), "--seed", "1", "--format", "json"]
+    vary = [word for path in goal.vary for word in ("--vary" if "=" in path else "--only", path)]
+    how = [direction, goal.metric, *vary, "--trials", str(trials), "--seed", "1", "--format", "json"]
     said = run([vcpulab, "tune", str(host), *how, "--out", str(to / f"{goal.name}.tune")])
     (to / f"{goal.name}.tune.json").write_text(said)
     answer = json.loads(said)
-    row = next(one for one in answer["comparisons"] if one["metric"] == goal.metric)
+    if answer["advised"]:
+        row = next(one for one in answer["comparisons"] if one["metric"] == goal.metric)
+        before, after = ((row[when], row[f"{when}_half_width"]) for when in ("before", "after"))
+    else:
+        metrics = json.loads(run([vcpulab, "run", str(host), "--format", "json"]))["metrics"]
+        row = next(one for one in metrics if one["address"] == goal.metric)
+        before = after = (row["mean"], row["half_width"])
     changes = answer["changes"] if answer["advised"] else {}
     return Advice(
         goal=goal,
         setting=_set(goal.name, base, changes),
         changes=changes,
         unit=row["unit"],
-        before=(row["before"], row["before_half_width"]),
-        after=(row["after"], row["after_half_width"]) if changes else (row["before"], row["before_half_width"]),
+        before=before,
+        after=after,
     )
 
 
@@ -130,14 +142,14 @@ def _set(name: str, base: Setting, changes: dict[str, Any]) -> Setting:
     return Setting(name, parameters, domains)
 
 
-def measured(recording: Path, metric: str, unit: str, seconds: int) -> float:
+def measured(recording: Path, metric: str, unit: str) -> float:
     """A metric of a real recording, in a unit that `tune` has."""
-    domain, _, what = metric.partition(".")
+    domain, what = domain_and_metric(metric)
     if what == "throughput":
         counted = re.search(rf"^G {domain} iters=(\d+)", (recording / "guests.txt").read_text(), re.MULTILINE)
         if counted is None:
             raise EmulationError(f"{recording / 'guests.txt'}: no line of guest `{domain}`")
-        return int(counted[1]) / seconds
+        return int(counted[1]) / float(tomllib.loads((recording / "experiment.toml").read_text())["seconds"])
     listed = (recording / "list0.txt").read_text()
     numbers = dict(re.findall(r"^(\S+) +(\d+) ", listed, re.MULTILINE))
     number = int(numbers[DOM0 if domain == "dom0" else domain])
@@ -213,7 +225,7 @@ class _Bench:
 
         def real(advice: Advice, setting: Setting, where: Path) -> float:
             recording = record.folder(where, one, setting, self.xen)
-            return measured(recording, advice.goal.metric, advice.unit, one.seconds)
+            return measured(recording, advice.goal.metric, advice.unit)
 
         return [
             row_of(

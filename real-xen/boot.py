@@ -110,6 +110,6 @@ def _plan(boot: Boot) -> str:
         if parameters != before:
             orders.append(f"{tool} -s {' '.join(f'{OPTIONS[key]} {value}' for key, value in parameters.items())}")
         lines.append(f"{setting.name}) {' && '.join(orders) or ':'} ;;")
-    shown = [tool, f"{tool} -s", *(["xl cpupool-list -c"] if pools else [])]
-    lines += ["esac; }", f'show_parameters() {{ {{ {" && ".join(shown)}; }} >"$1"; }}', ""]
+    shown = f'{{ {tool} && {tool} -s; }} >"$1"' + (' && xl cpupool-list -c >"${1%/*}/pools.txt"' if pools else "")
+    lines += ["esac; }", f"show_parameters() {{ {shown}; }}", ""]
     return "\n".join(lines)

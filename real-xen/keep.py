@@ -37,7 +37,7 @@ def thinned(trace: bytes) -> bytes:
     kept = bytearray()
     at = 0
     while at < len(trace):
-        event, length = _record(trace, at)
+        event, length = record(trace, at)
         if event != WINDOW:
             raise EmulationError(
                 f"trace, byte {at}: found event {event:#x}; allowed: the begin of a window, {WINDOW:#x}"
@@ -52,7 +52,7 @@ def thinned(trace: bytes) -> bytes:
 def _window(trace: bytes, at: int, end: int) -> bytes:
     kept = bytearray()
     while at < min(end, len(trace)):
-        event, length = _record(trace, at)
+        event, length = record(trace, at)
         at_an_end = not kept or at + length >= end  # where the recording may begin or end
         if event & CLASS != POLICIES and (at_an_end or event not in TOLD_TWICE):
             kept += trace[at : at + length]
@@ -60,7 +60,7 @@ def _window(trace: bytes, at: int, end: int) -> bytes:
     return bytes(kept)
 
 
-def _record(trace: bytes, at: int) -> tuple[int, int]:
+def record(trace: bytes, at: int) -> tuple[int, int]:
     """Event and length of a record: a word that says how many follow, and whether a reading of 8 bytes does."""
     (word,) = struct.unpack_from("<I", trace, at)
     return word & 0x0FFFFFFF, 4 + 4 * (word >> 28 & 7) + 8 * (word >> 31)
@@ -74,7 +74,8 @@ def keep(recording: Path, to: Path) -> int:
     to.mkdir(parents=True)
     trace = thinned((recording / "trace.bin").read_bytes())
     (to / "trace.bin.xz").write_bytes(lzma.compress(trace, format=lzma.FORMAT_XZ, filters=XZ))
-    for path in (*(recording / name for name in TEXTS), *recording.glob("*.cfg")):
+    kept = (*(recording / name for name in TEXTS), *recording.glob("*.cfg"), *recording.glob("pools.txt"))
+    for path in kept:
         shutil.copyfile(path, to / path.name)
     return sum(path.stat().st_size for path in to.iterdir())
 

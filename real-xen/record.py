@@ -46,6 +46,8 @@ def _holds(recording: Path, wanted: dict[str, bytes]) -> bool:
 def record(image: Image, one: Boot, out: Path, limit_minutes: int) -> None:
     """Makes the recordings of a boot, each in a folder of its own in `out`."""
     options = "console=com1 com1=115200,8n1 dom0_mem=1200M dom0_max_vcpus=1 loglvl=warning noreboot=1"
+    if one.kind.pcpus > 1:
+        options += f" maxcpus={one.kind.pcpus}"
     booted = [
         *("-kernel", "xen", "-append", f"{options} sched={one.scheduler}"),
         *("-initrd", "vmlinux console=hvc0 quiet rdinit=/init,initrd"),

@@ -12,6 +12,7 @@ from command import ExperimentError
 from experiments import Boot, Experiments, Setting, read_experiments
 from keep import thinned
 from record import HERE, folder, is_recorded
+from turns import lines
 
 GUESTS = '[kinds.k]\nguests = [{ name = "x" }]\n'
 SETTINGS = "[settings.credit]\ndefault = {}\n"
@@ -142,7 +143,7 @@ def test_goals_start_from_recordings_that_are_made(experiments: Experiments) -> 
         ('trials = 9\n[goals.a]\nrecording = "credit-weights-default"', "one of maximise and minimise"),
         (
             'trials = 9\n[goals.a]\nrecording = "credit-weights-default"\nmaximise = "ioA.gotten"',
-            "found `ioA.gotten`; allowed: a domain (dom0, hogA, hogB, slp)",
+            "found `ioA.gotten`; allowed: a domain (dom0, hogA, hogB, slp), points",
         ),
         ("trials = 9\n[goals.a]\nspeed = 1", "speed"),
     ],
@@ -155,12 +156,12 @@ def test_what_cannot_be_a_goal_is_said(tmp_path: Path, experiments: Experiments,
     assert says in str(error.value)
 
 
-def event(number: int, *words: int) -> bytes:
-    return struct.pack(f"<I Q {len(words)}I", 1 << 31 | len(words) << 28 | number, 5, *words)
+def event(number: int, *words: int, at_ns: int = 5) -> bytes:
+    return struct.pack(f"<I Q {len(words)}I", 1 << 31 | len(words) << 28 | number, at_ns, *words)
 
 
-def window(*events: bytes) -> bytes:
-    return struct.pack("<III", 2 << 28 | 0x1F003, 0, sum(map(len, events))) + b"".join(events)
+def window(*events: bytes, pcpu: int = 0) -> bytes:
+    return struct.pack("<III", 2 << 28 | 0x1F003, pcpu, sum(map(len, events))) + b"".join(events)
 
 
 def test_a_kept_trace_is_without_what_nothing_reads() -> None:
@@ -172,6 +173,19 @@ def test_a_kept_trace_is_without_what_nothing_reads() -> None:
 def test_a_kept_trace_begins_and_ends_when_it_did() -> None:
     runs, wake = event(0x21011, 1, 2), event(0x28004, 1)
     assert thinned(window(wake, runs, wake)) == window(wake, runs, wake)
+
+
+def test_turns_are_what_straight_code_takes_longer(tmp_path: Path) -> None:
+    def switches(every: int, stands_ns: int) -> list[bytes]:
+        begins = (1_000_000 * n for n in range(400))
+        ends = ((begin, begin + 500 + (stands_ns if n % every == 0 else 0)) for n, begin in enumerate(begins))
+        return [event(number, at_ns=at) for pair in ends for number, at in zip((0x2800F, 0x21021), pair, strict=True)]
+
+    (tmp_path / "trace.bin").write_bytes(window(*switches(10, 10_000)) + window(*switches(1000, 0), pcpu=1))
+    assert list(lines(tmp_path)) == [
+        "pCPU 0: stands 67 % of the time, 10.0 µs after each 5.0 µs (seen 40 times, at most 10.0 µs; 10 µs 100 %)",
+        "pCPU 1: never stands",
+    ]
 
 
 def test_an_archive_holds_folders_before_their_files() -> None:
