@@ -68,6 +68,7 @@ def lay_out(out: Path = OUT) -> None:
     if BUILT.is_dir():
         shutil.copytree(BUILT, out / PLAYGROUND.parent)
     studies.lay_out(out, REPORTS)
+    shutil.copy(ROOT / "site/site.css", out)
     (out / "reference/python.md").write_text(python_reference(), encoding="utf-8")
 
 
