@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 PROFILE := $(CURDIR)/target/profile
 WHEEL_TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+STUDIES ?= --fast
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
@@ -154,8 +155,10 @@ wheel-test:
 	cd out/wheel-test && bin/vcpulab init web.toml && bin/vcpulab run web.toml && bin/vcpulab conformance >conformance.txt \
 	  && bin/vcpulab whatif web.toml --set web.weight=512 --report picture.html
 
-## The site, in out/site/html: any static host can serve it
+## The site, in out/site/html: any static host can serve it. The studies' reports on it are of a short look of a minute, kept
+## until what is measured changes; STUDIES= runs them in full, which takes hours
 site: build .venv/tools web
+	$(BIN)/vcpulab study report all $(STUDIES) --out out/site/studies
 	$(BIN)/python site/pages.py
 	$(BIN)/zensical build --strict
 

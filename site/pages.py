@@ -2,6 +2,7 @@
 
 What the documentation links to outside of itself comes along: texts of the project as pages, scenarios and examples as
 files. The playground comes along if it was built, and every scenario that the pages show or link to opens in it.
+Reports of studies that were run are pages, too.
 """
 
 import base64
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from os.path import relpath
 from pathlib import Path
 
+import studies
 import vcpulab
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,6 +21,8 @@ OUT = ROOT / "out/site/pages"
 DOCS = ROOT / "docs"
 HOME, PROJECT = ROOT / "README.md", ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
 PLAYGROUND, BUILT = Path("playground/index.html"), ROOT / "out/web"
+GUIDE = DOCS / "guides/playground.md"  # where the repository's own home leads, which has no playground to open
+REPORTS = ROOT / "out/site/studies"
 _TOML = re.compile(r"(?m)^```toml\n(.*?)^```\n", re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -63,6 +67,8 @@ def lay_out(out: Path = OUT) -> None:
         todo += linked
     if BUILT.is_dir():
         shutil.copytree(BUILT, out / PLAYGROUND.parent)
+    studies.lay_out(out, REPORTS)
+    shutil.copy(ROOT / "site/site.css", out)
     (out / "reference/python.md").write_text(python_reference(), encoding="utf-8")
 
 
@@ -77,6 +83,8 @@ def moved(source: Path) -> tuple[str, list[Path]]:
         if there.is_dir():
             there /= "README.md"
         linked.append(there)
+        if source == HOME and there == GUIDE:
+            return f"]({PLAYGROUND})"
         opens = in_playground(there.read_text("utf-8"), source) if there.suffix == ".toml" else ""
         return f"]({relpath(place(there), place(source).parent)}{match[2] or ''})" + (opens and f" ({opens})")
 

@@ -2,6 +2,8 @@
 
 import http.server
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,8 +16,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import pages
+import studies
 import versions
 from support import HANG_S, ROOT
+from vcpulab.studies import NAMES
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +27,25 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "BUILT", here / "no playground")  # another test may be building it just now
+        patch.setattr(pages, "REPORTS", reports(here))
         pages.lay_out(here / "out/site/pages")
     shutil.copy(ROOT / "mkdocs.yml", here)
     (here / "python").symlink_to(ROOT / "python")
     zensical = Path(sys.executable).parent / "zensical"
     subprocess.run([zensical, "build", "--strict"], cwd=here, check=True, timeout=HANG_S)
     return here / "out/site/html"
+
+
+def reports(here: Path) -> Path:
+    """Reports as `vcpulab study report` lays them out, without their runs, which have tests of their own."""
+    for name in NAMES:
+        folder = here / "reports" / f"{name}-fast"
+        folder.mkdir(parents=True)
+        parts = [f"# {name}: published and simulated", "Its authors.", "* Of 2 claims 1 holds.", "## Figures"]
+        (folder / "report.md").write_text("\n\n".join([*parts, "### Figure 1", "![Figure 1](figure-1.svg)"]) + "\n")
+        (folder / "report.html").write_text("<!doctype html><title>report</title>")
+        (folder / "figure-1.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    return here / "reports"
 
 
 class _Page(HTMLParser):
@@ -72,6 +89,32 @@ def test_links_lead_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -
     assert not broken
 
 
+def test_studies_have_pages_that_their_overview_leads_to(site: Path) -> None:
+    overview = _Page(site / "published-and-simulated.html")
+    for name in NAMES:
+        assert f"studies/{name}.html" in overview.links
+        page = _Page(site / f"studies/{name}.html")
+        assert f"{name}/figure-1.svg" in page.loads
+        assert f"{name}/report.html" in page.links
+        assert "../published-and-simulated.html" in page.links, "a short look says where the full figures are"
+    listed = (site / "studies/index.html").read_text("utf-8")
+    full = (ROOT / "docs/published-and-simulated.md").read_text("utf-8")
+    for claims in re.findall(r"(?m)^\| `\w+` \| (\d+) \| (\d+) \| (\d+) \|", full):
+        assert "".join(f"<td>{number}</td>\n" for number in claims) in listed, "claims are counted by full runs"
+
+
+def test_the_report_that_was_written_last_is_shown(tmp_path: Path) -> None:
+    assert studies.newest(tmp_path, "x") is None
+    for order, name in enumerate(["x", "x-fast"]):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "report.md").touch()
+        os.utime(tmp_path / name / "report.md", (order, order))
+    assert studies.newest(tmp_path, "x") == tmp_path / "x-fast"
+    os.utime(tmp_path / "x/report.md", (2, 2))
+    assert studies.newest(tmp_path, "x") == tmp_path / "x"
+    assert "A short look" not in studies.page("# T\n\nWho.\n\n* Of 2 claims.\n", "x", short=False)
+
+
 def test_spelling() -> None:
     codespell = Path(sys.executable).parent / "codespell"
     subprocess.run(
@@ -85,7 +128,11 @@ def test_a_browser_shows_it(site: Path, browser: str) -> None:
     ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}"
-        for page, shows in [("index.html", "hypervisor CPU scheduling"), ("schedulers/credit2.html", "run queue")]:
+        for page, shows in [
+            ("index.html", "hypervisor CPU scheduling"),
+            ("schedulers/credit2.html", "run queue"),
+            ("studies/index.html", "reports"),
+        ]:
             shown = subprocess.run(
                 [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom", f"{address}/{page}"],
                 capture_output=True, text=True, timeout=HANG_S, check=True,

@@ -127,6 +127,9 @@ def test_a_listing_that_was_cut_is_refused(text: str, wrong: str, tmp_path: Path
         ("arinc653", "4.19.2", "xen4.19.2", "xen4.18"),
         ("credit2", "4.19-unstable", "xen4.19.0", "xen4.17"),
         ("credit2", "4.20.0-rc3", "xen4.20.0", "xen4.17"),
+        ("credit2", "4.20.2-pre", "xen4.20.1", "xen4.17"),
+        ("credit2", "4.20.5-pre", "xen4.20.4", "xen4.22"),
+        ("rtds", "4.20.4-rc1", "xen4.20.3", "xen4.19"),
         ("credit2", "4.13.5-9.40", "xen4.17.0", "xen4.17.0"),
         ("credit2", "4.4.4", "xen4.4.1", "xen4.4.1"),
         ("credit", "4.23.0", "xen4.22", "xen4.22"),
@@ -141,6 +144,16 @@ def test_rules_are_those_of_the_point_release(scheduler: str, version: str, name
     minor = rest[:2].strip(".-")
     parts = {"xen_major": major, "xen_minor": minor, "xen_extra": rest[len(minor) :]}
     assert rules_of(scheduler, parts) == found
+
+
+def test_what_precedes_a_point_release_is_taken_for_the_one_before() -> None:
+    for scheduler, why in {
+        "credit": "credit as in xen4.22, from 4.18 on; what precedes 4.20.5 is taken for 4.20.4",
+        "credit2": "credit2 as in xen4.22, from 4.20.2 on; what precedes 4.20.5 is taken for 4.20.4",
+    }.items():
+        found = rules_of(scheduler, {"xen_version": "4.20.5-pre"})
+        assert found is not None
+        assert (found.why, found.exact) == (f"Xen 4.20.5-pre: {why}", False)
 
 
 def test_the_file_says_whose_rules_and_why() -> None:
@@ -323,7 +336,7 @@ def test_pools_by_node() -> None:
         5,
         "xen4.19.2",
     )
-    assert "# Xen 4.19.2: credit as in xen4.22\n" in made.text, "each scheduler's own rules"
+    assert "# Xen 4.19.2: credit as in xen4.22, from 4.18 on\n" in made.text, "each scheduler's own rules"
     assert (its["domain"]["web"]["pool"], its["domain"]["web"]["weight"]) == ("Pool-node1", 128)
     assert "pool Pool-node0 is Pool-0 here" in made.notes
     without = host(epyc(), more=listings)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from vcpulab.scenario.catalogue import generation_of, schedulers
 
@@ -39,6 +40,8 @@ def rules_of(scheduler: str, said: Mapping[str, str]) -> Rules | None:
         Xen 4.19.2: credit2 as in xen4.17; from 4.19.3 on as in xen4.22
         >>> print(rules_of("credit2", {"xen_version": "4.19.3-1.xcp"}).why)
         Xen 4.19.3-1.xcp: credit2 as in xen4.22, from 4.19.3 on; a vendor's build, whose own changes are not seen
+        >>> print(rules_of("credit", {"xen_version": "4.20.5-pre"}).why)
+        Xen 4.20.5-pre: credit as in xen4.22, from 4.18 on; what precedes 4.20.5 is taken for 4.20.4
         >>> print(rules_of("credit", {"xen_version": "4.13.1"}).why)
         Xen 4.13.1: nothing is known of its credit; as in the nearest release, 4.17
     """
@@ -47,10 +50,14 @@ def rules_of(scheduler: str, said: Mapping[str, str]) -> Rules | None:
     if match is None:
         return None
     whole = f"Xen {match[0]}"
-    series, point, rest = f"xen{match['major']}.{match['minor']}", match["point"], match["rest"]
-    # What is not released yet has the rules that its series began with, as far as anybody knows.
-    unfinished = point is None or rest.startswith(("-rc", "-unstable", "-dev", "-pre"))
-    release = f"{series}.{0 if unfinished else point}"
+    series, rest = f"xen{match['major']}.{match['minor']}", match["rest"]
+    number = series.removeprefix("xen")
+    # What is not released yet has the rules of the release before it in its series, as far as anybody knows; the first
+    # one of a series those that the series began with.
+    unfinished = match["point"] is None or rest.startswith(("-rc", "-unstable", "-dev", "-pre"))
+    named = int(match["point"] or 0)
+    point = max(named - 1, 0) if unfinished else named
+    release = f"{series}.{point}"
     found = generation_of(scheduler, release)
     if found is None:
         nearest = _nearest(scheduler, int(match["major"]), int(match["minor"]))
@@ -58,17 +65,26 @@ def rules_of(scheduler: str, said: Mapping[str, str]) -> Rules | None:
         return Rules(
             nearest, f"{whole}: nothing is known of its {scheduler}; as in the nearest release, {words}", exact=False
         )
-    said_so = f"{whole}: {scheduler} as in {found['name']}"
     changes = _changes(scheduler, series)
-    now = max((one for one in changes if one <= int(point or 0)), default=0)
-    then = min((one for one in changes if one > int(point or 0)), default=None)
+    now = max((one for one in changes if one <= point), default=0)
+    then = min((one for one in changes if one > point), default=None)
+    since = f"{number}.{now}" if now else _earlier(found, series)
+    why = f"{whole}: {scheduler} as in {found['name']}" + (f", from {since} on" if since else "")
     if unfinished:
-        return Rules(release, f"{said_so}, as its series began: it is no release", exact=False)
-    number = series.removeprefix("xen")
-    said_so += f", from {number}.{now} on" if now else ""
-    said_so += "" if then is None else f"; from {number}.{then} on as in {changes[then]}"
-    said_so += "; a vendor's build, whose own changes are not seen" if rest else ""
-    return Rules(release, said_so, exact=not rest)
+        taken = f"what precedes {number}.{named} is taken for {number}.{point}" if named else "as its series began"
+        return Rules(release, f"{why}; {taken}", exact=False)
+    why += "" if then is None else f"; from {number}.{then} on as in {changes[then]}"
+    why += "; a vendor's build, whose own changes are not seen" if rest else ""
+    return Rules(release, why, exact=not rest)
+
+
+def _earlier(generation: Mapping[str, Any], series: str) -> str:
+    """The first release that has the rules of a generation named after a later one; empty: it is named after this."""
+    named, own = (_NAME.fullmatch(name) for name in (generation["name"], series))
+    if named is None or own is None or (int(named[1]), int(named[2])) <= (int(own[1]), int(own[2])):
+        return ""
+    first: str = generation["releases"][0].split()[0]
+    return first.removeprefix("xen")
 
 
 def _generations(scheduler: str) -> Iterator[tuple[str, str]]:
