@@ -1,8 +1,9 @@
-// The scenario as text: CodeMirror, with the engine's own problems, and words from the schema.
+// Text that is edited: CodeMirror. Of the scenario with the engine's own problems, and words from the schema; of policies as it is.
 
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { HighlightStyle, StreamLanguage, bracketMatching, syntaxHighlighting } from "@codemirror/language";
+import { HighlightStyle, StreamLanguage, bracketMatching, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { python } from "@codemirror/legacy-modes/mode/python";
 import { toml } from "@codemirror/legacy-modes/mode/toml";
 import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { EditorState, type Text } from "@codemirror/state";
@@ -19,19 +20,22 @@ const COLOURS = HighlightStyle.define([
   { tag: [tags.heading, tags.keyword, tags.typeName], color: "var(--accent)", fontWeight: "bold" },
 ]);
 
+const MODES = { toml, python };
+
 export class Editor {
   private readonly view: EditorView;
   private isOurs = false;
 
-  constructor(parent: HTMLElement, complete: Completer, changed: (text: string) => void) {
+  constructor(parent: HTMLElement, mode: keyof typeof MODES, label: string, complete: Completer | null, changed: (text: string) => void) {
     this.view = new EditorView({
       parent,
       state: EditorState.create({
         extensions: [
           lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), closeBrackets(), lintGutter(),
-          StreamLanguage.define(toml), syntaxHighlighting(COLOURS), autocompletion({ override: [complete] }),
+          StreamLanguage.define(MODES[mode]), syntaxHighlighting(COLOURS), indentUnit.of("    "),
+          ...(complete === null ? [] : [autocompletion({ override: [complete] })]),
           keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
-          EditorView.contentAttributes.of({ "aria-label": "The scenario in TOML. Escape, then Tab leaves the editor." }),
+          EditorView.contentAttributes.of({ "aria-label": `${label} Escape, then Tab leaves the editor.` }),
           EditorView.updateListener.of((update) => {
             if (update.docChanged && !this.isOurs) changed(this.text);
           }),

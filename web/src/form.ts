@@ -32,12 +32,16 @@ const USUAL: Record<string, number> = { weight: 2048, cap: 800, ratelimit_us: 20
 export class Form {
   private opened = new Set<string>();
   private shape = "";
+  /** Those that are built in, and those that were met. */
+  private schedulers: readonly Scheduler[];
 
   constructor(
     private readonly node: HTMLElement,
-    private readonly schedulers: readonly Scheduler[],
+    private readonly builtIn: readonly Scheduler[],
     private readonly change: Change,
-  ) {}
+  ) {
+    this.schedulers = builtIn;
+  }
 
   params(scenario: Scenario | null): readonly Param[] {
     const host = scenario?.table("host") ?? {};
@@ -46,7 +50,9 @@ export class Form {
   }
 
   /** Shows a scenario; the control that has the keyboard keeps it. */
-  show(scenario: Scenario): void {
+  show(scenario: Scenario, own: readonly Scheduler[]): void {
+    const met = [...own, ...this.schedulers.slice(this.builtIn.length)];
+    this.schedulers = [...this.builtIn, ...met.filter(({ name }, index) => met.findIndex((other) => other.name === name) === index)];
     const shape = JSON.stringify([scenario.table("host"), scenario.domains().map(([name]) => name), scenario.clients().map(([name]) => name)]);
     const focused = document.activeElement?.id ?? "";
     const active = this.node.contains(document.activeElement) ? document.activeElement : null;
