@@ -36,7 +36,7 @@ async function start(): Promise<void> {
   const typed = after(250, () => void checked());
   const editor = new Editor(byId("editor"), "toml", "The scenario in TOML.", completer(facts.schema, () => form.params(scenario)), typed);
   const code = new Editor(byId("python"), "python", `Policies in Python, the file ${POLICIES.file}.`, null, after(600, () => void checked()));
-  code.text = POLICIES.text;
+  code.open(POLICIES.text);
   const source = () => ({ file: POLICIES.file, text: code.text });
 
   /** What the engine says about the text, and Python about the policies that it names. */
@@ -160,7 +160,7 @@ async function start(): Promise<void> {
     kept = run = null;
     byId("kept").textContent = "";
     byId("forget").hidden = true;
-    editor.text = text;
+    editor.open(text);
     await checked();
   }
 
@@ -168,7 +168,7 @@ async function start(): Promise<void> {
     const one = LESSONS[index];
     if (one === undefined) return;
     byId("lesson").innerHTML = one.text;
-    code.text = POLICIES.text;
+    code.open(POLICIES.text);
     isTrusted = true;
     byId<HTMLSelectElement>("lessons").value = String(index);
     byId("back").toggleAttribute("disabled", index === 0);
@@ -219,6 +219,7 @@ async function start(): Promise<void> {
     show(other);
     byId(`tab-${other}`).focus();
   });
+  byId("undo").addEventListener("click", () => editor.undo());
   byId("keep").addEventListener("click", () => {
     keep();
     drawTimeline();
@@ -266,7 +267,7 @@ async function start(): Promise<void> {
   const [, shared, brought] = /^#s=([^&]+)(?:&py=(.+))?$/.exec(location.hash) ?? [];
   const policies = brought === undefined ? null : await unpack(brought);
   if (policies !== null && policies !== POLICIES.text) {
-    code.text = policies;
+    code.open(policies);
     isTrusted = false;
   }
   const text = shared === undefined ? null : await unpack(shared);
