@@ -232,7 +232,7 @@ def test_policies_in_python_decide_what_they_decide_on_the_command_line(tmp_path
     [
         ("        return ctx.idle(99), -1", "there is no pCPU 99"),
         ("        return None", "the answer was `None`; expected the next vCPU and its slice in ns"),
-        ("        return {}['x']", "KeyError: 'x' (own.py:67)"),
+        ("        return {}['x']", "KeyError: 'x' (own.py:61)"),
         ("        ctx.set_processor(ctx.idle(p), p)", "it is no domain's"),
     ],
 )

@@ -219,7 +219,7 @@ async function start(): Promise<void> {
     show(other);
     byId(`tab-${other}`).focus();
   });
-  byId("undo").addEventListener("click", () => editor.undo());
+  byId("undo").addEventListener("click", () => (byId("panel-python").hidden ? editor : code).undo());
   byId("keep").addEventListener("click", () => {
     keep();
     drawTimeline();
