@@ -15,7 +15,7 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs evidence fuzz lock \
-	real-xen real-kvm site site-serve wheel wheel-test web web-serve web-test
+	real-xen real-kvm site site-serve wheel wheel-test web web-serve web-picture web-test
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -80,6 +80,10 @@ FORCE:
 ## The playground, at http://localhost:8000
 web-serve: web
 	$(PYTHON) -m http.server --bind localhost --directory out/web 8000
+
+## The picture of the playground in the documentation
+web-picture: web
+	cd web && node tests/screenshot.mjs ../docs/images/playground.png
 
 ## The playground in a real Chromium
 web-test: build .venv/tools

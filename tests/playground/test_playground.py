@@ -1,5 +1,6 @@
 """The playground: its answers are those of the engine on this machine, byte by byte, in a real browser."""
 
+import base64
 import hashlib
 import json
 import os
@@ -21,11 +22,14 @@ from support import HANG_S, ROOT
 from vcpulab.advice.compare import compare, in_words
 
 WEB = ROOT / "web"
-GALLERY = {path.stem: path.read_text() for path in sorted((WEB / "gallery").glob("*.toml"))}
+LESSONS = {path.stem: path.read_text() for path in sorted((WEB / "gallery").glob("*.toml"))}
+IN_PYTHON = {name: text for name, text in LESSONS.items() if ".py:" in text}
+"""Under a policy that is no part of the engine."""
+GALLERY = {name: text for name, text in LESSONS.items() if name not in IN_PYTHON}
 RANDOM = {f"random {seed}": random_scenario(seed) for seed in range(50)}
 SCENARIOS = GALLERY | RANDOM
 BYTES_MAX = 2_000_000
-"""What the page may weigh, compressed."""
+"""What the page may weigh, compressed, without Python, which one lesson fetches."""
 
 
 def _required(what: str) -> None:
@@ -59,7 +63,7 @@ def native() -> Path:
 
 def _answered(program: Path, text: str, replication: int, *, trace: bool = True) -> bytes:
     how = ["run", str(replication), *(["trace"] if trace else [])]
-    done = _ran(program, *how, input=text.encode(), capture_output=True)
+    done = _ran(program, *how, input=json.dumps({"text": text}).encode(), capture_output=True)
     answer: bytes = done.stdout
     return answer
 
@@ -105,7 +109,13 @@ def _tables(answer: bytes) -> dict[str, pl.DataFrame]:
 @pytest.mark.parametrize("name", [*GALLERY, *list(RANDOM)[:10]])
 def test_its_tables_are_those_of_the_command_line(native: Path, name: str) -> None:
     run = vcpulab.run(vcpulab.Scenario.from_toml(SCENARIOS[name]), decisions=True)
-    each = [_tables(_answered(native, SCENARIOS[name], number)) for number in range(run.scenario.replications)]
+    _compare([_answered(native, SCENARIOS[name], number) for number in range(run.scenario.replications)], run)
+
+
+def _compare(answers: Sequence[bytes], run: vcpulab.Run) -> None:
+    """Every value of every table of all replications."""
+    each = [_tables(answer) for answer in answers]
+    assert each[0]["trace"].height > 0
     for table in each[0]:
         frame: pl.DataFrame = getattr(run, "df_decisions" if table == "trace" else f"df_{table}")()
         together = pl.concat([one[table] for one in each], how="vertical_relaxed")
@@ -114,6 +124,129 @@ def test_its_tables_are_those_of_the_command_line(native: Path, name: str) -> No
         for column in together.columns:
             told = frame[column] if frame[column].dtype == pl.String else frame[column].cast(pl.Float64)
             assert together[column].cast(told.dtype).equals(told), f"{table}.{column}"
+
+
+AWKWARD = '''
+"""Asks for everything that a context tells and does."""
+
+from vcpulab import Param, Policy, Rejected
+
+
+class Turns(Policy):
+    """In turn, each vCPU at most half of the time: it is parked, and a timer ends that."""
+
+    parameters = (
+        Param(name="share", default=3, least=0, most=9, doc="Its slice, ms."),
+        Param(name="rest_us", of="host", default=700, least=1, most=10**6, unit="us", doc="How long it rests."),
+    )
+
+    def __init__(self, params, seed):
+        self.rest, self.seed = 1000 * params["rest_us"], seed
+        self.slice, self.timer_of, self.turn = {}, {}, []
+
+    def adjust(self, ctx, d, params):
+        if params["share"] == 7:
+            raise Rejected
+        assert ctx.domain_number(d) >= 0 and len(ctx.vcpus_of(d)) > 0
+        self.slice[d] = 1_000_000 * params["share"]
+
+    def insert(self, ctx, v):
+        super().insert(ctx, v)
+        self.timer_of[v] = ctx.new_timer(ctx.processor(v), token=v)
+        self.turn.append(v)
+
+    def affinity(self, ctx, v, pcpus):
+        assert isinstance(pcpus, tuple)
+
+    def timer(self, ctx, token):
+        assert ctx.is_parked(token) and ctx.timer_expiry(self.timer_of[token]) is None
+        ctx.unpark(token)
+        if ctx.runnable(token):
+            self.wake(ctx, token)
+
+    def wake(self, ctx, v):
+        for p in ctx.affinity(v):
+            if ctx.is_idle(ctx.current(p)):
+                ctx.raise_reschedule(p)
+
+    def sleep(self, ctx, v):
+        if ctx.is_current(v):
+            ctx.raise_reschedule(ctx.processor(v))
+
+    def context_saved(self, ctx, v):
+        if not ctx.is_idle(v) and ctx.runnable(v) and (ctx.now + self.seed) % 3 == 0:
+            ctx.park(v)
+            ctx.set_timer(self.timer_of[v], ctx.now + self.rest)
+
+    def schedule(self, ctx, p):
+        assert p in ctx.pcpus and ctx.executing in ctx.pcpus and ctx.soft_affinity(self.turn[0]) is None
+        assert (ctx.socket(p), ctx.node(p), ctx.core(p)) >= (0, 0, 0)
+        current = ctx.current(p)
+        for v in sorted(self.turn, key=lambda v: (v == current, ctx.switched_at(v), ctx.name(v))):
+            if ctx.runnable(v) and p in ctx.affinity(v) and (v == current or not ctx.is_current(v)):
+                ctx.set_processor(v, p)
+                return v, self.slice[ctx.dom(v)] + 1
+        return ctx.idle(p), -1
+'''
+TWO_POOLS = """
+run = {duration = "300ms", warmup = "50ms", replications = 2}
+host = {profile = "generic", pcpus = 4, scheduler = "own.py:Turns"}
+pool.slow = {pcpus = "2-3", scheduler = "own.py:Turns", rest_us = 4000}
+domain.a = {vcpus = 3, share = 5, app = [{kind = "hog", instance = 3}]}
+domain.b = {share = 7, affinity = "1", app = [{kind = "periodic", run = "1ms", period = "7ms"}]}
+domain.c = {pool = "slow", vcpus = 3, app = [{kind = "hog"}, {kind = "periodic", run = "300us", period = "3ms", instance = 2}]}
+"""
+POLICIES = {
+    "the lesson's": (*IN_PYTHON.values(), "lottery.py", (ROOT / "examples" / "lottery.py").read_text(), "Lottery"),
+    "stride": (
+        next(iter(IN_PYTHON.values())).replace("lottery.py:Lottery", "stride.py:Stride").replace("pcpus = 1", "pcpus = 2"),
+        "stride.py",
+        (ROOT / "examples" / "stride.py").read_text(),
+        "Stride",
+    ),
+    "awkward": (TWO_POOLS, "own.py", AWKWARD, "Turns"),
+}
+"""A scenario; a file, what is in it, and the policy in it that the scenario names."""
+
+
+@pytest.mark.usefixtures("site")
+def test_policies_in_python_decide_what_they_decide_on_the_command_line(tmp_path: Path) -> None:
+    runs, tasks = {}, []
+    for name, (text, file, source, policy) in POLICIES.items():
+        (tmp_path / file).write_text(source)
+        (tmp_path / "scenario.toml").write_text(text)
+        runs[name] = vcpulab.run(vcpulab.Scenario.load(tmp_path / "scenario.toml"), decisions=True)
+        own = {"file": file, "text": source, "names": [f"{file}:{policy}"]}
+        numbers = range(runs[name].scenario.replications)
+        tasks += [{"text": text, "replication": number, "whole": True, "source": own} for number in numbers]
+    answers = iter(_in_browser(tasks))
+    for run in runs.values():
+        numbers = range(run.scenario.replications)
+        _compare([base64.b64decode(next(answers)["bytes"]) for _ in numbers], run)
+    assert (runs["awkward"].df_domains()["running_ns"] > 0).all()
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        ("        return ctx.idle(99), -1", "there is no pCPU 99"),
+        ("        return None", "the answer was `None`; expected the next vCPU and its slice in ns"),
+        ("        return {}['x']", "KeyError: 'x' (own.py:61)"),
+        ("        ctx.set_processor(ctx.idle(p), p)", "it is no domain's"),
+    ],
+)
+def test_a_policy_that_fails_is_said_to_as_on_the_command_line(tmp_path: Path, broken: str, told: str) -> None:
+    source = AWKWARD.replace("        return ctx.idle(p), -1", broken)
+    (tmp_path / "own.py").write_text(source)
+    (tmp_path / "scenario.toml").write_text(TWO_POOLS)
+    with pytest.raises(vcpulab.EngineError) as raised:
+        vcpulab.run(vcpulab.Scenario.load(tmp_path / "scenario.toml"))
+    own = {"file": "own.py", "text": source, "names": ["own.py:Turns"]}
+    (answer,) = _in_browser([{"text": TWO_POOLS, "replication": 0, "source": own}])
+    here = str(raised.value).replace(f"{tmp_path}/", "")
+    assert told in here
+    assert answer["error"] == here
 
 
 def _said(page: str, task: Mapping[str, object]) -> dict[str, Any]:
@@ -155,8 +288,13 @@ def test_people_can_use_it() -> None:
 
 def test_it_is_small_and_needs_nothing_from_elsewhere(site: Path) -> None:
     files = [path for path in site.rglob("*") if path.is_file()]
-    packed = sum(len(_ran("gzip", "-9", "--stdout", path, stdout=subprocess.PIPE).stdout) for path in files)
+    python = [path for path in files if "pyodide" in path.parent.name]
+    packed = sum(
+        len(_ran("gzip", "-9", "--stdout", path, stdout=subprocess.PIPE).stdout) for path in files if path not in python
+    )
     assert 500_000 < packed <= BYTES_MAX
+    (lesson,) = ((WEB / "gallery" / f"{name}.html").read_text() for name in IN_PYTHON)
+    assert f"{round(sum(path.stat().st_size for path in python) / 1e6)} MB" in lesson
     page = (site / "index.html").read_text()
     assert "default-src 'none'" in page
     assert not re.search(r'(?:src|href)="(?!\./|data:|#)', page)

@@ -1,11 +1,12 @@
-// The scenario as text: CodeMirror, with the engine's own problems, and words from the schema.
+// Text that is edited: CodeMirror. Of the scenario with the engine's own problems, and words from the schema; of policies as it is.
 
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { HighlightStyle, StreamLanguage, bracketMatching, syntaxHighlighting } from "@codemirror/language";
+import { defaultKeymap, history, historyKeymap, undo } from "@codemirror/commands";
+import { HighlightStyle, StreamLanguage, bracketMatching, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { python } from "@codemirror/legacy-modes/mode/python";
 import { toml } from "@codemirror/legacy-modes/mode/toml";
 import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic } from "@codemirror/lint";
-import { EditorState, type Text } from "@codemirror/state";
+import { EditorState, type Extension, type Text } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { Completer } from "./completion";
@@ -19,29 +20,34 @@ const COLOURS = HighlightStyle.define([
   { tag: [tags.heading, tags.keyword, tags.typeName], color: "var(--accent)", fontWeight: "bold" },
 ]);
 
+const MODES = { toml, python };
+
 export class Editor {
   private readonly view: EditorView;
+  private readonly extensions: Extension;
   private isOurs = false;
 
-  constructor(parent: HTMLElement, complete: Completer, changed: (text: string) => void) {
-    this.view = new EditorView({
-      parent,
-      state: EditorState.create({
-        extensions: [
-          lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), closeBrackets(), lintGutter(),
-          StreamLanguage.define(toml), syntaxHighlighting(COLOURS), autocompletion({ override: [complete] }),
-          keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
-          EditorView.contentAttributes.of({ "aria-label": "The scenario in TOML. Escape, then Tab leaves the editor." }),
-          EditorView.updateListener.of((update) => {
-            if (update.docChanged && !this.isOurs) changed(this.text);
-          }),
-        ],
+  constructor(parent: HTMLElement, mode: keyof typeof MODES, label: string, complete: Completer | null, changed: (text: string) => void) {
+    this.extensions = [
+      lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), closeBrackets(), lintGutter(),
+      StreamLanguage.define(MODES[mode]), syntaxHighlighting(COLOURS), indentUnit.of("    "),
+      ...(complete === null ? [] : [autocompletion({ override: [complete] })]),
+      keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
+      EditorView.contentAttributes.of({ "aria-label": `${label} Escape, then Tab leaves the editor.` }),
+      EditorView.updateListener.of((update) => {
+        if (update.docChanged && !this.isOurs) changed(this.text);
       }),
-    });
+    ];
+    this.view = new EditorView({ parent, state: EditorState.create({ extensions: this.extensions }) });
   }
 
   get text(): string {
     return this.view.state.doc.toString();
+  }
+
+  /** Another text: nothing of the one before can be taken back. */
+  open(text: string): void {
+    this.view.setState(EditorState.create({ doc: text, extensions: this.extensions }));
   }
 
   /** Replaces what differs, so that the cursor stays where it is. */
@@ -55,6 +61,11 @@ export class Editor {
     this.isOurs = true;
     this.view.dispatch({ changes: { from, to, insert: text.slice(from, end) } });
     this.isOurs = false;
+  }
+
+  /** Takes back the last change, whoever made it. */
+  undo(): void {
+    undo(this.view);
   }
 
   show({ problems, warnings }: Checked): void {

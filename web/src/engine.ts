@@ -12,19 +12,26 @@ class Exit extends Error {
 /** What the engine said before it failed. */
 export class EngineError extends Error {}
 
-/** Runs the engine; `heard` gets each line of its standard error. */
+/** The engine while it runs. */
+export interface Inside {
+  memory: WebAssembly.Memory;
+  functions: WebAssembly.Table;
+}
+
+/** Runs the engine on a line of JSON; `heard` gets each line of its standard error, and may answer with a line of input. */
 export async function call(
   module: WebAssembly.Module,
   args: readonly string[],
-  input: string,
-  heard: (line: string) => void = () => {},
+  input: unknown,
+  heard: (line: string, inside: Inside) => string | void = () => {},
 ): Promise<Uint8Array> {
-  let unread: Uint8Array = new TextEncoder().encode(input);
+  const encoder = new TextEncoder();
+  let unread: Uint8Array = encoder.encode(`${JSON.stringify(input)}\n`);
   const written: Uint8Array[] = [];
   const said: string[] = [];
   let line = "";
   const decoder = new TextDecoder();
-  const words = ["vcpulab-wasm", ...args].map((word) => new TextEncoder().encode(`${word}\0`));
+  const words = ["vcpulab-wasm", ...args].map((word) => encoder.encode(`${word}\0`));
 
   const memory = (): WebAssembly.Memory => instance.exports["memory"] as WebAssembly.Memory;
   const view = (): DataView => new DataView(memory().buffer);
@@ -38,8 +45,10 @@ export async function call(
     const lines = (line + text).split("\n");
     line = lines.pop() ?? "";
     for (const each of lines) {
-      if (!/^[0-9.e-]+$/.test(each)) said.push(each);
-      heard(each);
+      if (!/^[0-9.e-]+$|^\[/.test(each)) said.push(each);
+      const answer = heard(each, { memory: memory(), functions: instance.exports["__indirect_function_table"] as WebAssembly.Table });
+      // It is asked one thing at a time, and has read what was answered before.
+      if (answer !== undefined) unread = encoder.encode(`${answer}\n`);
     }
   };
 
@@ -112,7 +121,7 @@ export async function call(
 }
 
 /** The same, for answers in JSON. */
-export async function ask<Answer>(module: WebAssembly.Module, args: readonly string[], input = ""): Promise<Answer> {
+export async function ask<Answer>(module: WebAssembly.Module, args: readonly string[], input: unknown = null): Promise<Answer> {
   return JSON.parse(new TextDecoder().decode(await call(module, args, input))) as Answer;
 }
 

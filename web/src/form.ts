@@ -7,8 +7,12 @@ type Change = (edits: Edit[]) => void;
 
 /** On a phone the answer should not be far below. */
 const IS_WIDE = matchMedia("(min-width: 58rem)");
-/** Domains beyond these are changed in the text. */
-const DOMAINS_SHOWN = 24;
+/** More than these are looked for by name, in a box of their own. */
+const DOMAINS_MANY = 24;
+/** The pool that has all pCPUs that are in no other. */
+const POOL_0 = "Pool-0";
+/** The schedulers of KVM hosts are Linux's. */
+const isOfKvm = (scheduler: string): boolean => scheduler.startsWith("linux-");
 /** What few need stands behind the others. */
 const FIRST = /^(weight|cap|tslice_ms|ratelimit_us|slice|period|slice_ms|budget_us|period_us|extratime|warp_value|base_slice_us|vcpu_quota_us)$/;
 
@@ -32,28 +36,39 @@ const USUAL: Record<string, number> = { weight: 2048, cap: 800, ratelimit_us: 20
 export class Form {
   private opened = new Set<string>();
   private shape = "";
+  private looked = "";
+  /** Those that are built in, and those that were met. */
+  private schedulers: readonly Scheduler[];
 
   constructor(
     private readonly node: HTMLElement,
-    private readonly schedulers: readonly Scheduler[],
+    private readonly builtIn: readonly Scheduler[],
     private readonly change: Change,
-  ) {}
+  ) {
+    this.schedulers = builtIn;
+  }
 
-  params(scenario: Scenario | null): readonly Param[] {
-    const host = scenario?.table("host") ?? {};
-    const scheduler = this.schedulers.find(({ name }) => name === host["scheduler"]);
-    return scheduler?.generations.find(({ name }) => name === host["generation"])?.params ?? [];
+  /** The parameters of the host's scheduler, or of a pool's. */
+  params(scenario: Scenario | null, pool: Json = POOL_0): readonly Param[] {
+    const table = (scenario?.table("pool")[String(pool)] ?? scenario?.table("host") ?? {}) as Fields;
+    const scheduler = this.schedulers.find(({ name }) => name === table["scheduler"]);
+    return scheduler?.generations.find(({ name }) => name === table["generation"])?.params ?? [];
   }
 
   /** Shows a scenario; the control that has the keyboard keeps it. */
-  show(scenario: Scenario): void {
-    const shape = JSON.stringify([scenario.table("host"), scenario.domains().map(([name]) => name), scenario.clients().map(([name]) => name)]);
+  show(scenario: Scenario, own: readonly Scheduler[]): void {
+    const met = [...own, ...this.schedulers.slice(this.builtIn.length)];
+    this.schedulers = [...this.builtIn, ...met.filter(({ name }, index) => met.findIndex((other) => other.name === name) === index)];
+    const names = ["pool", "cgroup", "domain", "client"].map((table) => Object.keys(scenario.table(table)));
+    const shape = JSON.stringify([scenario.table("host"), scenario.table("pool"), names]);
     const focused = document.activeElement?.id ?? "";
     const active = this.node.contains(document.activeElement) ? document.activeElement : null;
     // A slider that is being moved stays.
     if (shape === this.shape && active instanceof HTMLInputElement && active.type === "range" && this.refresh(scenario)) return;
     this.shape = shape;
-    this.node.replaceChildren(this.run(scenario), this.host(scenario), ...this.domains(scenario), ...this.clients(scenario));
+    const box = this.node.querySelector(".many")?.scrollTop ?? 0;
+    this.node.replaceChildren(this.run(scenario), this.host(scenario), ...this.pools(scenario), ...this.groups(scenario), ...this.domains(scenario), ...this.clients(scenario));
+    this.node.querySelector(".many")?.scrollTo(0, box);
     if (active !== null && focused) document.getElementById(focused)?.focus();
   }
 
@@ -72,81 +87,179 @@ export class Form {
     return true;
   }
 
-  private section(name: string, isOpen: boolean, ...children: Node[]): HTMLElement {
-    const details = element("details", { class: "part" }, element("summary", {}, name), ...children);
+  /** A part that is made when it is opened. */
+  private section(name: string, isOpen: boolean, ...parts: (() => Node[])[]): HTMLElement {
+    const details = element("details", { class: "part" }, element("summary", {}, name));
+    const fill = (): void => {
+      if (details.open && details.childElementCount === 1) details.append(...parts.flatMap((part) => part()));
+    };
     details.open = this.opened.has(name) || (isOpen && !this.opened.has(`-${name}`));
+    fill();
     details.addEventListener("toggle", () => {
       this.opened.delete(details.open ? `-${name}` : name);
       this.opened.add(details.open ? name : `-${name}`);
+      fill();
     });
     return details;
   }
 
   private run(scenario: Scenario): HTMLElement {
     const run = scenario.table("run");
-    return this.section("Run", false,
+    return this.section("Run", false, () => [
       this.slider(["run", "replications"], Number(run["replications"]), { min: 1, max: 30, also: [] }, "replications", "independent runs: intervals come from them"),
       this.text(["run", "duration"], String(run["duration"]), "duration", "measured time"),
       this.number(["seed"], Number(scenario.fields["seed"]), "seed", "the same seed gives the same results"),
-    );
+    ]);
   }
 
   private host(scenario: Scenario): HTMLElement {
     const host = scenario.table("host");
-    const scheduler = this.schedulers.find(({ name }) => name === host["scheduler"]);
-    const params = this.params(scenario).filter(({ scope }) => scope === "global");
-    const isKvm = (name: string): boolean => name.startsWith("linux-");
-    const names = this.schedulers.map(({ name }) => name).filter((name) => isKvm(name) === isKvm(String(host["scheduler"])));
+    const isKvm = host["hypervisor"] === "kvm";
     const parts: Node[] = [
-      this.chooser(["host", "scheduler"], String(host["scheduler"]), names, "scheduler", scheduler?.doc ?? "", (value) => this.become(scenario, value)),
-      this.chooser(["host", "generation"], String(host["generation"]), (scheduler?.generations ?? []).map(({ name }) => name), "generation", "the release whose behaviour it has"),
+      this.chooser(["host", "hypervisor"], isKvm ? "kvm" : "xen", ["xen", "kvm"], "hypervisor", "Xen, or Linux with KVM, whose vCPUs are threads in control groups", (value) => this.move(scenario, value)),
+      ...this.scheduling(scenario, ["host"], host, isKvm),
     ];
-    if (scenario.table("host")["topology"] === undefined) {
+    if (host["topology"] === undefined) {
       parts.push(this.slider(["host", "pcpus"], Number(host["pcpus"]), { min: 1, max: 64, also: [] }, "pcpus", "physical CPUs"));
     }
-    return this.section("Host", true, ...parts, ...this.parameters(["host"], host, params));
+    parts.push(...this.parameters(["host"], host, this.params(scenario).filter(({ scope }) => scope === "global")));
+    return this.section("Host", true, () => parts);
+  }
+
+  /** The scheduler of a host or pool, and its generation. */
+  private scheduling(scenario: Scenario, path: string[], table: Fields, isKvm: boolean): Node[] {
+    const scheduler = this.schedulers.find(({ name }) => name === table["scheduler"]);
+    const names = this.schedulers.map(({ name }) => name).filter((name) => isOfKvm(name) === isKvm);
+    const generations = (scheduler?.generations ?? []).map(({ name }) => name);
+    const parts: Node[] = [this.chooser([...path, "scheduler"], String(table["scheduler"]), names, "scheduler", scheduler?.doc ?? "", (value) => this.become(scenario, path, value))];
+    // That of a policy in a file is a hash.
+    if (this.builtIn.some((one) => one === scheduler)) {
+      parts.push(this.chooser([...path, "generation"], String(table["generation"]), generations, "generation", "the release whose behaviour it has"));
+    }
+    return parts;
   }
 
   /** Another scheduler does not know the parameters of this one. */
-  private become(scenario: Scenario, scheduler: string): void {
+  private become(scenario: Scenario, path: string[], scheduler: string, more: Edit[] = []): void {
     const edits: Edit[] = [];
+    const pool = path[0] === "pool" ? (path[1] ?? POOL_0) : POOL_0;
+    const table = path.reduce<Fields>((at, step) => (at[step] ?? {}) as Fields, scenario.fields);
     const known = this.schedulers.find(({ name }) => name === scheduler)?.generations.find((one) => one.default)?.params ?? [];
-    const has = (scope: string, name: string): boolean => known.some((one) => one.scope === scope && one.name === name);
-    for (const { name, scope } of this.params(scenario)) {
-      if (has(scope, name)) continue;
-      if (scope === "global" && scenario.table("host")[name] !== undefined) edits.push([["host", name], null]);
-      if (scope === "domain") {
-        scenario.domains().filter(([, domain]) => domain[name] !== undefined).forEach(([domain]) => edits.push([["domain", domain, name], null]));
+    const unknown = this.params(scenario, pool).filter(({ scope, name }) => !known.some((one) => one.scope === scope && one.name === name));
+    const its = scenario.domains().filter(([, domain]) => (domain["pool"] ?? POOL_0) === pool);
+    for (const { name, scope } of unknown) {
+      if (scope === "global" && table[name] !== undefined) edits.push([[...path, name], null]);
+      if (scope === "domain") its.filter(([, domain]) => domain[name] !== undefined).forEach(([domain]) => edits.push([["domain", domain, name], null]));
+    }
+    if (/^\s*generation\s*=/m.test(scenario.text)) edits.push([[...path, "generation"], null]);
+    this.change([...edits, [[...path, "scheduler"], scheduler], ...more]);
+  }
+
+  /** To Xen or to KVM. Pools and driver domains are Xen's, groups and daemons are Linux's, whose drivers are in its kernel. */
+  private move(scenario: Scenario, hypervisor: string): void {
+    const isKvm = hypervisor === "kvm";
+    const gone: Edit[] = ["pool", "cgroup"].flatMap((table) => Object.keys(scenario.table(table)).map((name): Edit => [[table, name], null]));
+    for (const [name, domain] of scenario.domains()) {
+      const path = ["domain", name];
+      const stays = isKvm ? domain["driver_domain"] !== true : domain["daemon"] !== true;
+      if (!stays) gone.push([path, null]);
+      else if (domain["pool"] !== undefined) gone.push([[...path, "pool"], null]);
+      for (const device of ["nic", "disk"]) {
+        if (stays && isKvm && (domain[device] as Fields | undefined)?.["driver_domain"] !== undefined) gone.push([[...path, device, "driver_domain"], null]);
       }
     }
-    if (/^\s*generation\s*=/m.test(scenario.text)) edits.push([["host", "generation"], null]);
-    this.change([...edits, [["host", "scheduler"], scheduler]]);
+    this.become(scenario, ["host"], isKvm ? "linux-eevdf" : "credit2", [[["host", "hypervisor"], hypervisor], ...(isKvm ? [] : ([[["host", "drivers"], "hypervisor"]] as Edit[])), ...gone]);
+  }
+
+  private pools(scenario: Scenario): HTMLElement[] {
+    const pools = Object.entries(scenario.table("pool")) as [string, Fields][];
+    const pcpus = Number(scenario.table("host")["pcpus"]);
+    const made = pools.map(([name, pool]) => {
+      const path = ["pool", name];
+      const remove = element("button", { type: "button" }, `Remove pool ${name}`);
+      remove.addEventListener("click", () => {
+        const its = scenario.domains().filter(([, domain]) => domain["pool"] === name);
+        this.change([...its.map(([domain]): Edit => [["domain", domain, "pool"], null]), [path, null]]);
+      });
+      return this.section(`pool ${name}`, pools.length <= 2, () => [
+        this.text([...path, "pcpus"], String(pool["pcpus"]), "pcpus", "its pCPUs, such as 2-3,5; those of no pool are Pool-0's"),
+        ...this.scheduling(scenario, path, pool, false),
+        ...this.parameters(path, pool, this.params(scenario, name).filter(({ scope }) => scope === "global")),
+        remove,
+      ]);
+    });
+    if (scenario.table("host")["hypervisor"] === "kvm" || pcpus < 2) return made;
+    const taken = pools.map(([name]) => name);
+    const name = ["rt", "batch", ...Array.from({ length: 64 }, (_, index) => `pool${index + 1}`)].find((one) => !taken.includes(one)) ?? "pool";
+    const add = element("button", { type: "button", title: "Some pCPUs with a scheduler of their own" }, "Add a CPU pool");
+    add.addEventListener("click", () => {
+      const used = new Set(pools.flatMap(([, pool]) => numbersOf(String(pool["pcpus"]))));
+      const free = Array.from({ length: pcpus }, (_, pcpu) => pcpu).filter((pcpu) => !used.has(pcpu));
+      // Pool-0 keeps one.
+      const last = free.length > 1 ? free.at(-1) : undefined;
+      if (last !== undefined) this.change([[["pool", name], { pcpus: String(last), scheduler: String(scenario.table("host")["scheduler"]) }]]);
+    });
+    return [...made, element("p", {}, add)];
+  }
+
+  /** The control groups of a KVM host that the file has. */
+  private groups(scenario: Scenario): HTMLElement[] {
+    return (Object.entries(scenario.table("cgroup")) as [string, Fields][]).map(([name, group]) => {
+      const path = ["cgroup", name];
+      return this.section(`group ${name}`, false, () => [
+        this.slider([...path, "weight"], Number(group["weight"] ?? 100), { min: 1, max: 10_000, also: [] }, "weight", "its share beside other groups and threads (cpu.weight)"),
+        this.text([...path, "quota_us"], shownValue(group["quota_us"] ?? -1), "quota_us", "CPU time in each period (cpu.max), in microseconds; -1: as much as it gets"),
+        this.text([...path, "cpus"], shownValue(group["cpus"] ?? "all"), "cpus", "the pCPUs that its threads may run on (cpuset.cpus)"),
+      ]);
+    });
   }
 
   private domains(scenario: Scenario): HTMLElement[] {
     const all = scenario.domains();
-    const params = this.params(scenario).filter(({ scope }) => scope === "domain");
-    const shown = all.slice(0, DOMAINS_SHOWN).map(([name, domain]) => {
+    const pools = Object.keys(scenario.table("pool"));
+    const made = all.map(([name, domain]) => {
       const apps = ((domain["app"] ?? []) as Fields[]).map((app) => String(app["kind"])).join(", ");
-      const path = ["domain", name];
-      return this.section(`${name}${apps ? ` · ${apps}` : ""}`, all.length <= 4 && IS_WIDE.matches,
-        ...this.parameters(path, domain, params.filter((one) => FIRST.test(one.name))),
-        this.slider([...path, "vcpus"], Number(domain["vcpus"]), { min: 1, max: 32, also: [] }, "vcpus", "virtual CPUs"),
-        this.pinning([...path, "affinity"], domain["affinity"] ?? "all"),
-        ...this.parameters(path, domain, params.filter((one) => !FIRST.test(one.name))),
-      );
+      return this.section(`${name}${apps ? ` · ${apps}` : ""}`, all.length <= 4 && IS_WIDE.matches, () => {
+        const params = this.params(scenario, domain["pool"]).filter(({ scope }) => scope === "domain");
+        const path = ["domain", name];
+        return [
+          ...this.parameters(path, domain, params.filter((one) => FIRST.test(one.name))),
+          this.slider([...path, "vcpus"], Number(domain["vcpus"]), { min: 1, max: 32, also: [] }, "vcpus", "virtual CPUs"),
+          ...(pools.length === 0 ? [] : [this.chooser([...path, "pool"], String(domain["pool"] ?? POOL_0), [POOL_0, ...pools], "pool", "the CPU pool that it is created in", (pool) => this.enter(scenario, name, domain, pool))]),
+          this.pinning([...path, "affinity"], domain["affinity"] ?? "all"),
+          ...this.parameters(path, domain, params.filter((one) => !FIRST.test(one.name))),
+        ];
+      });
     });
-    if (all.length > shown.length) shown.push(element("p", { class: "muted" }, `${all.length - shown.length} more domains: in the text`));
-    return shown;
+    if (made.length <= DOMAINS_MANY) return made;
+    const find = element("input", { type: "search", id: "f-find", placeholder: "find a domain", "aria-label": "find a domain", value: this.looked });
+    const count = element("span", { class: "muted", role: "status" });
+    const look = (): void => {
+      this.looked = find.value;
+      const words = find.value.toLowerCase();
+      made.forEach((one, index) => (one.hidden = !(all[index]?.[0] ?? "").toLowerCase().includes(words)));
+      const shown = made.filter((one) => !one.hidden).length;
+      count.textContent = shown === made.length ? `${made.length} domains` : `${shown} of ${made.length} domains`;
+    };
+    find.addEventListener("input", look);
+    look();
+    return [element("div", { class: "row" }, find, count), element("div", { class: "many", role: "group", "aria-label": "domains" }, ...made)];
+  }
+
+  /** Another pool's scheduler may not know the parameters of this one's. */
+  private enter(scenario: Scenario, name: string, domain: Fields, pool: string): void {
+    const known = this.params(scenario, pool).map((one) => one.name);
+    const unknown = this.params(scenario, domain["pool"]).filter((one) => one.scope === "domain" && domain[one.name] !== undefined && !known.includes(one.name));
+    this.change([...unknown.map((one): Edit => [["domain", name, one.name], null]), [["domain", name, "pool"], pool === POOL_0 ? null : pool]]);
   }
 
   private clients(scenario: Scenario): HTMLElement[] {
-    return scenario.clients().slice(0, DOMAINS_SHOWN).map(([name, client]) => {
+    return scenario.clients().map(([name, client]) => {
       const path = ["client", name];
       const parts: Node[] = [];
       if (client["rate"] !== undefined) parts.push(this.slider([...path, "rate"], Number(client["rate"]), { min: 1, max: 2000, also: [] }, "rate", "requests a second"));
       if (client["users"] !== undefined) parts.push(this.slider([...path, "users"], Number(client["users"]), { min: 1, max: 500, also: [] }, "users", "people who wait for each answer"));
-      return this.section(`client ${name} → ${String(client["server"])}`, parts.length > 0 && IS_WIDE.matches, ...parts);
+      return this.section(`client ${name} → ${String(client["server"])}`, parts.length > 0 && scenario.clients().length <= 4 && IS_WIDE.matches, () => parts);
     });
   }
 
@@ -165,7 +278,7 @@ export class Form {
     const first = params.filter(({ name }) => FIRST.test(name)).map(one);
     const others = params.filter(({ name }) => !FIRST.test(name)).map(one);
     if (others.length === 0) return first;
-    return [...first, this.section(`${path.at(-1) ?? ""}: other parameters`, false, ...others)];
+    return [...first, this.section(`${path.at(-1) ?? ""}: other parameters`, false, () => others)];
   }
 
   private field(path: string[], label: string, help: string, control: HTMLElement, ...more: Node[]): HTMLElement {
@@ -249,3 +362,10 @@ function shownValue(value: Json): string {
   return Array.isArray(value) ? value.map(String).join("; ") : String(value);
 }
 
+/** The pCPUs of a set such as `0-3,5`. */
+function numbersOf(set: string): number[] {
+  return set.split(",").flatMap((part) => {
+    const [first = 0, last = first] = part.split("-").map(Number);
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
+  });
+}

@@ -7,13 +7,16 @@ import { Editor, said } from "./editor";
 import { ask, load } from "./engine";
 import { csv, download, openInPerfetto, perfettoJson } from "./files";
 import { Form } from "./form";
-import { LESSONS } from "./gallery";
+import { LESSONS, POLICIES } from "./gallery";
+import { Python } from "./python";
 import { resultsOf, type Run } from "./results";
 import { Running } from "./runs";
-import { check, edit, type Edit, type Facts, type Json, type Scenario } from "./scenario";
+import { check, edit, type Checked, type Edit, type Facts, type Json, type Scenario } from "./scenario";
 import { pack, unpack } from "./share";
 import { Timeline } from "./slices";
 import { TimelineView } from "./timeline";
+
+const TABS = ["form", "text", "python"] as const;
 
 async function start(): Promise<void> {
   const module = await load();
@@ -25,15 +28,48 @@ async function start(): Promise<void> {
   let view: HTMLElement | null = null;
   let checks = 0;
   let runs = 0;
+  const python = new Python();
+  /** Code that came in a link runs when its reader says so. */
+  let isTrusted = true;
 
   const form = new Form(byId("form"), facts.schedulers, (edits) => void change(edits));
-  const editor = new Editor(byId("editor"), completer(facts.schema, () => form.params(scenario)), after(250, () => void checked()));
+  const typed = after(250, () => void checked());
+  const editor = new Editor(byId("editor"), "toml", "The scenario in TOML.", completer(facts.schema, () => form.params(scenario)), typed);
+  const code = new Editor(byId("python"), "python", `Policies in Python, the file ${POLICIES.file}.`, null, after(600, () => void checked()));
+  code.open(POLICIES.text);
+  const source = () => ({ file: POLICIES.file, text: code.text });
+
+  /** What the engine says about the text, and Python about the policies that it names. */
+  async function answered(): Promise<Checked | null> {
+    const found = await check(module, editor.text, {});
+    const names = found.asked.filter(Python.isFile);
+    byId("tab-python").hidden = names.length === 0 && byId("panel-python").hidden;
+    if (names.length === 0) return found;
+    if (!isTrusted) {
+      const run = element("button", { type: "button", class: "warning" }, "This link brings Python code. Read it; then run it here.");
+      run.addEventListener("click", () => {
+        isTrusted = true;
+        void checked();
+      });
+      byId("problems").replaceChildren(element("li", {}, run));
+      say("waits for you: the link brings code");
+      return null;
+    }
+    if (!python.isLoaded) say("fetching Python …");
+    return check(module, editor.text, await python.declared(source(), names));
+  }
 
   /** Shows what the engine says about the text, and runs it. */
   async function checked(): Promise<void> {
     const number = ++checks;
-    const found = await check(module, editor.text);
-    if (number !== checks) return;
+    let found: Checked | null;
+    try {
+      found = await answered();
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error));
+      return;
+    }
+    if (number !== checks || found === null) return;
     editor.show(found);
     const problem = (kind: string) => (one: (typeof found.problems)[number]): HTMLElement => {
       const go = element("button", { type: "button", class: kind }, `${one.line === null ? "" : `line ${one.line}: `}${said(one)}`);
@@ -51,9 +87,10 @@ async function start(): Promise<void> {
       say(found.problems.length === 1 ? "one problem" : `${found.problems.length} problems`);
       return;
     }
-    form.show(scenario);
+    form.show(scenario, found.schedulers);
     begin(scenario);
-    history.replaceState(null, "", `#s=${await pack(scenario.text)}`);
+    const policies = Object.keys(scenario.policies).length === 0 ? "" : `&py=${await pack(code.text)}`;
+    history.replaceState(null, "", `#s=${await pack(scenario.text)}${policies}`);
   }
 
   function begin(what: Scenario): void {
@@ -62,7 +99,8 @@ async function start(): Promise<void> {
     let shown = 0;
     say("running …");
     byId("stop").hidden = false;
-    running = new Running(module, what.text, what.replications, {
+    const own = Object.keys(what.policies).length === 0 ? null : { of: python, source: source() };
+    running = new Running(module, what, own, {
       went(results, done) {
         byId<HTMLProgressElement>("progress").value = done;
         if (results.length === shown) return;
@@ -98,7 +136,7 @@ async function start(): Promise<void> {
     const timeline = run && traced ? Timeline.of(traced, run.scenario) : null;
     const isBeside = kept !== null && kept.view !== null;
     view = timeline && new TimelineView(timeline, isBeside ? "Timeline of B" : "Timeline").node;
-    byId("timelines").replaceChildren(...[view, kept?.view].filter((one) => one != null));
+    byId("timelines").replaceChildren(...[kept?.view, view].filter((one) => one != null));
   }
 
   function keep(): void {
@@ -122,7 +160,7 @@ async function start(): Promise<void> {
     kept = run = null;
     byId("kept").textContent = "";
     byId("forget").hidden = true;
-    editor.text = text;
+    editor.open(text);
     await checked();
   }
 
@@ -130,14 +168,16 @@ async function start(): Promise<void> {
     const one = LESSONS[index];
     if (one === undefined) return;
     byId("lesson").innerHTML = one.text;
+    code.open(POLICIES.text);
+    isTrusted = true;
     byId<HTMLSelectElement>("lessons").value = String(index);
     byId("back").toggleAttribute("disabled", index === 0);
     byId("forth").toggleAttribute("disabled", index === LESSONS.length - 1);
     void open(one.scenario);
   }
 
-  function show(name: "form" | "text"): void {
-    for (const tab of ["form", "text"]) {
+  function show(name: (typeof TABS)[number]): void {
+    for (const tab of TABS) {
       byId(`tab-${tab}`).setAttribute("aria-selected", String(tab === name));
       byId(`tab-${tab}`).tabIndex = tab === name ? 0 : -1;
       byId(`panel-${tab}`).hidden = tab !== name;
@@ -151,7 +191,16 @@ async function start(): Promise<void> {
   byId("forth").addEventListener("click", () => lesson(chosen() + 1));
   byId("lesson").addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
-    const asked = /^#set:(.*)$/.exec(link?.getAttribute("href") ?? "")?.[1];
+    const address = link?.getAttribute("href") ?? "";
+    const [, old, now] = /^#python:(.*)=(.*)$/.exec(address) ?? [];
+    if (old !== undefined && now !== undefined) {
+      event.preventDefault();
+      keep();
+      code.text = code.text.replace(decodeURI(old), decodeURI(now));
+      show("python");
+      later();
+    }
+    const asked = /^#set:(.*)$/.exec(address)?.[1];
     if (asked === undefined) return;
     event.preventDefault();
     const edits = decodeURI(asked).split("&").map((one): Edit => {
@@ -161,13 +210,16 @@ async function start(): Promise<void> {
     keep();
     void change(edits);
   });
-  for (const name of ["form", "text"] as const) byId(`tab-${name}`).addEventListener("click", () => show(name));
+  for (const name of TABS) byId(`tab-${name}`).addEventListener("click", () => show(name));
   byId("tabs").addEventListener("keydown", (event) => {
     if (!/^Arrow(Left|Right)$/.test(event.key)) return;
-    const other = byId("panel-form").hidden ? "form" : "text";
+    const there = TABS.filter((tab) => !byId(`tab-${tab}`).hidden);
+    const at = there.findIndex((tab) => !byId(`panel-${tab}`).hidden);
+    const other = there.at((at + (event.key === "ArrowLeft" ? -1 : 1)) % there.length) ?? "form";
     show(other);
     byId(`tab-${other}`).focus();
   });
+  byId("undo").addEventListener("click", () => (byId("panel-python").hidden ? editor : code).undo());
   byId("keep").addEventListener("click", () => {
     keep();
     drawTimeline();
@@ -212,7 +264,12 @@ async function start(): Promise<void> {
   });
 
   byId("version").textContent = facts.version;
-  const shared = /^#s=(.+)$/.exec(location.hash)?.[1];
+  const [, shared, brought] = /^#s=([^&]+)(?:&py=(.+))?$/.exec(location.hash) ?? [];
+  const policies = brought === undefined ? null : await unpack(brought);
+  if (policies !== null && policies !== POLICIES.text) {
+    code.open(policies);
+    isTrusted = false;
+  }
   const text = shared === undefined ? null : await unpack(shared);
   const asked = Number(/^#lesson=(\d+)$/.exec(location.hash)?.[1] ?? 1) - 1;
   if (text === null) {

@@ -1,7 +1,10 @@
 // Runs of scenarios: a worker for each replication, as many at a time as there are processors.
 
+import { Python } from "./python";
+import type { Asked, Source } from "./python-worker";
+import type { Report, Task } from "./replicate";
+import type { Scenario } from "./scenario";
 import { Tables } from "./tables";
-import type { Report, Task } from "./worker";
 
 const AT_ONCE = Math.max(1, navigator.hardwareConcurrency || 1);
 
@@ -20,25 +23,27 @@ export class Running {
 
   constructor(
     private readonly module: WebAssembly.Module,
-    private readonly text: string,
-    private readonly replications: number,
+    private readonly scenario: Scenario,
+    /** Where its policies are, if some are not built in. */
+    private readonly python: { of: Python; source: Source } | null,
     private readonly listener: Listener,
   ) {
+    const { replications } = scenario;
     this.results = new Array<Tables | undefined>(replications).fill(undefined);
     this.progress = new Array<number>(replications).fill(0);
-    for (let i = 0; i < Math.min(AT_ONCE, replications); i++) this.begin();
+    for (let i = 0; i < Math.min(python ? Python.AT_ONCE : AT_ONCE, replications); i++) this.begin();
   }
 
   stop(): void {
     this.workers.forEach((worker) => worker.terminate());
     this.workers.clear();
-    this.next = this.replications;
+    this.next = this.scenario.replications;
   }
 
   private begin(): void {
-    if (this.next >= this.replications) return;
+    if (this.next >= this.scenario.replications) return;
     const replication = this.next++;
-    const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+    const worker = this.python?.of.take() ?? new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
     this.workers.add(worker);
     worker.onmessage = ({ data }: MessageEvent<Report>) => {
       if (!this.workers.has(worker)) return;
@@ -47,7 +52,8 @@ export class Running {
         this.tell();
         return;
       }
-      worker.terminate();
+      if (this.python) this.python.of.give(worker);
+      else worker.terminate();
       this.workers.delete(worker);
       if ("error" in data) {
         this.stop();
@@ -64,13 +70,14 @@ export class Running {
       this.listener.failed(event.message);
     };
     // The timeline is of the first one.
-    const task: Task = { module: this.module, text: this.text, replication, trace: replication === 0 };
-    worker.postMessage(task);
+    const { text, policies } = this.scenario;
+    const task: Task = { module: this.module, text, policies, replication, trace: replication === 0 };
+    worker.postMessage(this.python ? ({ source: this.python.source, task } satisfies Asked) : task);
   }
 
   private tell(): void {
     const gap = this.results.indexOf(undefined);
     const there = this.results.slice(0, gap < 0 ? undefined : gap) as Tables[];
-    this.listener.went(there, this.progress.reduce((sum, one) => sum + one, 0) / this.replications);
+    this.listener.went(there, this.progress.reduce((sum, one) => sum + one, 0) / this.scenario.replications);
   }
 }

@@ -46,6 +46,7 @@ export class Scenario {
   constructor(
     readonly text: string,
     readonly fields: Fields,
+    readonly policies: Policies = {},
   ) {}
 
   get name(): string {
@@ -87,18 +88,25 @@ export class Scenario {
   }
 }
 
+/** What the policies declare that a scenario names and that are not built in, by their names; the engine reads it. */
+export type Policies = { [name: string]: Json };
+
 export interface Checked {
   problems: Problem[];
   warnings: Problem[];
   scenario: Scenario | null;
+  /** The names of schedulers that are not built in. */
+  asked: string[];
+  /** Those that are known, as in the engine's facts. */
+  schedulers: Scheduler[];
 }
 
-export async function check(module: WebAssembly.Module, text: string): Promise<Checked> {
-  const { scenario, ...said } = await ask<Omit<Checked, "scenario"> & { scenario: Fields | null }>(module, ["check"], text);
-  return { ...said, scenario: scenario && new Scenario(text, scenario) };
+export async function check(module: WebAssembly.Module, text: string, policies: Policies): Promise<Checked> {
+  const { scenario, ...said } = await ask<Omit<Checked, "scenario"> & { scenario: Fields | null }>(module, ["check"], { text, policies });
+  return { ...said, scenario: scenario && new Scenario(text, scenario, policies) };
 }
 
 /** The text with other values; its comments and order stay. */
 export function edit(module: WebAssembly.Module, text: string, edits: readonly Edit[]): Promise<string> {
-  return ask<string>(module, ["edit"], JSON.stringify({ text, edits }));
+  return ask<string>(module, ["edit"], { text, edits });
 }

@@ -145,7 +145,9 @@ export class TimelineView {
     });
     const bottom = timeline.rows.length * this.rowHeight;
     const ticks = scale.ticks(Math.max(2, Math.floor(this.width / 130)));
-    const step = (ticks[1] ?? 1e9) - (ticks[0] ?? 0);
+    const [first, second] = ticks;
+    // Where there is room for one, it is far from any other.
+    const step = first === undefined || second === undefined ? 1e9 : second - first;
     for (const tick of ticks) {
       context.fillRect(scale(tick), bottom, 1, 5);
       context.fillText(time(tick, step), Math.min(scale(tick) + 3, this.width - 60), bottom + 15);

@@ -49,5 +49,5 @@ export async function done(page, act = null) {
   const runs = act === null ? 0 : await page.evaluate(() => Number(document.body.dataset.run));
   await act?.();
   const there = (before) => document.body.dataset.ready === "true" && document.body.dataset.done === "true" && Number(document.body.dataset.run) > before;
-  await page.waitForFunction(there, runs, { timeout: 120_000 });
+  await page.waitForFunction(there, runs, { timeout: Number(process.env.WAIT ?? 120_000) });
 }

@@ -19,7 +19,7 @@ use vcpulab_spec::{PoolSpec, Spec};
 
 use crate::context::Context;
 use crate::error::{Interrupted, engine_error};
-use crate::policy::{PyPolicy, Raised, lock};
+use crate::policy::{Raised, lock, policy};
 use crate::scenario::Scenario;
 use crate::watch::{PERIOD, ask, panicked, watched, watched_so_far};
 
@@ -288,8 +288,8 @@ fn attended_with<T>(
     let context = Bound::new(py, Context)?;
     let mut make = |pool: &PoolSpec, seed: u64| -> Box<dyn Scheduler + '_> {
         let found = scenario.own.iter().find(|(name, _)| name == pool.policy.name);
-        let (_, policy) = found.expect("what a scenario found is kept with it");
-        Box::new(PyPolicy::new(policy.bind(py), &context, raised, pool, seed))
+        let (_, class) = found.expect("what a scenario found is kept with it");
+        Box::new(policy(class.bind(py), &context, raised, pool, seed))
     };
     let done = catch_unwind(AssertUnwindSafe(|| work(&advance, &mut make)));
     done.map_err(|panic| panicked(&*panic))?.map_err(|failed| match lock(raised).take() {

@@ -29,6 +29,7 @@ mod follow;
 mod kvm_tests;
 mod listing;
 mod options;
+pub mod own;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -45,4 +46,4 @@ pub use run::manager::{Manager, Wanted};
 pub use run::pace::{Pace, pace};
 pub use run::schedulers::{MakeScheduler, none_to_make};
 pub use run::stream::{Outcome, Stream};
-pub use run::{Own, SoFar, run, run_many, run_one, run_own, run_so_far};
+pub use run::{Own, SoFar, run, run_many, run_one, run_one_own, run_own, run_so_far};

@@ -2,22 +2,30 @@
 //! and its arguments. Compiled for this machine it is the same program, so that both can be held against each other.
 //!
 //! * `vcpulab-wasm facts`: the schedulers with their parameters, the schema, and a scenario to start from.
-//! * `vcpulab-wasm check < SCENARIO`: what is wrong with it or doubtful, and what it says with every default.
+//! * `vcpulab-wasm check < {"text": …}`: what is wrong with a scenario or doubtful, and what it says with every default.
 //! * `vcpulab-wasm edit < {"text": …, "edits": …}`: its text with other values.
-//! * `vcpulab-wasm run REPLICATION [trace] < SCENARIO`: one replication; its tables as [`answer`] writes them.
+//! * `vcpulab-wasm run REPLICATION [trace] < {"text": …}`: one replication; its tables as [`answer`] writes them.
 //!
-//! All but the last answer in JSON. A run says on its standard error how far it is, a number from 0 to 1 in a line.
+//! The input begins with a line of JSON. A scenario may name policies that are not built in: beside its text stands in `policies` what they declare,
+//! and a run asks them what they decide as [`policy`] says; `check` answers the names that it looked for. All but a run
+//! answer in JSON. A run says on its standard error how far it is, a number from 0 to 1 in a line.
 
 mod answer;
+mod policy;
+mod questions;
 
+use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use vcpulab_run::{RunOptions, run_one};
-use vcpulab_scenario::{Edit, Problems, Scenario};
+use vcpulab_run::{RunOptions, run_one_own};
+use vcpulab_scenario::{Edit, Outside, Problems, Scenario, policy_json};
+
+use crate::policy::{Known, Policies};
 
 /// The scenario's name in messages.
 const FILE: &str = "scenario.toml";
@@ -40,7 +48,7 @@ fn main() -> ExitCode {
 fn answered(arguments: &[&str]) -> Result<Vec<u8>, Box<dyn Error>> {
     match arguments {
         ["facts"] => Ok(facts().to_string().into()),
-        ["check"] => Ok(checked(&input()?).to_string().into()),
+        ["check"] => Ok(checked(input()?).to_string().into()),
         ["edit"] => Ok(edited(&input()?)?.to_string().into()),
         ["run", replication] => ran(replication, false),
         ["run", replication, "trace"] => ran(replication, true),
@@ -48,10 +56,11 @@ fn answered(arguments: &[&str]) -> Result<Vec<u8>, Box<dyn Error>> {
     }
 }
 
-fn input() -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    io::stdin().read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// The first line of the input.
+fn input<T: DeserializeOwned>() -> Result<T, Box<dyn Error>> {
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
 }
 
 /// Nobody may listen.
@@ -68,23 +77,35 @@ fn facts() -> Value {
     })
 }
 
-fn parsed(text: &[u8]) -> Result<Scenario, Problems> {
-    Scenario::parse_bytes(text, FILE, vcpulab_scenario::Outside::default())
+/// A scenario, and the policies that it may name though they are not built in.
+#[derive(Deserialize)]
+struct Given {
+    text: String,
+    #[serde(default)]
+    policies: BTreeMap<String, Known>,
 }
 
-fn checked(text: &[u8]) -> Value {
-    match parsed(text) {
-        Ok(scenario) => json!({
-            "problems": [],
-            "warnings": scenario.warnings(),
-            "scenario": serde_json::from_str::<Value>(&scenario.to_json()).unwrap_or_default(),
-        }),
-        Err(problems) => json!({
-            "problems": problems.iter().collect::<Vec<_>>(),
-            "warnings": [],
-            "scenario": null,
-        }),
-    }
+fn parsed(text: &str, policies: &Policies) -> Result<Scenario, Problems> {
+    let find = |name: &str| policies.find(name);
+    Scenario::parse_in(text, FILE, Outside { policies: Some(&find), ..Outside::default() })
+}
+
+fn checked(given: Given) -> Value {
+    let policies = Policies::from(given.policies);
+    let (problems, warnings, scenario) = match parsed(&given.text, &policies) {
+        Ok(scenario) => {
+            let fields = serde_json::from_str::<Value>(&scenario.to_json()).unwrap_or_default();
+            (json!([]), json!(scenario.warnings()), fields)
+        }
+        Err(problems) => (json!(problems.iter().collect::<Vec<_>>()), json!([]), Value::Null),
+    };
+    json!({
+        "problems": problems,
+        "warnings": warnings,
+        "scenario": scenario,
+        "asked": policies.asked(),
+        "schedulers": policies.found().into_iter().map(policy_json).collect::<Vec<_>>(),
+    })
 }
 
 #[derive(Deserialize)]
@@ -93,22 +114,23 @@ struct Asked {
     edits: Vec<Edit>,
 }
 
-fn edited(asked: &[u8]) -> Result<Value, Box<dyn Error>> {
-    let Asked { text, edits } = serde_json::from_slice(asked)?;
-    Ok(json!(vcpulab_scenario::edit(&text, &edits)?))
+fn edited(Asked { text, edits }: &Asked) -> Result<Value, Box<dyn Error>> {
+    Ok(json!(vcpulab_scenario::edit(text, edits)?))
 }
 
 fn ran(replication: &str, trace: bool) -> Result<Vec<u8>, Box<dyn Error>> {
     let replication: u32 = replication.parse()?;
-    let scenario = parsed(&input()?)?;
+    let given: Given = input()?;
+    let scenario = parsed(&given.text, &Policies::from(given.policies))?;
     let last = scenario.replications - 1;
     if replication > last {
         return Err(format!("replication: found `{replication}`; allowed: from 0 to {last}").into());
     }
     let options = RunOptions { jobs: 1, trace, waits: true, ..RunOptions::default() };
-    let results = run_one(&scenario, &options, replication, &|done| {
+    let progress = |done| {
         say(&format!("{done}\n"));
         true
-    })?;
+    };
+    let results = run_one_own(&scenario, &options, replication, &progress, &mut policy::scheduler)?;
     Ok(answer::of(results)?)
 }

@@ -73,6 +73,20 @@ pub fn run_one(
     replication: u32,
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> Result<Results, RunError> {
+    run_one_own(spec, options, replication, progress, &mut none_to_make)
+}
+
+/// The same, with schedulers of the caller's.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run_one_own(
+    spec: &Spec,
+    options: &RunOptions,
+    replication: u32,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+    scheduler: MakeScheduler<'_, '_>,
+) -> Result<Results, RunError> {
     let one = Replication {
         spec,
         config: &host_config(spec),
@@ -83,7 +97,7 @@ pub fn run_one(
         progress: &Progress::new(1, progress),
         manager: None,
     };
-    one.with(&mut none_to_make)
+    one.with(scheduler)
 }
 
 /// Runs all replications of several scenarios, together on `jobs` threads (0: one for each processor); results come in the order of

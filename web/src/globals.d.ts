@@ -1,0 +1,2 @@
+/** The folder with Python for browsers. */
+declare const __PYODIDE__: string;
