@@ -534,3 +534,42 @@ fn a_kvm_host_reads_back_without_its_own_threads() {
     let idle = Scenario::parse(idle, "f").unwrap();
     assert_eq!((idle.host_domain(), idle.domains.len()), (None, 1), "nobody needs a thread");
 }
+
+#[test]
+fn a_domains_own_group_is_set_by_its_fields() {
+    let problems = |cgroup: &str, domain: &str| {
+        let text = format!(
+            "[host]\nhypervisor = \"kvm\"\nscheduler = \"linux-eevdf\"\npcpus = 2\n[cgroup.'{cgroup}']\nweight = 300\n\
+             [domain.web-1]\n{domain}\napp = [{{ kind = \"hog\" }}]\n"
+        );
+        Scenario::parse(&text, "f")
+            .map(|_| ())
+            .map_err(|problems| problems.to_string())
+            .err()
+            .unwrap_or_default()
+    };
+    for own in [
+        "machine.slice/web-1",
+        r"machine.slice/machine-qemu\x2d3\x2dweb\x2d1.scope",
+        r"machine.slice/machine-qemu\x2d3\x2dweb\x2d1.scope/libvirt/vcpu0",
+    ] {
+        let found = problems(own, "");
+        assert!(found.contains("this is a group of domain `web-1` itself"), "{own}: {found}");
+        assert!(found.contains("`vcpu_quota_us` of [domain.web-1]"), "{found}");
+    }
+    assert!(problems("system.slice/web-1.service", "daemon = true").contains("domain `web-1` itself"));
+    for other in ["web-1", "machine.slice/web-2", r"machine.slice/machine-qemu\x2d3\x2dweb.scope"] {
+        assert_eq!(problems(other, ""), "");
+    }
+    assert_eq!(problems("machine.slice/web-1", "cgroup = \"machine.slice/web-1\""), "");
+}
+
+#[test]
+fn a_name_that_the_host_takes_is_wrong_once() {
+    let text = "[host]\nhypervisor = \"kvm\"\nscheduler = \"linux-eevdf\"\npcpus = 2\n\
+        [domain.host]\napp = [{ kind = \"hog\" }]\n[domain.web]\nnic = {}\napp = [{ kind = \"web-server\" }]\n\
+        [client.c]\nkind = \"open-loop\"\nserver = \"host\"\nrate = 3\n";
+    let found = Scenario::parse(text, "f").unwrap_err().to_string();
+    assert!(found.contains("no domain can have this name here"), "{found}");
+    assert!(!found.contains("there is no domain"), "{found}");
+}

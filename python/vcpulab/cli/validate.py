@@ -196,7 +196,7 @@ def validate(
     the demands of each of them (what-if: weights, quotas, parameters or the kernel differ). Limits of free runs: shares
     0.5 points; switches 3 %, 15 % where only hogs of different weights run; median waits from waking to running, and
     their 90th percentiles, 20 % or 16 µs for nine threads in ten. What-ifs may be off by twice as much. What is farther
-    off counts as within where runs that differ by a microsecond are as far apart (verdict: chance).
+    off counts as within where runs that differ by an interrupt are as far apart (verdict: chance).
 
     Recordings of Xen: the twin of each is run in the setting of every other of the same guests (scheduler, parameters,
     weights, caps, pinning). Limits: shares 1 point in 90 % of all predictions; switches 5 % (median), 10 % (90 %);

@@ -5,23 +5,13 @@
 //! microseconds, and so keeps most of what it began with through a recording.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use vcpulab_host::Span;
 
 use super::folder::Setup;
-use super::steps::Outcome;
-use super::timers::Timers;
+use super::outcome::{Beginning, Outcome};
 use super::trace::{Event, Line, PRIO_FAIR};
-
-/// What was before a recording.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Beginning {
-    /// The groups that its period timers are of.
-    pub timers: Timers,
-    /// By how much virtual time threads of the host are behind their shares; those that are not here by none.
-    pub lags: BTreeMap<u32, Span>,
-}
 
 /// Lags are not told more exactly.
 const FINEST: Span = Span::from_us(2);
@@ -74,7 +64,7 @@ pub fn with_lags(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::steps::Difference;
+    use crate::linux::outcome::Difference;
 
     /// As many decisions differ as two lags are tenths of a ms away from what they were, and the first of them the sooner.
     fn replayed(beginning: &Beginning, were: [i64; 2]) -> Outcome {

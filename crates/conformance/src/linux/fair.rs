@@ -5,7 +5,8 @@ use vcpulab_sched::fair::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId};
 
 use super::error::LinuxError;
 use super::folder::Setup;
-use super::steps::{Outcome, Steps, replay};
+use super::outcome::Outcome;
+use super::steps::{Steps, replay};
 use super::trace::Line;
 
 impl<F: Flavor> Steps for Fair<F> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::error::LinuxError;
 use super::fair::replay_fair;
 use super::folder::Recording;
-use super::steps::Outcome;
+use super::outcome::Outcome;
 
 /// Of a recording that does not say how many decisions differ, one in this many may. What a recording cannot tell (where groups
 /// stood before it, pools of limited groups) makes up to 6.2 % differ in those that come with the package; the other kernel's

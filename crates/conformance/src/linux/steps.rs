@@ -4,14 +4,13 @@
 //! with some ns tells what the clock said at the charge. A wake-up that charges nobody is placed by its line's time.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::Serialize;
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 
-use super::beginning::{self, Beginning};
+use super::beginning;
 use super::error::LinuxError;
 use super::folder::Setup;
+use super::outcome::{Beginning, Difference, Outcome};
 use super::timers::Candidates;
 use super::trace::{Event, Line, PRIO_FAIR, PRIO_NICE_0};
 
@@ -53,49 +52,6 @@ pub trait Steps {
     fn flagged(&self, cpu: PcpuId) -> bool;
     /// Sets the flag.
     fn set_flag(&mut self, cpu: PcpuId, on: bool);
-}
-
-/// A difference.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Difference {
-    /// The line of the trace.
-    pub line: usize,
-    /// What was decided.
-    pub what: &'static str,
-    /// The kernel's.
-    pub expected: String,
-    /// The scheduler's.
-    pub got: String,
-}
-
-/// What came of a replay.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Outcome {
-    /// Flags and choices compared.
-    pub decisions: u64,
-    /// Those that differ.
-    pub differing: u64,
-    /// By what was decided: compared and differing.
-    pub by_kind: BTreeMap<&'static str, (u64, u64)>,
-    /// The first difference.
-    pub first: Option<Difference>,
-    /// What the recording does not tell of the time before it, as it was taken to be.
-    #[serde(skip)]
-    pub beginning: Beginning,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} decisions, {} differing", self.decisions, self.differing)?;
-        for (what, (all, differing)) in &self.by_kind {
-            write!(out, "; {what}: {all}, {differing}")?;
-        }
-        if let Some(first) = &self.first {
-            let Difference { line, what, expected, got } = first;
-            write!(out, "\nfirst: line {line}, {what}: the kernel {expected}, the scheduler {got}")?;
-        }
-        Ok(())
-    }
 }
 
 /// Most replays that look for the groups of period timers.

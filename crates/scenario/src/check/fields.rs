@@ -135,7 +135,8 @@ impl Checker<'_, '_> {
     pub fn domain(&mut self, field: &Field<String>, domains: &Table<DomId, DomainSpec>) -> Option<DomId> {
         let At { value, place } = field.0.as_ref()?;
         for id in (self.domains.len()..domains.len()).map(|index| DomId(index as u32)) {
-            self.domains.insert(domains[id].name.clone(), id);
+            // A user's own comes before the host's, if it has its name.
+            self.domains.entry(domains[id].name.clone()).or_insert(id);
         }
         let found = self.domains.get(value).copied().filter(|&found| Some(found) != self.hidden);
         if found.is_none() {

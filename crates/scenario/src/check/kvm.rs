@@ -248,6 +248,46 @@ pub(crate) fn interrupts(
     checker.int(pcpu, 0, 0..=i64::from(host.pcpus) - 1).map(|pcpu| pcpu as u32)
 }
 
+/// A domain's own group is set by its fields: a table `[cgroup]` of that path, or of one in it, would be of a group that none of its
+/// threads is in.
+pub(crate) fn own_groups(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec: &Spec) {
+    let given = raw.cgroup.get().map_or(&[][..], |named| &named.0);
+    for (path, _) in given.iter().take(CGROUPS_MAX) {
+        let parts: Vec<&str> = path.value.split('/').collect();
+        let within = (0..parts.len()).map(|depth| (parts[..depth].join("/"), parts[depth]));
+        let mut own = within.filter_map(|(around, part)| {
+            spec.domains.iter().find(|domain| is_own_group(domain, &around, part))
+        });
+        let whose = own.next();
+        if let Some(domain) = whose {
+            let problem = Problem::says(format!("this is a group of domain `{}` itself", domain.name));
+            let fields =
+                if domain.threads.as_ref().is_some_and(|its| its.daemon) { "" } else { ", `vcpu_quota_us`" };
+            let hint =
+                format!("its fields set it: `weight`, `global_quota_us`{fields} of [domain.{}]", domain.name);
+            checker.report.error(&path.place, problem.found(&path.value).hint(hint));
+        }
+    }
+}
+
+/// Is that the group of a domain, in the one around it: by the domain's name, or as systemd and libvirt call it?
+fn is_own_group(domain: &DomainSpec, around: &str, part: &str) -> bool {
+    let Some(its) = &domain.threads else { return false };
+    let inside = if its.cgroup == ROOT { "" } else { its.cgroup.as_str() };
+    if around != inside {
+        return false;
+    }
+    if its.daemon {
+        return part.strip_suffix(".service") == Some(&domain.name);
+    }
+    let of_libvirt = || {
+        let (number, name) =
+            part.strip_prefix("machine-qemu\\x2d")?.strip_suffix(".scope")?.split_once("\\x2d")?;
+        Some(number.parse::<u64>().is_ok() && name.replace("\\x2d", "-") == domain.name)
+    };
+    part == domain.name || of_libvirt() == Some(true)
+}
+
 /// The domain of the threads that serve the VMs, if there are any: the last one.
 pub(crate) fn host_domain(checker: &mut Checker<'_, '_>, spec: &mut Spec) {
     if spec.host.drivers != Drivers::Kvm {

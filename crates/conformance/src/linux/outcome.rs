@@ -1,0 +1,61 @@
+//! What came of a replay, and what was before the recording.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use vcpulab_host::Span;
+
+use super::timers::Timers;
+
+/// What was before a recording.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Beginning {
+    /// The groups that its period timers are of.
+    pub timers: Timers,
+    /// By how much virtual time threads of the host are behind their shares; those that are not here by none.
+    pub lags: BTreeMap<u32, Span>,
+}
+
+/// A difference.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Difference {
+    /// The line of the trace.
+    pub line: usize,
+    /// What was decided.
+    pub what: &'static str,
+    /// The kernel's.
+    pub expected: String,
+    /// The scheduler's.
+    pub got: String,
+}
+
+/// What came of a replay.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// Flags and choices compared.
+    pub decisions: u64,
+    /// Those that differ.
+    pub differing: u64,
+    /// By what was decided: compared and differing.
+    pub by_kind: BTreeMap<&'static str, (u64, u64)>,
+    /// The first difference.
+    pub first: Option<Difference>,
+    /// What the recording does not tell of the time before it, as it was taken to be.
+    #[serde(skip)]
+    pub beginning: Beginning,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} decisions, {} differing", self.decisions, self.differing)?;
+        for (what, (all, differing)) in &self.by_kind {
+            write!(out, "; {what}: {all}, {differing}")?;
+        }
+        if let Some(first) = &self.first {
+            let Difference { line, what, expected, got } = first;
+            write!(out, "\nfirst: line {line}, {what}: the kernel {expected}, the scheduler {got}")?;
+        }
+        Ok(())
+    }
+}
