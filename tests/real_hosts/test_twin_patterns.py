@@ -18,6 +18,7 @@ from vcpulab.twin.ticks import Tick, alike, told
 
 REAL = ROOT / "tests" / "recordings"
 LOOPS = ROOT / "tests" / "request-loops"
+KEPT = ROOT / "validation" / "recordings" / "xen"
 US = 1000
 
 
@@ -121,6 +122,20 @@ def test_a_request_loop_is_told_from_what_answers_what(name: str, tmp_path: Path
     # After the reply it sleeps, computes, and asks again.
     assert all(sent[-1:] == ("dom0",) for sent in found["client", Kind(dom0, server)])
     assert ("client", TIME) not in found
+
+
+@pytest.mark.parametrize("name", ["credit2-requests-low", "credit2-requests-rate100", "credit-requests-rate5000"])
+def test_messages_that_no_wake_up_shows_are_told_all_the_same(name: str, tmp_path: Path) -> None:
+    """Replies reach a client that is runnable, and ticks wake Dom0 while others run: the loop is the same."""
+    folder = KEPT / f"xen4.17-{name}"
+    found = learnt(folder, tmp_path)
+    numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
+    dom0, client, server = (0, 0), (numbers["client"], 0), (numbers["server"], 0)
+    for kind in (Kind(client), Kind(server, dom0)):
+        assert set(found["dom0", kind]) == {("client", "server")}, kind
+    assert set(found["server", Kind(dom0, client)]) == {("dom0",)}
+    assert set(found["server", Kind(dom0, server)]) == {()}
+    assert set(found["client", Kind(dom0, server)]) == {("dom0",)}, "it thinks, and asks again"
 
 
 def test_request_loops_differ_between_replications(tmp_path: Path) -> None:

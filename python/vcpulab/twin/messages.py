@@ -332,17 +332,17 @@ class _Learnt:
             for target in sends - self.its.sends[turn]
             if self.its.part(kind, target) >= _ALWAYS
         }
-        done = 0.0
+        spent = 0
         for cpu, woken in self.its.computes[turn]:
-            done += cpu
+            spent += cpu
             # To whom several send, each sends once.
             if woken in sends and (woken not in moments or kind == kinds[-1]):
-                moments[woken] = max(done - before, 0.0)
+                moments[woken] = max(spent - before, 0.0)
         actions, done = list[Action](), 0.0
         in_order: list[tuple[float, Vcpu | None]] = sorted((min(at, run), woken) for woken, at in moments.items())
-        for at, woken in [*in_order, (run, None)]:
-            actions.append((round(at - done), woken))
-            done = at
+        for moment, woken in [*in_order, (run, None)]:
+            actions.append((round(moment - done), woken))
+            done = moment
         return [action for action in actions if action != (0, None)]
 
     def tasks(self) -> Iterable[Task]:
