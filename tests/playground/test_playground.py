@@ -20,6 +20,7 @@ import vcpulab
 from random_scenarios import random_scenario
 from support import HANG_S, ROOT
 from vcpulab.advice.compare import compare, in_words
+from vcpulab.results.timeline import slices
 
 WEB = ROOT / "web"
 LESSONS = {path.stem: path.read_text() for path in sorted((WEB / "gallery").glob("*.toml"))}
@@ -194,12 +195,18 @@ host = {profile = "generic", pcpus = 4, scheduler = "own.py:Turns"}
 pool.slow = {pcpus = "2-3", scheduler = "own.py:Turns", rest_us = 4000}
 domain.a = {vcpus = 3, share = 5, app = [{kind = "hog", instance = 3}]}
 domain.b = {share = 7, affinity = "1", app = [{kind = "periodic", run = "1ms", period = "7ms"}]}
-domain.c = {pool = "slow", vcpus = 3, app = [{kind = "hog"}, {kind = "periodic", run = "300us", period = "3ms", instance = 2}]}
+
+[domain.c]
+pool = "slow"
+vcpus = 3
+app = [{kind = "hog"}, {kind = "periodic", run = "300us", period = "3ms", instance = 2}]
 """
 POLICIES = {
     "the lesson's": (*IN_PYTHON.values(), "lottery.py", (ROOT / "examples" / "lottery.py").read_text(), "Lottery"),
     "stride": (
-        next(iter(IN_PYTHON.values())).replace("lottery.py:Lottery", "stride.py:Stride").replace("pcpus = 1", "pcpus = 2"),
+        next(iter(IN_PYTHON.values()))
+        .replace("lottery.py:Lottery", "stride.py:Stride")
+        .replace("pcpus = 1", "pcpus = 2"),
         "stride.py",
         (ROOT / "examples" / "stride.py").read_text(),
         "Stride",
@@ -271,6 +278,18 @@ def test_metrics_and_differences_are_those_of_the_command_line() -> None:
     assert said["verdicts"] == verdicts
     assert {"improves", "regresses", "no significant difference"} <= set(verdicts.values())
     assert _who(said["words"]) == _who(in_words(found))
+    traced = vcpulab.run(runs[1].scenario, decisions=True)
+    ends_ns = traced.scenario.warmup_ns + traced.scenario.duration_ns
+    busy = slices(traced, 0, 0, ends_ns).filter(pl.col("domain") >= 0)
+    numbers = traced.df_domains().filter(replication=0)
+    names = dict(zip(numbers["number"], numbers["domain"], strict=True))
+    here = [(pcpu, f"{names[domain]}.{vcpu}", start, end) for pcpu, domain, vcpu, start, end, _ in busy.iter_rows()]
+    handed = [
+        (one["tid"] - 1, one["name"], round(1000 * one["ts"]), round(1000 * (one["ts"] + one["dur"])))
+        for one in said["slices"]
+        if one["dur"] > 0
+    ]
+    assert handed == here
 
 
 def _who(lines: list[str]) -> list[str]:

@@ -49,5 +49,23 @@ export async function done(page, act = null) {
   const runs = act === null ? 0 : await page.evaluate(() => Number(document.body.dataset.run));
   await act?.();
   const there = (before) => document.body.dataset.ready === "true" && document.body.dataset.done === "true" && Number(document.body.dataset.run) > before;
-  await page.waitForFunction(there, runs, { timeout: Number(process.env.WAIT ?? 120_000) });
+  await page.waitForFunction(there, runs, { timeout: 120_000 });
+}
+
+/** What the page hands to Perfetto: a page in its place answers as https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui has it. */
+export async function handed(page) {
+  await page.context().route("https://ui.perfetto.dev/**", (route) => route.fulfill({
+    contentType: "text/html",
+    body: `<script>
+      let isReady = false;
+      setTimeout(() => (isReady = true), 500);
+      addEventListener("message", ({ data, source, origin }) => {
+        if (data === "PING") isReady && source.postMessage("PONG", origin);
+        else if (data.perfetto) window.got = { title: data.perfetto.title, text: new TextDecoder().decode(data.perfetto.buffer), origin };
+      });
+    </script>`,
+  }));
+  const [perfetto] = await Promise.all([page.waitForEvent("popup"), page.click("#perfetto")]);
+  await perfetto.waitForFunction(() => window.got !== undefined);
+  return perfetto.evaluate(() => window.got);
 }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { done, served } from "./browser.mjs";
+import { done, handed, served } from "./browser.mjs";
 
 let site;
 before(async () => (site = await served()));
@@ -234,21 +234,7 @@ test("code that a link brings runs when its reader says so", async () => {
 
 test("Perfetto is opened on a click, and only then, and gets the trace once it answers", async () => {
   const page = await opened();
-  // As https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui has it; it answers only when it has been loaded.
-  await page.context().route("https://ui.perfetto.dev/**", (route) => route.fulfill({
-    contentType: "text/html",
-    body: `<script>
-      let isReady = false;
-      setTimeout(() => (isReady = true), 500);
-      addEventListener("message", ({ data, source, origin }) => {
-        if (data === "PING") isReady && source.postMessage("PONG", origin);
-        else if (data.perfetto) window.got = { title: data.perfetto.title, text: new TextDecoder().decode(data.perfetto.buffer), origin };
-      });
-    </script>`,
-  }));
-  const [perfetto] = await Promise.all([page.waitForEvent("popup"), page.click("#perfetto")]);
-  await perfetto.waitForFunction(() => window.got !== undefined);
-  const { title, text, origin } = await perfetto.evaluate(() => window.got);
+  const { title, text, origin } = await handed(page);
   assert.equal(title, "what is a weight");
   assert.equal(`${origin}/`, site.address);
   const { traceEvents } = JSON.parse(text);

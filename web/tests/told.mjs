@@ -1,7 +1,7 @@
 // What the page tells of two scenarios, one kept and then the other: `node told.mjs < {"before": …, "after": …}`.
 
 import { text } from "node:stream/consumers";
-import { done, served } from "./browser.mjs";
+import { done, handed, served } from "./browser.mjs";
 
 const { before, after } = JSON.parse(await text(process.stdin));
 const site = await served();
@@ -34,6 +34,7 @@ try {
     }
     return { metrics, verdicts, words: [...document.querySelectorAll(".words li")].map((one) => one.textContent) };
   });
+  said.slices = JSON.parse((await handed(page)).text).traceEvents.filter(({ ph }) => ph === "X");
   console.log(JSON.stringify(said));
 } finally {
   await site.close();

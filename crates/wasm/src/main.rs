@@ -13,6 +13,7 @@
 mod answer;
 mod policy;
 mod questions;
+mod say;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -26,6 +27,7 @@ use vcpulab_run::{RunOptions, run_one_own};
 use vcpulab_scenario::{Edit, Outside, Problems, Scenario, policy_json};
 
 use crate::policy::{Known, Policies};
+use crate::say::say;
 
 /// The scenario's name in messages.
 const FILE: &str = "scenario.toml";
@@ -61,11 +63,6 @@ fn input<T: DeserializeOwned>() -> Result<T, Box<dyn Error>> {
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)
-}
-
-/// Nobody may listen.
-fn say(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 fn facts() -> Value {

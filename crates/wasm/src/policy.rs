@@ -19,7 +19,7 @@ use vcpulab_sched::{Declaration, DeclaredParam, Policy, declare};
 use vcpulab_spec::PoolSpec;
 
 use crate::questions::{self, ask, text};
-use crate::say;
+use crate::say::say;
 
 /// The policies of the other side, by their names in scenarios, and the names that it is asked for.
 #[derive(Default)]
@@ -112,7 +112,15 @@ pub fn scheduler(pool: &PoolSpec, seed: u64) -> Box<dyn Scheduler> {
     let caller = Remote { number: pool.name.clone() };
     Box::new(Elsewhere::new(pool, |params| {
         let here = [ask as *const () as usize, text as *const () as usize];
-        let call = json!([caller.number, "__init__", pool.policy.name, as_json(params), seed, here, questions::names()]);
+        let call = json!([
+            caller.number,
+            "__init__",
+            pool.policy.name,
+            as_json(params),
+            seed,
+            here,
+            questions::names()
+        ]);
         match called(&call)? {
             Said::Answer(_) => Ok(caller),
             Said::Wrong(what) | Said::Failed(what) => Err(what),

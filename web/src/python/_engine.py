@@ -1,7 +1,7 @@
-"""What a policy needs of `vcpulab._engine`, where the engine is a program on the other side: `served` gives the context its methods."""
+"""What a policy needs of `vcpulab._engine` in a browser; `served` gives the context its methods."""
 
 
-class Rejected(Exception):
+class Rejected(Exception):  # noqa: N818 - a refusal is no error of the policy
     """Raised by a policy's hook that refuses the values it is given."""
 
 

@@ -1,4 +1,7 @@
-"""Policies for an engine on the other side, as `crates/wasm/src/policy.rs` says: it calls their hooks, and answers what they ask meanwhile."""
+"""Policies for an engine on the other side: it calls their hooks, and answers what they ask meanwhile.
+
+What is said stands in `crates/wasm/src/policy.rs`.
+"""
 
 import builtins
 import json
@@ -31,7 +34,7 @@ def declared(name: str) -> str:
 
 
 def offer(ask: Callable[[int, int, int], Any], questions: str) -> None:
-    """Gives the context its methods: each asks by a number, of at most two integers; where there are none, it is a property."""
+    """Gives the context its methods. Each asks by a number, of at most two integers; without any it is a property."""
     for number, (name, signature) in enumerate(json.loads(questions)):
         names = [one.partition("=")[0] for one in signature.split(", ") if one]
         values = [*(f"whole({one}, {one!r})" for one in names), "0", "0"][:2]
@@ -55,7 +58,7 @@ def called(line: str) -> str:
         answer = getattr(_SERVED[of], hook)(_CONTEXT, *arguments)
     except Rejected as error:
         return '"rejected"' if hook.startswith("adjust") else _failed(error)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the run ends with it
         return _failed(error)
     try:
         return json.dumps({"answer": _READ[hook](answer) if hook in _READ else None})
@@ -74,7 +77,7 @@ _READ: dict[str, Callable[[Any], object]] = {"schedule": _decision, "pick": inde
 
 
 def _whole(value: object, name: str) -> int:
-    number = index(value)  # type: ignore[arg-type]  # it raises what it should
+    number = index(value)
     least, most = _RANGES.get(name, (0, 2**32 - 1))
     if not least <= number <= most:
         raise OverflowError(f"argument '{name}': found {number}; allowed: from {least} to {most}")

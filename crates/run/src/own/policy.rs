@@ -152,7 +152,12 @@ impl<C: Caller> Elsewhere<C> {
     }
 
     /// Calls a hook that may refuse its arguments.
-    fn propose(&mut self, ctx: &mut PolicyContext, name: &'static str, with: With<'_>) -> Result<(), Rejected> {
+    fn propose(
+        &mut self,
+        ctx: &mut PolicyContext,
+        name: &'static str,
+        with: With<'_>,
+    ) -> Result<(), Rejected> {
         let answer = self.ask(ctx, Hook { name, with, expected: Expected::Consent }, |_, answer| Ok(answer));
         if answer == Some(Answer::Nothing) { Ok(()) } else { Err(Rejected) }
     }

@@ -1,0 +1,8 @@
+//! What is said on the standard error, while the output is left for the answer.
+
+use std::io::{self, Write};
+
+/// Says it; nobody may listen.
+pub fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
