@@ -116,7 +116,6 @@ def test_its_tables_are_those_of_the_command_line(native: Path, name: str) -> No
 def _compare(answers: Sequence[bytes], run: vcpulab.Run) -> None:
     """Every value of every table of all replications."""
     each = [_tables(answer) for answer in answers]
-    assert each[0]["trace"].height > 0
     for table in each[0]:
         frame: pl.DataFrame = getattr(run, "df_decisions" if table == "trace" else f"df_{table}")()
         together = pl.concat([one[table] for one in each], how="vertical_relaxed")
@@ -228,6 +227,7 @@ def test_policies_in_python_decide_what_they_decide_on_the_command_line(tmp_path
         tasks += [{"text": text, "replication": number, "whole": True, "source": own} for number in numbers]
     answers = iter(_in_browser(tasks))
     for run in runs.values():
+        assert run.df_decisions().height > 100
         numbers = range(run.scenario.replications)
         _compare([base64.b64decode(next(answers)["bytes"]) for _ in numbers], run)
     assert (runs["awkward"].df_domains()["running_ns"] > 0).all()
