@@ -69,7 +69,7 @@ pub struct Linux<F: Flavor> {
     asked: CpuMask,
     timers: Timers,
     /// The CPU to which a thread that had to leave its own was sent last.
-    sent: PcpuId,
+    sent: Option<PcpuId>,
 }
 
 impl<F: Tuned> Linux<F> {
@@ -92,7 +92,7 @@ impl<F: Tuned> Linux<F> {
             idle_balanced_at: Time::ZERO,
             asked: CpuMask::EMPTY,
             timers: Timers::default(),
-            sent: PcpuId(0),
+            sent: None,
         }
     }
 
@@ -437,8 +437,9 @@ impl<F: Tuned> Scheduler for Linux<F> {
         if allowed.contains(own) {
             return own;
         }
-        self.sent = allowed.next_after(self.sent).unwrap_or(own);
-        self.sent
+        // The first one of its pool is where the rotation begins, whatever its number on the host.
+        let sent = self.sent.or(ctx.pcpus().first()).unwrap_or(own);
+        *self.sent.insert(allowed.next_after(sent).unwrap_or(own))
     }
 
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
