@@ -97,7 +97,8 @@ def image(xen: str) -> Image:
 
 def files(recording: Path) -> list[str]:
     """What `vcpulab` makes a twin of."""
-    return [str(recording / name) for name in ("trace.bin", "list0.txt", "vcpus.txt", "sched.txt", "info.txt")]
+    names = ("trace.bin", "list0.txt", "vcpus.txt", "sched.txt", "info.txt")
+    return [*(str(recording / name) for name in names), *map(str, recording.glob("pools.txt"))]
 
 
 def analyse(recording: Path) -> None:

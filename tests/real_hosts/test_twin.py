@@ -349,3 +349,23 @@ def test_twin_says_what_is_wrong(command: Vcpulab, tmp_path: Path, arguments: tu
     assert (result.returncode, result.stdout) == (2, ""), result.stderr
     assert said in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_twin_has_the_pools_of_its_host() -> None:
+    recorded = ROOT / "validation/recordings/xen/xen4.20-credit-pool-weight"
+    made = vcpulab.Twin(
+        *(recorded / name for name in ("trace.bin.xz", "list0.txt", "vcpus.txt", "sched.txt", "pools.txt"))
+    ).scenario
+    said = made.to_dict()
+    assert {name: (pool["pcpus"], pool["scheduler"]) for name, pool in said["pool"].items()} == {
+        "batch": ("1", "credit")
+    }
+    assert {name for name, domain in said["domain"].items() if domain.get("pool") == "batch"} == {"hogA", "hogB"}
+    assert said["domain"]["hogA"]["weight"] == 512
+
+
+def test_a_pool_whose_cpus_are_not_listed_is_said() -> None:
+    recorded = ROOT / "validation/recordings/xen/xen4.20-credit-pool-weight"
+    made = vcpulab.Twin(*(recorded / name for name in ("trace.bin.xz", "list0.txt", "sched.txt")))
+    assert any("pool batch: its CPUs are not listed" in note for note in made.notes)
+    assert "pool" not in made.scenario.to_dict()

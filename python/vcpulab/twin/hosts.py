@@ -85,11 +85,32 @@ class Setting:
         return found, why
 
     def around(self) -> dict[str, Any]:
-        """The control groups around VMs, if there are any."""
+        """What is around domains: CPU pools of a Xen host, control groups of a KVM host, if there are any."""
+        if self.sources.kvm is None:
+            return {"pool": pools} if (pools := self._pools()) else {}
         roles = self.sources.roles
         daemons = [one.cgroup for one in roles.daemons.values() if one.serves is None]
         tables = {} if self.kvm is None else tables_around(roles.vms, daemons, self.kvm, self.placed)
         return {"cgroup": tables} if tables else {}
+
+    def _pools(self) -> dict[str, Any]:
+        """The CPU pools whose CPUs are listed; a scenario has no others."""
+        found = {}
+        for name, pool in self.sources.pools.items():
+            cpus = self.placed.of_host(self.sources.pool_cpus.get(name, ""))
+            if not cpus:
+                self.notes.append(
+                    f"pool {name}: its CPUs are not listed (`xl cpupool-list -c` does); its domains are put with those "
+                    "of Pool-0"
+                )
+                continue
+            # As the host: another scheduler than the recorded one has its own defaults.
+            recorded = self.used == self.sources.scheduler
+            scheduler, params = (pool.scheduler, pool.params) if recorded else (self.used, {})
+            rules = rules_of(scheduler, self.sources.info.said) if generation_of(scheduler) is not None else None
+            generation = {"generation": rules.generation} if rules is not None else {}
+            found[name] = {"pcpus": cpus, "scheduler": scheduler} | generation | dict(params)
+        return found
 
     def domain(self, number: int, vcpus: int) -> dict[str, Any]:
         """The fields of a domain with so many vCPUs, but for its applications."""
@@ -109,6 +130,9 @@ class Setting:
         sources = self.sources
         params = sources.domain_params.get(number, {}) if self.used == sources.scheduler else {}
         table: dict[str, Any] = {"vcpus": vcpus} | params
+        for name, pool in sources.pools.items():
+            if number in pool.domains and name in sources.pool_cpus:
+                table["pool"] = name
         for kind, masks in (("affinity", sources.affinity), ("soft_affinity", sources.soft_affinity)):
             if any((number, vcpu) in masks for vcpu in range(vcpus)):
                 its_masks = [masks.get((number, vcpu), "all") for vcpu in range(vcpus)]

@@ -32,8 +32,18 @@ _COLUMNS = {
 }
 
 
-_OF_XEN = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-info")
+_OF_XEN = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-cpupool-list", "xl-info")
 """What is taken of a Xen host besides its trace; others need not even be readable."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A CPU pool besides the first one."""
+
+    scheduler: str
+    params: Mapping[str, int]
+    domains: frozenset[int]
+    """Their numbers."""
 
 
 @dataclass
@@ -48,6 +58,10 @@ class Sources:
     scheduler: str | None = None
     """`None`: no file says it."""
     host_params: dict[str, int] = field(default_factory=dict)
+    pools: dict[str, "Pool"] = field(default_factory=dict)
+    """CPU pools besides the first one."""
+    pool_cpus: dict[str, str] = field(default_factory=dict)
+    """What `xl cpupool-list -c` says of all pools."""
     domain_params: dict[int, dict[str, int]] = field(default_factory=dict)
     affinity: dict[tuple[int, int], str] = field(default_factory=dict)
     """Of a domain's vCPU, as the host has it, where it is not `all`."""
@@ -166,10 +180,10 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
         sources.affinity.update(((vcpu.domain, vcpu.number), vcpu.hard) for vcpu in vcpus if vcpu.hard != "all")
         sources.soft_affinity.update(((vcpu.domain, vcpu.number), vcpu.soft) for vcpu in vcpus if vcpu.soft != "all")
     elif kind == "xl-sched":
-        pools: list[Sched] = holds
-        if len(pools) > 1:
-            sources.notes.append(f"{path}: CPU pools besides {pools[0].pool} are left out")
-        _take_scheduler(sources, pools[0])
+        scheds: list[Sched] = holds
+        _take_schedulers(sources, *scheds)
+    elif kind == "xl-cpupool-list":
+        sources.pool_cpus.update((pool.name, pool.cpus) for pool in holds if pool.cpus is not None)
     else:
         sources.info = holds
         said: Mapping[str, str] = holds.said
@@ -185,23 +199,34 @@ def _mhz(path: Path, text: str) -> float:
     return mhz
 
 
-def _take_scheduler(sources: Sources, pool: Sched) -> None:
-    sources.scheduler = pool.scheduler
-    generation = generation_of(pool.scheduler)
+def _take_schedulers(sources: Sources, first: Sched, *others: Sched) -> None:
+    sources.scheduler = first.scheduler
+    sources.host_params |= _params(sources, first)
+    for sched in others:
+        numbers = frozenset(int(row["id"]) for row in sched.domains)
+        sources.pools[sched.pool] = Pool(sched.scheduler, _params(sources, sched), numbers)
+    for sched in (first, *others):
+        for row in sched.domains:
+            values = {
+                name: int(row[column] == "yes") if column == "extratime" else int(row[column])
+                for column, name in _COLUMNS.get(sched.scheduler, {}).items()
+                if column in row
+            }
+            # RTDS has parameters for each vCPU; the first one's stand for all.
+            sources.domain_params.setdefault(int(row["id"]), values)
+            sources.names.setdefault(int(row["id"]), str(row["name"]))
+
+
+def _params(sources: Sources, sched: Sched) -> dict[str, int]:
+    """Of a pool's scheduler as a whole."""
+    generation = generation_of(sched.scheduler)
     has = {param["name"] for param in generation["params"]} if generation is not None else set()
-    for printed, text in pool.parameters.items():
+    found = {}
+    for printed, text in sched.parameters.items():
         match = _SPAN.fullmatch(text)
         name, unit = _PARAMS.get(printed, (printed.replace("-", "_"), ""))
         if match is None or name not in has:
-            sources.notes.append(f"{printed}={text}: not a parameter of {pool.scheduler} here")
+            sources.notes.append(f"{printed}={text}: not a parameter of {sched.scheduler} here")
             continue
-        sources.host_params[name] = int(match["number"]) * _UNITS_US[match["unit"]] // _UNITS_US[unit]
-    for row in pool.domains:
-        values = {
-            name: int(row[column] == "yes") if column == "extratime" else int(row[column])
-            for column, name in _COLUMNS.get(pool.scheduler, {}).items()
-            if column in row
-        }
-        # RTDS has parameters for each vCPU; the first one's stand for all.
-        sources.domain_params.setdefault(int(row["id"]), values)
-        sources.names.setdefault(int(row["id"]), str(row["name"]))
+        found[name] = int(match["number"]) * _UNITS_US[match["unit"]] // _UNITS_US[unit]
+    return found

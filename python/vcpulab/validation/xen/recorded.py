@@ -22,7 +22,7 @@ from vcpulab.validation.xen.settings import Setting, setting_of
 TRACES = ("trace.bin", "trace.bin.xz", "trace.bin.gz", "trace.bin.bz2")
 NEEDED = "sched.txt"
 EXPERIMENT = "experiment.toml"
-LISTINGS = ("list0.txt", "vcpus.txt", NEEDED, "info.txt")
+LISTINGS = ("list0.txt", "vcpus.txt", NEEDED, "pools.txt", "info.txt")
 WAKES_LEAST = 30
 """Of fewer wake-ups no percentile is taken: the tenth part would be two or three of them."""
 

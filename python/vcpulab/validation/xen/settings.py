@@ -8,7 +8,7 @@ from typing import Any
 from vcpulab.scenario.catalogue import param_names
 from vcpulab.twin.twin import Twin
 
-PLACES = ("affinity", "soft_affinity")
+PLACES = ("affinity", "soft_affinity", "pool")
 _DEMANDED = ("costs", "profile")
 """Fields of a host that were measured in its recording, or say how: they go with who demands, not with the setting."""
 _WORDS = {"tslice_ms": "slice", "ratelimit_us": "rate limit", "affinity": "pinning", "soft_affinity": "soft affinity"}
@@ -20,11 +20,12 @@ class Setting:
 
     host: Mapping[str, Any]
     domains: Mapping[str, Mapping[str, Any]]
+    pools: Mapping[str, Any]
 
     @property
     def key(self) -> str:
         """The same text for the same setting."""
-        return json.dumps([self.host, self.domains], sort_keys=True)
+        return json.dumps([self.host, self.domains, self.pools], sort_keys=True)
 
     @property
     def scheduler(self) -> str:
@@ -39,7 +40,7 @@ class Setting:
             | dict(self.domains.get(name, {}))
             for name, table in demands["domain"].items()
         }
-        return dict(demands) | {"host": host, "domain": domains}
+        return dict(demands) | {"host": host, "pool": dict(self.pools), "domain": domains}
 
 
 def setting_of(twin: Twin) -> Setting:
@@ -50,7 +51,7 @@ def setting_of(twin: Twin) -> Setting:
         name: {field: value for field, value in table.items() if field in _domain_fields()}
         for name, table in document["domain"].items()
     }
-    return Setting(host, domains)
+    return Setting(host, domains, document.get("pool", {}))
 
 
 def changes(before: Setting, after: Setting) -> list[str]:
@@ -67,6 +68,8 @@ def _changes(before: Setting, after: Setting) -> Iterator[str]:
     for name in sorted(before.host.keys() & after.host.keys()):
         if before.host[name] != after.host[name] and name not in ("scheduler", "generation"):
             yield _WORDS.get(name, name)
+    if before.pools != after.pools:
+        yield "pool"
     for name in sorted(before.domains.keys() & after.domains.keys()):
         mine, its = before.domains[name], after.domains[name]
         for field in sorted((mine.keys() & its.keys()) | set(PLACES)):
