@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from vcpulab.validation.xen import BARS, WHAT_IF
 
@@ -155,6 +156,20 @@ def overview() -> str:
             f"{100 * int(signs['undecided']) / int(signs['beyond_chance']):.0f} % left open",
             f"{needed} % of those decided",
             "yes" if right >= needed else "**no**",
+        ]
+    )
+    gains = [(float(row["predicted_gain_percent"]), float(row["real_gain_percent"])) for row in evidence("advice")]
+    apart = sorted(abs(predicted - real) for predicted, real in gains)
+    same = sum(predicted * real > 0 for predicted, real in gains)
+    rows.append(
+        [
+            "Xen: gains of what `tune` advised",
+            "recorded before and after",
+            str(len(gains)),
+            f"{_said(median(apart))} points of the gain",
+            f"{_said(apart[-1])} points (all)",
+            "the sign",
+            f"{same} of {len(gains)}",
         ]
     )
     return table(["what is predicted", "evidence", "cells", "off: median", "off: 9 in 10", "bar", "reached"], rows)
@@ -381,6 +396,24 @@ def invalidation() -> str:
     return table(headings, rows)
 
 
+def advice() -> str:
+    """Predicted and real gains of advice."""
+    rows = [
+        [
+            f"{row['direction']} `{row['metric']}`, `{row['recording']}`",
+            row["set"].replace("domain.", "").replace("host.", ""),
+            *(f"{float(row[f'{of}_before']):.4g} → {float(row[f'{of}_after']):.4g}" for of in ("predicted", "real")),
+            row["unit"],
+            f"{float(row['real_before_again']):.4g}",
+            f"{float(row['predicted_gain_percent']):+.1f} ± {float(row['predicted_half_width_percent']):.1f} %",
+            f"{float(row['real_gain_percent']):+.1f} %",
+        ]
+        for row in evidence("advice")
+    ]
+    headings = ["goal, recording", "advised", "predicted", "real", "unit", "first setting again", "gain predicted", "real"]
+    return table(headings, rows)
+
+
 def limits() -> str:
     """What leaving out costs, for the page on what is modelled."""
     rows = [
@@ -412,6 +445,7 @@ PARTS = {
     "floors": floors,
     "studies": studies,
     "invalidation": invalidation,
+    "advice": advice,
     "limits": limits,
     "effects": effects,
 }

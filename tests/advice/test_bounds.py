@@ -162,6 +162,16 @@ def test_pinned_vcpus_share_what_they_are_pinned_to() -> None:
     assert station.asked == pytest.approx(2.0)
 
 
+def test_vms_of_a_cpuset_share_its_cpus() -> None:
+    host = {"profile": "exact", "pcpus": 4, "scheduler": "linux-eevdf", "hypervisor": "kvm"}
+    vm = {"cgroup": "machine.slice/gold.slice", "vcpus": 2, "app": [{"kind": "hog", "instance": 2}]}
+    groups = {"machine.slice": {"cpus": "0-2"}, "machine.slice/gold.slice": {"cpus": "1-3"}}
+    data = {"host": host, "cgroup": groups, "domain": {"a": vm, "b": vm}, "run": {"duration": "1s"}}
+    found = next(one for one in bounds(vcpulab.Scenario.from_dict(data)).stations if one.kind == "pcpus")
+    assert (found.name, found.servers) == ("pCPUs 1,2", 2)
+    assert found.asked == pytest.approx(2.0)
+
+
 # ---- the command line ----
 
 

@@ -256,6 +256,15 @@ def test_a_saved_run_is_the_same_when_loaded(hogs: Run, tmp_path: Path) -> None:
         Run.load(tmp_path)
 
 
+def test_a_run_of_an_earlier_version_says_which_table_it_has_not(hogs: Run, tmp_path: Path) -> None:
+    hogs.save(tmp_path / "run")
+    (tmp_path / "run" / "waits.parquet").unlink()
+    earlier = Run.load(tmp_path / "run")
+    assert earlier.df_domains().equals(hogs.df_domains())
+    with pytest.raises(vcpulab.RequestError, match=r"no table `waits`: .*\n.*hint: vcpulab run .*scenario.toml"):
+        earlier.df_waits()
+
+
 def test_a_run_that_cannot_be_written_leaves_what_was_there(hogs: Run, tmp_path: Path) -> None:
     hogs.save(tmp_path / "run")
     before = (tmp_path / "run" / "result.json").read_bytes()
