@@ -410,7 +410,16 @@ def advice() -> str:
         ]
         for row in evidence("advice")
     ]
-    headings = ["goal, recording", "advised", "predicted", "real", "unit", "first setting again", "gain predicted", "real"]
+    headings = [
+        "goal, recording",
+        "advised",
+        "predicted",
+        "real",
+        "unit",
+        "first setting again",
+        "gain predicted",
+        "real",
+    ]
     return table(headings, rows)
 
 
