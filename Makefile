@@ -170,7 +170,7 @@ site: build .venv/tools web
 site-serve: site
 	$(BIN)/python -m http.server --directory out/site/html
 
-## What docs/validation.md says, measured anew: minutes, and with many recordings of Xen an hour
+## What docs/validation.md says, measured anew: some minutes
 evidence: build .venv/tools
 	$(BIN)/python docs/evidence.py
 
