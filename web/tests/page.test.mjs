@@ -222,7 +222,7 @@ test("code that a link brings runs when its reader says so", async () => {
   await page.keyboard.press("Control+Home");
   const before = page.url();
   await done(page, () => page.keyboard.insertText("# mine\n"));
-  while (page.url() === before) await page.waitForTimeout(20);
+  await page.waitForURL((url) => url.href !== before);
   const address = page.url();
   const other = await site.page();
   await other.goto(address);

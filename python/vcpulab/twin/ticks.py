@@ -163,7 +163,7 @@ def recognise(turns: Sequence[Turn]) -> Recognised | None:
     for those in (short, by_time):
         left = those
         while (grid := _longest(woke, slept, left)) is not None and grid.on.any():
-            found = _of_grid(turns, grid, woke, slept, by_time)
+            found = _of_grid(turns, grid, (woke, slept, ran), by_time)
             if found is not None:
                 return found
             # Something else keeps step with the tick, as a request loop may; the tick itself may be seen besides.
@@ -183,10 +183,10 @@ def _longest(woke: np.ndarray, slept: np.ndarray, by_time: np.ndarray) -> _Grid 
 
 
 def _of_grid(
-    turns: Sequence[Turn], grid: _Grid, woke: np.ndarray, slept: np.ndarray, by_time: np.ndarray
+    turns: Sequence[Turn], grid: _Grid, times: tuple[np.ndarray, np.ndarray, np.ndarray], by_time: np.ndarray
 ) -> Recognised | None:
-    """The tick on a grid, if it is one."""
-    ran = np.array([turn.run_ns for turn in turns], float)
+    """The tick on a grid, if it is one. `times`: of each turn, when it woke, and how long it had slept and then ran."""
+    woke, slept, ran = times
     all_on = (slept > 0) & (slept <= (1 + _WIDTH) * grid.period_ns) & _is_on(grid, (woke - woke[0]).astype(float))
     if all_on.all():
         return None
