@@ -556,6 +556,27 @@ def test_two_sweeps_at_once_leave_every_run_once(
     assert swept(plan, tmp_path) == undisturbed
 
 
+MAKES_STORES = """
+import sys
+from pathlib import Path
+from vcpulab.sweeps.store import Store
+for line in sys.stdin:
+    with Store.open(Path(line.rstrip()), create=True):
+        print("made", flush=True)
+"""
+
+
+def test_many_make_a_store_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MAKES_STORES]
+    pipe = subprocess.PIPE
+    makers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(4)]
+    for number in range(40):
+        for maker in makers:
+            print(tmp_path / f"store-{number}", file=maker.stdin, flush=True)
+        assert [maker.stdout.readline() for maker in makers if maker.stdout] == ["made\n"] * len(makers)
+    assert [maker.communicate(timeout=HANG_S)[0] for maker in makers] == [""] * len(makers)
+
+
 def truncate(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
 

@@ -15,6 +15,7 @@ import json
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import file_digest, sha256
@@ -37,6 +38,8 @@ CREATE INDEX IF NOT EXISTS runs_by_file ON runs (file);
 """
 _WAIT_S = 60
 """How long a writer waits for another one."""
+_AGAIN_S = 0.01
+"""Where SQLite itself does not wait."""
 
 
 class Store:
@@ -309,7 +312,9 @@ def _check(folder: Path, *, create: bool) -> None:
     if not mark.exists():
         if not create:
             raise RequestError(f"{folder}: no store of sweeps is there", hint="vcpulab sweep makes one")
-        if folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
+        held = folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir())
+        # Another process may be making it: the mark comes before all else.
+        if held and not mark.exists():
             raise RequestError(f"{folder}: holds other files than a store of sweeps", hint="a new directory")
         folder.mkdir(parents=True, exist_ok=True)
         whole.write(mark, json.dumps({"format": FORMAT}).encode() + b"\n")
@@ -343,7 +348,7 @@ def _connect(folder: Path, *, create: bool) -> sqlite3.Connection:
 def _opened(file: Path | str) -> sqlite3.Connection:
     index = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None)
     try:
-        index.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(index)
         # Lost at worst with the machine's power, and made again from the files.
         index.execute("PRAGMA synchronous = NORMAL")
         index.executescript(_SCHEMA)
@@ -357,3 +362,17 @@ def _opened(file: Path | str) -> sqlite3.Connection:
         index.close()
         raise
     return index
+
+
+def _write_ahead(index: sqlite3.Connection) -> None:
+    """Lets some read while one writes. SQLite itself does not wait for another process that looks at a new index."""
+    until = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            index.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(_AGAIN_S)
+        else:
+            return
