@@ -25,6 +25,8 @@ pub enum Step {
     SleepDrawn(u32),
     /// Sleeps until this long after the last timer was due.
     Timer(Span),
+    /// Sleeps until the kernel has had this number of ticks, at least 1.
+    Ticks(u32),
     /// Sleeps for a random time, exponentially distributed with this mean.
     Think(Span),
     /// Waits for the next release of a job with this period; the first one is at a random time.

@@ -99,6 +99,30 @@ fn a_guest_that_leaves_its_tick_on_wakes_twice_for_a_sleep() {
     assert!(alone.contains("`idle_tick` and `idle_tick_cpu` belong together"), "{alone}");
 }
 
+#[test]
+fn a_timeout_ends_at_a_tick_of_the_guests() {
+    let text = |tick: &str, ticks: u32| {
+        format!(
+            "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
+             [domain.a]\n{tick}\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ run = \"1ms\" }}, {{ ticks = {ticks} }}] }}] }}]\n"
+        )
+    };
+    let tick = "idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\"\nidle_tick_at = \"0s\"";
+    let of = |ticks: u32| {
+        let scenario = Scenario::parse(&text(tick, ticks), "f").unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
+        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
+        (results.vcpus[0].executions, results.vcpus[0].running_ns, results.apps[0].completed)
+    };
+    // Every 20 ms, whatever it computes; the first of the five ticks wakes it for its own sake.
+    assert_eq!(of(5), (200, 105_000_000, 99));
+    // The tick that ends its sleep is in what it computes.
+    assert_eq!(of(1), (500, 500_000_000, 499));
+    let refused = |tick: &str, ticks| Scenario::parse(&text(tick, ticks), "f").unwrap_err().to_string();
+    assert!(refused("", 5).contains("`ticks` are those of the domain's `idle_tick`, and it has none"));
+    assert!(refused(tick, 0).contains("1 to 4294967295"));
+}
+
 proptest! {
     #[test]
     fn right_scenarios_run(text in right()) {

@@ -154,6 +154,8 @@ pub enum EventSpec {
     Sleep(Vec<Span>),
     /// Sleeps until that long after the last timer was due.
     Timer(Span),
+    /// Sleeps until the domain's kernel has had this number of ticks, at least 1.
+    Ticks(u32),
     /// Takes a lock.
     Lock(String),
     /// Releases a lock.

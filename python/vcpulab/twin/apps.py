@@ -32,8 +32,11 @@ def in_stretches(demands: Sequence[Demand], most: int) -> dict[str, Any]:
         most: turns that the scenario may hold; of more the first ones are taken.
     """
     taken = [demand for demand in demands[:most] if demand.sleep_ns > 0]
-    phases = [{"event": [{"run": f"{max(run, 1)}ns"}, {"sleep": f"{sleep}ns"}]} for run, sleep in taken]
-    return {"kind": "phases", "stretch": mean_stretch(taken), "phase": phases}
+    sleeps = [{"ticks": each.ticks} if each.ticks else {"sleep": f"{each.sleep_ns}ns"} for each in taken]
+    phases = [
+        {"event": [{"run": f"{max(each.run_ns, 1)}ns"}, sleep]} for each, sleep in zip(taken, sleeps, strict=True)
+    ]
+    return {"kind": "phases", "stretch": mean_stretch([each[:2] for each in taken]), "phase": phases}
 
 
 def replayed(its: Turns, channel: Callable[[Link], str]) -> dict[str, Any]:

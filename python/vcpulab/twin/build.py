@@ -240,7 +240,8 @@ def _in_stretches(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[dict[str, Any
     often = {
         vcpu: (tick, demands)
         for vcpu, (tick, demands) in told_of.items()
-        if sum(sleep > 0 for _, sleep in demands) >= BLOCKS_LEAST and (tick is not None or not keep_nothing(demands))
+        if sum(each.sleep_ns > 0 for each in demands) >= BLOCKS_LEAST
+        and (tick is not None or not keep_nothing([each[:2] for each in demands]))
     }
     most = min(TURNS_OF_VCPU_MOST, TURNS_MOST // max(len(often), 1))
     return {vcpu: (in_stretches(demands, most), tick) for vcpu, (tick, demands) in often.items()}

@@ -76,6 +76,8 @@ class Demand(NamedTuple):
 
     run_ns: int
     sleep_ns: int
+    ticks: int = 0
+    """It sleeps until its kernel has had so many of them, as timeouts of a kernel do; 0: for that time."""
 
 
 class Recognised(NamedTuple):
@@ -86,6 +88,8 @@ class Recognised(NamedTuple):
     """Which turns began on its grid."""
     is_tick: np.ndarray
     """Which of these were a tick and nothing else."""
+    at_tick: np.ndarray
+    """Which turns began when a tick would be due, however long it had slept, so that it was stopped."""
 
 
 class _Grid(NamedTuple):
@@ -187,7 +191,8 @@ def _of_grid(
 ) -> Recognised | None:
     """The tick on a grid, if it is one. `times`: of each turn, when it woke, and how long it had slept and then ran."""
     woke, slept, ran = times
-    all_on = (slept > 0) & (slept <= (1 + _WIDTH) * grid.period_ns) & _is_on(grid, (woke - woke[0]).astype(float))
+    at_tick = _is_on(grid, (woke - woke[0]).astype(float))
+    all_on = (slept > 0) & (slept <= (1 + _WIDTH) * grid.period_ns) & at_tick
     if all_on.all():
         return None
     least = _apart(np.sort(ran[all_on & by_time]), ran[~all_on])
@@ -205,7 +210,7 @@ def _of_grid(
         return None
     at_ns = round(woke[0] + grid.begin)
     tick = Tick(round(grid.period_ns), max(round(cpu_ns), 1), at_ns, is_alone=least is not None)
-    return Recognised(tick, all_on, is_tick)
+    return Recognised(tick, all_on, is_tick, at_tick)
 
 
 def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
@@ -224,25 +229,44 @@ def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
 
 
 def _without(turns: Sequence[Turn], found: Recognised) -> list[Demand]:
-    tick, on, is_tick = found
+    tick, on, is_tick, at_tick = found
     demands: list[list[int]] = []
+    ends: list[int] = []
+    """When each of these sleeps ended."""
     at_grid: list[tuple[int, int]] = []
     """Sleeps that seem to end at a tick, and how long after it the vCPU may have been woken from them."""
     for index, turn in enumerate(turns):
         if demands and is_tick[index]:
             # It sleeps on.
             demands[-1][1] += turn.span_ns + turn.blocked_ns
+            ends[-1] = turn.woke_ns + turn.span_ns + turn.blocked_ns
             continue
-        if demands and on[index]:
-            at_grid.append((len(demands) - 1, turn.waited_ns + tick.cpu_ns))
+        if demands and at_tick[index]:
+            # A tick that was stopped has woken nobody.
+            at_grid.append((len(demands) - 1, turn.waited_ns + tick.cpu_ns if on[index] else 0))
         demands.append([turn.run_ns, turn.blocked_ns])
+        ends.append(turn.woke_ns + turn.span_ns + turn.blocked_ns)
     unsure = {at for at, _ in at_grid}
     places = np.array([at for at in range(len(demands)) if at not in unsure])
     sleeps = np.array([sleep for at, (_, sleep) in enumerate(demands) if at not in unsure])
+    timeouts: list[int] = []
     for at, during in at_grid:
         least = demands[at][1]
-        fits = (sleeps > least) & (sleeps <= least + during)
+        # A timer is due before it wakes anybody: who runs already takes it then.
+        fits, alike = (sleeps > least) & (sleeps <= least + during + _LATE_NS), np.abs(sleeps - least) <= _LATE_NS
         # As many sleeps may have ended at the time of a tick by chance.
-        if fits.sum() > (np.abs(sleeps - least) <= _LATE_NS).sum():
+        if fits.sum() > alike.sum():
             demands[at][1] = int(sleeps[fits][np.abs(places[fits] - at).argmin()])
-    return [Demand(run, sleep) for run, sleep in demands]
+        elif not alike.any() and during <= _LATE_NS + tick.cpu_ns:
+            timeouts.append(at)
+    ticks = {at: _ticks(ends[at], demands[at][1], tick) for at in timeouts}
+    if len(timeouts) < max(_COUNT_LEAST, _LIFT_LEAST * len(demands) * (_WIDTH + _LATE_NS / tick.period_ns)):
+        # So many of any sleeps end at the time of a tick.
+        ticks = {}
+    return [Demand(run, sleep, ticks.get(at, 0)) for at, (run, sleep) in enumerate(demands)]
+
+
+def _ticks(end_ns: int, sleep_ns: int, tick: Tick) -> int:
+    """How many ticks there were in a sleep, the one that ended it among them."""
+    since = (end_ns - sleep_ns - tick.at_ns) % tick.period_ns
+    return max(1, round((since + sleep_ns) / tick.period_ns))

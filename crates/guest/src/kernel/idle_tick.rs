@@ -37,6 +37,13 @@ impl Tick {
         self.due
     }
 
+    /// When that many ticks after `now` are over: one that is due just now has been.
+    pub fn after(&self, now: Time, ticks: u32) -> Time {
+        let period = self.config.period_ns;
+        let since = Span::from_ns((now - self.phase).ns().rem_euclid(period.ns()));
+        now.saturating_add(period.saturating_mul(ticks.into())) - since
+    }
+
     /// Time of the tick before the vCPU looks for other work, ns; `None`: none is due, or it finds the vCPU with something to
     /// do, whose time contains that of its ticks.
     pub fn work(&mut self, now: Time, finds_idle: bool) -> Option<Span> {
@@ -59,9 +66,7 @@ impl Tick {
     /// Leaves it on for one more time: the vCPU has found nothing.
     pub fn go_idle(&mut self, now: Time) {
         if !std::mem::replace(&mut self.stopped, true) {
-            let period = self.config.period_ns;
-            let since = Span::from_ns((now - self.phase).ns().rem_euclid(period.ns()));
-            self.due = now + period - since;
+            self.due = self.after(now, 1);
         }
     }
 }
@@ -88,6 +93,7 @@ mod tests {
         tick.go_idle(time(30));
         assert_eq!(tick.due(), time(130), "a tick that is due just now is over");
         assert_eq!(tick.work(time(130), false), None, "something is to be done when it is due");
+        assert_eq!((tick.after(time(29), 1), tick.after(time(30), 2)), (time(30), time(230)));
         tick.restart();
         assert_eq!(
             (tick.work(time(130), true), tick.due()),

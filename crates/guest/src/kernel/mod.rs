@@ -177,6 +177,7 @@ impl Kernel {
         if sleeps.is_none() && task.is_timed(&config.script) {
             match task.advance(&config.script, now) {
                 Demand::Sleep(until) => sleeps = Some(until),
+                Demand::Ticks(ticks) => sleeps = Some(self.vcpus[vcpu].after_ticks(now, ticks)),
                 Demand::Compute(span) => task.left = span,
                 _ => {}
             }
@@ -266,7 +267,7 @@ impl Kernel {
                         stats.failed += u64::from(late);
                     }
                     demand => {
-                        self.grant(id, demand);
+                        self.grant(id, demand, now);
                         continue 'tasks;
                     }
                 }
@@ -291,12 +292,16 @@ impl Kernel {
     }
 
     /// Grants a demand of a current task that the kernel itself can meet.
-    fn grant(&mut self, id: TaskId, demand: Demand) {
+    fn grant(&mut self, id: TaskId, demand: Demand, now: Time) {
         let (app, vcpu) = (self.tasks[id].app, self.tasks[id].vcpu());
         match demand {
             Demand::Sleep(until) => {
                 self.vcpus[vcpu].current = None;
                 self.vcpus[vcpu].sleep(id, until);
+            }
+            Demand::Ticks(ticks) => {
+                let until = self.vcpus[vcpu].after_ticks(now, ticks);
+                self.grant(id, Demand::Sleep(until), now);
             }
             Demand::Await => self.await_request(id),
             Demand::Lock(lock) => self.lock(id, lock),

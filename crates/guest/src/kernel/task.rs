@@ -64,6 +64,8 @@ pub(crate) enum Demand {
     Compute(Span),
     /// To sleep until then.
     Sleep(Time),
+    /// Sleep until the kernel has had this number of ticks.
+    Ticks(u32),
     /// To wait for a request.
     Await,
     /// A lock.
@@ -162,7 +164,12 @@ impl Task {
         let timed = |step: &Step| {
             matches!(
                 step,
-                Step::Sleep(_) | Step::SleepDrawn(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_)
+                Step::Sleep(_)
+                    | Step::SleepDrawn(_)
+                    | Step::Timer(_)
+                    | Step::Ticks(_)
+                    | Step::Think(_)
+                    | Step::Release(_)
             )
         };
         script.steps.get(self.position as usize).is_some_and(timed)
@@ -231,6 +238,7 @@ impl Task {
                     // Late: the period starts anew, as rt-app's does.
                     self.timer = now;
                 }
+                Step::Ticks(ticks) => return Demand::Ticks(ticks),
                 Step::Think(mean) => {
                     let span = self.random.exponential(1e9 / mean.ns().max(1) as f64);
                     self.began = now.saturating_add(span);

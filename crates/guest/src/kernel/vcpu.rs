@@ -124,6 +124,11 @@ impl Vcpu {
         self.sleepers.push(Reverse((until, id)));
     }
 
+    /// When it will have had this number of ticks more; at once if it has none.
+    pub fn after_ticks(&self, now: Time, ticks: u32) -> Time {
+        self.tick.as_ref().map_or(now, |tick| tick.after(now, ticks))
+    }
+
     /// Whether a task sleeps here.
     pub fn sleeps(&self, id: TaskId) -> bool {
         self.sleepers.iter().any(|Reverse((_, sleeper))| *sleeper == id)

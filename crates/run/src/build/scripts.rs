@@ -52,6 +52,7 @@ fn objects(event: &EventSpec) -> [Option<(Kind, &str)>; 2] {
         | EventSpec::Runtime(_)
         | EventSpec::Sleep(_)
         | EventSpec::Timer(_)
+        | EventSpec::Ticks(_)
         | EventSpec::Notify(_)
         | EventSpec::Await(_)
         | EventSpec::Done => [None, None],
@@ -118,6 +119,7 @@ pub(crate) fn script(
                     _ => Step::SleepDrawn(script.distribution(times)),
                 },
                 EventSpec::Timer(span) => Step::Timer(*span),
+                EventSpec::Ticks(ticks) => Step::Ticks(*ticks),
                 EventSpec::Lock(name) => Step::Lock(lock(name)),
                 EventSpec::Unlock(name) => Step::Unlock(lock(name)),
                 EventSpec::Suspend(name) => Step::Wait { at: point(name), unlocks: None },

@@ -8,7 +8,7 @@ use vcpulab_spec::{AppSpec, AppValue, DomainSpec, HostSpec, PHASES, Service, Spe
 use crate::check::devices::front_to;
 use crate::check::disks::disk_needed;
 use crate::check::fields::Checker;
-use crate::check::phases::phases_app;
+use crate::check::phases::{counts_ticks, phases_app};
 use crate::file::raw::{NamedDomain, RawApp};
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field, RawParam};
@@ -54,7 +54,12 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw: &[&Name
         if raw_apps.len() == spec.domains[domain].apps.len() {
             for (position, app) in raw_apps.iter().enumerate() {
                 references(checker, spec, domain, position, app);
-                disk_needed(checker, spec, domain, &spec.domains[domain].apps[position], &app.place);
+                let its = &spec.domains[domain].apps[position];
+                disk_needed(checker, spec, domain, its, &app.place);
+                if raw.value.idle_tick.is_none() && counts_ticks(its) {
+                    let problem = Problem::says("`ticks` are those of the domain's `idle_tick`, and it has none");
+                    checker.report.error(&app.place, problem);
+                }
             }
         }
     }

@@ -252,7 +252,7 @@ fn hasty_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
     }
 }
 
-/// The least time that a script needs once through; `None`: it waits for others.
+/// The least time that a script needs once through; `None`: it waits for others, or for ticks.
 fn round_of(phases: &[PhaseSpec]) -> Option<Span> {
     let of = |event: &EventSpec| match event {
         EventSpec::Run(spans) | EventSpec::Sleep(spans) => spans.iter().max().copied(),
@@ -266,6 +266,7 @@ fn round_of(phases: &[PhaseSpec]) -> Option<Span> {
         | EventSpec::Suspend(_)
         | EventSpec::Wait { .. }
         | EventSpec::Barrier(_)
+        | EventSpec::Ticks(_)
         | EventSpec::Await(_) => None,
     };
     let once = |phase: &PhaseSpec| {

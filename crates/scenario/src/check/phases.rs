@@ -70,12 +70,13 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
         (&raw.notify, EventSpec::Notify),
         (&raw.r#await, EventSpec::Await),
     ];
+    let ticks = usize::from(!raw.ticks.is_none());
     let mut draw = drawn.iter().filter(|(field, _)| !field.is_none());
     let mut span = spans.iter().filter(|(field, _)| !field.is_none());
     let mut name = names.iter().filter(|(field, _)| !field.is_none());
     let given = [draw.clone().count(), span.clone().count(), name.clone().count()];
     let done = raw.done.get().copied().unwrap_or(false);
-    if given.iter().sum::<usize>() + usize::from(!raw.wait.is_none()) + usize::from(done) != 1 {
+    if given.iter().sum::<usize>() + ticks + usize::from(!raw.wait.is_none()) + usize::from(done) != 1 {
         let words: Vec<&str> = RawEvent::FIELDS.iter().copied().filter(|field| *field != "mutex").collect();
         let allowed = format!("exactly one of {}", words.join(", "));
         checker.report.error(&event.place, Problem::not_allowed(allowed));
@@ -99,7 +100,16 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
     if done {
         return Some(EventSpec::Done);
     }
+    if ticks > 0 {
+        return checker.int(&raw.ticks, 1, 1..=u32::MAX.into()).map(|ticks| EventSpec::Ticks(ticks as u32));
+    }
     Some(EventSpec::Wait { at: object(checker, &raw.wait)?, mutex: object(checker, &raw.mutex)? })
+}
+
+/// Does it sleep for a number of ticks?
+pub(crate) fn counts_ticks(app: &AppSpec) -> bool {
+    let AppSpec::Phases { phases, .. } = app else { return false };
+    phases.iter().flat_map(|phase| &phase.events).any(|event| matches!(event, EventSpec::Ticks(_)))
 }
 
 /// A time, or the quantiles of a distribution of times.

@@ -412,6 +412,8 @@ record! {
         sleep: OneOrMany<Duration>,
         /// Sleeps until this time after the end of the last such sleep: keeps a period whatever the events in between take.
         timer: Duration,
+        /// Sleeps until the domain's kernel has had this number of ticks (`idle_tick`), as timeouts of Linux's kernel do.
+        ticks: i64,
         /// Takes a lock; sleeps while another task of the domain has it.
         lock: String,
         /// Releases a lock.

@@ -14,6 +14,7 @@ pub(crate) fn raw_phase(phase: &PhaseSpec) -> RawPhase {
         EventSpec::Runtime(span) => RawEvent { runtime: Duration(span).into(), ..none() },
         EventSpec::Sleep(times) => RawEvent { sleep: raw_times(&times).into(), ..none() },
         EventSpec::Timer(span) => RawEvent { timer: Duration(span).into(), ..none() },
+        EventSpec::Ticks(ticks) => RawEvent { ticks: i64::from(ticks).into(), ..none() },
         EventSpec::Lock(name) => RawEvent { lock: name.into(), ..none() },
         EventSpec::Unlock(name) => RawEvent { unlock: name.into(), ..none() },
         EventSpec::Suspend(name) => RawEvent { suspend: name.into(), ..none() },
