@@ -242,6 +242,12 @@ impl Accounting {
         self.set_run_end(host, p);
     }
 
+    /// Charges to `p` that the vCPU it turns to was preempted.
+    #[inline(always)]
+    pub fn charge_resume(&mut self, host: &mut PolicyContext, p: PcpuId) {
+        self.charge(host, p, self.costs.resume_ns);
+    }
+
     /// Gives `v` these working sets from now on; if it runs, what is missing of them is brought in at once.
     pub fn use_sets(&mut self, host: &mut PolicyContext, v: VcpuId, sets: &[SetId]) {
         self.caches.use_sets(v, sets);

@@ -10,6 +10,8 @@ pub struct Costs {
     pub decision_ns: Span,
     /// Time for one context switch between different vCPUs (or to or from idle), without cold caches.
     pub context_switch_ns: Span,
+    /// Time until a vCPU that was preempted is where it was: its caches, and what its kernel does about the time it has missed.
+    pub resume_ns: Span,
     /// Time for one physical interrupt taken by the hypervisor.
     pub interrupt_ns: Span,
     /// Time until an interprocessor interrupt is taken, which asks another pCPU to decide.
@@ -35,6 +37,7 @@ impl Costs {
     pub const ZERO: Costs = Costs {
         decision_ns: Span::ZERO,
         context_switch_ns: Span::ZERO,
+        resume_ns: Span::ZERO,
         interrupt_ns: Span::ZERO,
         ipi_ns: Span::ZERO,
         lock_ns: Span::ZERO,

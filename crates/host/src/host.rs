@@ -613,6 +613,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         core.pcpus[p].executes = to;
         core.accounting.turn(&mut core.policy, p);
         core.accounting.charge_switch(&mut core.policy, p, from, to);
+        if waited && woken.is_none() {
+            core.accounting.charge_resume(&mut core.policy, p);
+        }
         if core.is_idle(from) {
             self.world.resumed(&mut WorldContext { core: &mut *core }, p);
         }

@@ -100,6 +100,28 @@ fn a_guest_that_leaves_its_tick_on_wakes_twice_for_a_sleep() {
 }
 
 #[test]
+fn who_is_preempted_pays_when_it_goes_on() {
+    let text = |resume_us: u32| {
+        format!(
+            "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
+             ratelimit_us = 0\n[host.costs]\nresume_ns = {}\n[domain.a]\napp = [{{ kind = \"hog\" }}]\n\
+             [domain.b]\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ sleep = \"9ms\" }}, {{ run = \"1ms\" }}] }}] }}]\n",
+            1000 * resume_us
+        )
+    };
+    let of = |resume_us: u32| {
+        let scenario = Scenario::parse(&text(resume_us), "f").unwrap_or_else(|problems| panic!("{problems}"));
+        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
+        let (hog, sleeper) = (&results.vcpus[0], &results.vcpus[1]);
+        (hog.running_ns, hog.preemptions, sleeper.running_ns, results.apps[0].completed)
+    };
+    // The sleeper preempts it every 10 ms, and is not preempted itself.
+    assert_eq!(of(0), (1_801_000_000, 199, 199_000_000, 1800));
+    // Each time, and at first, when the sleeper looked for something to do: a tenth of a millisecond. The sleeper: nothing.
+    assert_eq!(of(100), (1_801_000_000, 199, 199_000_000, 1780));
+}
+
+#[test]
 fn a_timeout_ends_at_a_tick_of_the_guests() {
     let text = |tick: &str, ticks: u32| {
         format!(
@@ -109,7 +131,8 @@ fn a_timeout_ends_at_a_tick_of_the_guests() {
     };
     let tick = "idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\"\nidle_tick_at = \"0s\"";
     let of = |ticks: u32| {
-        let scenario = Scenario::parse(&text(tick, ticks), "f").unwrap_or_else(|problems| panic!("{problems}"));
+        let scenario =
+            Scenario::parse(&text(tick, ticks), "f").unwrap_or_else(|problems| panic!("{problems}"));
         assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
         let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
         (results.vcpus[0].executions, results.vcpus[0].running_ns, results.apps[0].completed)

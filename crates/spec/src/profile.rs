@@ -91,6 +91,8 @@ constants! {
     decision_ns: 0..=COST_NS_MAX,
     /// The hypervisor's time for one context switch, with warm caches.
     context_switch_ns: 0..=COST_NS_MAX,
+    /// Time until a vCPU that was preempted is where it was, beside what a cache model says: twins have it from their recordings.
+    resume_ns or 0: 0..=COST_NS_MAX,
     /// The hypervisor's time for one physical interrupt.
     interrupt_ns: 0..=COST_NS_MAX,
     /// The hypervisor's time to take one sample of a profiler: the counter's interrupt, and writing down what was found.

@@ -14,10 +14,16 @@ BLOCKS_LEAST = 5
 EVENTS_OF_PHASE = 1000
 
 
-def drawn(vcpu: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Times to compute and to sleep from the spreads in a summary; or a hog; or nothing."""
+def drawn(vcpu: Mapping[str, Any], resume_ns: int = 0) -> dict[str, Any] | None:
+    """Times to compute and to sleep from the spreads in a summary; or a hog; or nothing.
+
+    Args:
+        vcpu: its table of the summary.
+        resume_ns: CPU time that each preemption cost it, and that the host's costs have, too.
+    """
     if vcpu["block"]["count"] >= BLOCKS_LEAST and vcpu["burst"]["count"] >= BLOCKS_LEAST:
-        event = [{"run": _spread(vcpu["burst"], least=1)}, {"sleep": _spread(vcpu["block"], least=0)}]
+        lost_ns = resume_ns * vcpu["preempted"] / vcpu["burst"]["count"]
+        event = [{"run": _spread(vcpu["burst"], least=1, less=lost_ns)}, {"sleep": _spread(vcpu["block"], least=0)}]
         return {"kind": "phases", "phase": [{"event": event}]}
     # Off line is a vCPU that a cap holds back, too.
     wanted = vcpu["running_ns"] + vcpu["runnable_ns"] + vcpu["offline_ns"]
@@ -62,9 +68,9 @@ def replayed(its: Turns, channel: Callable[[Link], str]) -> dict[str, Any]:
     return {"kind": "phases", "start_delay": f"{its.first_ns}ns", "phase": phases}
 
 
-def _spread(times: Mapping[str, Any], least: int) -> list[str]:
-    """Quantiles, so that they have the mean that was measured: a histogram is good to 1 % only."""
+def _spread(times: Mapping[str, Any], least: int, less: float = 0.0) -> list[str]:
+    """Quantiles, so that they have the mean that was measured, less so much: a histogram is good to 1 % only."""
     quantiles: Sequence[int] = times["quantiles_ns"]
     halves = [(a + b) / 2 for a, b in pairwise(quantiles)]
-    factor = times["mean_ns"] * len(halves) / sum(halves) if sum(halves) > 0 else 1.0
+    factor = (times["mean_ns"] - less) * len(halves) / sum(halves) if sum(halves) > 0 else 1.0
     return [f"{max(least, round(factor * quantile))}ns" for quantile in quantiles]

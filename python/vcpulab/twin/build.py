@@ -19,6 +19,7 @@ from vcpulab.twin.kvm_host import LISTER
 from vcpulab.twin.links import Link, Vcpu, in_exchanges, links, with_those_that_ask
 from vcpulab.twin.messages import Kind, Task, app_of, tasks_of
 from vcpulab.twin.placed import Map, flat, map_of
+from vcpulab.twin.resumed import resume_ns, without
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import keep_nothing
@@ -135,6 +136,8 @@ def make(
         # On KVM hosts a wake-up says who did it, and what wakes a waker may be no thread.
         woken = with_those_that_ask(events, woken if sources.kvm is not None else in_exchanges(woken))
     turns = {} if events is None else turns_of(events, woken)
+    resume = resume_ns(turns.values())
+    turns = without(turns, resume)
     linked = {vcpu for link in woken for vcpu in link}
     replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}
     others = {vcpu: its for vcpu, its in turns.items() if vcpu not in replays}
@@ -151,7 +154,7 @@ def make(
             "profile": "exact",
             **setting.placed.fields(),
             **host,
-            "costs": {"context_switch_ns": _switch_ns(summary)},
+            "costs": {"context_switch_ns": _switch_ns(summary), **({"resume_ns": resume} if resume else {})},
         },
         **setting.around(),
         "domain": _domains(
@@ -161,6 +164,7 @@ def make(
             tasks=tasks,
             stretches={vcpu: app for vcpu, (app, _) in stretches.items()},
             ticks=ticks,
+            resume=resume,
         ),
     }
     head = [f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it."]
@@ -178,6 +182,8 @@ def make(
             "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without "
             "`after`, when nobody had.",
         ]
+    if resume:
+        head += ["`resume_ns` is the CPU time that a vCPU needs besides each time it goes on after it was preempted."]
     if ticks:
         head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]
     if len(replays) + len(stretches) + len(answering) < len(summary["vcpus"]):
@@ -255,6 +261,7 @@ def _domains(
     tasks: Sequence[Task],
     stretches: Mapping[Vcpu, dict[str, Any]],
     ticks: Mapping[Vcpu, Tick],
+    resume: int,
 ) -> dict[str, Any]:
     sources = setting.sources
     by_domain: dict[int, list[Mapping[str, Any]]] = {}
@@ -286,7 +293,7 @@ def _domains(
             elif any(task.vcpu == who for task in tasks):
                 apps += [app_of(task, tasks, of_kind) for task in tasks if task.vcpu == who]
             else:
-                app = stretches.get(who) or drawn(vcpu)
+                app = stretches.get(who) or drawn(vcpu, resume)
                 apps += [] if app is None else [app]
         table = setting.domain(number, count)
         its_ticks = [ticks[who] for vcpu in vcpus if (who := (number, vcpu["vcpu"])) in ticks]

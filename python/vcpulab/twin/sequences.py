@@ -38,6 +38,8 @@ class Turn(NamedTuple):
     """For how long, whatever ended it."""
     sender_turn: int = -1
     """The turn of the one who ended it in which that was, numbered from 0."""
+    preempted: tuple[int, ...] = ()
+    """How much CPU time it had had each time that it was preempted, ns."""
 
     @property
     def run_ns(self) -> int:
@@ -74,6 +76,7 @@ class _Raw(NamedTuple):
     woke_ns: int
     began_ns: int
     ended_ns: int
+    preempted: tuple[int, ...]
 
 
 @dataclass
@@ -88,6 +91,7 @@ class _Open:
     blocked_at: int | None = None
     sent: list[tuple[int, _Event]] = field(default_factory=list)
     """CPU time in its turn, and what it sent then."""
+    preempted: list[int] = field(default_factory=list)
     turns: list["_Raw"] = field(default_factory=list)
 
     def is_known(self) -> bool:
@@ -98,7 +102,8 @@ class _Open:
 
     def turn(self, blocked: int, ended_ns: int, woken_by: _Event | None) -> _Raw:
         began_ns = ended_ns if self.began_ns is None else self.began_ns
-        return _Raw(self.ran, blocked, self.sent, woken_by, self.woke_ns, began_ns, ended_ns)
+        preempted = tuple(at for at in self.preempted if at < self.ran)
+        return _Raw(self.ran, blocked, self.sent, woken_by, self.woke_ns, began_ns, ended_ns, preempted)
 
 
 def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
@@ -159,10 +164,12 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
             its.blocked_at = time
             continue
         if its.first_ns is None:
-            its.first_ns, its.ran, its.sent = time, 0, []
+            its.first_ns, its.ran, its.sent, its.preempted = time, 0, [], []
         elif its.blocked_at is not None:
             its.turns.append(its.turn(time - its.blocked_at, its.blocked_at, woken_by.pop(who, None)))
-            its.ran, its.sent = 0, []
+            its.ran, its.sent, its.preempted = 0, [], []
+        elif what == "runnable" and its.ran > 0:
+            its.preempted.append(its.ran)
         if its.blocked_at is not None or not its.woke_ns:
             its.woke_ns, its.began_ns = time, None
         its.blocked_at = None
@@ -200,4 +207,4 @@ def _turn(turn: _Raw, complete: dict[Vcpu, int]) -> Turn:
     waited = turn.began_ns - turn.woke_ns
     sender_turn = -1 if isinstance(blocked, int) or ends is None else ends.turn
     span = turn.ended_ns - turn.woke_ns
-    return Turn(tuple(computes), blocked, turn.woke_ns, waited, span, turn.blocked, sender_turn)
+    return Turn(tuple(computes), blocked, turn.woke_ns, waited, span, turn.blocked, sender_turn, turn.preempted)

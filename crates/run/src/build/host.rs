@@ -35,6 +35,7 @@ fn costs(spec: &Spec) -> Costs {
     Costs {
         decision_ns: hypervisor(constants.decision_ns),
         context_switch_ns: hypervisor(constants.context_switch_ns),
+        resume_ns: hypervisor(constants.resume_ns),
         interrupt_ns: hypervisor(constants.interrupt_ns),
         ipi_ns: hypervisor(constants.ipi_ns),
         lock_ns: hypervisor(constants.lock_ns),

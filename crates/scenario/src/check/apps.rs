@@ -57,7 +57,8 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw: &[&Name
                 let its = &spec.domains[domain].apps[position];
                 disk_needed(checker, spec, domain, its, &app.place);
                 if raw.value.idle_tick.is_none() && counts_ticks(its) {
-                    let problem = Problem::says("`ticks` are those of the domain's `idle_tick`, and it has none");
+                    let problem =
+                        Problem::says("`ticks` are those of the domain's `idle_tick`, and it has none");
                     checker.report.error(&app.place, problem);
                 }
             }

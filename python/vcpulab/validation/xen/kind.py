@@ -175,14 +175,15 @@ def _held(
 def _values(demands: Recorded, measured: Replications, of: str, metric: str) -> Iterable[float]:
     """A metric in each replication.
 
-    Guests do the same work in the same CPU time whatever the setting: so much as they did where they were recorded.
+    Guests do the same work in the same CPU time whatever the setting, but for what preemptions cost them: so much as they
+    did where they were recorded.
     """
     if metric != "throughput":
         return [one[f"{of} {metric}"] for one in measured if f"{of} {metric}" in one]
-    rate, share = demands.work_rate.get(of), demands.values.get((of, "share"))
-    if not rate or not share:
+    rate, computed = demands.work_rate.get(of), demands.computed.get(of)
+    if not rate or not computed:
         return []
-    return [rate / share * one[f"{of} share"] for one in measured if f"{of} share" in one]
+    return [rate / computed * one[f"{of} computed"] for one in measured if f"{of} computed" in one]
 
 
 def _recorded_change(a: Recorded, b: Recorded, of: str, metric: str, by_chance: Spread) -> Change:

@@ -64,6 +64,8 @@ class Unit:
         for row in done.df_domains().iter_rows(named=True):
             values, name = found[row["replication"]], row["domain"]
             values[f"{name} share"] = 100 * row["running_ns"] / row["elapsed_ns"]
+            lost_ns = self._demands.resume_ns * row["preemptions"]
+            values[f"{name} computed"] = 100 * (row["running_ns"] - lost_ns) / row["elapsed_ns"]
             for metric, column in (("wait_median", "wake_p50_ns"), ("wait_p90", "wake_p90_ns")):
                 if row[column] is not None:
                     values[f"{name} {metric}"] = max(self._floor_us, row[column] / 1e3)
