@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import vcpulab
@@ -12,7 +13,8 @@ from vcpulab import twin
 from vcpulab.twin.build import read, read_events
 from vcpulab.twin.links import links, with_those_that_ask
 from vcpulab.twin.messages import TIME, Kind, tasks_of
-from vcpulab.twin.sequences import Turn, turns_of
+from vcpulab.twin.resumed import resume_ns, without
+from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.stretches import mean_stretch
 from vcpulab.twin.ticks import Tick, alike, told
 
@@ -22,8 +24,11 @@ KEPT = ROOT / "validation" / "recordings" / "xen"
 US = 1000
 
 
-def sleeper(sleep_us: int, run_us: int, tick_us: int | None, wait_us: int = 0) -> Iterator[Turn]:
-    """A guest that sleeps and computes; its tick, every 4 ms at 700 us, finds it idle once in a sleep."""
+def sleeper(sleep_us: int, run_us: int, tick_us: int | None, wait_us: int = 0, early_us: int = 0) -> Iterator[Turn]:
+    """A guest that sleeps and computes; its tick, every 4 ms at 700 us, finds it idle once in a sleep.
+
+    Its timer is due so long before it would wake it up.
+    """
 
     def turn(woke_us: int, run_us: int, blocked_us: int) -> Turn:
         span_us = wait_us + run_us
@@ -36,7 +41,7 @@ def sleeper(sleep_us: int, run_us: int, tick_us: int | None, wait_us: int = 0) -
         due_us = blocks_us + (700 - blocks_us) % 4000
         if tick_us is None or due_us >= wakes_us or due_us == blocks_us:
             yield turn(woke_us, run_us, sleep_us)
-        elif due_us + wait_us + tick_us < wakes_us:
+        elif due_us + wait_us + tick_us < wakes_us - early_us:
             yield turn(woke_us, run_us, due_us - blocks_us)
             yield turn(due_us, tick_us, wakes_us - due_us - wait_us - tick_us)
         else:
@@ -61,6 +66,56 @@ def test_what_was_due_while_it_waited_after_a_tick_is_no_short_sleep() -> None:
     tick, demands = told(list(sleeper(1037, 340, 60, wait_us=900)))
     assert tick is not None
     assert sum(demand.sleep_ns == 1037 * US for demand in demands) > 0.95 * len(demands)
+
+
+def test_a_timer_that_is_due_as_a_vcpu_runs_already_wakes_nobody_and_ends_a_sleep() -> None:
+    tick, demands = told(list(sleeper(1037, 531, 60, wait_us=900, early_us=45)))
+    assert tick is not None
+    # After the last one nothing tells.
+    assert min(demand.sleep_ns for demand in demands[:-1]) > 900 * US
+
+
+def test_timeouts_of_a_kernel_are_told_from_sleeps() -> None:
+    """They end at its ticks, after any number of them; a program's sleeps end at any time."""
+    chance = random.Random(2)
+    period, at = 4_000_000, 700_000
+    now, turns, ticks = 0, [], []
+    for number in range(300):
+        end = now + 100_000
+        if number % 2:
+            ticks.append(chance.randrange(2, 20))
+            wakes = at + ((end - at) // period + ticks[-1]) * period
+        else:
+            ticks.append(0)
+            wakes = end + 10_000_000 + chance.randrange(10_000_000)
+        first = at + ((end - at) // period + 1) * period
+        turns.append(Turn(((100_000, None),), first - end, now, 0, 100_000, first - end))
+        turns.append(Turn(((30_000, None),), wakes - first - 30_000, first, 0, 30_000, wakes - first - 30_000))
+        now = wakes
+    tick, demands = told(turns)
+    assert tick is not None
+    assert tick.period_ns == pytest.approx(period, rel=1e-5)
+    wrong = sum(demand.ticks != count for demand, count in zip(demands, ticks, strict=True))
+    assert wrong < 0.05 * len(ticks)
+    assert not any(demand.ticks for demand in told(list(sleeper(5037, 1160, 60)))[1])
+
+
+@pytest.mark.parametrize("cost_us", [0, 40])
+def test_what_preemptions_cost_is_told_from_how_long_turns_are(cost_us: int) -> None:
+    """Turns differ by far more, and long ones are preempted more often: a plain comparison finds ten times as much."""
+    chance = random.Random(3)
+    turns = []
+    for _ in range(4000):
+        work, at, preempted = chance.randrange(800 * US, 1600 * US), 0, list[int]()
+        while (at := at + chance.randrange(1, 1200 * US)) < work:
+            preempted.append(at + len(preempted) * cost_us * US)
+        turns.append(Turn(((work + cost_us * US * len(preempted), None),), 5_000_000, preempted=tuple(preempted)))
+    found = resume_ns([Turns((1, 0), 0, turns)])
+    assert found == pytest.approx(cost_us * US, abs=12 * US)
+    often = np.array([len(turn.preempted) for turn in turns])
+    assert np.polyfit(often, [turn.run_ns for turn in turns], 1)[0] > 80 * US
+    shorter = without({(1, 0): Turns((1, 0), 0, turns)}, cost_us * US)[1, 0]
+    assert sum(turn.run_ns for turn in shorter.turns) == sum(turn.run_ns for turn in turns) - cost_us * US * sum(often)
 
 
 def test_nobody_has_a_tick_who_wakes_at_random() -> None:

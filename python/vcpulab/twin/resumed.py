@@ -18,7 +18,7 @@ _TURNS_LEAST = 20
 _EARLY = 0.1
 """Part of the turns that may end before what preempts them counts as early."""
 _SHORT = 0.5
-"""Turns are of a kind if they are longer than this part of the median of the longer half: ticks and the like are not."""
+"""Turns are alike that are longer than this part of the median of the longer half: ticks and the like are not."""
 _ERRORS = 3.0
 """So many standard errors from nothing is no chance."""
 

@@ -92,6 +92,8 @@ class _Open:
     sent: list[tuple[int, _Event]] = field(default_factory=list)
     """CPU time in its turn, and what it sent then."""
     preempted: list[int] = field(default_factory=list)
+    woken_by: _Event | None = None
+    """What ends the present block."""
     turns: list["_Raw"] = field(default_factory=list)
 
     def is_known(self) -> bool:
@@ -100,10 +102,41 @@ class _Open:
     def computed(self, now: int) -> int:
         return self.ran + (0 if self.since is None else now - self.since)
 
-    def turn(self, blocked: int, ended_ns: int, woken_by: _Event | None) -> _Raw:
+    def enter(self, what: str, time: int) -> None:
+        """Enters a runstate."""
+        if self.since is not None:
+            self.ran += time - self.since
+            self.since = None
+        if what == "blocked":
+            self.blocked_at = time
+            return
+        begins = self.blocked_at is not None or not self.woke_ns
+        if self.first_ns is None:
+            self.first_ns = time
+            self._begin()
+        elif self.blocked_at is not None:
+            self.end(time - self.blocked_at, self.blocked_at)
+        elif what == "runnable" and self.ran > 0:
+            self.preempted.append(self.ran)
+        if begins:
+            self.woke_ns, self.began_ns = time, None
+        self.blocked_at = None
+        if what == "running":
+            self.since = time
+            if self.began_ns is None:
+                self.began_ns = time
+
+    def end(self, blocked: int, ended_ns: int) -> None:
+        """Ends a turn, after which it was blocked for so long."""
         began_ns = ended_ns if self.began_ns is None else self.began_ns
         preempted = tuple(at for at in self.preempted if at < self.ran)
-        return _Raw(self.ran, blocked, self.sent, woken_by, self.woke_ns, began_ns, ended_ns, preempted)
+        self.turns.append(
+            _Raw(self.ran, blocked, self.sent, self.woken_by, self.woke_ns, began_ns, ended_ns, preempted)
+        )
+        self._begin()
+
+    def _begin(self) -> None:
+        self.ran, self.sent, self.preempted, self.woken_by = 0, [], [], None
 
 
 def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
@@ -145,7 +178,6 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
         {(1, 0): Turns(vcpu=(1, 0), first_ns=9, turns=[Turn(computes=((4, None),), blocked=6, ...)])}
     """
     found: dict[Vcpu, _Open] = {}
-    woken_by: dict[Vcpu, _Event] = {}
     time = 0
     for time, kind, what, domain, vcpu, by_domain, by_vcpu in rows:
         who = domain, vcpu
@@ -154,33 +186,15 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
             waker = (by_domain or 0, by_vcpu or 0)
             sender = found.get(waker) if by_domain is not None and (waker, who) in links else None
             if sender is not None and sender.is_known() and its.is_known() and its.blocked_at is not None:
-                woken_by[who] = _Event(waker, len(sender.turns), who, len(its.turns))
-                sender.sent.append((sender.computed(time), woken_by[who]))
+                its.woken_by = _Event(waker, len(sender.turns), who, len(its.turns))
+                sender.sent.append((sender.computed(time), its.woken_by))
             continue
-        if its.since is not None:
-            its.ran += time - its.since
-            its.since = None
-        if what == "blocked":
-            its.blocked_at = time
-            continue
-        if its.first_ns is None:
-            its.first_ns, its.ran, its.sent, its.preempted = time, 0, [], []
-        elif its.blocked_at is not None:
-            its.turns.append(its.turn(time - its.blocked_at, its.blocked_at, woken_by.pop(who, None)))
-            its.ran, its.sent, its.preempted = 0, [], []
-        elif what == "runnable" and its.ran > 0:
-            its.preempted.append(its.ran)
-        if its.blocked_at is not None or not its.woke_ns:
-            its.woke_ns, its.began_ns = time, None
-        its.blocked_at = None
-        if what == "running":
-            its.since = time
-            if its.began_ns is None:
-                its.began_ns = time
+        its.enter(what, time)
     for its in found.values():
         if its.blocked_at is None and its.computed(time) > 0:
             its.ran = its.computed(time)
-            its.turns.append(its.turn(0, time, None))
+            its.woken_by = None
+            its.end(0, time)
     complete = {who: len(its.turns) for who, its in found.items()}
     return {
         who: Turns(who, its.first_ns, [_turn(turn, complete) for turn in its.turns])

@@ -30,6 +30,8 @@ _OF_MOST = 0.8
 """Of the wake-ups on one grid: on another with so many of them the longer period is meant."""
 _COST_MOST = 0.1
 """Of its period: what takes longer is no tick."""
+_OFTEN = 0.1
+"""A sleep that lasts as long as so many others is a program's, not a timeout that ends at a tick."""
 _SHORT = 0.6
 """Ticks are shorter than this part of a turn of another kind: else they cannot be told apart."""
 
@@ -257,7 +259,7 @@ def _without(turns: Sequence[Turn], found: Recognised) -> list[Demand]:
         # As many sleeps may have ended at the time of a tick by chance.
         if fits.sum() > alike.sum():
             demands[at][1] = int(sleeps[fits][np.abs(places[fits] - at).argmin()])
-        elif not alike.any() and during <= _LATE_NS + tick.cpu_ns:
+        elif alike.sum() < _OFTEN * len(sleeps) and during <= _LATE_NS + tick.cpu_ns:
             timeouts.append(at)
     ticks = {at: _ticks(ends[at], demands[at][1], tick) for at in timeouts}
     if len(timeouts) < max(_COUNT_LEAST, _LIFT_LEAST * len(demands) * (_WIDTH + _LATE_NS / tick.period_ns)):

@@ -175,8 +175,8 @@ def _held(
 def _values(demands: Recorded, measured: Replications, of: str, metric: str) -> Iterable[float]:
     """A metric in each replication.
 
-    Guests do the same work in the same CPU time whatever the setting, but for what preemptions cost them: so much as they
-    did where they were recorded.
+    Guests do the same work in the same CPU time whatever the setting, but for what preemptions cost them: so much as
+    they did where they were recorded.
     """
     if metric != "throughput":
         return [one[f"{of} {metric}"] for one in measured if f"{of} {metric}" in one]

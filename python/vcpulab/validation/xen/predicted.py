@@ -15,9 +15,9 @@ _ROUND_NS = 100_000_000
 """Runs last as long as recordings, to this: recordings of one setting then are predicted by the same run."""
 
 _DECIDING: Mapping[str, float] = {"credit": 1.0, "credit2": 2.0}
-"""How long each takes to decide and to switch, in terms of Credit. Fitted on the shortest waits of four recordings that
-`scenarios/recordings` has twins of, which no prediction here is held against: 9.0 µs under Credit, 18.1 µs under Credit2
-(Xen 4.17, the same emulated machine; `weights`: the tenth part's longest wait of both guests). Others: as Credit."""
+"""How long each takes to decide and to switch, in terms of Credit. Fitted on two recordings (of which
+`scenarios/recordings/*-weights.toml` are twins) that no prediction here is held against: one wake-up in five waits for
+9.0 µs or less under Credit, for 18.1 µs under Credit2 (Xen 4.17, an emulated machine). Others: as Credit."""
 
 Replications = Sequence[Mapping[str, float]]
 """`OF METRIC` to value, for each replication; replications of one index had the same random numbers."""
