@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import invalidation
+import numpy as np
 
 from vcpulab import _engine
 from vcpulab import conformance as bundled
@@ -22,7 +23,7 @@ from vcpulab.studies.predict import predictions, scores
 from vcpulab.studies.results import Results
 from vcpulab.validation import Report, validate
 from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, quantile
-from vcpulab.validation.xen.recorded import read
+from vcpulab.validation.xen.recorded import PARTS, read
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "evidence"
@@ -179,6 +180,57 @@ def xen_demands(found: Agreement) -> Iterator[Row]:
         yield {"demands": demands, "predictions": len(cells), "within_percent": f"{100 * within / len(cells):.1f}"}
 
 
+def xen_ranks(found: Agreement) -> Iterator[Row]:
+    """By metric of waits, and kind of guests: how many of 100 recorded waits lie between recorded and predicted."""
+    kinds = dict.fromkeys(cell.guests for cell in found.cells)
+    for metric in PARTS:
+        for guests in ("all", *kinds):
+            cells = [cell for cell in found.of(WHAT_IF, metric) if guests in ("all", cell.guests)]
+            ranks = sorted(cell.off_rank for cell in cells if cell.off_rank is not None)
+            beyond = [cell.off_rank for cell in cells if cell.excess > 1 and cell.off_rank is not None]
+            if not ranks:
+                continue
+            near = {f"beyond_within_{most}": sum(rank <= most for rank in beyond) for most in (5, 10)}
+            middle = {"rank_median": _said(median(ranks)), "rank_p90": _said(quantile(ranks, 0.9))}
+            yield {"metric": metric, "guests": guests, "cells": len(ranks)} | middle | {"beyond": len(beyond)} | near
+
+
+def xen_preemptions(folders: Sequence[Path]) -> Iterator[Row]:
+    """By scheduler and guest of the kind `mixed`: CPU time of each preemption, and what twins find of it.
+
+    Guests count their work, so that least squares over recordings tell CPU time for each iteration from that for each
+    preemption. A twin has neither counts nor other recordings.
+    """
+    those = [one for one in map(read, folders) if one.kind == "mixed"]
+    for scheduler in dict.fromkeys(one.setting.scheduler for one in those):
+        its = [one for one in those if one.setting.scheduler == scheduler]
+        told = sorted(one.resume_ns / 1e3 for one in its if one.resume_ns)
+        for name in its[0].work_rate:
+            vcpus = [
+                next(v for v in one.whole.summary["vcpus"] if one.twin.sources.name(v["domain"]) == name) for one in its
+            ]
+            work = np.array(
+                [
+                    [one.work_rate[name] * one.span_ns / 1e9, vcpu["preempted"]]
+                    for one, vcpu in zip(its, vcpus, strict=True)
+                ]
+            )
+            cpu_us = np.array([vcpu["running_ns"] / 1e3 for vcpu in vcpus])
+            _, each = np.linalg.lstsq(work, cpu_us, rcond=None)[0]
+            row: dict[str, object] = {
+                "scheduler": scheduler,
+                "guest": name,
+                "recordings": len(its),
+                "counted_us": _said(float(each)),
+            }
+            yield row | {
+                "twins": len(told),
+                "told_us": _said(median(told)),
+                "told_least_us": _said(told[0]),
+                "told_most_us": _said(told[-1]),
+            }
+
+
 def xen_floors(folders: Sequence[Path]) -> Iterator[Row]:
     """By scheduler: the shortest waits from waking to running that recordings have."""
     floors: dict[str, list[float]] = {}
@@ -241,6 +293,8 @@ def main(recordings: Path) -> None:
     write("xen-guests", xen_guests(found))
     write("xen-own", xen_own(found))
     write("xen-demands", sorted(xen_demands(found), key=lambda row: float(str(row["within_percent"]))))
+    write("xen-ranks", xen_ranks(found))
+    write("xen-preemptions", xen_preemptions(found.recordings))
     write("xen-floors", xen_floors(found.recordings))
 
 

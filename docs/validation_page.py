@@ -58,7 +58,8 @@ _METRICS = {
     "switches": "switches",
     "wait_median": "median waits",
     "wait_p90": "90th percentiles of waits",
-    "throughput": "throughput of guests",
+    "loops": "throughput of request loops",
+    "throughput": "throughput of other guests",
 }
 _RATE_LIMITED = "-rate5000"
 """How recordings under a rate limit of 5 ms are called in `real-xen/experiments.toml`."""
@@ -360,6 +361,45 @@ def floors() -> str:
     return table(["scheduler", "recordings", "shortest wait, µs"], rows)
 
 
+def ranks() -> str:
+    """How far off waits are, in how many of 100 recorded ones."""
+    rows = [
+        [
+            f"{_METRICS[row['metric']]}{'' if row['guests'] == 'all' else ', ' + row['guests']}",
+            row["cells"],
+            *(row[key] for key in ("rank_median", "rank_p90", "beyond")),
+            *(_part(row[f"beyond_within_{most}"], row["beyond"]) for most in (5, 10)),
+        ]
+        for row in evidence("xen-ranks")
+    ]
+    headings = ["what", "cells", "waits between: median", "9 in 10", "beyond the bar", "of those ≤ 5 of 100", "≤ 10"]
+    return table(headings, rows)
+
+
+def _part(some: str, of: str) -> str:
+    return f"{100 * int(some) / int(of):.0f} %" if int(of) else "–"
+
+
+def preemptions() -> str:
+    """What each preemption costs guests: by their own counts, and as twins are told."""
+    rows = [
+        [
+            *(row[key] for key in ("scheduler", "guest", "recordings", "counted_us", "twins")),
+            f"{row['told_us']} ({row['told_least_us']} to {row['told_most_us']})",
+        ]
+        for row in evidence("xen-preemptions")
+    ]
+    headings = [
+        "scheduler",
+        "guest",
+        "recordings",
+        "by its own counts, µs",
+        "twins that say it",
+        "they say, µs: median",
+    ]
+    return table(headings, rows)
+
+
 def studies() -> str:
     """Errors of published studies by role."""
     names = {"fitted": "fitted", "predicted": "seen, not fitted", "blind": "blind"}
@@ -452,6 +492,8 @@ PARTS = {
     "held-back": held_back,
     "two-pcpus": two_pcpus,
     "floors": floors,
+    "ranks": ranks,
+    "preemptions": preemptions,
     "studies": studies,
     "invalidation": invalidation,
     "advice": advice,

@@ -33,8 +33,10 @@ BARS: Mapping[str, Bar] = {
     "switches": Bar("switches", "%", [(5.0, 0.5), (10.0, 0.9)]),
     "wait_median": Bar("median waits", "%", [(20.0, 0.9)], forgives_chance=True),
     "wait_p90": Bar("90th percentiles of waits", "%", [(25.0, 0.9)], forgives_chance=True),
-    "throughput": Bar("throughput", "%", [(5.0, 0.9)]),
+    "loops": Bar("throughput of request loops", "%", [(5.0, 0.9)]),
+    "throughput": Bar("throughput of other guests", "%", [(5.0, 0.9)]),
 }
+THROUGHPUTS = ("loops", "throughput")
 SIGNS_NEEDED = 0.95
 """The part of the changes that chance does not explain, recorded or predicted, that must have the recorded sign."""
 UNITS = {
@@ -42,6 +44,7 @@ UNITS = {
     "switches": "1/s",
     "wait_median": "µs",
     "wait_p90": "µs",
+    "loops": "1/s",
     "throughput": "1/s",
 }
 OWN, WHAT_IF = "own setting", "what-if"
@@ -98,6 +101,8 @@ class Held:
     off_low: float
     off_high: float
     """The interval of `off`: of the prediction's mean, and of chance in the recording."""
+    off_rank: float | None
+    """Of a wait: how many of 100 recorded ones lie between the recorded percentile and what was predicted for it."""
     before: float | None
     """The same in the recording that the twin was made of."""
     change_recorded: float | None

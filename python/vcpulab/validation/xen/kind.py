@@ -13,7 +13,7 @@ from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval, paired
 from vcpulab.validation.xen import recorded as folders_of
 from vcpulab.validation.xen.chance import OF_POINTS, Spread, spread
-from vcpulab.validation.xen.judged import BARS, OWN, WHAT_IF, Agreement, Change, Held
+from vcpulab.validation.xen.judged import BARS, OWN, THROUGHPUTS, WHAT_IF, Agreement, Change, Held
 from vcpulab.validation.xen.predicted import Replications, Unit
 from vcpulab.validation.xen.recorded import Recorded
 from vcpulab.validation.xen.settings import changes
@@ -164,6 +164,7 @@ def _held(
             evidence=chance.evidence if chance else "",
             off_low=off - wide,
             off_high=off + wide,
+            off_rank=setting.rank_off(of, metric, interval.mean),
             before=before,
             change_recorded=real.by if real else None,
             sign_recorded=real.sign if real else None,
@@ -178,7 +179,7 @@ def _values(demands: Recorded, measured: Replications, of: str, metric: str) -> 
     Guests do the same work in the same CPU time whatever the setting, but for what preemptions cost them: so much as
     they did where they were recorded.
     """
-    if metric != "throughput":
+    if metric not in THROUGHPUTS:
         return [one[f"{of} {metric}"] for one in measured if f"{of} {metric}" in one]
     rate, computed = demands.work_rate.get(of), demands.computed.get(of)
     if not rate or not computed:

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vcpulab.errors import RecordingError
 from vcpulab.formats import Recording, folders, xl
 from vcpulab.formats.sources import text_of
@@ -23,9 +25,12 @@ TRACES = ("trace.bin", "trace.bin.xz", "trace.bin.gz", "trace.bin.bz2")
 NEEDED = "sched.txt"
 EXPERIMENT = "experiment.toml"
 LISTINGS = ("list0.txt", "vcpus.txt", NEEDED, "pools.txt", "info.txt")
+PARTS = {"wait_median": 0.5, "wait_p90": 0.9}
+"""Percentiles of waits, by metric."""
 WAKES_LEAST = 30
 """Of fewer wake-ups no percentile is taken: the tenth part would be two or three of them."""
 
+_GOOD_TO = 0.01
 _CLOCKS_APART_NS = 1_000
 """No way through the hypervisor takes less: such a wait is that of a vCPU woken by one pCPU and run by another."""
 
@@ -52,6 +57,8 @@ class Recorded:
     """What these guests are called."""
     work_rate: Mapping[str, float] = field(default_factory=dict)
     """Of each guest that counts its work: how much of it was done in a second."""
+    loops: frozenset[str] = frozenset()
+    """The guests of request loops: who asks, and who is asked."""
 
     @property
     def name(self) -> str:
@@ -67,7 +74,8 @@ class Recorded:
     def values(self) -> Values:
         """What was measured."""
         found = dict(_values(self.whole, self.twin))
-        return found | {(name, "throughput"): rate for name, rate in self.work_rate.items() if rate}
+        rates = {name: rate for name, rate in self.work_rate.items() if rate}
+        return found | {(name, "loops" if name in self.loops else "throughput"): rate for name, rate in rates.items()}
 
     @cached_property
     def halves(self) -> tuple[Values, Values]:
@@ -92,6 +100,28 @@ class Recorded:
             computed_ns = vcpu["running_ns"] - self.resume_ns * vcpu["preempted"]
             found[name] = found.get(name, 0.0) + 100 * computed_ns / self.span_ns
         return found
+
+    def rank_off(self, of: str, metric: str, predicted_us: float) -> float | None:
+        """How many of 100 of a domain's waits lie between a percentile and what was predicted for it.
+
+        Returns:
+            Points of 100; `None`: the metric is no percentile of waits.
+        """
+        if metric not in PARTS:
+            return None
+        times, ranks = self._waits[of]
+        # Recorded percentiles are good to 1 %.
+        low, high = np.interp([predicted_us * (1 - _GOOD_TO), predicted_us * (1 + _GOOD_TO)], times, ranks)
+        return 100 * float(max(low - PARTS[metric], PARTS[metric] - high, 0.0))
+
+    @cached_property
+    def _waits(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
+        """Of each domain: waits, µs, ascending, and the part of all that are no longer."""
+        found: dict[str, list[tuple[float, float]]] = {}
+        for vcpu in self.whole.summary["vcpus"]:
+            found.setdefault(self.twin.sources.name(vcpu["domain"]), []).extend(_weighted(vcpu["wake_latency"]))
+        ordered = {of: np.array(sorted(waits)).T for of, waits in found.items() if waits}
+        return {of: (times / 1e3, np.cumsum(weights) / weights.sum()) for of, (times, weights) in ordered.items()}
 
     @property
     def span_ns(self) -> int:
@@ -148,6 +178,7 @@ def read(folder: Path) -> Recorded:
         f"kind {kind}" if kind else "; ".join(f"{name}: {does}" for name, (does, _) in programs.items()),
         kind or ", ".join(programs),
         _work_rates(folder / "guests.txt", programs, said.get("seconds")),
+        _loops({name: words for name, (_, words) in programs.items()}),
     )
 
 
@@ -174,6 +205,12 @@ def _program(path: Path) -> tuple[str, dict[str, str]]:
     words = dict(word.partition("=")[::2] for word in str(settings.get("extra", "")).split())
     does = [f"{word}={value}" for word, value in sorted(words.items()) if word not in _OF_A_RUN]
     return f"{settings.get('vcpus', 1)} vCPUs, {' '.join(does)}", words
+
+
+def _loops(programs: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
+    """Who asks another over the network, and who is asked, by the words of `make real-xen`'s guests."""
+    asked = {words["ask"] for words in programs.values() if "ask" in words}
+    return frozenset(name for name, words in programs.items() if "ask" in words or words.get("adr") in asked)
 
 
 def _work_rates(
@@ -213,15 +250,21 @@ def _values(
         yield (name, "share"), 100 * sum(vcpu["running_ns"] for vcpu in vcpus) / max(summary["span_ns"], 1)
         waits = [vcpu["wake_latency"] for vcpu in vcpus if vcpu["wake_latency"]["count"]]
         if sum(wait["count"] for wait in waits) >= wakes_least:
-            yield (name, "wait_median"), _quantile(waits, 0.5) / 1e3
-            yield (name, "wait_p90"), _quantile(waits, 0.9) / 1e3
+            for metric, part in PARTS.items():
+                yield (name, metric), _quantile(waits, part) / 1e3
+
+
+def _weighted(wait: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
+    """The quantiles of a vCPU's waits, ns, and for how many waits each stands."""
+    quantiles = wait["quantiles_ns"] if wait["count"] else []
+    yield from ((time, wait["count"] / len(quantiles)) for time in quantiles)
 
 
 def _quantile(waits: list[Mapping[str, Any]], part: float) -> float:
     """A quantile of the waits of several vCPUs together, from the quantiles of each."""
     if len(waits) == 1:
         return float(waits[0]["p50_ns" if part == 0.5 else "p90_ns"])
-    each = sorted((time, wait["count"] / len(wait["quantiles_ns"])) for wait in waits for time in wait["quantiles_ns"])
+    each = sorted(one for wait in waits for one in _weighted(wait))
     rest = part * sum(weight for _, weight in each)
     for time, weight in each:
         rest -= weight
