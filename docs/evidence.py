@@ -9,13 +9,14 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
+from itertools import permutations
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 import invalidation
 import numpy as np
 
-from vcpulab import _engine
+from vcpulab import Scenario, _engine, run
 from vcpulab import conformance as bundled
 from vcpulab.formats import linux_folder
 from vcpulab.studies import NAMES, study
@@ -23,13 +24,15 @@ from vcpulab.studies.predict import predictions, scores
 from vcpulab.studies.results import Results
 from vcpulab.validation import Report, validate
 from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, quantile
-from vcpulab.validation.xen.recorded import PARTS, read
+from vcpulab.validation.xen.predicted import REPLICATIONS
+from vcpulab.validation.xen.recorded import PARTS, Recorded, read
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "evidence"
 RECORDINGS = DOCS.parent / "validation" / "recordings" / "xen"
 OVERVIEW = DOCS / "published-and-simulated.md"
 _WORST = 12
+_TICKS = ("idle_tick", "idle_tick_at")
 
 Row = Mapping[str, object]
 
@@ -196,39 +199,77 @@ def xen_ranks(found: Agreement) -> Iterator[Row]:
 
 
 def xen_preemptions(folders: Sequence[Path]) -> Iterator[Row]:
-    """By scheduler and guest of the kind `mixed`: CPU time of each preemption, and what twins find of it.
+    """By scheduler and hog of the kind `mixed`: CPU time of each preemption, and what twins find of it.
 
-    Guests count their work, so that least squares over recordings tell CPU time for each iteration from that for each
+    Hogs count their work, so that least squares over recordings tell CPU time for each iteration from that for each
     preemption. A twin has neither counts nor other recordings.
     """
     those = [one for one in map(read, folders) if one.kind == "mixed"]
     for scheduler in dict.fromkeys(one.setting.scheduler for one in those):
         its = [one for one in those if one.setting.scheduler == scheduler]
         told = sorted(one.resume_ns / 1e3 for one in its if one.resume_ns)
-        for name in its[0].work_rate:
-            vcpus = [
-                next(v for v in one.whole.summary["vcpus"] if one.twin.sources.name(v["domain"]) == name) for one in its
-            ]
-            work = np.array(
-                [
-                    [one.work_rate[name] * one.span_ns / 1e9, vcpu["preempted"]]
-                    for one, vcpu in zip(its, vcpus, strict=True)
+        for name in ("hogA", "hogB"):
+            of = [_vcpu(one, name) for one in its]
+            done = [one.work_rate[name] * one.span_ns / 1e9 for one in its]
+            work = np.array([(count, vcpu["preempted"]) for count, vcpu in zip(done, of, strict=True)])
+            _, each_ns = np.linalg.lstsq(work, np.array([vcpu["running_ns"] for vcpu in of]), rcond=None)[0]
+            row: dict[str, object] = {"scheduler": scheduler, "guest": name, "recordings": len(its)}
+            row |= {"counted_us": _said(float(each_ns) / 1e3), "twins": len(told), "told_us": _said(median(told))}
+            yield row | {"told_least_us": _said(told[0]), "told_most_us": _said(told[-1])}
+
+
+def _vcpu(recorded: Recorded, name: str) -> Mapping[str, int]:
+    """What the summary says of the vCPU of a domain that has one."""
+    found: Mapping[str, int] = next(
+        vcpu for vcpu in recorded.whole.summary["vcpus"] if recorded.twin.sources.name(vcpu["domain"]) == name
+    )
+    return found
+
+
+def xen_boots(found: Agreement) -> Iterator[Row]:
+    """Median waits of Dom0 and of the guests, by kind: of twins of the same boot, and of others."""
+    for kind in ("mixed", "weights"):
+        for of in ("dom0", "guests"):
+            row: dict[str, object] = {"guests": kind, "of": of}
+            for same, name in ((True, "same"), (False, "other")):
+                cells = [
+                    cell
+                    for cell in found.of(WHAT_IF, "wait_median")
+                    if cell.guests == kind
+                    and (cell.of == "dom0") == (of == "dom0")
+                    and (_boot(cell.demands) == _boot(cell.setting)) == same
                 ]
-            )
-            cpu_us = np.array([vcpu["running_ns"] / 1e3 for vcpu in vcpus])
-            _, each = np.linalg.lstsq(work, cpu_us, rcond=None)[0]
-            row: dict[str, object] = {
-                "scheduler": scheduler,
-                "guest": name,
-                "recordings": len(its),
-                "counted_us": _said(float(each)),
-            }
-            yield row | {
-                "twins": len(told),
-                "told_us": _said(median(told)),
-                "told_least_us": _said(told[0]),
-                "told_most_us": _said(told[-1]),
-            }
+                within = 100 * sum(cell.excess <= 1 for cell in cells) / max(len(cells), 1)
+                row |= {f"{name}_cells": len(cells), f"{name}_within_percent": f"{within:.0f}"}
+            yield row
+
+
+def _boot(recording: str) -> tuple[str, ...]:
+    """Release, scheduler, kind and seed: what is recorded in one boot."""
+    words = recording.split("-")
+    return (*words[:3], words[-1] if words[-1].isdecimal() else "")
+
+
+def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
+    """Dom0's median wait where all is default: foretold from another boot, with that one's ticks and with its own."""
+    those = [one for one in map(read, folders) if one.kind == "weights" and "-default" in one.name]
+    for demands, setting in permutations(those, 2):
+        predicted = []
+        for ticks in ({}, setting.document["domain"]):
+            document = setting.setting.on(demands.document)
+            for name, table in document["domain"].items():
+                table |= {field: value for field, value in ticks.get(name, {}).items() if field in _TICKS}
+            # As long as a recording, and as often as for all others.
+            lasts = {"run.duration": f"{setting.span_ns}ns", "run.replications": REPLICATIONS}
+            found = run(Scenario.from_dict(document).change(lasts), waits=True).df_domains().filter(domain="dom0")
+            # No wait is shorter than deciding takes.
+            predicted.append(max(fmean(found["wake_p50_ns"]) / 1e3, setting.floor_us))
+        values = dict(zip(("its_ticks", "the_other_ticks"), map(_said, predicted), strict=True))
+        yield {
+            "demands": demands.name,
+            "setting": setting.name,
+            "recorded": _said(setting.values["dom0", "wait_median"]),
+        } | values
 
 
 def xen_floors(folders: Sequence[Path]) -> Iterator[Row]:
@@ -294,6 +335,8 @@ def main(recordings: Path) -> None:
     write("xen-own", xen_own(found))
     write("xen-demands", sorted(xen_demands(found), key=lambda row: float(str(row["within_percent"]))))
     write("xen-ranks", xen_ranks(found))
+    write("xen-boots", xen_boots(found))
+    write("xen-phases", xen_phases(found.recordings))
     write("xen-preemptions", xen_preemptions(found.recordings))
     write("xen-floors", xen_floors(found.recordings))
 

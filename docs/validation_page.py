@@ -400,6 +400,30 @@ def preemptions() -> str:
     return table(headings, rows)
 
 
+def boots() -> str:
+    """Median waits foretold within a boot and from others, and what the other boot's ticks make of them."""
+    rows = [
+        [
+            f"{row['guests']}, {row['of']}",
+            *(f"{row[f'{which}_within_percent']} % of {row[f'{which}_cells']}" for which in ("same", "other")),
+        ]
+        for row in evidence("xen-boots")
+    ]
+    phases = [
+        [row["demands"], row["setting"], row["recorded"], row["its_ticks"], row["the_other_ticks"]]
+        for row in evidence("xen-phases")
+    ]
+    headings = [
+        "twin of",
+        "in the setting of",
+        "recorded, µs",
+        "predicted, µs",
+        "predicted with the other boot's ticks",
+    ]
+    within = table(["median waits of", "within the bar: twins of the same boot", "of other boots"], rows)
+    return f"{within}\n\n{table(headings, phases)}"
+
+
 def studies() -> str:
     """Errors of published studies by role."""
     names = {"fitted": "fitted", "predicted": "seen, not fitted", "blind": "blind"}
@@ -493,6 +517,7 @@ PARTS = {
     "two-pcpus": two_pcpus,
     "floors": floors,
     "ranks": ranks,
+    "boots": boots,
     "preemptions": preemptions,
     "studies": studies,
     "invalidation": invalidation,
