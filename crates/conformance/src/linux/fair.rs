@@ -14,8 +14,8 @@ impl<F: Flavor> Steps for Fair<F> {
 
     fn add_group(&mut self, config: &GroupConfig) -> GroupId {
         let group = Fair::add_group(self, config);
-        // Each thread of a recording has run for an instant before.
-        self.keep_least(group);
+        // Each thread of a recording has run for an instant long before.
+        self.rest(group);
         group
     }
 

@@ -25,9 +25,11 @@ impl<F: Flavor> Fair<F> {
         self.groups[group].limit.as_mut()
     }
 
-    /// Gives a group's queues what they keep when their last entity leaves, as if each had run before.
-    pub fn keep_least(&mut self, group: GroupId) {
-        if self.groups[group].limit.is_some() {
+    /// Makes a group one that has rested: its pool is as full as it may be, its queues have what they keep when their last entity
+    /// leaves.
+    pub fn rest(&mut self, group: GroupId) {
+        if let Some(limit) = &mut self.groups[group].limit {
+            limit.pool = limit.most();
             for cpu in self.groups[group].queues.ids() {
                 let q = self.queue_of(Some(group), cpu);
                 self.queues[q].runtime = KEPT;
