@@ -93,10 +93,11 @@ pub fn compared(
         return Err(refusal.into());
     }
     let setting = with_phases(real)?;
+    let overheads = Overheads::of(&demands.lines, &demands.clock());
     let free = Free {
         setups: [&demands.setup, &setting],
-        demands: &Demands::of(demands),
-        overheads: &Overheads::of(&demands.lines, &demands.clock()),
+        demands: &Demands::of(demands, &overheads),
+        overheads: &overheads,
         hz: real.hz(),
     };
     let mut runs = Vec::new();

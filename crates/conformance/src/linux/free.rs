@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use vcpulab_host::{
-    Broken, Class, DomainConfig, Host, HostConfig, HostState, Membership, Observer, Params, PcpuId, Pools,
-    Span, Switch, Table, ThreadConfig, Time, VcpuConfig, VcpuId,
+    Broken, Class, Costs, DomainConfig, Host, HostConfig, HostState, Membership, Observer, Params, PcpuId,
+    Pools, Span, Switch, Table, ThreadConfig, Time, VcpuConfig, VcpuId,
 };
 
 use super::demand::Demands;
@@ -73,7 +73,7 @@ impl Free<'_> {
         let scheduler = Pools::new(vec![scheduler.ok_or(RunError::Policy(policy))?]);
         let [begin, end] = demands.window;
         let got = Table::filled(play.len(), Got::default());
-        let watch = Watch { begin, since: begin, overheads, switches: 0, got };
+        let watch = Watch { begin, since: begin, switches: 0, got };
         let broken = |error: Broken| RunError::Broken(error.to_string());
         let mut host = Host::new(&config, scheduler, play, watch).map_err(broken)?;
         host.limit_events(EVENTS_MAX);
@@ -91,8 +91,10 @@ impl Free<'_> {
 
     /// Makes the host and what its threads do. All are of one domain, in the groups of the setting.
     fn make(&self, variant: u64) -> Result<Made, RunError> {
-        let Free { setups: [demanding, setting], demands, overheads, .. } = *self;
-        let mut config = HostConfig { pcpus: 1, groups: setting.groups.clone(), ..HostConfig::default() };
+        let Free { setups: [demanding, setting], demands, overheads, hz } = *self;
+        let costs = Costs { context_switch_ns: overheads.switch, ..Costs::ZERO };
+        let groups = setting.groups.clone();
+        let mut config = HostConfig { pcpus: 1, groups, costs, ..HostConfig::default() };
         let mut domain = DomainConfig::default();
         // The idle vCPU is the first.
         let mut players: Table<VcpuId, Player> = Table::filled(1, Player::default());
@@ -129,7 +131,8 @@ impl Free<'_> {
             }));
         }
         config.domains.push(domain);
-        Ok(Made { config, play: Play::new(players, events, overheads.timer), names })
+        let tick = Span::from_secs(1) / hz;
+        Ok(Made { config, play: Play::new(players, events, overheads.clone(), tick), names })
     }
 }
 
@@ -181,32 +184,31 @@ fn params(setting: &Setup, resched: Span, hz: i64) -> Params {
 }
 
 /// Counts what [`Measured`] has.
-struct Watch<'a> {
+struct Watch {
     begin: Time,
     since: Time,
-    overheads: &'a Overheads,
     switches: u64,
     got: Table<VcpuId, Got>,
 }
 
-impl Watch<'_> {
+impl Watch {
     fn charge(&mut self, v: VcpuId, now: Time) {
         self.got[v].ran_ns += (now - self.since).max(Span::ZERO).ns();
         self.since = now.max(self.begin);
     }
 }
 
-impl Observer for Watch<'_> {
-    fn switched(&mut self, _host: &HostState, switch: Switch) {
+impl Observer for Watch {
+    fn switched(&mut self, host: &HostState, switch: Switch) {
         self.charge(switch.from, switch.time);
         if switch.time < self.begin {
             return;
         }
         self.switches += 1;
         if switch.woken.is_some() {
-            let waited = switch.waited_ns;
-            let then = if waited == Span::ZERO { self.overheads.wake } else { self.overheads.switch };
-            self.got[switch.to].waits_ns.push((waited + then).ns());
+            // The waits that are recorded end when the switch is done.
+            let done = host.hypervisor_until(switch.pcpu) - switch.time;
+            self.got[switch.to].waits_ns.push((switch.waited_ns + done).ns());
         }
     }
 }
