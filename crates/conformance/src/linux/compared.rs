@@ -118,16 +118,18 @@ pub fn compared(
     Ok(Comparison { scheduler: format!("{policy} {generation}"), cells })
 }
 
-/// The setting of a recording, its groups' periods beginning when they did (the kernel draws that when a group is made), and what
-/// groups were behind each other.
+/// The setting of a recording, its groups' periods beginning when they did (under EEVDF the kernel draws that when a group is made,
+/// under CFS they are together), and what groups were behind each other.
 fn as_it_began(real: &Recording) -> Result<(Setup, BTreeMap<Whose, Span>), RunError> {
     let mut setup = real.setup.clone();
     if setup.groups.iter().all(|group| group.quota.is_none() && group.parent.is_none()) {
         return Ok((setup, BTreeMap::new()));
     }
     let beginning = replay_fair(&setup, &real.lines)?.beginning;
-    for (group, phase) in phases(&setup, &real.lines, &beginning.timers) {
-        setup.groups[group.index()].phase = Some(phase);
+    if setup.tunables.base_slice.is_some() {
+        for (group, phase) in phases(&setup, &real.lines, &beginning.timers) {
+            setup.groups[group.index()].phase = Some(phase);
+        }
     }
     Ok((setup, beginning.lags))
 }
