@@ -537,10 +537,10 @@ fn a_kvm_host_reads_back_without_its_own_threads() {
 
 #[test]
 fn a_domains_own_group_is_set_by_its_fields() {
-    let problems = |cgroup: &str, domain: &str| {
+    let problems_of = |name: &str, cgroup: &str, domain: &str| {
         let text = format!(
             "[host]\nhypervisor = \"kvm\"\nscheduler = \"linux-eevdf\"\npcpus = 2\n[cgroup.'{cgroup}']\nweight = 300\n\
-             [domain.web-1]\n{domain}\napp = [{{ kind = \"hog\" }}]\n"
+             [domain.{name}]\n{domain}\napp = [{{ kind = \"hog\" }}]\n"
         );
         Scenario::parse(&text, "f")
             .map(|_| ())
@@ -548,6 +548,7 @@ fn a_domains_own_group_is_set_by_its_fields() {
             .err()
             .unwrap_or_default()
     };
+    let problems = |cgroup: &str, domain: &str| problems_of("web-1", cgroup, domain);
     for own in [
         "machine.slice/web-1",
         r"machine.slice/machine-qemu\x2d3\x2dweb\x2d1.scope",
@@ -562,6 +563,16 @@ fn a_domains_own_group_is_set_by_its_fields() {
         assert_eq!(problems(other, ""), "");
     }
     assert_eq!(problems("machine.slice/web-1", "cgroup = \"machine.slice/web-1\""), "");
+    let in_proxmox = |name, cgroup| problems_of(name, cgroup, "cgroup = \"qemu.slice\"");
+    for name in ["vm-101", "101", "qemu_101"] {
+        let found = in_proxmox(name, "qemu.slice/101.scope");
+        assert!(found.contains(&format!("this is a group of domain `{name}` itself")), "{found}");
+    }
+    for (name, other) in
+        [("vm-101", "qemu.slice/102.scope"), ("web", "qemu.slice/web.scope"), ("101", "101.scope")]
+    {
+        assert_eq!(in_proxmox(name, other), "");
+    }
 }
 
 #[test]

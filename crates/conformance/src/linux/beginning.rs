@@ -3,33 +3,54 @@
 //! Under EEVDF a thread keeps, however long it sleeps, what it was behind its share, or ahead of it, as it blocked. VMs' threads
 //! begin with nothing, as each has run alone. The host's own have a past: each wakes but some times a second, for some
 //! microseconds, and so keeps most of what it began with through a recording.
+//!
+//! Under CFS all who wake are behind the others of their queue by the same, unless they had run as recently as those: so it is with
+//! groups of one parent, behind which nothing else ran in between. Threads tell themselves what they ran.
+//!
+//! A limited group's queue keeps 1 ms at most as its last thread blocks. Where several threads woke since, less is left of that.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use vcpulab_host::Span;
+use vcpulab_host::{GroupId, Span};
 
 use super::folder::Setup;
-use super::outcome::{Beginning, Outcome};
+use super::outcome::{Beginning, Outcome, Whose};
 use super::trace::{Event, Line, PRIO_FAIR};
 
 /// Lags are not told more exactly.
 const FINEST: Span = Span::from_us(2);
 
 /// The fair threads that are the host's own.
-pub fn of_host(setup: &Setup, lines: &[Line]) -> BTreeSet<u32> {
+pub fn of_host(setup: &Setup, lines: &[Line]) -> BTreeSet<Whose> {
     let woken = lines.iter().filter_map(|line| match line.event {
         Event::Waking(thread, prio) if prio >= PRIO_FAIR => Some(thread),
         _ => None,
     });
-    woken.filter(|thread| !setup.threads.contains_key(thread)).collect()
+    woken.filter(|thread| !setup.threads.contains_key(thread)).map(Whose::Thread).collect()
 }
+
+/// The groups that have a parent, but for the first of each: they stand to that one.
+pub fn nested(setup: &Setup) -> BTreeSet<Whose> {
+    let mut seen = BTreeSet::new();
+    let of_parents = (0..).zip(&setup.groups).filter_map(|(id, group)| Some((GroupId(id), group.parent?)));
+    of_parents.filter(|&(_, parent)| !seen.insert(parent)).map(|(group, _)| Whose::Group(group)).collect()
+}
+
+/// The groups with a limit.
+pub fn limited(setup: &Setup) -> BTreeSet<Whose> {
+    let limited = (0..).zip(&setup.groups).filter(|(_, group)| group.quota.is_some());
+    limited.map(|(id, _)| Whose::Limit(GroupId(id))).collect()
+}
+
+/// The most of the runtime that a queue keeps that can have been used: all.
+pub const USED_MAX: Span = Span::from_ms(1);
 
 /// Changes one lag at a time, by `most` at first and by ever less, as long as fewer decisions differ, or the first one that does
 /// comes later. `with` replays, and gives up once more differ than it is told.
 pub fn with_lags(
     mut best: Outcome,
-    threads: &BTreeSet<u32>,
+    whose: &BTreeSet<Whose>,
     most: Span,
     with: impl Fn(&Beginning, u64) -> Option<Outcome>,
 ) -> Outcome {
@@ -39,13 +60,13 @@ pub fn with_lags(
     let mut step = most;
     while step >= FINEST {
         let before = worth(&best);
-        for &thread in threads {
+        for &whose in whose {
             for by in [step, Span::ZERO - step] {
                 if best.differing == 0 {
                     return best;
                 }
                 let mut other = best.beginning.clone();
-                let lag = other.lags.entry(thread).or_default();
+                let lag = other.lags.entry(whose).or_default();
                 *lag = (*lag + by).clamp(Span::ZERO - most, most);
                 if let Some(outcome) =
                     with(&other, best.differing).filter(|found| worth(found) < worth(&best))
@@ -64,11 +85,12 @@ pub fn with_lags(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::folder::{self, Texts};
     use crate::linux::outcome::Difference;
 
     /// As many decisions differ as two lags are tenths of a ms away from what they were, and the first of them the sooner.
     fn replayed(beginning: &Beginning, were: [i64; 2]) -> Outcome {
-        let lag = |thread| beginning.lags.get(&thread).copied().unwrap_or_default();
+        let lag = |thread| beginning.lags.get(&Whose::Thread(thread)).copied().unwrap_or_default();
         let away: i64 = (1..).zip(were).map(|(thread, us)| (lag(thread).ns() - us * 1000).abs()).sum();
         let line = usize::try_from(1_000_000 - away / 1000).unwrap_or(0);
         let first = Difference { line, what: "choice", expected: String::new(), got: String::new() };
@@ -81,18 +103,31 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_one_parent_stand_to_the_first_of_them() {
+        let experiment = "cg a\ncg a/x\ncg b max=5000,20000\ncg a/y\ncg a/y/v\ncg a/z max=5000,20000\n";
+        let texts = Texts { experiment, threads: "", tunables: "", trace: "", expected: None };
+        let setup = folder::read(&texts).unwrap();
+        assert_eq!(nested(&setup), BTreeSet::from([3, 5].map(|id| Whose::Group(GroupId(id)))));
+        assert_eq!(limited(&setup), BTreeSet::from([2, 5].map(|id| Whose::Limit(GroupId(id)))));
+    }
+
+    #[test]
     fn lags_are_found_one_at_a_time() {
         let with = |beginning: &Beginning, most| {
             Some(replayed(beginning, [-630, 3160])).filter(|outcome| outcome.differing <= most)
         };
         let begun = replayed(&Beginning::default(), [-630, 3160]);
         assert_eq!(begun.differing, 37);
-        let found = with_lags(begun, &BTreeSet::from([1, 2]), Span::from_ms(4), with);
+        let found = with_lags(begun, &BTreeSet::from([1, 2].map(Whose::Thread)), Span::from_ms(4), with);
         assert_eq!(found.differing, 0);
         // None is beyond what may be.
         let with = |beginning: &Beginning, _| Some(replayed(beginning, [0, 9000]));
-        let found =
-            with_lags(with(&Beginning::default(), 0).unwrap(), &BTreeSet::from([2]), Span::from_ms(4), with);
-        assert_eq!((found.differing, found.beginning.lags[&2]), (50, Span::from_ms(4)));
+        let found = with_lags(
+            with(&Beginning::default(), 0).unwrap(),
+            &BTreeSet::from([Whose::Thread(2)]),
+            Span::from_ms(4),
+            with,
+        );
+        assert_eq!((found.differing, found.beginning.lags[&Whose::Thread(2)]), (50, Span::from_ms(4)));
     }
 }

@@ -2,7 +2,8 @@
 //! the event.
 //!
 //! A wake-up's line is written at once, and one on an idle CPU begins the execution that follows; from then on each charge
-//! tells what the clock said.
+//! tells what the clock said. Where a refilled group ends idleness, the decision reads the clock, its line comes as late as those
+//! of other switches.
 
 use vcpulab_host::Span;
 
@@ -25,6 +26,9 @@ impl Clock {
         // Who runs, and what the clock said when it was last charged or began.
         let mut running: Option<(u32, i64)> = None;
         let mut woke_at = None;
+        // How long after the clock was read the line of a switch was written, and whether a wake-up told the clock since
+        // the CPU idled.
+        let (mut late, mut told) = (0, false);
         let mut before = None;
         for line in lines {
             let mut clock = line.time_ns;
@@ -41,12 +45,18 @@ impl Clock {
                     }
                 }
                 Event::Switch { from, to, .. } => {
-                    let goes_on = running.filter(|&(thread, _)| thread == from.0);
-                    let begins = goes_on.map(|(_, charged)| charged).or(woke_at.filter(|_| from.0 == 0));
-                    clock = begins.unwrap_or(line.time_ns).min(line.time_ns);
-                    running = begins.map(|begins| (to.0, begins)).filter(|_| to.0 != 0);
+                    let goes_on = running.filter(|&(thread, _)| thread == from.0).map(|(_, charged)| charged);
+                    let known = goes_on.or(woke_at.filter(|_| from.0 == 0));
+                    clock = known.unwrap_or(line.time_ns - late).min(line.time_ns);
+                    if goes_on.is_some() && told {
+                        late = line.time_ns - clock;
+                    }
+                    told = known.is_some() && (told || goes_on.is_none());
+                    running = Some((to.0, clock)).filter(|_| to.0 != 0);
                     woke_at = None;
                 }
+                // It has decided: who woke is throttled, an idle CPU stays so.
+                _ if !line.flagged => woke_at = None,
                 _ => {}
             }
             before = line.monotonic_ns.filter(|_| line.event == Event::Tick);
@@ -97,5 +107,27 @@ mod tests {
         let ahead = 12_000_000_000 - 7_004_002_000;
         let at: Vec<i64> = (0..7).map(|index| clock.at(index) - ahead - 7_000_000_000).collect();
         assert_eq!(at, [1_000, 1_000, 4_000_500, 4_002_000, 4_007_000, 4_007_000, 4_997_000]);
+    }
+
+    #[test]
+    fn a_wake_up_of_a_throttled_thread_does_not_begin_what_runs_once_its_group_is_refilled() {
+        let lines = trace::read(
+            " <idle>-0 (-) [000] d.h3. 7.000001000: sched_waking: comm=v pid=5 prio=120 target_cpu=000
+ <idle>-0 (-) [000] dNh4. 7.000008000: sched_wakeup: comm=v pid=5 prio=120 target_cpu=000
+ <idle>-0 (-) [000] d..2. 7.000012000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=v next_pid=5 next_prio=120
+ v-5 (5) [000] d..2. 7.000105000: sched_stat_runtime: comm=v pid=5 runtime=100000 [ns]
+ v-5 (5) [000] d..2. 7.000110000: sched_switch: prev_comm=v prev_pid=5 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+ <idle>-0 (-) [000] d.h3. 7.000501000: sched_waking: comm=v pid=5 prio=120 target_cpu=000
+ <idle>-0 (-) [000] dNh4. 7.000508000: sched_wakeup: comm=v pid=5 prio=120 target_cpu=000
+ <idle>-0 (-) [000] d.h.. 7.003000000: hrtimer_expire_entry: hrtimer=02 function=sched_cfs_period_timer now=12000000000
+ <idle>-0 (-) [000] d..2. 7.003019000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=v next_pid=5 next_prio=120
+ v-5 (5) [000] d..2. 7.003115000: sched_stat_runtime: comm=v pid=5 runtime=100000 [ns]
+",
+        )
+        .unwrap();
+        let clock = Clock::of(&lines, Span::from_ms(4));
+        let at = |index| clock.at(index) - clock.at(0) + 1_000;
+        // The line of the first switch by a thread came 9 µs after the clock was read.
+        assert_eq!([4, 8, 9].map(at), [101_000, 3_010_000, 3_110_000]);
     }
 }

@@ -1,12 +1,16 @@
 //! Predicted beside recorded, and how far off each prediction may be.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+use vcpulab_host::Span;
 
 use super::demand::Demands;
 use super::fair::replay_fair;
 use super::folder::{Recording, Setup};
 use super::free::{Free, RunError};
 use super::measured::Measured;
+use super::outcome::Whose;
 use super::overheads::Overheads;
 use super::timers::phases;
 
@@ -92,11 +96,13 @@ pub fn compared(
     if let Some(refusal) = demands.refusal().or_else(|| real.refusal()) {
         return Err(refusal.into());
     }
-    let setting = with_phases(real)?;
+    let (setting, lags) = as_it_began(real)?;
+    let overheads = Overheads::of(&demands.lines, &demands.clock());
     let free = Free {
         setups: [&demands.setup, &setting],
-        demands: &Demands::of(demands),
-        overheads: &Overheads::of(&demands.lines, &demands.clock()),
+        demands: &Demands::of(demands, &overheads),
+        overheads: &overheads,
+        lags: &lags,
         hz: real.hz(),
     };
     let mut runs = Vec::new();
@@ -112,17 +118,20 @@ pub fn compared(
     Ok(Comparison { scheduler: format!("{policy} {generation}"), cells })
 }
 
-/// The setting of a recording, its groups' periods beginning when they did: the kernel draws that when a group is made.
-fn with_phases(real: &Recording) -> Result<Setup, RunError> {
+/// The setting of a recording, its groups' periods beginning when they did (under EEVDF the kernel draws that when a group is made,
+/// under CFS they are together), and what groups were behind each other.
+fn as_it_began(real: &Recording) -> Result<(Setup, BTreeMap<Whose, Span>), RunError> {
     let mut setup = real.setup.clone();
-    if setup.groups.iter().all(|group| group.quota.is_none()) {
-        return Ok(setup);
+    if setup.groups.iter().all(|group| group.quota.is_none() && group.parent.is_none()) {
+        return Ok((setup, BTreeMap::new()));
     }
-    let timers = replay_fair(&setup, &real.lines)?.beginning.timers;
-    for (group, phase) in phases(&setup, &real.lines, &timers) {
-        setup.groups[group.index()].phase = Some(phase);
+    let beginning = replay_fair(&setup, &real.lines)?.beginning;
+    if setup.tunables.base_slice.is_some() {
+        for (group, phase) in phases(&setup, &real.lines, &beginning.timers) {
+            setup.groups[group.index()].phase = Some(phase);
+        }
     }
-    Ok(setup)
+    Ok((setup, beginning.lags))
 }
 
 fn cells(setup: &Setup, recorded: &Measured, runs: &[Measured], times: f64) -> Vec<Cell> {

@@ -1,5 +1,6 @@
 //! What threads demand of a CPU, by a recording: CPU time from waking to blocking, then time asleep. When they got the CPU is
-//! left out, so that another scheduler, or another setting, may decide that.
+//! left out, so that another scheduler, or another setting, may decide that; and so is what switches, ticks and interrupts of
+//! timers took of their time, which may fall elsewhere then.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +8,7 @@ use vcpulab_host::program::Step;
 use vcpulab_host::{Span, Time};
 
 use super::folder::Recording;
+use super::overheads::Overheads;
 use super::trace::{Event, Line, PRIO_NICE_0};
 
 /// The demands of a recording.
@@ -47,7 +49,7 @@ struct Reading {
     blocked_at: Option<i64>,
     woke_at: Option<i64>,
     first: Option<i64>,
-    /// Not yet part of a step.
+    /// Not yet part of a step, and without what it paid for the kernel's own work.
     ran: i64,
     steps: Vec<Step>,
     works: Vec<(Time, Span)>,
@@ -64,8 +66,12 @@ impl Reading {
         self.woke_at = Some(now);
     }
 
+    fn take_ran(&mut self) -> Span {
+        Span::from_ns(std::mem::take(&mut self.ran)).max(Span::ZERO)
+    }
+
     fn run_ends(&mut self, step: Option<Step>) {
-        let ran = Span::from_ns(std::mem::take(&mut self.ran));
+        let ran = self.take_ran();
         self.steps.push(Step::Run(ran));
         self.steps.extend(step);
     }
@@ -73,8 +79,9 @@ impl Reading {
     fn block(&mut self, now: i64) {
         // Who runs as the recording begins woke before.
         let at = self.woke_at.take().or(self.first).unwrap_or(now);
-        self.works.push((Time::from_ns(at), Span::from_ns(self.ran)));
-        self.run_ends(None);
+        let ran = self.take_ran();
+        self.works.push((Time::from_ns(at), ran));
+        self.steps.push(Step::Run(ran));
         self.blocked_at = Some(now);
     }
 
@@ -94,33 +101,70 @@ impl Reading {
     }
 }
 
+/// Who pays for the kernel's own work.
+struct Costs<'a> {
+    overheads: &'a Overheads,
+    /// The thread that runs.
+    current: Option<u32>,
+    /// The interrupts since the CPU was flagged, for which the next thread pays: the decision's clock is that of the wake-up that
+    /// asked for it.
+    since_flagged: Span,
+}
+
+impl Costs<'_> {
+    /// An interrupt wakes a thread, after which the CPU is flagged or not: what the thread that runs pays.
+    fn interrupt(&mut self, flagged: bool) -> Span {
+        self.since_flagged += self.overheads.interrupt();
+        if flagged { Span::ZERO } else { std::mem::take(&mut self.since_flagged) }
+    }
+
+    /// What the thread pays that is switched in.
+    fn switch(&mut self, to: u32) -> Span {
+        self.current = (to != 0).then_some(to);
+        std::mem::take(&mut self.since_flagged) + self.overheads.switch
+    }
+}
+
 /// What a tick wakes, it wakes so soon: sooner than any CPU decides.
 const AFTER_TICK_NS: i64 = 3_000;
 
 impl Demands {
-    /// Reads the demands.
-    pub fn of(recording: &Recording) -> Self {
+    /// Reads the demands. What the kernel's own work takes is no part of them.
+    pub fn of(recording: &Recording, overheads: &Overheads) -> Self {
         let lines = &recording.lines;
         let clock = recording.clock();
         let mut reading: BTreeMap<u32, Reading> = BTreeMap::new();
         let mut first: Vec<(Time, Vec<u32>)> = Vec::new();
         let mut decided = true;
         let mut tick: Option<i64> = None;
+        let mut costs = Costs { overheads, current: None, since_flagged: Span::ZERO };
+        let pay = |reading: &mut BTreeMap<u32, Reading>, thread: Option<u32>, cost: Span| {
+            if let Some(thread) = thread {
+                reading.entry(thread).or_default().ran -= cost.ns();
+            }
+        };
         for (index, line) in lines.iter().enumerate() {
             let now = clock.at(index);
             match line.event {
                 Event::Tick => {
                     // The charge that it makes tells its time.
                     tick = Some(clock.at(index + 1));
+                    pay(&mut reading, costs.current, overheads.tick);
                 }
                 Event::Waking(number, prio) => {
                     // What a tick's softirqs wake is awake before the decision that the tick asked for.
                     let now = tick
                         .filter(|_| line.interrupt && line.flagged)
                         .map_or(now, |at| now.min(at + AFTER_TICK_NS));
+                    let of_vm = recording.setup.threads.contains_key(&number);
+                    if of_vm && line.interrupt && reading.contains_key(&number) {
+                        let flagged = line.flagged || lines.get(index + 1).is_some_and(|next| next.flagged);
+                        let cost = costs.interrupt(flagged);
+                        pay(&mut reading, costs.current, cost);
+                    }
                     let thread = reading.entry(number).or_default();
                     thread.prio = Some(prio);
-                    if thread.first.is_none() && recording.setup.threads.contains_key(&number) {
+                    if thread.first.is_none() && of_vm {
                         match first.last_mut().filter(|_| !decided) {
                             Some((at, together)) => {
                                 *at = Time::from_ns(now);
@@ -145,7 +189,7 @@ impl Demands {
                         thread.run_ends(Some(Step::Yield));
                     }
                 }
-                Event::Switch { from: (thread, prio), runnable, .. } => {
+                Event::Switch { from: (thread, prio), runnable, to } => {
                     decided = true;
                     tick = None;
                     if thread != 0 {
@@ -155,6 +199,8 @@ impl Demands {
                             thread.block(now);
                         }
                     }
+                    let cost = costs.switch(to.0);
+                    pay(&mut reading, costs.current, cost);
                 }
                 Event::Refill(_) | Event::Other => tick = None,
                 _ => {}
@@ -227,27 +273,40 @@ mod tests {
     fn demands(experiment: &str) -> Demands {
         let (threads, trace) = ("5 a 0\n6 a 1\n", TRACE);
         let texts = Texts { experiment, threads, tunables: "", trace, expected: None };
-        Demands::of(&Recording::read(&texts).unwrap())
+        let recording = Recording::read(&texts).unwrap();
+        Demands::of(&recording, &Overheads::with_us([15, 9, 10, 8]))
     }
 
     #[test]
     fn runs_and_sleeps_are_read_and_what_never_ends_goes_on() {
         let demands = demands("vm a\nth sl=1000\nth\n");
         let run = |ns| Step::Run(Span::from_ns(ns));
-        // It blocked when it had run, at 7.000302, and was woken at 7.001302.
-        let sleeper = [run(300_000), Step::Block(Span::from_ms(1))];
+        // It blocked when it had run, at 7.000302, and was woken at 7.001302. The switch is no part of what it demands.
+        let sleeper = [run(300_000 - 9_000), Step::Block(Span::from_ms(1))];
         assert_eq!(demands.threads[&5].steps, sleeper);
         assert_eq!(demands.threads[&6].steps, [Step::Hog]);
         // One interrupt woke both.
         assert_eq!(demands.first, [(Time::from_ns(3_000_002_000), vec![5, 6])]);
-        let work = (Time::from_ns(3_000_702_000), Span::from_us(30));
+        let work = (Time::from_ns(3_000_702_000), Span::from_us(30 - 9));
         assert_eq!(demands.others[&9], Arrivals { prio: 100, works: vec![work] });
+    }
+
+    #[test]
+    fn who_runs_pays_for_interrupts_until_one_asks_for_a_decision_and_then_who_comes() {
+        let overheads = Overheads::with_us([15, 9, 10, 8]);
+        let mut costs = Costs { overheads: &overheads, current: None, since_flagged: Span::ZERO };
+        let us = |paid: Span| paid.ns() / 1000;
+        assert_eq!(us(costs.switch(5)), 9);
+        assert_eq!((us(costs.interrupt(false)), costs.current), (6, Some(5)));
+        assert_eq!([true, true].map(|flagged| us(costs.interrupt(flagged))), [0, 0]);
+        assert_eq!((us(costs.switch(6)), costs.current), (2 * 6 + 9, Some(6)));
+        assert_eq!((us(costs.switch(0)), costs.current), (9, None));
     }
 
     #[test]
     fn a_yield_is_a_charge_that_nobody_asked_for() {
         let demands = demands("vm a\nth sl=1000\nth yield=10\n");
         let steps = &demands.threads[&6].steps;
-        assert_eq!(steps[..2], [Step::Run(Span::from_us(100)), Step::Yield]);
+        assert_eq!(steps[..2], [Step::Run(Span::from_us(100 - 9)), Step::Yield]);
     }
 }

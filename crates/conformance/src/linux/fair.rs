@@ -14,8 +14,8 @@ impl<F: Flavor> Steps for Fair<F> {
 
     fn add_group(&mut self, config: &GroupConfig) -> GroupId {
         let group = Fair::add_group(self, config);
-        // Each thread of a recording has run for an instant before.
-        self.keep_least(group);
+        // Each thread of a recording has run for an instant long before.
+        self.rest(group, Span::ZERO);
         group
     }
 
@@ -27,12 +27,24 @@ impl<F: Flavor> Steps for Fair<F> {
         Fair::reaches(self, task, virtual_time, ran);
     }
 
-    fn lag_max(&self) -> Option<Span> {
+    fn lag_max(&self) -> Span {
         F::lag_max(self)
+    }
+
+    fn groups_lag(&self) -> bool {
+        !F::KEEPS_LAG
     }
 
     fn lags(&mut self, task: TaskId, lag: Span) {
         self.set_lag(task, lag);
+    }
+
+    fn group_used(&mut self, group: GroupId, used: Span) {
+        self.rest(group, used);
+    }
+
+    fn group_lags(&mut self, group: GroupId, lag: Span) {
+        self.set_group_lag(group, PcpuId(0), lag);
     }
 
     fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {

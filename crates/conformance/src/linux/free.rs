@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 
 use vcpulab_host::{
-    Broken, Class, DomainConfig, Host, HostConfig, HostState, Membership, Observer, Params, PcpuId, Pools,
-    Span, Switch, Table, ThreadConfig, Time, VcpuConfig, VcpuId,
+    Broken, Class, Costs, DomainConfig, Host, HostConfig, HostState, Membership, Observer, Params, PcpuId,
+    Pools, Span, Switch, Table, ThreadConfig, Time, VcpuConfig, VcpuId,
 };
 
+use super::before::spans;
 use super::demand::Demands;
 use super::error::LinuxError;
 use super::folder::Setup;
 use super::measured::{Got, Measured};
+use super::outcome::Whose;
 use super::overheads::Overheads;
 use super::play::{Event, Noise, Play, Player};
 use super::trace::{PRIO_FAIR, PRIO_NICE_0};
@@ -20,8 +22,8 @@ use super::trace::{PRIO_FAIR, PRIO_NICE_0};
 const EVENTS_MAX: u64 = 100_000_000;
 
 /// What a host remembers of the time before a recording: the host itself ran, for long; so long before the first wake-up each
-/// thread ran for an instant, alone, one after the other, as its limits remember; then the host ran again, for longer than any
-/// of them was ahead.
+/// thread ran for an instant or more, alone, one after the other, as its limits remember, and its groups; then the host ran again,
+/// for longer than any of them was ahead.
 const BEFORE: Span = Span::from_secs(1);
 const APART: Span = Span::from_ms(1);
 const INSTANT: Span = Span::from_us(10);
@@ -55,6 +57,8 @@ pub struct Free<'a> {
     pub demands: &'a Demands,
     /// The kernel's own work.
     pub overheads: &'a Overheads,
+    /// What the setting's groups were behind each other as it began.
+    pub lags: &'a BTreeMap<Whose, Span>,
     /// Ticks in a second.
     pub hz: i64,
 }
@@ -65,7 +69,7 @@ impl Free<'_> {
     /// # Errors
     /// See [`RunError`].
     pub fn run(&self, variant: u64, variants: u64) -> Result<Measured, RunError> {
-        let Free { setups: [_, setting], demands, overheads, hz } = *self;
+        let Free { setups: [_, setting], demands, overheads, hz, .. } = *self;
         let (policy, generation) = setting.scheduler();
         let params = params(setting, overheads.resched(variant, variants), hz);
         let Made { config, play, names } = self.make(variant)?;
@@ -73,7 +77,7 @@ impl Free<'_> {
         let scheduler = Pools::new(vec![scheduler.ok_or(RunError::Policy(policy))?]);
         let [begin, end] = demands.window;
         let got = Table::filled(play.len(), Got::default());
-        let watch = Watch { begin, since: begin, overheads, switches: 0, got };
+        let watch = Watch { begin, since: begin, switches: 0, got };
         let broken = |error: Broken| RunError::Broken(error.to_string());
         let mut host = Host::new(&config, scheduler, play, watch).map_err(broken)?;
         host.limit_events(EVENTS_MAX);
@@ -91,8 +95,10 @@ impl Free<'_> {
 
     /// Makes the host and what its threads do. All are of one domain, in the groups of the setting.
     fn make(&self, variant: u64) -> Result<Made, RunError> {
-        let Free { setups: [demanding, setting], demands, overheads, .. } = *self;
-        let mut config = HostConfig { pcpus: 1, groups: setting.groups.clone(), ..HostConfig::default() };
+        let Free { setups: [demanding, setting], demands, overheads, lags, hz } = *self;
+        let costs = Costs { context_switch_ns: overheads.switch, ..Costs::ZERO };
+        let groups = setting.groups.clone();
+        let mut config = HostConfig { pcpus: 1, groups, costs, ..HostConfig::default() };
         let mut domain = DomainConfig::default();
         // The idle vCPU is the first.
         let mut players: Table<VcpuId, Player> = Table::filled(1, Player::default());
@@ -103,18 +109,22 @@ impl Free<'_> {
         let of_host = ThreadConfig { group: Membership::Root, ..ThreadConfig::default() };
         let host = add(of_host, Player::default());
         let (mut names, mut vcpu_of) = (BTreeMap::new(), BTreeMap::new());
+        let (ran, mut ran_before) = (spans(setting, lags, INSTANT), BTreeMap::new());
         for (place, (&thread, demand)) in (0u64..).zip(&demands.threads) {
             let made = &demanding.threads[&thread];
-            let same = setting.threads.values().find(|other| other.vm == made.vm && other.vcpu == made.vcpu);
-            let set = same.ok_or_else(|| RunError::Threads(format!("{}/{}", made.vm, made.vcpu)))?;
+            let same =
+                setting.threads.iter().find(|(_, other)| other.vm == made.vm && other.vcpu == made.vcpu);
+            let (number, set) =
+                same.ok_or_else(|| RunError::Threads(format!("{}/{}", made.vm, made.vcpu)))?;
             let group = set.group.map_or(Membership::Root, Membership::Of);
             let config = ThreadConfig { group, class: Class::Other, nice: set.nice };
             let v =
                 add(config, Player::new(demand.steps.clone(), Noise::of(variant, place, overheads.timer)));
             vcpu_of.insert(thread, v);
+            ran_before.insert(v, ran.get(number).copied().unwrap_or(INSTANT));
             names.insert(v, (made.vm.clone(), made.vcpu));
         }
-        let mut events = before(demands, &vcpu_of, host);
+        let mut events = before(demands, &vcpu_of, &ran_before, host);
         for (at, threads) in &demands.first {
             let begin = |thread| Some((*at, *vcpu_of.get(thread)?, None));
             events.extend(threads.iter().filter_map(begin));
@@ -129,7 +139,8 @@ impl Free<'_> {
             }));
         }
         config.domains.push(domain);
-        Ok(Made { config, play: Play::new(players, events, overheads.timer), names })
+        let tick = Span::from_secs(1) / hz;
+        Ok(Made { config, play: Play::new(players, events, overheads.clone(), tick), names })
     }
 }
 
@@ -142,14 +153,31 @@ struct Made {
 }
 
 /// What happened before the recording began, if that was long enough after the host's own beginning.
-fn before(demands: &Demands, vcpu_of: &BTreeMap<u32, VcpuId>, host: VcpuId) -> Vec<Event> {
+fn before(
+    demands: &Demands,
+    vcpu_of: &BTreeMap<u32, VcpuId>,
+    ran: &BTreeMap<VcpuId, Span>,
+    host: VcpuId,
+) -> Vec<Event> {
     let Some(&(first, _)) = demands.first.first() else { return Vec::new() };
     if first - Time::ZERO < BEFORE + HOST_RAN {
         return Vec::new();
     }
     let threads =
         demands.first.iter().flat_map(|(_, threads)| threads).filter_map(|thread| vcpu_of.get(thread));
-    let alone = (0..).zip(threads).map(|(place, &v)| (first - BEFORE + place * APART, v, Some(INSTANT)));
+    let mut at = first - BEFORE;
+    let alone: Vec<Event> = threads
+        .map(|v| {
+            let ran = ran.get(v).copied().unwrap_or(INSTANT);
+            let event = (at, *v, Some(ran));
+            at += ran + APART;
+            event
+        })
+        .collect();
+    if at > first - BEFORE / 2 {
+        // Weights are too far apart.
+        return Vec::new();
+    }
     let ran = [Time::ZERO, first - BEFORE / 2].map(|at| (at, host, Some(HOST_RAN)));
     ran.into_iter().chain(alone).collect()
 }
@@ -181,32 +209,31 @@ fn params(setting: &Setup, resched: Span, hz: i64) -> Params {
 }
 
 /// Counts what [`Measured`] has.
-struct Watch<'a> {
+struct Watch {
     begin: Time,
     since: Time,
-    overheads: &'a Overheads,
     switches: u64,
     got: Table<VcpuId, Got>,
 }
 
-impl Watch<'_> {
+impl Watch {
     fn charge(&mut self, v: VcpuId, now: Time) {
         self.got[v].ran_ns += (now - self.since).max(Span::ZERO).ns();
         self.since = now.max(self.begin);
     }
 }
 
-impl Observer for Watch<'_> {
-    fn switched(&mut self, _host: &HostState, switch: Switch) {
+impl Observer for Watch {
+    fn switched(&mut self, host: &HostState, switch: Switch) {
         self.charge(switch.from, switch.time);
         if switch.time < self.begin {
             return;
         }
         self.switches += 1;
         if switch.woken.is_some() {
-            let waited = switch.waited_ns;
-            let then = if waited == Span::ZERO { self.overheads.wake } else { self.overheads.switch };
-            self.got[switch.to].waits_ns.push((waited + then).ns());
+            // The waits that are recorded end when the switch is done.
+            let done = host.hypervisor_until(switch.pcpu) - switch.time;
+            self.got[switch.to].waits_ns.push((switch.waited_ns + done).ns());
         }
     }
 }

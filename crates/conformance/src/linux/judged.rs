@@ -9,9 +9,9 @@ use super::fair::replay_fair;
 use super::folder::Recording;
 use super::outcome::Outcome;
 
-/// Of a recording that does not say how many decisions differ, one in this many may. What a recording cannot tell (where groups
-/// stood before it, pools of limited groups) makes up to 6.2 % differ in those that come with the package; the other kernel's
-/// scheduler differs in a third.
+/// Of a recording that does not say how many decisions differ, one in this many may. What a recording cannot tell (where the
+/// host's own threads stood before it) makes up to 7 % differ in those that `make real-kvm` makes; the other kernel's scheduler
+/// differs in a third.
 const DIFFERING_ONE_IN: u64 = 10;
 
 /// A replay, judged.

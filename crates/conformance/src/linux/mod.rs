@@ -5,6 +5,7 @@
 //! [`compared`] takes what threads demand alone ([`Demands`]), lets them run freely on a host ([`Free`]), and holds what comes
 //! of it against what was recorded ([`Measured`]).
 
+mod before;
 mod beginning;
 mod clock;
 mod compared;

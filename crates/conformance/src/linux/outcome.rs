@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
-use vcpulab_host::Span;
+use vcpulab_host::{GroupId, Span};
 
 use super::timers::Timers;
 
@@ -13,8 +13,19 @@ use super::timers::Timers;
 pub struct Beginning {
     /// The groups that its period timers are of.
     pub timers: Timers,
-    /// By how much virtual time threads of the host are behind their shares; those that are not here by none.
-    pub lags: BTreeMap<u32, Span>,
+    /// By how much virtual time who is not told by the recording was behind the others; those that are not here by none.
+    pub lags: BTreeMap<Whose, Span>,
+}
+
+/// Whose lag it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Whose {
+    /// A thread's, of the host's own.
+    Thread(u32),
+    /// A group's, among those of one parent.
+    Group(GroupId),
+    /// A group's, with a limit: not virtual time, but what it has used of the runtime that its queue kept as it rested.
+    Limit(GroupId),
 }
 
 /// A difference.

@@ -16,16 +16,36 @@ pub struct Overheads {
     pub switch: Span,
     /// From a timer's wake-up, which asked for a decision, to that of another timer which still came before it: the longest.
     pub timer: Span,
+    /// What a tick takes: the median time from one to the decision that it asks for.
+    pub tick: Span,
 }
 
-/// The same of the machine that made the recordings that come with the package (QEMU's emulation with `-icount shift=1`,
-/// Debian's kernels 6.1.192 and 6.12.117): for a recording in which nothing of the kind happens.
+/// From a tick to the decision, on that machine.
 const RESCHED_KNOWN: Span = Span::from_ns(5_200);
-const WAKE_KNOWN: Span = Span::from_ns(14_000);
-const SWITCH_KNOWN: Span = Span::from_ns(9_000);
-const TIMER_KNOWN: Span = Span::from_ns(10_000);
 
 impl Overheads {
+    /// Those of the machine that made the recordings that come with the package (QEMU's emulation with `-icount shift=1`,
+    /// Debian's kernels 6.1.192 and 6.12.117): for a recording in which nothing of the kind happens.
+    pub const KNOWN: Overheads = Overheads {
+        resched: Vec::new(),
+        wake: Span::from_ns(14_000),
+        switch: Span::from_ns(9_000),
+        timer: Span::from_ns(10_000),
+        tick: Span::from_ns(8_000),
+    };
+
+    /// Others, µs: for wake-ups, switches, timers and ticks.
+    #[cfg(test)]
+    pub fn with_us([wake, switch, timer, tick]: [i64; 4]) -> Self {
+        let [wake, switch, timer, tick] = [wake, switch, timer, tick].map(Span::from_us);
+        Overheads { resched: Vec::new(), wake, switch, timer, tick }
+    }
+
+    /// What the interrupt of a timer that wakes a thread takes: the part of a wake-up that preempts which is no switch.
+    pub fn interrupt(&self) -> Span {
+        (self.wake - self.switch).max(Span::ZERO)
+    }
+
     /// The time from a tick to the decision in one of so many variants: together they have what was recorded.
     pub fn resched(&self, variant: u64, variants: u64) -> Span {
         let place = (2 * variant + 1) * self.resched.len() as u64 / (2 * variants.max(1));
@@ -36,6 +56,7 @@ impl Overheads {
     /// Those of a recording.
     pub fn of(lines: &[Line], clock: &Clock) -> Self {
         let (mut resched, mut wake, mut switch) = (Vec::new(), Vec::new(), Vec::new());
+        let mut ticks = Vec::new();
         let mut timer: Option<i64> = None;
         for (index, part) in lines.windows(4).enumerate() {
             let [first, second, third, fourth] = part else { continue };
@@ -44,6 +65,7 @@ impl Overheads {
                     if at_tick == then && third.flagged =>
                 {
                     resched.push(*ran);
+                    ticks.push(third.time_ns - clock.written_after(third, index + 2) - first.time_ns);
                     switch.push(clock.written_after(fourth, index + 3));
                 }
                 [
@@ -55,7 +77,7 @@ impl Overheads {
                     wake.push(fourth.time_ns - first.time_ns);
                 }
                 [Event::Waking(..), Event::Wakeup(_), Event::Other, Event::Waking(..)]
-                    if second.flagged && third.interrupt && third.monotonic_ns.is_some() =>
+                    if second.flagged && third.flagged && third.monotonic_ns.is_some() =>
                 {
                     let apart = fourth.time_ns - first.time_ns;
                     timer = Some(timer.map_or(apart, |most| most.max(apart)));
@@ -67,9 +89,10 @@ impl Overheads {
         let or = |of, known| median(of).map_or(known, |ns| Span::from_ns(ns.max(0)));
         Overheads {
             resched,
-            wake: or(wake, WAKE_KNOWN),
-            switch: or(switch, SWITCH_KNOWN),
-            timer: or(timer.into_iter().collect(), TIMER_KNOWN),
+            wake: or(wake, Self::KNOWN.wake),
+            switch: or(switch, Self::KNOWN.switch),
+            tick: or(ticks, Self::KNOWN.tick),
+            timer: or(timer.into_iter().collect(), Self::KNOWN.timer),
         }
     }
 }

@@ -1,10 +1,13 @@
-//! What threads of a recording do once they run freely: their steps one after the other, and work that comes at recorded times.
+//! What threads of a recording do once they run freely: their steps one after the other, and work that comes at recorded times;
+//! and what the kernel takes of their time as it ticks and wakes them. (What switches take is a cost of the host.)
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use vcpulab_host::program::Step;
-use vcpulab_host::{Op, Span, Table, Time, VcpuId, WakeCause, World, WorldContext};
+use vcpulab_host::{Op, PcpuId, Span, Table, Time, VcpuId, WakeCause, World, WorldContext};
+
+use super::overheads::Overheads;
 
 /// A thread has this work more; `None`: it begins with its steps.
 pub type Event = (Time, VcpuId, Option<Span>);
@@ -17,8 +20,8 @@ pub struct Play {
     next: usize,
     /// Those that sleep, and when their timers expire.
     asleep: BinaryHeap<Reverse<(Time, VcpuId)>>,
-    /// How long a timer's interrupt takes: what expires meanwhile is awake, too, before anything is decided.
-    interrupt: Span,
+    overheads: Overheads,
+    tick: Span,
 }
 
 /// A thread.
@@ -32,15 +35,24 @@ pub struct Player {
     noise: Option<Noise>,
 }
 
-/// The sources of events, and of the ends of sleeps.
+/// The only CPU.
+const CPU: PcpuId = PcpuId(0);
+
+/// The sources of events, of the ends of sleeps, and of ticks.
 const EVENTS: usize = 0;
 const TIMERS: usize = 1;
+const TICKS: usize = 2;
 
 impl Play {
-    /// The events may come in any order.
-    pub fn new(players: Table<VcpuId, Player>, mut events: Vec<Event>, interrupt: Span) -> Self {
+    /// The events may come in any order. The kernel's own work takes so much, its ticks come so often.
+    pub fn new(
+        players: Table<VcpuId, Player>,
+        mut events: Vec<Event>,
+        overheads: Overheads,
+        tick: Span,
+    ) -> Self {
         events.sort_by_key(|&(at, ..)| at);
-        Play { players, events, next: 0, asleep: BinaryHeap::new(), interrupt }
+        Play { players, events, next: 0, asleep: BinaryHeap::new(), overheads, tick }
     }
 
     /// The number of vCPUs, with the idle one.
@@ -64,31 +76,32 @@ impl Play {
         due.sort_unstable();
         let mut last = first;
         for &at in due.get(1..).unwrap_or_default() {
-            if at > last + self.interrupt {
+            if at > last + self.overheads.timer {
                 break;
             }
             last = at;
         }
         ctx.set_source(TIMERS, last);
     }
-}
 
-impl World for Play {
-    fn start(&mut self, ctx: &mut WorldContext<'_>) {
-        ctx.make_sources(TIMERS + 1);
-        self.wait(ctx);
+    /// Wakes those whose timers have expired: whoever runs pays for it.
+    fn expire(&mut self, ctx: &mut WorldContext<'_>) {
+        let on = ctx.host().hypervisor_until(CPU);
+        if on > ctx.now() {
+            // Interrupts are off.
+            return ctx.set_source(TIMERS, on);
+        }
+        while let Some(&Reverse((at, v))) = self.asleep.peek()
+            && at <= ctx.now()
+        {
+            self.asleep.pop();
+            ctx.charge(CPU, self.overheads.interrupt());
+            ctx.kick(v, WakeCause::Timer);
+        }
+        self.set_timers(ctx);
     }
 
-    fn fire(&mut self, ctx: &mut WorldContext<'_>, source: usize) {
-        if source == TIMERS {
-            while let Some(&Reverse((at, v))) = self.asleep.peek()
-                && at <= ctx.now()
-            {
-                self.asleep.pop();
-                ctx.kick(v, WakeCause::Timer);
-            }
-            return self.set_timers(ctx);
-        }
+    fn begin(&mut self, ctx: &mut WorldContext<'_>) {
         while let Some(&(_, v, work)) = self.events.get(self.next).filter(|(at, ..)| *at <= ctx.now()) {
             let player = &mut self.players[v];
             match work {
@@ -99,6 +112,30 @@ impl World for Play {
             ctx.kick(v, WakeCause::Timer);
         }
         self.wait(ctx);
+    }
+
+    /// A tick of a CPU that is not idle takes its time.
+    fn tick(&self, ctx: &mut WorldContext<'_>) {
+        if !ctx.host().is_idle(ctx.host().current(CPU)) {
+            ctx.charge(CPU, self.overheads.tick);
+        }
+        ctx.set_source(TICKS, ctx.now() + self.tick);
+    }
+}
+
+impl World for Play {
+    fn start(&mut self, ctx: &mut WorldContext<'_>) {
+        ctx.make_sources(TICKS + 1);
+        ctx.set_source(TICKS, Time::ZERO + self.tick);
+        self.wait(ctx);
+    }
+
+    fn fire(&mut self, ctx: &mut WorldContext<'_>, source: usize) {
+        match source {
+            TIMERS => self.expire(ctx),
+            TICKS => self.tick(ctx),
+            _ => self.begin(ctx),
+        }
     }
 
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
@@ -146,8 +183,8 @@ impl Player {
     }
 }
 
-/// What the demands of a recording do not tell: whether an interrupt fell into a run, which is longer by it. Each sleep is longer or
-/// shorter by up to half of one.
+/// What the demands of a recording do not tell: what an interrupt took, and how long interrupts were off as a sleep ended. Each sleep
+/// is longer or shorter by up to half an interrupt.
 #[derive(Clone)]
 pub struct Noise {
     state: u64,
@@ -175,24 +212,35 @@ impl Noise {
 mod tests {
     use super::*;
     use vcpulab_host::{
-        DomainConfig, Host, HostConfig, HostState, Observer, Params, Pools, Switch, VcpuConfig,
+        Costs, DomainConfig, Host, HostConfig, HostState, Observer, Params, Pools, Switch, VcpuConfig,
     };
 
-    /// When a hog was switched out.
-    struct Preempted(Vec<Time>);
+    /// When a hog was switched out, and in, and when others woke.
+    #[derive(Default)]
+    struct Hog([Vec<Time>; 3]);
 
-    impl Observer for Preempted {
+    impl Observer for Hog {
+        fn woke(&mut self, host: &HostState, _: VcpuId, _: WakeCause, _: Option<VcpuId>) {
+            self.0[2].push(host.now());
+        }
+
         fn switched(&mut self, _host: &HostState, switch: Switch) {
-            if switch.from == VcpuId(1) {
-                self.0.push(switch.time);
+            for (times, v) in self.0.iter_mut().zip([switch.from, switch.to]) {
+                if v == VcpuId(1) {
+                    times.push(switch.time);
+                }
             }
         }
     }
 
-    /// When a hog is preempted that runs under CFS beside two sleepers whose timers expire at 13 ms, and so many µs later.
-    fn preempted(apart: i64) -> Vec<i64> {
+    /// When a hog is preempted, and goes on, that runs under CFS beside two sleepers whose timers expire at 13 ms and so many µs
+    /// later, and when they wake: µs after that. Wake-ups, switches, timers and ticks take so many µs (and where switches take
+    /// time, the one sleep begins as much later, the other one twice).
+    fn hog(apart: i64, overheads: [i64; 4]) -> [Vec<i64>; 3] {
+        let overheads = Overheads::with_us(overheads);
         let config = HostConfig {
             pcpus: 1,
+            costs: Costs { context_switch_ns: overheads.switch, ..Costs::ZERO },
             domains: vec![DomainConfig { vcpus: vec![VcpuConfig::default(); 3], ..DomainConfig::default() }],
             ..HostConfig::default()
         };
@@ -205,20 +253,49 @@ mod tests {
             player(&[Step::Block(Span::from_us(13_000 + apart)), works]),
         ];
         let begin = [2, 3, 1].map(|v| (Time::ZERO, VcpuId(v), None)).to_vec();
-        let play = Play::new(players.into_iter().collect(), begin, Span::from_us(10));
+        let play = Play::new(players.into_iter().collect(), begin, overheads, Span::from_ms(4));
         let policy = vcpulab_sched::boxed("linux-cfs", "6.1", &Params::new(), 1).expect("it is there");
         let mut host =
-            Host::new(&config, Pools::new(vec![policy]), play, Preempted(Vec::new())).expect("it is sound");
-        host.run_until(Time::ZERO + Span::from_ms(14)).expect("it goes well");
+            Host::new(&config, Pools::new(vec![policy]), play, Hog::default()).expect("it is sound");
+        host.run_until(Time::ZERO + Span::from_ms(17)).expect("it goes well");
         let (_, _, _, watch) = host.into_parts();
-        watch.0.iter().map(|&at| (at - Time::ZERO).ns() / 1000).filter(|&us| us >= 13_000).collect()
+        let after = |times: Vec<Time>| {
+            let us = times.into_iter().map(|at| (at - Time::ZERO).ns() / 1000 - 13_000);
+            us.filter(|&us| us >= 0).collect()
+        };
+        watch.0.map(after)
     }
 
     #[test]
     fn what_expires_during_an_interrupt_is_awake_before_the_decision() {
-        assert_eq!(preempted(8), [13_008]);
-        assert_eq!(preempted(300), [13_000, 13_300]);
-        assert_eq!(preempted(12)[0], 13_000);
+        let preempted = |apart| hog(apart, [0, 0, 10, 0])[0].clone();
+        assert_eq!(preempted(8), [8]);
+        assert_eq!(preempted(300), [0, 300]);
+        assert_eq!(preempted(12)[0], 0);
+    }
+
+    #[test]
+    fn who_runs_pays_for_the_interrupt_that_wakes_another() {
+        let goes_on = |overheads| hog(50, overheads)[1].clone();
+        assert_eq!(goes_on([0, 0, 10, 0]), [200]);
+        // A wake-up that preempts, an interrupt during the first run, a switch.
+        assert_eq!(goes_on([15, 9, 10, 0]), [9 + 15 + 100 + 6 + 9 + 100]);
+    }
+
+    #[test]
+    fn a_timer_that_expires_while_interrupts_are_off_wakes_once_they_are_on() {
+        // The first wake-up and its switch are done at 24 µs.
+        for (apart, wakes) in [(3, [9, 24]), (5, [9, 24]), (6, [9, 24]), (7, [9, 25]), (0, [18, 18])] {
+            assert_eq!(hog(apart, [15, 9, 10, 0])[2], wakes, "{apart}");
+        }
+    }
+
+    #[test]
+    fn ticks_take_time() {
+        let [_, without, _] = hog(3_000 - 60, [0, 0, 10, 0]);
+        let [_, with, _] = hog(3_000 - 60, [0, 0, 10, 8]);
+        // One at 16 ms is in the second run.
+        assert_eq!((without, with), (vec![100, 3_040], vec![100, 3_048]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 use super::beginning;
 use super::error::LinuxError;
 use super::folder::Setup;
-use super::outcome::{Beginning, Difference, Outcome};
+use super::outcome::{Beginning, Difference, Outcome, Whose};
 use super::timers::Candidates;
 use super::trace::{Event, Line, PRIO_FAIR, PRIO_NICE_0};
 
@@ -27,13 +27,20 @@ pub trait Steps {
     fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> Self::Task;
     /// A blocked task has this virtual run time once it has run for so many ns.
     fn reaches(&mut self, _task: Self::Task, _virtual_time: u64, _ran: u64) {}
-    /// The most virtual time by which a task that has blocked may be behind its share, or ahead of it (`None`: that is not
-    /// remembered).
-    fn lag_max(&self) -> Option<Span> {
-        None
+    /// The most virtual time by which who comes back may be behind the others, or ahead of them.
+    fn lag_max(&self) -> Span {
+        Span::ZERO
     }
-    /// A blocked task of the weight of nice 0 is so much behind its share.
+    /// Whether it is groups whose lags matter, and not the host's own threads.
+    fn groups_lag(&self) -> bool {
+        false
+    }
+    /// A blocked task of the weight of nice 0 is so much behind the others.
     fn lags(&mut self, _task: Self::Task, _lag: Span) {}
+    /// So is a group.
+    fn group_lags(&mut self, _group: GroupId, _lag: Span) {}
+    /// A group with a limit has used so much of what its queue kept when it rested last.
+    fn group_used(&mut self, _group: GroupId, _used: Span) {}
     /// Queues a task and decides whether it preempts: may raise the flag.
     fn wake(&mut self, now: Time, cpu: PcpuId, task: Self::Task);
     /// The current task blocks; a choice follows.
@@ -95,10 +102,9 @@ pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Res
         }
         break;
     }
-    if let Some(most) = steps.lag_max() {
-        best = beginning::with_lags(best, &beginning::of_host(setup, lines), most, with);
-    }
-    Ok(best)
+    let whose = if steps.groups_lag() { beginning::nested(setup) } else { beginning::of_host(setup, lines) };
+    best = beginning::with_lags(best, &whose, steps.lag_max(), with);
+    Ok(beginning::with_lags(best, &beginning::limited(setup), beginning::USED_MAX, with))
 }
 
 struct Known<T> {
@@ -136,6 +142,18 @@ struct Replay<'a, S: Steps> {
 impl<'a, S: Steps> Replay<'a, S> {
     fn new(setup: &'a Setup, lines: &'a [Line], mut steps: S, beginning: &'a Beginning) -> Self {
         let groups: Vec<GroupId> = setup.groups.iter().map(|group| steps.add_group(group)).collect();
+        let found = |group: GroupId| groups.get(group.index()).copied();
+        for (&whose, &lag) in &beginning.lags {
+            match whose {
+                Whose::Thread(_) => {}
+                Whose::Group(group) => {
+                    found(group).into_iter().for_each(|group| steps.group_lags(group, lag))
+                }
+                Whose::Limit(group) => {
+                    found(group).into_iter().for_each(|group| steps.group_used(group, lag))
+                }
+            }
+        }
         let mut tasks = BTreeMap::new();
         for (&thread, made) in &setup.threads {
             let group = made.group.and_then(|group| groups.get(group.index()).copied());
@@ -235,7 +253,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         let (steps, lags) = (&mut self.steps, &self.beginning.lags);
         self.tasks.entry(thread).or_insert_with(|| {
             let task = steps.add_task(None, Class::Other, nice);
-            if let Some(&lag) = lags.get(&thread) {
+            if let Some(&lag) = lags.get(&Whose::Thread(thread)) {
                 steps.lags(task, lag);
             }
             Known { task, queued: false, woke: false }

@@ -270,7 +270,7 @@ pub(crate) fn own_groups(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec:
     }
 }
 
-/// Is that the group of a domain, in the one around it: by the domain's name, or as systemd and libvirt call it?
+/// Is that the group of a domain, in the one around it: by the domain's name, or as systemd, libvirt and Proxmox VE call it?
 fn is_own_group(domain: &DomainSpec, around: &str, part: &str) -> bool {
     let Some(its) = &domain.threads else { return false };
     let inside = if its.cgroup == ROOT { "" } else { its.cgroup.as_str() };
@@ -285,7 +285,14 @@ fn is_own_group(domain: &DomainSpec, around: &str, part: &str) -> bool {
             part.strip_prefix("machine-qemu\\x2d")?.strip_suffix(".scope")?.split_once("\\x2d")?;
         Some(number.parse::<u64>().is_ok() && name.replace("\\x2d", "-") == domain.name)
     };
-    part == domain.name || of_libvirt() == Some(true)
+    // By the VM's number, which its name says: `vm-101`, `101`.
+    let of_proxmox = || {
+        let number = part.strip_suffix(".scope")?;
+        let said = ["vm", "qemu", "kvm"].iter().find_map(|kind| domain.name.strip_prefix(kind));
+        let said = said.map_or(domain.name.as_str(), |said| said.strip_prefix(['-', '_']).unwrap_or(said));
+        Some(said == number && number.parse::<u64>().is_ok())
+    };
+    part == domain.name || of_libvirt() == Some(true) || of_proxmox() == Some(true)
 }
 
 /// The domain of the threads that serve the VMs, if there are any: the last one.

@@ -25,12 +25,14 @@ impl<F: Flavor> Fair<F> {
         self.groups[group].limit.as_mut()
     }
 
-    /// Gives a group's queues what they keep when their last entity leaves, as if each had run before.
-    pub fn keep_least(&mut self, group: GroupId) {
-        if self.groups[group].limit.is_some() {
+    /// Makes a group one that has rested: its pool is as full as it may be, its queues have what they keep when their last entity
+    /// leaves, but for what was used of that.
+    pub fn rest(&mut self, group: GroupId, used: Span) {
+        if let Some(limit) = &mut self.groups[group].limit {
+            limit.pool = limit.most();
             for cpu in self.groups[group].queues.ids() {
                 let q = self.queue_of(Some(group), cpu);
-                self.queues[q].runtime = KEPT;
+                self.queues[q].runtime = KEPT - used.clamp(Span::ZERO, KEPT - LEAST);
             }
         }
     }
@@ -230,4 +232,34 @@ fn offset(group: GroupId, period: Span) -> Span {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     Span::from_ns(((x ^ (x >> 31)) % ns(period).max(1)).cast_signed())
+}
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_host::{GroupConfig, PcpuId};
+
+    use super::super::class::Settings;
+    use super::super::eevdf::Eevdf;
+    use super::*;
+
+    #[test]
+    fn a_group_that_rested_has_its_burst_and_what_is_left_of_the_millisecond_that_queues_keep() {
+        let mut fair = Fair::new(Eevdf { base_slice: Span::from_us(700) }, 1, Settings::DEFAULT);
+        let ms = Span::from_ms;
+        let group = fair.add_group(&GroupConfig {
+            quota: Some(ms(20)),
+            period: ms(100),
+            burst: ms(15),
+            ..GroupConfig::NEW
+        });
+        let left = |fair: &mut Fair<Eevdf>| {
+            let q = fair.queue_of(Some(group), PcpuId(0));
+            (fair.groups[group].limit.as_ref().map(|limit| limit.pool), fair.queues[q].runtime)
+        };
+        assert_eq!(left(&mut fair), (Some(ms(20)), Span::ZERO));
+        fair.rest(group, Span::from_us(300));
+        assert_eq!(left(&mut fair), (Some(ms(35)), Span::from_us(700)));
+        fair.rest(group, ms(9));
+        assert_eq!(left(&mut fair), (Some(ms(35)), LEAST));
+    }
 }

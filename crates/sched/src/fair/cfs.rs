@@ -118,9 +118,18 @@ impl Flavor for Cfs {
     const EMPTY_KEEPS_WEIGHT: bool = false;
     const REFILLS_TOGETHER: bool = true;
     const CONTRIBUTES_EVERY: Span = Span::ZERO;
+    const KEEPS_LAG: bool = false;
 
     fn key(entity: &Entity<()>) -> u64 {
         entity.v
+    }
+
+    fn lag_max(fair: &Fair<Self>) -> Span {
+        fair.flavor.latency / 2
+    }
+
+    fn set_lag(entity: &mut Entity<()>, lag: Span) {
+        entity.v = entity.v.wrapping_add_signed(lag.ns().wrapping_neg());
     }
 
     fn fresh(fair: &mut Fair<Self>, e: EntityId) {

@@ -32,16 +32,15 @@ pub trait Flavor: Clone {
     const REFILLS_TOGETHER: bool;
     /// How often at most a queue tells its group of its load.
     const CONTRIBUTES_EVERY: Span;
+    /// Does who sleeps keep what it was behind the others, however long? Otherwise only as long as they do not run on.
+    const KEEPS_LAG: bool;
 
     /// The order of a queue, as a virtual time.
     fn key(entity: &Entity<Self::Entity>) -> u64;
-    /// The most by which an entity of the weight of nice 0 that left may be behind its share, or ahead of it. `None`: that is not
-    /// remembered.
-    fn lag_max(_fair: &Fair<Self>) -> Option<Span> {
-        None
-    }
-    /// An entity that is not queued is so much behind its share, in virtual time.
-    fn set_lag(_entity: &mut Entity<Self::Entity>, _lag: Span) {}
+    /// The most by which an entity of the weight of nice 0 that left may be behind the others, or ahead of them, as it comes back.
+    fn lag_max(fair: &Fair<Self>) -> Span;
+    /// An entity that is not queued is so much behind the others, in virtual time.
+    fn set_lag(entity: &mut Entity<Self::Entity>, lag: Span);
     /// Has it left, and competes on?
     fn delayed(_entity: &Entity<Self::Entity>) -> bool {
         false
@@ -224,10 +223,18 @@ impl<F: Flavor> Fair<F> {
         entity.v = virtual_time.wrapping_sub(entity.weight.virtual_time(ran));
     }
 
-    /// A blocked task is by so much virtual time behind its share.
+    /// A blocked task is by so much virtual time behind the others.
     pub fn set_lag(&mut self, task: TaskId, lag: Span) {
         let e = self.tasks[task].entity;
         F::set_lag(&mut self.entities[e], lag);
+    }
+
+    /// A group in which nothing is queued is so on a CPU.
+    pub fn set_group_lag(&mut self, group: GroupId, cpu: PcpuId, lag: Span) {
+        let q = self.queue_of(Some(group), cpu);
+        if let Some((_, e)) = self.queues[q].group {
+            F::set_lag(&mut self.entities[e], lag);
+        }
     }
 
     // ---- events ----

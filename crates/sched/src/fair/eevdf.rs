@@ -157,13 +157,14 @@ impl Flavor for Eevdf {
     const EMPTY_KEEPS_WEIGHT: bool = true;
     const REFILLS_TOGETHER: bool = false;
     const CONTRIBUTES_EVERY: Span = Span::from_ms(1);
+    const KEEPS_LAG: bool = true;
 
     fn key(entity: &Entity<Request>) -> u64 {
         entity.own.deadline
     }
 
-    fn lag_max(fair: &Fair<Self>) -> Option<Span> {
-        Some(fair.most_lag())
+    fn lag_max(fair: &Fair<Self>) -> Span {
+        fair.most_lag()
     }
 
     fn set_lag(entity: &mut Entity<Request>, lag: Span) {

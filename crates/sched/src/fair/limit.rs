@@ -93,8 +93,12 @@ impl Limit {
 
     /// One quota more; what is not used may be kept up to the burst.
     pub fn fill(&mut self) {
-        let Bandwidth { quota, burst, .. } = self.bandwidth;
-        self.pool = (self.pool + quota).min(quota + burst);
+        self.pool = (self.pool + self.bandwidth.quota).min(self.most());
+    }
+
+    /// The most that the pool may hold.
+    pub fn most(&self) -> Span {
+        self.bandwidth.quota + self.bandwidth.burst
     }
 
     /// Starts the timer: the next refill is at the end of the period that it is.

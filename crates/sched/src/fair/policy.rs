@@ -140,6 +140,15 @@ impl<F: Tuned> Linux<F> {
         ctx.raise_reschedule(cpu);
     }
 
+    /// Refills the groups whose periods end now: one interrupt is of them all, and nothing is decided before it is over. A tick that
+    /// is due then comes after them, as its timer was set later.
+    fn refill(&mut self, ctx: &mut PolicyContext) {
+        while let Some(group) = self.timers.next_refill(ctx.now()) {
+            self.fair.refill(ctx.now(), group);
+            self.domains.note_throttling(ctx, &self.fair, group);
+        }
+    }
+
     fn tick(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
         let (now, current) = (ctx.now(), ctx.current(cpu));
         if ctx.is_idle(current) {
@@ -456,12 +465,12 @@ impl<F: Tuned> Scheduler for Linux<F> {
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         let now = ctx.now();
         match Kind::of(token) {
-            Kind::Tick(cpu) => self.tick(ctx, cpu),
-            Kind::Resched(cpu) => ctx.raise_reschedule(cpu),
-            Kind::Refill(group) => {
-                self.fair.refill(now, group);
-                self.domains.note_throttling(ctx, &self.fair, group);
+            Kind::Tick(cpu) => {
+                self.refill(ctx);
+                self.tick(ctx, cpu);
             }
+            Kind::Resched(cpu) => ctx.raise_reschedule(cpu),
+            Kind::Refill(_) => self.refill(ctx),
             Kind::Slack(group) => self.fair.slack(now, group),
         }
         self.serve(ctx);

@@ -1,6 +1,8 @@
 //! The timers of a host: for each CPU its tick and the decision that it was asked for, for each limited group its refill and
 //! what follows when CPU time was given back.
 
+use std::collections::BTreeSet;
+
 use vcpulab_host::{GroupId, NEVER, PcpuId, PolicyContext, Table, Time, TimerId};
 
 /// What a timer is for.
@@ -40,6 +42,9 @@ pub struct Timers {
     cpus: Table<PcpuId, Option<[TimerId; 2]>>,
     /// Made when a group is first limited.
     groups: Table<GroupId, Option<[TimerId; 2]>>,
+    /// When groups are refilled next: by time, and by group.
+    refills: BTreeSet<(Time, GroupId)>,
+    refill_of: Table<GroupId, Option<Time>>,
 }
 
 impl Timers {
@@ -91,8 +96,21 @@ impl Timers {
         let timers = *timers.get_or_insert_with(|| {
             [Kind::Refill(group), Kind::Slack(group)].map(|kind| ctx.new_timer(cpu, kind.token()))
         });
+        let before = std::mem::replace(self.refill_of.entry(group), refill);
+        if before != refill {
+            before.into_iter().for_each(|at| _ = self.refills.remove(&(at, group)));
+            self.refills.extend(refill.map(|at| (at, group)));
+        }
         for (timer, at) in timers.into_iter().zip([refill, slack]) {
             ctx.set_timer(timer, at.unwrap_or(NEVER));
         }
+    }
+
+    /// Takes out a group that is to be refilled by now.
+    pub fn next_refill(&mut self, now: Time) -> Option<GroupId> {
+        let first = self.refills.first().copied().filter(|&(at, _)| at <= now)?;
+        self.refills.remove(&first);
+        *self.refill_of.entry(first.1) = None;
+        Some(first.1)
     }
 }

@@ -360,3 +360,30 @@ fn who_spins_gives_way_to_its_own_domain() {
         assert!(gives && (other - 500).abs() < 10, "{policy:?}: {got:?}");
     }
 }
+
+fn limited(weight: u32) -> GroupConfig {
+    GroupConfig { weight, quota: Some(20 * MS), period: 100 * MS, ..GroupConfig::NEW }
+}
+
+/// Under CFS all periods of one length end together, and what runs then is decided once all groups are refilled: the one of more
+/// weight, which is behind.
+#[test]
+fn groups_are_refilled_together_before_anything_is_decided() {
+    let vms = [in_group(hogs(Params::new(), 1), 0), in_group(hogs(Params::new(), 1), 1)];
+    let config = groups(1, &vms, vec![limited(100), limited(400)]);
+    let got = shares(POLICIES[0], &Params::new(), &config, &vms, 100 * MS, 104 * MS);
+    assert_eq!(got, [0, 1000]);
+}
+
+/// A tick at the end of a period is charged to the pool as it is after the refill. The thread has 1 ms when it wakes at 87.9 ms, and takes
+/// what is missing to 5 ms at every second tick: at 100 ms too, so that 32.1 ms are all that it gets at a stretch. (40.1 ms if that
+/// were charged before.)
+#[test]
+fn a_group_is_refilled_before_the_tick_of_that_instant() {
+    let steps = vec![Step::Block(Span::from_us(87_900)), Step::Hog];
+    let vm = Vm { params: Params::new(), vcpus: vec![(vcpu(), Program { steps, repeat: false })] };
+    let vms = [in_group(vm, 0)];
+    let config = groups(1, &vms, vec![limited(100)]);
+    let got = shares(POLICIES[0], &Params::new(), &config, &vms, Span::ZERO, 200 * MS);
+    assert_eq!(got, [160]);
+}
