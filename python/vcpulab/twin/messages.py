@@ -107,6 +107,8 @@ class _Seen:
         self.heard = [_Heard((), is_sure=False)] * len(its.turns)
         self.parts: dict[tuple[Kind, Vcpu], float] = {}
         """In how many of the turns that answer a kind of messages something is sent to another."""
+        self.begins: dict[tuple[int, Vcpu], list[int]] = {}
+        """Of each turn and target: the turns of that one that it began, in order."""
 
     def is_tick(self, turn: int) -> bool:
         return self.found is not None and bool(self.found.is_tick[turn])
@@ -127,6 +129,8 @@ class _Seen:
             for at, turn in enumerate(target.turns[:-1]):
                 if turn.blocked == self.vcpu:
                     by_tick.setdefault((turn.sender_turn, target.vcpu), []).append(target.by_tick(at + 1))
+                    if not target.by_tick(at + 1):
+                        self.begins.setdefault((turn.sender_turn, target.vcpu), []).append(at + 1)
         for number, turn in enumerate(self.turns):
             actions: list[Action] = []
             held = 0
@@ -148,6 +152,13 @@ class _Seen:
 
     def part(self, kind: Kind, target: Vcpu) -> float:
         return self.parts.get((kind, target), 0.0)
+
+    def behind(self, turn: int, target: Vcpu, begun: int) -> Sequence[Kind]:
+        """What a turn heard that it began that turn of its target for: each wake-up is for one, the last for the rest."""
+        kinds = self.may_send(turn, target) or self.heard[turn].kinds
+        of = self.begins[turn, target]
+        at = of.index(begun)
+        return kinds[at : at + 1] if at + 1 < min(len(of), len(kinds)) else kinds[min(at, len(kinds) - 1) :]
 
     def may_send(self, turn: int, target: Vcpu) -> list[Kind]:
         """Of what a turn heard: what something may have been sent for."""
@@ -212,7 +223,7 @@ def _hear(its: _Seen, turn: int, seen: Mapping[Vcpu, _Seen]) -> _Heard:
     is_sure = turn > 0
     if sender is not None:
         that, its_turn = seen[sender], its.turns[turn - 1].sender_turn
-        because = [kind.sender for kind in that.may_send(its_turn, its.vcpu) or that.heard[its_turn].kinds]
+        because = [kind.sender for kind in that.behind(its_turn, its.vcpu, turn)]
         if len(set(because)) == 1:
             # One wake-up may stand for several messages that the sender had heard before it ran.
             kinds += [Kind(sender, one) for one in because]
@@ -244,6 +255,7 @@ def _parts(its: _Seen, known: Set[Kind]) -> dict[tuple[Kind, Vcpu], float]:
     parts: dict[tuple[Kind, Vcpu], float] = {}
     for target in its.targets:
         sent, shown = Counter[Kind](), Counter[Kind]()
+        for_several: list[Set[Kind]] = []
         for turn, (kinds, is_sure) in enumerate(its.heard):
             if target.vcpu in its.sends[turn]:
                 # Which of several it was for, only those that never send tell.
@@ -251,17 +263,23 @@ def _parts(its: _Seen, known: Set[Kind]) -> dict[tuple[Kind, Vcpu], float]:
                 if len(those) == 1 and is_sure:
                     shown.update(those)
                     sent.update(those)
+                if len(set(kinds)) > 1 and is_sure:
+                    for_several.append(set(kinds))
             elif its.shows(turn, target):
                 shown.update(set(kinds))
+        hidden = list[Kind]()
         for kind in known:
             part = sent[kind] / shown[kind] if shown[kind] else 0.0
             heard = sum(kind in its_kinds for its_kinds, _ in its.heard)
-            # What hardly a turn can show is sent, unless those few speak against it.
-            if kind != TIME and (
-                shown[kind] < _SAMPLES_LEAST or (shown[kind] < _OF_TURNS_LEAST * heard and part > _NEVER)
-            ):
-                part = 1.0
+            least = max(_SAMPLES_LEAST, _OF_TURNS_LEAST * heard)
+            if kind != TIME and (shown[kind] < _SAMPLES_LEAST or (shown[kind] < least and part > _NEVER)):
+                hidden.append(kind)
             parts[kind, target.vcpu] = part
+        always = {kind for kind in known if kind not in hidden and parts[kind, target.vcpu] >= _ALWAYS}
+        for kind in hidden:
+            # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
+            explained = sum(kind in those and bool(always & those) for those in for_several)
+            parts[kind, target.vcpu] = 0.0 if explained >= _SAMPLES_LEAST else 1.0
     return parts
 
 
