@@ -10,8 +10,9 @@ import vcpulab
 from support import ROOT
 from vcpulab import twin
 from vcpulab.twin.build import read, read_events
-from vcpulab.twin.links import links, with_those_that_ask
+from vcpulab.twin.links import in_exchanges, links
 from vcpulab.twin.messages import TIME, Kind, tasks_of
+from vcpulab.twin.partners import with_partners
 from vcpulab.twin.sequences import Turn, turns_of
 from vcpulab.twin.stretches import mean_stretch
 from vcpulab.twin.ticks import Tick, alike, told
@@ -97,7 +98,7 @@ def learnt(folder: Path, scratch: Path) -> dict[tuple[str, Kind], list[tuple[str
     recording = read(sources)
     events = read_events(sources, (0.0, 1.0), recording, scratch / "events.arrow")
     assert events is not None
-    found = with_those_that_ask(events, links(recording.summary))
+    found = with_partners(events, recording.summary, in_exchanges(links(recording.summary)))
     turns = turns_of(events, found)
     tasks, _ = tasks_of({vcpu: turns[vcpu] for link in found for vcpu in link}, found)
     return {

@@ -154,7 +154,7 @@ class _Seen:
         return self.parts.get((kind, target), 0.0)
 
     def behind(self, turn: int, target: Vcpu, begun: int) -> Sequence[Kind]:
-        """What a turn heard that it began that turn of its target for: each wake-up is for one, the last for the rest."""
+        """What of what a turn heard it began that turn of its target for: each for one, the last for the rest."""
         kinds = self.may_send(turn, target) or self.heard[turn].kinds
         of = self.begins[turn, target]
         at = of.index(begun)
@@ -393,8 +393,13 @@ class _Learnt:
         """May the timer have been due between these turns, and something else have woken the vCPU first?"""
         between = range(turn + 1, following)
         return self.its.by_tick(following) or any(
-            self._last(one) is None and not self.its.is_tick(one) for one in between
+            (self._last(one) is None and not self.its.is_tick(one)) or self._holds_timer(one) for one in between
         )
+
+    def _holds_timer(self, turn: int) -> bool:
+        """Did it compute so much more than for what it heard that its timer must have been due while it waited?"""
+        known = sum(self.costs.get(kind, 0.0) for kind in self.its.heard[turn].kinds)
+        return 2 * (self.its.turns[turn].run_ns - known) > self.costs.get(TIME, float("inf"))
 
     def _anchor(self) -> Kind | None:
         """The kind of messages from whose answers sleeps are counted; `None`: from the last sleep."""
