@@ -15,7 +15,7 @@ from vcpulab.twin.links import PART_LEAST, Link, Vcpu, by_lift, times_of
 from vcpulab.twin.sequences import turns_of
 from vcpulab.twin.ticks import recognise
 
-OF_OTHERS_LEAST = 0.05
+OF_OTHERS_LEAST = 0.02
 """Of the wake-ups of who is asked that are no ticks; fewer are exceptions."""
 
 
