@@ -109,6 +109,8 @@ class _Seen:
         """In how many of the turns that answer a kind of messages something is sent to another."""
         self.begins: dict[tuple[int, Vcpu], list[int]] = {}
         """Of each turn and target: the turns of that one that it began, in order."""
+        self.hides: set[tuple[int, Vcpu]] = set()
+        """Turns and targets: more may have been sent than began a turn there."""
 
     def is_tick(self, turn: int) -> bool:
         return self.found is not None and bool(self.found.is_tick[turn])
@@ -158,7 +160,13 @@ class _Seen:
         kinds = self.may_send(turn, target) or self.heard[turn].kinds
         of = self.begins[turn, target]
         at = of.index(begun)
-        return kinds[at : at + 1] if at + 1 < min(len(of), len(kinds)) else kinds[min(at, len(kinds) - 1) :]
+        if at + 1 < len(of) or (turn, target) in self.hides:
+            return kinds[at : at + 1] or kinds[-1:]
+        return kinds[min(at, len(kinds) - 1) :]
+
+    def hidden(self, turn: int, target: Vcpu) -> Sequence[Kind]:
+        """Of what a turn heard: what it may have sent for without a wake-up that shows it."""
+        return self.may_send(turn, target)[len(self.begins.get((turn, target), ())) :]
 
     def may_send(self, turn: int, target: Vcpu) -> list[Kind]:
         """Of what a turn heard: what something may have been sent for."""
@@ -200,8 +208,9 @@ def _overlap(its: _Seen) -> None:
             continue
         for target in its.targets:
             at = bisect_left(target.woke, ended) - 1
-            if at >= 0 and target.ended[at] > ran and target.vcpu not in its.sends[turn]:
+            if at >= 0 and target.ended[at] > ran and at not in its.begins.get((turn, target.vcpu), ()):
                 target.within[at].append((its, turn))
+                its.hides.add((turn, target.vcpu))
 
 
 def _woken(its: _Seen, turn: int, seen: Mapping[Vcpu, _Seen]) -> _Heard:
@@ -233,7 +242,7 @@ def _hear(its: _Seen, turn: int, seen: Mapping[Vcpu, _Seen]) -> _Heard:
         kinds.append(TIME)
     for that, its_turn in sorted(its.within[turn], key=lambda each: each[0].ended[each[1]]):
         is_sure = is_sure and bool(that.heard[its_turn].kinds)
-        for kind in that.may_send(its_turn, its.vcpu):
+        for kind in that.hidden(its_turn, its.vcpu):
             if that.part(kind, its.vcpu) >= _ALWAYS:
                 kinds.append(Kind(that.vcpu, kind.sender))
             else:
