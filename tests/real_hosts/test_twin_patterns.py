@@ -10,8 +10,10 @@ import vcpulab
 from support import ROOT
 from vcpulab import twin
 from vcpulab.twin.build import read, read_events
+from vcpulab.twin.heard import TIME, Kind
+from vcpulab.twin.learnt import Task
 from vcpulab.twin.links import in_exchanges, links
-from vcpulab.twin.messages import TIME, Kind, Task, tasks_of
+from vcpulab.twin.messages import tasks_of
 from vcpulab.twin.partners import with_partners
 from vcpulab.twin.sequences import Turn, turns_of
 from vcpulab.twin.stretches import mean_stretch

@@ -13,11 +13,13 @@ from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.apps import BLOCKS_LEAST, drawn, in_stretches, replayed
+from vcpulab.twin.heard import Kind
 from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.kvm_host import LISTER
+from vcpulab.twin.learnt import Task
 from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
-from vcpulab.twin.messages import Kind, Task, app_of, tasks_of
+from vcpulab.twin.messages import app_of, tasks_of
 from vcpulab.twin.partners import with_partners
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
