@@ -29,7 +29,9 @@ def with_partners(events: Path, summary: Mapping[str, Any], found: Set[Link]) ->
     """
     wakes = _without_ticks(events) if found else {}
     # Nobody answers who was only there at ticks.
-    kept = {(a, b) for a, b in found if (b, a) in found or wakes[b][a] >= PART_LEAST * wakes[b].total()}
+    kept = {
+        (a, b) for a, b in found if (b, a) in found or (b in wakes and wakes[b][a] >= PART_LEAST * wakes[b].total())
+    }
     members = {vcpu for link in kept for vcpu in link}
     asks: set[Link] = set()
     for woken in members & set(wakes):
@@ -38,7 +40,7 @@ def with_partners(events: Path, summary: Mapping[str, Any], found: Set[Link]) ->
         left = {waker: count for waker, count in wakes[woken].items() if waker not in known}
         times = [{who: time for who, time in pcpu.items() if who not in {woken, *known}} for pcpu in times_of(summary)]
         asks |= {(waker, woken) for waker in by_lift(left, times) if waker is not None and left[waker] >= least}
-    asks = {(a, b) for a, b in asks if a not in members or (b, a) in kept}
+    asks = {(a, b) for a, b in asks if (a in wakes and a not in members) or (b, a) in kept}
     # Who asks is answered, even where no wake-up shows it: the answer may always come before it blocks.
     return kept | asks | {(b, a) for a, b in asks}
 
