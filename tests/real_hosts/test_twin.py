@@ -152,6 +152,12 @@ def test_who_wakes_whom_is_told_from_who_happened_to_run() -> None:
         "wakers": [waking(5, 6, 60), waking(None, 6, 40)],
     }
     assert links(shared) == set()
+    # A reader that runs two fifths of the time cannot be there 2.5 times more often than by chance.
+    summary = {
+        "pcpus": [pcpu(0, {0: 65, 1: 370, 2: 565})],
+        "wakers": [waking(0, 1, 98), waking(2, 1, 2), waking(1, 0, 81), waking(2, 0, 19)],
+    }
+    assert links(summary) == {((0, 0), (1, 0)), ((1, 0), (0, 0))}
 
 
 def twin_of(folder: Path, scratch: Path, part: tuple[float, float] = (0.0, 0.5), *, replay: bool = False) -> twin.Made:

@@ -11,8 +11,11 @@ import vcpulab
 from support import ROOT
 from vcpulab import twin
 from vcpulab.twin.build import read, read_events
-from vcpulab.twin.links import links, with_those_that_ask
-from vcpulab.twin.messages import TIME, Kind, tasks_of
+from vcpulab.twin.heard import TIME, Kind
+from vcpulab.twin.learnt import Task
+from vcpulab.twin.links import in_exchanges, links
+from vcpulab.twin.messages import tasks_of
+from vcpulab.twin.partners import with_partners
 from vcpulab.twin.resumed import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.stretches import mean_stretch
@@ -146,21 +149,26 @@ def test_stretches_are_as_long_as_what_follows_what_asks_for() -> None:
     assert mean_stretch(sorted(unrelated)) > 8, "each is like the one before"
 
 
-def learnt(folder: Path, scratch: Path) -> dict[tuple[str, Kind], list[tuple[str, ...]]]:
-    """Of each task of a request loop, by the domain's name, whom its samples send to."""
+def tasks_in(folder: Path, scratch: Path) -> list[Task]:
+    """The tasks of vCPUs that wake one another."""
     sources = twin.gather([folder])
     recording = read(sources)
     events = read_events(sources, (0.0, 1.0), recording, scratch / "events.arrow")
     assert events is not None
-    found = with_those_that_ask(events, links(recording.summary))
+    found = with_partners(events, recording.summary, in_exchanges(links(recording.summary)))
     turns = turns_of(events, found)
-    tasks, _ = tasks_of({vcpu: turns[vcpu] for link in found for vcpu in link}, found)
+    return tasks_of({vcpu: turns[vcpu] for link in found for vcpu in link}, found)[0]
+
+
+def learnt(folder: Path, scratch: Path) -> dict[tuple[str, Kind], list[tuple[str, ...]]]:
+    """Of each task, by the domain's name, whom its samples send to."""
+    sources = twin.gather([folder])
     return {
         (sources.name(task.vcpu[0]), task.kind): [
             tuple(sorted(sources.name(woken[0]) for _, woken in [*sample.actions, *sample.later] if woken))
             for sample in task.samples
         ]
-        for task in tasks
+        for task in tasks_in(folder, scratch)
     }
 
 
@@ -191,6 +199,50 @@ def test_messages_that_no_wake_up_shows_are_told_all_the_same(name: str, tmp_pat
     assert set(found["server", Kind(dom0, client)]) == {("dom0",)}
     assert set(found["server", Kind(dom0, server)]) == {()}
     assert set(found["client", Kind(dom0, server)]) == {("dom0",)}, "it thinks, and asks again"
+
+
+@pytest.mark.parametrize("setting", ["default", "rate5000", "slice1-rate100"])
+def test_readers_of_a_disk_are_told_to_ask_and_to_be_answered(setting: str, tmp_path: Path) -> None:
+    """One reads all the time; under short slices its answers come before it blocks, and few wake-ups show them."""
+    folder = KEPT / f"xen4.17-credit-disk-{setting}"
+    found = learnt(folder, tmp_path)
+    numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
+    dom0, reader, scanner = (0, 0), (numbers["reader"], 0), (numbers["scanner"], 0)
+    assert {kind for domain, kind in found if domain == "dom0"} == {TIME, Kind(reader, dom0), Kind(scanner)}
+    assert set(found["dom0", TIME]) == {()}
+    assert set(found["dom0", Kind(reader, dom0)]) == {("reader",)}
+    assert set(found["dom0", Kind(scanner)]) == {("scanner",)}
+    assert {kind for domain, kind in found if domain == "reader"} == {Kind(dom0, reader)}
+    assert set(found["reader", Kind(dom0, reader)]) == {("dom0",)}
+    assert set(found["scanner", Kind(dom0, scanner)]) == {("dom0",)}, "it sleeps, and reads again"
+
+
+def test_a_reader_waits_as_it_did_in_the_recording(tmp_path: Path) -> None:
+    sources = twin.gather([KEPT / "xen4.17-credit-disk-default"])
+    recording = read(sources)
+    events = read_events(sources, (0.0, 1.0), recording, tmp_path / "events.arrow")
+    made = twin.make(sources, recording, events=events)
+    rows = twin.score(made.scenario, sources, recording, replications=3)
+    off = {(row.of, row.metric.name): round(row.off, 1) for row in rows}
+    assert abs(off["host", "switches"]) < 5, off
+    assert all(abs(off[domain, "wake_p50"]) < 20 for domain in ("reader", "dom0")), off
+    assert all(abs(off[domain, "wake_p90"]) < 20 for domain in ("reader", "scanner", "dom0")), off
+
+
+def test_a_timer_that_is_due_while_its_vcpu_waits_is_no_longer_sleep(tmp_path: Path) -> None:
+    """Under a rate limit of 5 ms the sender waits after an acknowledgement until its sleep of 2 ms is over, too."""
+    folder = KEPT / "xen4.17-credit-receive-rate5000"
+    (sender,) = {number for number, domain in twin.gather([folder]).names.items() if domain == "sender"}
+    (timer,) = [task for task in tasks_in(folder, tmp_path) if (task.vcpu, task.kind) == ((sender, 0), TIME)]
+    assert {round(sample.then_ns / 1e6, 1) for sample in timer.samples} <= {2.0, 2.1}
+
+
+def test_who_is_there_at_ticks_alone_wakes_nobody(tmp_path: Path) -> None:
+    """The sender and the receiver's tick keep step."""
+    folder = KEPT / "xen4.17-credit-receive-default"
+    numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
+    kinds = {task.kind for task in tasks_in(folder, tmp_path) if task.vcpu == (numbers["receiver"], 0)}
+    assert kinds == {Kind((0, 0), (numbers["sender"], 0))}
 
 
 def test_request_loops_differ_between_replications(tmp_path: Path) -> None:

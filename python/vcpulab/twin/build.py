@@ -13,11 +13,14 @@ from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.apps import BLOCKS_LEAST, drawn, in_stretches, replayed
+from vcpulab.twin.heard import Kind
 from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.kvm_host import LISTER
-from vcpulab.twin.links import Link, Vcpu, in_exchanges, links, with_those_that_ask
-from vcpulab.twin.messages import Kind, Task, app_of, tasks_of
+from vcpulab.twin.learnt import Task
+from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
+from vcpulab.twin.messages import app_of, tasks_of
+from vcpulab.twin.partners import with_partners
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.resumed import resume_ns, without
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
@@ -134,7 +137,7 @@ def make(
     woken = links(summary)
     if events is not None:
         # On KVM hosts a wake-up says who did it, and what wakes a waker may be no thread.
-        woken = with_those_that_ask(events, woken if sources.kvm is not None else in_exchanges(woken))
+        woken = with_partners(events, summary, woken if sources.kvm is not None else in_exchanges(woken))
     turns = {} if events is None else turns_of(events, woken)
     resume = resume_ns(turns.values())
     turns = without(turns, resume)

@@ -1,0 +1,245 @@
+"""Which messages each turn of vCPUs that wake one another had heard.
+
+A wake-up shows a message only to a vCPU that is blocked. Another that comes before it blocks again is hidden: it is
+inferred from what its sender does in turns that show it, or, if none can show it, as sent.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+from vcpulab.twin.links import Link, Vcpu
+from vcpulab.twin.sequences import Turns
+from vcpulab.twin.ticks import Recognised, recognise
+
+SAMPLES_LEAST = 5
+_OF_TURNS_LEAST = 0.04
+"""Of the turns of a vCPU: kinds of messages that are fewer are chance."""
+ALWAYS, NEVER = 0.8, 0.1
+"""What is sent in so many of the turns in which it would have been seen is sent in all, or in none."""
+_PASSES = 3
+"""What a turn heard tells what its kind sends, and that what others heard."""
+
+
+class Kind(NamedTuple):
+    """A kind of messages, or the vCPU's own timer (no sender)."""
+
+    sender: Vcpu | None
+    because: Vcpu | None = None
+    """Who had woken the sender; `None`: time."""
+
+
+TIME = Kind(None)
+Action = tuple[int, Vcpu | None]
+"""CPU time, and whom a message goes to after it."""
+
+
+class Heard(NamedTuple):
+    """The messages that came to a vCPU before a turn of it was over, from the first on."""
+
+    kinds: tuple[Kind, ...]
+    is_sure: bool
+    """Can there have been no other?"""
+
+
+class Seen:
+    """The turns of a vCPU, and what is known of each."""
+
+    def __init__(self, vcpu: Vcpu, its: Turns) -> None:
+        self.vcpu, self.turns = vcpu, its.turns
+        self.found: Recognised | None = recognise(its.turns)
+        self.woke = [turn.woke_ns for turn in its.turns]
+        self.ran = [turn.woke_ns + turn.waited_ns for turn in its.turns]
+        self.ended = [turn.woke_ns + turn.span_ns for turn in its.turns]
+        self.computes: list[list[Action]] = []
+        """Of each turn: CPU time, and whom it wakes after it."""
+        self.sends: list[Set[Vcpu]] = []
+        """Of each turn: whom it wakes."""
+        self.targets: list[Seen] = []
+        """Whom it wakes."""
+        self.within: list[list[tuple[Seen, int]]] = [[] for _ in its.turns]
+        """Of each turn: those of others in which more may have been sent to it than the wake-up shows."""
+        self.heard: list[Heard] = []
+        self.known: Set[Kind] = frozenset()
+        """Kinds of messages that are no exceptions."""
+        self.parts: dict[tuple[Kind, Vcpu], float] = {}
+        """In how many of the turns that answer a kind of messages something is sent to another."""
+        self.begins: dict[tuple[int, Vcpu], list[int]] = {}
+        """Of each turn and target: the turns of that one that it began, in order."""
+        self.hides: set[tuple[int, Vcpu]] = set()
+        """Turns and targets: more may have been sent than began a turn there."""
+
+    def is_tick(self, turn: int) -> bool:
+        """Was it a tick and nothing else?"""
+        return self.found is not None and bool(self.found.is_tick[turn])
+
+    def by_tick(self, turn: int) -> bool:
+        """Was it woken by a tick, whatever else it then did?"""
+        return self.found is not None and bool(self.found.on[turn])
+
+    def sender(self, turn: int) -> Vcpu | None:
+        """Who woke it; `None`: time, or a tick while somebody else was there."""
+        blocked = self.turns[turn - 1].blocked if turn > 0 and not self.by_tick(turn) else 0
+        return blocked if isinstance(blocked, tuple) else None
+
+    def woken_by(self, turn: int) -> tuple[Kind, ...]:
+        """What woke it, before anything is known of why that was sent."""
+        sender = self.sender(turn)
+        return (Kind(sender),) if sender is not None or (turn > 0 and not self.by_tick(turn)) else ()
+
+    def know_sent(self) -> None:
+        """Finds out whom it woke, once its targets are known: a tick of theirs was due whoever ran."""
+        by_tick: dict[tuple[int, Vcpu], list[bool]] = {}
+        for target in self.targets:
+            for at, turn in enumerate(target.turns[:-1]):
+                if turn.blocked == self.vcpu:
+                    by_tick.setdefault((turn.sender_turn, target.vcpu), []).append(target.by_tick(at + 1))
+                    if not target.by_tick(at + 1):
+                        self.begins.setdefault((turn.sender_turn, target.vcpu), []).append(at + 1)
+        for number, turn in enumerate(self.turns):
+            actions: list[Action] = []
+            held = 0
+            for cpu, woken in turn.computes:
+                held += cpu
+                wakes = by_tick.get((number, woken)) if woken is not None else None
+                if wakes and not wakes.pop(0):
+                    actions.append((held, woken))
+                    held = 0
+            self.computes.append([*actions, (held, None)])
+            self.sends.append({woken for _, woken in actions if woken is not None})
+
+    def shows(self, turn: int, target: "Seen") -> bool:
+        """Would a message of that turn have woken the target? It sleeps all the while, or is woken by it."""
+        if target.vcpu in self.sends[turn]:
+            return True
+        at = bisect_left(target.woke, self.ended[turn]) - 1
+        return at < 0 or target.ended[at] <= self.ran[turn]
+
+    def part(self, kind: Kind, target: Vcpu) -> float:
+        """In how many of the turns that answer such messages something is sent to the target."""
+        return self.parts.get((kind, target), 0.0)
+
+    def behind(self, turn: int, target: Vcpu, begun: int) -> Sequence[Kind]:
+        """What of what a turn heard it began that turn of its target for: each for one, the last for the rest."""
+        kinds = self.may_send(turn, target) or self.heard[turn].kinds or self.woken_by(turn)
+        of = self.begins[turn, target]
+        at = of.index(begun)
+        if at + 1 < len(of) or (turn, target) in self.hides:
+            return kinds[at : at + 1] or kinds[-1:]
+        return kinds[max(min(at, len(kinds) - 1), 0) :]
+
+    def hidden(self, turn: int, target: Vcpu) -> Sequence[Kind]:
+        """Of what a turn heard: what it may have sent for without a wake-up that shows it."""
+        return self.may_send(turn, target)[len(self.begins.get((turn, target), ())) :]
+
+    def may_send(self, turn: int, target: Vcpu) -> list[Kind]:
+        """Of what a turn heard: what something may have been sent for."""
+        return [kind for kind in self.heard[turn].kinds if self.part(kind, target) > NEVER]
+
+
+def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
+    """What is known of each vCPU's turns.
+
+    Args:
+        turns: of each of these vCPUs.
+        links: who wakes whom.
+    """
+    seen = {vcpu: Seen(vcpu, its) for vcpu, its in turns.items()}
+    for waker, woken in sorted(links):
+        if waker in seen and woken in seen:
+            seen[waker].targets.append(seen[woken])
+    for its in seen.values():
+        its.know_sent()
+        its.heard = [Heard(its.woken_by(turn), is_sure=False) for turn in range(len(its.turns))]
+    for its in seen.values():
+        _overlap(its)
+    in_time = sorted((ended, vcpu, turn) for vcpu, its in seen.items() for turn, ended in enumerate(its.ended))
+    for _ in range(_PASSES):
+        for _, vcpu, turn in in_time:
+            seen[vcpu].heard[turn] = _hear(seen[vcpu], turn, seen)
+        for its in seen.values():
+            its.known = _frequent(its.heard)
+        all_parts = {vcpu: _parts(its) for vcpu, its in seen.items()}
+        for vcpu, its in seen.items():
+            its.parts = all_parts[vcpu]
+    return seen
+
+
+def _overlap(its: Seen) -> None:
+    """Notes which turns of its targets the turns of a vCPU may have sent more to than they show."""
+    for turn, (ran, ended) in enumerate(zip(its.ran, its.ended, strict=True)):
+        if its.is_tick(turn):
+            continue
+        for target in its.targets:
+            at = bisect_left(target.woke, ended) - 1
+            if at >= 0 and target.ended[at] > ran and at not in its.begins.get((turn, target.vcpu), ()):
+                target.within[at].append((its, turn))
+                its.hides.add((turn, target.vcpu))
+
+
+def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
+    """What a turn heard, by what is known of others so far."""
+    kinds: list[Kind] = []
+    sender = its.sender(turn)
+    is_sure = turn > 0
+    if sender is not None:
+        that, its_turn = seen[sender], its.turns[turn - 1].sender_turn
+        because = [kind.sender for kind in that.behind(its_turn, its.vcpu, turn)]
+        if len(set(because)) == 1:
+            # One wake-up may stand for several messages that the sender had heard before it ran.
+            kinds += [Kind(sender, one) for one in because]
+        else:
+            is_sure = False
+    elif turn > 0 and not its.by_tick(turn):
+        kinds.append(TIME)
+    for that, its_turn in sorted(its.within[turn], key=lambda each: each[0].ended[each[1]]):
+        is_sure = is_sure and bool(that.parts) and bool(that.heard[its_turn].kinds)
+        for kind in that.hidden(its_turn, its.vcpu):
+            if that.part(kind, its.vcpu) >= ALWAYS:
+                kinds.append(Kind(that.vcpu, kind.sender))
+            else:
+                is_sure = False
+    if its.by_tick(turn) and not kinds and not its.is_tick(turn) and is_sure:
+        # It waited for so long after the tick that its timer was due.
+        kinds.append(TIME)
+    return Heard(tuple(kinds), is_sure)
+
+
+def _frequent(heard: Sequence[Heard]) -> Set[Kind]:
+    counts = Counter(kind for its in heard for kind in its.kinds)
+    least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * sum(counts.values()))
+    return {kind for kind, count in counts.items() if count >= least or kind == TIME}
+
+
+def _parts(its: Seen) -> dict[tuple[Kind, Vcpu], float]:
+    """Of each kind of messages and each target: in how many turns that would show it something is sent."""
+    parts: dict[tuple[Kind, Vcpu], float] = {}
+    for target in its.targets:
+        sent, shown = Counter[Kind](), Counter[Kind]()
+        for_several: list[Set[Kind]] = []
+        for turn, (kinds, is_sure) in enumerate(its.heard):
+            if target.vcpu in its.sends[turn]:
+                # Which of several it was for, only those that never send tell.
+                those = set(kinds) if len(set(kinds)) == 1 else set(its.may_send(turn, target.vcpu))
+                if len(those) == 1 and is_sure:
+                    shown.update(those)
+                    sent.update(those)
+                if len(set(kinds)) > 1 and is_sure:
+                    for_several.append(set(kinds))
+            elif its.shows(turn, target):
+                shown.update(set(kinds))
+        hidden = list[Kind]()
+        for kind in its.known:
+            part = sent[kind] / shown[kind] if shown[kind] else 0.0
+            heard = sum(kind in its_kinds for its_kinds, _ in its.heard)
+            least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * heard)
+            if kind != TIME and (shown[kind] < SAMPLES_LEAST or (shown[kind] < least and part > NEVER)):
+                hidden.append(kind)
+            parts[kind, target.vcpu] = part
+        always = {kind for kind in its.known if kind not in hidden and parts[kind, target.vcpu] >= ALWAYS}
+        for kind in hidden:
+            # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
+            explained = sum(kind in those and bool(always & those) for those in for_several)
+            parts[kind, target.vcpu] = 0.0 if explained >= SAMPLES_LEAST else 1.0
+    return parts

@@ -1,0 +1,231 @@
+"""What a vCPU does after each kind of messages, and after its timer, learnt from turns that show it.
+
+Sleeps are told apart by what they are counted from: from the answer to a message (a client thinks), then they belong to
+that task, or from the last sleep (a timer of its own).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+
+from vcpulab.twin.heard import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Action, Kind, Seen
+from vcpulab.twin.links import Vcpu
+
+SAMPLES_MOST = 250
+"""Of what one task does; more make a scenario longer, and hardly better."""
+_FOLLOWED = 0.7
+"""Of the answers to a kind of messages: if so many are followed by a sleep, it may be counted from there."""
+
+
+@dataclass
+class Sample:
+    """What followed a message, or a timer."""
+
+    actions: list[Action]
+    then_ns: int = 0
+    """How long the vCPU slept thereafter, if it was for a timer that is counted from here."""
+    later: list[Action] = field(default_factory=list)
+    """What it did then."""
+
+    def run_ns(self) -> int:
+        """Its CPU time."""
+        return sum(cpu for cpu, _ in [*self.actions, *self.later])
+
+
+@dataclass
+class Task:
+    """What answers one kind of messages at a vCPU, or its timer."""
+
+    vcpu: Vcpu
+    kind: Kind
+    samples: list[Sample]
+    starts: bool = False
+    """Does it begin without a message?"""
+
+
+class Learnt:
+    """What a vCPU does after each kind of messages."""
+
+    def __init__(self, its: Seen) -> None:
+        self.its = its
+        self.sure = [turn for turn in range(len(its.turns)) if self._is_sure(turn)]
+        self.costs = self._costs()
+        self.offsets = self._offsets()
+
+    def _is_sure(self, turn: int) -> bool:
+        """Is it known what a turn heard, and shows it what it may have sent?"""
+        kinds, is_sure = self.its.heard[turn]
+        return (
+            is_sure
+            and not self.its.by_tick(turn)
+            and len(kinds) > 0
+            and all(
+                self.its.shows(turn, target)
+                for target in self.its.targets
+                if any(NEVER < self.its.part(kind, target.vcpu) < ALWAYS for kind in kinds)
+            )
+        )
+
+    def _costs(self) -> dict[Kind, float]:
+        """CPU time for each kind: what adds up best to that of turns, by least squares."""
+        kinds = sorted({kind for turn in self.sure for kind in self.its.heard[turn].kinds}, key=str)
+        counts = np.array([[self.its.heard[turn].kinds.count(kind) for kind in kinds] for turn in self.sure], float)
+        ran = np.array([self.its.turns[turn].run_ns for turn in self.sure], float)
+        if not len(ran):
+            return {}
+        found = np.linalg.lstsq(counts, ran, rcond=None)[0]
+        return {kind: max(float(cost), 0.0) for kind, cost in zip(kinds, found, strict=True)}
+
+    def _offsets(self) -> dict[tuple[Kind, Vcpu], float]:
+        """After how much CPU time something is sent for a message that came alone, in the median."""
+        after: dict[tuple[Kind, Vcpu], list[int]] = {}
+        for turn in self.sure:
+            kinds, done = self.its.heard[turn].kinds, 0
+            for cpu, woken in self.its.computes[turn]:
+                done += cpu
+                if woken is not None and len(kinds) == 1:
+                    after.setdefault((kinds[0], woken), []).append(done)
+        return {of: median(times) for of, times in after.items()}
+
+    def _turns(self, kind: Kind) -> list[int]:
+        """The turns that show best what such a message leads to: those that heard nothing else, if they are most."""
+        heard = [turn for turn in self.sure if kind in self.its.heard[turn].kinds]
+        alone = [turn for turn in heard if len(self.its.heard[turn].kinds) == 1]
+        if len(heard) < SAMPLES_LEAST:
+            return [turn for turn, its in enumerate(self.its.heard) if kind in its.kinds]
+        return alone if 2 * len(alone) >= len(heard) else heard
+
+    def _actions(self, turn: int, kind: Kind) -> list[Action]:
+        """What a turn did for one of the messages that it heard: all but what the others cost."""
+        kinds = self.its.heard[turn].kinds
+        at = len(kinds) - 1 if kind == kinds[-1] else kinds.index(kind)
+        sends = {target.vcpu for target in self.its.targets if self.its.part(kind, target.vcpu) > NEVER}
+        before = sum(self.costs.get(other, 0.0) for other in kinds[:at])
+        if self.its.by_tick(turn) and self.its.found is not None:
+            before += self.its.found.tick.cpu_ns
+        others = before + sum(self.costs.get(other, 0.0) for other in kinds[at + 1 :])
+        run = max(self.its.turns[turn].run_ns - others, 0.0)
+        moments = {
+            target: self.offsets.get((kind, target), run)
+            for target in sends - self.its.sends[turn]
+            if self.its.part(kind, target) >= ALWAYS
+        }
+        spent = 0
+        for cpu, woken in self.its.computes[turn]:
+            spent += cpu
+            # To whom several send, each sends once.
+            if woken in sends and (woken not in moments or kind == kinds[-1]):
+                moments[woken] = max(spent - before, 0.0)
+        actions, done = list[Action](), 0.0
+        in_order: list[tuple[float, Vcpu | None]] = sorted((min(at, run), woken) for woken, at in moments.items())
+        for moment, woken in [*in_order, (run, None)]:
+            actions.append((round(moment - done), woken))
+            done = moment
+        return [action for action in actions if action != (0, None)]
+
+    def tasks(self) -> Iterable[Task]:
+        """A task for each kind of messages, and for the timer."""
+        anchor = self._anchor()
+        for kind in sorted(self.its.known, key=str):
+            if kind == TIME:
+                samples = self._timed() if anchor is None else []
+            else:
+                samples = self._answers(kind, sleeps=kind == anchor)
+            # What a timer did once or twice is no pattern.
+            if len(samples) >= (SAMPLES_LEAST if kind == TIME else 1):
+                yield Task(self.its.vcpu, kind, samples, starts=kind in (TIME, anchor))
+
+    def _last(self, turn: int) -> Kind | None:
+        """The last message that a turn heard."""
+        kinds = self.its.heard[turn].kinds
+        return kinds[-1] if kinds else None
+
+    def _before(self, turn: int) -> int | None:
+        """The turn before, without ticks."""
+        turn -= 1
+        while turn >= 0 and self.its.is_tick(turn):
+            turn -= 1
+        return turn if turn >= 0 else None
+
+    def _timed_turns(self) -> list[int]:
+        return [turn for turn, heard in enumerate(self.its.heard) if TIME in heard.kinds]
+
+    def _is_hidden_within(self, turn: int, following: int) -> bool:
+        """May the timer have been due between these turns, and something else have woken the vCPU first?"""
+        between = range(turn + 1, following)
+        return self.its.by_tick(following) or any(
+            (self._last(one) is None and not self.its.is_tick(one)) or self._holds_timer(one) for one in between
+        )
+
+    def _holds_timer(self, turn: int) -> bool:
+        """Did it compute so much more than for what it heard that its timer must have been due while it waited?"""
+        known = sum(self.costs.get(kind, 0.0) for kind in self.its.heard[turn].kinds)
+        return 2 * (self.its.turns[turn].run_ns - known) > self.costs.get(TIME, float("inf"))
+
+    def _anchor(self) -> Kind | None:
+        """The kind of messages from whose answers sleeps are counted; `None`: from the last sleep."""
+        timed = self._timed_turns()
+        if len(timed) < SAMPLES_LEAST:
+            return None
+        # When it was due says only a timer that woke it itself.
+        seen = [turn for turn in timed if not self.its.by_tick(turn)]
+        from_last = [self.its.woke[b] - self.its.ended[a] for a, b in pairwise(timed) if not self.its.by_tick(b)]
+        befores = {turn: before for turn in timed if (before := self._before(turn)) is not None}
+        counts = Counter(self._last(before) for before in befores.values())
+
+        def sleeps(kind: Kind) -> list[int]:
+            return [
+                self.its.woke[turn] - self.its.ended[befores[turn]]
+                for turn in seen
+                if turn in befores and self._last(befores[turn]) == kind
+            ]
+
+        return next(
+            (
+                kind
+                for kind, count in counts.most_common()
+                if kind is not None
+                and kind != TIME
+                and kind in self.its.known
+                and count >= _FOLLOWED * self._followable(kind)
+                and _spread(sleeps(kind)) < _spread(from_last)
+            ),
+            None,
+        )
+
+    def _followable(self, kind: Kind) -> int:
+        """Answers to such messages after which the next turn is of a kind that can be told."""
+        befores = [self._before(turn) for turn in range(len(self.its.turns)) if self._last(turn) is not None]
+        return sum(before is not None and self._last(before) == kind for before in befores)
+
+    def _answers(self, kind: Kind, *, sleeps: bool) -> list[Sample]:
+        turns = self._turns(kind)
+        if not sleeps:
+            return [Sample(self._actions(turn, kind)) for turn in turns[:SAMPLES_MOST]]
+        timed = set(self._turns(TIME))
+        pairs = [(before, turn) for turn in self._timed_turns() if (before := self._before(turn)) is not None]
+        pairs = [(before, turn) for before, turn in pairs if self._last(before) == kind]
+        clean = [(before, turn) for before, turn in pairs if before in turns and turn in timed]
+        return [
+            Sample(self._actions(before, kind), self.its.woke[turn] - self.its.ended[before], self._actions(turn, TIME))
+            for before, turn in (clean if len(clean) >= SAMPLES_LEAST else pairs)
+        ][:SAMPLES_MOST]
+
+    def _timed(self) -> list[Sample]:
+        turns = set(self._turns(TIME))
+        pairs = list(pairwise(self._timed_turns()))
+        clean = [pair for pair in pairs if pair[0] in turns and not self._is_hidden_within(*pair)]
+        return [
+            Sample(self._actions(turn, TIME), self.its.woke[following] - self.its.ended[turn])
+            for turn, following in (clean if len(clean) >= SAMPLES_LEAST else pairs)
+        ][:SAMPLES_MOST]
+
+
+def _spread(times: Sequence[int]) -> float:
+    """How far apart the middle half of times is."""
+    low, high = np.percentile(times, (25, 75)) if times else (0.0, float("inf"))
+    return float(high - low)
