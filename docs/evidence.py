@@ -8,15 +8,17 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from itertools import permutations
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 import invalidation
 import numpy as np
 
-from vcpulab import Scenario, _engine, run
+from vcpulab import _engine
 from vcpulab import conformance as bundled
 from vcpulab.formats import linux_folder
 from vcpulab.studies import NAMES, study
@@ -24,8 +26,10 @@ from vcpulab.studies.predict import predictions, scores
 from vcpulab.studies.results import Results
 from vcpulab.validation import Report, validate
 from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, quantile
-from vcpulab.validation.xen.predicted import REPLICATIONS
+from vcpulab.validation.xen.chance import OF_POINTS
+from vcpulab.validation.xen.predicted import Unit
 from vcpulab.validation.xen.recorded import PARTS, Recorded, read
+from vcpulab.validation.xen.settings import Setting
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "evidence"
@@ -228,7 +232,7 @@ def _vcpu(recorded: Recorded, name: str) -> Mapping[str, int]:
 
 def xen_boots(found: Agreement) -> Iterator[Row]:
     """Median waits of Dom0 and of the guests, by kind: of twins of the same boot, and of others."""
-    for kind in ("mixed", "weights"):
+    for kind in ("mixed", "weights", "requests"):
         for of in ("dom0", "guests"):
             row: dict[str, object] = {"guests": kind, "of": of}
             for same, name in ((True, "same"), (False, "other")):
@@ -250,26 +254,52 @@ def _boot(recording: str) -> tuple[str, ...]:
     return (*words[:3], words[-1] if words[-1].isdecimal() else "")
 
 
+@dataclass(frozen=True)
+class _Elsewhere(Setting):
+    """A setting in another boot, whose ticks are known."""
+
+    ticks: Mapping[str, Mapping[str, Any]]
+    """Of each domain: its table."""
+
+    def on(self, demands: Mapping[str, Any]) -> dict[str, Any]:
+        document = super().on(demands)
+        for name, table in document["domain"].items():
+            table |= {field: value for field, value in self.ticks[name].items() if field in _TICKS}
+        return document
+
+
 def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
-    """Dom0's median wait where all is default: foretold from another boot, with that one's ticks and with its own."""
-    those = [one for one in map(read, folders) if one.kind == "weights" and "-default" in one.name]
-    for demands, setting in permutations(those, 2):
-        predicted = []
-        for ticks in ({}, setting.document["domain"]):
-            document = setting.setting.on(demands.document)
-            for name, table in document["domain"].items():
-                table |= {field: value for field, value in ticks.get(name, {}).items() if field in _TICKS}
-            # As long as a recording, and as often as for all others.
-            lasts = {"run.duration": f"{setting.span_ns}ns", "run.replications": REPLICATIONS}
-            found = run(Scenario.from_dict(document).change(lasts), waits=True).df_domains().filter(domain="dom0")
-            # No wait is shorter than deciding takes.
-            predicted.append(max(fmean(found["wake_p50_ns"]) / 1e3, setting.floor_us))
-        values = dict(zip(("its_ticks", "the_other_ticks"), map(_said, predicted), strict=True))
-        yield {
-            "demands": demands.name,
-            "setting": setting.name,
-            "recorded": _said(setting.values["dom0", "wait_median"]),
-        } | values
+    """By kind and metric: what-ifs across schedulers, and so boots, with a twin's own ticks and with that boot's.
+
+    Of each setting's twin in the setting of the same name under the other scheduler.
+    """
+    for kind in ("requests", "weights"):
+        those = [one for one in map(read, folders) if one.kind == kind and not _boot(one.name)[-1]]
+        pairs = [(a, b) for a, b in permutations(those, 2) if _boot(a.name) != _boot(b.name) and _named(a) == _named(b)]
+        off: dict[str, list[tuple[float, float]]] = {}
+        for demands, there in pairs:
+            setting = there.setting
+            known = _Elsewhere(setting.host, setting.domains, setting.pools, there.document["domain"])
+            units = [Unit(demands, one, there.span_ns).measure(lambda _: True) for one in (setting, known)]
+            for (of, metric), recorded in there.values.items():
+                name = f"{of} {metric}"
+                if recorded and all(name in one for unit in units for one in unit):
+                    scale = 1.0 if metric in OF_POINTS else 100 / recorded
+                    own, its = (abs(scale * (fmean(one[name] for one in unit) - recorded)) for unit in units)
+                    off.setdefault(metric, []).append((own, its))
+        for metric, both in off.items():
+            limit = max(limit for limit, _ in BARS[metric].needed)
+            row: dict[str, object] = {"guests": kind, "metric": metric, "pairs": len(pairs), "cells": len(both)}
+            for number, name in enumerate(("own_ticks", "the_other_ticks")):
+                within = sum(errors[number] <= limit for errors in both)
+                middle = median(errors[number] for errors in both)
+                row |= {f"{name}_within_percent": f"{100 * within / len(both):.0f}", f"{name}_off": _said(middle)}
+            yield row
+
+
+def _named(recorded: Recorded) -> str:
+    """What its setting is called."""
+    return recorded.name.split("-", 3)[3]
 
 
 def xen_floors(folders: Sequence[Path]) -> Iterator[Row]:

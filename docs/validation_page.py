@@ -410,16 +410,17 @@ def boots() -> str:
         for row in evidence("xen-boots")
     ]
     phases = [
-        [row["demands"], row["setting"], row["recorded"], row["its_ticks"], row["the_other_ticks"]]
+        [
+            f"{row['guests']}: {_METRICS[row['metric']]}",
+            row["cells"],
+            *(
+                f"{row[f'{ticks}_within_percent']} %, {row[f'{ticks}_off']}"
+                for ticks in ("own_ticks", "the_other_ticks")
+            ),
+        ]
         for row in evidence("xen-phases")
     ]
-    headings = [
-        "twin of",
-        "in the setting of",
-        "recorded, µs",
-        "predicted, µs",
-        "predicted with the other boot's ticks",
-    ]
+    headings = ["Credit ↔ Credit2", "cells", "within the limit, median error", "the same with the other boot's ticks"]
     within = table(["median waits of", "within the bar: twins of the same boot", "of other boots"], rows)
     return f"{within}\n\n{table(headings, phases)}"
 

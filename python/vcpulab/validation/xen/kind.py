@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
@@ -133,7 +133,7 @@ def _held(
     same = demands.setting.key == setting.setting.key
     order = list(BARS)
     for (of, metric), recorded in sorted(setting.values.items(), key=lambda one: (order.index(one[0][1]), one[0][0])):
-        values = list(_values(demands, there, of, metric))
+        values = list(_values(demands, (own, there), of, metric))
         interval = Interval.of(values)
         if interval is None or not recorded:
             continue
@@ -143,7 +143,9 @@ def _held(
         wide = math.hypot(half, chance.half_width if chance else 0.0)
         before = demands.values.get((of, metric))
         real = None if same or not before else _recorded_change(demands, setting, of, metric, by_chance)
-        simulated = None if real is None else _predicted_change(list(_values(demands, own, of, metric)), values, metric)
+        simulated = (
+            None if real is None else _predicted_change(list(_values(demands, (own, own), of, metric)), values, metric)
+        )
         yield Held(
             kind=OWN if same else WHAT_IF,
             guests=demands.kind,
@@ -173,18 +175,32 @@ def _held(
         )
 
 
-def _values(demands: Recorded, measured: Replications, of: str, metric: str) -> Iterable[float]:
-    """A metric in each replication.
+def _values(demands: Recorded, runs: tuple[Replications, Replications], of: str, metric: str) -> Iterable[float]:
+    """A metric in each replication of what a twin does elsewhere.
 
-    Guests do the same work in the same CPU time whatever the setting, but for what preemptions cost them: so much as
-    they did where they were recorded.
+    Guests that answer messages do what they count in rounds of one of their twin's applications. Others do the same
+    work in the same CPU time whatever the setting, but for what preemptions cost them: so much as they did where they
+    were recorded.
+
+    Args:
+        demands: the recording that the twin was made of.
+        runs: what it does in its own setting, and elsewhere.
+        of: domain, or `host`.
+        metric: which.
     """
+    own, there = runs
     if metric not in THROUGHPUTS:
-        return [one[f"{of} {metric}"] for one in measured if f"{of} {metric}" in one]
+        return [one[f"{of} {metric}"] for one in there if f"{of} {metric}" in one]
     rate, computed = demands.work_rate.get(of), demands.computed.get(of)
     if not rate or not computed:
         return []
-    return [rate / computed * one[f"{of} computed"] for one in measured if f"{of} computed" in one]
+    if of in demands.answering:
+        rounds = {name: fmean(one[name] for one in own) for name in own[0] if name.startswith(f"{of} rounds ")}
+        # What it counts is one of the things that it does: that which its twin does as often.
+        counted = min(rounds, key=lambda name: abs(rounds[name] - rate))
+        if rounds[counted]:
+            return [rate / rounds[counted] * one[counted] for one in there]
+    return [rate / computed * one[f"{of} computed"] for one in there if f"{of} computed" in one]
 
 
 def _recorded_change(a: Recorded, b: Recorded, of: str, metric: str, by_chance: Spread) -> Change:

@@ -69,6 +69,8 @@ class Unit:
             for metric, column in (("wait_median", "wake_p50_ns"), ("wait_p90", "wake_p90_ns")):
                 if row[column] is not None:
                     values[f"{name} {metric}"] = max(self._floor_us, row[column] / 1e3)
+        for row in done.df_apps().iter_rows(named=True):
+            found[row["replication"]][f"{row['domain']} rounds {row['app']}"] = row["throughput_per_s"]
         return found
 
     def keep(self, store: RunCache, measured: Replications) -> None:

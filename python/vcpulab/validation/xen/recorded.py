@@ -92,6 +92,15 @@ class Recorded:
         return int(self.document["host"]["costs"].get("resume_ns", 0))
 
     @cached_property
+    def answering(self) -> frozenset[str]:
+        """The domains whose twins answer messages."""
+        events = {
+            name: (event for app in table.get("app", []) for phase in app.get("phase", []) for event in phase["event"])
+            for name, table in self.document["domain"].items()
+        }
+        return frozenset(name for name, its in events.items() if any("await" in event for event in its))
+
+    @cached_property
     def computed(self) -> Mapping[str, float]:
         """Of each domain: its share without what preemptions cost it, % of a pCPU."""
         found: dict[str, float] = {}
