@@ -273,7 +273,7 @@ def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
 
     Of each setting's twin in the setting of the same name under the other scheduler.
     """
-    for kind in ("requests", "weights"):
+    for kind in ("mixed", "requests", "weights"):
         those = [one for one in map(read, folders) if one.kind == kind and not _boot(one.name)[-1]]
         pairs = [(a, b) for a, b in permutations(those, 2) if _boot(a.name) != _boot(b.name) and _named(a) == _named(b)]
         off: dict[str, list[tuple[float, float]]] = {}
