@@ -11,7 +11,7 @@ from archive import archive
 from command import ExperimentError
 from experiments import Boot, Experiments, Setting, read_experiments
 from keep import thinned
-from record import HERE, folder, is_recorded
+from record import HERE, folder, is_recorded, xen_options
 from turns import lines
 
 GUESTS = '[kinds.k]\nguests = [{ name = "x" }]\n'
@@ -58,6 +58,13 @@ def test_a_setting_is_undone_by_the_next(experiments: Experiments) -> None:
     weight = next(at for at, line in enumerate(lines) if line.startswith("weight)"))
     assert lines[weight] == "weight) xl sched-credit -d hogA -w 512 -c 0 ;;"
     assert "xl sched-credit -d hogA -w 256 -c 0" in lines[weight + 1]
+
+
+def test_xen_loads_registers_at_each_switch_and_leaves_the_last_pcpu_alone(experiments: Experiments) -> None:
+    options = {name: xen_options(experiments.boots()[name][0]).split() for name in ("credit-mixed", "credit2-two")}
+    assert all("spec-ctrl=eager-fpu" in words for words in options.values())
+    assert "maxcpus=2" in options["credit2-two"]
+    assert not any(word.startswith("maxcpus") for word in options["credit-mixed"])
 
 
 def test_what_guests_do_does_not_depend_on_settings(experiments: Experiments) -> None:
