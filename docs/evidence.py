@@ -264,7 +264,8 @@ class _Elsewhere(Setting):
     def on(self, demands: Mapping[str, Any]) -> dict[str, Any]:
         document = super().on(demands)
         for name, table in document["domain"].items():
-            table |= {field: value for field, value in self.ticks[name].items() if field in _TICKS}
+            if _TICKS[0] in table:
+                table |= {field: value for field, value in self.ticks[name].items() if field in _TICKS}
         return document
 
 

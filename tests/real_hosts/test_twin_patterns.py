@@ -13,7 +13,7 @@ from vcpulab import twin
 from vcpulab.twin.build import read, read_events
 from vcpulab.twin.heard import TIME, Kind
 from vcpulab.twin.learnt import Task
-from vcpulab.twin.links import in_exchanges, links
+from vcpulab.twin.links import Link, in_exchanges, links
 from vcpulab.twin.messages import tasks_of
 from vcpulab.twin.partners import with_partners
 from vcpulab.twin.resumed import resume_ns, without
@@ -119,6 +119,25 @@ def test_what_preemptions_cost_is_told_from_how_long_turns_are(cost_us: int) -> 
     assert np.polyfit(often, [turn.run_ns for turn in turns], 1)[0] > 80 * US
     shorter = without({(1, 0): Turns((1, 0), 0, turns)}, cost_us * US)[1, 0]
     assert sum(turn.run_ns for turn in shorter.turns) == sum(turn.run_ns for turn in turns) - cost_us * US * sum(often)
+
+
+def test_who_answers_is_told_to_be_asked_where_the_asker_runs_a_fifth_of_the_time() -> None:
+    """Half of Dom0's wake-ups are ticks, at which the hog is there; a guest that keeps step asks nobody."""
+    dom0, server, hog = (0, 0), (1, 0), (2, 0)
+    ran = {dom0: 55, server: 170, hog: 700}
+    shares = [{"domain": d, "vcpu": v, "running_ns": time} for (d, v), time in ran.items()]
+
+    def found(asks: int) -> set[Link]:
+        wakes = {dom0: {server: asks, hog: 930}, server: {dom0: 1860, hog: 900}}
+        wakers = [
+            {"waker": list(waker), "woken": list(woken), "count": count}
+            for woken, by in wakes.items()
+            for waker, count in by.items()
+        ]
+        return links({"pcpus": [{"shares": shares, "idle_ns": 0, "host_ns": 75}], "wakers": wakers})
+
+    assert found(asks=720) == {(dom0, server), (server, dom0)}
+    assert found(asks=250) == {(dom0, server)}
 
 
 def test_nobody_has_a_tick_who_wakes_at_random() -> None:
