@@ -230,6 +230,28 @@ def _vcpu(recorded: Recorded, name: str) -> Mapping[str, int]:
     return found
 
 
+def xen_repeating(found: Agreement) -> Iterator[Row]:
+    """Parts within the widest limits, by whether a twin repeats its own recording, and the setting is of the same boot.
+
+    It does where its shares and switches in its own setting are within the limits: that needs no other recording.
+    """
+    own = [cell for cell in found.of(OWN) if cell.demands == cell.setting and cell.metric in ("share", "switches")]
+    failing = {cell.demands for cell in own if cell.excess > 1}
+    for repeats in (True, False):
+        for same in (True, False):
+            cells = [
+                cell
+                for cell in found.of(WHAT_IF)
+                if (cell.demands not in failing) == repeats and (_boot(cell.demands) == _boot(cell.setting)) == same
+            ]
+            row: dict[str, object] = {"repeats": repeats, "same_boot": same}
+            row |= {"twins": len({cell.demands for cell in cells}), "cells": len(cells)}
+            for metric in BARS:
+                of = [cell for cell in cells if cell.metric == metric]
+                row[metric] = f"{100 * sum(cell.excess <= 1 for cell in of) / max(len(of), 1):.0f}"
+            yield row
+
+
 def xen_boots(found: Agreement) -> Iterator[Row]:
     """Median waits of Dom0 and of the guests, by kind: of twins of the same boot, and of others."""
     for kind in ("mixed", "weights", "requests"):
@@ -366,6 +388,7 @@ def main(recordings: Path) -> None:
     write("xen-own", xen_own(found))
     write("xen-demands", sorted(xen_demands(found), key=lambda row: float(str(row["within_percent"]))))
     write("xen-ranks", xen_ranks(found))
+    write("xen-repeating", xen_repeating(found))
     write("xen-boots", xen_boots(found))
     write("xen-phases", xen_phases(found.recordings))
     write("xen-preemptions", xen_preemptions(found.recordings))

@@ -400,6 +400,22 @@ def preemptions() -> str:
     return table(headings, rows)
 
 
+def repeating() -> str:
+    """What-ifs by whether twins repeat themselves, and within a boot or not."""
+    words = {"True": ("repeats its own recording", "the same boot"), "False": ("does not", "another boot")}
+    rows = [
+        [
+            words[row["repeats"]][0],
+            words[row["same_boot"]][1],
+            row["twins"],
+            row["cells"],
+            *(f"{row[metric]} %" for metric in _METRICS),
+        ]
+        for row in evidence("xen-repeating")
+    ]
+    return table(["a twin that", "in settings of", "twins", "cells", *_METRICS.values()], rows)
+
+
 def boots() -> str:
     """Median waits foretold within a boot and from others, and what the other boot's ticks make of them."""
     rows = [
@@ -519,6 +535,7 @@ PARTS = {
     "floors": floors,
     "ranks": ranks,
     "boots": boots,
+    "repeating": repeating,
     "preemptions": preemptions,
     "studies": studies,
     "invalidation": invalidation,

@@ -290,9 +290,9 @@ def test_twin_on_the_command_line_and_what_is_made_of_it(command: Vcpulab, tmp_p
     assert tuned.returncode == 0, tuned.stderr
     text = (tmp_path / "host.toml").read_text()
     (tmp_path / "other.toml").write_text(text.replace("weight = 512", "weight = 4096"))
-    compared = command("compare", "host.toml", "other.toml", "--replications", "2", "--all")
+    compared = command("compare", "host.toml", "other.toml", "--replications", "4", "--all")
     assert compared.returncode == 0, compared.stderr
-    assert "hogA regresses: hogA.throughput" in compared.stdout
+    assert re.search(r"hogA\.throughput .* regresses", compared.stdout)
 
 
 def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp_path: Path) -> None:
