@@ -170,7 +170,7 @@ site: build .venv/tools web
 site-serve: site
 	$(BIN)/python -m http.server --directory out/site/html
 
-## What docs/validation.md says, measured anew: some minutes
+## What docs/validation.md says, measured anew: half an hour, a third of it if little has changed
 evidence: build .venv/tools
 	$(BIN)/python docs/evidence.py
 
