@@ -360,7 +360,8 @@ def studies() -> Iterator[Row]:
 
 
 def _said(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    # What is right by construction is off by a rounding.
+    return "" if value is None else f"{round(value, 9):.4g}"
 
 
 def main(recordings: Path) -> None:
