@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from io import StringIO
 from itertools import permutations
 from pathlib import Path
@@ -28,7 +29,8 @@ from vcpulab.validation import Report, validate
 from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, quantile
 from vcpulab.validation.xen.chance import OF_POINTS
 from vcpulab.validation.xen.predicted import Unit
-from vcpulab.validation.xen.recorded import PARTS, Recorded, read
+from vcpulab.validation.xen.recorded import PARTS, Recorded
+from vcpulab.validation.xen.recorded import read as _read
 from vcpulab.validation.xen.settings import Setting
 
 DOCS = Path(__file__).resolve().parent
@@ -36,6 +38,7 @@ FOLDER = DOCS / "evidence"
 RECORDINGS = DOCS.parent / "validation" / "recordings" / "xen"
 OVERVIEW = DOCS / "published-and-simulated.md"
 _WORST = 12
+read = cache(_read)
 _TICKS = ("idle_tick", "idle_tick_at")
 
 Row = Mapping[str, object]
