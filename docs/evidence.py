@@ -39,6 +39,7 @@ RECORDINGS = DOCS.parent / "validation" / "recordings" / "xen"
 OVERVIEW = DOCS / "published-and-simulated.md"
 _WORST = 12
 read = cache(_read)
+"""Most tables look at most recordings."""
 _TICKS = ("idle_tick", "idle_tick_at")
 
 Row = Mapping[str, object]
