@@ -7,6 +7,9 @@ inferred from what its sender does in turns that show it, or, if none can show i
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from heapq import nsmallest
+from itertools import combinations
+from statistics import median
 from typing import NamedTuple
 
 from vcpulab.twin.links import Link, Vcpu
@@ -18,7 +21,11 @@ _OF_TURNS_LEAST = 0.04
 """Of the turns of a vCPU: kinds of messages that are fewer are chance."""
 ALWAYS, NEVER = 0.8, 0.1
 """What is sent in so many of the turns in which it would have been seen is sent in all, or in none."""
-_PASSES = 3
+_ASKED_MOST = 4
+"""Of so many messages it is asked which of them came."""
+_CLEARLY = 2
+"""How many times nearer to a turn's CPU time one explanation must be than the next."""
+_PASSES = 4
 """What a turn heard tells what its kind sends, and that what others heard."""
 
 
@@ -69,6 +76,10 @@ class Seen:
         """Of each turn and target: the turns of that one that it began, in order."""
         self.hides: set[tuple[int, Vcpu]] = set()
         """Turns and targets: more may have been sent than began a turn there."""
+        self.costs: dict[Kind, float] = {}
+        """CPU time of what answers each kind of messages, of those that came alone, in the median."""
+        self.told: dict[tuple[int, Vcpu], bool] = {}
+        """Of turns and targets that no wake-up shows: was something sent, by what the target then computed?"""
 
     def is_tick(self, turn: int) -> bool:
         """Was it a tick and nothing else?"""
@@ -160,6 +171,7 @@ def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
             seen[vcpu].heard[turn] = _hear(seen[vcpu], turn, seen)
         for its in seen.values():
             its.known = _frequent(its.heard)
+            its.costs = _costs(its)
         all_parts = {vcpu: _parts(its) for vcpu, its in seen.items()}
         for vcpu, its in seen.items():
             its.parts = all_parts[vcpu]
@@ -193,23 +205,58 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
             is_sure = False
     elif turn > 0 and not its.by_tick(turn):
         kinds.append(TIME)
+    asked: list[tuple[Seen, int, Kind]] = []
     for that, its_turn in sorted(its.within[turn], key=lambda each: each[0].ended[each[1]]):
-        is_sure = is_sure and bool(that.parts) and bool(that.heard[its_turn].kinds)
-        for kind in that.hidden(its_turn, its.vcpu):
+        heard = that.heard[its_turn].kinds
+        is_sure = is_sure and bool(heard)
+        begun = len(that.begins.get((its_turn, its.vcpu), ()))
+        for at, kind in enumerate(that.may_send(its_turn, its.vcpu) if that.parts else heard):
+            if at < begun:
+                continue
             if that.part(kind, its.vcpu) >= ALWAYS:
                 kinds.append(Kind(that.vcpu, kind.sender))
             else:
-                is_sure = False
-    if its.by_tick(turn) and not kinds and not its.is_tick(turn) and is_sure:
-        # It waited for so long after the tick that its timer was due.
-        kinds.append(TIME)
+                asked.append((that, its_turn, Kind(that.vcpu, kind.sender)))
+    if its.by_tick(turn) and not its.is_tick(turn):
+        # It may have waited for so long after the tick that its timer was due.
+        asked.append((its, turn, TIME))
+    if asked and is_sure:
+        found = _explained(its, turn, kinds, [kind for *_, kind in asked])
+        for number, (that, its_turn, kind) in enumerate(asked):
+            if found is not None and kind != TIME:
+                that.told[its_turn, its.vcpu] = number in found
+            if found is not None and number in found:
+                kinds.append(kind)
+        is_sure = found is not None
     return Heard(tuple(kinds), is_sure)
+
+
+def _explained(its: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind]) -> Set[int] | None:
+    """Which of what a turn may have heard besides it did, by the CPU time that it took; `None`: that does not tell."""
+    if len(may) > _ASKED_MOST or any(kind not in its.costs for kind in (*kinds, *may)):
+        return None
+    left = its.turns[turn].run_ns - sum(its.costs[kind] for kind in kinds)
+    if its.by_tick(turn) and its.found is not None:
+        left -= its.found.tick.cpu_ns
+    sets = [set(some) for size in range(len(may) + 1) for some in combinations(range(len(may)), size)]
+    off = {number: abs(left - sum(its.costs[may[one]] for one in some)) for number, some in enumerate(sets)}
+    best, second = nsmallest(2, off, key=lambda number: (off[number], number))
+    return sets[best] if _CLEARLY * off[best] <= off[second] else None
 
 
 def _frequent(heard: Sequence[Heard]) -> Set[Kind]:
     counts = Counter(kind for its in heard for kind in its.kinds)
     least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * sum(counts.values()))
     return {kind for kind, count in counts.items() if count >= least or kind == TIME}
+
+
+def _costs(its: Seen) -> dict[Kind, float]:
+    """CPU time of each kind of messages: of the turns that surely heard one alone, the median."""
+    ran: dict[Kind, list[int]] = {}
+    for turn, (kinds, is_sure) in enumerate(its.heard):
+        if is_sure and len(kinds) == 1 and not its.by_tick(turn):
+            ran.setdefault(kinds[0], []).append(its.turns[turn].run_ns)
+    return {kind: median(times) for kind, times in ran.items() if len(times) >= SAMPLES_LEAST}
 
 
 def _parts(its: Seen) -> dict[tuple[Kind, Vcpu], float]:
@@ -229,6 +276,9 @@ def _parts(its: Seen) -> dict[tuple[Kind, Vcpu], float]:
                     for_several.append(set(kinds))
             elif its.shows(turn, target):
                 shown.update(set(kinds))
+            elif len(set(kinds)) == 1 and (turn, target.vcpu) in its.told:
+                shown.update(set(kinds))
+                sent.update(set(kinds) if its.told[turn, target.vcpu] else ())
         hidden = list[Kind]()
         for kind in its.known:
             part = sent[kind] / shown[kind] if shown[kind] else 0.0

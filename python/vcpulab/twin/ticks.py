@@ -200,7 +200,8 @@ def _of_grid(
     least = _apart(np.sort(ran[all_on & by_time]), ran[~all_on])
     if least is None:
         waited = np.array([turn.waited_ns for turn in turns], float)
-        if median(waited[grid.on]) < median(slept[grid.on]):
+        apart = (woke - woke[0] - grid.begin + grid.period_ns / 4) % grid.period_ns
+        if median(waited[grid.on]) < median(slept[grid.on]) and _spread(apart[grid.on]) >= _spread(slept[grid.on]):
             return None
         # It waits so long after each that it has something to compute whenever it runs.
         is_tick = np.zeros(len(turns), bool)
@@ -228,6 +229,12 @@ def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
         return None
     next_ones = np.append(on[1 : len(short)], on[len(short)] if len(short) < len(on) else mean)
     return float(next_ones[(next_ones / np.maximum(short, 1)).argmax()])
+
+
+def _spread(times: np.ndarray) -> float:
+    """How far apart nine tenths of times are."""
+    low, high = np.percentile(times, (5, 95))
+    return float(high - low)
 
 
 def _without(turns: Sequence[Turn], found: Recognised) -> list[Demand]:
