@@ -54,7 +54,7 @@ class Xen:
         pairs = [(a, b) for a in recordings for b in recordings if a.guests == b.guests]
         if not what_if:
             pairs = [(a, b) for a, b in pairs if a.setting.key == b.setting.key]
-        units = {(a.folder, b.folder): Unit(a, b.setting, b.span_ns) for a, b in pairs}
+        units = {(a.folder, b.folder): Unit(a, b) for a, b in pairs}
         measured = _measured(list(units.values()), store, jobs, _rest(progress, _READING))
         by_chance = spread(recordings)
         cells = [

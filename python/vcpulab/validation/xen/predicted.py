@@ -26,23 +26,24 @@ Replications = Sequence[Mapping[str, float]]
 class Unit:
     """One run: whose demands, in which setting."""
 
-    def __init__(self, demands: Recorded, setting: Setting, span_ns: int) -> None:
-        """Takes how long the recording is that the run is held against."""
+    def __init__(self, demands: Recorded, held_against: Recorded) -> None:
+        setting = held_against.setting
         self._demands = demands
         self._setting = setting
         deciding = [_DECIDING.get(name, 1.0) for name in (setting.scheduler, demands.setting.scheduler)]
         self._floor_us = demands.floor_us * deciding[0] / deciding[1]
-        self._duration_ns = max(round(span_ns / _ROUND_NS) * _ROUND_NS, _ROUND_NS)
+        self._rebooted = demands.boot != held_against.boot
+        self._duration_ns = max(round(held_against.span_ns / _ROUND_NS) * _ROUND_NS, _ROUND_NS)
         made_by = maker("vcpulab.validation.xen.predicted")
         # The scenario itself is made when it is run: one that replays may be long.
-        depends = (demands.twin.text, setting.key, str(self._duration_ns), repr(self._floor_us))
+        depends = (demands.twin.text, setting.key, str(self._duration_ns), str(self._rebooted), repr(self._floor_us))
         self.name = demands.name
         self.key = key(made_by, *depends)
 
     @property
     def _scenario(self) -> Scenario:
         lasts = {"run.duration": f"{self._duration_ns}ns", "run.replications": REPLICATIONS}
-        return Scenario.from_dict(self._setting.on(self._demands.document)).change(lasts)
+        return Scenario.from_dict(self._setting.on(self._demands.document, rebooted=self._rebooted)).change(lasts)
 
     def done(self, store: RunCache) -> Replications | None:
         """What it measured before, if it was run."""

@@ -59,11 +59,18 @@ class Recorded:
     """Of each guest that counts its work: how much of it was done in a second."""
     loops: frozenset[str] = frozenset()
     """The guests of request loops: who asks, and who is asked."""
+    seed: int | None = None
+    """Of the boot, where it says one."""
 
     @property
     def name(self) -> str:
         """The folder's."""
         return self.folder.name
+
+    @property
+    def boot(self) -> tuple[str, ...]:
+        """The same for recordings of one boot: scheduler and release are chosen when a host boots."""
+        return self.guests, self.setting.scheduler, str(self.setting.host.get("generation")), str(self.seed)
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -188,10 +195,15 @@ def read(folder: Path) -> Recorded:
         kind or ", ".join(programs),
         _work_rates(folder / "guests.txt", programs, said.get("seconds")),
         _loops({name: words for name, (_, words) in programs.items()}),
+        said.get("seed"),
     )
 
 
-_SAYS = {"guests_kind": (str, "a text, the same for the same guests"), "seconds": (int, "a whole number")}
+_SAYS = {
+    "guests_kind": (str, "a text, the same for the same guests"),
+    "seconds": (int, "a whole number"),
+    "seed": (int, "a whole number, the same for what was recorded in one boot"),
+}
 
 
 def _experiment(path: Path) -> dict[str, Any]:

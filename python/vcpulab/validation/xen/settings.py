@@ -32,11 +32,17 @@ class Setting:
         """Its scheduler."""
         return str(self.host["scheduler"])
 
-    def on(self, demands: Mapping[str, Any]) -> dict[str, Any]:
-        """The scenario whose vCPUs demand what those of another do, in this setting."""
+    def on(self, demands: Mapping[str, Any], *, rebooted: bool = False) -> dict[str, Any]:
+        """The scenario whose vCPUs demand what those of another do, in this setting.
+
+        Args:
+            demands: the other.
+            rebooted: has the host booted in between? Then ticks of its guests are at other times, which chance decides.
+        """
+        left_out = _domain_fields() | ({"idle_tick_at"} if rebooted else set())
         host = dict(self.host) | {name: demands["host"][name] for name in _DEMANDED if name in demands["host"]}
         domains = {
-            name: {field: value for field, value in table.items() if field not in _domain_fields()}
+            name: {field: value for field, value in table.items() if field not in left_out}
             | dict(self.domains.get(name, {}))
             for name, table in demands["domain"].items()
         }
