@@ -334,7 +334,7 @@ def xen_floors(folders: Sequence[Path]) -> Iterator[Row]:
     floors: dict[str, list[float]] = {}
     for folder in folders:
         one = read(folder)
-        floors.setdefault(one.setting.scheduler, []).append(one.floor_us)
+        floors.setdefault(one.setting.scheduler, []).append(shortest_wait_ns(one.whole.summary) / 1e3)
     for scheduler, times in sorted(floors.items()):
         yield {"scheduler": scheduler, "recordings": len(times), "shortest_wait_us": _said(median(times))}
 

@@ -242,10 +242,16 @@ impl Accounting {
         self.set_run_end(host, p);
     }
 
-    /// Charges to `p` that the vCPU it turns to was preempted.
+    /// Charges to `p` that the vCPU it turns to was preempted, or woken.
     #[inline(always)]
-    pub fn charge_resume(&mut self, host: &mut PolicyContext, p: PcpuId) {
-        self.charge(host, p, self.costs.resume_ns);
+    pub fn charge_return(&mut self, host: &mut PolicyContext, p: PcpuId, woken: bool) {
+        self.charge(host, p, if woken { self.costs.block_ns } else { self.costs.resume_ns });
+    }
+
+    /// Charges to `p` that the vCPU it executes wakes another.
+    #[inline(always)]
+    pub fn charge_wake(&mut self, host: &mut PolicyContext, p: PcpuId) {
+        self.charge(host, p, self.costs.wake_ns);
     }
 
     /// Gives `v` these working sets from now on; if it runs, what is missing of them is brought in at once.

@@ -12,6 +12,11 @@ pub struct Costs {
     pub context_switch_ns: Span,
     /// Time until a vCPU that was preempted is where it was: its caches, and what its kernel does about the time it has missed.
     pub resume_ns: Span,
+    /// CPU time of a vCPU for each time that it blocks, in which the hypervisor decides who is next. It is charged as the vCPU
+    /// wakes, before anything else that it does.
+    pub block_ns: Span,
+    /// CPU time of a vCPU for each other one that it wakes.
+    pub wake_ns: Span,
     /// Time for one physical interrupt taken by the hypervisor.
     pub interrupt_ns: Span,
     /// Time until an interprocessor interrupt is taken, which asks another pCPU to decide.
@@ -33,11 +38,18 @@ pub struct Costs {
 }
 
 impl Costs {
+    /// Time from what asks a pCPU for a decision until it has decided. What it executes goes on meanwhile, if it can.
+    pub fn reaction(&self) -> Span {
+        self.block_ns + self.wake_ns
+    }
+
     /// Nothing costs time: exact mode, the host contract.
     pub const ZERO: Costs = Costs {
         decision_ns: Span::ZERO,
         context_switch_ns: Span::ZERO,
         resume_ns: Span::ZERO,
+        block_ns: Span::ZERO,
+        wake_ns: Span::ZERO,
         interrupt_ns: Span::ZERO,
         ipi_ns: Span::ZERO,
         lock_ns: Span::ZERO,

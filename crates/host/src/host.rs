@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::action::{TimedAction, created_later};
-use crate::context::policy::TimerOwner;
+use crate::context::policy::{Asked, Pcpu, TimerOwner};
 use crate::domain::Boot;
 use crate::queue::Rank;
 use crate::vcpu::pause_flag;
@@ -311,6 +311,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             // It stays due until the decision, the first thing that follows, sets it anew.
             TimerOwner::Slice(p) => {
                 self.core.executing = p;
+                let pcpu = &mut self.core.pcpus[p];
+                if pcpu.asked == Asked::Reacts {
+                    pcpu.asked = Asked::Due;
+                }
                 self.core.reschedule.insert(p);
             }
             TimerOwner::Policy { token, pcpu, pool } => {
@@ -352,6 +356,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.core.reschedule.insert(p);
             }
             Op::Yield => {
+                self.core.pcpus[p].asked = Asked::Due;
                 let unit = self.core.unit(v);
                 self.policy.yielded(&mut self.core.policy, unit);
                 self.blame("yielded");
@@ -424,6 +429,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         vcpu.cause = cause;
         self.core.clear_pause_flags(v, pause_flag::BLOCKED);
         self.observer.woke(&self.core, v, cause, by);
+        if let Some(by) = by {
+            let p = self.core.processor(by);
+            self.core.accounting.charge_wake(&mut self.core.policy, p);
+        }
         self.wake_if_runnable(v);
         true
     }
@@ -495,7 +504,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.serve_together(p)?;
             } else {
                 self.core.reschedule.remove(p);
-                self.decide(p)?;
+                if !self.reacts(p) {
+                    self.decide(p)?;
+                }
             }
             served += 1;
             if served > DECISIONS_PER_EVENT_MAX {
@@ -504,6 +515,24 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             }
         }
         Ok(())
+    }
+
+    /// Whether `p`, which is asked for a decision, is still on the way to it. It then asks itself again when it is there. What
+    /// yields or cannot go on does not wait.
+    #[inline(always)]
+    fn reacts(&mut self, p: PcpuId) -> bool {
+        let reaction = self.core.costs().reaction();
+        if reaction.is_zero() {
+            return false;
+        }
+        let Pcpu { current, slice_timer, asked, .. } = self.core.pcpus[p];
+        let on_the_way = asked != Asked::Due && self.core.may_run(current);
+        if on_the_way && asked == Asked::No {
+            let decides_at = self.core.now + reaction;
+            self.core.queue.set(Rank::Timer, slice_timer.index(), decides_at);
+        }
+        self.core.pcpus[p].asked = if on_the_way { Asked::Reacts } else { Asked::No };
+        on_the_way
     }
 
     /// Lets the policy decide on `p`, and carries the decision out.
@@ -613,8 +642,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         core.pcpus[p].executes = to;
         core.accounting.turn(&mut core.policy, p);
         core.accounting.charge_switch(&mut core.policy, p, from, to);
-        if waited && woken.is_none() {
-            core.accounting.charge_resume(&mut core.policy, p);
+        if waited {
+            core.accounting.charge_return(&mut core.policy, p, woken.is_some());
         }
         if core.is_idle(from) {
             self.world.resumed(&mut WorldContext { core: &mut *core }, p);

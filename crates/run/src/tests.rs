@@ -104,7 +104,7 @@ fn who_is_preempted_pays_when_it_goes_on() {
     let text = |resume_us: u32| {
         format!(
             "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
-             ratelimit_us = 0\n[host.costs]\nresume_ns = {}\n[domain.a]\napp = [{{ kind = \"hog\" }}]\n\
+             ratelimit_us = 0\n[host.costs]\nresume_ns = {}\n\
              [domain.b]\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ sleep = \"9ms\" }}, {{ run = \"1ms\" }}] }}] }}]\n",
             1000 * resume_us
         )
@@ -119,6 +119,32 @@ fn who_is_preempted_pays_when_it_goes_on() {
     assert_eq!(of(0), (1_801_000_000, 199, 199_000_000, 1800));
     // Each time, and at first, when the sleeper looked for something to do: a tenth of a millisecond. The sleeper: nothing.
     assert_eq!(of(100), (1_801_000_000, 199, 199_000_000, 1780));
+}
+
+#[test]
+fn deciding_takes_time_of_who_blocks_and_who_wakes_another_and_until_it_is_done() {
+    let text = |scheduler: &str, costs: &str| {
+        format!(
+            "[run]\nduration = \"19ms\"\nwarmup = \"1ms\"\n[host]\nprofile = \"exact\"\nscheduler = \"{scheduler}\"\n\
+             [host.costs]\n{costs}\n[domain.a]\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ sleep = \"9ms\" }}, \
+             {{ run = \"900us\" }}, {{ notify = \"b\" }}, {{ run = \"500us\" }}, {{ sleep = \"1s\" }}] }}] }}]\n\
+             [domain.b]\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ await = \"b\" }}, {{ run = \"1ms\" }}] }}] }}]\n"
+        )
+    };
+    let of = |scheduler: &str, costs: &str| {
+        let scenario =
+            Scenario::parse(&text(scheduler, costs), "f").unwrap_or_else(|problems| panic!("{problems}"));
+        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
+        [0, 1].map(|d| (results.vcpus[d].runnable_ns / 1000, results.vcpus[d].running_ns / 1000))
+    };
+    // Within the rate limit the one that is woken waits until the other blocks.
+    for scheduler in ["credit", "credit2"] {
+        assert_eq!(of(scheduler, ""), [(0, 1400), (500, 1000)]);
+    }
+    let costs = "block_ns = 20000\nwake_ns = 30000\ncredit2_percent = 200";
+    // 50 us until the idle pCPU has decided; 20 us, and 30 us for the wake-up, which the other waits for, too.
+    assert_eq!(of("credit", costs), [(50, 1450), (530, 1020)]);
+    assert_eq!(of("credit2", costs), [(100, 1500), (560, 1040)]);
 }
 
 #[test]

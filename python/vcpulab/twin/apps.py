@@ -14,15 +14,16 @@ BLOCKS_LEAST = 5
 EVENTS_OF_PHASE = 1000
 
 
-def drawn(vcpu: Mapping[str, Any], resume_ns: int = 0) -> dict[str, Any] | None:
+def drawn(vcpu: Mapping[str, Any], resume_ns: int = 0, block_ns: int = 0) -> dict[str, Any] | None:
     """Times to compute and to sleep from the spreads in a summary; or a hog; or nothing.
 
     Args:
         vcpu: its table of the summary.
         resume_ns: CPU time that each preemption cost it, and that the host's costs have, too.
+        block_ns: the same of each time that it blocked.
     """
     if vcpu["block"]["count"] >= BLOCKS_LEAST and vcpu["burst"]["count"] >= BLOCKS_LEAST:
-        lost_ns = resume_ns * vcpu["preempted"] / vcpu["burst"]["count"]
+        lost_ns = block_ns + resume_ns * vcpu["preempted"] / vcpu["burst"]["count"]
         event = [{"run": _spread(vcpu["burst"], least=1, less=lost_ns)}, {"sleep": _spread(vcpu["block"], least=0)}]
         return {"kind": "phases", "phase": [{"event": event}]}
     # Off line is a vCPU that a cap holds back, too.

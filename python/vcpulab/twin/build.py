@@ -12,6 +12,7 @@ from vcpulab import formats as recordings
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.twin import deciding
 from vcpulab.twin.apps import BLOCKS_LEAST, drawn, in_stretches, replayed
 from vcpulab.twin.heard import Kind
 from vcpulab.twin.hosts import Setting
@@ -141,6 +142,9 @@ def make(
     turns = {} if events is None else turns_of(events, woken)
     resume = resume_ns(turns.values())
     turns = without(turns, resume)
+    switch_ns = _switch_ns(summary)
+    takes = deciding.NOTHING if used in POLICIES else deciding.deciding(summary, used, switch_ns)
+    turns = deciding.without(turns, takes)
     linked = {vcpu for link in woken for vcpu in link}
     replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}
     others = {vcpu: its for vcpu, its in turns.items() if vcpu not in replays}
@@ -157,7 +161,7 @@ def make(
             "profile": "exact",
             **setting.placed.fields(),
             **host,
-            "costs": {"context_switch_ns": _switch_ns(summary), **({"resume_ns": resume} if resume else {})},
+            "costs": {"context_switch_ns": switch_ns, **({"resume_ns": resume} if resume else {}), **takes.costs()},
         },
         **setting.around(),
         "domain": _domains(
@@ -167,7 +171,7 @@ def make(
             tasks=tasks,
             stretches={vcpu: app for vcpu, (app, _) in stretches.items()},
             ticks=ticks,
-            resume=resume,
+            lost=(resume, takes.block_ns),
         ),
     }
     head = [f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it."]
@@ -187,6 +191,10 @@ def make(
         ]
     if resume:
         head += ["`resume_ns` is the CPU time that a vCPU needs besides each time it goes on after it was preempted."]
+    if takes.costs():
+        head += [
+            "`block_ns` and `wake_ns` are what Credit needs to decide, told from the shortest waits and not in what vCPUs compute."
+        ]
     if ticks:
         head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]
     if len(replays) + len(stretches) + len(answering) < len(summary["vcpus"]):
@@ -264,7 +272,7 @@ def _domains(
     tasks: Sequence[Task],
     stretches: Mapping[Vcpu, dict[str, Any]],
     ticks: Mapping[Vcpu, Tick],
-    resume: int,
+    lost: tuple[int, int],
 ) -> dict[str, Any]:
     sources = setting.sources
     by_domain: dict[int, list[Mapping[str, Any]]] = {}
@@ -296,7 +304,7 @@ def _domains(
             elif any(task.vcpu == who for task in tasks):
                 apps += [app_of(task, tasks, of_kind) for task in tasks if task.vcpu == who]
             else:
-                app = stretches.get(who) or drawn(vcpu, resume)
+                app = stretches.get(who) or drawn(vcpu, *lost)
                 apps += [] if app is None else [app]
         table = setting.domain(number, count)
         its_ticks = [ticks[who] for vcpu in vcpus if (who := (number, vcpu["vcpu"])) in ticks]

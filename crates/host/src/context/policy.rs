@@ -44,6 +44,16 @@ pub(crate) struct Pcpu {
     pub current: VcpuId,
     pub slice_timer: TimerId,
     pub decisions: u64,
+    pub asked: Asked,
+}
+
+/// How far a pCPU has come that is asked for a decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    No,
+    /// Its slice timer says when it decides.
+    Reacts,
+    Due,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -575,7 +585,7 @@ impl PolicyContext {
             let idle = context.vcpus.push(Vcpu::idle(p));
             context.affinity.push(CpuMask::only(p));
             let slice_timer = TimerId(0);
-            context.pcpus.push(Pcpu { executes: idle, current: idle, slice_timer, decisions: 0 });
+            context.pcpus.push(Pcpu { executes: idle, current: idle, slice_timer, decisions: 0, asked: Asked::No });
         }
         context.queue.make_room(Rank::RunEnd, count);
         context

@@ -4,7 +4,7 @@ use vcpulab_host::{
     Action, Bound, Costs, CpuMask, DomId, DomainConfig, Hardware, HostConfig, Span, ThreadConfig, Time,
     TimedAction, TopologyConfig, VcpuConfig, VcpuId,
 };
-use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, Drivers, Spec, within};
+use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, Drivers, POOL_0, Spec, within};
 
 use crate::build::endings::Endings;
 use crate::build::groups::Groups;
@@ -32,10 +32,15 @@ fn costs(spec: &Spec) -> Costs {
     let constants = &spec.host.constants;
     let hypervisor =
         |cost| if spec.host.drivers == Drivers::BareMetal { Span::ZERO } else { Span::from_ns(cost) };
+    // How long deciding takes is known of two schedulers; others, and those of other pools, are taken to be like the first.
+    let percent = if spec.pools[POOL_0].policy.name == "credit2" { constants.credit2_percent } else { 100 };
+    let deciding = |cost: i64| hypervisor(cost * percent / 100);
     Costs {
         decision_ns: hypervisor(constants.decision_ns),
         context_switch_ns: hypervisor(constants.context_switch_ns),
         resume_ns: hypervisor(constants.resume_ns),
+        block_ns: deciding(constants.block_ns),
+        wake_ns: deciding(constants.wake_ns),
         interrupt_ns: hypervisor(constants.interrupt_ns),
         ipi_ns: hypervisor(constants.ipi_ns),
         lock_ns: hypervisor(constants.lock_ns),

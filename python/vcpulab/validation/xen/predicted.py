@@ -14,11 +14,6 @@ REPLICATIONS = 10
 _ROUND_NS = 100_000_000
 """Runs last as long as recordings, to this: recordings of one setting then are predicted by the same run."""
 
-_DECIDING: Mapping[str, float] = {"credit": 1.0, "credit2": 2.0}
-"""How long each takes to decide and to switch, in terms of Credit. Fitted on two recordings (of which
-`scenarios/recordings/*-weights.toml` are twins) that no prediction here is held against: one wake-up in five waits for
-9.0 µs or less under Credit, for 18.1 µs under Credit2 (Xen 4.17, an emulated machine). Others: as Credit."""
-
 Replications = Sequence[Mapping[str, float]]
 """`OF METRIC` to value, for each replication; replications of one index had the same random numbers."""
 
@@ -30,13 +25,11 @@ class Unit:
         setting = held_against.setting
         self._demands = demands
         self._setting = setting
-        deciding = [_DECIDING.get(name, 1.0) for name in (setting.scheduler, demands.setting.scheduler)]
-        self._floor_us = demands.floor_us * deciding[0] / deciding[1]
         self._rebooted = demands.boot != held_against.boot
         self._duration_ns = max(round(held_against.span_ns / _ROUND_NS) * _ROUND_NS, _ROUND_NS)
         made_by = maker("vcpulab.validation.xen.predicted")
         # The scenario itself is made when it is run: one that replays may be long.
-        depends = (demands.twin.text, setting.key, str(self._duration_ns), str(self._rebooted), repr(self._floor_us))
+        depends = (demands.twin.text, setting.key, str(self._duration_ns), str(self._rebooted))
         self.name = demands.name
         self.key = key(made_by, *depends)
 
@@ -69,7 +62,7 @@ class Unit:
             values[f"{name} computed"] = 100 * (row["running_ns"] - lost_ns) / row["elapsed_ns"]
             for metric, column in (("wait_median", "wake_p50_ns"), ("wait_p90", "wake_p90_ns")):
                 if row[column] is not None:
-                    values[f"{name} {metric}"] = max(self._floor_us, row[column] / 1e3)
+                    values[f"{name} {metric}"] = row[column] / 1e3
         for row in done.df_apps().iter_rows(named=True):
             found[row["replication"]][f"{row['domain']} rounds {row['app']}"] = row["throughput_per_s"]
         return found

@@ -31,8 +31,6 @@ WAKES_LEAST = 30
 """Of fewer wake-ups no percentile is taken: the tenth part would be two or three of them."""
 
 _GOOD_TO = 0.01
-_CLOCKS_APART_NS = 1_000
-"""No way through the hypervisor takes less: such a wait is that of a vCPU woken by one pCPU and run by another."""
 
 Values = Mapping[tuple[str, str], float]
 """Domain, or `host`, and metric, to value."""
@@ -143,20 +141,6 @@ class Recorded:
     def span_ns(self) -> int:
         """How long it is."""
         return int(self.whole.summary["span_ns"])
-
-    @property
-    def floor_us(self) -> float:
-        """What deciding and switching take where nobody is in the way, with which a recorded wait ends.
-
-        It is the hundredth part's longest wait of the vCPU that has the least: where a rate limit holds most wake-ups
-        back, a tenth of them is not free of it.
-        """
-        waits = [
-            [time for time in vcpu["wake_latency"]["quantiles_ns"] if time >= _CLOCKS_APART_NS]
-            for vcpu in self.whole.summary["vcpus"]
-            if vcpu["wakes"]
-        ]
-        return min((times[len(times) // 100] for times in waits if times), default=0) / 1e3
 
 
 def is_recording(folder: Path) -> bool:

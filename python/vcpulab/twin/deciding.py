@@ -1,0 +1,95 @@
+"""What deciding takes a Xen host: from a wake-up until a pCPU has decided, and of the CPU time of who blocks or wakes another.
+
+Nothing of it is in what a guest wants, but all of it is in what a trace says that vCPUs had, and another scheduler takes
+less or more. What it takes the recorded one is told from waits: nobody who wakes where nobody is in the way waits less.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from vcpulab.twin.links import Vcpu
+from vcpulab.twin.sequences import Turn, Turns
+
+CREDIT2_PERCENT = 200
+"""How long Credit2 takes, % of what Credit does. This and the two below are of two recordings that nothing is held against (Xen 4.17,
+an emulated machine; `scenarios/recordings/*-weights.toml` say of what): one wait in five is of 8.9 µs or less under Credit,
+of 18.0 µs under Credit2. Others are taken to be like Credit."""
+_BLOCKING = 0.62
+"""The part of it that comes with blocking. In those two a turn that nobody preempts takes 5.6 µs more under Credit2 (a tick 62.4
+instead of 56.8 µs, a computation 1158.1 instead of 1152.7 µs), a wait 9.1 µs. The rest comes with waking."""
+_OF_SWITCH = 10.2
+"""How long Credit takes in terms of the time between one vCPU's stop and the next one's start (0.876 µs there)."""
+_CLOCKS_APART_NS = 1_000
+"""No way through the hypervisor takes less: such a wait is that of a vCPU woken by one pCPU and run by another."""
+
+
+class Deciding(NamedTuple):
+    """What deciding takes."""
+
+    block_ns: int
+    """CPU time of a vCPU for each time that it blocks, under the recorded scheduler."""
+    wake_ns: int
+    """CPU time of a vCPU for each other one that it wakes. Both together: from a wake-up until a pCPU has decided."""
+    percent: int
+    """How long the recorded scheduler takes, % of what Credit does."""
+
+    def costs(self) -> dict[str, int]:
+        """As costs of a host, whatever its scheduler."""
+        of_credit = {"block_ns": 100 * self.block_ns // self.percent, "wake_ns": 100 * self.wake_ns // self.percent}
+        return {**of_credit, "credit2_percent": CREDIT2_PERCENT} if any(of_credit.values()) else {}
+
+
+NOTHING = Deciding(0, 0, 100)
+
+
+def deciding(summary: Mapping[str, Any], scheduler: str, switch_ns: int) -> Deciding:
+    """What deciding took a recorded host.
+
+    Where hardly anybody wakes with nobody in the way, as with a long rate limit, it is told from what switches take.
+
+    Args:
+        summary: of the recording.
+        scheduler: the one that it had.
+        switch_ns: mean time between one vCPU's stop and the next one's start, ns.
+
+    Examples:
+        >>> quantiles = {"quantiles_ns": [8_000, 9_000, *[50_000] * 99]}
+        >>> deciding({"vcpus": [{"wakes": 99, "wake_latency": quantiles}]}, "credit", 1_000)
+        Deciding(block_ns=5580, wake_ns=3420, percent=100)
+    """
+    percent = CREDIT2_PERCENT if scheduler == "credit2" else 100
+    takes_ns = min(shortest_wait_ns(summary), round(_OF_SWITCH * switch_ns * percent / 100))
+    block_ns = round(_BLOCKING * takes_ns)
+    return Deciding(block_ns, takes_ns - block_ns, percent)
+
+
+def shortest_wait_ns(summary: Mapping[str, Any]) -> int:
+    """How long a vCPU waits where nobody is in the way, ns.
+
+    It is the hundredth part's longest wait of the vCPU that has the least: where a rate limit holds most wake-ups back, a
+    tenth of them is not free of it.
+    """
+    waits = [
+        [time for time in vcpu["wake_latency"]["quantiles_ns"] if time >= _CLOCKS_APART_NS]
+        for vcpu in summary["vcpus"]
+        if vcpu["wakes"]
+    ]
+    return min((times[len(times) // 100] for times in waits if times), default=0)
+
+
+def without(turns: Mapping[Vcpu, Turns], takes: Deciding) -> dict[Vcpu, Turns]:
+    """The same turns without what deciding and waking took of them."""
+    return {vcpu: replace(its, turns=[_shorter(turn, takes) for turn in its.turns]) for vcpu, its in turns.items()}
+
+
+def _shorter(turn: Turn, takes: Deciding) -> Turn:
+    """Deciding is taken from what it computes first, as it is charged; waking from what it computes next."""
+    computes, owed = [], takes.block_ns
+    for cpu_ns, woken in turn.computes:
+        left = max(cpu_ns - owed, min(cpu_ns, 1))
+        owed -= cpu_ns - left
+        if woken is not None:
+            owed += takes.wake_ns
+        computes.append((left, woken))
+    return turn._replace(computes=tuple(computes))
