@@ -8,12 +8,12 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from io import StringIO
 from itertools import permutations
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 import invalidation
@@ -25,6 +25,7 @@ from vcpulab.formats import linux_folder
 from vcpulab.studies import NAMES, study
 from vcpulab.studies.predict import predictions, scores
 from vcpulab.studies.results import Results
+from vcpulab.twin.deciding import shortest_wait_ns
 from vcpulab.validation import Report, validate
 from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, quantile
 from vcpulab.validation.xen.chance import OF_POINTS
@@ -100,6 +101,7 @@ def xen(found: Agreement) -> Iterator[Row]:
             "cells": verdict.cells,
             "bar": verdict.bar,
             "within": " / ".join(f"{part:.0f}" for part in verdict.reached),
+            "within_by_mean": " / ".join(f"{part:.0f}" for part in verdict.reached_by_mean),
             "passed": "yes" if verdict.passed else "no",
             "off_median": _said(verdict.off_median),
             "off_p90": _said(verdict.off_p90),
@@ -287,8 +289,8 @@ class _Elsewhere(Setting):
     ticks: Mapping[str, Mapping[str, Any]]
     """Of each domain: its table."""
 
-    def on(self, demands: Mapping[str, Any]) -> dict[str, Any]:
-        document = super().on(demands)
+    def on(self, demands: Mapping[str, Any], *, rebooted: bool = False) -> dict[str, Any]:
+        document = super().on(demands, rebooted=rebooted)
         for name, table in document["domain"].items():
             if _TICKS[0] in table:
                 table |= {field: value for field, value in self.ticks[name].items() if field in _TICKS}
@@ -296,7 +298,7 @@ class _Elsewhere(Setting):
 
 
 def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
-    """By kind and metric: what-ifs across schedulers, and so boots, with a twin's own ticks and with that boot's.
+    """By kind and metric: what-ifs across schedulers, and so boots, with ticks drawn at random and with that boot's.
 
     Of each setting's twin in the setting of the same name under the other scheduler.
     """
@@ -307,17 +309,17 @@ def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
         for demands, there in pairs:
             setting = there.setting
             known = _Elsewhere(setting.host, setting.domains, setting.pools, there.document["domain"])
-            units = [Unit(demands, one, there.span_ns).measure(lambda _: True) for one in (setting, known)]
+            units = [Unit(demands, one).measure(lambda _: True) for one in (there, replace(there, setting=known))]
             for (of, metric), recorded in there.values.items():
                 name = f"{of} {metric}"
                 if recorded and all(name in one for unit in units for one in unit):
                     scale = 1.0 if metric in OF_POINTS else 100 / recorded
-                    own, its = (abs(scale * (fmean(one[name] for one in unit) - recorded)) for unit in units)
-                    off.setdefault(metric, []).append((own, its))
+                    drawn, its = (abs(scale * (median(one[name] for one in unit) - recorded)) for unit in units)
+                    off.setdefault(metric, []).append((drawn, its))
         for metric, both in off.items():
             limit = max(limit for limit, _ in BARS[metric].needed)
             row: dict[str, object] = {"guests": kind, "metric": metric, "pairs": len(pairs), "cells": len(both)}
-            for number, name in enumerate(("own_ticks", "the_other_ticks")):
+            for number, name in enumerate(("drawn_ticks", "the_other_ticks")):
                 within = sum(errors[number] <= limit for errors in both)
                 middle = median(errors[number] for errors in both)
                 row |= {f"{name}_within_percent": f"{100 * within / len(both):.0f}", f"{name}_off": _said(middle)}

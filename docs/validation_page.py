@@ -240,6 +240,7 @@ def xen() -> str:
             row["cells"],
             row["bar"],
             f"{row['within']} %",
+            f"{row['within_by_mean']} %",
             *(row[key] for key in ("off_median", "off_p90", "off_mean", "bias")),
             f"{row['chance_median'] or '–'}, {row['chance_p90'] or '–'}",
             row["chance_from"] or "–",
@@ -252,6 +253,7 @@ def xen() -> str:
         "cells",
         "bar",
         "within",
+        "by means",
         "median",
         "9 in 10",
         "mean",
@@ -431,7 +433,7 @@ def boots() -> str:
             row["cells"],
             *(
                 f"{row[f'{ticks}_within_percent']} %, {row[f'{ticks}_off']}"
-                for ticks in ("own_ticks", "the_other_ticks")
+                for ticks in ("drawn_ticks", "the_other_ticks")
             ),
         ]
         for row in evidence("xen-phases")

@@ -193,7 +193,8 @@ def make(
         head += ["`resume_ns` is the CPU time that a vCPU needs besides each time it goes on after it was preempted."]
     if takes.costs():
         head += [
-            "`block_ns` and `wake_ns` are what Credit needs to decide, told from the shortest waits and not in what vCPUs compute."
+            "`block_ns` and `wake_ns` are what Credit takes to decide, told from the shortest waits, and not part of "
+            "what vCPUs compute.",
         ]
     if ticks:
         head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]

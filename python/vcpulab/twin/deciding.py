@@ -1,7 +1,7 @@
-"""What deciding takes a Xen host: from a wake-up until a pCPU has decided, and of the CPU time of who blocks or wakes another.
+"""What deciding takes a Xen host: from a wake-up until a pCPU has decided, and of the CPU time of who blocks or wakes.
 
-Nothing of it is in what a guest wants, but all of it is in what a trace says that vCPUs had, and another scheduler takes
-less or more. What it takes the recorded one is told from waits: nobody who wakes where nobody is in the way waits less.
+Nothing of it is in what a guest wants, but all of it is in what a trace says that vCPUs had, and another scheduler
+takes less or more. What the recorded one takes is told from waits: nobody waits less where nobody is in the way.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,13 @@ from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turn, Turns
 
 CREDIT2_PERCENT = 200
-"""How long Credit2 takes, % of what Credit does. This and the two below are of two recordings that nothing is held against (Xen 4.17,
-an emulated machine; `scenarios/recordings/*-weights.toml` say of what): one wait in five is of 8.9 µs or less under Credit,
-of 18.0 µs under Credit2. Others are taken to be like Credit."""
+"""How long Credit2 takes, % of what Credit does. This and the two below are of two recordings that nothing is held
+against (Xen 4.17, an emulated machine; `scenarios/recordings/*-weights.toml` say of what): one wait in five is of
+8.9 µs or less under Credit, of 18.0 µs under Credit2. Others are taken to be like Credit."""
 _BLOCKING = 0.62
-"""The part of it that comes with blocking. In those two a turn that nobody preempts takes 5.6 µs more under Credit2 (a tick 62.4
-instead of 56.8 µs, a computation 1158.1 instead of 1152.7 µs), a wait 9.1 µs. The rest comes with waking."""
+"""The part of it that comes with blocking. In those two a turn that nobody preempts takes 5.6 µs more under Credit2
+(a tick 62.4 instead of 56.8 µs, a computation 1158.1 instead of 1152.7 µs), a wait 9.1 µs. The rest comes with
+waking."""
 _OF_SWITCH = 10.2
 """How long Credit takes in terms of the time between one vCPU's stop and the next one's start (0.876 µs there)."""
 _CLOCKS_APART_NS = 1_000
@@ -67,8 +68,8 @@ def deciding(summary: Mapping[str, Any], scheduler: str, switch_ns: int) -> Deci
 def shortest_wait_ns(summary: Mapping[str, Any]) -> int:
     """How long a vCPU waits where nobody is in the way, ns.
 
-    It is the hundredth part's longest wait of the vCPU that has the least: where a rate limit holds most wake-ups back, a
-    tenth of them is not free of it.
+    It is the hundredth part's longest wait of the vCPU that has the least: where a rate limit holds most wake-ups back,
+    a tenth of them is not free of it.
     """
     waits = [
         [time for time in vcpu["wake_latency"]["quantiles_ns"] if time >= _CLOCKS_APART_NS]

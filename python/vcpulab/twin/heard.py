@@ -145,7 +145,9 @@ class Seen:
         return self.may_send(turn, target)[len(self.begins.get((turn, target), ())) :]
 
     def may_send(self, turn: int, target: Vcpu) -> list[Kind]:
-        """Of what a turn heard: what something may have been sent for."""
+        """Of what a turn heard: what something may have been sent for; all of it as long as nothing is known."""
+        if not self.parts:
+            return list(self.heard[turn].kinds)
         return [kind for kind in self.heard[turn].kinds if self.part(kind, target) > NEVER]
 
 
@@ -190,6 +192,14 @@ def _overlap(its: Seen) -> None:
                 its.hides.add((turn, target.vcpu))
 
 
+class _Asked(NamedTuple):
+    """A message that a turn may have heard: who may have sent it, in which turn."""
+
+    sender: Seen
+    turn: int
+    kind: Kind
+
+
 def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
     """What a turn heard, by what is known of others so far."""
     kinds: list[Kind] = []
@@ -198,37 +208,36 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
     if sender is not None:
         that, its_turn = seen[sender], its.turns[turn - 1].sender_turn
         because = [kind.sender for kind in that.behind(its_turn, its.vcpu, turn)]
-        if len(set(because)) == 1:
-            # One wake-up may stand for several messages that the sender had heard before it ran.
-            kinds += [Kind(sender, one) for one in because]
-        else:
-            is_sure = False
+        is_sure = len(set(because)) == 1
+        # One wake-up may stand for several messages that the sender had heard before it ran.
+        kinds += [Kind(sender, one) for one in because] if is_sure else []
     elif turn > 0 and not its.by_tick(turn):
         kinds.append(TIME)
-    asked: list[tuple[Seen, int, Kind]] = []
+    asked: list[_Asked] = []
     for that, its_turn in sorted(its.within[turn], key=lambda each: each[0].ended[each[1]]):
-        heard = that.heard[its_turn].kinds
-        is_sure = is_sure and bool(heard)
-        begun = len(that.begins.get((its_turn, its.vcpu), ()))
-        for at, kind in enumerate(that.may_send(its_turn, its.vcpu) if that.parts else heard):
-            if at < begun:
-                continue
+        is_sure = is_sure and bool(that.heard[its_turn].kinds)
+        for kind in that.hidden(its_turn, its.vcpu):
             if that.part(kind, its.vcpu) >= ALWAYS:
                 kinds.append(Kind(that.vcpu, kind.sender))
             else:
-                asked.append((that, its_turn, Kind(that.vcpu, kind.sender)))
+                asked.append(_Asked(that, its_turn, Kind(that.vcpu, kind.sender)))
     if its.by_tick(turn) and not its.is_tick(turn):
         # It may have waited for so long after the tick that its timer was due.
-        asked.append((its, turn, TIME))
-    if asked and is_sure:
-        found = _explained(its, turn, kinds, [kind for *_, kind in asked])
-        for number, (that, its_turn, kind) in enumerate(asked):
-            if found is not None and kind != TIME:
-                that.told[its_turn, its.vcpu] = number in found
-            if found is not None and number in found:
-                kinds.append(kind)
-        is_sure = found is not None
-    return Heard(tuple(kinds), is_sure)
+        asked.append(_Asked(its, turn, TIME))
+    return _decided(its, turn, Heard(tuple(kinds), is_sure), asked)
+
+
+def _decided(its: Seen, turn: int, heard: Heard, asked: Sequence[_Asked]) -> Heard:
+    """What a turn heard of what it is known to have heard, and of what it may have heard besides."""
+    if not asked or not heard.is_sure:
+        return heard
+    found = _explained(its, turn, heard.kinds, [each.kind for each in asked])
+    if found is None:
+        return heard._replace(is_sure=False)
+    for number, each in enumerate(asked):
+        if each.kind != TIME:
+            each.sender.told[each.turn, its.vcpu] = number in found
+    return Heard((*heard.kinds, *(asked[number].kind for number in sorted(found))), is_sure=True)
 
 
 def _explained(its: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind]) -> Set[int] | None:

@@ -38,9 +38,10 @@ def _of_xen(found: Agreement) -> Iterator[Block]:
     yield Prose(
         "\n".join(f"* {line}" for line in tables.in_words(found))
         + "\n\nThe twin of each recording is run in the setting of every other recording of the same guests. It has "
-        "seen nothing of the recording that it is held against but its setting. *Chance* is how far recordings of one "
-        "setting are apart that differ by their seed, or else the halves of each recording; *bias* the median of the "
-        "errors with their signs."
+        "seen nothing of the recording that it is held against but its setting, and where that is of another boot, "
+        "ticks of its guests are drawn at random. A prediction is the median of ten replications. *Chance* is how far "
+        "recordings of one setting are apart that differ by their seed, or else the halves of each recording; *bias* "
+        "the median of the errors with their signs."
     )
     yield tables.verdicts(found)
     yield tables.signs(found)

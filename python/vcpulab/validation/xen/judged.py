@@ -86,21 +86,21 @@ class Held:
     metric: str
     recorded: float
     predicted: float
-    """Mean of the replications."""
-    predicted_median: float
+    """Median of the replications: in some all may be otherwise, and a mean is like none."""
+    predicted_mean: float
     half_width: float
-    """Of the mean's 95 % confidence interval."""
+    """Of the 95 % confidence interval of their mean."""
     off: float
     """Predicted less recorded: points, or % of what was recorded."""
-    off_median: float
-    """The same of the median."""
+    off_mean: float
+    """The same of the mean."""
     chance: float | None
     """How far off chance alone may be; `None`: nothing tells."""
     evidence: str
     """What tells: `seeds`, `halves`, or nothing."""
     off_low: float
     off_high: float
-    """The interval of `off`: of the prediction's mean, and of chance in the recording."""
+    """The interval of `off`: of replications, and of chance in the recording."""
     off_rank: float | None
     """Of a wait: how many of 100 recorded ones lie between the recorded percentile and what was predicted for it."""
     before: float | None
@@ -119,11 +119,15 @@ class Held:
     @property
     def by_chance(self) -> bool:
         """Whether chance alone may be as far off."""
-        return self.chance is not None and abs(self.off) <= self.chance
+        return self._is_by_chance(self.off)
 
-    def within(self, limit: float) -> bool:
-        """Whether it is no farther off."""
-        return abs(self.off) <= limit or (self.bar.forgives_chance and self.by_chance)
+    def _is_by_chance(self, off: float) -> bool:
+        return self.chance is not None and abs(off) <= self.chance
+
+    def within(self, limit: float, *, by_mean: bool = False) -> bool:
+        """Whether it is no farther off, by the median or the mean of replications."""
+        off = self.off_mean if by_mean else self.off
+        return abs(off) <= limit or (self.bar.forgives_chance and self._is_by_chance(off))
 
     @property
     def excess(self) -> float:
@@ -141,7 +145,9 @@ class Verdict:
     cells: int
     bar: str
     reached: Sequence[float]
-    """The part within each of the bar's limits, % ."""
+    """The part within each of the bar's limits, %."""
+    reached_by_mean: Sequence[float]
+    """The same if the mean of replications is taken for the prediction instead of their median."""
     passed: bool
     off_median: float
     """Median of the errors without their signs."""
@@ -212,7 +218,10 @@ class Agreement:
     def judge(self, kind: str, metric: str, cells: Sequence[Held]) -> Verdict:
         """The verdict on some cells of a metric."""
         bar = BARS[metric]
-        reached = [sum(cell.within(limit) for cell in cells) / len(cells) for limit, _ in bar.needed]
+        reached, by_mean = (
+            [sum(cell.within(limit, by_mean=by_mean) for cell in cells) / len(cells) for limit, _ in bar.needed]
+            for by_mean in (False, True)
+        )
         off = sorted(abs(cell.off) for cell in cells)
         apart = self.apart.get(metric, {})
         evidence = next((one for one in ("seeds", "halves") if apart.get(one)), "")
@@ -223,6 +232,7 @@ class Agreement:
             len(cells),
             str(bar),
             [100 * part for part in reached],
+            [100 * part for part in by_mean],
             all(part >= needed for part, (_, needed) in zip(reached, bar.needed, strict=True)),
             median(off),
             quantile(off, 0.9),

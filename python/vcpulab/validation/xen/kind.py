@@ -138,7 +138,8 @@ def _held(
         if interval is None or not recorded:
             continue
         scale = 1.0 if metric in OF_POINTS else 100 / recorded
-        off, half = scale * (interval.mean - recorded), scale * (interval.half_width or 0.0)
+        middle = median(values)
+        off, half = scale * (middle - recorded), scale * (interval.half_width or 0.0)
         chance = by_chance.of(setting, of, metric)
         wide = math.hypot(half, chance.half_width if chance else 0.0)
         before = demands.values.get((of, metric))
@@ -157,16 +158,16 @@ def _held(
             of=of,
             metric=metric,
             recorded=recorded,
-            predicted=interval.mean,
-            predicted_median=median(values),
+            predicted=middle,
+            predicted_mean=interval.mean,
             half_width=interval.half_width or 0.0,
             off=off,
-            off_median=scale * (median(values) - recorded),
+            off_mean=scale * (interval.mean - recorded),
             chance=chance.half_width if chance else None,
             evidence=chance.evidence if chance else "",
             off_low=off - wide,
             off_high=off + wide,
-            off_rank=setting.rank_off(of, metric, interval.mean),
+            off_rank=setting.rank_off(of, metric, middle),
             before=before,
             change_recorded=real.by if real else None,
             sign_recorded=real.sign if real else None,

@@ -8,7 +8,6 @@ from vcpulab.results.cache import RunCache, key, maker
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.validation.xen.recorded import Recorded
-from vcpulab.validation.xen.settings import Setting
 
 REPLICATIONS = 10
 _ROUND_NS = 100_000_000
