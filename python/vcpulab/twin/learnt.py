@@ -50,8 +50,10 @@ class Task:
 class Learnt:
     """What a vCPU does after each kind of messages."""
 
-    def __init__(self, its: Seen) -> None:
+    def __init__(self, its: Seen, wake_ns: int = 0) -> None:
+        """Takes what each of its turns costs beside what it does for messages and timers, too."""
         self.its = its
+        self.wake_ns = wake_ns
         self.sure = [turn for turn in range(len(its.turns)) if self._is_sure(turn)]
         self.costs = self._costs()
         self.offsets = self._offsets()
@@ -74,7 +76,7 @@ class Learnt:
         """CPU time for each kind: what adds up best to that of turns, by least squares."""
         kinds = sorted({kind for turn in self.sure for kind in self.its.heard[turn].kinds}, key=str)
         counts = np.array([[self.its.heard[turn].kinds.count(kind) for kind in kinds] for turn in self.sure], float)
-        ran = np.array([self.its.turns[turn].run_ns for turn in self.sure], float)
+        ran = np.array([self.its.turns[turn].run_ns - self.wake_ns for turn in self.sure], float)
         if not len(ran):
             return {}
         found = np.linalg.lstsq(counts, ran, rcond=None)[0]
@@ -84,11 +86,11 @@ class Learnt:
         """After how much CPU time something is sent for a message that came alone, in the median."""
         after: dict[tuple[Kind, Vcpu], list[int]] = {}
         for turn in self.sure:
-            kinds, done = self.its.heard[turn].kinds, 0
+            kinds, done = self.its.heard[turn].kinds, -self.wake_ns
             for cpu, woken in self.its.computes[turn]:
                 done += cpu
                 if woken is not None and len(kinds) == 1:
-                    after.setdefault((kinds[0], woken), []).append(done)
+                    after.setdefault((kinds[0], woken), []).append(max(done, 0))
         return {of: median(times) for of, times in after.items()}
 
     def _turns(self, kind: Kind) -> list[int]:
@@ -104,9 +106,10 @@ class Learnt:
         kinds = self.its.heard[turn].kinds
         at = len(kinds) - 1 if kind == kinds[-1] else kinds.index(kind)
         sends = {target.vcpu for target in self.its.targets if self.its.part(kind, target.vcpu) > NEVER}
-        before = sum(self.costs.get(other, 0.0) for other in kinds[:at])
+        before = self.wake_ns + sum(self.costs.get(other, 0.0) for other in kinds[:at])
         if self.its.by_tick(turn) and self.its.found is not None:
-            before += self.its.found.tick.cpu_ns
+            # Its tick has woken it already.
+            before += max(self.its.found.tick.cpu_ns - self.wake_ns, 0)
         others = before + sum(self.costs.get(other, 0.0) for other in kinds[at + 1 :])
         run = max(self.its.turns[turn].run_ns - others, 0.0)
         moments = {
@@ -115,13 +118,19 @@ class Learnt:
             if self.its.part(kind, target) >= ALWAYS
         }
         spent = 0
+        again: list[tuple[float, Vcpu]] = []
         for cpu, woken in self.its.computes[turn]:
             spent += cpu
-            # To whom several send, each sends once.
-            if woken in sends and (woken not in moments or kind == kinds[-1]):
-                moments[woken] = max(spent - before, 0.0)
+            if woken is not None and woken in sends:
+                moment = max(spent - before, 0.0)
+                if woken in moments and len(kinds) == 1:
+                    again.append((moment, woken))
+                elif woken not in moments or kind == kinds[-1]:
+                    # To whom several send, each sends once.
+                    moments[woken] = moment
         actions, done = list[Action](), 0.0
-        in_order: list[tuple[float, Vcpu | None]] = sorted((min(at, run), woken) for woken, at in moments.items())
+        all_moments = [*((at, woken) for woken, at in moments.items()), *again]
+        in_order: list[tuple[float, Vcpu | None]] = sorted((min(at, run), woken) for at, woken in all_moments)
         for moment, woken in [*in_order, (run, None)]:
             actions.append((round(moment - done), woken))
             done = moment
@@ -164,7 +173,7 @@ class Learnt:
     def _holds_timer(self, turn: int) -> bool:
         """Did it compute so much more than for what it heard that its timer must have been due while it waited?"""
         known = sum(self.costs.get(kind, 0.0) for kind in self.its.heard[turn].kinds)
-        return 2 * (self.its.turns[turn].run_ns - known) > self.costs.get(TIME, float("inf"))
+        return 2 * (self.its.turns[turn].run_ns - self.wake_ns - known) > self.costs.get(TIME, float("inf"))
 
     def _anchor(self) -> Kind | None:
         """The kind of messages from whose answers sleeps are counted; `None`: from the last sleep."""

@@ -69,7 +69,8 @@ fn waking_takes_time_once_however_much_there_is_to_do() {
         kernel.computed(0, ns(10));
     }
     assert_eq!(kernel.next(0, at(ns(1050))), Next::Idle);
-    assert_eq!(kernel.next(0, at(ns(2050))), Next::Kernel(ns(30)), "it was idle again");
+    assert_eq!(kernel.next(0, at(ns(4000))), Next::Kernel(ns(30)), "it was idle again");
+    assert_eq!(kernel.next_timer(0), NEVER, "its tick is on while it is at work, and nobody waits for that");
 }
 
 fn compute(span: Span) -> Step {

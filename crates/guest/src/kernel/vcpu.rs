@@ -125,6 +125,9 @@ impl Vcpu {
         if self.load() > 0 {
             if std::mem::take(&mut self.idle) {
                 self.own_work = wake_ns;
+                if let Some(tick) = &mut self.tick {
+                    tick.restart();
+                }
             }
         } else if let Some(span) = self.tick.as_mut().and_then(|tick| tick.take(now)) {
             (self.own_work, self.idle) = (span, false);
