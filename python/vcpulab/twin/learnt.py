@@ -94,12 +94,19 @@ class Learnt:
         return {of: median(times) for of, times in after.items()}
 
     def _turns(self, kind: Kind) -> list[int]:
-        """The turns that show best what such a message leads to: those that heard nothing else, if they are most."""
+        """The turns that show best what such a message leads to: in which nothing else may have sent, if they are most."""
         heard = [turn for turn in self.sure if kind in self.its.heard[turn].kinds]
-        alone = [turn for turn in heard if len(self.its.heard[turn].kinds) == 1]
+        # Who is preempted while it sends hears answers within the turn: those without would be those with fewer sends.
+        alone = [
+            turn for turn in heard if [one for one in self.its.heard[turn].kinds if one == kind or self._sends(one)] == [kind]
+        ]
         if len(heard) < SAMPLES_LEAST:
             return [turn for turn, its in enumerate(self.its.heard) if kind in its.kinds]
         return alone if 2 * len(alone) >= len(heard) else heard
+
+    def _sends(self, kind: Kind) -> bool:
+        """May something be sent for such a message?"""
+        return any(self.its.part(kind, target.vcpu) > NEVER for target in self.its.targets)
 
     def _actions(self, turn: int, kind: Kind) -> list[Action]:
         """What a turn did for one of the messages that it heard: all but what the others cost."""
@@ -119,11 +126,12 @@ class Learnt:
         }
         spent = 0
         again: list[tuple[float, Vcpu]] = []
+        alone = {target.vcpu for target in self.its.targets if self.its.may_send(turn, target.vcpu) == [kind]}
         for cpu, woken in self.its.computes[turn]:
             spent += cpu
             if woken is not None and woken in sends:
                 moment = max(spent - before, 0.0)
-                if woken in moments and len(kinds) == 1:
+                if woken in moments and woken in alone:
                     again.append((moment, woken))
                 elif woken not in moments or kind == kinds[-1]:
                     # To whom several send, each sends once.
