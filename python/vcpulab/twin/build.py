@@ -189,7 +189,9 @@ def make(
     if resume:
         head += ["`resume_ns` is the CPU time that a vCPU needs besides each time it goes on after it was preempted."]
     if wakes_ns:
-        head += ["`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for them."]
+        head += [
+            "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for them."
+        ]
     if ticks:
         head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]
     if len(replays) + len(stretches) + len(answering) < len(summary["vcpus"]):

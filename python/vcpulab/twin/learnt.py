@@ -98,7 +98,9 @@ class Learnt:
         heard = [turn for turn in self.sure if kind in self.its.heard[turn].kinds]
         # Who is preempted while it sends hears answers within the turn: those without would be those with fewer sends.
         alone = [
-            turn for turn in heard if [one for one in self.its.heard[turn].kinds if one == kind or self._sends(one)] == [kind]
+            turn
+            for turn in heard
+            if [one for one in self.its.heard[turn].kinds if one == kind or self._sends(one)] == [kind]
         ]
         if len(heard) < SAMPLES_LEAST:
             return [turn for turn, its in enumerate(self.its.heard) if kind in its.kinds]

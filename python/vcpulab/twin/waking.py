@@ -16,8 +16,12 @@ from vcpulab.twin.links import Vcpu
 _TURNS_LEAST = 20
 _ERRORS = 3.0
 """So many standard errors from nothing is no chance."""
+_DIFFER_LEAST = 0.02
+"""Of the turns: if fewer than so many have other shares than most, chance decides."""
 _OUTLIERS = 4.0
 """Turns that are off by more than so many times the median did something else besides."""
+_NOTHING = 0.2
+"""Of what waking costs: a message that takes less than nothing by more than that says that turns do not add up so."""
 _PASSES = 3
 _SHORTEST = 0.1
 """Part of the turns that may be shorter than what waking costs."""
@@ -78,8 +82,14 @@ def _estimate(its: Seen, shares: list[dict[Kind, float]]) -> int:
         if usual.all():
             variance = float((rest**2).sum()) / max(len(ran) - of.shape[1], 1)
             error = float(np.sqrt(variance * np.linalg.inv(of.T @ of)[0, 0]))
-            if costs[0] <= _ERRORS * error:
+            if costs[0] <= _ERRORS * error or not _differ(of[:, 1:]) or costs[1:].min() < -_NOTHING * costs[0]:
                 return 0
             return round(min(costs[0], most))
         ran, of = ran[usual], of[usual]
     return 0
+
+
+def _differ(shares: np.ndarray) -> bool:
+    """Have enough turns other shares than most?"""
+    counts = np.unique(shares.sum(axis=1).round(2), return_counts=True)[1]
+    return bool(counts.max() <= (1 - _DIFFER_LEAST) * counts.sum())
