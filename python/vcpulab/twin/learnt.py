@@ -94,7 +94,7 @@ class Learnt:
         return {of: median(times) for of, times in after.items()}
 
     def _turns(self, kind: Kind) -> list[int]:
-        """The turns that show best what such a message leads to: nothing else may have sent in them, if they are most."""
+        """The turns that show best what such a message leads to: nothing else may send in them, if they are most."""
         heard = [turn for turn in self.sure if kind in self.its.heard[turn].kinds]
         # Who is preempted while it sends hears answers within the turn: those without would be those with fewer sends.
         alone = [
