@@ -84,7 +84,7 @@ def _estimate(its: Seen, shares: list[dict[Kind, float]]) -> int:
             error = float(np.sqrt(variance * np.linalg.inv(of.T @ of)[0, 0]))
             if costs[0] <= _ERRORS * error or not _differ(of[:, 1:]) or costs[1:].min() < -_NOTHING * costs[0]:
                 return 0
-            return round(min(costs[0], most))
+            return round(min(float(costs[0]), most))
         ran, of = ran[usual], of[usual]
     return 0
 
