@@ -24,11 +24,11 @@ def bursts(wake_us: int, work_us: int, pieces: tuple[int, ...]) -> dict[tuple[in
     """A sender that Dom0 preempts some times in a burst, each time for waking and a part of the burst's work."""
     sends, answers = list[Turn](), [Turn(((wake_us * US, None),), SENDER, 0, 0, 1, 1, sender_turn=0)]
     for number in range(120):
-        count, at_us = pieces[number % len(pieces)], 10_000 * number + 1000
+        count, at_us = pieces[number % len(pieces)], 10_000 * number + 1000 + 331 * (number % 7)
         of_dom0 = wake_us + work_us // count
         computes = (*((60 * US, DOM0) for _ in range(count)), (60 * US, None))
         span_us = 60 * (count + 1) + count * of_dom0
-        slept_us = 10_000 - span_us
+        slept_us = 10_000 + 331 * ((number + 1) % 7 - number % 7) - span_us
         sends.append(Turn(computes, slept_us * US, at_us * US, 0, span_us * US, slept_us * US))
         for piece in range(count):
             woke_us, following = at_us + 60 + piece * (60 + of_dom0), number + (piece + 1 == count)

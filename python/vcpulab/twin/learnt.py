@@ -5,7 +5,7 @@ that task, or from the last sleep (a timer of its own).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
@@ -50,10 +50,12 @@ class Task:
 class Learnt:
     """What a vCPU does after each kind of messages."""
 
-    def __init__(self, its: Seen, wake_ns: int = 0) -> None:
-        """Takes what each of its turns costs beside what it does for messages and timers, too."""
+    def __init__(self, its: Seen, wakes_ns: Mapping[Vcpu, int]) -> None:
+        """Takes what waking costs, of those of whom it is known, too."""
         self.its = its
-        self.wake_ns = wake_ns
+        self.wake_ns = wakes_ns.get(its.vcpu, 0)
+        self.share = {target.vcpu for target in its.targets if wakes_ns.get(target.vcpu, 0) > 0}
+        """Those whose turns were seen to share what was sent to them: more than once in a turn means that."""
         self.sure = [turn for turn in range(len(its.turns)) if self._is_sure(turn)]
         self.costs = self._costs()
         self.offsets = self._offsets()
@@ -97,10 +99,11 @@ class Learnt:
         """The turns that show best what such a message leads to: nothing else may send in them, if they are most."""
         heard = [turn for turn in self.sure if kind in self.its.heard[turn].kinds]
         # Who is preempted while it sends hears answers within the turn: those without would be those with fewer sends.
+        often = any(self.its.part(kind, target) > NEVER for target in self.share)
         alone = [
             turn
             for turn in heard
-            if [one for one in self.its.heard[turn].kinds if one == kind or self._sends(one)] == [kind]
+            if [one for one in self.its.heard[turn].kinds if one == kind or not often or self._sends(one)] == [kind]
         ]
         if len(heard) < SAMPLES_LEAST:
             return [turn for turn, its in enumerate(self.its.heard) if kind in its.kinds]
@@ -128,7 +131,7 @@ class Learnt:
         }
         spent = 0
         again: list[tuple[float, Vcpu]] = []
-        alone = {target.vcpu for target in self.its.targets if self.its.may_send(turn, target.vcpu) == [kind]}
+        alone = {target for target in self.share if self.its.may_send(turn, target) == [kind]}
         for cpu, woken in self.its.computes[turn]:
             spent += cpu
             if woken is not None and woken in sends:

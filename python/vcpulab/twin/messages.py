@@ -36,10 +36,10 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
         links: who wakes whom.
     """
     seen = seen_of(turns, links)
-    wakes_ns = wake_ns(seen)
-    tasks = [task for vcpu, its in seen.items() for task in Learnt(its, wakes_ns[vcpu]).tasks()]
+    wakes_ns = {vcpu: cost for vcpu, cost in wake_ns(seen).items() if cost > 0}
+    tasks = [task for its in seen.values() for task in Learnt(its, wakes_ns).tasks()]
     ticks = {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
-    return Answering(_reached(tasks), ticks, {vcpu: cost for vcpu, cost in wakes_ns.items() if cost > 0})
+    return Answering(_reached(tasks), ticks, wakes_ns)
 
 
 def _reached(tasks: Sequence[Task]) -> list[Task]:
