@@ -95,6 +95,9 @@ fn a_guest_that_leaves_its_tick_on_wakes_twice_for_a_sleep() {
     // Who sleeps for less than a tick meets it in some sleeps only.
     let (executions, ..) = of("idle_tick = \"40ms\"\nidle_tick_cpu = \"50us\"");
     assert!((140..=160).contains(&executions), "{executions}");
+    // Waking takes time, once for each sleep: a tick that finds it idle has its own.
+    let waking = |tick: &str| of(&format!("{tick}\nwake_cpu = \"200us\""));
+    assert_eq!(waking(""), (100, 119_000_000, 99));
     let alone = Scenario::parse(&text("idle_tick = \"4ms\""), "f").unwrap_err().to_string();
     assert!(alone.contains("`idle_tick` and `idle_tick_cpu` belong together"), "{alone}");
 }

@@ -46,6 +46,8 @@ pub struct DomainSpec {
     pub shutdown: Span,
     /// Its kernel's tick, where that is left on when a vCPU goes idle.
     pub idle_tick: Option<IdleTick>,
+    /// CPU time of its kernel each time that an idle vCPU wakes to do something.
+    pub wake_cpu: Span,
     /// The toolstack's answer to a crash of its guest.
     pub on_crash: OnCrash,
     /// Its applications.

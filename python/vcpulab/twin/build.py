@@ -148,7 +148,7 @@ def make(
     linked = {vcpu for link in woken for vcpu in link}
     replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}
     others = {vcpu: its for vcpu, its in turns.items() if vcpu not in replays}
-    tasks, ticks = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
+    tasks, ticks, wakes_ns = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
     stretches = _in_stretches({vcpu: its for vcpu, its in others.items() if vcpu not in linked})
     ticks = alike(ticks | {vcpu: tick for vcpu, (_, tick) in stretches.items() if tick is not None})
     setting = Setting(sources, used, _placed(sources, summary, notes), notes)
@@ -171,6 +171,7 @@ def make(
             tasks=tasks,
             stretches={vcpu: app for vcpu, (app, _) in stretches.items()},
             ticks=ticks,
+            wakes_ns=wakes_ns,
             lost=(resume, takes.block_ns),
         ),
     }
@@ -195,6 +196,10 @@ def make(
         head += [
             "`block_ns` and `wake_ns` are what Credit takes to decide, told from the shortest waits, and not part of "
             "what vCPUs compute.",
+        ]
+    if wakes_ns:
+        head += [
+            "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for them."
         ]
     if ticks:
         head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]
@@ -273,6 +278,7 @@ def _domains(
     tasks: Sequence[Task],
     stretches: Mapping[Vcpu, dict[str, Any]],
     ticks: Mapping[Vcpu, Tick],
+    wakes_ns: Mapping[Vcpu, int],
     lost: tuple[int, int],
 ) -> dict[str, Any]:
     sources = setting.sources
@@ -313,6 +319,9 @@ def _domains(
             # A kernel has one, whatever differs between its vCPUs.
             cpu_ns = sum(tick.cpu_ns for tick in its_ticks) // len(its_ticks)
             table |= replace(its_ticks[0], cpu_ns=max(1, cpu_ns)).fields()
+        waking = [wakes_ns.get((number, vcpu["vcpu"]), 0) for vcpu in vcpus]
+        if any(waking):
+            table["wake_cpu"] = f"{sum(waking) // len(waking)}ns"
         if apps:
             table["app"] = apps
             if count > 1 and not sources.is_daemon(number):

@@ -5,7 +5,7 @@ that task, or from the last sleep (a timer of its own).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
@@ -50,8 +50,12 @@ class Task:
 class Learnt:
     """What a vCPU does after each kind of messages."""
 
-    def __init__(self, its: Seen) -> None:
+    def __init__(self, its: Seen, wakes_ns: Mapping[Vcpu, int]) -> None:
+        """Takes what waking costs, of those of whom it is known, too."""
         self.its = its
+        self.wake_ns = wakes_ns.get(its.vcpu, 0)
+        self.share = {target.vcpu for target in its.targets if wakes_ns.get(target.vcpu, 0) > 0}
+        """Those whose turns were seen to share what was sent to them: more than once in a turn means that."""
         self.sure = [turn for turn in range(len(its.turns)) if self._is_sure(turn)]
         self.costs = self._costs()
         self.offsets = self._offsets()
@@ -74,7 +78,7 @@ class Learnt:
         """CPU time for each kind: what adds up best to that of turns, by least squares."""
         kinds = sorted({kind for turn in self.sure for kind in self.its.heard[turn].kinds}, key=str)
         counts = np.array([[self.its.heard[turn].kinds.count(kind) for kind in kinds] for turn in self.sure], float)
-        ran = np.array([self.its.turns[turn].run_ns for turn in self.sure], float)
+        ran = np.array([self.its.turns[turn].run_ns - self.wake_ns for turn in self.sure], float)
         if not len(ran):
             return {}
         found = np.linalg.lstsq(counts, ran, rcond=None)[0]
@@ -84,29 +88,40 @@ class Learnt:
         """After how much CPU time something is sent for a message that came alone, in the median."""
         after: dict[tuple[Kind, Vcpu], list[int]] = {}
         for turn in self.sure:
-            kinds, done = self.its.heard[turn].kinds, 0
+            kinds, done = self.its.heard[turn].kinds, -self.wake_ns
             for cpu, woken in self.its.computes[turn]:
                 done += cpu
                 if woken is not None and len(kinds) == 1:
-                    after.setdefault((kinds[0], woken), []).append(done)
+                    after.setdefault((kinds[0], woken), []).append(max(done, 0))
         return {of: median(times) for of, times in after.items()}
 
     def _turns(self, kind: Kind) -> list[int]:
-        """The turns that show best what such a message leads to: those that heard nothing else, if they are most."""
+        """The turns that show best what such a message leads to: nothing else may send in them, if they are most."""
         heard = [turn for turn in self.sure if kind in self.its.heard[turn].kinds]
-        alone = [turn for turn in heard if len(self.its.heard[turn].kinds) == 1]
+        # Who is preempted while it sends hears answers within the turn: those without would be those with fewer sends.
+        often = any(self.its.part(kind, target) > NEVER for target in self.share)
+        alone = [
+            turn
+            for turn in heard
+            if [one for one in self.its.heard[turn].kinds if one == kind or not often or self._sends(one)] == [kind]
+        ]
         if len(heard) < SAMPLES_LEAST:
             return [turn for turn, its in enumerate(self.its.heard) if kind in its.kinds]
         return alone if 2 * len(alone) >= len(heard) else heard
+
+    def _sends(self, kind: Kind) -> bool:
+        """May something be sent for such a message?"""
+        return any(self.its.part(kind, target.vcpu) > NEVER for target in self.its.targets)
 
     def _actions(self, turn: int, kind: Kind) -> list[Action]:
         """What a turn did for one of the messages that it heard: all but what the others cost."""
         kinds = self.its.heard[turn].kinds
         at = len(kinds) - 1 if kind == kinds[-1] else kinds.index(kind)
         sends = {target.vcpu for target in self.its.targets if self.its.part(kind, target.vcpu) > NEVER}
-        before = sum(self.costs.get(other, 0.0) for other in kinds[:at])
+        before = self.wake_ns + sum(self.costs.get(other, 0.0) for other in kinds[:at])
         if self.its.by_tick(turn) and self.its.found is not None:
-            before += self.its.found.tick.cpu_ns
+            # Its tick has woken it already.
+            before += max(self.its.found.tick.cpu_ns - self.wake_ns, 0)
         others = before + sum(self.costs.get(other, 0.0) for other in kinds[at + 1 :])
         run = max(self.its.turns[turn].run_ns - others, 0.0)
         moments = {
@@ -115,13 +130,20 @@ class Learnt:
             if self.its.part(kind, target) >= ALWAYS
         }
         spent = 0
+        again: list[tuple[float, Vcpu]] = []
+        alone = {target for target in self.share if self.its.may_send(turn, target) == [kind]}
         for cpu, woken in self.its.computes[turn]:
             spent += cpu
-            # To whom several send, each sends once.
-            if woken in sends and (woken not in moments or kind == kinds[-1]):
-                moments[woken] = max(spent - before, 0.0)
+            if woken is not None and woken in sends:
+                moment = max(spent - before, 0.0)
+                if woken in moments and woken in alone:
+                    again.append((moment, woken))
+                elif woken not in moments or kind == kinds[-1]:
+                    # To whom several send, each sends once.
+                    moments[woken] = moment
         actions, done = list[Action](), 0.0
-        in_order: list[tuple[float, Vcpu | None]] = sorted((min(at, run), woken) for woken, at in moments.items())
+        all_moments = [*((at, woken) for woken, at in moments.items()), *again]
+        in_order: list[tuple[float, Vcpu | None]] = sorted((min(at, run), woken) for at, woken in all_moments)
         for moment, woken in [*in_order, (run, None)]:
             actions.append((round(moment - done), woken))
             done = moment
@@ -164,7 +186,7 @@ class Learnt:
     def _holds_timer(self, turn: int) -> bool:
         """Did it compute so much more than for what it heard that its timer must have been due while it waited?"""
         known = sum(self.costs.get(kind, 0.0) for kind in self.its.heard[turn].kinds)
-        return 2 * (self.its.turns[turn].run_ns - known) > self.costs.get(TIME, float("inf"))
+        return 2 * (self.its.turns[turn].run_ns - self.wake_ns - known) > self.costs.get(TIME, float("inf"))
 
     def _anchor(self) -> Kind | None:
         """The kind of messages from whose answers sleeps are counted; `None`: from the last sleep."""

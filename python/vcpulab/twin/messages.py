@@ -8,7 +8,7 @@ sent.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from vcpulab.twin.heard import TIME, Action, Kind, seen_of
 from vcpulab.twin.learnt import Learnt, Task
@@ -16,18 +16,30 @@ from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
 from vcpulab.twin.ticks import Tick
+from vcpulab.twin.waking import wake_ns
 
 
-def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> tuple[list[Task], dict[Vcpu, Tick]]:
-    """The tasks of vCPUs that wake one another, and their ticks.
+class Answering(NamedTuple):
+    """vCPUs that wake one another."""
+
+    tasks: list[Task]
+    ticks: dict[Vcpu, Tick]
+    wakes_ns: dict[Vcpu, int]
+    """CPU time of each turn beside what its tasks compute, where it is known."""
+
+
+def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
+    """The tasks of vCPUs that wake one another, and what their kernels do.
 
     Args:
         turns: of each of these vCPUs.
         links: who wakes whom.
     """
     seen = seen_of(turns, links)
-    tasks = [task for its in seen.values() for task in Learnt(its).tasks()]
-    return _reached(tasks), {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
+    wakes_ns = {vcpu: cost for vcpu, cost in wake_ns(seen).items() if cost > 0}
+    tasks = [task for its in seen.values() for task in Learnt(its, wakes_ns).tasks()]
+    ticks = {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
+    return Answering(_reached(tasks), ticks, wakes_ns)
 
 
 def _reached(tasks: Sequence[Task]) -> list[Task]:

@@ -22,14 +22,12 @@ pub(crate) struct Tick {
     phase: Time,
     /// Its next time (`NEVER`: the vCPU is busy, or it is stopped).
     due: Time,
-    /// The rest of its work, ns.
-    left: Span,
     stopped: bool,
 }
 
 impl Tick {
     pub fn new(config: IdleTick, phase: Time) -> Self {
-        Tick { config, phase, due: NEVER, left: Span::ZERO, stopped: false }
+        Tick { config, phase, due: NEVER, stopped: false }
     }
 
     #[inline]
@@ -44,18 +42,14 @@ impl Tick {
         now.saturating_add(period.saturating_mul(ticks.into())) - since
     }
 
-    /// Time of the tick before the vCPU looks for other work, ns; `None`: none is due, or it finds the vCPU with something to
-    /// do, whose time contains that of its ticks.
-    pub fn work(&mut self, now: Time, finds_idle: bool) -> Option<Span> {
-        if finds_idle && self.due <= now {
-            (self.due, self.left) = (NEVER, self.config.cpu_ns);
+    /// CPU time of the tick that finds the vCPU idle now, ns; `None`: none is due. The time of one that finds it with something
+    /// to do is in that of its tasks.
+    pub fn take(&mut self, now: Time) -> Option<Span> {
+        let is_due = self.due <= now;
+        if is_due {
+            self.due = NEVER;
         }
-        (self.left > Span::ZERO).then_some(self.left)
-    }
-
-    /// Accounts for `span` of its work.
-    pub fn worked(&mut self, span: Span) {
-        self.left -= span.min(self.left);
+        is_due.then_some(self.config.cpu_ns)
     }
 
     /// Starts it again: the vCPU has found a task.
@@ -79,26 +73,18 @@ mod tests {
     fn one_tick_finds_it_idle_and_no_other() {
         let (time, span) = (Time::from_ns, Span::from_ns);
         let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7), at_ns: None }, time(30));
-        assert_eq!((tick.work(time(0), true), tick.due()), (None, NEVER), "it was not idle yet");
+        assert_eq!((tick.take(time(0)), tick.due()), (None, NEVER), "it was not idle yet");
         tick.go_idle(time(10));
-        assert_eq!(tick.due(), time(30));
-        assert_eq!(tick.work(time(30), true), Some(span(7)));
-        tick.worked(span(5));
-        assert_eq!(tick.work(time(35), true), Some(span(2)), "it is not done with it");
-        tick.worked(span(2));
-        assert_eq!(tick.work(time(37), true), None);
+        assert_eq!((tick.take(time(29)), tick.due()), (None, time(30)));
+        assert_eq!(tick.take(time(30)), Some(span(7)));
+        assert_eq!(tick.take(time(37)), None);
         tick.go_idle(time(37));
         assert_eq!(tick.due(), NEVER, "stopped");
         tick.restart();
         tick.go_idle(time(30));
         assert_eq!(tick.due(), time(130), "a tick that is due just now is over");
-        assert_eq!(tick.work(time(130), false), None, "something is to be done when it is due");
         assert_eq!((tick.after(time(29), 1), tick.after(time(30), 2)), (time(30), time(230)));
         tick.restart();
-        assert_eq!(
-            (tick.work(time(130), true), tick.due()),
-            (None, NEVER),
-            "something was to be done before"
-        );
+        assert_eq!((tick.take(time(130)), tick.due()), (None, NEVER), "something was to be done before");
     }
 }

@@ -58,6 +58,8 @@ pub struct KernelConfig {
     pub slice_ns: Span,
     /// Its tick, if it is left on when a vCPU goes idle.
     pub idle_tick: Option<IdleTick>,
+    /// CPU time each time that an idle vCPU wakes to do something, beside what its tasks compute, ns.
+    pub wake_ns: Span,
 }
 
 /// The next use of a vCPU by its tasks.
@@ -66,7 +68,7 @@ pub enum Next {
     /// Compute for this long.
     Run(Span),
     /// Do the kernel's own work for this long.
-    Tick(Span),
+    Kernel(Span),
     /// Burn time until a lock is given back.
     Spin,
     /// This task asks for something. It goes on at once unless it is made to wait ([`Kernel::wait`]).
@@ -248,9 +250,9 @@ impl Kernel {
         while let Some(id) = of_kernel.take_sleeper(now) {
             of_kernel.wake(id, &mut self.tasks[id]);
         }
-        let idle = of_kernel.load() == 0;
-        if let Some(span) = of_kernel.tick.as_mut().and_then(|tick| tick.work(now, idle)) {
-            return Next::Tick(span);
+        of_kernel.begin_own_work(now, self.config.wake_ns);
+        if of_kernel.own_work > Span::ZERO {
+            return Next::Kernel(of_kernel.own_work);
         }
         'tasks: while let Some(id) = self.vcpus[vcpu].choose() {
             if let Some(tick) = &mut self.vcpus[vcpu].tick {
@@ -285,6 +287,7 @@ impl Kernel {
                 Rank::Other | Rank::Holds => Next::Run(task.left),
             };
         }
+        self.vcpus[vcpu].idle = true;
         if let Some(tick) = &mut self.vcpus[vcpu].tick {
             tick.go_idle(now);
         }
@@ -378,11 +381,9 @@ impl Kernel {
     /// Accounts for `span` that `vcpu` has computed, or spun.
     #[inline]
     pub fn computed(&mut self, vcpu: usize, span: Span) {
-        let Vcpu { current, slice, began, tick, .. } = &mut self.vcpus[vcpu];
+        let Vcpu { current, slice, began, own_work, .. } = &mut self.vcpus[vcpu];
         let Some(id) = current else {
-            if let Some(tick) = tick {
-                tick.worked(span);
-            }
+            *own_work -= span.min(*own_work);
             return;
         };
         let task = &mut self.tasks[*id];

@@ -22,6 +22,7 @@ fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
         page_fault_ns: ns(100),
         slice_ns: TIME_SLICE,
         idle_tick: None,
+        wake_ns: Span::ZERO,
     };
     Kernel::new(&config.into(), Time::ZERO, 1, 0)
 }
@@ -36,12 +37,40 @@ fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
             page_fault_ns: ns(0),
             slice_ns: TIME_SLICE,
             idle_tick: Some(tick),
+            wake_ns: Span::ZERO,
         };
         let mut kernel = Kernel::new(&config.into(), Time::ZERO, seed, 0);
         assert_eq!(kernel.next(0, at(ns(0))), Next::Run(ns(10)));
         kernel.computed(0, ns(10));
         assert_eq!((kernel.next(0, at(ns(10))), kernel.next_timer(0)), (Next::Idle, at(ns(1300))));
     }
+}
+
+#[test]
+fn waking_takes_time_once_however_much_there_is_to_do() {
+    let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), at_ns: Some(ns(0)) };
+    let sleeper = || app(vec![Step::Sleep(ns(1000)), compute(ns(10))]);
+    let config = KernelConfig {
+        vcpus: 1,
+        apps: vec![sleeper(), sleeper()].into(),
+        page_fault_ns: ns(0),
+        slice_ns: TIME_SLICE,
+        idle_tick: Some(tick),
+        wake_ns: ns(30),
+    };
+    let mut kernel = Kernel::new(&config.into(), Time::ZERO, 1, 0);
+    assert_eq!(kernel.next(0, at(ns(0))), Next::Idle);
+    assert_eq!(kernel.next(0, at(ns(1000))), Next::Kernel(ns(30)));
+    kernel.computed(0, ns(20));
+    assert_eq!(kernel.next(0, at(ns(1020))), Next::Kernel(ns(10)), "it is not done with it");
+    kernel.computed(0, ns(10));
+    for now in [1030, 1040] {
+        assert_eq!(kernel.next(0, at(ns(now))), Next::Run(ns(10)), "both have slept");
+        kernel.computed(0, ns(10));
+    }
+    assert_eq!(kernel.next(0, at(ns(1050))), Next::Idle);
+    assert_eq!(kernel.next(0, at(ns(4000))), Next::Kernel(ns(30)), "it was idle again");
+    assert_eq!(kernel.next_timer(0), NEVER, "its tick is on while it is at work, and nobody waits for that");
 }
 
 fn compute(span: Span) -> Step {

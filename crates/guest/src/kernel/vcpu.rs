@@ -46,6 +46,10 @@ pub(super) struct Vcpu {
     /// The virtual run time of a task that always wants to compute, ns.
     pub vruntime: Span,
     sleepers: BinaryHeap<Reverse<(Time, TaskId)>>,
+    /// Whether it has gone idle, and has found nothing to do since.
+    pub idle: bool,
+    /// The rest of the kernel's own work, which goes before any task, ns.
+    pub own_work: Span,
     /// Kernels that are not asked for it have none.
     pub tick: Option<Box<Tick>>,
     /// A full time slice.
@@ -66,6 +70,8 @@ impl Vcpu {
             woken: false,
             vruntime: Span::ZERO,
             sleepers: BinaryHeap::with_capacity(tasks),
+            idle: false,
+            own_work: Span::ZERO,
             tick: None,
         }
     }
@@ -111,6 +117,20 @@ impl Vcpu {
         self.queue.retain(|Reverse((.., queued))| *queued != id);
         if self.queue.len() < before {
             self.push(id, task);
+        }
+    }
+
+    /// Begins the kernel's own work that is due: once for each time that it wakes, that of a tick or that before any task.
+    pub fn begin_own_work(&mut self, now: Time, wake_ns: Span) {
+        if self.load() > 0 {
+            if std::mem::take(&mut self.idle) {
+                self.own_work = wake_ns;
+                if let Some(tick) = &mut self.tick {
+                    tick.restart();
+                }
+            }
+        } else if let Some(span) = self.tick.as_mut().and_then(|tick| tick.take(now)) {
+            (self.own_work, self.idle) = (span, false);
         }
     }
 

@@ -40,7 +40,7 @@ impl Machine {
                     continue;
                 }
                 Next::Run(span) => Some(Layers::application(span)),
-                Next::Tick(span) => Some(Layers::kernel(span, Span::ZERO)),
+                Next::Kernel(span) => Some(Layers::kernel(span, Span::ZERO)),
                 Next::Spin => Some(Layers::application(SPIN)),
                 Next::Idle => None,
             };

@@ -15,5 +15,6 @@ fn kernel(apps: Vec<AppConfig>) -> KernelConfig {
         page_fault_ns: Span::ZERO,
         slice_ns: Span::from_ns(10_000_000),
         idle_tick: None,
+        wake_ns: Span::ZERO,
     }
 }

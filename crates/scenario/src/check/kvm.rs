@@ -357,6 +357,7 @@ fn domain_of_threads(affinity: Vec<Option<CpuMask>>, working_set_bytes: i64) -> 
         memory_bytes: 0,
         shutdown: Span::ZERO,
         idle_tick: None,
+        wake_cpu: Span::ZERO,
         on_crash: OnCrash::Preserve,
         apps: Vec::new(),
         threads: None,

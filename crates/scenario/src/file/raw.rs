@@ -231,6 +231,10 @@ record! {
         /// When one of its ticks is, from the start of the run on (later by what `start_spread` draws): ticks of several domains
         /// keep their distances. Default: at a random time.
         idle_tick_at: Duration,
+        /// CPU time of its kernel each time that an idle vCPU wakes to do something, beside what its applications compute and
+        /// its devices take: what comes together is done for it once. A tick that finds it idle has `idle_tick_cpu`
+        /// instead. Default: 0s.
+        wake_cpu: Duration,
         /// The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
         #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
         on_crash: String,

@@ -1,6 +1,6 @@
 //! Domains.
 
-use vcpulab_host::{Bound, CpuMask, Time};
+use vcpulab_host::{Bound, CpuMask, Span, Time};
 use vcpulab_spec::{DomainSpec, Spec};
 
 use crate::file::raw::{RawApp, RawDomain};
@@ -39,6 +39,7 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         idle_tick: domain.idle_tick.map(|tick| Duration(tick.period_ns)).into(),
         idle_tick_cpu: domain.idle_tick.map(|tick| Duration(tick.cpu_ns)).into(),
         idle_tick_at: domain.idle_tick.and_then(|tick| tick.at_ns).map(Duration).into(),
+        wake_cpu: (domain.wake_cpu > Span::ZERO).then_some(Duration(domain.wake_cpu)).into(),
         on_crash: word(&ON_CRASH, &domain.on_crash).into(),
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),

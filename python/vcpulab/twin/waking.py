@@ -1,0 +1,95 @@
+"""What waking costs a vCPU that others wake: CPU time of each turn, however much it then does.
+
+An interrupt, the way out of the idle loop and back, and a thread that is woken for what has come cost once what comes
+together. How much comes, a recording does not say. But a turn of who sends may begin several turns of who is woken,
+each of which then does some of the same work; and several may be heard in one turn. So turns of equal work differ in
+how much of it each has, and what they have in common is the cost of waking.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from vcpulab.twin.heard import ALWAYS, TIME, Kind, Seen
+from vcpulab.twin.links import Vcpu
+
+_TURNS_LEAST = 20
+_ERRORS = 3.0
+"""So many standard errors from nothing is no chance."""
+_DIFFER_LEAST = 0.02
+"""Of the turns: if fewer than so many have other shares than most, chance decides."""
+_OUTLIERS = 4.0
+"""Turns that are off by more than so many times the median did something else besides."""
+_NOTHING = 0.2
+"""Of what waking costs: a message that takes less than nothing by more than that says that turns do not add up so."""
+_PASSES = 3
+_SHORTEST = 0.1
+"""Part of the turns that may be shorter than what waking costs."""
+
+
+def wake_ns(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, int]:
+    """CPU time of each turn of these vCPUs beside what it does for messages and timers, ns; 0: they do not say."""
+    shares = _shares(seen)
+    return {vcpu: _estimate(its, shares[vcpu]) for vcpu, its in seen.items()}
+
+
+def _shares(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, list[dict[Kind, float]]]:
+    """How much of the work that began with a timer each turn has, by what it heard."""
+    shares: dict[Vcpu, list[dict[Kind, float]]] = {
+        vcpu: [{TIME: 1.0} if TIME in heard.kinds else {} for heard in its.heard] for vcpu, its in seen.items()
+    }
+    in_time = sorted((woke, vcpu, turn) for vcpu, its in seen.items() for turn, woke in enumerate(its.woke))
+    # What a turn heard after it woke may be of turns that began later.
+    for _ in range(_PASSES):
+        for _, vcpu, turn in in_time:
+            found = {kind: of for kind, of in shares[vcpu][turn].items() if kind == TIME}
+            for sender, its_turn, parts in _messages(seen[vcpu], turn, seen):
+                for kind, of in shares[sender][its_turn].items():
+                    if seen[sender].part(kind, vcpu) >= ALWAYS:
+                        mine = Kind(sender, kind.sender)
+                        found[mine] = found.get(mine, 0.0) + of / parts
+            shares[vcpu][turn] = found
+    return shares
+
+
+def _messages(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Iterator[tuple[Vcpu, int, int]]:
+    """Who sent what a turn heard, in which of its turns, and how many turns that one began."""
+    sender = its.sender(turn)
+    if sender is not None:
+        of = its.turns[turn - 1].sender_turn
+        yield sender, of, max(len(seen[sender].begins.get((of, its.vcpu), ())), 1)
+    for that, of in its.within[turn]:
+        if not that.begins.get((of, its.vcpu)):
+            yield that.vcpu, of, 1
+
+
+def _estimate(its: Seen, shares: list[dict[Kind, float]]) -> int:
+    turns = [turn for turn, heard in enumerate(shares) if heard and not its.by_tick(turn)]
+    kinds = sorted({kind for turn in turns for kind in shares[turn]}, key=str)
+    ran = np.array([its.turns[turn].run_ns for turn in turns], float)
+    by_others = ran[[TIME not in shares[turn] for turn in turns]]
+    if not len(by_others):
+        return 0
+    # What is done after its own timer may be a little more than a tick.
+    most = float(np.quantile(by_others, _SHORTEST))
+    of = np.array([[1.0, *(shares[turn].get(kind, 0.0) for kind in kinds)] for turn in turns])
+    while len(ran) >= _TURNS_LEAST:
+        if np.linalg.matrix_rank(of) < of.shape[1]:
+            return 0
+        costs = np.linalg.lstsq(of, ran, rcond=None)[0]
+        rest = np.abs(ran - of @ costs)
+        usual = rest <= _OUTLIERS * max(float(np.median(rest)), 1000.0)
+        if usual.all():
+            variance = float((rest**2).sum()) / max(len(ran) - of.shape[1], 1)
+            error = float(np.sqrt(variance * np.linalg.inv(of.T @ of)[0, 0]))
+            if costs[0] <= _ERRORS * error or not _differ(of[:, 1:]) or costs[1:].min() < -_NOTHING * costs[0]:
+                return 0
+            return round(min(float(costs[0]), most))
+        ran, of = ran[usual], of[usual]
+    return 0
+
+
+def _differ(shares: np.ndarray) -> bool:
+    """Have enough turns other shares than most?"""
+    counts = np.unique(shares.sum(axis=1).round(2), return_counts=True)[1]
+    return bool(counts.max() <= (1 - _DIFFER_LEAST) * counts.sum())
