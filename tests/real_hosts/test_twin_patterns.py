@@ -121,6 +121,29 @@ def test_what_preemptions_cost_is_told_from_how_long_turns_are(cost_us: int) -> 
     assert sum(turn.run_ns for turn in shorter.turns) == sum(turn.run_ns for turn in turns) - cost_us * US * sum(often)
 
 
+def test_an_answer_that_comes_while_the_asker_is_preempted_is_no_cost() -> None:
+    """Who is preempted by the one it asks has the answer before it blocks, and goes on with it in the same turn."""
+    chance = random.Random(2)
+    dom0, turns = (0, 0), list[Turn]()
+    for _ in range(600):
+        asks, answer = (time * US + chance.randrange(60 * US) for time in (740, 400))
+        sent, slept = chance.randrange(700 * US), 3_000_000 + chance.randrange(1_000_000)
+        if chance.random() < 0.4:
+            within = ((sent, dom0), (asks + answer - sent, None))
+            turns.append(Turn(within, slept, preempted=(sent + 8 * US,)))
+        else:
+            turns.append(Turn(((sent, dom0), (asks - sent, None)), dom0))
+            turns.append(Turn(((answer, None),), slept))
+    assert resume_ns([Turns((1, 0), 0, turns)]) == 0
+
+
+def test_one_preempted_turn_tells_no_cost() -> None:
+    chance = random.Random(4)
+    turns = [Turn(((900 * US + chance.randrange(200 * US), None),), 5_000_000) for _ in range(100)]
+    turns[50] = Turn(((1_400 * US, None),), 5_000_000, preempted=(300 * US,))
+    assert resume_ns([Turns((1, 0), 0, turns)]) == 0
+
+
 def test_who_answers_is_told_to_be_asked_where_the_asker_runs_a_fifth_of_the_time() -> None:
     """Half of Dom0's wake-ups are ticks, at which the hog is there; a guest that keeps step asks nobody."""
     dom0, server, hog = (0, 0), (1, 0), (2, 0)
