@@ -190,19 +190,14 @@ def make(
             "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without "
             "`after`, when nobody had.",
         ]
-    if resume:
-        head += ["`resume_ns` is the CPU time that a vCPU needs besides each time it goes on after it was preempted."]
-    if takes.costs():
-        head += [
-            "`block_ns` and `wake_ns` are what Credit takes to decide, told from the shortest waits, and not part of "
-            "what vCPUs compute.",
-        ]
-    if wakes_ns:
-        head += [
-            "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for them."
-        ]
-    if ticks:
-        head += ["`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid."]
+    head += _of_words(
+        {
+            "resume_ns": bool(resume),
+            "block_ns": bool(takes.costs()),
+            "wake_cpu": bool(wakes_ns),
+            "idle_tick": bool(ticks),
+        }
+    )
     if len(replays) + len(stretches) + len(answering) < len(summary["vcpus"]):
         head += ["Lists of times are spreads: quantiles at equal distances, of which one is drawn each time."]
     if events is not None and replays:
@@ -215,6 +210,22 @@ def make(
     head += notes
     commented = "".join(f"# {line}\n" for line in head) + "\n" + inline_phases(tomli_w.dumps, document)
     return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
+
+
+_WORDS = {
+    "resume_ns": "`resume_ns` is the CPU time that a vCPU needs besides each time it goes on after it was preempted.",
+    "block_ns": "`block_ns` and `wake_ns` are what Credit takes to decide, told from the shortest waits, and not part of "
+    "what vCPUs compute.",
+    "wake_cpu": "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for them.",
+    "idle_tick": "`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid. When one of them is "
+    "(`idle_tick_at`) is decided as a host boots: leave it out of a what-if that takes a reboot, such as one of another "
+    "scheduler.",
+}
+"""What those words of a twin mean."""
+
+
+def _of_words(used: Mapping[str, bool]) -> list[str]:
+    return [said for word, said in _WORDS.items() if used[word]]
 
 
 def _without(summary: Mapping[str, Any], sources: Sources) -> dict[str, Any]:
