@@ -46,6 +46,32 @@ def test_the_matrix_has_kinds_settings_and_seeds_enough(experiments: Experiments
         assert {len(seeds) for seeds in boots} == {3}
 
 
+@pytest.mark.parametrize(("kind", "pcpus"), [("asks", 1), ("tworequests", 2)])
+@pytest.mark.parametrize("scheduler", ["credit", "credit2"])
+def test_clients_ask_guests_that_are_started_before_them(
+    experiments: Experiments, scheduler: str, kind: str, pcpus: int
+) -> None:
+    (one,) = experiments.boots()[f"{scheduler}-{kind}"]
+    guests = one.kind.guests
+    addresses = [guest["address"] for guest in guests if "address" in guest]
+    asked = [addresses.index(guest["ask"]) < addresses.index(guest["address"]) for guest in guests if "ask" in guest]
+    assert asked
+    assert all(asked)
+    assert len(set(addresses)) == len(addresses)
+    assert {"default", "weight", "dom0", "rate5000"} <= {each.name for each in one.settings}
+    assert one.kind.pcpus == pcpus
+
+
+def test_two_clients_ask_for_replies_of_different_lengths(experiments: Experiments) -> None:
+    files = boot.files(experiments.boots()["credit-asks"][0])
+    words = [
+        set(files[f"experiment/{name}.cfg"][1].decode().replace('"', " ").split()) for name in ("clientA", "clientB")
+    ]
+    assert {"wk=20000", "sl=3000", "ask=10.0.0.1"} <= words[0]
+    assert {"wk=5000", "sl=1500", "rep=4000", "ask=10.0.0.1"} <= words[1]
+    assert not any(word.startswith("rep=") for word in words[0])
+
+
 def test_settings_become_commands_of_xl(experiments: Experiments) -> None:
     one = experiments.boots()["credit-weights"][0]
     assert "\ncap) xl sched-credit -d hogA -w 256 -c 10" in plan(one)
