@@ -214,12 +214,13 @@ def make(
 
 _WORDS = {
     "resume_ns": "`resume_ns` is the CPU time that a vCPU needs besides each time it goes on after it was preempted.",
-    "block_ns": "`block_ns` and `wake_ns` are what Credit takes to decide, told from the shortest waits, and not part of "
-    "what vCPUs compute.",
-    "wake_cpu": "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for them.",
-    "idle_tick": "`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid. When one of them is "
-    "(`idle_tick_at`) is decided as a host boots: leave it out of a what-if that takes a reboot, such as one of another "
-    "scheduler.",
+    "block_ns": "`block_ns` and `wake_ns` are what Credit takes to decide, told from the shortest waits, and not part "
+    "of what vCPUs compute.",
+    "wake_cpu": "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for "
+    "them.",
+    "idle_tick": "`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid. When it is "
+    "(`idle_tick_at`) is decided as a host boots: leave that out of a what-if that takes a reboot, such as one of "
+    "another scheduler.",
 }
 """What those words of a twin mean."""
 
