@@ -107,7 +107,7 @@ fn who_is_preempted_pays_when_it_goes_on() {
     let text = |resume_us: u32| {
         format!(
             "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
-             ratelimit_us = 0\n[host.costs]\nresume_ns = {}\n\
+             ratelimit_us = 0\n[host.costs]\nresume_ns = {}\n[domain.a]\napp = [{{ kind = \"hog\" }}]\n\
              [domain.b]\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ sleep = \"9ms\" }}, {{ run = \"1ms\" }}] }}] }}]\n",
             1000 * resume_us
         )

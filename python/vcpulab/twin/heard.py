@@ -144,6 +144,12 @@ class Seen:
         """Of what a turn heard: what it may have sent for without a wake-up that shows it."""
         return self.may_send(turn, target)[len(self.begins.get((turn, target), ())) :]
 
+    def explains(self, turn: int, kinds: Set[Kind]) -> bool:
+        """Is something sent after any of these to everyone whom that turn woke?"""
+        return not self.parts or all(
+            any(self.part(kind, target) > NEVER for kind in kinds) for target in self.sends[turn]
+        )
+
     def may_send(self, turn: int, target: Vcpu) -> list[Kind]:
         """Of what a turn heard: what something may have been sent for; all of it as long as nothing is known."""
         if not self.parts:
@@ -241,13 +247,20 @@ def _decided(its: Seen, turn: int, heard: Heard, asked: Sequence[_Asked]) -> Hea
 
 
 def _explained(its: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind]) -> Set[int] | None:
-    """Which of what a turn may have heard besides it did, by the CPU time that it took; `None`: that does not tell."""
+    """Which of what a turn may have heard besides it did, by whom it woke and the CPU time that it took.
+
+    Returns:
+        Their numbers; `None`: that does not tell.
+    """
     if len(may) > _ASKED_MOST or any(kind not in its.costs for kind in (*kinds, *may)):
         return None
     left = its.turns[turn].run_ns - sum(its.costs[kind] for kind in kinds)
     if its.by_tick(turn) and its.found is not None:
         left -= its.found.tick.cpu_ns
     sets = [set(some) for size in range(len(may) + 1) for some in combinations(range(len(may)), size)]
+    sets = [some for some in sets if its.explains(turn, {*kinds, *(may[one] for one in some)})]
+    if len(sets) < 2:
+        return sets[0] if sets else None
     off = {number: abs(left - sum(its.costs[may[one]] for one in some)) for number, some in enumerate(sets)}
     best, second = nsmallest(2, off, key=lambda number: (off[number], number))
     return sets[best] if _CLEARLY * off[best] <= off[second] else None
