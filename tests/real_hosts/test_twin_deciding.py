@@ -3,11 +3,9 @@
 import pytest
 
 from support import ROOT
-from vcpulab import twin
 from vcpulab.twin import deciding
 from vcpulab.twin.sequences import Turn, Turns
 from vcpulab.validation.xen.recorded import read
-from vcpulab.validation.xen.settings import setting_of
 
 KEPT = ROOT / "validation" / "recordings" / "xen"
 
@@ -36,8 +34,8 @@ def test_what_deciding_and_waking_took_is_taken_from_what_follows() -> None:
 
 
 def test_a_host_that_was_booted_again_has_its_guests_ticks_elsewhere() -> None:
-    its = twin.Twin(KEPT / "xen4.17-credit-requests-default")
-    document, setting = its.scenario.to_dict(), setting_of(its)
+    its = read(KEPT / "xen4.17-credit-requests-default")
+    document, setting = its.document, its.setting
     assert {"idle_tick_at" in table for table in setting.on(document)["domain"].values() if "idle_tick" in table} == {
         True
     }
