@@ -6,6 +6,7 @@ Everything is measured anew but the agreement with published studies, whose runs
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from vcpulab.studies.predict import predictions, scores
 from vcpulab.studies.results import Results
 from vcpulab.twin.deciding import shortest_wait_ns
 from vcpulab.validation import Report, validate
-from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, quantile
+from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, Held, quantile
 from vcpulab.validation.xen.chance import OF_POINTS
 from vcpulab.validation.xen.predicted import Unit
 from vcpulab.validation.xen.recorded import PARTS, Recorded
@@ -258,6 +259,28 @@ def xen_repeating(found: Agreement) -> Iterator[Row]:
             yield row
 
 
+_UNSEEN = re.compile(r"credit2?-(requests|receive|mixed)-.*-3$|credit2?-disk-.*-2$|credit2?-(asks|tworequests)-.*")
+"""Recordings that were first looked at when twins were what they are here."""
+
+
+def xen_unseen(found: Agreement) -> Iterator[Row]:
+    """Parts within the widest limits of what-ifs held against recordings nobody had looked at, by kind; and others."""
+    held: dict[tuple[str, str], list[Held]] = {}
+    for cell in found.of(WHAT_IF):
+        is_unseen = _UNSEEN.search(cell.setting) is not None
+        held.setdefault(("unseen" if is_unseen else "others", cell.guests), []).append(cell)
+        held.setdefault(("unseen" if is_unseen else "others", "all"), []).append(cell)
+    for which, guests in sorted(held, key=lambda one: (one[0] != "unseen", one[1] != "all", one)):
+        cells = held[which, guests]
+        if which == "unseen" or guests == "all":
+            row: dict[str, object] = {"held_against": which, "guests": guests, "cells": len(cells)}
+            row["recordings"] = len({cell.setting for cell in cells})
+            for metric in BARS:
+                of = [cell for cell in cells if cell.metric == metric]
+                row[metric] = f"{100 * sum(cell.excess <= 1 for cell in of) / len(of):.0f}" if of else ""
+            yield row
+
+
 def xen_boots(found: Agreement) -> Iterator[Row]:
     """Median waits of Dom0 and of the guests, by kind: of twins of the same boot, and of others."""
     for kind in ("mixed", "weights", "requests"):
@@ -396,6 +419,7 @@ def main(recordings: Path) -> None:
     write("xen-demands", sorted(xen_demands(found), key=lambda row: float(str(row["within_percent"]))))
     write("xen-ranks", xen_ranks(found))
     write("xen-repeating", xen_repeating(found))
+    write("xen-unseen", xen_unseen(found))
     write("xen-boots", xen_boots(found))
     write("xen-phases", xen_phases(found.recordings))
     write("xen-preemptions", xen_preemptions(found.recordings))

@@ -418,6 +418,22 @@ def repeating() -> str:
     return table(["a twin that", "in settings of", "twins", "cells", *_METRICS.values()], rows)
 
 
+def unseen() -> str:
+    """What-ifs held against recordings that were not looked at before twins were finished."""
+    words = {"unseen": "not looked at before", "others": "looked at before"}
+    rows = [
+        [
+            words[row["held_against"]],
+            row["guests"],
+            row["recordings"],
+            row["cells"],
+            *(f"{row[metric]} %" if row[metric] else "–" for metric in _METRICS),
+        ]
+        for row in evidence("xen-unseen")
+    ]
+    return table(["held against recordings", "of guests", "recordings", "cells", *_METRICS.values()], rows)
+
+
 def boots() -> str:
     """Median waits foretold within a boot and from others, and what the other boot's ticks make of them."""
     rows = [
@@ -538,6 +554,7 @@ PARTS = {
     "ranks": ranks,
     "boots": boots,
     "repeating": repeating,
+    "unseen": unseen,
     "preemptions": preemptions,
     "studies": studies,
     "invalidation": invalidation,
