@@ -585,7 +585,13 @@ impl PolicyContext {
             let idle = context.vcpus.push(Vcpu::idle(p));
             context.affinity.push(CpuMask::only(p));
             let slice_timer = TimerId(0);
-            context.pcpus.push(Pcpu { executes: idle, current: idle, slice_timer, decisions: 0, asked: Asked::No });
+            context.pcpus.push(Pcpu {
+                executes: idle,
+                current: idle,
+                slice_timer,
+                decisions: 0,
+                asked: Asked::No,
+            });
         }
         context.queue.make_room(Rank::RunEnd, count);
         context
