@@ -15,7 +15,8 @@ pub struct Costs {
     /// CPU time of a vCPU for each time that it blocks, in which the hypervisor decides who is next. It is charged as the vCPU
     /// wakes, before anything else that it does.
     pub block_ns: Span,
-    /// CPU time of a vCPU for each other one that it wakes.
+    /// CPU time of a vCPU for each other one that it wakes; and the time from what asks a pCPU for a decision until it decides.
+    /// What it executes goes on meanwhile, if it can.
     pub wake_ns: Span,
     /// Time for one physical interrupt taken by the hypervisor.
     pub interrupt_ns: Span,
@@ -38,11 +39,6 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Time from what asks a pCPU for a decision until it has decided. What it executes goes on meanwhile, if it can.
-    pub fn reaction(&self) -> Span {
-        self.block_ns + self.wake_ns
-    }
-
     /// Nothing costs time: exact mode, the host contract.
     pub const ZERO: Costs = Costs {
         decision_ns: Span::ZERO,

@@ -521,7 +521,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// yields or cannot go on does not wait.
     #[inline(always)]
     fn reacts(&mut self, p: PcpuId) -> bool {
-        let reaction = self.core.costs().reaction();
+        let reaction = self.core.costs().wake_ns;
         if reaction.is_zero() {
             return false;
         }

@@ -145,9 +145,9 @@ fn deciding_takes_time_of_who_blocks_and_who_wakes_another_and_until_it_is_done(
         assert_eq!(of(scheduler, ""), [(0, 1400), (500, 1000)]);
     }
     let costs = "block_ns = 20000\nwake_ns = 30000\ncredit2_percent = 200";
-    // 50 us until the idle pCPU has decided; 20 us, and 30 us for the wake-up, which the other waits for, too.
-    assert_eq!(of("credit", costs), [(50, 1450), (530, 1020)]);
-    assert_eq!(of("credit2", costs), [(100, 1500), (560, 1040)]);
+    // 30 us until the idle pCPU decides; 20 us, and 30 us for the wake-up, which the other waits for, too.
+    assert_eq!(of("credit", costs), [(30, 1450), (530, 1020)]);
+    assert_eq!(of("credit2", costs), [(60, 1500), (560, 1040)]);
 }
 
 #[test]

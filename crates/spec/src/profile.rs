@@ -95,8 +95,8 @@ constants! {
     resume_ns or 0: 0..=COST_NS_MAX,
     /// CPU time of a vCPU each time that it blocks, in which Credit decides who is next; charged as it wakes.
     block_ns or 0: 0..=COST_NS_MAX,
-    /// CPU time of a vCPU for each other one that it wakes, under Credit. From a wake-up until the pCPU that is to run it has decided, and
-    /// so from any call for a decision, it takes this and `block_ns`; who runs there runs on meanwhile. (Not where cores are scheduled.)
+    /// CPU time of a vCPU for each other one that it wakes, under Credit; and from a wake-up until the pCPU that is to run it decides, and
+    /// so from any call for a decision: who runs there runs on meanwhile. (Not where cores are scheduled.)
     wake_ns or 0: 0..=COST_NS_MAX,
     /// How long Credit2 takes for `block_ns` and `wake_ns`, % of what Credit does.
     credit2_percent or 100: 1..=10_000,

@@ -31,7 +31,7 @@ class Deciding(NamedTuple):
     block_ns: int
     """CPU time of a vCPU for each time that it blocks, under the recorded scheduler."""
     wake_ns: int
-    """CPU time of a vCPU for each other one that it wakes. Both together: from a wake-up until a pCPU has decided."""
+    """CPU time of a vCPU for each other one that it wakes. Both together: from a wake-up until a pCPU has switched."""
     percent: int
     """How long the recorded scheduler takes, % of what Credit does."""
 

@@ -22,6 +22,10 @@ class Unit:
 
     def __init__(self, demands: Recorded, held_against: Recorded) -> None:
         setting = held_against.setting
+        costs = demands.document["host"]["costs"]
+        percent = costs.get("credit2_percent", 100) if setting.scheduler == "credit2" else 100
+        # Runs charge the decision to who is woken; a recorded wait ends after it.
+        self._shortest_us = percent * (costs.get("block_ns", 0) + costs.get("wake_ns", 0)) / 100_000
         self._demands = demands
         self._setting = setting
         self._rebooted = demands.boot != held_against.boot
@@ -61,7 +65,7 @@ class Unit:
             values[f"{name} computed"] = 100 * (row["running_ns"] - lost_ns) / row["elapsed_ns"]
             for metric, column in (("wait_median", "wake_p50_ns"), ("wait_p90", "wake_p90_ns")):
                 if row[column] is not None:
-                    values[f"{name} {metric}"] = row[column] / 1e3
+                    values[f"{name} {metric}"] = max(self._shortest_us, row[column] / 1e3)
         for row in done.df_apps().iter_rows(named=True):
             found[row["replication"]][f"{row['domain']} rounds {row['app']}"] = row["throughput_per_s"]
         return found
