@@ -57,7 +57,7 @@ pub struct KernelConfig {
     /// Time slice of a task while others wait for the same vCPU, ns.
     pub slice_ns: Span,
     /// Its tick, if it is left on when a vCPU goes idle.
-    pub idle_tick: Option<IdleTick>,
+    pub idle_tick: Option<Box<IdleTick>>,
     /// CPU time each time that an idle vCPU wakes to do something, beside what its tasks compute, ns.
     pub wake_ns: Span,
 }
@@ -142,7 +142,7 @@ impl Kernel {
             kicks: Vec::new(),
             config: Arc::clone(config),
         };
-        if let Some(tick) = config.idle_tick {
+        if let Some(tick) = config.idle_tick.as_deref().copied() {
             // Those of different guests are not in step; those of a guest's vCPUs are.
             let random = Random::new(seed, domain, TICKS).below(tick.period_ns.ns() as u64);
             let phase = Time::ZERO + tick.at_ns.unwrap_or(Span::from_ns(random as i64));

@@ -36,7 +36,7 @@ fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
             apps: vec![app(vec![compute(ns(10)), Step::Sleep(ns(90_000))])].into(),
             page_fault_ns: ns(0),
             slice_ns: TIME_SLICE,
-            idle_tick: Some(tick),
+            idle_tick: Some(tick.into()),
             wake_ns: Span::ZERO,
         };
         let mut kernel = Kernel::new(&config.into(), Time::ZERO, seed, 0);
@@ -55,7 +55,7 @@ fn waking_takes_time_once_however_much_there_is_to_do() {
         apps: vec![sleeper(), sleeper()].into(),
         page_fault_ns: ns(0),
         slice_ns: TIME_SLICE,
-        idle_tick: Some(tick),
+        idle_tick: Some(tick.into()),
         wake_ns: ns(30),
     };
     let mut kernel = Kernel::new(&config.into(), Time::ZERO, 1, 0);

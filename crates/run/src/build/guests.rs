@@ -34,7 +34,7 @@ pub(crate) fn guest(
             slice_ns: Span::from_ns(constants.task_slice_ns),
             idle_tick: domain
                 .idle_tick
-                .map(|tick| IdleTick { at_ns: tick.at_ns.map(|at| at + delay), ..tick }),
+                .map(|tick| Box::new(IdleTick { at_ns: tick.at_ns.map(|at| at + delay), ..tick })),
             wake_ns: domain.wake_cpu,
             // Guests of KVM have their own page tables (EPT, NPT).
             page_fault_ns: Span::from_ns(match drivers {
