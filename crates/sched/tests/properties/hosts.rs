@@ -210,7 +210,17 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
             });
             let costs = if allow.costs {
                 let cost = Span::from_ns(cost);
-                Costs { decision_ns: cost, context_switch_ns: 2 * cost, interrupt_ns: cost, ..Costs::ZERO }
+                // A third of them take time until they decide, at the expense of vCPUs.
+                let deciding = if choice % 3 == 0 { cost } else { Span::ZERO };
+                Costs {
+                    decision_ns: cost,
+                    context_switch_ns: 2 * cost,
+                    interrupt_ns: cost,
+                    resume_ns: 3 * deciding,
+                    block_ns: deciding,
+                    wake_ns: 2 * deciding,
+                    ..Costs::ZERO
+                }
             } else {
                 Costs::ZERO
             };
