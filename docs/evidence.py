@@ -253,10 +253,7 @@ def xen_repeating(found: Agreement) -> Iterator[Row]:
             ]
             row: dict[str, object] = {"repeats": repeats, "same_boot": same}
             row |= {"twins": len({cell.demands for cell in cells}), "cells": len(cells)}
-            for metric in BARS:
-                of = [cell for cell in cells if cell.metric == metric]
-                row[metric] = f"{100 * sum(cell.excess <= 1 for cell in of) / max(len(of), 1):.0f}"
-            yield row
+            yield row | _within_limits(cells)
 
 
 _UNSEEN = re.compile(r"credit2?-(requests|receive|mixed)-.*-3$|credit2?-disk-.*-2$|credit2?-(asks|tworequests)-.*")
@@ -273,12 +270,15 @@ def xen_unseen(found: Agreement) -> Iterator[Row]:
     for which, guests in sorted(held, key=lambda one: (one[0] != "unseen", one[1] != "all", one)):
         cells = held[which, guests]
         if which == "unseen" or guests == "all":
-            row: dict[str, object] = {"held_against": which, "guests": guests, "cells": len(cells)}
-            row["recordings"] = len({cell.setting for cell in cells})
-            for metric in BARS:
-                of = [cell for cell in cells if cell.metric == metric]
-                row[metric] = f"{100 * sum(cell.excess <= 1 for cell in of) / len(of):.0f}" if of else ""
-            yield row
+            recordings = len({cell.setting for cell in cells})
+            row = {"held_against": which, "guests": guests, "cells": len(cells), "recordings": recordings}
+            yield row | _within_limits(cells)
+
+
+def _within_limits(cells: Sequence[Held]) -> dict[str, str]:
+    """By metric, the part within the widest limit, %; nothing where there are none."""
+    by_metric = {metric: [cell.excess <= 1 for cell in cells if cell.metric == metric] for metric in BARS}
+    return {metric: f"{100 * sum(within) / len(within):.0f}" if within else "" for metric, within in by_metric.items()}
 
 
 def xen_boots(found: Agreement) -> Iterator[Row]:

@@ -59,10 +59,24 @@ def deciding(summary: Mapping[str, Any], scheduler: str, switch_ns: int) -> Deci
         >>> deciding({"vcpus": [{"wakes": 99, "wake_latency": quantiles}]}, "credit", 1_000)
         Deciding(block_ns=5580, wake_ns=3420, percent=100)
     """
-    percent = CREDIT2_PERCENT if scheduler == "credit2" else 100
-    takes_ns = min(shortest_wait_ns(summary), round(_OF_SWITCH * switch_ns * percent / 100))
-    block_ns = round(_BLOCKING * takes_ns)
-    return Deciding(block_ns, takes_ns - block_ns, percent)
+    percent = _percent(scheduler)
+    both_ns = min(shortest_wait_ns(summary), round(_OF_SWITCH * switch_ns * percent / 100))
+    block_ns = round(_BLOCKING * both_ns)
+    return Deciding(block_ns, both_ns - block_ns, percent)
+
+
+def takes_ns(costs: Mapping[str, int], scheduler: str) -> int:
+    """What deciding takes the host of a twin, from a wake-up until a pCPU has switched, ns.
+
+    Args:
+        costs: of the host, as the twin has them.
+        scheduler: the one that it runs under now.
+    """
+    return (costs.get("block_ns", 0) + costs.get("wake_ns", 0)) * _percent(scheduler) // 100
+
+
+def _percent(scheduler: str) -> int:
+    return CREDIT2_PERCENT if scheduler == "credit2" else 100
 
 
 def shortest_wait_ns(summary: Mapping[str, Any]) -> int:

@@ -7,6 +7,7 @@ import polars as pl
 from vcpulab.results.cache import RunCache, key, maker
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.twin.deciding import takes_ns
 from vcpulab.validation.xen.recorded import Recorded
 
 REPLICATIONS = 10
@@ -22,10 +23,8 @@ class Unit:
 
     def __init__(self, demands: Recorded, held_against: Recorded) -> None:
         setting = held_against.setting
-        costs = demands.document["host"]["costs"]
-        percent = costs.get("credit2_percent", 100) if setting.scheduler == "credit2" else 100
         # Runs charge the decision to who is woken; a recorded wait ends after it.
-        self._shortest_us = percent * (costs.get("block_ns", 0) + costs.get("wake_ns", 0)) / 100_000
+        self._shortest_us = takes_ns(demands.document["host"]["costs"], setting.scheduler) / 1e3
         self._demands = demands
         self._setting = setting
         self._rebooted = demands.boot != held_against.boot
