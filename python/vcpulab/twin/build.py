@@ -302,15 +302,17 @@ def _domains(
     def called(vcpu: Vcpu) -> str:
         return sources.name(vcpu[0]) if counts[vcpu[0]] == 1 else f"{sources.name(vcpu[0])}.{vcpu[1]}"
 
-    def channel(link: Link, after: Vcpu | None = None) -> str:
-        name = "-wakes-".join(map(called, link)) + (f"-after-{called(after)}" if after else "")
-        if len(name) <= _engine.NAME_CHARS_MAX:
-            return name
-        return "-wakes-".join(f"{d}.{v}" for d, v in link) + (f"-after-{after[0]}.{after[1]}" if after else "")
+    def channel(link: Link, after: Vcpu | None = None, question: Vcpu | None = None) -> str:
+        def name(call: Callable[[Vcpu], str]) -> str:
+            whose = (f"-after-{call(after)}" if after else "") + (f"-for-{call(question)}" if question else "")
+            return "-wakes-".join(map(call, link)) + whose
+
+        of_names = name(called)
+        return of_names if len(of_names) <= _engine.NAME_CHARS_MAX else name(lambda vcpu: f"{vcpu[0]}.{vcpu[1]}")
 
     def of_kind(vcpu: Vcpu, kind: Kind) -> str:
         assert kind.sender is not None
-        return channel((kind.sender, vcpu), kind.because)
+        return channel((kind.sender, vcpu), kind.because, kind.question)
 
     domains: dict[str, Any] = {}
     for number, vcpus in sorted(by_domain.items()):

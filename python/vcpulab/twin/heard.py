@@ -35,6 +35,22 @@ class Kind(NamedTuple):
     sender: Vcpu | None
     because: Vcpu | None = None
     """Who had woken the sender; `None`: time."""
+    question: Vcpu | None = None
+    """Of an answer: for whom that was asked which it answers, if not for either of the two."""
+
+    def then(self, vcpu: Vcpu, to: Vcpu) -> "Kind":
+        """The kind of what a vCPU sends to another after such a message.
+
+        Examples:
+            >>> dom0, server, client = (0, 0), (1, 0), (2, 0)
+            >>> Kind(client).then(dom0, server) == Kind(dom0, client)
+            True
+            >>> Kind(dom0, client).then(server, dom0) == Kind(server, dom0, client)
+            True
+        """
+        # Several clients of one server: for whom its answers are only the questions tell.
+        is_told = self.sender == to and self.because != vcpu
+        return Kind(vcpu, self.sender, self.because if is_told else None)
 
 
 TIME = Kind(None)
@@ -213,10 +229,10 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
     is_sure = turn > 0
     if sender is not None:
         that, its_turn = seen[sender], its.turns[turn - 1].sender_turn
-        because = [kind.sender for kind in that.behind(its_turn, its.vcpu, turn)]
-        is_sure = len(set(because)) == 1
+        sent = [kind.then(sender, its.vcpu) for kind in that.behind(its_turn, its.vcpu, turn)]
+        is_sure = len(set(sent)) == 1
         # One wake-up may stand for several messages that the sender had heard before it ran.
-        kinds += [Kind(sender, one) for one in because] if is_sure else []
+        kinds += sent if is_sure else []
     elif turn > 0 and not its.by_tick(turn):
         kinds.append(TIME)
     asked: list[_Asked] = []
@@ -224,9 +240,9 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
         is_sure = is_sure and bool(that.heard[its_turn].kinds)
         for kind in that.hidden(its_turn, its.vcpu):
             if that.part(kind, its.vcpu) >= ALWAYS:
-                kinds.append(Kind(that.vcpu, kind.sender))
+                kinds.append(kind.then(that.vcpu, its.vcpu))
             else:
-                asked.append(_Asked(that, its_turn, Kind(that.vcpu, kind.sender)))
+                asked.append(_Asked(that, its_turn, kind.then(that.vcpu, its.vcpu)))
     if its.by_tick(turn) and not its.is_tick(turn):
         # It may have waited for so long after the tick that its timer was due.
         asked.append(_Asked(its, turn, TIME))

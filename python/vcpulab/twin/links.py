@@ -37,7 +37,7 @@ def links(summary: Mapping[str, Any]) -> set[Link]:
     others = {woken: [{who: time for who, time in pcpu.items() if who != woken} for pcpu in pcpus] for woken in found}
     often = {(waker, woken) for woken, wakes in found.items() for waker in by_lift(wakes, others[woken])}
     return often | {
-        (woken, waker) for waker, woken in often if waker in found and _asks(found[waker], woken, others[waker])
+        (woken, waker) for waker, woken in often if waker in found and asks(found[waker], woken, others[waker])
     }
 
 
@@ -55,8 +55,14 @@ def _by_chance(who: Vcpu | None, pcpus: Sequence[Mapping[Vcpu | None, int]]) -> 
     return max((pcpu.get(who, 0) / max(sum(pcpu.values()), 1) for pcpu in pcpus), default=0.0)
 
 
-def _asks(wakes: Mapping[Vcpu | None, int], who: Vcpu, pcpus: Sequence[Mapping[Vcpu | None, int]]) -> bool:
-    """Was one the reason for wake-ups of who answers it?"""
+def asks(wakes: Mapping[Vcpu | None, int], who: Vcpu, pcpus: Sequence[Mapping[Vcpu | None, int]]) -> bool:
+    """Was one the reason for wake-ups of who answers it?
+
+    Args:
+        wakes: how often each was there at wake-ups of who answers.
+        who: one that is known to be answered.
+        pcpus: of each pCPU, how long each of those ran there.
+    """
     part = wakes.get(who, 0) / max(sum(wakes.values()), 1)
     often = part >= PART_LEAST and part >= ANSWERED_LIFT_LEAST * _by_chance(who, pcpus)
     return often or _beyond_chance(wakes, who, pcpus) >= BEYOND_LEAST

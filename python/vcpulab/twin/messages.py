@@ -47,10 +47,10 @@ def _reached(tasks: Sequence[Task]) -> list[Task]:
     by_kind = {(task.vcpu, task.kind): task for task in tasks}
 
     def leads_to(task: Task) -> Iterable[Task]:
-        for actions, because in ((attrgetter("actions"), task.kind.sender), (attrgetter("later"), None)):
+        for actions, heard in ((attrgetter("actions"), task.kind), (attrgetter("later"), TIME)):
             for woken in {woken for sample in task.samples for _, woken in actions(sample) if woken is not None}:
-                if (woken, Kind(task.vcpu, because)) in by_kind:
-                    yield by_kind[woken, Kind(task.vcpu, because)]
+                if (woken, heard.then(task.vcpu, woken)) in by_kind:
+                    yield by_kind[woken, heard.then(task.vcpu, woken)]
 
     def all_from(first: Iterable[Task]) -> dict[int, Task]:
         found: dict[int, Task] = {}
@@ -86,24 +86,24 @@ def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], st
     """
     awaited = {(other.vcpu, other.kind) for other in tasks if other.kind != TIME}
 
-    def events(actions: Sequence[Action], because: Vcpu | None) -> list[dict[str, Any]]:
+    def events(actions: Sequence[Action], heard: Kind) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         for cpu, woken in actions:
             if cpu > 0:
                 found.append({"run": f"{cpu}ns"})
-            if woken is not None and (woken, Kind(task.vcpu, because)) in awaited:
-                found.append({"notify": channel(woken, Kind(task.vcpu, because))})
+            if woken is not None and (woken, heard.then(task.vcpu, woken)) in awaited:
+                found.append({"notify": channel(woken, heard.then(task.vcpu, woken))})
         return found
 
     phases = []
     for sample in task.samples:
-        answer = events(sample.actions, task.kind.sender)
+        answer = events(sample.actions, task.kind)
         sleep = [{"sleep": f"{sample.then_ns}ns"}] if sample.then_ns > 0 else []
         if task.kind == TIME:
             phases.append({"event": [*sleep, *answer]})
             continue
         waits = [{"await": channel(task.vcpu, task.kind)}]
-        later = events(sample.later, None)
+        later = events(sample.later, TIME)
         if sleep:
             phases.append({"event": [*sleep, *later, *waits, *answer]})
         else:

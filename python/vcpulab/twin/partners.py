@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab.twin.links import PART_LEAST, Link, Vcpu, by_lift, times_of
+from vcpulab.twin.links import PART_LEAST, Link, Vcpu, asks, by_lift, times_of
 from vcpulab.twin.sequences import turns_of
 from vcpulab.twin.ticks import recognise
 
@@ -33,16 +33,26 @@ def with_partners(events: Path, summary: Mapping[str, Any], found: Set[Link]) ->
         (a, b) for a, b in found if (b, a) in found or (b in wakes and wakes[b][a] >= PART_LEAST * wakes[b].total())
     }
     members = {vcpu for link in kept for vcpu in link}
-    asks: set[Link] = set()
+    pcpus = times_of(summary)
+    further: set[Link] = set()
     for woken in members & set(wakes):
         known = {waker for waker, whom in kept if whom == woken}
         least = OF_OTHERS_LEAST * wakes[woken].total()
         left = {waker: count for waker, count in wakes[woken].items() if waker not in known}
-        times = [{who: time for who, time in pcpu.items() if who not in {woken, *known}} for pcpu in times_of(summary)]
-        asks |= {(waker, woken) for waker in by_lift(left, times) if waker is not None and left[waker] >= least}
-    asks = {(a, b) for a, b in asks if (a in wakes and a not in members) or (b, a) in kept}
+        times = [{who: time for who, time in pcpu.items() if who not in {woken, *known}} for pcpu in pcpus]
+        further |= {
+            (waker, woken)
+            for waker in by_lift(left, times)
+            if waker in wakes and waker not in members and left[waker] >= least
+        }
+        for waker in sorted(who for who in members - known if (woken, who) in kept and left.get(who, 0) >= least):
+            # Where several ask one, each is there hardly more often than by chance: chance is what outsiders show.
+            others = members - {waker}
+            outside = {who: count for who, count in left.items() if who not in others}
+            if asks(outside, waker, [{who: time for who, time in pcpu.items() if who not in others} for pcpu in times]):
+                further.add((waker, woken))
     # Who asks is answered, even where no wake-up shows it: the answer may always come before it blocks.
-    return kept | asks | {(b, a) for a, b in asks}
+    return kept | further | {(b, a) for a, b in further}
 
 
 def _without_ticks(events: Path) -> dict[Vcpu, Counter[Vcpu | None]]:
