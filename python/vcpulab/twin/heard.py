@@ -25,6 +25,9 @@ _ASKED_MOST = 4
 """Of so many messages it is asked which of them came."""
 _CLEARLY = 2
 """How many times nearer to a turn's CPU time one explanation must be than the next."""
+_HEARD_MOST = 16
+"""Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
+true, they would be sent on, and come back."""
 _PASSES = 4
 """What a turn heard tells what its kind sends, and that what others heard."""
 
@@ -251,6 +254,8 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
 
 def _decided(its: Seen, turn: int, heard: Heard, asked: Sequence[_Asked]) -> Heard:
     """What a turn heard of what it is known to have heard, and of what it may have heard besides."""
+    if len(heard.kinds) > _HEARD_MOST:
+        return Heard(heard.kinds[:_HEARD_MOST], is_sure=False)
     if not asked or not heard.is_sure:
         return heard
     found = _explained(its, turn, heard.kinds, [each.kind for each in asked])

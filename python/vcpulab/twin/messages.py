@@ -104,7 +104,7 @@ def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], st
             continue
         waits = [{"await": channel(task.vcpu, task.kind)}]
         later = events(sample.later, TIME)
-        if sleep:
+        if sleep or later:
             phases.append({"event": [*sleep, *later, *waits, *answer]})
         else:
             phases.append({"event": [*answer, *waits] if task.starts else [*waits, *answer]})
