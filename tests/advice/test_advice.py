@@ -433,6 +433,18 @@ def test_the_release_of_a_host_stays_if_it_has_the_new_scheduler() -> None:
     assert apply(old, ["host.scheduler=rtds"]).left_out == ["host.generation"]
 
 
+def test_a_reboot_decides_anew_when_kernels_tick() -> None:
+    ticks = {"domain.web.idle_tick": "4ms", "domain.web.idle_tick_cpu": "20us", "domain.web.idle_tick_at": "1ms"}
+    recorded = WEB.change(ticks)
+    rebooted = apply(recorded, ["host.scheduler=rtds"])
+    assert "domain.web.idle_tick_at" in rebooted.left_out
+    assert "idle_tick_at" not in rebooted.scenario.written()["domain"]["web"]
+    for words in (["host.scheduler=credit"], ["web.weight=512"]):
+        assert "idle_tick_at" in apply(recorded, words).scenario.written()["domain"]["web"], "no reboot"
+    chosen = apply(recorded, ["host.scheduler=rtds", "web.idle_tick_at=3ms"])
+    assert chosen.scenario.to_dict()["domain"]["web"]["idle_tick_at"] == "3ms"
+
+
 def test_patterns_of_names_stand_for_every_name_that_matches() -> None:
     assert apply(WEB, ["*.weight=128"]).changes == dict.fromkeys(("domain.dom0.weight", "domain.web.weight"), 128)
     assert apply(WEB, ["w*.rate=5"]).changes == {"client.httperf.rate": 5}

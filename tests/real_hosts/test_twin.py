@@ -168,7 +168,7 @@ def twin_of(folder: Path, scratch: Path, part: tuple[float, float] = (0.0, 0.5),
 def test_a_twin_of_a_request_loop_is_a_closed_loop(name: str, tmp_path: Path) -> None:
     """A client asks a server through Dom0: with the server held back there are fewer requests."""
     made = twin_of(LOOPS / name, tmp_path)
-    channels = ["client-wakes-dom0", "server-wakes-dom0-after-dom0"]
+    channels = ["client-wakes-dom0", "server-wakes-dom0-after-dom0-for-client"]
     channels += ["dom0-wakes-server-after-client", "dom0-wakes-client-after-server"]
     assert all(f'notify = "{channel}"' in made.text and f'await = "{channel}"' in made.text for channel in channels)
     free, held = (

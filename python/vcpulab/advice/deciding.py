@@ -65,7 +65,8 @@ class Added:
         if self.last == self.first:
             return []
         named = "; ".join(in_doubt(one) for one in self.why[:_NAMED]) + (", …" if len(self.why) > _NAMED else "")
-        left = f"{len(self.uncertain)} of {len(self.why)} still uncertain" if self.uncertain else "decided"
+        # With more replications others may have come to be uncertain.
+        left = f"{len(self.uncertain)} uncertain now" if self.uncertain else "decided"
         return [f"replications: {self.first} → {self.last}, for a large harm was uncertain ({named}): {left}"]
 
     def row(self) -> dict[str, Any]:

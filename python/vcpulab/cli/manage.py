@@ -101,8 +101,7 @@ def _under(scenario: Scenario, name: str) -> Scenario:
     scheduler, generation = ":".join(parts[: 1 + own]), ":".join(parts[1 + own :])
     words = [f"host.scheduler={scheduler}", *([f"host.generation={generation}"] if generation else [])]
     changed = settings.apply(scenario, words, "scheduler")
-    for path in changed.left_out:
-        terminal.warn(f"under {name}: {path} is left out: it does not have it")
+    terminal.warn_left_out(changed.left_out, name)
     return changed.scenario
 
 

@@ -49,10 +49,18 @@ def warn(message: str) -> None:
     _labelled("warning: ", "bold yellow", message)
 
 
-def warn_left_out(paths: Iterable[str]) -> None:
-    """Names the parameters that another scheduler does not have."""
+def warn_left_out(paths: Iterable[str], under: str = "the new scheduler") -> None:
+    """Names the parameters that another scheduler does not have, and says what the reboot to it decides anew."""
+    from vcpulab.scenario.scenario import AT_BOOT
+
+    paths = list(paths)
+    at_boot = [path for path in paths if path.endswith(f".{AT_BOOT}")]
     for path in paths:
-        warn(f"{path} is left out: the new scheduler does not have it")
+        if path not in at_boot:
+            warn(f"{path} is left out: {under} does not have it")
+    if at_boot:
+        several = f" of {len(at_boot)} domains" if len(at_boot) > 1 else ""
+        warn(f"{AT_BOOT}{several} is left out: a reboot to {under} decides it anew, and runs draw it")
 
 
 def error(message: str) -> None:

@@ -16,6 +16,8 @@ from vcpulab.policy import OwnPolicy, Policies
 from vcpulab.scenario.catalogue import generation_of, param_names
 from vcpulab.scenario.problems import Problem
 
+AT_BOOT = "idle_tick_at"
+"""The field of a domain that no administrator sets: it comes out as a host boots."""
 _Kept = TypeVar("_Kept")
 _STEP = re.compile(r'"(?P<quoted>[^"]*)"|(?P<bare>[^."]+)')
 
@@ -121,7 +123,8 @@ class Scenario:
                 Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the last adds one;
                 names with dots are quoted. Comments, order and formatting of the text stay. What all copies of a table
                 with a `count` get is written there; what one gets, in a table of its name. A scheduler may be a
-                subclass of `vcpulab.Policy`. With another scheduler, what is written for the old one is left out.
+                subclass of `vcpulab.Policy`. With another scheduler, what is written for the old one is left out; with
+                another one of the host, which takes a reboot, so is `idle_tick_at`.
 
         Raises:
             ScenarioError: everything that is wrong with the result.
@@ -146,7 +149,7 @@ class Scenario:
         if not any(path.endswith((".scheduler", ".generation")) for path in changes):
             return []
         written = self.written()
-        left_out: list[str] = []
+        left_out = self._at_boot(changes, written)
         pools = {"host": written.get("host", {})}
         pools |= {f"pool.{name}": table for name, table in written.get("pool", {}).items()}
         for where, table in pools.items():
@@ -172,6 +175,14 @@ class Scenario:
                 if fields.get("pool") == pool:
                     left_out += [join(["domain", domain, field]) for field in fields if field in gone["domain"] - has]
         return [path for path in left_out if path not in changes]
+
+    def _at_boot(self, changes: Mapping[str, Any], written: Mapping[str, Any]) -> list[str]:
+        """What a reboot decides anew, if these changes take one: when the ticks of guests' kernels are."""
+        host = written.get("host", {})
+        if all(changes.get(f"host.{name}", host.get(name)) == host.get(name) for name in ("scheduler", "generation")):
+            return []
+        domains = written.get("domain", {})
+        return [join(["domain", name, AT_BOOT]) for name, fields in domains.items() if AT_BOOT in fields]
 
     @property
     def policies(self) -> dict[str, OwnPolicy]:

@@ -35,7 +35,7 @@ class Changed(NamedTuple):
     changes: dict[str, Any]
     """Full path to value, as `Scenario.change` takes them; `None`: back to its default."""
     left_out: list[str]
-    """Paths of parameters that the new scheduler does not have."""
+    """Paths of parameters that the new scheduler does not have, and of what a reboot decides anew."""
 
 
 def apply(scenario: Scenario, words: Iterable[str], field: str = "set") -> Changed:
@@ -82,7 +82,7 @@ def change(
     words: Mapping[str, str] | None = None,
     field: str | None = None,
 ) -> Changed:
-    """The scenario with these changes, and without parameters that its new schedulers do not have.
+    """The scenario with these changes, and without parameters that its new schedulers do not have (`left_out`).
 
     Args:
         scenario: what to change.

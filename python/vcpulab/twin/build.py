@@ -188,7 +188,7 @@ def make(
             f"{len(answering)} of {len(summary['vcpus'])} vCPUs wake one another. Each application of theirs answers "
             "one kind of message, or is a timer, and does what was seen to follow it alone.",
             "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without "
-            "`after`, when nobody had.",
+            "`after`, when nobody had. With `for-d` it is an answer to what d had asked.",
         ]
     head += _of_words(
         {
@@ -219,8 +219,8 @@ _WORDS = {
     "wake_cpu": "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for "
     "them.",
     "idle_tick": "`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid. When it is "
-    "(`idle_tick_at`) is decided as a host boots: leave that out of a what-if that takes a reboot, such as one of "
-    "another scheduler.",
+    "(`idle_tick_at`) is decided as a host boots: a what-if of another scheduler, which takes a reboot, leaves that "
+    "out, and runs draw it.",
 }
 """What those words of a twin mean."""
 
