@@ -14,6 +14,7 @@ from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin import deciding
 from vcpulab.twin.apps import BLOCKS_LEAST, drawn, in_stretches, replayed
+from vcpulab.twin.busy import all_told
 from vcpulab.twin.heard import Kind
 from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
@@ -27,7 +28,7 @@ from vcpulab.twin.resumed import resume_ns, without
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import keep_nothing
-from vcpulab.twin.ticks import Tick, alike, told
+from vcpulab.twin.ticks import Tick, alike
 from vcpulab.twin.written import inline_phases
 
 SPAN_NS_LEAST = 1_000_000_000
@@ -271,7 +272,7 @@ def _does_something(its: Turns) -> bool:
 
 def _in_stretches(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[dict[str, Any], Tick | None]]:
     """Of vCPUs that nobody else wakes: their turns as an application, and their tick."""
-    told_of = {vcpu: told(its.turns) for vcpu, its in turns.items()}
+    told_of = all_told(turns)
     often = {
         vcpu: (tick, demands)
         for vcpu, (tick, demands) in told_of.items()
@@ -332,7 +333,8 @@ def _domains(
         if its_ticks:
             # A kernel has one, whatever differs between its vCPUs.
             cpu_ns = sum(tick.cpu_ns for tick in its_ticks) // len(its_ticks)
-            table |= replace(its_ticks[0], cpu_ns=max(1, cpu_ns)).fields()
+            busy_ns = sum(tick.busy_ns for tick in its_ticks) // len(its_ticks)
+            table |= replace(its_ticks[0], cpu_ns=max(1, cpu_ns), busy_ns=busy_ns).fields()
         waking = [wakes_ns.get((number, vcpu["vcpu"]), 0) for vcpu in vcpus]
         if any(waking):
             table["wake_cpu"] = f"{sum(waking) // len(waking)}ns"

@@ -44,6 +44,8 @@ class Tick:
     cpu_ns: int
     at_ns: int = 0
     """When one of them was."""
+    busy_ns: int = 0
+    """CPU time of one that finds the vCPU busy; 0: nothing says."""
     is_alone: bool = True
     """Were there ticks with nothing else to do? Otherwise nothing says what one costs."""
 
@@ -52,6 +54,7 @@ class Tick:
         return {
             "idle_tick": f"{self.period_ns}ns",
             "idle_tick_cpu": f"{self.cpu_ns}ns",
+            **({"busy_tick_cpu": f"{self.busy_ns}ns"} if self.busy_ns else {}),
             "idle_tick_at": f"{self.at_ns % self.period_ns}ns",
         }
 

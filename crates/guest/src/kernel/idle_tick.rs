@@ -1,5 +1,6 @@
 //! The tick of a kernel that goes idle: Linux leaves it on at first. The next one finds the vCPU idle, and only then is it
-//! stopped (`tick_stop`), until there is work again. So a vCPU that sleeps longer than a tick wakes twice.
+//! stopped (`tick_stop`), until there is work again. So a vCPU that sleeps longer than a tick wakes twice. Ticks that find it
+//! busy take part of the time of whatever it does.
 
 use vcpulab_host::{NEVER, Span, Time};
 
@@ -10,6 +11,8 @@ pub struct IdleTick {
     pub period_ns: Span,
     /// CPU time of one that finds the vCPU idle, ns, at least 1.
     pub cpu_ns: Span,
+    /// CPU time of one that finds it busy, beside what its tasks compute, ns.
+    pub busy_ns: Span,
     /// When one of them is, from the start of the run on, ns; `None`: at random.
     pub at_ns: Option<Span>,
 }
@@ -23,11 +26,13 @@ pub(crate) struct Tick {
     /// Its next time (`NEVER`: the vCPU is busy, or it is stopped).
     due: Time,
     stopped: bool,
+    /// Ticks until then have had their time, or have found it idle.
+    charged: Time,
 }
 
 impl Tick {
     pub fn new(config: IdleTick, phase: Time) -> Self {
-        Tick { config, phase, due: NEVER, stopped: false }
+        Tick { config, phase, due: NEVER, stopped: false, charged: Time::ZERO }
     }
 
     #[inline]
@@ -47,9 +52,29 @@ impl Tick {
     pub fn take(&mut self, now: Time) -> Option<Span> {
         let is_due = self.due <= now;
         if is_due {
-            self.due = NEVER;
+            (self.due, self.charged) = (NEVER, now);
         }
         is_due.then_some(self.config.cpu_ns)
+    }
+
+    /// The vCPU wakes: no tick has found it busy yet.
+    pub fn wake(&mut self, now: Time) {
+        self.charged = now;
+        self.restart();
+    }
+
+    /// CPU time of ticks that have found it busy, ns: several that came while it could not run are one.
+    pub fn found_busy(&mut self, now: Time) -> Span {
+        if self.config.busy_ns.is_zero() || self.after(self.charged, 1) > now {
+            return Span::ZERO;
+        }
+        self.charged = now;
+        self.config.busy_ns
+    }
+
+    /// How long it is busy from `now` on until a tick takes time (`Span::MAX`: none does).
+    pub fn until_busy(&self, now: Time) -> Span {
+        if self.config.busy_ns.is_zero() { Span::MAX } else { self.after(now, 1) - now }
     }
 
     /// Starts it again: the vCPU has found a task.
@@ -72,7 +97,7 @@ mod tests {
     #[test]
     fn one_tick_finds_it_idle_and_no_other() {
         let (time, span) = (Time::from_ns, Span::from_ns);
-        let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7), at_ns: None }, time(30));
+        let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7), busy_ns: Span::ZERO, at_ns: None }, time(30));
         assert_eq!((tick.take(time(0)), tick.due()), (None, NEVER), "it was not idle yet");
         tick.go_idle(time(10));
         assert_eq!((tick.take(time(29)), tick.due()), (None, time(30)));
@@ -86,5 +111,17 @@ mod tests {
         assert_eq!((tick.after(time(29), 1), tick.after(time(30), 2)), (time(30), time(230)));
         tick.restart();
         assert_eq!((tick.take(time(130)), tick.due()), (None, NEVER), "something was to be done before");
+    }
+
+    #[test]
+    fn ticks_find_it_busy_once_for_each_time_that_it_can_run() {
+        let (time, span) = (Time::from_ns, Span::from_ns);
+        let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7), busy_ns: span(3), at_ns: None }, time(30));
+        tick.wake(time(50));
+        assert_eq!((tick.found_busy(time(129)), tick.until_busy(time(50))), (Span::ZERO, span(80)));
+        assert_eq!((tick.found_busy(time(130)), tick.found_busy(time(133))), (span(3), Span::ZERO));
+        assert_eq!(tick.found_busy(time(590)), span(3), "it was kept from running meanwhile");
+        tick.wake(time(690));
+        assert_eq!(tick.found_busy(time(729)), Span::ZERO, "none came since it woke");
     }
 }

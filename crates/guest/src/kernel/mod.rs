@@ -281,10 +281,11 @@ impl Kernel {
                 continue;
             }
             vcpu.began = now;
+            let most = vcpu.tick.as_ref().map_or(task.left, |tick| tick.until_busy(now).min(task.left));
             return match rank(task) {
                 Rank::Spins => Next::Spin,
-                Rank::Other if !vcpu.queue.is_empty() => Next::Run(task.left.min(vcpu.slice)),
-                Rank::Other | Rank::Holds => Next::Run(task.left),
+                Rank::Other if !vcpu.queue.is_empty() => Next::Run(most.min(vcpu.slice)),
+                Rank::Other | Rank::Holds => Next::Run(most),
             };
         }
         self.vcpus[vcpu].idle = true;
@@ -382,10 +383,11 @@ impl Kernel {
     #[inline]
     pub fn computed(&mut self, vcpu: usize, span: Span) {
         let Vcpu { current, slice, began, own_work, .. } = &mut self.vcpus[vcpu];
-        let Some(id) = current else {
+        if *own_work > Span::ZERO {
             *own_work -= span.min(*own_work);
             return;
-        };
+        }
+        let Some(id) = current else { return };
         let task = &mut self.tasks[*id];
         *slice -= span;
         task.vruntime += span;

@@ -29,7 +29,7 @@ fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
 
 #[test]
 fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
-    let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), at_ns: Some(ns(9300)) };
+    let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: Span::ZERO, at_ns: Some(ns(9300)) };
     for seed in 0..9 {
         let config = KernelConfig {
             vcpus: 1,
@@ -48,7 +48,7 @@ fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
 
 #[test]
 fn waking_takes_time_once_however_much_there_is_to_do() {
-    let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), at_ns: Some(ns(0)) };
+    let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: Span::ZERO, at_ns: Some(ns(0)) };
     let sleeper = || app(vec![Step::Sleep(ns(1000)), compute(ns(10))]);
     let config = KernelConfig {
         vcpus: 1,

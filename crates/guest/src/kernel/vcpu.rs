@@ -126,8 +126,12 @@ impl Vcpu {
             if std::mem::take(&mut self.idle) {
                 self.own_work = wake_ns;
                 if let Some(tick) = &mut self.tick {
-                    tick.restart();
+                    tick.wake(now);
                 }
+            } else if self.own_work.is_zero()
+                && let Some(tick) = &mut self.tick
+            {
+                self.own_work = tick.found_busy(now);
             }
         } else if let Some(span) = self.tick.as_mut().and_then(|tick| tick.take(now)) {
             (self.own_work, self.idle) = (span, false);

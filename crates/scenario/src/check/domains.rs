@@ -117,8 +117,10 @@ fn memory_nodes(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<i64>>, no
 
 fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick> {
     let (period, cpu, at) = (&raw.idle_tick, &raw.idle_tick_cpu, &raw.idle_tick_at);
-    if let (Some(At { place, .. }), None) = (&at.0, &period.0) {
-        checker.report.error(place, Problem::says("`idle_tick_at` goes with `idle_tick`"));
+    for (field, name) in [(at, "idle_tick_at"), (&raw.busy_tick_cpu, "busy_tick_cpu")] {
+        if let (Some(At { place, .. }), None) = (&field.0, &period.0) {
+            checker.report.error(place, Problem::says(format!("`{name}` goes with `idle_tick`")));
+        }
     }
     if let (Some(At { place, .. }), None) | (None, Some(At { place, .. })) = (&period.0, &cpu.0) {
         checker.report.error(place, Problem::says("`idle_tick` and `idle_tick_cpu` belong together"));
@@ -126,6 +128,7 @@ fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick>
     Some(IdleTick {
         period_ns: checker.span(period, None, SPANS_ABOVE_ZERO)?,
         cpu_ns: checker.span(cpu, None, SPANS_ABOVE_ZERO)?,
+        busy_ns: checker.span(&raw.busy_tick_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
         at_ns: if at.is_none() { None } else { checker.span(at, None, SPANS) },
     })
 }

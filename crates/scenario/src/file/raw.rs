@@ -228,6 +228,9 @@ record! {
         idle_tick: Duration,
         /// CPU time of such a tick. Required with `idle_tick`.
         idle_tick_cpu: Duration,
+        /// CPU time of a tick that finds the vCPU busy, beside what its applications compute; ticks that come while it cannot run
+        /// are one. Goes with `idle_tick`. Default: 0s.
+        busy_tick_cpu: Duration,
         /// When one of its ticks is, from the start of the run on (later by what `start_spread` draws): ticks of several domains
         /// keep their distances. Default: at a random time.
         idle_tick_at: Duration,

@@ -38,6 +38,11 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         shutdown: Duration(domain.shutdown).into(),
         idle_tick: domain.idle_tick.map(|tick| Duration(tick.period_ns)).into(),
         idle_tick_cpu: domain.idle_tick.map(|tick| Duration(tick.cpu_ns)).into(),
+        busy_tick_cpu: domain
+            .idle_tick
+            .filter(|tick| !tick.busy_ns.is_zero())
+            .map(|tick| Duration(tick.busy_ns))
+            .into(),
         idle_tick_at: domain.idle_tick.and_then(|tick| tick.at_ns).map(Duration).into(),
         wake_cpu: (domain.wake_cpu > Span::ZERO).then_some(Duration(domain.wake_cpu)).into(),
         on_crash: word(&ON_CRASH, &domain.on_crash).into(),

@@ -1,0 +1,79 @@
+"""Ticks of a guest's kernel that find its vCPU busy: what one takes of a turn, and turns without them.
+
+A vCPU whose bursts are all alike keeps step with its own tick: with one within, a burst is longer, and the next begins
+later. Taken for part of a burst it would come at any time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+import numpy as np
+
+from vcpulab.twin.links import Vcpu
+from vcpulab.twin.sequences import Turn, Turns
+from vcpulab.twin.ticks import Demand, Recognised, Tick, recognise, told
+
+_COUNT_LEAST = 20
+"""Turns with a tick within, and without, from which its cost is told."""
+_QUARTILES_APART = 1.349
+"""Standard deviations between the quartiles of a normal distribution."""
+_BIAS_MOST = 0.25
+"""Of the cost: longer turns have ticks within more often, by their variance over their mean."""
+
+
+def all_told(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[Tick | None, list[Demand]]]:
+    """The ticks of vCPUs that nobody wakes, and what each wanted besides (`ticks.told`).
+
+    Where its own turns do not say what a tick takes of them, it takes what it does of those of others.
+    """
+    found = {vcpu: (its.turns, recognise(its.turns)) for vcpu, its in turns.items()}
+    costs = {vcpu: busy_ns(its, tick) if tick else 0 for vcpu, (its, tick) in found.items()}
+    usual = round(median([cost for cost in costs.values() if cost] or [0]))
+    demands: dict[Vcpu, tuple[Tick | None, list[Demand]]] = {}
+    for vcpu, (its, tick) in found.items():
+        cost = costs[vcpu] or usual
+        its_tick, wanted = told(without_busy(its, tick, cost) if tick and cost else its)
+        demands[vcpu] = replace(its_tick, busy_ns=cost) if its_tick else None, wanted
+    return demands
+
+
+def busy_ns(turns: Sequence[Turn], found: Recognised) -> int:
+    """CPU time of a tick that finds its vCPU busy, ns; 0: turns do not say, for they are not alike."""
+    counts = _within(turns, found)
+    ran = np.array([turn.run_ns for turn in turns], float)
+    alike = ~found.on
+    with_one, without = ran[alike & (counts == 1)], ran[alike & (counts == 0)]
+    if min(len(with_one), len(without)) < _COUNT_LEAST:
+        return 0
+    cost = float(np.median(with_one) - np.median(without))
+    spread = float(np.subtract(*np.percentile(without, (75, 25)))) / _QUARTILES_APART
+    is_told = 0 < cost <= 2 * found.tick.cpu_ns and spread**2 / float(np.median(without)) <= _BIAS_MOST * cost
+    return round(cost) if is_told else 0
+
+
+def without_busy(turns: Sequence[Turn], found: Recognised, cost_ns: int) -> list[Turn]:
+    """The same turns without what ticks took of them."""
+    return [
+        _shorter(turn, cost_ns * int(count)) if count else turn
+        for turn, count in zip(turns, _within(turns, found), strict=True)
+    ]
+
+
+def _within(turns: Sequence[Turn], found: Recognised) -> np.ndarray:
+    """How many ticks found a vCPU busy in each turn: those that came while it could not run are one."""
+    period, at = found.tick.period_ns, found.tick.at_ns
+    begin = np.array([turn.woke_ns + turn.waited_ns for turn in turns], np.int64)
+    end = np.array([turn.woke_ns + turn.span_ns for turn in turns], np.int64)
+    most = np.array([1 + turn.run_ns // period + len(turn.preempted) for turn in turns], np.int64)
+    return np.asarray(np.minimum((end - at) // period - (begin - at) // period, most))
+
+
+def _shorter(turn: Turn, by_ns: int) -> Turn:
+    """Taken from what it computes last."""
+    computes = []
+    for cpu_ns, woken in reversed(turn.computes):
+        taken = min(by_ns, max(cpu_ns - 1, 0))
+        by_ns -= taken
+        computes.append((cpu_ns - taken, woken))
+    return turn._replace(computes=tuple(reversed(computes)))
