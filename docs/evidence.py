@@ -28,7 +28,7 @@ from vcpulab.studies.predict import predictions, scores
 from vcpulab.studies.results import Results
 from vcpulab.twin.deciding import shortest_wait_ns
 from vcpulab.validation import Report, validate
-from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, Held, quantile
+from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, Held, Verdict, quantile
 from vcpulab.validation.xen.chance import OF_POINTS
 from vcpulab.validation.xen.predicted import Unit
 from vcpulab.validation.xen.recorded import PARTS, Recorded
@@ -101,8 +101,8 @@ def xen(found: Agreement) -> Iterator[Row]:
             "metric": verdict.metric,
             "cells": verdict.cells,
             "bar": verdict.bar,
-            "within": " / ".join(f"{part:.0f}" for part in verdict.reached),
-            "within_by_mean": " / ".join(f"{part:.0f}" for part in verdict.reached_by_mean),
+            "within": _parts(verdict, verdict.reached),
+            "within_by_mean": _parts(verdict, verdict.reached_by_mean),
             "passed": "yes" if verdict.passed else "no",
             "off_median": _said(verdict.off_median),
             "off_p90": _said(verdict.off_p90),
@@ -113,6 +113,13 @@ def xen(found: Agreement) -> Iterator[Row]:
             "chance_p90": _said(verdict.chance_p90),
             "chance_from": verdict.evidence,
         }
+
+
+def _parts(verdict: Verdict, reached: Sequence[float]) -> str:
+    """Parts within each limit, %, so that one that misses its bar does not read as if it had reached it."""
+    needed = (100 * part for _, part in BARS[verdict.metric].needed)
+    misses = [part < least <= round(part) for part, least in zip(reached, needed, strict=True)]
+    return " / ".join(f"{part:.{int(close)}f}" for part, close in zip(reached, misses, strict=True))
 
 
 def xen_signs(found: Agreement) -> Iterator[Row]:
@@ -256,6 +263,34 @@ def xen_repeating(found: Agreement) -> Iterator[Row]:
             yield row | _within_limits(cells)
 
 
+def xen_repeated(found: Agreement) -> Iterator[Row]:
+    """By kind and metric: how often a recording of the same setting in another boot is within the limits.
+
+    That is what a prediction can come to that knows everything but what chance decides as a host boots. Beside it, held
+    against the same limits without forgiving what chance explains: twins in their own setting, and what-ifs.
+    """
+    of_kind: dict[tuple[str, str], dict[str, list[bool]]] = {}
+    again = {cell.setting for cell in found.of(OWN) if _boot(cell.demands) != _boot(cell.setting)}
+    for cell in found.cells:
+        if cell.setting not in again:
+            continue
+        limit = max(limit for limit, _ in BARS[cell.metric].needed)
+        parts = {"own" if cell.kind == OWN else "what_if": abs(cell.off) <= limit}
+        if cell.kind == OWN and _boot(cell.demands) != _boot(cell.setting) and cell.before is not None:
+            scale = 1.0 if cell.metric in OF_POINTS else 100 / cell.recorded
+            parts["again"] = abs(scale * (cell.before - cell.recorded)) <= limit
+        for guests in (cell.guests, "all"):
+            counts = of_kind.setdefault((guests, cell.metric), {})
+            for name, is_within in parts.items():
+                counts.setdefault(name, []).append(is_within)
+    for (guests, metric), counts in sorted(of_kind.items(), key=lambda one: (one[0][0] != "all", one[0])):
+        row: dict[str, object] = {"guests": guests, "metric": metric, "pairs": len(counts["again"])}
+        yield row | {
+            f"{name}_within_percent": f"{100 * sum(within) / len(within):.0f}" if (within := counts.get(name)) else ""
+            for name in ("again", "own", "what_if")
+        }
+
+
 _UNSEEN = re.compile(r"credit2?-(requests|receive|mixed)-.*-3$|credit2?-disk-.*-2$|credit2?-(asks|tworequests)-.*")
 """Recordings that were first looked at when twins were what they are here."""
 
@@ -325,7 +360,7 @@ def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
 
     Of each setting's twin in the setting of the same name under the other scheduler.
     """
-    for kind in ("mixed", "requests", "weights"):
+    for kind in ("mixed", "requests", "receive", "weights"):
         those = [one for one in map(read, folders) if one.kind == kind and not _boot(one.name)[-1]]
         pairs = [(a, b) for a, b in permutations(those, 2) if _boot(a.name) != _boot(b.name) and _named(a) == _named(b)]
         off: dict[str, list[tuple[float, float]]] = {}
@@ -420,6 +455,7 @@ def main(recordings: Path) -> None:
     write("xen-ranks", xen_ranks(found))
     write("xen-repeating", xen_repeating(found))
     write("xen-unseen", xen_unseen(found))
+    write("xen-repeated", xen_repeated(found))
     write("xen-boots", xen_boots(found))
     write("xen-phases", xen_phases(found.recordings))
     write("xen-preemptions", xen_preemptions(found.recordings))

@@ -434,6 +434,20 @@ def unseen() -> str:
     return table(["held against recordings", "of guests", "recordings", "cells", *_METRICS.values()], rows)
 
 
+def repeated() -> str:
+    """How near to one another recordings of one setting are, of different boots, and how near twins come."""
+    parts = ("again", "own", "what_if")
+    found = {(row["guests"], row["metric"]): row for row in evidence("xen-repeated")}
+    rows = []
+    for guests in dict.fromkeys(guests for guests, _ in found):
+        of = {metric: found.get((guests, metric)) for metric in _METRICS}
+        cells = (
+            " / ".join(row[f"{part}_within_percent"] for part in parts) + " %" if row else "–" for row in of.values()
+        )
+        rows.append([guests, *cells])
+    return table(["guests: recorded again / own setting / what-ifs", *_METRICS.values()], rows)
+
+
 def boots() -> str:
     """Median waits foretold within a boot and from others, and what the other boot's ticks make of them."""
     rows = [
@@ -555,6 +569,7 @@ PARTS = {
     "boots": boots,
     "repeating": repeating,
     "unseen": unseen,
+    "repeated": repeated,
     "preemptions": preemptions,
     "studies": studies,
     "invalidation": invalidation,

@@ -98,8 +98,15 @@ fn a_guest_that_leaves_its_tick_on_wakes_twice_for_a_sleep() {
     // Waking takes time, once for each sleep: a tick that finds it idle has its own.
     let waking = |tick: &str| of(&format!("{tick}\nwake_cpu = \"200us\""));
     assert_eq!(waking(""), (100, 119_000_000, 99));
-    let alone = Scenario::parse(&text("idle_tick = \"4ms\""), "f").unwrap_err().to_string();
+    // A tick in the middle of what it computes makes it 10 us longer, until after 50 of them it begins later than its ticks.
+    let busy =
+        "idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\"\nbusy_tick_cpu = \"10us\"\nidle_tick_at = \"500us\"";
+    assert_eq!(of(busy), (200, 105_500_000, 99));
+    let refused = |tick: &str| Scenario::parse(&text(tick), "f").unwrap_err().to_string();
+    let alone = refused("idle_tick = \"4ms\"");
     assert!(alone.contains("`idle_tick` and `idle_tick_cpu` belong together"), "{alone}");
+    let without = refused("busy_tick_cpu = \"10us\"");
+    assert!(without.contains("`busy_tick_cpu` goes with `idle_tick`"), "{without}");
 }
 
 #[test]

@@ -219,9 +219,9 @@ _WORDS = {
     "of what vCPUs compute.",
     "wake_cpu": "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for "
     "them.",
-    "idle_tick": "`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid. When it is "
-    "(`idle_tick_at`) is decided as a host boots: a what-if of another scheduler, which takes a reboot, leaves that "
-    "out, and runs draw it.",
+    "idle_tick": "`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid; `busy_tick_cpu` is what "
+    "one takes of turns that are otherwise alike, and no part of what they compute. When it is (`idle_tick_at`) is "
+    "decided as a host boots: a what-if of another scheduler, which takes a reboot, leaves that out, and runs draw it.",
 }
 """What those words of a twin mean."""
 

@@ -25,16 +25,17 @@ _BIAS_MOST = 0.25
 def all_told(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[Tick | None, list[Demand]]]:
     """The ticks of vCPUs that nobody wakes, and what each wanted besides (`ticks.told`).
 
-    Where its own turns do not say what a tick takes of them, it takes what it does of those of others.
+    Where its own turns do not say what a tick takes of them, it takes as much of one that finds it idle as of others'.
     """
     found = {vcpu: (its.turns, recognise(its.turns)) for vcpu, its in turns.items()}
-    costs = {vcpu: busy_ns(its, tick) if tick else 0 for vcpu, (its, tick) in found.items()}
-    usual = round(median([cost for cost in costs.values() if cost] or [0]))
+    costs = {vcpu: busy_ns(its, seen) if seen else 0 for vcpu, (its, seen) in found.items()}
+    parts = [costs[vcpu] / seen.tick.cpu_ns for vcpu, (_, seen) in found.items() if seen and costs[vcpu]]
+    usual = median(parts) if parts else 0.0
     demands: dict[Vcpu, tuple[Tick | None, list[Demand]]] = {}
-    for vcpu, (its, tick) in found.items():
-        cost = costs[vcpu] or usual
-        its_tick, wanted = told(without_busy(its, tick, cost) if tick and cost else its)
-        demands[vcpu] = replace(its_tick, busy_ns=cost) if its_tick else None, wanted
+    for vcpu, (its, seen) in found.items():
+        cost = costs[vcpu] or (round(usual * seen.tick.cpu_ns) if seen else 0)
+        tick, wanted = told(without_busy(its, seen, cost) if seen and cost else its)
+        demands[vcpu] = replace(tick, busy_ns=cost) if tick else None, wanted
     return demands
 
 

@@ -97,7 +97,10 @@ mod tests {
     #[test]
     fn one_tick_finds_it_idle_and_no_other() {
         let (time, span) = (Time::from_ns, Span::from_ns);
-        let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7), busy_ns: Span::ZERO, at_ns: None }, time(30));
+        let mut tick = Tick::new(
+            IdleTick { period_ns: span(100), cpu_ns: span(7), busy_ns: Span::ZERO, at_ns: None },
+            time(30),
+        );
         assert_eq!((tick.take(time(0)), tick.due()), (None, NEVER), "it was not idle yet");
         tick.go_idle(time(10));
         assert_eq!((tick.take(time(29)), tick.due()), (None, time(30)));
@@ -116,7 +119,10 @@ mod tests {
     #[test]
     fn ticks_find_it_busy_once_for_each_time_that_it_can_run() {
         let (time, span) = (Time::from_ns, Span::from_ns);
-        let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7), busy_ns: span(3), at_ns: None }, time(30));
+        let mut tick = Tick::new(
+            IdleTick { period_ns: span(100), cpu_ns: span(7), busy_ns: span(3), at_ns: None },
+            time(30),
+        );
         tick.wake(time(50));
         assert_eq!((tick.found_busy(time(129)), tick.until_busy(time(50))), (Span::ZERO, span(80)));
         assert_eq!((tick.found_busy(time(130)), tick.found_busy(time(133))), (span(3), Span::ZERO));

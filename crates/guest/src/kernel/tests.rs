@@ -47,6 +47,32 @@ fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
 }
 
 #[test]
+fn a_tick_that_finds_it_busy_takes_time_of_whatever_it_does() {
+    let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: ns(30), at_ns: Some(ns(0)) };
+    let config = KernelConfig {
+        vcpus: 1,
+        apps: vec![app(vec![compute(ns(10_000)), Step::Sleep(ns(90_000))])].into(),
+        page_fault_ns: ns(0),
+        slice_ns: TIME_SLICE,
+        idle_tick: Some(tick.into()),
+        wake_ns: Span::ZERO,
+    };
+    let mut kernel = Kernel::new(&config.into(), Time::ZERO, 1, 0);
+    let mut goes_on = |now, next, span| {
+        assert_eq!(kernel.next(0, at(ns(now))), next);
+        kernel.computed(0, ns(span));
+    };
+    goes_on(0, Next::Run(ns(4000)), 4000);
+    goes_on(4000, Next::Kernel(ns(30)), 20);
+    goes_on(4020, Next::Kernel(ns(10)), 10);
+    goes_on(4030, Next::Run(ns(3970)), 3970);
+    // It could not run for so long that three more were due: they are one.
+    goes_on(20_001, Next::Kernel(ns(30)), 30);
+    goes_on(20_031, Next::Run(ns(2030)), 2030);
+    goes_on(22_061, Next::Idle, 0);
+}
+
+#[test]
 fn waking_takes_time_once_however_much_there_is_to_do() {
     let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: Span::ZERO, at_ns: Some(ns(0)) };
     let sleeper = || app(vec![Step::Sleep(ns(1000)), compute(ns(10))]);
