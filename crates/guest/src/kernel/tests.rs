@@ -27,19 +27,25 @@ fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
     Kernel::new(&config.into(), Time::ZERO, 1, 0)
 }
 
+/// A kernel of one vCPU that leaves its tick on.
+fn ticking(tick: IdleTick, wake_ns: Span, apps: Vec<AppConfig>, seed: u64) -> Kernel {
+    let config = KernelConfig {
+        vcpus: 1,
+        apps: apps.into(),
+        page_fault_ns: ns(0),
+        slice_ns: TIME_SLICE,
+        idle_tick: Some(tick.into()),
+        wake_ns,
+    };
+    Kernel::new(&config.into(), Time::ZERO, seed, 0)
+}
+
 #[test]
 fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
     let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: Span::ZERO, at_ns: Some(ns(9300)) };
     for seed in 0..9 {
-        let config = KernelConfig {
-            vcpus: 1,
-            apps: vec![app(vec![compute(ns(10)), Step::Sleep(ns(90_000))])].into(),
-            page_fault_ns: ns(0),
-            slice_ns: TIME_SLICE,
-            idle_tick: Some(tick.into()),
-            wake_ns: Span::ZERO,
-        };
-        let mut kernel = Kernel::new(&config.into(), Time::ZERO, seed, 0);
+        let mut kernel =
+            ticking(tick, Span::ZERO, vec![app(vec![compute(ns(10)), Step::Sleep(ns(90_000))])], seed);
         assert_eq!(kernel.next(0, at(ns(0))), Next::Run(ns(10)));
         kernel.computed(0, ns(10));
         assert_eq!((kernel.next(0, at(ns(10))), kernel.next_timer(0)), (Next::Idle, at(ns(1300))));
@@ -49,15 +55,8 @@ fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
 #[test]
 fn a_tick_that_finds_it_busy_takes_time_of_whatever_it_does() {
     let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: ns(30), at_ns: Some(ns(0)) };
-    let config = KernelConfig {
-        vcpus: 1,
-        apps: vec![app(vec![compute(ns(10_000)), Step::Sleep(ns(90_000))])].into(),
-        page_fault_ns: ns(0),
-        slice_ns: TIME_SLICE,
-        idle_tick: Some(tick.into()),
-        wake_ns: Span::ZERO,
-    };
-    let mut kernel = Kernel::new(&config.into(), Time::ZERO, 1, 0);
+    let mut kernel =
+        ticking(tick, Span::ZERO, vec![app(vec![compute(ns(10_000)), Step::Sleep(ns(90_000))])], 1);
     let mut goes_on = |now, next, span| {
         assert_eq!(kernel.next(0, at(ns(now))), next);
         kernel.computed(0, ns(span));
@@ -76,15 +75,7 @@ fn a_tick_that_finds_it_busy_takes_time_of_whatever_it_does() {
 fn waking_takes_time_once_however_much_there_is_to_do() {
     let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: Span::ZERO, at_ns: Some(ns(0)) };
     let sleeper = || app(vec![Step::Sleep(ns(1000)), compute(ns(10))]);
-    let config = KernelConfig {
-        vcpus: 1,
-        apps: vec![sleeper(), sleeper()].into(),
-        page_fault_ns: ns(0),
-        slice_ns: TIME_SLICE,
-        idle_tick: Some(tick.into()),
-        wake_ns: ns(30),
-    };
-    let mut kernel = Kernel::new(&config.into(), Time::ZERO, 1, 0);
+    let mut kernel = ticking(tick, ns(30), vec![sleeper(), sleeper()], 1);
     assert_eq!(kernel.next(0, at(ns(0))), Next::Idle);
     assert_eq!(kernel.next(0, at(ns(1000))), Next::Kernel(ns(30)));
     kernel.computed(0, ns(20));
