@@ -291,20 +291,24 @@ def xen_repeated(found: Agreement) -> Iterator[Row]:
         }
 
 
-_UNSEEN = re.compile(r"credit2?-(requests|receive|mixed)-.*-3$|credit2?-disk-.*-2$|credit2?-(asks|tworequests)-.*")
+_UNSEEN = re.compile(r"credit2?-(asks|two)-.*-2$")
 """Recordings that were first looked at when twins were what they are here."""
+_AFTER = re.compile(r"credit2?-(requests|receive|mixed)-.*-3$|credit2?-disk-.*-2$|credit2?-(asks|tworequests)-.*")
+"""Of the others: those that were first looked at when most of twins was what it is."""
+_WHICH = {"unseen": _UNSEEN, "after": _AFTER}
 
 
 def xen_unseen(found: Agreement) -> Iterator[Row]:
     """Parts within the widest limits of what-ifs held against recordings nobody had looked at, by kind; and others."""
     held: dict[tuple[str, str], list[Held]] = {}
     for cell in found.of(WHAT_IF):
-        is_unseen = _UNSEEN.search(cell.setting) is not None
-        held.setdefault(("unseen" if is_unseen else "others", cell.guests), []).append(cell)
-        held.setdefault(("unseen" if is_unseen else "others", "all"), []).append(cell)
-    for which, guests in sorted(held, key=lambda one: (one[0] != "unseen", one[1] != "all", one)):
+        which = next((name for name, those in _WHICH.items() if those.search(cell.setting)), "others")
+        held.setdefault((which, cell.guests), []).append(cell)
+        held.setdefault((which, "all"), []).append(cell)
+    order = [*_WHICH, "others"]
+    for which, guests in sorted(held, key=lambda one: (order.index(one[0]), one[1] != "all", one)):
         cells = held[which, guests]
-        if which == "unseen" or guests == "all":
+        if which != "others" or guests == "all":
             recordings = len({cell.setting for cell in cells})
             row = {"held_against": which, "guests": guests, "cells": len(cells), "recordings": recordings}
             yield row | _within_limits(cells)

@@ -420,7 +420,7 @@ def repeating() -> str:
 
 def unseen() -> str:
     """What-ifs held against recordings that were not looked at before twins were finished."""
-    words = {"unseen": "not looked at before", "others": "looked at before"}
+    words = {"unseen": "not looked at before", "after": "looked at when most was done", "others": "looked at before"}
     rows = [
         [
             words[row["held_against"]],
