@@ -51,7 +51,7 @@ def test_the_matrix_has_kinds_settings_and_seeds_enough(experiments: Experiments
 def test_clients_ask_guests_that_are_started_before_them(
     experiments: Experiments, scheduler: str, kind: str, pcpus: int
 ) -> None:
-    (one,) = experiments.boots()[f"{scheduler}-{kind}"]
+    one = experiments.boots()[f"{scheduler}-{kind}"][0]
     guests = one.kind.guests
     addresses = [guest["address"] for guest in guests if "address" in guest]
     asked = [addresses.index(guest["ask"]) < addresses.index(guest["address"]) for guest in guests if "ask" in guest]
