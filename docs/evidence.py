@@ -274,7 +274,7 @@ def xen_repeated(found: Agreement) -> Iterator[Row]:
     for cell in found.cells:
         if cell.setting not in again:
             continue
-        limit = max(limit for limit, _ in BARS[cell.metric].needed)
+        limit = cell.bar.widest
         parts = {"own" if cell.kind == OWN else "what_if": abs(cell.off) <= limit}
         if cell.kind == OWN and _boot(cell.demands) != _boot(cell.setting) and cell.before is not None:
             scale = 1.0 if cell.metric in OF_POINTS else 100 / cell.recorded
@@ -285,10 +285,7 @@ def xen_repeated(found: Agreement) -> Iterator[Row]:
                 counts.setdefault(name, []).append(is_within)
     for (guests, metric), counts in sorted(of_kind.items(), key=lambda one: (one[0][0] != "all", one[0])):
         row: dict[str, object] = {"guests": guests, "metric": metric, "pairs": len(counts["again"])}
-        yield row | {
-            f"{name}_within_percent": f"{100 * sum(within) / len(within):.0f}" if (within := counts.get(name)) else ""
-            for name in ("again", "own", "what_if")
-        }
+        yield row | {f"{name}_within_percent": _percent(counts.get(name, ())) for name in ("again", "own", "what_if")}
 
 
 _UNSEEN = re.compile(r"credit2?-(asks|two)-.*-2$")
@@ -317,7 +314,12 @@ def xen_unseen(found: Agreement) -> Iterator[Row]:
 def _within_limits(cells: Sequence[Held]) -> dict[str, str]:
     """By metric, the part within the widest limit, %; nothing where there are none."""
     by_metric = {metric: [cell.excess <= 1 for cell in cells if cell.metric == metric] for metric in BARS}
-    return {metric: f"{100 * sum(within) / len(within):.0f}" if within else "" for metric, within in by_metric.items()}
+    return {metric: _percent(within) for metric, within in by_metric.items()}
+
+
+def _percent(within: Sequence[bool]) -> str:
+    """How many are, %; nothing where there are none."""
+    return f"{100 * sum(within) / len(within):.0f}" if within else ""
 
 
 def xen_boots(found: Agreement) -> Iterator[Row]:
@@ -379,7 +381,7 @@ def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
                     drawn, its = (abs(scale * (median(one[name] for one in unit) - recorded)) for unit in units)
                     off.setdefault(metric, []).append((drawn, its))
         for metric, both in off.items():
-            limit = max(limit for limit, _ in BARS[metric].needed)
+            limit = BARS[metric].widest
             row: dict[str, object] = {"guests": kind, "metric": metric, "pairs": len(pairs), "cells": len(both)}
             for number, name in enumerate(("drawn_ticks", "the_other_ticks")):
                 within = sum(errors[number] <= limit for errors in both)

@@ -12,7 +12,7 @@ import numpy as np
 
 from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turn, Turns
-from vcpulab.twin.ticks import Demand, Recognised, Tick, recognise, told
+from vcpulab.twin.ticks import Demand, Recognised, Tick, recognise, told, told_of
 
 _COUNT_LEAST = 20
 """Turns with a tick within, and without, from which its cost is told."""
@@ -34,7 +34,7 @@ def all_told(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[Tick | None, list[
     demands: dict[Vcpu, tuple[Tick | None, list[Demand]]] = {}
     for vcpu, (its, seen) in found.items():
         cost = costs[vcpu] or (round(usual * seen.tick.cpu_ns) if seen else 0)
-        tick, wanted = told(without_busy(its, seen, cost) if seen and cost else its)
+        tick, wanted = told(without_busy(its, seen, cost)) if seen and cost else told_of(its, seen)
         demands[vcpu] = replace(tick, busy_ns=cost) if tick else None, wanted
     return demands
 
@@ -56,7 +56,7 @@ def busy_ns(turns: Sequence[Turn], found: Recognised) -> int:
 def without_busy(turns: Sequence[Turn], found: Recognised, cost_ns: int) -> list[Turn]:
     """The same turns without what ticks took of them."""
     return [
-        _shorter(turn, cost_ns * int(count)) if count else turn
+        turn.without(cost_ns * int(count)) if count else turn
         for turn, count in zip(turns, _within(turns, found), strict=True)
     ]
 
@@ -68,13 +68,3 @@ def _within(turns: Sequence[Turn], found: Recognised) -> np.ndarray:
     end = np.array([turn.woke_ns + turn.span_ns for turn in turns], np.int64)
     most = np.array([1 + turn.run_ns // period + len(turn.preempted) for turn in turns], np.int64)
     return np.asarray(np.minimum((end - at) // period - (begin - at) // period, most))
-
-
-def _shorter(turn: Turn, by_ns: int) -> Turn:
-    """Taken from what it computes last."""
-    computes = []
-    for cpu_ns, woken in reversed(turn.computes):
-        taken = min(by_ns, max(cpu_ns - 1, 0))
-        by_ns -= taken
-        computes.append((cpu_ns - taken, woken))
-    return turn._replace(computes=tuple(reversed(computes)))

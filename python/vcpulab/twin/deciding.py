@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from vcpulab.twin.links import Vcpu
-from vcpulab.twin.sequences import Turn, Turns
+from vcpulab.twin.sequences import Turns
 
 CREDIT2_PERCENT = 200
 """How long Credit2 takes, % of what Credit does. This and the two below are of two recordings that nothing is held
@@ -94,17 +94,8 @@ def shortest_wait_ns(summary: Mapping[str, Any]) -> int:
 
 
 def without(turns: Mapping[Vcpu, Turns], takes: Deciding) -> dict[Vcpu, Turns]:
-    """The same turns without what deciding and waking took of them."""
-    return {vcpu: replace(its, turns=[_shorter(turn, takes) for turn in its.turns]) for vcpu, its in turns.items()}
-
-
-def _shorter(turn: Turn, takes: Deciding) -> Turn:
-    """Deciding is taken from what it computes first, as it is charged; waking from what it computes next."""
-    computes, owed = [], takes.block_ns
-    for cpu_ns, woken in turn.computes:
-        left = max(cpu_ns - owed, min(cpu_ns, 1))
-        owed -= cpu_ns - left
-        if woken is not None:
-            owed += takes.wake_ns
-        computes.append((left, woken))
-    return turn._replace(computes=tuple(computes))
+    """The same turns without what deciding and waking took of them, where it is charged."""
+    return {
+        vcpu: replace(its, turns=[turn.without(takes.block_ns, takes.wake_ns) for turn in its.turns])
+        for vcpu, its in turns.items()
+    }

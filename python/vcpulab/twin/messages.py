@@ -49,8 +49,9 @@ def _reached(tasks: Sequence[Task]) -> list[Task]:
     def leads_to(task: Task) -> Iterable[Task]:
         for actions, heard in ((attrgetter("actions"), task.kind), (attrgetter("later"), TIME)):
             for woken in {woken for sample in task.samples for _, woken in actions(sample) if woken is not None}:
-                if (woken, heard.then(task.vcpu, woken)) in by_kind:
-                    yield by_kind[woken, heard.then(task.vcpu, woken)]
+                sent = woken, heard.then(task.vcpu, woken)
+                if sent in by_kind:
+                    yield by_kind[sent]
 
     def all_from(first: Iterable[Task]) -> dict[int, Task]:
         found: dict[int, Task] = {}
@@ -91,8 +92,8 @@ def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], st
         for cpu, woken in actions:
             if cpu > 0:
                 found.append({"run": f"{cpu}ns"})
-            if woken is not None and (woken, heard.then(task.vcpu, woken)) in awaited:
-                found.append({"notify": channel(woken, heard.then(task.vcpu, woken))})
+            if woken is not None and (sent := (woken, heard.then(task.vcpu, woken))) in awaited:
+                found.append({"notify": channel(*sent)})
         return found
 
     phases = []

@@ -46,6 +46,22 @@ class Turn(NamedTuple):
         """Its CPU time."""
         return sum(cpu_ns for cpu_ns, _ in self.computes)
 
+    def without(self, owed_ns: int, wake_ns: int = 0) -> "Turn":
+        """The same turn without CPU time that is no work of its own.
+
+        Args:
+            owed_ns: taken from what it computes first.
+            wake_ns: for each that it wakes, taken from what it computes next.
+        """
+        computes = []
+        for cpu_ns, woken in self.computes:
+            left = max(cpu_ns - owed_ns, min(cpu_ns, 1))
+            owed_ns -= cpu_ns - left
+            if woken is not None:
+                owed_ns += wake_ns
+            computes.append((left, woken))
+        return self._replace(computes=tuple(computes))
+
 
 @dataclass
 class Turns:

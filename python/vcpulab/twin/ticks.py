@@ -153,7 +153,11 @@ def told(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
     Where a vCPU waited after a tick for so long that it was to compute before it ran, the tick and that are one turn:
     its sleep ended at some time of the wait, and is put at the length of another sleep that would have ended then.
     """
-    found = recognise(turns)
+    return told_of(turns, recognise(turns))
+
+
+def told_of(turns: Sequence[Turn], found: Recognised | None) -> tuple[Tick | None, list[Demand]]:
+    """The same of a vCPU whose tick was looked for."""
     if found is None:
         return None, [Demand(turn.run_ns, turn.blocked_ns) for turn in turns]
     return found.tick, _without(turns, found)

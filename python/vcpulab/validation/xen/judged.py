@@ -23,6 +23,11 @@ class Bar:
     forgives_chance: bool = False
     """Whether a prediction that is no farther off than chance alone may be counts as within."""
 
+    @property
+    def widest(self) -> float:
+        """The limit that most predictions must keep to."""
+        return max(limit for limit, _ in self.needed)
+
     def __str__(self) -> str:
         parts = (f"{limit:g} {self.unit} in {100 * part:g} %" for limit, part in self.needed)
         return ", ".join(parts) + (" beyond chance" if self.forgives_chance else "")
@@ -132,7 +137,7 @@ class Held:
     @property
     def excess(self) -> float:
         """How often the widest limit is in what it is off; no more than 1: it is within."""
-        limit = max(limit for limit, _ in self.bar.needed)
+        limit = self.bar.widest
         return 0.0 if self.within(limit) else abs(self.off) / limit
 
 
