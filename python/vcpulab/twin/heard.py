@@ -51,9 +51,7 @@ class Kind(NamedTuple):
             >>> Kind(dom0, client).then(server, dom0) == Kind(server, dom0, client)
             True
         """
-        # Several clients of one server: for whom its answers are only the questions tell.
-        is_told = self.sender == to and self.because != vcpu
-        return Kind(vcpu, self.sender, self.because if is_told else None)
+        return Kind(vcpu, self.sender, self.because)
 
 
 TIME = Kind(None)
@@ -99,6 +97,8 @@ class Seen:
         """CPU time of what answers each kind of messages, of those that came alone, in the median."""
         self.told: dict[tuple[int, Vcpu], bool] = {}
         """Of turns and targets that no wake-up shows: was something sent, by what the target then computed?"""
+        self.by_timer: set[int] = set()
+        """Turns that its timer began while somebody happened to run that wakes it at other times."""
 
     def is_tick(self, turn: int) -> bool:
         """Was it a tick and nothing else?"""
@@ -110,8 +110,12 @@ class Seen:
 
     def sender(self, turn: int) -> Vcpu | None:
         """Who woke it; `None`: time, or a tick while somebody else was there."""
-        blocked = self.turns[turn - 1].blocked if turn > 0 and not self.by_tick(turn) else 0
+        blocked = self.turns[turn - 1].blocked if turn > 0 and not self.by_itself(turn) else 0
         return blocked if isinstance(blocked, tuple) else None
+
+    def by_itself(self, turn: int) -> bool:
+        """Was it woken by a tick, or known to be by its timer, whoever ran?"""
+        return self.by_tick(turn) or turn in self.by_timer
 
     def woken_by(self, turn: int) -> tuple[Kind, ...]:
         """What woke it, before anything is known of why that was sent."""
@@ -120,12 +124,13 @@ class Seen:
 
     def know_sent(self) -> None:
         """Finds out whom it woke, once its targets are known: a tick of theirs was due whoever ran."""
+        self.computes, self.sends, self.begins = [], [], {}
         by_tick: dict[tuple[int, Vcpu], list[bool]] = {}
         for target in self.targets:
             for at, turn in enumerate(target.turns[:-1]):
                 if turn.blocked == self.vcpu:
-                    by_tick.setdefault((turn.sender_turn, target.vcpu), []).append(target.by_tick(at + 1))
-                    if not target.by_tick(at + 1):
+                    by_tick.setdefault((turn.sender_turn, target.vcpu), []).append(target.by_itself(at + 1))
+                    if not target.by_itself(at + 1):
                         self.begins.setdefault((turn.sender_turn, target.vcpu), []).append(at + 1)
         for number, turn in enumerate(self.turns):
             actions: list[Action] = []
@@ -202,7 +207,34 @@ def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
         all_parts = {vcpu: _parts(its) for vcpu, its in seen.items()}
         for vcpu, its in seen.items():
             its.parts = all_parts[vcpu]
+        for its in seen.values():
+            _find_timers(its, seen)
+        for its in seen.values():
+            its.within, its.hides = [[] for _ in its.turns], set()
+        for its in seen.values():
+            its.know_sent()
+        for its in seen.values():
+            _overlap(its)
     return seen
+
+
+def _find_timers(its: Seen, seen: Mapping[Vcpu, Seen]) -> None:
+    """Notes which turns a timer began though somebody ran that sends to it at other times: by their CPU time."""
+    if TIME not in its.costs:
+        return
+    for turn in range(1, len(its.turns)):
+        sender = its.sender(turn)
+        if sender is None:
+            continue
+        that = seen[sender]
+        kinds = that.behind(its.turns[turn - 1].sender_turn, its.vcpu, turn)
+        if any(that.part(kind, its.vcpu) >= ALWAYS for kind in kinds):
+            continue
+        sent = {kind.then(sender, its.vcpu) for kind in kinds}
+        ran = its.turns[turn].run_ns
+        others = [0.0, *(cost for kind, cost in its.costs.items() if kind != TIME and kind not in sent)]
+        if _CLEARLY * abs(ran - its.costs[TIME]) <= min(abs(ran - cost) for cost in others):
+            its.by_timer.add(turn)
 
 
 def _overlap(its: Seen) -> None:
@@ -233,7 +265,9 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
     if sender is not None:
         that, its_turn = seen[sender], its.turns[turn - 1].sender_turn
         sent = [kind.then(sender, its.vcpu) for kind in that.behind(its_turn, its.vcpu, turn)]
-        is_sure = len(set(sent)) == 1
+        is_sure = len(set(sent)) == 1 or (
+            len(sent) > 1 and all(that.part(kind, its.vcpu) >= ALWAYS for kind in that.behind(its_turn, its.vcpu, turn))
+        )
         # One wake-up may stand for several messages that the sender had heard before it ran.
         kinds += sent if is_sure else []
     elif turn > 0 and not its.by_tick(turn):
