@@ -157,7 +157,7 @@ class Seen:
 
     def behind(self, turn: int, target: Vcpu, begun: int) -> Sequence[Kind]:
         """What of what a turn heard it began that turn of its target for: each for one, the last for the rest."""
-        kinds = self.may_send(turn, target) or self.heard[turn].kinds or self.woken_by(turn)
+        kinds = self.may_send(turn, target) or self.heard[turn].kinds
         of = self.begins[turn, target]
         at = of.index(begun)
         if at + 1 < len(of) or (turn, target) in self.hides:

@@ -113,11 +113,17 @@ class Learnt:
         """May something be sent for such a message?"""
         return any(self.its.part(kind, target.vcpu) > NEVER for target in self.its.targets)
 
+    def _may_send(self, turn: int, kind: Kind, target: Vcpu) -> bool:
+        """May what a turn sent to another be for that message: is there none that is always answered so?"""
+        part = self.its.part(kind, target)
+        others = (one for one in self.its.heard[turn].kinds if one != kind)
+        return part >= ALWAYS or (part > NEVER and all(self.its.part(one, target) < ALWAYS for one in others))
+
     def _actions(self, turn: int, kind: Kind) -> list[Action]:
         """What a turn did for one of the messages that it heard: all but what the others cost."""
         kinds = self.its.heard[turn].kinds
         at = len(kinds) - 1 if kind == kinds[-1] else kinds.index(kind)
-        sends = {target.vcpu for target in self.its.targets if self.its.part(kind, target.vcpu) > NEVER}
+        sends = {target.vcpu for target in self.its.targets if self._may_send(turn, kind, target.vcpu)}
         before = self.wake_ns + sum(self.costs.get(other, 0.0) for other in kinds[:at])
         if self.its.by_tick(turn) and self.its.found is not None:
             # Its tick has woken it already.
