@@ -6,7 +6,7 @@ inferred from what its sender does in turns that show it, or, if none can show i
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from heapq import nsmallest
 from itertools import combinations
 from statistics import median
@@ -25,6 +25,8 @@ _ASKED_MOST = 4
 """Of so many messages it is asked which of them came."""
 _CLEARLY = 2
 """How many times nearer to a turn's CPU time one explanation must be than the next."""
+_LIKE_TIMER = 0.1
+"""As much as its CPU time may differ from that after a timer, what is said to be heard may be that timer."""
 _HEARD_MOST = 16
 """Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
 true, they would be sent on, and come back."""
@@ -220,20 +222,17 @@ def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
 
 def _find_timers(its: Seen, seen: Mapping[Vcpu, Seen]) -> None:
     """Notes which turns a timer began though somebody ran that sends to it at other times: by their CPU time."""
-    if TIME not in its.costs:
+    timer = its.costs.get(TIME)
+    if timer is None:
         return
+    # A kind that costs what the timer does may be nothing but such turns.
+    others = [cost for kind, cost in its.costs.items() if kind != TIME and abs(cost - timer) > _LIKE_TIMER * timer]
     for turn in range(1, len(its.turns)):
-        sender = its.sender(turn)
-        if sender is None:
+        sender, ran = its.sender(turn), its.turns[turn].run_ns
+        if sender is None or _CLEARLY * abs(ran - timer) > min(abs(ran - other) for other in (0, *others)):
             continue
-        that = seen[sender]
-        kinds = that.behind(its.turns[turn - 1].sender_turn, its.vcpu, turn)
-        if any(that.part(kind, its.vcpu) >= ALWAYS for kind in kinds):
-            continue
-        sent = {kind.then(sender, its.vcpu) for kind in kinds}
-        ran = its.turns[turn].run_ns
-        others = [0.0, *(cost for kind, cost in its.costs.items() if kind != TIME and kind not in sent)]
-        if _CLEARLY * abs(ran - its.costs[TIME]) <= min(abs(ran - cost) for cost in others):
+        kinds = seen[sender].behind(its.turns[turn - 1].sender_turn, its.vcpu, turn)
+        if all(seen[sender].part(kind, its.vcpu) < ALWAYS for kind in kinds):
             its.by_timer.add(turn)
 
 
@@ -338,35 +337,51 @@ def _costs(its: Seen) -> dict[Kind, float]:
 
 def _parts(its: Seen) -> dict[tuple[Kind, Vcpu], float]:
     """Of each kind of messages and each target: in how many turns that would show it something is sent."""
-    parts: dict[tuple[Kind, Vcpu], float] = {}
-    for target in its.targets:
-        sent, shown = Counter[Kind](), Counter[Kind]()
-        for_several: list[Set[Kind]] = []
-        for turn, (kinds, is_sure) in enumerate(its.heard):
-            if target.vcpu in its.sends[turn]:
-                # Which of several it was for, only those that never send tell.
-                those = set(kinds) if len(set(kinds)) == 1 else set(its.may_send(turn, target.vcpu))
-                if len(those) == 1 and is_sure:
-                    shown.update(those)
-                    sent.update(those)
-                if len(set(kinds)) > 1 and is_sure:
-                    for_several.append(set(kinds))
-            elif its.shows(turn, target):
-                shown.update(set(kinds))
-            elif len(set(kinds)) == 1 and (turn, target.vcpu) in its.told:
-                shown.update(set(kinds))
-                sent.update(set(kinds) if its.told[turn, target.vcpu] else ())
-        hidden = list[Kind]()
-        for kind in its.known:
-            part = sent[kind] / shown[kind] if shown[kind] else 0.0
-            heard = sum(kind in its_kinds for its_kinds, _ in its.heard)
-            least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * heard)
-            if kind != TIME and (shown[kind] < SAMPLES_LEAST or (shown[kind] < least and part > NEVER)):
-                hidden.append(kind)
-            parts[kind, target.vcpu] = part
-        always = {kind for kind in its.known if kind not in hidden and parts[kind, target.vcpu] >= ALWAYS}
-        for kind in hidden:
-            # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
-            explained = sum(kind in those and bool(always & those) for those in for_several)
-            parts[kind, target.vcpu] = 0.0 if explained >= SAMPLES_LEAST else 1.0
+    return {(kind, target.vcpu): part for target in its.targets for kind, part in _parts_to(its, target).items()}
+
+
+def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
+    """Of each kind of messages: in how many turns that would show it something is sent to that target."""
+    shown_by = list(_shown(its, target))
+    heard = Counter(kind for kinds, _ in its.heard for kind in set(kinds))
+    silent: Set[Kind] = frozenset()
+    while True:
+        sent, shown, unsent = Counter[Kind](), Counter[Kind](), Counter[Kind]()
+        for kinds, is_sent in shown_by:
+            # Which of several it was for, only those that never send tell.
+            may = kinds - silent or kinds
+            if len(may) == 1:
+                shown.update(may)
+                sent.update(may if is_sent else ())
+            elif not is_sent:
+                unsent.update(may)
+        found = {kind for kind in shown if shown[kind] >= SAMPLES_LEAST and sent[kind] <= NEVER * shown[kind]}
+        if found <= silent:
+            break
+        silent |= found
+    parts: dict[Kind, float] = {}
+    hidden = list[Kind]()
+    for kind in its.known:
+        parts[kind] = sent[kind] / shown[kind] if shown[kind] else 0.0
+        seen = shown[kind] + unsent[kind]
+        least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * heard[kind])
+        if kind != TIME and (seen < SAMPLES_LEAST or (seen < least and parts[kind] > NEVER)):
+            hidden.append(kind)
+    always = {kind for kind in its.known if kind not in hidden and parts[kind] >= ALWAYS}
+    for kind in hidden:
+        # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
+        explained = sum(kind in kinds and bool(always & kinds) for kinds, is_sent in shown_by if is_sent)
+        parts[kind] = 0.0 if explained >= SAMPLES_LEAST else 1.0
     return parts
+
+
+def _shown(its: Seen, target: Seen) -> Iterator[tuple[Set[Kind], bool]]:
+    """What each turn heard that shows whether it sent something to that target, and whether it did."""
+    for turn, (kinds, is_sure) in enumerate(its.heard):
+        if target.vcpu in its.sends[turn]:
+            if is_sure:
+                yield set(kinds), True
+        elif its.shows(turn, target):
+            yield set(kinds), False
+        elif len(set(kinds)) == 1 and (turn, target.vcpu) in its.told:
+            yield set(kinds), its.told[turn, target.vcpu]
