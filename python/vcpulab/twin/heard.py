@@ -170,6 +170,11 @@ class Seen:
         """Of what a turn heard: what it may have sent for without a wake-up that shows it."""
         return self.may_send(turn, target)[len(self.begins.get((turn, target), ())) :]
 
+    def left(self, turn: int, kinds: Iterable[Kind]) -> float:
+        """CPU time of a turn that these messages, whose costs are known, and its tick do not explain."""
+        left = self.turns[turn].run_ns - sum(self.costs[kind] for kind in kinds)
+        return left - self.found.tick.cpu_ns if self.found is not None and self.by_tick(turn) else left
+
     def explains(self, turn: int, kinds: Set[Kind]) -> bool:
         """Is something sent after any of these to everyone whom that turn woke?"""
         return not self.parts or all(
@@ -308,9 +313,7 @@ def _explained(its: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind])
     """
     if len(may) > _ASKED_MOST or any(kind not in its.costs for kind in (*kinds, *may)):
         return None
-    left = its.turns[turn].run_ns - sum(its.costs[kind] for kind in kinds)
-    if its.by_tick(turn) and its.found is not None:
-        left -= its.found.tick.cpu_ns
+    left = its.left(turn, kinds)
     sets = [set(some) for size in range(len(may) + 1) for some in combinations(range(len(may)), size)]
     sets = [some for some in sets if its.explains(turn, {*kinds, *(may[one] for one in some)})]
     if len(sets) < 2:
@@ -369,10 +372,27 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
             hidden.append(kind)
     always = {kind for kind in its.known if kind not in hidden and parts[kind] >= ALWAYS}
     for kind in hidden:
+        left = _left(its, target, kind)
+        if len(left) >= SAMPLES_LEAST:
+            parts[kind] = float(2 * median(left) > min(target.costs.values()))
+            continue
         # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
         explained = sum(kind in kinds and bool(always & kinds) for kinds, is_sent in shown_by if is_sent)
         parts[kind] = 0.0 if explained >= SAMPLES_LEAST else 1.0
     return parts
+
+
+def _left(its: Seen, target: Seen, kind: Kind) -> list[float]:
+    """CPU time that the target's turns took besides what else they heard, where one such message may have come."""
+    found: list[float] = []
+    sent = kind.then(its.vcpu, target.vcpu)
+    for turn, within in enumerate(target.within):
+        heard = target.heard[turn]
+        others = [one for one in heard.kinds if one != sent]
+        came = sum(that is its and kind in its.heard[at].kinds for that, at in within)
+        if came == 1 and heard.is_sure and all(one in target.costs for one in others):
+            found.append(target.left(turn, others))
+    return found
 
 
 def _shown(its: Seen, target: Seen) -> Iterator[tuple[Set[Kind], bool]]:
