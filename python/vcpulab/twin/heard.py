@@ -311,10 +311,15 @@ def _explained(its: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind])
     Returns:
         Their numbers; `None`: that does not tell.
     """
-    if len(may) > _ASKED_MOST or any(kind not in its.costs for kind in (*kinds, *may)):
+    # What takes far more than there was to take did not come, whatever else did.
+    most = _CLEARLY * its.left(turn, (kind for kind in kinds if kind in its.costs))
+    left_over = [number for number, kind in enumerate(may) if its.costs.get(kind, 0.0) <= most]
+    if not left_over:
+        return set()
+    if len(left_over) > _ASKED_MOST or any(kind not in its.costs for kind in (*kinds, *(may[one] for one in left_over))):
         return None
     left = its.left(turn, kinds)
-    sets = [set(some) for size in range(len(may) + 1) for some in combinations(range(len(may)), size)]
+    sets = [set(some) for size in range(len(left_over) + 1) for some in combinations(left_over, size)]
     sets = [some for some in sets if its.explains(turn, {*kinds, *(may[one] for one in some)})]
     if len(sets) < 2:
         return sets[0] if sets else None
