@@ -373,7 +373,7 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
         parts[kind] = sent[kind] / shown[kind] if shown[kind] else 0.0
         seen = shown[kind] + unsent[kind]
         least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * heard[kind])
-        if kind != TIME and (seen < SAMPLES_LEAST or (seen < least and parts[kind] > NEVER)):
+        if kind != TIME and (seen < SAMPLES_LEAST or (seen < least and NEVER < parts[kind] < ALWAYS)):
             hidden.append(kind)
     always = {kind for kind in its.known if kind not in hidden and parts[kind] >= ALWAYS}
     for kind in hidden:
