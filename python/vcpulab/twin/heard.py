@@ -97,6 +97,8 @@ class Seen:
         """Turns and targets: more may have been sent than began a turn there."""
         self.costs: dict[Kind, float] = {}
         """CPU time of what answers each kind of messages, of those that came alone, in the median."""
+        self.saves = 0.0
+        """How much less each further message of a turn takes than alone."""
         self.told: dict[tuple[int, Vcpu], bool] = {}
         """Of turns and targets that no wake-up shows: was something sent, by what the target then computed?"""
         self.by_timer: set[int] = set()
@@ -170,10 +172,12 @@ class Seen:
         """Of what a turn heard: what it may have sent for without a wake-up that shows it."""
         return self.may_send(turn, target)[len(self.begins.get((turn, target), ())) :]
 
-    def left(self, turn: int, kinds: Iterable[Kind]) -> float:
-        """CPU time of a turn that these messages, whose costs are known, and its tick do not explain."""
-        left = self.turns[turn].run_ns - sum(self.costs[kind] for kind in kinds)
-        return left - self.found.tick.cpu_ns if self.found is not None and self.by_tick(turn) else left
+    def takes(self, turn: int, kinds: Sequence[Kind]) -> float:
+        """CPU time of a turn in which these messages came and no other, and its tick, if it has one."""
+        took = sum(self.costs[kind] for kind in kinds)
+        if self.found is None or not self.by_tick(turn):
+            return took - self.saves * max(len(kinds) - 1, 0)
+        return took - self.saves * len(kinds) + self.found.tick.cpu_ns
 
     def explains(self, turn: int, kinds: Set[Kind]) -> bool:
         """Is something sent after any of these to everyone whom that turn woke?"""
@@ -211,6 +215,7 @@ def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
         for its in seen.values():
             its.known = _frequent(its.heard)
             its.costs = _costs(its)
+            its.saves = _saves(its)
         all_parts = {vcpu: _parts(its) for vcpu, its in seen.items()}
         for vcpu, its in seen.items():
             its.parts = all_parts[vcpu]
@@ -312,18 +317,18 @@ def _explained(its: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind])
         Their numbers; `None`: that does not tell.
     """
     # What takes far more than there was to take did not come, whatever else did.
-    most = _CLEARLY * its.left(turn, (kind for kind in kinds if kind in its.costs))
+    most = _CLEARLY * (its.turns[turn].run_ns - its.takes(turn, [kind for kind in kinds if kind in its.costs]))
     left_over = [number for number, kind in enumerate(may) if its.costs.get(kind, 0.0) <= most]
     if not left_over:
         return set()
     if len(left_over) > _ASKED_MOST or any(kind not in its.costs for kind in (*kinds, *(may[one] for one in left_over))):
         return None
-    left = its.left(turn, kinds)
     sets = [set(some) for size in range(len(left_over) + 1) for some in combinations(left_over, size)]
     sets = [some for some in sets if its.explains(turn, {*kinds, *(may[one] for one in some)})]
     if len(sets) < 2:
         return sets[0] if sets else None
-    off = {number: abs(left - sum(its.costs[may[one]] for one in some)) for number, some in enumerate(sets)}
+    took = [its.takes(turn, [*kinds, *(may[one] for one in some)]) for some in sets]
+    off = {number: abs(its.turns[turn].run_ns - it) for number, it in enumerate(took)}
     best, second = nsmallest(2, off, key=lambda number: (off[number], number))
     return sets[best] if _CLEARLY * off[best] <= off[second] else None
 
@@ -341,6 +346,16 @@ def _costs(its: Seen) -> dict[Kind, float]:
         if is_sure and len(kinds) == 1 and not its.by_tick(turn):
             ran.setdefault(kinds[0], []).append(its.turns[turn].run_ns)
     return {kind: median(times) for kind, times in ran.items() if len(times) >= SAMPLES_LEAST}
+
+
+def _saves(its: Seen) -> float:
+    """How much less each further message of a turn takes than alone: of the turns that surely heard several."""
+    several = [
+        (its.takes(turn, kinds) + its.saves * (len(kinds) - 1) - its.turns[turn].run_ns) / (len(kinds) - 1)
+        for turn, (kinds, is_sure) in enumerate(its.heard)
+        if is_sure and len(kinds) > 1 and not its.by_tick(turn) and all(kind in its.costs for kind in kinds)
+    ]
+    return max(median(several), 0.0) if len(several) >= SAMPLES_LEAST else 0.0
 
 
 def _parts(its: Seen) -> dict[tuple[Kind, Vcpu], float]:
@@ -379,7 +394,7 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
     for kind in hidden:
         left = _left(its, target, kind)
         if len(left) >= SAMPLES_LEAST:
-            parts[kind] = float(2 * median(left) > min(target.costs.values()))
+            parts[kind] = float(2 * median(left) > min(target.costs.values()) - target.saves)
             continue
         # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
         explained = sum(kind in kinds and bool(always & kinds) for kinds, is_sent in shown_by if is_sent)
@@ -396,7 +411,7 @@ def _left(its: Seen, target: Seen, kind: Kind) -> list[float]:
         others = [one for one in heard.kinds if one != sent]
         came = sum(that is its and kind in its.heard[at].kinds for that, at in within)
         if came == 1 and heard.is_sure and all(one in target.costs for one in others):
-            found.append(target.left(turn, others))
+            found.append(target.turns[turn].run_ns - target.takes(turn, others))
     return found
 
 
