@@ -404,15 +404,24 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
 
 def _left(its: Seen, target: Seen, kind: Kind) -> list[float]:
     """CPU time that the target's turns took besides what else they heard, where one such message may have come."""
-    found: list[float] = []
     sent = kind.then(its.vcpu, target.vcpu)
-    for turn, within in enumerate(target.within):
-        heard = target.heard[turn]
-        others = [one for one in heard.kinds if one != sent]
-        came = sum(that is its and kind in its.heard[at].kinds for that, at in within)
-        if came == 1 and heard.is_sure and all(one in target.costs for one in others):
-            found.append(target.turns[turn].run_ns - target.takes(turn, others))
-    return found
+    others = [[one for one in heard.kinds if one != sent] for heard in target.heard]
+    came = [sum(kind in its.heard[at].kinds for at in _may_have_sent(its, target, turn)) for turn in range(len(others))]
+    # What never came without it does not tell what it costs alone.
+    without = Counter(one for turn, kinds in enumerate(others) if not came[turn] for one in set(kinds))
+    return [
+        target.turns[turn].run_ns - target.takes(turn, kinds)
+        for turn, kinds in enumerate(others)
+        if came[turn] == 1 and target.heard[turn].is_sure
+        if all(one in target.costs and without[one] >= SAMPLES_LEAST for one in kinds)
+    ]
+
+
+def _may_have_sent(its: Seen, target: Seen, turn: int) -> Iterator[int]:
+    """The turns in which something may have been sent to that turn of the target."""
+    if target.sender(turn) == its.vcpu:
+        yield target.turns[turn - 1].sender_turn
+    yield from (at for that, at in target.within[turn] if that is its)
 
 
 def _shown(its: Seen, target: Seen) -> Iterator[tuple[Set[Kind], bool]]:
