@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from heapq import nsmallest
 from itertools import combinations
+from math import prod
 from statistics import median
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ _CLEARLY = 2
 """How many times nearer to a turn's CPU time one explanation must be than the next."""
 _LIKE_TIMER = 0.1
 """As much as its CPU time may differ from that after a timer, what is said to be heard may be that timer."""
+_RARELY = 0.02
+"""Nothing is taken to be likelier or less likely than this allows for."""
 _HEARD_MOST = 16
 """Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
 true, they would be sent on, and come back."""
@@ -159,14 +162,28 @@ class Seen:
         """In how many of the turns that answer such messages something is sent to the target."""
         return self.parts.get((kind, target), 0.0)
 
-    def behind(self, turn: int, target: Vcpu, begun: int) -> Sequence[Kind]:
+    def behind(self, turn: int, target: "Seen", begun: int) -> Sequence[Kind]:
         """What of what a turn heard it began that turn of its target for: each for one, the last for the rest."""
-        kinds = self.may_send(turn, target) or self.heard[turn].kinds
-        of = self.begins[turn, target]
-        at = of.index(begun)
-        if at + 1 < len(of) or (turn, target) in self.hides:
-            return kinds[at : at + 1] or kinds[-1:]
-        return kinds[max(min(at, len(kinds) - 1), 0) :]
+        kinds = list(self.may_send(turn, target.vcpu) or self.heard[turn].kinds)
+        of = self.begins[turn, target.vcpu]
+        last = kinds[-1:]
+        for one in of[: of.index(begun)]:
+            if kinds:
+                kinds.remove(self._likeliest(kinds, target, one))
+        if begun == of[-1] and (turn, target.vcpu) not in self.hides:
+            return kinds or last
+        return [self._likeliest(kinds, target, begun)] if kinds else last
+
+    def _likeliest(self, kinds: Sequence[Kind], target: "Seen", begun: int) -> Kind:
+        """For which of these messages it most likely began that turn, by whom that woke; the first, if they are alike."""
+        return max(kinds, key=lambda kind: target.likelihood(begun, kind.then(self.vcpu, target.vcpu)))
+
+    def likelihood(self, turn: int, kind: Kind) -> float:
+        """How likely it is to send to those whom that turn woke, and to nobody else, after such a message."""
+        parts = ((target, min(max(self.part(kind, target.vcpu), _RARELY), 1 - _RARELY)) for target in self.targets)
+        return prod(
+            part if target.vcpu in self.sends[turn] else 1 - part for target, part in parts if self.shows(turn, target)
+        )
 
     def hidden(self, turn: int, target: Vcpu) -> Sequence[Kind]:
         """Of what a turn heard: what it may have sent for without a wake-up that shows it."""
@@ -241,7 +258,7 @@ def _find_timers(its: Seen, seen: Mapping[Vcpu, Seen]) -> None:
         sender, ran = its.sender(turn), its.turns[turn].run_ns
         if sender is None or _CLEARLY * abs(ran - timer) > min(abs(ran - other) for other in (0, *others)):
             continue
-        kinds = seen[sender].behind(its.turns[turn - 1].sender_turn, its.vcpu, turn)
+        kinds = seen[sender].behind(its.turns[turn - 1].sender_turn, its, turn)
         if all(seen[sender].part(kind, its.vcpu) < ALWAYS for kind in kinds):
             its.by_timer.add(turn)
 
@@ -273,9 +290,9 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
     is_sure = turn > 0
     if sender is not None:
         that, its_turn = seen[sender], its.turns[turn - 1].sender_turn
-        sent = [kind.then(sender, its.vcpu) for kind in that.behind(its_turn, its.vcpu, turn)]
+        sent = [kind.then(sender, its.vcpu) for kind in that.behind(its_turn, its, turn)]
         is_sure = len(set(sent)) == 1 or (
-            len(sent) > 1 and all(that.part(kind, its.vcpu) >= ALWAYS for kind in that.behind(its_turn, its.vcpu, turn))
+            len(sent) > 1 and all(that.part(kind, its.vcpu) >= ALWAYS for kind in that.behind(its_turn, its, turn))
         )
         # One wake-up may stand for several messages that the sender had heard before it ran.
         kinds += sent if is_sure else []
