@@ -9,9 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from heapq import nsmallest
 from itertools import combinations
-from math import prod
+from math import log, prod
 from statistics import median
 from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns
@@ -30,6 +33,8 @@ _LIKE_TIMER = 0.1
 """As much as its CPU time may differ from that after a timer, what is said to be heard may be that timer."""
 _RARELY = 0.02
 """Nothing is taken to be likelier or less likely than this allows for."""
+_IN_ORDER = 1e-6
+"""What is as likely is in order: next to nothing in comparison to any likelihood."""
 _HEARD_MOST = 16
 """Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
 true, they would be sent on, and come back."""
@@ -164,19 +169,24 @@ class Seen:
 
     def behind(self, turn: int, target: "Seen", begun: int) -> Sequence[Kind]:
         """What of what a turn heard it began that turn of its target for: each for one, the last for the rest."""
-        kinds = list(self.may_send(turn, target.vcpu) or self.heard[turn].kinds)
+        kinds = self.may_send(turn, target.vcpu) or list(self.heard[turn].kinds)
         of = self.begins[turn, target.vcpu]
-        last = kinds[-1:]
-        for one in of[: of.index(begun)]:
-            if kinds:
-                kinds.remove(self._likeliest(kinds, target, one))
-        if begun == of[-1] and (turn, target.vcpu) not in self.hides:
-            return kinds or last
-        return [self._likeliest(kinds, target, begun)] if kinds else last
+        taken = self._assigned(kinds, target, of)
+        mine = taken.get(begun, len(kinds) - 1)
+        if begun != of[-1] or (turn, target.vcpu) in self.hides:
+            return kinds[mine : mine + 1] or kinds[-1:]
+        rest = [kind for number, kind in enumerate(kinds) if number == mine or number not in taken.values()]
+        return rest or kinds[-1:]
 
-    def _likeliest(self, kinds: Sequence[Kind], target: "Seen", begun: int) -> Kind:
-        """For which of these messages it most likely began that turn, by whom that woke; the first, if they are alike."""
-        return max(kinds, key=lambda kind: target.likelihood(begun, kind.then(self.vcpu, target.vcpu)))
+    def _assigned(self, kinds: Sequence[Kind], target: "Seen", begun: Sequence[int]) -> dict[int, int]:
+        """For which of these messages it most likely began each of those turns, by whom that woke; else in order."""
+        if len(set(kinds)) < 2 or len(begun) < 2:
+            return dict(zip(begun, range(len(kinds)), strict=False))
+        sent = [kind.then(self.vcpu, target.vcpu) for kind in kinds]
+        unlikely = [[-log(target.likelihood(turn, kind)) for kind in sent] for turn in begun]
+        in_order = np.abs(np.subtract.outer(np.arange(len(begun)), np.arange(len(kinds))))
+        turns, numbers = linear_sum_assignment(np.array(unlikely) + _IN_ORDER * in_order)
+        return {begun[turn]: int(number) for turn, number in zip(turns, numbers, strict=True)}
 
     def likelihood(self, turn: int, kind: Kind) -> float:
         """How likely it is to send to those whom that turn woke, and to nobody else, after such a message."""
