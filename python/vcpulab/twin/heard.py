@@ -206,6 +206,12 @@ class Seen:
             return took - self.saves * max(len(kinds) - 1, 0)
         return took - self.saves * len(kinds) + self.found.tick.cpu_ns
 
+    def has_time(self, turn: int, kinds: Sequence[Kind], further: Kind) -> bool:
+        """Did a turn take long enough for a further message, as far as it is known what that takes?"""
+        known = [kind for kind in kinds if kind in self.costs]
+        takes = self.costs.get(further, 0.0) - (self.saves if kinds else 0.0)
+        return takes <= _CLEARLY * (self.turns[turn].run_ns - self.takes(turn, known))
+
     def explains(self, turn: int, kinds: Set[Kind]) -> bool:
         """Is something sent after any of these to everyone whom that turn woke?"""
         return not self.parts or all(
@@ -313,7 +319,8 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
         is_sure = is_sure and bool(that.heard[its_turn].kinds)
         for kind in that.hidden(its_turn, its.vcpu):
             if that.part(kind, its.vcpu) >= ALWAYS:
-                kinds.append(kind.then(that.vcpu, its.vcpu))
+                if its.has_time(turn, kinds, kind.then(that.vcpu, its.vcpu)):
+                    kinds.append(kind.then(that.vcpu, its.vcpu))
             else:
                 asked.append(_Asked(that, its_turn, kind.then(that.vcpu, its.vcpu)))
     if its.by_tick(turn) and not its.is_tick(turn):
@@ -344,8 +351,7 @@ def _explained(its: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind])
         Their numbers; `None`: that does not tell.
     """
     # What takes far more than there was to take did not come, whatever else did.
-    most = _CLEARLY * (its.turns[turn].run_ns - its.takes(turn, [kind for kind in kinds if kind in its.costs]))
-    left_over = [number for number, kind in enumerate(may) if its.costs.get(kind, 0.0) <= most]
+    left_over = [number for number, kind in enumerate(may) if its.has_time(turn, kinds, kind)]
     if not left_over:
         return set()
     if len(left_over) > _ASKED_MOST or any(kind not in its.costs for kind in (*kinds, *(may[one] for one in left_over))):

@@ -157,7 +157,7 @@ class Learnt:
 
     def tasks(self) -> Iterable[Task]:
         """A task for each kind of messages, and for the timer."""
-        anchor = self._anchor()
+        anchor = self.anchor()
         for kind in sorted(self.its.known, key=str):
             if kind == TIME:
                 samples = self._timed() if anchor is None else []
@@ -194,7 +194,7 @@ class Learnt:
         known = sum(self.costs.get(kind, 0.0) for kind in self.its.heard[turn].kinds)
         return 2 * (self.its.turns[turn].run_ns - self.wake_ns - known) > self.costs.get(TIME, float("inf"))
 
-    def _anchor(self) -> Kind | None:
+    def anchor(self) -> Kind | None:
         """The kind of messages from whose answers sleeps are counted; `None`: from the last sleep."""
         timed = self._timed_turns()
         if len(timed) < SAMPLES_LEAST:

@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from vcpulab.twin.heard import TIME, Action, Kind, seen_of
+from vcpulab.twin.heard import TIME, Action, Kind, Seen, seen_of
 from vcpulab.twin.learnt import Learnt, Task
 from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
 from vcpulab.twin.ticks import Tick
 from vcpulab.twin.waking import wake_ns
+
+
+_MOSTLY = 0.5
+"""An answer that is sent in so many of the turns in which it would have been seen may have been sent in all."""
 
 
 class Answering(NamedTuple):
@@ -37,9 +41,30 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
     """
     seen = seen_of(turns, links)
     wakes_ns = {vcpu: cost for vcpu, cost in wake_ns(seen).items() if cost > 0}
-    tasks = [task for its in seen.values() for task in Learnt(its, wakes_ns).tasks()]
+    learnt = [Learnt(its, wakes_ns) for its in seen.values()]
+    _answer(seen, {(each.its.vcpu, anchor) for each in learnt if (anchor := each.anchor()) is not None})
+    tasks = [task for each in learnt for task in each.tasks()]
     ticks = {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
     return Answering(_reached(tasks), ticks, wakes_ns)
+
+
+def _answer(seen: Mapping[Vcpu, Seen], awaited: Set[tuple[Vcpu, Kind]]) -> None:
+    """Makes certain what leads to answers that somebody awaits before it goes on: it went on, so none was lost.
+
+    Args:
+        seen: what is known of each vCPU's turns.
+        awaited: who awaits which kinds of messages.
+    """
+    left, done = list(awaited), set(awaited)
+    while left:
+        waits, kind = left.pop()
+        for its in seen.values():
+            for (heard, target), part in its.parts.items():
+                if target == waits and part >= _MOSTLY and heard.then(its.vcpu, target) == kind:
+                    its.parts[heard, target] = 1.0
+                    if heard != TIME and (its.vcpu, heard) not in done:
+                        done.add((its.vcpu, heard))
+                        left.append((its.vcpu, heard))
 
 
 def _reached(tasks: Sequence[Task]) -> list[Task]:
