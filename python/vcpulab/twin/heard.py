@@ -38,7 +38,7 @@ _IN_ORDER = 1e-6
 _HEARD_MOST = 16
 """Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
 true, they would be sent on, and come back."""
-_PASSES = 4
+_PASSES = 6
 """What a turn heard tells what its kind sends, and that what others heard."""
 
 
@@ -375,9 +375,14 @@ def _frequent(heard: Sequence[Heard]) -> Set[Kind]:
 def _costs(its: Seen) -> dict[Kind, float]:
     """CPU time of each kind of messages: of the turns that surely heard one alone, the median."""
     ran: dict[Kind, list[int]] = {}
+    clean: dict[Kind, list[int]] = {}
     for turn, (kinds, is_sure) in enumerate(its.heard):
         if is_sure and len(kinds) == 1 and not its.by_tick(turn):
             ran.setdefault(kinds[0], []).append(its.turns[turn].run_ns)
+            if not its.within[turn]:
+                clean.setdefault(kinds[0], []).append(its.turns[turn].run_ns)
+    # Where nothing else can have come, nothing else was done.
+    ran |= {kind: times for kind, times in clean.items() if len(times) >= SAMPLES_LEAST}
     return {kind: median(times) for kind, times in ran.items() if len(times) >= SAMPLES_LEAST}
 
 
@@ -398,29 +403,17 @@ def _parts(its: Seen) -> dict[tuple[Kind, Vcpu], float]:
 
 def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
     """Of each kind of messages: in how many turns that would show it something is sent to that target."""
-    shown_by = list(_shown(its, target))
+    shown = list(_shown(its, target))
+    # Where nothing else can have come, nothing was sent for anything else.
+    clean, others = _Counted([each for each in shown if each.is_clean]), _Counted(shown)
     heard = Counter(kind for kinds, _ in its.heard for kind in set(kinds))
-    silent: Set[Kind] = frozenset()
-    while True:
-        sent, shown, unsent = Counter[Kind](), Counter[Kind](), Counter[Kind]()
-        for kinds, is_sent in shown_by:
-            # Which of several it was for, only those that never send tell.
-            may = kinds - silent or kinds
-            if len(may) == 1:
-                shown.update(may)
-                sent.update(may if is_sent else ())
-            elif not is_sent:
-                unsent.update(may)
-        found = {kind for kind in shown if shown[kind] >= SAMPLES_LEAST and sent[kind] <= NEVER * shown[kind]}
-        if found <= silent:
-            break
-        silent |= found
     parts: dict[Kind, float] = {}
     hidden = list[Kind]()
     for kind in its.known:
-        parts[kind] = sent[kind] / shown[kind] if shown[kind] else 0.0
-        seen = shown[kind] + unsent[kind]
         least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * heard[kind])
+        counted = clean if clean.shown[kind] >= least else others
+        parts[kind] = counted.part(kind)
+        seen = counted.shown[kind] + counted.unsent[kind]
         if kind != TIME and (seen < SAMPLES_LEAST or (seen < least and NEVER < parts[kind] < ALWAYS)):
             hidden.append(kind)
     always = {kind for kind in its.known if kind not in hidden and parts[kind] >= ALWAYS}
@@ -430,9 +423,45 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
             parts[kind] = float(2 * median(left) > min(target.costs.values()) - target.saves)
             continue
         # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
-        explained = sum(kind in kinds and bool(always & kinds) for kinds, is_sent in shown_by if is_sent)
+        explained = sum(kind in kinds and bool(always & kinds) for kinds, is_sent, _ in shown if is_sent)
         parts[kind] = 0.0 if explained >= SAMPLES_LEAST else 1.0
     return parts
+
+
+class _Shown(NamedTuple):
+    """What a turn shows."""
+
+    kinds: Set[Kind]
+    """What it heard."""
+    is_sent: bool
+    """Was something sent?"""
+    is_clean: bool
+    """Can nothing else have come?"""
+
+
+class _Counted:
+    """In how many turns something was sent for each kind of messages, and in how many of all."""
+
+    def __init__(self, turns: Sequence[_Shown]) -> None:
+        silent: Set[Kind] = frozenset()
+        while True:
+            self.sent, self.shown, self.unsent = Counter[Kind](), Counter[Kind](), Counter[Kind]()
+            for kinds, is_sent, _ in turns:
+                # Which of several it was for, only those that never send tell.
+                may = kinds - silent or kinds
+                if len(may) == 1:
+                    self.shown.update(may)
+                    self.sent.update(may if is_sent else ())
+                elif not is_sent:
+                    self.unsent.update(may)
+            found = {kind for kind in self.shown if self.shown[kind] >= SAMPLES_LEAST and self.part(kind) <= NEVER}
+            if found <= silent:
+                return
+            silent |= found
+
+    def part(self, kind: Kind) -> float:
+        """In how many of the turns that show it."""
+        return self.sent[kind] / self.shown[kind] if self.shown[kind] else 0.0
 
 
 def _left(its: Seen, target: Seen, kind: Kind) -> list[float]:
@@ -457,13 +486,14 @@ def _may_have_sent(its: Seen, target: Seen, turn: int) -> Iterator[int]:
     yield from (at for that, at in target.within[turn] if that is its)
 
 
-def _shown(its: Seen, target: Seen) -> Iterator[tuple[Set[Kind], bool]]:
+def _shown(its: Seen, target: Seen) -> Iterator[_Shown]:
     """What each turn heard that shows whether it sent something to that target, and whether it did."""
     for turn, (kinds, is_sure) in enumerate(its.heard):
+        is_clean = not its.within[turn]
         if target.vcpu in its.sends[turn]:
             if is_sure:
-                yield set(kinds), True
+                yield _Shown(set(kinds), True, is_clean)
         elif its.shows(turn, target):
-            yield set(kinds), False
+            yield _Shown(set(kinds), False, is_clean)
         elif len(set(kinds)) == 1 and (turn, target.vcpu) in its.told:
-            yield set(kinds), its.told[turn, target.vcpu]
+            yield _Shown(set(kinds), its.told[turn, target.vcpu], is_clean)
