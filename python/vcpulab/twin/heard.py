@@ -420,7 +420,7 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
     for kind in hidden:
         left = _left(its, target, kind)
         if len(left) >= SAMPLES_LEAST:
-            parts[kind] = float(2 * median(left) > min(target.costs.values()) - target.saves)
+            parts[kind] = float(2 * median(left) > min(target.costs.values(), default=0.0) - target.saves)
             continue
         # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
         explained = sum(kind in kinds and bool(always & kinds) for kinds, is_sent, _ in shown if is_sent)
