@@ -99,6 +99,8 @@ class Seen:
         """Kinds of messages that are no exceptions."""
         self.parts: dict[tuple[Kind, Vcpu], float] = {}
         """In how many of the turns that answer a kind of messages something is sent to another."""
+        self.once: set[tuple[Kind, Vcpu]] = set()
+        """After which kinds of messages exactly one is sent to another."""
         self.begins: dict[tuple[int, Vcpu], list[int]] = {}
         """Of each turn and target: the turns of that one that it began, in order."""
         self.hides: set[tuple[int, Vcpu]] = set()

@@ -137,7 +137,11 @@ class Learnt:
         }
         spent = 0
         again: list[tuple[float, Vcpu]] = []
-        alone = {target for target in self.share if self.its.may_send(turn, target) == [kind]}
+        alone = {
+            target
+            for target in self.share
+            if (kind, target) not in self.its.once and self.its.may_send(turn, target) == [kind]
+        }
         for cpu, woken in self.its.computes[turn]:
             spent += cpu
             if woken is not None and woken in sends:

@@ -49,7 +49,7 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
 
 
 def _answer(seen: Mapping[Vcpu, Seen], awaited: Set[tuple[Vcpu, Kind]]) -> None:
-    """Makes certain what leads to answers that somebody awaits before it goes on: it went on, so none was lost.
+    """Makes certain what leads to answers that somebody awaits before it goes on: it went on, so each came, and once.
 
     Args:
         seen: what is known of each vCPU's turns.
@@ -62,6 +62,7 @@ def _answer(seen: Mapping[Vcpu, Seen], awaited: Set[tuple[Vcpu, Kind]]) -> None:
             for (heard, target), part in its.parts.items():
                 if target == waits and part >= _MOSTLY and heard.then(its.vcpu, target) == kind:
                     its.parts[heard, target] = 1.0
+                    its.once.add((heard, target))
                     if heard != TIME and (its.vcpu, heard) not in done:
                         done.add((its.vcpu, heard))
                         left.append((its.vcpu, heard))
