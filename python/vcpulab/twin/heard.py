@@ -107,6 +107,8 @@ class Seen:
         """Turns and targets: more may have been sent than began a turn there."""
         self.costs: dict[Kind, float] = {}
         """CPU time of what answers each kind of messages, of those that came alone, in the median."""
+        self.clean: Set[Kind] = frozenset()
+        """Kinds whose cost is of turns in which nothing else can have come."""
         self.saves = 0.0
         """How much less each further message of a turn takes than alone."""
         self.told: dict[tuple[int, Vcpu], bool] = {}
@@ -210,8 +212,10 @@ class Seen:
 
     def has_time(self, turn: int, kinds: Sequence[Kind], further: Kind) -> bool:
         """Did a turn take long enough for a further message, as far as it is known what that takes?"""
-        known = [kind for kind in kinds if kind in self.costs]
-        takes = self.costs.get(further, 0.0) - (self.saves if kinds else 0.0)
+        if further not in self.clean:
+            return True
+        known = [kind for kind in kinds if kind in self.clean]
+        takes = self.costs[further] - (self.saves if kinds else 0.0)
         return takes <= _CLEARLY * (self.turns[turn].run_ns - self.takes(turn, known))
 
     def explains(self, turn: int, kinds: Set[Kind]) -> bool:
@@ -249,7 +253,7 @@ def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
             seen[vcpu].heard[turn] = _hear(seen[vcpu], turn, seen)
         for its in seen.values():
             its.known = _frequent(its.heard)
-            its.costs = _costs(its)
+            its.costs, its.clean = _costs(its)
             its.saves = _saves(its)
         all_parts = {vcpu: _parts(its) for vcpu, its in seen.items()}
         for vcpu, its in seen.items():
@@ -374,8 +378,12 @@ def _frequent(heard: Sequence[Heard]) -> Set[Kind]:
     return {kind for kind, count in counts.items() if count >= least or kind == TIME}
 
 
-def _costs(its: Seen) -> dict[Kind, float]:
-    """CPU time of each kind of messages: of the turns that surely heard one alone, the median."""
+def _costs(its: Seen) -> tuple[dict[Kind, float], Set[Kind]]:
+    """CPU time of each kind of messages: of the turns that surely heard one alone, the median.
+
+    Returns:
+        That, and the kinds for which it is of turns in which nothing else can have come.
+    """
     ran: dict[Kind, list[int]] = {}
     clean: dict[Kind, list[int]] = {}
     for turn, (kinds, is_sure) in enumerate(its.heard):
@@ -383,9 +391,9 @@ def _costs(its: Seen) -> dict[Kind, float]:
             ran.setdefault(kinds[0], []).append(its.turns[turn].run_ns)
             if not its.within[turn]:
                 clean.setdefault(kinds[0], []).append(its.turns[turn].run_ns)
-    # Where nothing else can have come, nothing else was done.
-    ran |= {kind: times for kind, times in clean.items() if len(times) >= SAMPLES_LEAST}
-    return {kind: median(times) for kind, times in ran.items() if len(times) >= SAMPLES_LEAST}
+    clean = {kind: times for kind, times in clean.items() if len(times) >= SAMPLES_LEAST}
+    costs = {kind: median(times) for kind, times in (ran | clean).items() if len(times) >= SAMPLES_LEAST}
+    return costs, set(clean)
 
 
 def _saves(its: Seen) -> float:
