@@ -58,14 +58,20 @@ def _answer(seen: Mapping[Vcpu, Seen], awaited: Set[tuple[Vcpu, Kind]]) -> None:
     left, done = list(awaited), set(awaited)
     while left:
         waits, kind = left.pop()
-        for its in seen.values():
-            for (heard, target), part in its.parts.items():
-                if target == waits and part >= _MOSTLY and heard.then(its.vcpu, target) == kind:
-                    its.parts[heard, target] = 1.0
-                    its.once.add((heard, target))
-                    if heard != TIME and (its.vcpu, heard) not in done:
-                        done.add((its.vcpu, heard))
-                        left.append((its.vcpu, heard))
+        leads = [
+            (its, heard, part)
+            for its in seen.values()
+            for (heard, target), part in its.parts.items()
+            if target == waits and heard.then(its.vcpu, target) == kind
+        ]
+        if all(part < _MOSTLY for _, _, part in leads):
+            continue
+        for its, heard, part in leads:
+            its.parts[heard, waits] = float(part >= _MOSTLY)
+            its.once.add((heard, waits))
+            if part >= _MOSTLY and heard != TIME and (its.vcpu, heard) not in done:
+                done.add((its.vcpu, heard))
+                left.append((its.vcpu, heard))
 
 
 def _reached(tasks: Sequence[Task]) -> list[Task]:
