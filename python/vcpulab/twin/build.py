@@ -189,7 +189,7 @@ def make(
             f"{len(answering)} of {len(summary['vcpus'])} vCPUs wake one another. Each application of theirs answers "
             "one kind of message, or is a timer, and does what was seen to follow it alone.",
             "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without "
-            "`after`, when nobody had. With `for-d` it is an answer to what d had asked.",
+            "`after`, when nobody had. With `for-d` c had been woken by d.",
         ]
     head += _of_words(
         {
@@ -303,9 +303,9 @@ def _domains(
     def called(vcpu: Vcpu) -> str:
         return sources.name(vcpu[0]) if counts[vcpu[0]] == 1 else f"{sources.name(vcpu[0])}.{vcpu[1]}"
 
-    def channel(link: Link, after: Vcpu | None = None, question: Vcpu | None = None) -> str:
+    def channel(link: Link, after: Vcpu | None = None, before: Vcpu | None = None) -> str:
         def name(call: Callable[[Vcpu], str]) -> str:
-            whose = (f"-after-{call(after)}" if after else "") + (f"-for-{call(question)}" if question else "")
+            whose = (f"-after-{call(after)}" if after else "") + (f"-for-{call(before)}" if before else "")
             return "-wakes-".join(map(call, link)) + whose
 
         of_names = name(called)
@@ -313,7 +313,7 @@ def _domains(
 
     def of_kind(vcpu: Vcpu, kind: Kind) -> str:
         assert kind.sender is not None
-        return channel((kind.sender, vcpu), kind.because, kind.question)
+        return channel((kind.sender, vcpu), kind.because, kind.before)
 
     domains: dict[str, Any] = {}
     for number, vcpus in sorted(by_domain.items()):

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from vcpulab.twin.heard import TIME, Action, Kind, Seen, seen_of
+from vcpulab.twin.heard import TIME, Action, Kind, Seen
+from vcpulab.twin.hearing import seen_of
 from vcpulab.twin.learnt import Learnt, Task
 from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
 from vcpulab.twin.ticks import Tick
 from vcpulab.twin.waking import wake_ns
-
 
 _MOSTLY = 0.5
 """An answer that is sent in so many of the turns in which it would have been seen may have been sent in all."""
@@ -62,7 +62,7 @@ def _answer(seen: Mapping[Vcpu, Seen], awaited: Set[tuple[Vcpu, Kind]]) -> None:
             (its, heard, part)
             for its in seen.values()
             for (heard, target), part in its.parts.items()
-            if target == waits and heard.then(its.vcpu, target) == kind
+            if target == waits and heard.then(its.vcpu) == kind
         ]
         if all(part < _MOSTLY for _, _, part in leads):
             continue
@@ -81,7 +81,7 @@ def _reached(tasks: Sequence[Task]) -> list[Task]:
     def leads_to(task: Task) -> Iterable[Task]:
         for actions, heard in ((attrgetter("actions"), task.kind), (attrgetter("later"), TIME)):
             for woken in {woken for sample in task.samples for _, woken in actions(sample) if woken is not None}:
-                sent = woken, heard.then(task.vcpu, woken)
+                sent = woken, heard.then(task.vcpu)
                 if sent in by_kind:
                     yield by_kind[sent]
 
@@ -124,7 +124,7 @@ def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], st
         for cpu, woken in actions:
             if cpu > 0:
                 found.append({"run": f"{cpu}ns"})
-            if woken is not None and (sent := (woken, heard.then(task.vcpu, woken))) in awaited:
+            if woken is not None and (sent := (woken, heard.then(task.vcpu))) in awaited:
                 found.append({"notify": channel(*sent)})
         return found
 

@@ -46,7 +46,7 @@ def _shares(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, list[dict[Kind, float]]]:
             for sender, its_turn, parts in _messages(seen[vcpu], turn, seen):
                 for kind, of in shares[sender][its_turn].items():
                     if seen[sender].part(kind, vcpu) >= ALWAYS:
-                        mine = kind.then(sender, vcpu)
+                        mine = kind.then(sender)
                         found[mine] = found.get(mine, 0.0) + of / parts
             shares[vcpu][turn] = found
     return shares
