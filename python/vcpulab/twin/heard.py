@@ -120,6 +120,11 @@ class Seen:
         sender = self.sender(turn)
         return (Kind(sender),) if sender is not None or (turn > 0 and not self.by_tick(turn)) else ()
 
+    def only_from(self, sender: Vcpu) -> list[Kind]:
+        """The kind of messages that it hears from another, if there is but one."""
+        kinds = [kind for kind in self.known if kind.sender == sender]
+        return kinds if len(kinds) == 1 else []
+
     def know_sent(self) -> None:
         """Finds out whom it woke, once its targets are known: a tick of theirs was due whoever ran."""
         self.computes, self.sends, self.begins = [], [], {}

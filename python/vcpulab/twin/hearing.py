@@ -105,13 +105,14 @@ class _Asked(NamedTuple):
 
 def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
     """What a turn heard, by what is known of others so far."""
-    kinds: list[Kind] = []
+    # Why its first turn began a recording does not say: what it led to is told apart from there.
+    kinds = [TIME] if turn == 0 else list[Kind]()
     sender = its.sender(turn)
     is_sure = turn > 0
     if sender is not None:
         that, its_turn = seen[sender], its.turns[turn - 1].sender_turn
         behind = that.behind(its_turn, its, turn)
-        sent = [kind.then(sender) for kind in behind]
+        sent = [kind.then(sender) for kind in behind] or its.only_from(sender)
         always = len(sent) > 1 and all(that.part(kind, its.vcpu) >= ALWAYS for kind in behind)
         is_sure = len(set(sent)) == 1 or always
         # One wake-up may stand for several messages that the sender had heard before it ran.
