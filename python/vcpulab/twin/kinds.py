@@ -74,8 +74,10 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
     always = {kind for kind in its.known if kind not in hidden and parts[kind] >= ALWAYS}
     for kind in hidden:
         left = _left(its, target, kind)
-        if len(left) >= SAMPLES_LEAST:
-            parts[kind] = float(2 * median(left) > min(target.costs.values(), default=0.0) - target.saves)
+        cost = target.costs.get(kind.then(its.vcpu), min(target.costs.values(), default=0.0))
+        # What costs hardly more if it comes with others is not told from what they cost.
+        if len(left) >= SAMPLES_LEAST and 2 * target.saves <= cost:
+            parts[kind] = float(2 * median(left) > cost - target.saves)
             continue
         # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
         explained = sum(kind in kinds and bool(always & kinds) for kinds, is_sent, _ in shown if is_sent)

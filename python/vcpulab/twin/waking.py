@@ -24,7 +24,7 @@ _NOTHING = 0.2
 """Of what waking costs: a message that takes less than nothing by more than that says that turns do not add up so."""
 _PASSES = 3
 _SHORTEST = 0.1
-"""Part of the turns in which the first thing that is sent, or their end, may come earlier than what waking costs."""
+"""Part of the turns that may be shorter than what waking costs."""
 
 
 def wake_ns(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, int]:
@@ -67,11 +67,11 @@ def _estimate(its: Seen, shares: list[dict[Kind, float]]) -> int:
     turns = [turn for turn, heard in enumerate(shares) if heard and not its.by_tick(turn)]
     kinds = sorted({kind for turn in turns for kind in shares[turn]}, key=str)
     ran = np.array([its.turns[turn].run_ns for turn in turns], float)
-    by_others = [turn for turn in turns if TIME not in shares[turn]]
-    if not by_others:
+    by_others = ran[[TIME not in shares[turn] for turn in turns]]
+    if not len(by_others):
         return 0
-    # What is done after its own timer may be a little more than a tick. Nothing is sent before it is awake.
-    most = float(np.quantile([its.computes[turn][0][0] for turn in by_others], _SHORTEST))
+    # What is done after its own timer may be a little more than a tick.
+    most = float(np.quantile(by_others, _SHORTEST))
     of = np.array([[1.0, *(shares[turn].get(kind, 0.0) for kind in kinds)] for turn in turns])
     while len(ran) >= _TURNS_LEAST:
         if np.linalg.matrix_rank(of) < of.shape[1]:
