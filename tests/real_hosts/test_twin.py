@@ -169,7 +169,7 @@ def test_a_twin_of_a_request_loop_is_a_closed_loop(name: str, tmp_path: Path) ->
     """A client asks a server through Dom0: with the server held back there are fewer requests."""
     made = twin_of(LOOPS / name, tmp_path)
     channels = ["client-wakes-dom0", "server-wakes-dom0-after-dom0-for-client"]
-    channels += ["dom0-wakes-server-after-client", "dom0-wakes-client-after-server"]
+    channels += ["dom0-wakes-server-after-client", "dom0-wakes-client-after-server-for-dom0"]
     assert all(f'notify = "{channel}"' in made.text and f'await = "{channel}"' in made.text for channel in channels)
     free, held = (
         vcpulab.run(made.scenario.change({"run.duration": "2s", **changes})).df_domains()
