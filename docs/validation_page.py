@@ -419,8 +419,8 @@ def repeating() -> str:
 
 
 def unseen() -> str:
-    """What-ifs held against recordings that were not looked at before twins were finished."""
-    words = {"unseen": "not looked at before", "after": "looked at when most was done", "others": "looked at before"}
+    """What-ifs held against recordings that were first looked at late, or last."""
+    words = {"unseen": "recorded last", "after": "looked at when most was done", "others": "looked at before"}
     rows = [
         [
             words[row["held_against"]],
