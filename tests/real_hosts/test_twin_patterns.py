@@ -14,7 +14,7 @@ from vcpulab import twin
 from vcpulab.twin.build import read, read_events
 from vcpulab.twin.heard import TIME, Kind
 from vcpulab.twin.learnt import Sample, Task
-from vcpulab.twin.links import Link, in_exchanges, links
+from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
 from vcpulab.twin.messages import app_of, tasks_of
 from vcpulab.twin.partners import with_partners
 from vcpulab.twin.resumed import resume_ns, without
@@ -203,7 +203,11 @@ def tasks_in(folder: Path, scratch: Path) -> list[Task]:
     return tasks_of({vcpu: turns[vcpu] for link in found for vcpu in link}, found)[0]
 
 
-def learnt(folder: Path, scratch: Path) -> dict[tuple[str, Kind], list[tuple[str, ...]]]:
+Learnt = dict[tuple[str, Kind], list[tuple[str, ...]]]
+"""Of each task, by the domain's name, whom its samples send to."""
+
+
+def learnt(folder: Path, scratch: Path) -> Learnt:
     """Of each task, by the domain's name, whom its samples send to."""
     sources = twin.gather([folder])
     return {
@@ -215,12 +219,16 @@ def learnt(folder: Path, scratch: Path) -> dict[tuple[str, Kind], list[tuple[str
     }
 
 
+def learnt_of(folder: Path, scratch: Path, *domains: str) -> tuple[Learnt, list[Vcpu]]:
+    """What was learnt, and the vCPUs of Dom0 and these domains."""
+    numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
+    return learnt(folder, scratch), [(0, 0), *((numbers[domain], 0) for domain in domains)]
+
+
 @pytest.mark.parametrize("name", ["credit", "credit2"])
 def test_a_request_loop_is_told_from_what_answers_what(name: str, tmp_path: Path) -> None:
     """A request goes through Dom0 to the server, and the reply back; each packet is acknowledged to its sender."""
-    found = learnt(LOOPS / name, tmp_path)
-    numbers = {domain: number for number, domain in twin.gather([LOOPS / name]).names.items()}
-    dom0, client, server = (0, 0), (numbers["client"], 0), (numbers["server"], 0)
+    found, (dom0, client, server) = learnt_of(LOOPS / name, tmp_path, "client", "server")
     for kind in (Kind(client), Kind(server, dom0, client)):
         assert set(found["dom0", kind]) == {("client", "server")}, kind
     assert set(found["server", Kind(dom0, client)]) == {("dom0",)}
@@ -244,10 +252,7 @@ HIDDEN = (
 @pytest.mark.parametrize("name", HIDDEN)
 def test_messages_that_no_wake_up_shows_are_told_all_the_same(name: str, tmp_path: Path) -> None:
     """Replies reach a client that is runnable, and ticks wake Dom0 while others run: the loop is the same."""
-    folder = KEPT / f"xen4.17-{name}"
-    found = learnt(folder, tmp_path)
-    numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
-    dom0, client, server = (0, 0), (numbers["client"], 0), (numbers["server"], 0)
+    found, (dom0, client, server) = learnt_of(KEPT / f"xen4.17-{name}", tmp_path, "client", "server")
     for kind in (Kind(client), Kind(server, dom0, client)):
         assert set(found["dom0", kind]) == {("client", "server")}, kind
     assert set(found["server", Kind(dom0, client)]) == {("dom0",)}
@@ -270,37 +275,21 @@ ASKS = (
 def test_of_two_clients_of_a_server_each_gets_the_answers_to_its_own_questions(name: str, tmp_path: Path) -> None:
     """None of the three is there much more often than by chance when Dom0 wakes; the hog is far less often.
 
-    What clientB gets is so long that it acknowledges it: what Dom0 then sends the server is no question.
+    What clientB gets is so long that it acknowledges it: what Dom0 then sends the server is no question. Of what leads
+    to an answer that is awaited there is exactly one: more would go round for ever, and one that is lost end the loop.
     """
     folder = KEPT / f"xen4.17-{name}"
-    found = learnt(folder, tmp_path)
-    numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
-    dom0, server, a, b = ((number, 0) for number in (0, *(numbers[name] for name in ("server", "clientA", "clientB"))))
-
-    def sent(domain: str, kind: Kind) -> set[tuple[str, ...]]:
-        return {tuple(sorted(set(to))) for to in found.get((domain, kind), [()])}
-
+    found, (dom0, server, a, b) = learnt_of(folder, tmp_path, "server", "clientA", "clientB")
     for client, who in (("clientA", a), ("clientB", b)):
-        assert all(client in to for to in sent("dom0", Kind(server, dom0, who)))
-        assert sent("dom0", Kind(who)) == {(client, "server")}, "a question, and its receipt"
-        assert sent("server", Kind(dom0, who)) == {("dom0",)}, "an answer"
-    assert sent("server", Kind(dom0, b, dom0)) == {()}, "an acknowledgement"
-    assert sent("server", Kind(dom0, server, dom0)) == {()}, "a receipt"
-    assert ("clientA", TIME) not in found
-    assert ("clientB", TIME) not in found
-
-
-@pytest.mark.parametrize("name", ["credit-asks-slice1-rate100", "credit2-asks-rate100"])
-def test_of_what_leads_to_an_answer_that_is_awaited_there_is_exactly_one(name: str, tmp_path: Path) -> None:
-    """More would go round beside it for ever, and one that is lost would end the loop."""
-    folder = KEPT / f"xen4.17-{name}"
-    found = learnt(folder, tmp_path)
-    numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
-    dom0, server, a, b = ((number, 0) for number in (0, *(numbers[name] for name in ("server", "clientA", "clientB"))))
-    for who in (a, b):
-        assert set(found["server", Kind(dom0, who)]) == {("dom0",)}
-    assert all(to.count("clientA") == 1 for to in found["dom0", Kind(server, dom0, a)])
-    assert all("clientA" not in to for to in found["dom0", Kind(server, dom0, b)])
+        assert set(found["dom0", Kind(server, dom0, who)]) == {(client, "server")}
+        asked = Counter(found["dom0", Kind(who)])
+        # Under short slices a second receipt was seen once.
+        assert set(asked) <= {(client, "server"), (client, client, "server")}, "a question, and its receipt"
+        assert asked[client, client, "server"] <= ("rate100" in name)
+        assert set(found["server", Kind(dom0, who)]) == {("dom0",)}, "an answer"
+        assert (client, TIME) not in found
+    assert set(found.get(("server", Kind(dom0, b, dom0)), [()])) == {()}, "an acknowledgement"
+    assert set(found["server", Kind(dom0, server, dom0)]) == {()}, "a receipt"
     assert set(found["clientA", Kind(dom0, server, dom0)]) == {("dom0",)}, "it asks again"
 
 
@@ -344,9 +333,7 @@ def test_a_client_asks_however_short_its_first_sleep_is() -> None:
 def test_readers_of_a_disk_are_told_to_ask_and_to_be_answered(setting: str, tmp_path: Path) -> None:
     """One reads all the time; under short slices its answers come before it blocks, and few wake-ups show them."""
     folder = KEPT / f"xen4.17-credit-disk-{setting}"
-    found = learnt(folder, tmp_path)
-    numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
-    dom0, reader, scanner = (0, 0), (numbers["reader"], 0), (numbers["scanner"], 0)
+    found, (dom0, reader, scanner) = learnt_of(folder, tmp_path, "reader", "scanner")
     read_on = Kind(reader, dom0, reader)
     assert {kind for domain, kind in found if domain == "dom0"} - {TIME} == {read_on, Kind(scanner)}
     assert set(found["dom0", read_on]) == {("reader",)}
@@ -354,6 +341,8 @@ def test_readers_of_a_disk_are_told_to_ask_and_to_be_answered(setting: str, tmp_
     assert {kind for domain, kind in found if domain == "reader"} == {Kind(dom0, reader, dom0)}
     assert set(found["reader", Kind(dom0, reader, dom0)]) == {("dom0",)}
     assert set(found["scanner", Kind(dom0, scanner)]) == {("dom0",)}, "it sleeps, and reads again"
+    # Its own timer is rare, and what comes with it is now and then taken for it: nobody awaits that.
+    assert not {("reader", Kind(dom0)), ("scanner", Kind(dom0))} & set(found)
 
 
 def test_a_reader_waits_as_it_did_in_the_recording(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 A wake-up shows a message only to a vCPU that is blocked. Another that comes before it blocks again is hidden: it is
 inferred from what its sender does in turns that show it. What a turn heard tells what its kind sends, and that what
-others heard, so that all is inferred again until it has settled.
+others heard, so that all is inferred again some times.
 """
 
 from bisect import bisect_left

@@ -37,14 +37,13 @@ def costs(its: Seen) -> tuple[dict[Kind, float], Set[Kind]]:
             if not its.within[turn]:
                 clean.setdefault(kinds[0], []).append(its.turns[turn].run_ns)
     clean = {kind: times for kind, times in clean.items() if len(times) >= SAMPLES_LEAST}
-    costs = {kind: median(times) for kind, times in (ran | clean).items() if len(times) >= SAMPLES_LEAST}
-    return costs, set(clean)
+    return {kind: median(times) for kind, times in (ran | clean).items() if len(times) >= SAMPLES_LEAST}, set(clean)
 
 
 def saves(its: Seen) -> float:
     """How much less each further message of a turn takes than alone: of the turns that surely heard several."""
     several = [
-        (its.takes(turn, kinds) + its.saves * (len(kinds) - 1) - its.turns[turn].run_ns) / (len(kinds) - 1)
+        (sum(its.costs[kind] for kind in kinds) - its.turns[turn].run_ns) / (len(kinds) - 1)
         for turn, (kinds, is_sure) in enumerate(its.heard)
         if is_sure and len(kinds) > 1 and not its.by_tick(turn) and all(kind in its.costs for kind in kinds)
     ]

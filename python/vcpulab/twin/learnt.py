@@ -7,6 +7,7 @@ that task, or from the last sleep (a timer of its own).
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
@@ -161,15 +162,14 @@ class Learnt:
 
     def tasks(self) -> Iterable[Task]:
         """A task for each kind of messages, and for the timer."""
-        anchor = self.anchor()
         for kind in sorted(self.its.known, key=str):
             if kind == TIME:
-                samples = self._timed() if anchor is None else []
+                samples = self._timed() if self.anchor is None else []
             else:
-                samples = self._answers(kind, sleeps=kind == anchor)
+                samples = self._answers(kind, sleeps=kind == self.anchor)
             # What a timer did once or twice is no pattern.
             if len(samples) >= (SAMPLES_LEAST if kind == TIME else 1):
-                yield Task(self.its.vcpu, kind, samples, starts=kind in (TIME, anchor))
+                yield Task(self.its.vcpu, kind, samples, starts=kind in (TIME, self.anchor))
 
     def _last(self, turn: int) -> Kind | None:
         """The last message that a turn heard."""
@@ -198,6 +198,7 @@ class Learnt:
         known = sum(self.costs.get(kind, 0.0) for kind in self.its.heard[turn].kinds)
         return 2 * (self.its.turns[turn].run_ns - self.wake_ns - known) > self.costs.get(TIME, float("inf"))
 
+    @cached_property
     def anchor(self) -> Kind | None:
         """The kind of messages from whose answers sleeps are counted; `None`: from the last sleep."""
         timed = self._timed_turns()

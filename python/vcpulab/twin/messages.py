@@ -42,7 +42,7 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
     seen = seen_of(turns, links)
     wakes_ns = {vcpu: cost for vcpu, cost in wake_ns(seen).items() if cost > 0}
     learnt = [Learnt(its, wakes_ns) for its in seen.values()]
-    _answer(seen, {(each.its.vcpu, anchor) for each in learnt if (anchor := each.anchor()) is not None})
+    _answer(seen, {(each.its.vcpu, each.anchor) for each in learnt if each.anchor is not None})
     tasks = [task for each in learnt for task in each.tasks()]
     ticks = {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
     return Answering(_reached(tasks), ticks, wakes_ns)
