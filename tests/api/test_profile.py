@@ -110,6 +110,22 @@ def test_a_measured_profile_has_constants_that_its_base_has_not(monkeypatch: pyt
     assert "median of 7, quartiles 70 and 73" in line
 
 
+@pytest.mark.parametrize(
+    ("name", "other", "value"), [("l3_miss_ps", "l2_miss_ps", 107_561), ("l2_miss_ps", "l3_miss_ps", 15_000)]
+)
+def test_what_is_not_measured_fits_what_is(monkeypatch: pytest.MonkeyPatch, name: str, other: str, value: int) -> None:
+    """On a busy machine the one shows and the other does not, and the base's would be on the wrong side of it."""
+    base = next(profile for profile in vcpulab.profiles() if profile["name"] == "generic")
+    found = json.loads(_engine.measure())
+    said = {"value": value, "low": value, "high": value, "samples": 7, "how": "a walk"}
+    constants = {kind: found["constants"][kind] for kind in found["constants"] if kind != name} | {other: said}
+    answer = json.dumps({**found, "constants": constants, "missing": {name: "no walk was long enough"}})
+    monkeypatch.setattr(_engine, "measure", lambda: answer)
+    (line,) = [line for line in measure(base).text.splitlines() if line.startswith(name)]
+    assert line.startswith(f'{name} = {{ value = {value}, kind = "assumed", source = "assumption: as in ')
+    assert line.endswith(f'`{other}`; not measured: no walk was long enough" }}')
+
+
 def test_measuring_ends_when_it_is_interrupted() -> None:
     code = "from vcpulab import _engine; print('begins', flush=True); _engine.measure()"
     with subprocess.Popen(

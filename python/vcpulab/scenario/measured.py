@@ -9,6 +9,9 @@ from typing import Any
 
 from vcpulab import _engine
 
+_BESIDE = {"l2_miss_ps": (min, "at most", "l3_miss_ps"), "l3_miss_ps": (max, "at least", "l2_miss_ps")}
+"""What must be at most or at least another constant, also when only that other was measured."""
+
 PCPUS_MAX = 512
 """Most pCPUs that a host can have: as many as the engine takes."""
 
@@ -52,10 +55,7 @@ def measure(base: Mapping[str, Any]) -> Measured:
         if measured is not None:
             lines.append(_constant(name, measured["value"], "measured", _source(measured, machine, day)))
         else:
-            constant = others[name]
-            reason = f"; not measured: {missing[name]}" if name in missing else ""
-            source = f"assumption: as in profile `{base['name']}` ({constant['source']}){reason}"
-            lines.append(_constant(name, constant["value"], "assumed", source))
+            lines.append(_assumed(others[name], constants, base["name"], missing.get(name)))
     text = "\n".join(lines) + "\n"
     _engine.parse_profile(text, "<measured>")
     return Measured(text, constants, missing)
@@ -66,6 +66,17 @@ def _source(measured: Mapping[str, Any], machine: str, day: str) -> str:
     if measured["samples"] == 1:
         return source
     return f"{source}; median of {measured['samples']}, quartiles {measured['low']} and {measured['high']}"
+
+
+def _assumed(constant: Mapping[str, Any], measured: Mapping[str, Any], base: str, missing: str | None) -> str:
+    name, value = constant["name"], constant["value"]
+    source = f"as in profile `{base}` ({constant['source']})"
+    bound, word, other = _BESIDE.get(name, (max, "", name))
+    if other in measured:
+        value = bound(value, measured[other]["value"])
+        source += f", but {word} `{other}`"
+    reason = f"; not measured: {missing}" if missing else ""
+    return _constant(name, value, "assumed", f"assumption: {source}{reason}")
 
 
 def _constant(name: str, value: int, kind: str, source: str) -> str:
