@@ -53,7 +53,7 @@ fn samples(scenario: &Scenario) -> Vec<ClientSample> {
 }
 
 fn ended(scenario: &Scenario) -> Ended {
-    let run = Run { host: host_config(scenario), machine: machine_config(scenario, 1), end: scenario.end() };
+    let run = Run { host: host_config(scenario), machine: machine_config(scenario, 0), end: scenario.end() };
     vcpulab_sched::with("credit", "xen4.17", &Params::new(), 2, run).unwrap()
 }
 

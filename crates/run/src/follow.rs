@@ -14,7 +14,6 @@ use crate::build::machine::machine_config;
 use crate::error::RunError;
 use crate::run::progress::run_to;
 use crate::run::schedulers::{MakeScheduler, pools_of};
-use crate::run::seed::replication_seed;
 
 /// The paths of the requests of a client at these quantiles of its response times (the nearest rank; of equally slow ones the
 /// earliest), in one replication of a scenario. No rows: none was answered after the warm-up. `progress` is told the fraction
@@ -71,7 +70,7 @@ fn run<O: Observer>(
     make: MakeScheduler<'_, '_>,
 ) -> Result<Ran<O>, RunError> {
     let samples = Rc::new(RefCell::new(Vec::new()));
-    let mut machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
+    let mut machine = Machine::new(&machine_config(spec, replication));
     let kept = samples.clone();
     machine.log_requests(move |sample| kept.borrow_mut().push(*sample));
     if !followed.is_empty() {

@@ -10,7 +10,6 @@ use crate::build::machine::machine_config;
 use crate::error::RunError;
 use crate::run::progress::run_to;
 use crate::run::schedulers::{MakeScheduler, pools_of};
-use crate::run::seed::replication_seed;
 
 /// The domains on the host at a time of the first replication of a scenario, in the order of the toolstack's ids:
 /// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity, soft_affinity}]}]}`. States are in the
@@ -26,7 +25,7 @@ pub fn listing_json(
     progress: &dyn Fn(f64) -> bool,
     make: MakeScheduler<'_, '_>,
 ) -> Result<Value, RunError> {
-    let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, 0)));
+    let machine = Machine::new(&machine_config(spec, 0));
     let broken = |broken| RunError::Broken { replication: 0, broken };
     let mut host = Host::new(&host_config(spec), pools_of(spec, 0, make), machine, ()).map_err(broken)?;
     run_to(&mut host, at, 0, progress)?;

@@ -86,6 +86,8 @@ def _estimate(its: Seen, shares: list[dict[Kind, float]]) -> int:
                 return 0
             return round(min(float(costs[0]), most))
         ran, of = ran[usual], of[usual]
+        # What only outliers heard is not estimated.
+        of = of[:, of.any(axis=0)]
     return 0
 
 

@@ -100,7 +100,7 @@ fn build(scenario: &Scenario) -> Built {
     let scheduler = vcpulab_sched::boxed(pool.policy.name, pool.generation.name, &pool.params, pcpus);
     let pools = Pools::new(vec![scheduler.expect("the registry makes what it has")]);
     let meter = Meter::new(Keep { waits: true, by_pcpu: !scenario.sample.is_zero() }, None);
-    let machine = Machine::new(&machine_config(scenario, scenario.seed));
+    let machine = Machine::new(&machine_config(scenario, 0));
     let mut host =
         Host::new(&host_config(scenario), pools, machine, meter).expect("the policy keeps the rules");
     let (context, meter) = host.observe();

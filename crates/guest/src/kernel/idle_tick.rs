@@ -13,7 +13,8 @@ pub struct IdleTick {
     pub cpu_ns: Span,
     /// CPU time of one that finds it busy, beside what its tasks compute, ns.
     pub busy_ns: Span,
-    /// When one of them is, from the start of the run on, ns; `None`: at random.
+    /// When one of them is, from the start of the run on, ns; `None`: no one cares; to a
+    /// kernel, the start.
     pub at_ns: Option<Span>,
 }
 

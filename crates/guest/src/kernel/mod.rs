@@ -30,10 +30,7 @@ use sync::{SyncObject, SyncObjects};
 use task::{Demand, Task};
 use vcpu::{Rank, Vcpu, rank};
 
-/// The purpose of the random number that says when ticks are; tasks count from 1.
-const TICKS: u64 = 5 << 32;
-
-/// The purpose of those that say how a task's phases follow one another; tasks count from there.
+/// The purpose of the random numbers that say how a task's phases follow one another; tasks count from there.
 const STRETCHES: u64 = 6 << 32;
 
 /// Where a task whose phases come in stretches begins, if they do.
@@ -143,9 +140,8 @@ impl Kernel {
             config: Arc::clone(config),
         };
         if let Some(tick) = config.idle_tick.as_deref().copied() {
-            // Those of different guests are not in step; those of a guest's vCPUs are.
-            let random = Random::new(seed, domain, TICKS).below(tick.period_ns.ns() as u64);
-            let phase = Time::ZERO + tick.at_ns.unwrap_or(Span::from_ns(random as i64));
+            // Those of a guest's vCPUs are in step.
+            let phase = Time::ZERO + tick.at_ns.unwrap_or_default();
             kernel.vcpus.iter_mut().for_each(|vcpu| vcpu.tick = Some(Box::new(Tick::new(tick, phase))));
         }
         for (app, configured) in config.apps.enumerate() {

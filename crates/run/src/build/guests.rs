@@ -11,6 +11,7 @@ use crate::build::files::served;
 use crate::build::network::{driver_costs, netfront, network_costs};
 use crate::build::scripts::{Channels, SyncObjects};
 use crate::build::services::Services;
+use crate::build::ticks;
 
 /// The first halt poll (`halt_poll_ns_grow_start`).
 const HALT_POLL_START: Span = Span::from_us(10);
@@ -22,6 +23,7 @@ pub(crate) fn guest(
     services: &Services,
     channels: &Channels<'_>,
     delay: Span,
+    replication: u32,
 ) -> GuestConfig {
     let (domain, drivers, constants) = (&spec.domains[d], spec.host.drivers, &spec.host.constants);
     let mut devices = spec.nics.iter().chain(spec.disks.iter().map(|disk| &disk.device));
@@ -32,9 +34,10 @@ pub(crate) fn guest(
             vcpus: domain.vcpus() as usize,
             apps: apps(d, spec, services, channels, delay),
             slice_ns: Span::from_ns(constants.task_slice_ns),
-            idle_tick: domain
-                .idle_tick
-                .map(|tick| Box::new(IdleTick { at_ns: tick.at_ns.map(|at| at + delay), ..tick })),
+            idle_tick: domain.idle_tick.map(|tick| {
+                let at = tick.at_ns.map_or_else(|| ticks::at(spec, d, &tick, replication), |at| at + delay);
+                Box::new(IdleTick { at_ns: Some(at), ..tick })
+            }),
             wake_ns: domain.wake_cpu,
             // Guests of KVM have their own page tables (EPT, NPT).
             page_fault_ns: Span::from_ns(match drivers {

@@ -13,13 +13,15 @@ use crate::build::network::nics;
 use crate::build::profiler::profiler;
 use crate::build::scripts::Channels;
 use crate::build::services::Services;
+use crate::run::seed::replication_seed;
 
 /// The purpose of the random number that says when applications begin: others' are in `vcpulab-io` (up to `4 << 32`) and in
-/// `vcpulab-guest` (`5 << 32`).
+/// [`ticks`](crate::build::ticks) (`5 << 32`).
 const START: u64 = 6 << 32;
 
 /// The machine around the host in one replication.
-pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
+pub fn machine_config(spec: &Spec, replication: u32) -> MachineConfig {
+    let seed = replication_seed(spec.seed, replication);
     let constants = &spec.host.constants;
     let services = Services::of(spec);
     let channels = Channels::of(&spec.domains);
@@ -29,7 +31,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
     let clients = spec.clients.iter();
     MachineConfig {
         seed,
-        guests: domains.map(|domain| guest(domain, spec, &services, &channels, delay)).collect(),
+        guests: domains.map(|domain| guest(domain, spec, &services, &channels, delay, replication)).collect(),
         nics: nics(spec),
         disks: disks(spec),
         services: services.positions(spec),

@@ -13,3 +13,4 @@ mod network;
 pub(crate) mod profiler;
 mod scripts;
 mod services;
+mod ticks;

@@ -26,7 +26,6 @@ use crate::run::overload::{blame, called, events_between_looks, too_many_connect
 use crate::run::pace::Getting;
 use crate::run::progress::{Progress, STEPS};
 use crate::run::schedulers::{MakeScheduler, all_registered, pools_of};
-use crate::run::seed::replication_seed;
 use crate::run::thread_table::thread_rows;
 use crate::run::vm_table::{Throttled, throttled, vm_rows};
 
@@ -117,7 +116,7 @@ struct Running<'a, S, O> {
 impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     fn prepare(of: Replication<'a>, scheduler: S, observer: O) -> Result<Self, RunError> {
         let Replication { spec, config, options, replication, .. } = of;
-        let mut machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
+        let mut machine = Machine::new(&machine_config(spec, replication));
         let logs = options.jtl.as_ref().map(|jtl| Logs::create(spec, replication, jtl)).transpose()?;
         if let Some(logs) = logs.clone() {
             machine.log_requests(move |sample| logs.borrow_mut().write(sample));
