@@ -18,6 +18,8 @@ pub struct Costs {
     /// CPU time of a vCPU for each other one that it wakes; and the time from what asks a pCPU for a decision until it decides.
     /// What it executes goes on meanwhile, if it can.
     pub wake_ns: Span,
+    /// How late what a timer ends is handled. So one that is set again when it was handled slips.
+    pub timer_ns: Span,
     /// Time for one physical interrupt taken by the hypervisor.
     pub interrupt_ns: Span,
     /// Time until an interprocessor interrupt is taken, which asks another pCPU to decide.
@@ -46,6 +48,7 @@ impl Costs {
         resume_ns: Span::ZERO,
         block_ns: Span::ZERO,
         wake_ns: Span::ZERO,
+        timer_ns: Span::ZERO,
         interrupt_ns: Span::ZERO,
         ipi_ns: Span::ZERO,
         lock_ns: Span::ZERO,

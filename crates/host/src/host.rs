@@ -577,7 +577,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.work.schedule_calls += 1;
         let Decision { next, slice } = self.policy.schedule(&mut self.core.policy, p);
         self.blame("schedule");
-        let expiry = if slice.is_negative() { NEVER } else { self.core.now.saturating_add(slice) };
+        let expiry = if slice.is_negative() {
+            NEVER
+        } else {
+            self.core.now.saturating_add(slice).saturating_add(self.core.policy.timers_late)
+        };
         let slice_timer = self.core.pcpus[p].slice_timer;
         self.core.queue.set(Rank::Timer, slice_timer.index(), expiry);
         let from = self.core.pcpus[p].current;

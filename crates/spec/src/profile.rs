@@ -100,6 +100,8 @@ constants! {
     wake_ns or 0: 0..=COST_NS_MAX,
     /// How long Credit2 takes for `block_ns` and `wake_ns`, % of what Credit does.
     credit2_percent or 100: 1..=10_000,
+    /// How late the hypervisor handles what its timers end, slices and a scheduler's ticks: those that it sets again then slip.
+    timer_ns or 0: 0..=COST_NS_MAX,
     /// The hypervisor's time for one physical interrupt.
     interrupt_ns: 0..=COST_NS_MAX,
     /// The hypervisor's time to take one sample of a profiler: the counter's interrupt, and writing down what was found.

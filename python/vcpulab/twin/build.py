@@ -162,7 +162,12 @@ def make(
             "profile": "exact",
             **setting.placed.fields(),
             **host,
-            "costs": {"context_switch_ns": switch_ns, **({"resume_ns": resume} if resume else {}), **takes.costs()},
+            "costs": {
+                "context_switch_ns": switch_ns,
+                **({"resume_ns": resume} if resume else {}),
+                **takes.costs(),
+                **({} if used in POLICIES else {"timer_ns": deciding.TIMER_NS}),
+            },
         },
         **setting.around(),
         "domain": _domains(
@@ -195,6 +200,7 @@ def make(
         {
             "resume_ns": bool(resume),
             "block_ns": bool(takes.costs()),
+            "timer_ns": used not in POLICIES,
             "wake_cpu": bool(wakes_ns),
             "idle_tick": bool(ticks),
         }
@@ -217,6 +223,7 @@ _WORDS = {
     "resume_ns": "`resume_ns` is the CPU time that a vCPU needs besides each time it goes on after it was preempted.",
     "block_ns": "`block_ns` and `wake_ns` are what Credit takes to decide, told from the shortest waits, and not part "
     "of what vCPUs compute.",
+    "timer_ns": "`timer_ns` is how late Xen handles timers, so that Credit's ticks slip: measured once, not told here.",
     "wake_cpu": "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for "
     "them.",
     "idle_tick": "`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid; `busy_tick_cpu` is what "

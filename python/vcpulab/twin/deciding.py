@@ -21,6 +21,10 @@ _BLOCKING = 0.62
 waking."""
 _OF_SWITCH = 10.2
 """How long Credit takes in terms of the time between one vCPU's stop and the next one's start (0.876 µs there)."""
+TIMER_NS = 3_000
+"""How late Xen handles a timer: Credit's accountings slip by 0.1 ms in a second, and its ticks by 0.2 to 0.8 ms (by Xen's
+own events of a boot that nothing is held against). As ticks slip through those of guests, each finds other vCPUs
+running; where they keep step, some never pay for what they use, and none waits for a slice because it has to."""
 _CLOCKS_APART_NS = 1_000
 """No way through the hypervisor takes less: such a wait is that of a vCPU woken by one pCPU and run by another."""
 

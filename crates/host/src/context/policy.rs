@@ -27,6 +27,7 @@ use super::affinities::Affinities;
 use crate::broken::Violation;
 use crate::domain::Domain;
 use crate::queue::{EventQueue, Rank};
+use crate::time::Span;
 use crate::topology::Topology;
 use crate::units::Units;
 use crate::vcpu::{Vcpu, pause_flag};
@@ -88,6 +89,8 @@ pub struct PolicyContext {
     pub(crate) timers: Table<TimerId, TimerOwner>,
     statics: [i64; 2],
     spare_timers: Vec<TimerId>,
+    /// How late they are handled.
+    pub(crate) timers_late: Span,
     /// Pending reschedule requests.
     pub(crate) reschedule: CpuMask,
     /// `None`: a unit is a vCPU.
@@ -476,11 +479,11 @@ impl PolicyContext {
         }
     }
 
-    /// Sets a timer; a set one moves. A time already past counts as now.
+    /// Sets a timer; a set one moves. A time already past counts as now. ([`Costs`](crate::Costs) say how late it is handled.)
     #[inline(always)]
     pub fn set_timer(&mut self, timer: TimerId, at: Time) {
         if self.is_timer(timer) {
-            self.queue.set(Rank::Timer, timer.index(), at.max(self.now));
+            self.queue.set(Rank::Timer, timer.index(), at.max(self.now).saturating_add(self.timers_late));
         }
     }
 
@@ -570,6 +573,7 @@ impl PolicyContext {
             domains: Table::new(),
             timers: Table::new(),
             spare_timers: Vec::new(),
+            timers_late: config.costs.timer_ns,
             statics: [0; 2],
             reschedule: CpuMask::EMPTY,
             executing: PcpuId(0),

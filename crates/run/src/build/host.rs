@@ -41,6 +41,7 @@ fn costs(spec: &Spec) -> Costs {
         resume_ns: hypervisor(constants.resume_ns),
         block_ns: deciding(constants.block_ns),
         wake_ns: deciding(constants.wake_ns),
+        timer_ns: hypervisor(constants.timer_ns),
         interrupt_ns: hypervisor(constants.interrupt_ns),
         ipi_ns: hypervisor(constants.ipi_ns),
         lock_ns: hypervisor(constants.lock_ns),

@@ -219,6 +219,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                     resume_ns: 3 * deciding,
                     block_ns: deciding,
                     wake_ns: 2 * deciding,
+                    timer_ns: deciding,
                     ..Costs::ZERO
                 }
             } else {
