@@ -288,9 +288,9 @@ def xen_repeated(found: Agreement) -> Iterator[Row]:
         yield row | {f"{name}_within_percent": _percent(counts.get(name, ())) for name in ("again", "own", "what_if")}
 
 
-_UNSEEN = re.compile(r"credit2?-(asks|two)-.*-2$")
-"""Recordings that were made last, and first looked at when twins were what they are, but for the kind `asks`."""
-_AFTER = re.compile(r"credit2?-(requests|receive|mixed)-.*-3$|credit2?-disk-.*-2$|credit2?-(asks|tworequests)-.*")
+_UNSEEN = re.compile(r"credit2?-asks-.*-3$")
+"""Recordings that were made last, and first looked at when twins were what they are."""
+_AFTER = re.compile(r"credit2?-(requests|receive|mixed)-.*-3$|credit2?-(disk|two)-.*-2$|credit2?-(asks|tworequests)-.*")
 """Of the others: those that were first looked at when most of twins was what it is."""
 _WHICH = {"unseen": _UNSEEN, "after": _AFTER}
 
