@@ -232,7 +232,8 @@ record! {
         /// are one. Goes with `idle_tick`. Default: 0s.
         busy_tick_cpu: Duration,
         /// When one of its ticks is, from the start of the run on (later by what `start_spread` draws): ticks of several domains
-        /// keep their distances. Default: at a random time.
+        /// keep their distances. Default: at a random time; replications spread
+        /// those of the first four such domains evenly.
         idle_tick_at: Duration,
         /// CPU time of its kernel each time that an idle vCPU wakes to do something, beside what its applications compute and
         /// its devices take: what comes together is done for it once. A tick that finds it idle has `idle_tick_cpu`
