@@ -299,7 +299,7 @@ def test_two_clients_of_a_server_do_in_a_twin_what_they_did(name: str, tmp_path:
     recording = read(sources)
     events = read_events(sources, (0.0, 1.0), recording, tmp_path / "events.arrow")
     made = twin.make(sources, recording, events=events)
-    rows = twin.score(made.scenario, sources, recording, replications=3)
+    rows = twin.score(made.scenario, sources, recording, replications=10)
     off = {(row.of, row.metric.name): round(row.off, 1) for row in rows if row.metric.name in ("gotten", "switches")}
     assert abs(off.pop(("host", "switches"))) < 10, off
     assert all(abs(points) < 3 for points in off.values()), off
