@@ -22,9 +22,9 @@ waking."""
 _OF_SWITCH = 10.2
 """How long Credit takes in terms of the time between one vCPU's stop and the next one's start (0.876 µs there)."""
 TIMER_NS = 3_000
-"""How late Xen handles a timer: Credit's accountings slip by 0.1 ms in a second, and its ticks by 0.2 to 0.8 ms (by Xen's
-own events of a boot that nothing is held against). As ticks slip through those of guests, each finds other vCPUs
-running; where they keep step, some never pay for what they use, and none waits for a slice because it has to."""
+"""How late Xen handles a timer: by its own events of a boot that nothing is held against, Credit's accountings slip by
+0.1 ms in a second, and its ticks by 0.2 to 0.8 ms. Ticks that slip through those of guests find now one vCPU running,
+now another; such as keep step find the same ones for ever, and who is never found has no credits."""
 _CLOCKS_APART_NS = 1_000
 """No way through the hypervisor takes less: such a wait is that of a vCPU woken by one pCPU and run by another."""
 
