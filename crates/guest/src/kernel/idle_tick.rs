@@ -13,8 +13,8 @@ pub struct IdleTick {
     pub cpu_ns: Span,
     /// CPU time of one that finds it busy, beside what its tasks compute, ns.
     pub busy_ns: Span,
-    /// When one of them is, from the start of the run on, ns; `None`: no one cares; to a
-    /// kernel, the start.
+    /// When one of them is, from the start of the run on, ns; `None`: left open. A run
+    /// then chooses; a kernel that is not told takes the start.
     pub at_ns: Option<Span>,
 }
 

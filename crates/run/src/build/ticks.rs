@@ -14,8 +14,8 @@ use crate::run::seed::replication_seed;
 const TICKS: u64 = 5 << 32;
 
 /// From one replication to the next, of the first guests, in parts of 2⁶⁴ of a period: what is behind the point of square
-/// roots. Of these four, ten points keep as far away from each other in each and between any two as there is room for: no
-/// gap is 1.9 times as wide as the mean. Of more guests few points cover nothing: theirs are drawn each time.
+/// roots. Between any two of these four, ten points leave no gap that is 1.9 times as wide as the mean. Of more guests few
+/// points cover nothing: theirs are drawn each time.
 const STEPS: [u64; 4] = [root(2), root(5), root(7), root(23)];
 
 /// The fraction of a square root, in parts of 2⁶⁴.
