@@ -580,7 +580,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let expiry = if slice.is_negative() {
             NEVER
         } else {
-            self.core.now.saturating_add(slice).saturating_add(self.core.policy.timers_late)
+            self.core.policy.handled_at(self.core.now.saturating_add(slice))
         };
         let slice_timer = self.core.pcpus[p].slice_timer;
         self.core.queue.set(Rank::Timer, slice_timer.index(), expiry);

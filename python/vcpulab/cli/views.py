@@ -3,15 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from vcpulab.advice.compare import Comparison, in_words, seen_by_clients, table_of_differences
-from vcpulab.advice.fixing import Fixed
 from vcpulab.advice.in_short import ROWS_FULL, ROWS_MAX, in_short
-from vcpulab.advice.lint.host import Finding
-from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
 from vcpulab.cli import page, terminal
 from vcpulab.cli.page import BLANK, Lines, Part, Piece
@@ -26,6 +23,11 @@ from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.folded import NARROW, NARROWEST, View, chosen, folded_table, things
 from vcpulab.show.table import Table
+
+if TYPE_CHECKING:  # what finds mistakes takes longer to import than a short run takes
+    from vcpulab.advice.fixing import Fixed
+    from vcpulab.advice.lint.host import Finding
+    from vcpulab.advice.lint.lint import Advice
 
 _WAITS_SHORT = 6
 """Who made whom wait is shown unasked for up to so many domains, where there is room."""
@@ -205,7 +207,7 @@ def changes(changed: Mapping[str, Any]) -> Lines:
     return Lines([f"set: {line}" for line in settings.in_short(changed)])
 
 
-def advice(path: str, one: Advice, toolstack: Toolstack | None = None) -> list[Piece]:
+def advice(path: str, one: "Advice", toolstack: Toolstack | None = None) -> list[Piece]:
     """A finding: what is wrong and why, what mending it does, and how it is mended, if it may be."""
     pieces = _finding(path, one)
     steps = one.steps(toolstack) if not one.against else []
@@ -219,7 +221,7 @@ def advice(path: str, one: Advice, toolstack: Toolstack | None = None) -> list[P
     return [*pieces, BLANK]
 
 
-def fixed(path: str, it: Fixed) -> list[Part]:
+def fixed(path: str, it: "Fixed") -> list[Part]:
     """What was mended, what was not and why, and what all mends do together."""
     parts = [
         page.items([[*_what(path, one), Lines(["  fixed: taken out"]), BLANK] for one in it.taken_out], "mend"),
@@ -239,7 +241,7 @@ def fixed(path: str, it: Fixed) -> list[Part]:
     return parts
 
 
-def _finding(path: str, advice: Advice, label: str = "with") -> list[Piece]:
+def _finding(path: str, advice: "Advice", label: str = "with") -> list[Piece]:
     """What is wrong and why, and what mending it does."""
     pieces: list[Piece] = _what(path, advice.finding)
     if advice.effect is not None:
@@ -250,7 +252,7 @@ def _finding(path: str, advice: Advice, label: str = "with") -> list[Piece]:
     return pieces
 
 
-def _what(path: str, finding: Finding) -> list[Piece]:
+def _what(path: str, finding: "Finding") -> list[Piece]:
     """What is wrong and why."""
     return [Lines([f"{path}: {finding.path}: {finding.rule}"]), Lines([finding.reason], begin="  ", indent="  ")]
 

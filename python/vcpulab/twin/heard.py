@@ -65,6 +65,11 @@ class Seen:
     def __init__(self, vcpu: Vcpu, its: Turns) -> None:
         self.vcpu, self.turns = vcpu, its.turns
         self.found: Recognised | None = recognise(its.turns)
+        # A list answers for one turn several times as fast as an array.
+        self._on = self.found.on.tolist() if self.found is not None else [False] * len(its.turns)
+        self._is_tick = self.found.is_tick.tolist() if self.found is not None else self._on
+        self.run = [turn.run_ns for turn in its.turns]
+        """CPU time of each turn, ns."""
         self.woke = [turn.woke_ns for turn in its.turns]
         self.ran = [turn.woke_ns + turn.waited_ns for turn in its.turns]
         self.ended = [turn.woke_ns + turn.span_ns for turn in its.turns]
@@ -100,11 +105,11 @@ class Seen:
 
     def is_tick(self, turn: int) -> bool:
         """Was it a tick and nothing else?"""
-        return self.found is not None and bool(self.found.is_tick[turn])
+        return bool(self._is_tick[turn])
 
     def by_tick(self, turn: int) -> bool:
         """Was it woken by a tick, whatever else it then did?"""
-        return self.found is not None and bool(self.found.on[turn])
+        return bool(self._on[turn])
 
     def sender(self, turn: int) -> Vcpu | None:
         """Who woke it; `None`: time, or a tick while somebody else was there."""
@@ -203,7 +208,7 @@ class Seen:
             return True
         known = [kind for kind in kinds if kind in self.clean]
         takes = self.costs[further] - (self.saves if kinds else 0.0)
-        return takes <= CLEARLY * (self.turns[turn].run_ns - self.takes(turn, known))
+        return takes <= CLEARLY * (self.run[turn] - self.takes(turn, known))
 
     def explains(self, turn: int, kinds: Set[Kind]) -> bool:
         """Is something sent after any of these to everyone whom that turn woke?"""

@@ -75,7 +75,7 @@ def _find_timers(its: Seen, seen: Mapping[Vcpu, Seen]) -> None:
     # A kind that costs what the timer does may be nothing but such turns.
     others = [cost for kind, cost in its.costs.items() if kind != TIME and abs(cost - timer) > _LIKE_TIMER * timer]
     for turn in range(1, len(its.turns)):
-        sender, ran = its.sender(turn), its.turns[turn].run_ns
+        sender, ran = its.sender(turn), its.run[turn]
         if sender is None or CLEARLY * abs(ran - timer) > min(abs(ran - other) for other in (0, *others)):
             continue
         kinds = seen[sender].behind(its.turns[turn - 1].sender_turn, its, turn)
@@ -168,6 +168,6 @@ def _explained(its: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind])
     if len(sets) < 2:
         return sets[0] if sets else None
     took = [its.takes(turn, [*kinds, *(may[one] for one in some)]) for some in sets]
-    off = {number: abs(its.turns[turn].run_ns - it) for number, it in enumerate(took)}
+    off = {number: abs(its.run[turn] - it) for number, it in enumerate(took)}
     best, second = nsmallest(2, off, key=lambda number: (off[number], number))
     return sets[best] if CLEARLY * off[best] <= off[second] else None

@@ -5,7 +5,7 @@ target computes, or taken for sent.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from statistics import median
 from typing import NamedTuple
 
@@ -33,9 +33,9 @@ def costs(its: Seen) -> tuple[dict[Kind, float], Set[Kind]]:
     clean: dict[Kind, list[int]] = {}
     for turn, (kinds, is_sure) in enumerate(its.heard):
         if is_sure and len(kinds) == 1 and not its.by_tick(turn):
-            ran.setdefault(kinds[0], []).append(its.turns[turn].run_ns)
+            ran.setdefault(kinds[0], []).append(its.run[turn])
             if not its.within[turn]:
-                clean.setdefault(kinds[0], []).append(its.turns[turn].run_ns)
+                clean.setdefault(kinds[0], []).append(its.run[turn])
     clean = {kind: times for kind, times in clean.items() if len(times) >= SAMPLES_LEAST}
     return {kind: median(times) for kind, times in (ran | clean).items() if len(times) >= SAMPLES_LEAST}, set(clean)
 
@@ -43,7 +43,7 @@ def costs(its: Seen) -> tuple[dict[Kind, float], Set[Kind]]:
 def saves(its: Seen) -> float:
     """How much less each further message of a turn takes than alone: of the turns that surely heard several."""
     several = [
-        (sum(its.costs[kind] for kind in kinds) - its.turns[turn].run_ns) / (len(kinds) - 1)
+        (sum(its.costs[kind] for kind in kinds) - its.run[turn]) / (len(kinds) - 1)
         for turn, (kinds, is_sure) in enumerate(its.heard)
         if is_sure and len(kinds) > 1 and not its.by_tick(turn) and all(kind in its.costs for kind in kinds)
     ]
@@ -57,9 +57,10 @@ def parts(its: Seen) -> dict[tuple[Kind, Vcpu], float]:
 
 def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
     """Of each kind of messages: in how many turns that would show it something is sent to that target."""
-    shown = list(_shown(its, target))
+    # Thousands of turns show one of a few things.
+    shown = Counter(_shown(its, target))
     # Where nothing else can have come, nothing was sent for anything else.
-    clean, others = _Counted([each for each in shown if each.is_clean]), _Counted(shown)
+    clean, others = _Counted({each: count for each, count in shown.items() if each.is_clean}), _Counted(shown)
     heard = Counter(kind for kinds, _ in its.heard for kind in set(kinds))
     parts: dict[Kind, float] = {}
     hidden = list[Kind]()
@@ -79,7 +80,9 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
             parts[kind] = float(2 * median(left) > cost - target.saves)
             continue
         # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
-        explained = sum(kind in kinds and bool(always & kinds) for kinds, is_sent, _ in shown if is_sent)
+        explained = sum(
+            count for (kinds, is_sent, _), count in shown.items() if is_sent and kind in kinds and always & kinds
+        )
         parts[kind] = 0.0 if explained >= SAMPLES_LEAST else 1.0
     return parts
 
@@ -87,7 +90,7 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
 class _Shown(NamedTuple):
     """What a turn shows."""
 
-    kinds: Set[Kind]
+    kinds: frozenset[Kind]
     """What it heard."""
     is_sent: bool
     """Was something sent?"""
@@ -98,18 +101,19 @@ class _Shown(NamedTuple):
 class _Counted:
     """In how many turns something was sent for each kind of messages, and in how many of all."""
 
-    def __init__(self, turns: Sequence[_Shown]) -> None:
+    def __init__(self, turns: Mapping[_Shown, int]) -> None:
         silent: Set[Kind] = frozenset()
         while True:
             self.sent, self.shown, self.unsent = Counter[Kind](), Counter[Kind](), Counter[Kind]()
-            for kinds, is_sent, _ in turns:
+            for (kinds, is_sent, _), count in turns.items():
                 # Which of several it was for, only those that never send tell.
                 may = kinds - silent or kinds
+                these = dict.fromkeys(may, count)
                 if len(may) == 1:
-                    self.shown.update(may)
-                    self.sent.update(may if is_sent else ())
+                    self.shown.update(these)
+                    self.sent.update(these if is_sent else {})
                 elif not is_sent:
-                    self.unsent.update(may)
+                    self.unsent.update(these)
             found = {kind for kind in self.shown if self.shown[kind] >= SAMPLES_LEAST and self.part(kind) <= NEVER}
             if found <= silent:
                 return
@@ -128,7 +132,7 @@ def _left(its: Seen, target: Seen, kind: Kind) -> list[float]:
     # What never came without it does not tell what it costs alone.
     without = Counter(one for turn, kinds in enumerate(others) if not came[turn] for one in set(kinds))
     return [
-        target.turns[turn].run_ns - target.takes(turn, kinds)
+        target.run[turn] - target.takes(turn, kinds)
         for turn, kinds in enumerate(others)
         if came[turn] == 1 and target.heard[turn].is_sure
         if all(one in target.costs and without[one] >= SAMPLES_LEAST for one in kinds)
@@ -148,8 +152,8 @@ def _shown(its: Seen, target: Seen) -> Iterator[_Shown]:
         is_clean = not its.within[turn]
         if target.vcpu in its.sends[turn]:
             if is_sure:
-                yield _Shown(set(kinds), True, is_clean)
+                yield _Shown(frozenset(kinds), True, is_clean)
         elif its.shows(turn, target):
-            yield _Shown(set(kinds), False, is_clean)
+            yield _Shown(frozenset(kinds), False, is_clean)
         elif len(set(kinds)) == 1 and (turn, target.vcpu) in its.told:
-            yield _Shown(set(kinds), its.told[turn, target.vcpu], is_clean)
+            yield _Shown(frozenset(kinds), its.told[turn, target.vcpu], is_clean)

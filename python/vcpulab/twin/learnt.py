@@ -79,7 +79,7 @@ class Learnt:
         """CPU time for each kind: what adds up best to that of turns, by least squares."""
         kinds = sorted({kind for turn in self.sure for kind in self.its.heard[turn].kinds}, key=str)
         counts = np.array([[self.its.heard[turn].kinds.count(kind) for kind in kinds] for turn in self.sure], float)
-        ran = np.array([self.its.turns[turn].run_ns - self.wake_ns for turn in self.sure], float)
+        ran = np.array([self.its.run[turn] - self.wake_ns for turn in self.sure], float)
         if not len(ran):
             return {}
         found = np.linalg.lstsq(counts, ran, rcond=None)[0]
@@ -130,7 +130,7 @@ class Learnt:
             # Its tick has woken it already.
             before += max(self.its.found.tick.cpu_ns - self.wake_ns, 0)
         others = before + sum(self.costs.get(other, 0.0) for other in kinds[at + 1 :])
-        run = max(self.its.turns[turn].run_ns - others, 0.0)
+        run = max(self.its.run[turn] - others, 0.0)
         moments = {
             target: self.offsets.get((kind, target), run)
             for target in sends - self.its.sends[turn]
@@ -196,7 +196,7 @@ class Learnt:
     def _holds_timer(self, turn: int) -> bool:
         """Did it compute so much more than for what it heard that its timer must have been due while it waited?"""
         known = sum(self.costs.get(kind, 0.0) for kind in self.its.heard[turn].kinds)
-        return 2 * (self.its.turns[turn].run_ns - self.wake_ns - known) > self.costs.get(TIME, float("inf"))
+        return 2 * (self.its.run[turn] - self.wake_ns - known) > self.costs.get(TIME, float("inf"))
 
     @cached_property
     def anchor(self) -> Kind | None:

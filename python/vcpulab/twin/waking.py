@@ -66,7 +66,7 @@ def _messages(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Iterator[tuple
 def _estimate(its: Seen, shares: list[dict[Kind, float]]) -> int:
     turns = [turn for turn, heard in enumerate(shares) if heard and not its.by_tick(turn)]
     kinds = sorted({kind for turn in turns for kind in shares[turn]}, key=str)
-    ran = np.array([its.turns[turn].run_ns for turn in turns], float)
+    ran = np.array([its.run[turn] for turn in turns], float)
     by_others = ran[[TIME not in shares[turn] for turn in turns]]
     if not len(by_others):
         return 0

@@ -90,7 +90,7 @@ pub struct PolicyContext {
     statics: [i64; 2],
     spare_timers: Vec<TimerId>,
     /// How late they are handled.
-    pub(crate) timers_late: Span,
+    timers_late: Span,
     /// Pending reschedule requests.
     pub(crate) reschedule: CpuMask,
     /// `None`: a unit is a vCPU.
@@ -483,8 +483,14 @@ impl PolicyContext {
     #[inline(always)]
     pub fn set_timer(&mut self, timer: TimerId, at: Time) {
         if self.is_timer(timer) {
-            self.queue.set(Rank::Timer, timer.index(), at.max(self.now).saturating_add(self.timers_late));
+            self.queue.set(Rank::Timer, timer.index(), self.handled_at(at.max(self.now)));
         }
+    }
+
+    /// When a timer that is set for `at` is handled ([`NEVER`]: never).
+    #[inline(always)]
+    pub(crate) fn handled_at(&self, at: Time) -> Time {
+        at.saturating_add(self.timers_late)
     }
 
     /// Stops a timer.
