@@ -351,8 +351,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             }
             // After a block or a yield the slot stays due now: should the vCPU run on, it is asked again at once.
             Op::Block(wake) => {
-                self.core.set_pause_flags(v, pause_flag::BLOCKED);
-                self.core.set_wake_up(v, wake.unwrap_or(NEVER));
+                // A guest that is over, and was left on its pCPU, does not sleep: nothing wakes it any more.
+                if self.core.is_there(self.core.dom(v)) {
+                    self.core.set_pause_flags(v, pause_flag::BLOCKED);
+                    self.core.set_wake_up(v, wake.unwrap_or(NEVER));
+                }
                 self.core.reschedule.insert(p);
             }
             Op::Yield => {

@@ -6,7 +6,7 @@ use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Decision, DomId, DomainConfig, Host, HostConfig, HostRules, HostState, LifeEvent, Observer, Op,
     Params, PcpuId, PolicyContext, PoolId, RunTimes, Scheduler, Span, Time, TimedAction, VcpuConfig, VcpuId,
-    World, WorldContext,
+    WakeCause, World, WorldContext,
 };
 
 const MS: Span = Span::from_ms(1);
@@ -16,6 +16,8 @@ const MS: Span = Span::from_ms(1);
 struct Fifo {
     own: Vec<VcpuId>,
     queue: VecDeque<VcpuId>,
+    /// Whose vCPU sleeps is left on its pCPU until the next decision, as Xen 2.0's Atropos does.
+    leaves: bool,
 }
 
 impl Scheduler for Fifo {
@@ -46,7 +48,7 @@ impl Scheduler for Fifo {
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         assert!(self.own.contains(&v));
         self.queue.retain(|&queued| queued != v);
-        if ctx.is_current(v) {
+        if ctx.is_current(v) && !self.leaves {
             ctx.raise_reschedule(PcpuId(0));
         }
     }
@@ -85,13 +87,17 @@ impl World for Guests {
     }
 }
 
-/// Whether each action was carried out.
+/// Whether each action was carried out, and who woke when.
 #[derive(Default)]
-struct Acted(Vec<bool>);
+struct Acted(Vec<bool>, Vec<(Time, VcpuId)>);
 
 impl Observer for Acted {
     fn acted(&mut self, _host: &HostState, _domain: Option<DomId>, accepted: bool) {
         self.0.push(accepted);
+    }
+
+    fn woke(&mut self, host: &HostState, v: VcpuId, _cause: WakeCause, _by: Option<VcpuId>) {
+        self.1.push((host.now(), v));
     }
 }
 
@@ -101,6 +107,14 @@ const V: [VcpuId; 3] = [VcpuId(1), VcpuId(2), VcpuId(3)];
 
 /// One pCPU; a domain with two vCPUs, and one with one. What has no program blocks for ever.
 fn host(programs: &[(VcpuId, &[Step])], actions: &[(i64, Action)]) -> Host<Fifo, Guests, Acted> {
+    host_under(Fifo::default(), programs, actions)
+}
+
+fn host_under(
+    policy: Fifo,
+    programs: &[(VcpuId, &[Step])],
+    actions: &[(i64, Action)],
+) -> Host<Fifo, Guests, Acted> {
     let vcpu = VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
     let domain = |number, vcpus| DomainConfig {
         number,
@@ -120,7 +134,7 @@ fn host(programs: &[(VcpuId, &[Step])], actions: &[(i64, Action)]) -> Host<Fifo,
     for &(v, steps) in programs {
         guests.programs.set(v, Program { steps: steps.to_vec(), repeat: true });
     }
-    Host::new(&config, Fifo::default(), guests, Acted::default()).unwrap()
+    Host::new(&config, policy, guests, Acted::default()).unwrap()
 }
 
 /// Running, runnable, blocked and off-line time so far, ms.
@@ -262,6 +276,16 @@ fn a_guest_that_is_over_is_listed_until_the_domain_is_destroyed() {
     assert_eq!(host.observer().0, [true; 7]);
     let stopped = host.world().events.iter().filter(|(_, event)| matches!(event, LifeEvent::Stopped(_)));
     assert_eq!(stopped.map(|&(ms, _)| ms).collect::<Vec<_>>(), [2, 3, 10], "once for each guest");
+}
+
+#[test]
+fn a_guest_that_is_over_and_left_on_its_pcpu_sleeps_no_more() {
+    let steps = [Step::Run(3 * MS), Step::Block(2 * MS)];
+    let policy = Fifo { leaves: true, ..Fifo::default() };
+    let mut host = host_under(policy, &[(V[2], &steps)], &[(2, Action::Crash(D1)), (9, Action::Destroy(D1))]);
+    assert_eq!(times(&mut host, 20, V[2]), [3, 0, 0, 17]);
+    let woke = host.observer().1.iter().filter(|&&(at, _)| at > Time::ZERO);
+    assert_eq!(woke.count(), 0, "its timer does not wake it");
 }
 
 #[test]

@@ -259,7 +259,10 @@ impl Counting {
 impl World for Counting {
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
         let op = self.programs.next_op(ctx, v, left);
-        if let Op::Block(Some(at)) = op {
+        // Some policies leave a guest that is over on its pCPU until they are asked next: it sleeps no more.
+        if let Op::Block(Some(at)) = op
+            && ctx.host().is_there(ctx.host().dom(v))
+        {
             self.wakes(v, at);
         }
         op
