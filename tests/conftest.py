@@ -11,14 +11,18 @@ import vcpulab
 from support import TWO_HOGS, Vcpulab, run_vcpulab
 
 
+LONGEST = ("test_playground.py", "test_studies.py", "test_docs.py", "test_twin_patterns.py")
+"""Files of tests, one for each worker on two cores."""
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Tests wait for browsers and clocks, too."""
     return 2 * (os.cpu_count() or 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file begins first, that nobody waits for it at the end."""
-    items.sort(key=lambda item: item.path.name != "test_studies.py")
+    """The longest files begin first, that nobody waits for them at the end."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
 @pytest.fixture
