@@ -10,7 +10,6 @@ import pytest
 import vcpulab
 from support import TWO_HOGS, Vcpulab, run_vcpulab
 
-
 LONGEST = ("test_playground.py", "test_studies.py", "test_docs.py", "test_twin_patterns.py")
 """Files of tests, one for each worker on two cores."""
 
