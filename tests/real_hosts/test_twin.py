@@ -54,6 +54,14 @@ def test_twins_of_request_loops_are_as_good(name: str, least: int, tmp_path: Pat
     assert len(judged) - len(off) >= least, off
 
 
+def test_a_recording_under_a_long_rate_limit_is_warned_of(command: Vcpulab) -> None:
+    kept = ROOT / "validation" / "recordings" / "xen"
+    said = command("twin", str(kept / "xen4.17-credit-weights-rate5000"), "--out", "held.toml")
+    assert said.returncode == 0
+    assert "warning: recorded under a rate limit of 5 ms:" in " ".join(said.stderr.split())
+    assert "rate limit" not in command("twin", str(kept / "xen4.17-credit-weights-default"), "--out", "b.toml").stderr
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_twins_that_replay_do_as_well(name: str, tmp_path: Path) -> None:
     judged = judge(REAL / name, twin_of(REAL / name, tmp_path, replay=True), replications=5)

@@ -33,6 +33,8 @@ from vcpulab.twin.written import inline_phases
 
 SPAN_NS_LEAST = 1_000_000_000
 """In less a vCPU that wakes ten times a second has not ten sleeps to take a spread of."""
+HELD_BACK_US = 5_000
+"""Twins of recordings under such a rate limit foretell other settings worse (docs/evidence/xen-demands.csv)."""
 TURNS_OF_VCPU_MOST = 2000
 """More turns of one vCPU make a scenario longer, and hardly better."""
 
@@ -152,6 +154,11 @@ def make(
     tasks, ticks, wakes_ns = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
     stretches = _in_stretches({vcpu: its for vcpu, its in others.items() if vcpu not in linked})
     ticks = alike(ticks | {vcpu: tick for vcpu, (_, tick) in stretches.items() if tick is not None})
+    if (limit := sources.host_params.get("ratelimit_us", 0)) >= HELD_BACK_US:
+        notes.append(
+            f"recorded under a rate limit of {limit / 1000:g} ms: what comes while a vCPU waits wakes nobody, so that "
+            "other settings are foretold worse; record under a shorter one"
+        )
     setting = Setting(sources, used, _placed(sources, summary, notes), notes)
     host, why = setting.host()
     document = {
@@ -195,6 +202,7 @@ def make(
             "one kind of message, or is a timer, and does what was seen to follow it alone.",
             "A channel `a-wakes-b-after-c` stands for events that a sent to b when c had woken it; without "
             "`after`, when nobody had. With `for-d` c had been woken by d.",
+            "What one sent at one go stays whole: a shorter rate limit or slice may interrupt it on a real host.",
         ]
     head += _of_words(
         {
