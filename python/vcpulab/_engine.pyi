@@ -27,6 +27,7 @@ __all__ = [
     "edit_toml",
     "export_perfetto",
     "follow",
+    "generation_of",
     "listing",
     "measure",
     "pace",

@@ -3,7 +3,7 @@
 use lottery::Lottery;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, PoolId, RunState, Span, Time, VcpuConfig, VcpuId,
+    CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, RunState, Span, Time, VcpuConfig, VcpuId,
 };
 
 const SECOND: Span = Span::from_secs(1);
