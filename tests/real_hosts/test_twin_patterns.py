@@ -293,7 +293,7 @@ def test_of_two_clients_of_a_server_each_gets_the_answers_to_its_own_questions(n
     assert set(found["clientA", Kind(dom0, server, dom0)]) == {("dom0",)}, "it asks again"
 
 
-@pytest.mark.parametrize("name", [name for name in ASKS if not name.endswith(("weight", "dom0-2"))])
+@pytest.mark.parametrize("name", ASKS)
 def test_two_clients_of_a_server_do_in_a_twin_what_they_did(name: str, tmp_path: Path) -> None:
     sources = twin.gather([KEPT / f"xen4.17-{name}"])
     recording = read(sources)
