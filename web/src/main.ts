@@ -99,6 +99,8 @@ async function start(): Promise<void> {
     let shown = 0;
     say("running …");
     byId("stop").hidden = false;
+    // Were the page shorter afterwards, a button that is being pressed would move away.
+    byId("answer").style.minHeight = `${byId("answer").offsetHeight}px`;
     const own = Object.keys(what.policies).length === 0 ? null : { of: python, source: source() };
     running = new Running(module, what, own, {
       went(results, done) {
@@ -160,6 +162,7 @@ async function start(): Promise<void> {
     kept = run = null;
     byId("kept").textContent = "";
     byId("forget").hidden = true;
+    byId("answer").style.minHeight = "";
     editor.open(text);
     await checked();
   }

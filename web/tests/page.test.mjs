@@ -80,6 +80,17 @@ test("form and text are in step", async () => {
   assert.doesNotMatch(await page.textContent(".cm-content"), /weight/);
 });
 
+test("what one is about to press stays where it is when a shorter answer comes", async () => {
+  const page = await opened();
+  const top = () => page.evaluate(() => document.getElementById("tab-form").getBoundingClientRect().top);
+  await typed(page, scenario());
+  await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+  const [before, scrolled] = [await top(), await page.evaluate(() => scrollY)];
+  await done(page, () => page.keyboard.type(" "));
+  assert.ok(scrolled > 20);
+  assert.equal(await top(), before);
+});
+
 test("fields, values and the scheduler's parameters are completed", async () => {
   const page = await opened();
   await typed(page, scenario());
