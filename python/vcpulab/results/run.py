@@ -1,5 +1,6 @@
 """Running a scenario, and its results."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
@@ -301,6 +302,10 @@ class Run(ResultTables):
             of_wait: the same, % of all its waits; null where it never waited.
             half_width: half the width of the 95 % confidence interval of `of_elapsed`; null with one replication.
         """
+        return self._wait_shares
+
+    @functools.cached_property
+    def _wait_shares(self) -> pl.DataFrame:
         return wait_shares(self.df_domains(), self.df_waits())
 
     def df_wakeup_means(self) -> pl.DataFrame:

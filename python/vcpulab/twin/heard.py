@@ -179,7 +179,9 @@ class Seen:
         if len(set(kinds)) < 2 or len(begun) < 2:
             return dict(zip(begun, range(len(kinds)), strict=False))
         sent = [kind.then(self.vcpu) for kind in kinds]
-        unlikely = [[-log(target.likelihood(turn, kind)) for kind in sent] for turn in begun]
+        kinds_sent = set(sent)
+        of_kinds = [{kind: -log(target.likelihood(turn, kind)) for kind in kinds_sent} for turn in begun]
+        unlikely = [[of_kind[kind] for kind in sent] for of_kind in of_kinds]
         in_order = np.abs(np.subtract.outer(np.arange(len(begun)), np.arange(len(kinds))))
         turns, numbers = linear_sum_assignment(np.array(unlikely) + _IN_ORDER * in_order)
         return {begun[turn]: int(number) for turn, number in zip(turns, numbers, strict=True)}
