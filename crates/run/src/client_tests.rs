@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use proptest::prelude::*;
-use vcpulab_host::{Host, HostConfig, Params, Scheduler, Span, Time};
+use vcpulab_host::{Host, HostConfig, Params, Pools, Span, Time};
 use vcpulab_io::{ClientSample, GuestId, Machine, MachineConfig, Outcome};
 use vcpulab_scenario::Scenario;
-use vcpulab_sched::Runner;
 
 use crate::{host_config, machine_config};
 
@@ -34,10 +33,8 @@ struct Run {
 /// Every request that was over by the end, and the world then.
 type Ended = (Vec<ClientSample>, Machine);
 
-impl Runner for Run {
-    type Out = Ended;
-
-    fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out {
+impl Run {
+    fn run(self, scheduler: Pools) -> Ended {
         let samples = Rc::new(RefCell::new(Vec::new()));
         let mut machine = Machine::new(&self.machine);
         let kept = samples.clone();
@@ -54,7 +51,7 @@ fn samples(scenario: &Scenario) -> Vec<ClientSample> {
 
 fn ended(scenario: &Scenario) -> Ended {
     let run = Run { host: host_config(scenario), machine: machine_config(scenario, 0), end: scenario.end() };
-    vcpulab_sched::with("credit", "xen4.17", &Params::new(), 2, run).unwrap()
+    run.run(Pools::new(vec![vcpulab_sched::boxed("credit", "xen4.17", &Params::new(), 2).unwrap()]))
 }
 
 fn elapsed(sample: &ClientSample) -> f64 {

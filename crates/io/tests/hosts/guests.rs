@@ -1,11 +1,8 @@
 //! Guests without a network on a host: what their tasks get, and when.
 
 use vcpulab_guest::{AppConfig, AppStats, Script, Step, Unit};
-use vcpulab_host::{
-    Costs, DomainConfig, Host, HostConfig, Params, Scheduler, Span, Time, VcpuConfig, VcpuId,
-};
+use vcpulab_host::{Costs, DomainConfig, Host, HostConfig, Span, Time, VcpuConfig, VcpuId};
 use vcpulab_io::{GuestConfig, Machine, MachineConfig, Netbacks, NetworkCosts};
-use vcpulab_sched::Runner;
 
 const MS: Span = Span::from_ms(1);
 
@@ -14,14 +11,7 @@ struct Domains(Vec<Vec<AppConfig>>);
 
 impl Domains {
     fn run(self) -> Vec<AppStats> {
-        vcpulab_sched::with("round-robin", "v1", &Params::new(), 1, self).expect("it is registered")
-    }
-}
-
-impl Runner for Domains {
-    type Out = Vec<AppStats>;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Vec<AppStats> {
+        let scheduler = crate::alone("round-robin", "v1", 1);
         let domain = |number| DomainConfig {
             number,
             vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() }],

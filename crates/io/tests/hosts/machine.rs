@@ -3,14 +3,13 @@
 use proptest::prelude::*;
 use vcpulab_guest::{AppConfig, AppId, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
-    Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time,
-    TimedAction, VcpuConfig, VcpuId,
+    Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, PcpuId, Span, Time, TimedAction,
+    VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
     Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Load, Machine, MachineConfig, Netbacks,
     NetfrontConfig, NetfrontCounts, NetworkCosts, NicConfig, NicCounts, NicId, NicOwner, Uplink,
 };
-use vcpulab_sched::Runner;
 
 const SECOND: Span = Span::from_secs(1);
 
@@ -161,14 +160,7 @@ impl Case {
 
     fn run(&self) -> Outcome {
         let (name, generation) = self.policy;
-        vcpulab_sched::with(name, generation, &Params::new(), self.pcpus, self).unwrap()
-    }
-}
-
-impl Runner for &Case {
-    type Out = Outcome;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Outcome {
+        let scheduler = crate::alone(name, generation, self.pcpus);
         let domain = |number: i64| DomainConfig {
             number,
             vcpus: vec![VcpuConfig {

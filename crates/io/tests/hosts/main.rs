@@ -1,11 +1,18 @@
 //! Machines on hosts under every scheduler, compiled as one.
 
 use vcpulab_guest::{AppConfig, KernelConfig};
-use vcpulab_host::Span;
+use vcpulab_host::{Params, Pools, Span};
 
 mod guests;
 mod machine;
 mod stub_domain;
+
+/// A policy that has the whole host, behind a pointer: compiled once for all policies.
+fn alone(policy: &str, generation: &str, pcpus: u32) -> Pools<'static> {
+    Pools::new(vec![
+        vcpulab_sched::boxed(policy, generation, &Params::new(), pcpus).expect("it is registered"),
+    ])
+}
 
 /// The kernel of a guest with one vCPU.
 fn kernel(apps: Vec<AppConfig>) -> KernelConfig {

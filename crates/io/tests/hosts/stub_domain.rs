@@ -2,13 +2,12 @@
 
 use vcpulab_guest::{AppConfig, AppId, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
-    Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time, VcpuConfig, VcpuId,
+    Costs, CpuMask, DomainConfig, Host, HostConfig, PcpuId, Pools, Span, Time, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
     Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Layers, Load, Machine, MachineConfig, Netbacks,
     NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink,
 };
-use vcpulab_sched::Runner;
 
 const SECOND: Span = Span::from_secs(1);
 const EMULATION: Span = Span::from_us(7);
@@ -121,11 +120,9 @@ impl Domains {
     }
 }
 
-impl Runner for Domains {
+impl Domains {
     /// CPU time of the stub domain by layer, and packets that the guest received.
-    type Out = (Layers, u64);
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
+    fn run(self, scheduler: Pools) -> (Layers, u64) {
         let domain = |index: usize| DomainConfig {
             number: index as i64,
             vcpus: vec![VcpuConfig {
@@ -151,7 +148,7 @@ impl Runner for Domains {
 
 fn run(order: &'static [Role]) -> (Layers, u64) {
     let pcpus = order.len() as u32;
-    vcpulab_sched::with("round-robin", "v1", &Params::new(), pcpus, Domains(order)).unwrap()
+    Domains(order).run(crate::alone("round-robin", "v1", pcpus))
 }
 
 /// The place of an interface among interfaces was once taken for its domain's place among domains: behind a domain

@@ -202,56 +202,50 @@ mod tests {
     use crate::collect::{Names, collect};
     use crate::{Record, Spool};
     use vcpulab_host::program::{Program, Programs, Step};
-    use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Scheduler, VcpuConfig};
-    use vcpulab_sched::Runner;
+    use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Pools, VcpuConfig};
 
     /// Two hogs and a sleeper on one pCPU for a second, measured from half a second on.
-    struct Measure;
-
-    impl Runner for Measure {
-        type Out = crate::Results;
-
-        fn run<S: Scheduler>(self, scheduler: S) -> crate::Results {
-            let mut programs = Programs::default();
-            programs.set(VcpuId(1), Program { steps: vec![Step::Hog], repeat: false });
-            programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: false });
-            let sleeper = vec![Step::Run(Span::from_ms(1)), Step::Block(Span::from_ms(9))];
-            programs.set(VcpuId(3), Program { steps: sleeper, repeat: true });
-            let domain = |number, vcpus| DomainConfig {
-                number,
-                vcpus: vec![
-                    VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
-                    vcpus
-                ],
-                ..DomainConfig::default()
-            };
-            let config =
-                HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };
-            let mut host = Host::new(
-                &config,
-                scheduler,
-                programs,
-                Meter::new(Keep { waits: true, by_pcpu: true }, Some(Decisions::new(7, 1, &Spool::new(1)))),
-            )
-            .unwrap();
-            let (context, meter) = host.observe();
-            meter.reset(context);
-            host.run_until(Time::from_ns(500_000_000)).unwrap();
-            let (context, meter) = host.observe();
-            meter.reset(context);
-            host.run_until(Time::from_ns(1_000_000_000)).unwrap();
-            let domains = vec!["hogs".into(), "sleeper".into()];
-            let names = Names { domains, pools: vec!["Pool-0".into()] };
-            let mut results = collect(7, &names, host.context(), host.observer());
-            (results.trace, results.untraced) = host.observe().1.decisions.take().unwrap().finish().unwrap();
-            results
-        }
+    fn measured() -> crate::Results {
+        let scheduler =
+            vcpulab_sched::boxed("round-robin", "v1", &Params::new(), 1).expect("it is registered");
+        let mut programs = Programs::default();
+        programs.set(VcpuId(1), Program { steps: vec![Step::Hog], repeat: false });
+        programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: false });
+        let sleeper = vec![Step::Run(Span::from_ms(1)), Step::Block(Span::from_ms(9))];
+        programs.set(VcpuId(3), Program { steps: sleeper, repeat: true });
+        let domain = |number, vcpus| DomainConfig {
+            number,
+            vcpus: vec![
+                VcpuConfig { start: Some(Span::ZERO), affinity: None, ..VcpuConfig::default() };
+                vcpus
+            ],
+            ..DomainConfig::default()
+        };
+        let config =
+            HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };
+        let mut host = Host::new(
+            &config,
+            Pools::new(vec![scheduler]),
+            programs,
+            Meter::new(Keep { waits: true, by_pcpu: true }, Some(Decisions::new(7, 1, &Spool::new(1)))),
+        )
+        .unwrap();
+        let (context, meter) = host.observe();
+        meter.reset(context);
+        host.run_until(Time::from_ns(500_000_000)).unwrap();
+        let (context, meter) = host.observe();
+        meter.reset(context);
+        host.run_until(Time::from_ns(1_000_000_000)).unwrap();
+        let domains = vec!["hogs".into(), "sleeper".into()];
+        let names = Names { domains, pools: vec!["Pool-0".into()] };
+        let mut results = collect(7, &names, host.context(), host.observer());
+        (results.trace, results.untraced) = host.observe().1.decisions.take().unwrap().finish().unwrap();
+        results
     }
 
     #[test]
     fn measures_from_the_reset_on_and_every_time_adds_up() {
-        let measured = vcpulab_sched::with("round-robin", "v1", &Params::new(), 1, Measure)
-            .expect("round-robin is registered");
+        let measured = measured();
         for row in &measured.domains {
             assert_eq!(row.elapsed_ns, 500_000_000);
             let sum = row.running_ns + row.runnable_ns + row.blocked_ns + row.offline_ns;

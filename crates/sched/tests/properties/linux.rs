@@ -3,10 +3,11 @@
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Class, CpuMask, DomId, DomainConfig, GroupConfig, GroupId, Host, HostConfig, Membership,
-    Numbering, Params, Part, PcpuId, Scheduler, Span, ThreadConfig, Time, TimedAction, TopologyConfig,
+    Numbering, Params, Part, PcpuId, Pools, Span, ThreadConfig, Time, TimedAction, TopologyConfig,
     VcpuConfig, VcpuId,
 };
-use vcpulab_sched::Runner;
+
+use crate::alone;
 
 const MS: Span = Span::from_ms(1);
 
@@ -54,10 +55,8 @@ struct Shares<'a> {
     to: Span,
 }
 
-impl Runner for Shares<'_> {
-    type Out = Vec<i64>;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Vec<i64> {
+impl Shares<'_> {
+    fn run(self, scheduler: Pools) -> Vec<i64> {
         let mut programs = Programs::default();
         for (i, (_, program)) in self.vms.iter().flat_map(|vm| &vm.vcpus).enumerate() {
             programs.set(VcpuId(self.config.pcpus + i as u32), program.clone());
@@ -82,8 +81,7 @@ fn shares(
     from: Span,
     to: Span,
 ) -> Vec<i64> {
-    let shares = Shares { config, vms, from, to };
-    vcpulab_sched::with(policy.0, policy.1, global, config.pcpus, shares).expect("it is registered")
+    Shares { config, vms, from, to }.run(alone(policy.0, policy.1, global, config.pcpus))
 }
 
 fn after_a_second(policy: (&str, &str), config: &HostConfig, vms: &[Vm]) -> Vec<i64> {
@@ -259,9 +257,9 @@ fn hogs_are_spread_over_sockets_and_cores() {
         let vms: Vec<Vm> = (0..4).map(|_| hogs(Params::new(), 1)).collect();
         let mut spread = config(8, &vms);
         spread.topology = Some(topology);
-        let cores =
-            vcpulab_sched::with(policy.0, policy.1, &Params::new(), 8, Cores { config: &spread, hogs: 4 });
-        assert_eq!(cores, Some(vec![0, 1, 2, 3]), "{policy:?}");
+        let scheduler = alone(policy.0, policy.1, &Params::new(), 8);
+        let cores = Cores { config: &spread, hogs: 4 }.run(scheduler);
+        assert_eq!(cores, vec![0, 1, 2, 3], "{policy:?}");
         let vms: Vec<Vm> = (0..12).map(|_| hogs(Params::new(), 1)).collect();
         let got = after_a_second(policy, &HostConfig { topology: Some(topology), ..config(8, &vms) }, &vms);
         assert!(got.iter().sum::<i64>() > 7980 && got.iter().all(|&got| got > 480), "{policy:?}: {got:?}");
@@ -274,10 +272,8 @@ struct Cores<'a> {
     hogs: u32,
 }
 
-impl Runner for Cores<'_> {
-    type Out = Vec<u32>;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Vec<u32> {
+impl Cores<'_> {
+    fn run(self, scheduler: Pools) -> Vec<u32> {
         let mut programs = Programs::default();
         (0..self.hogs).for_each(|i| programs.set(VcpuId(self.config.pcpus + i), hog()));
         let mut host = Host::new(self.config, scheduler, programs, ()).unwrap();
@@ -327,10 +323,8 @@ fn parts_of_a_domain_are_limited_by_its_parameters() {
 /// The CPU time of each vCPU of a host after 10 s, in permille.
 struct EachVcpu<'a>(&'a HostConfig, Vec<Program>);
 
-impl Runner for EachVcpu<'_> {
-    type Out = Vec<i64>;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Vec<i64> {
+impl EachVcpu<'_> {
+    fn run(self, scheduler: Pools) -> Vec<i64> {
         let EachVcpu(config, all) = self;
         let vcpus: Vec<VcpuId> = (config.pcpus..).map(VcpuId).take(all.len()).collect();
         let mut programs = Programs::default();
@@ -352,8 +346,7 @@ fn who_spins_gives_way_to_its_own_domain() {
         ];
         let programs = vec![spins.clone(), hog(), hog()];
         let config = config(1, &vms);
-        let got =
-            vcpulab_sched::with(policy.0, policy.1, &Params::new(), 1, EachVcpu(&config, programs)).unwrap();
+        let got = EachVcpu(&config, programs).run(alone(policy.0, policy.1, &Params::new(), 1));
         let [spinner, beside, other] = got[..] else { panic!("three vCPUs: {got:?}") };
         // CFS remembers what it was behind by; EEVDF takes the rest of the request for used.
         let gives = if policy.0 == "linux-cfs" { spinner <= beside } else { spinner * 10 < beside };

@@ -7,3 +7,10 @@ mod linux;
 mod pools;
 mod promises;
 mod topology;
+
+use vcpulab_host::{Params, Pools};
+
+/// A policy that has the whole host, behind a pointer: compiled once for all policies.
+fn alone(policy: &str, generation: &str, global: &Params, pcpus: u32) -> Pools<'static> {
+    Pools::new(vec![vcpulab_sched::boxed(policy, generation, global, pcpus).expect("it is registered")])
+}

@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, Scheduler, Span, Switch, Time,
+    DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, Pools, Span, Switch, Time,
     TimetableEntry, VcpuConfig, VcpuId,
 };
-use vcpulab_sched::Runner;
+
+use crate::alone;
 
 /// In ns, as all times here.
 const MS: i64 = 1_000_000;
@@ -34,10 +35,8 @@ impl Observer for Record {
     }
 }
 
-impl Runner for Hogs<'_> {
-    type Out = Intervals;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Intervals {
+impl Hogs<'_> {
+    fn run(self, scheduler: Pools) -> Intervals {
         let mut programs = Programs::default();
         let domains = self.params.iter().enumerate().map(|(i, params)| {
             programs.set(VcpuId(1 + i as u32), Program { steps: vec![Step::Hog], repeat: false });
@@ -62,7 +61,7 @@ impl Runner for Hogs<'_> {
 }
 
 fn hogs(policy: &str, generation: &str, global: &Params, params: &[Params], end: i64) -> Intervals {
-    vcpulab_sched::with(policy, generation, global, 1, Hogs { params, end }).expect("it is registered")
+    Hogs { params, end }.run(alone(policy, generation, global, 1))
 }
 
 /// CPU time within a window, ns.
