@@ -58,7 +58,9 @@ def site(browser: str) -> Path:
 @pytest.fixture(scope="module")
 def native() -> Path:
     """The same program for this machine."""
-    _ran("cargo", "build", "--release", "--locked", "--quiet", "--package", "vcpulab-wasm")
+    # Beside what is installed it takes everything as that was compiled; alone it would have other features.
+    packages = ("--package", "vcpulab-wasm", "--package", "vcpulab-python")
+    _ran("cargo", "build", "--release", "--locked", "--quiet", *packages)
     return ROOT / "target" / "release" / "vcpulab-wasm"
 
 
