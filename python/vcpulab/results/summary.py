@@ -53,13 +53,14 @@ def wait_shares(domains: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
     )
     waited = pl.col("wait_ns")
     of_waits = pl.when(pl.col("runnable_ns") != 0).then(waited / pl.col("runnable_ns"))
-    shares = each.with_columns(of_elapsed=100 * waited / pl.col("elapsed_ns"), of_wait=100 * of_waits)
-    by_pair = shares.group_by("domain", "by", maintain_order=True).agg("of_elapsed", "of_wait")
+    by_pair = each.group_by("domain", "by", maintain_order=True).agg(
+        100 * waited / pl.col("elapsed_ns"), (100 * of_waits).alias("of_waits")
+    )
     rows = []
-    for domain, by, of_elapsed, of_wait in by_pair.iter_rows():
-        interval, waits_of = Interval.of(of_elapsed), Interval.of(of_wait)
+    for domain, by, *shares in by_pair.iter_rows():
+        interval, of_wait = map(Interval.of, shares)
         if interval is not None:
-            rows.append((domain, by, interval.mean, waits_of and waits_of.mean, interval.half_width))
+            rows.append((domain, by, interval.mean, of_wait and of_wait.mean, interval.half_width))
     return pl.DataFrame(rows, _WAIT_SHARES, orient="row")
 
 

@@ -118,9 +118,7 @@ impl Domains {
             client_machines: vec![].into(),
         })
     }
-}
 
-impl Domains {
     /// CPU time of the stub domain by layer, and packets that the guest received.
     fn run(self, scheduler: Pools) -> (Layers, u64) {
         let domain = |index: usize| DomainConfig {

@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, PolicyContext, Pools, TopologyConfig,
-    VcpuConfig, VcpuId,
+    CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, PolicyContext, TopologyConfig, VcpuConfig,
+    VcpuId,
 };
-use vcpulab_sched::{Generation, boxed, find};
+use vcpulab_sched::{Generation, find};
 
+use crate::alone;
 use crate::hosts::{Allow, END, MS, case, on_every_policy, run, topology};
 
 /// Hogs that start one after the other, each with its soft affinity.
@@ -30,12 +31,12 @@ fn after_a_while<R>(
     ask: impl Fn(&PolicyContext) -> R,
 ) -> R {
     let params = params.with("runqueue", 4).with("max_cpus_runqueue", 256);
-    let scheduler = boxed("credit2", generation.name, &params, config.pcpus).expect("it is registered");
+    let scheduler = alone("credit2", generation.name, &params, config.pcpus);
     let mut programs = Programs::default();
     for number in 0..config.domains[0].vcpus.len() as u32 {
         programs.set(VcpuId(config.pcpus + number), Program { steps: vec![Step::Hog], repeat: false });
     }
-    let mut host = Host::new(config, Pools::new(vec![scheduler]), programs, ()).unwrap();
+    let mut host = Host::new(config, scheduler, programs, ()).unwrap();
     host.run_until(END).unwrap();
     ask(host.context())
 }
