@@ -239,6 +239,9 @@ def test_a_request_loop_is_told_from_what_answers_what(name: str, tmp_path: Path
 
 
 HIDDEN = (
+    # The answer comes while the client, woken by the receipt of its question, waits for the pCPU.
+    "credit2-requests-dom0",
+    "credit2-requests-dom0-2",
     "credit2-requests-low",
     "credit2-requests-rate100",
     "credit-requests-rate5000",

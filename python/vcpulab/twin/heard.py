@@ -45,6 +45,10 @@ class Kind(NamedTuple):
         """
         return Kind(vcpu, self.sender, self.because)
 
+    def answers(self, vcpu: Vcpu) -> bool:
+        """Is what is sent to a vCPU after such a message the answer to what it had sent itself?"""
+        return self.before == vcpu
+
 
 TIME = Kind(None)
 Action = tuple[int, Vcpu | None]

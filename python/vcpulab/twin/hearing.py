@@ -124,7 +124,7 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
         is_sure = is_sure and bool(that.heard[its_turn].kinds)
         for kind in that.hidden(its_turn, its.vcpu):
             if that.part(kind, its.vcpu) >= ALWAYS:
-                if its.has_time(turn, kinds, kind.then(that.vcpu)):
+                if kind.answers(its.vcpu) or its.has_time(turn, kinds, kind.then(that.vcpu)):
                     kinds.append(kind.then(that.vcpu))
             else:
                 asked.append(_Asked(that, its_turn, kind.then(that.vcpu)))

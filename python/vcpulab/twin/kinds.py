@@ -73,6 +73,9 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
             hidden.append(kind)
     always = {kind for kind in its.known if kind not in hidden and parts[kind] >= ALWAYS}
     for kind in hidden:
+        if kind.answers(target.vcpu):
+            parts[kind] = 1.0
+            continue
         left = _left(its, target, kind)
         cost = target.costs.get(kind.then(its.vcpu), min(target.costs.values(), default=0.0))
         # What costs hardly more if it comes with others is not told from what they cost.
