@@ -12,13 +12,14 @@ import vcpulab
 from support import ROOT
 from vcpulab import twin
 from vcpulab.twin.build import read, read_events
-from vcpulab.twin.heard import TIME, Kind
+from vcpulab.twin.heard import TIME, Heard, Kind, Seen
 from vcpulab.twin.learnt import Sample, Task
 from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
 from vcpulab.twin.messages import app_of, tasks_of
 from vcpulab.twin.partners import with_partners
 from vcpulab.twin.resumed import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
+from vcpulab.twin.softirq import softirq_kinds
 from vcpulab.twin.stretches import mean_stretch
 from vcpulab.twin.ticks import Tick, alike, told
 
@@ -368,6 +369,37 @@ def test_a_timer_that_is_due_while_its_vcpu_waits_is_no_longer_sleep(tmp_path: P
     slept = Counter(round(sample.then_ns / 1e6, 1) for sample in timer.samples)
     assert set(slept) <= {0.1, 2.0, 2.1}
     assert slept[0.1] <= 1, "one of some hundred was taken for one that came while Dom0 ran"
+
+
+def test_what_wakes_no_process_is_told_from_ticks_that_do_not_come() -> None:
+    chance = random.Random(5)
+    period, at, dom0 = 4_000_000, 700_000, (0, 0)
+    question, receipt = Kind(dom0, (2, 0)), Kind(dom0, (1, 0), dom0)
+    now, turns, heard = 0, list[Turn](), list[Heard]()
+    for _ in range(400):
+        kind = chance.choice((question, receipt))
+        end, wakes = now + 100_000, now + 5_000_000 + chance.randrange(5_000_000)
+        due = end + (at - end) % period
+        if kind == question:
+            turns.append(Turn(((100_000, None),), due - end, now, 0, 100_000, due - end))
+            heard += [Heard((kind,), is_sure=True), Heard((), is_sure=True)]
+            now, end = due, due + 30_000
+        else:
+            heard.append(Heard((kind,), is_sure=True))
+        turns.append(Turn(((end - now, None),), dom0, now, 0, end - now, wakes - end))
+        now = wakes
+    its = Seen((1, 0), Turns((1, 0), 0, turns))
+    its.heard, its.known = heard, {question, receipt}
+    assert softirq_kinds(its) == {receipt}
+
+
+def test_receipts_wake_no_process(tmp_path: Path) -> None:
+    """Time wakes the client of a loop that is held up about as often as it did."""
+    folder = KEPT / "xen4.17-credit-requests-rate0"
+    softirq = {(task.vcpu[0], task.kind) for task in tasks_in(folder, tmp_path) if task.softirq}
+    numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
+    dom0, client, server = (0, 0), (numbers["client"], 0), (numbers["server"], 0)
+    assert softirq == {(client[0], Kind(dom0, client)), (server[0], Kind(dom0, server, dom0))}
 
 
 def test_who_is_there_at_ticks_alone_wakes_nobody(tmp_path: Path) -> None:

@@ -244,10 +244,12 @@ pub struct AppConfig {
     /// Whether it shares its synchronisation objects with all applications of the domain that do; otherwise they are its
     /// own.
     pub shares_sync_objects: bool,
+    /// Whether interrupts alone deal with its work (Linux's softirq): an idle kernel does not start its tick for it.
+    pub softirq: bool,
 }
 
 impl AppConfig {
-    /// One task, without a service or memory worth mentioning, whose locks are its own and let it sleep.
+    /// One task of a process, without a service or memory worth mentioning, whose locks are its own and let it sleep.
     pub fn new(script: Script) -> Self {
         AppConfig {
             tasks: 1,
@@ -260,6 +262,7 @@ impl AppConfig {
             private_bytes: 0,
             spins: false,
             shares_sync_objects: false,
+            softirq: false,
         }
     }
 }

@@ -158,6 +158,37 @@ fn deciding_takes_time_of_who_blocks_and_who_wakes_another_and_until_it_is_done(
 }
 
 #[test]
+fn what_interrupts_alone_deal_with_leaves_a_stopped_tick_alone() {
+    let text = |tick: &str, apps: &[&str]| {
+        format!(
+            "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
+             [domain.a]\n{tick}\napp = [{}]\n",
+            apps.join(", ")
+        )
+    };
+    let tick =
+        "idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\"\nbusy_tick_cpu = \"10us\"\nidle_tick_at = \"500us\"";
+    let of = |apps: &[&str]| {
+        let text = text(tick, apps);
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
+        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
+        (results.vcpus[0].executions, results.vcpus[0].running_ns)
+    };
+    let packets =
+        r#"{ kind = "phases", softirq = true, phase = [{ event = [{ run = "1ms" }, { sleep = "19ms" }] }] }"#;
+    let process = packets.replace("softirq = true, ", "");
+    // The tick that the boot left on finds it busy, the next one idle, and no other comes.
+    assert_eq!(of(&[packets]), (101, 100_060_000));
+    assert_eq!(of(&[&process]).0, 200);
+    // After each of its five turns a process leaves the tick on once.
+    let rare = process.replace("phases\",", "phases\", start_delay = \"5ms\",").replace("19ms", "399ms");
+    assert_eq!(of(&[packets, &rare]).0, 101 + 5 + 5);
+    let error = Scenario::parse(&text("", &[packets]), "f").unwrap_err().to_string();
+    assert!(error.contains("`softirq` goes with the domain's `idle_tick`, and it has none"), "{error}");
+}
+
+#[test]
 fn a_timeout_ends_at_a_tick_of_the_guests() {
     let text = |tick: &str, ticks: u32| {
         format!(
@@ -178,7 +209,7 @@ fn a_timeout_ends_at_a_tick_of_the_guests() {
     // The tick that ends its sleep is in what it computes.
     assert_eq!(of(1), (500, 500_000_000, 499));
     let refused = |tick: &str, ticks| Scenario::parse(&text(tick, ticks), "f").unwrap_err().to_string();
-    assert!(refused("", 5).contains("`ticks` are those of the domain's `idle_tick`, and it has none"));
+    assert!(refused("", 5).contains("`ticks` goes with the domain's `idle_tick`, and it has none"));
     assert!(refused(tick, 0).contains("1 to 4294967295"));
 }
 

@@ -41,6 +41,8 @@ pub enum AppSpec {
         rounds: Option<u32>,
         /// Time from the start of its domain to its own.
         delay: Span,
+        /// Whether interrupts alone deal with its work: an idle kernel does not start its tick for it.
+        softirq: bool,
         /// The number of its instances.
         instances: u32,
     },
@@ -119,9 +121,9 @@ impl PartialEq for AppSpec {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (
-                AppSpec::Phases { phases, stretch, rounds, delay, instances },
-                AppSpec::Phases { phases: p, stretch: s, rounds: r, delay: d, instances: i },
-            ) => (phases, stretch, rounds, delay, instances) == (p, s, r, d, i),
+                AppSpec::Phases { phases, stretch, rounds, delay, softirq, instances },
+                AppSpec::Phases { phases: p, stretch: s, rounds: r, delay: d, softirq: q, instances: i },
+            ) => (phases, stretch, rounds, delay, softirq, instances) == (p, s, r, d, q, i),
             (
                 AppSpec::Kind { kind, values, instances },
                 AppSpec::Kind { kind: k, values: v, instances: i },

@@ -79,7 +79,7 @@ class Seen:
         self.ended = [turn.woke_ns + turn.span_ns for turn in its.turns]
         self.computes: list[list[Action]] = []
         """Of each turn: CPU time, and whom it wakes after it."""
-        self.sends: list[Set[Vcpu]] = []
+        self.sends: list[Set[Vcpu]] = [frozenset() for _ in its.turns]
         """Of each turn: whom it wakes."""
         self.targets: list[Seen] = []
         """Whom it wakes."""
@@ -109,7 +109,7 @@ class Seen:
 
     def is_tick(self, turn: int) -> bool:
         """Was it a tick and nothing else?"""
-        return bool(self._is_tick[turn])
+        return bool(self._is_tick[turn]) and not self.sends[turn]
 
     def by_tick(self, turn: int) -> bool:
         """Was it woken by a tick, whatever else it then did?"""

@@ -15,6 +15,7 @@ import numpy as np
 
 from vcpulab.twin.heard import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Action, Kind, Seen
 from vcpulab.twin.links import Vcpu
+from vcpulab.twin.softirq import softirq_kinds
 
 SAMPLES_MOST = 250
 """Of what one task does; more make a scenario longer, and hardly better."""
@@ -46,6 +47,8 @@ class Task:
     samples: list[Sample]
     starts: bool = False
     """Does it begin without a message?"""
+    softirq: bool = False
+    """Do interrupts alone deal with it, so that it starts no tick?"""
 
 
 class Learnt:
@@ -162,6 +165,7 @@ class Learnt:
 
     def tasks(self) -> Iterable[Task]:
         """A task for each kind of messages, and for the timer."""
+        softirq = softirq_kinds(self.its) - {self.anchor}
         for kind in sorted(self.its.known, key=str):
             if kind == TIME:
                 samples = self._timed() if self.anchor is None else []
@@ -169,7 +173,8 @@ class Learnt:
                 samples = self._answers(kind, sleeps=kind == self.anchor)
             # What a timer did once or twice is no pattern.
             if len(samples) >= (SAMPLES_LEAST if kind == TIME else 1):
-                yield Task(self.its.vcpu, kind, samples, starts=kind in (TIME, self.anchor))
+                starts = kind in (TIME, self.anchor)
+                yield Task(self.its.vcpu, kind, samples, starts, softirq=kind in softirq)
 
     def _last(self, turn: int) -> Kind | None:
         """The last message that a turn heard."""

@@ -142,4 +142,5 @@ def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], st
         else:
             phases.append({"event": [*answer, *waits] if task.starts else [*waits, *answer]})
     demands = [(sample.run_ns(), sample.then_ns) for sample in task.samples]
-    return {"kind": "phases", "stretch": mean_stretch(demands), "phase": phases}
+    softirq = {"softirq": True} if task.softirq else {}
+    return {"kind": "phases", **softirq, "stretch": mean_stretch(demands), "phase": phases}

@@ -1,6 +1,7 @@
 //! The tick of a kernel that goes idle: Linux leaves it on at first. The next one finds the vCPU idle, and only then is it
-//! stopped (`tick_stop`), until there is work again. So a vCPU that sleeps longer than a tick wakes twice. Ticks that find it
-//! busy take part of the time of whatever it does.
+//! stopped (`tick_stop`), until a task is to run. So a vCPU that sleeps longer than a tick wakes twice. What interrupts alone
+//! deal with (`softirq`) does not start it again: the kernel stays in its idle loop. Ticks that find it busy take part of the
+//! time of whatever it does.
 
 use vcpulab_host::{NEVER, Span, Time};
 
@@ -26,6 +27,7 @@ pub(crate) struct Tick {
     phase: Time,
     /// Its next time (`NEVER`: the vCPU is busy, or it is stopped).
     due: Time,
+    /// It has found the vCPU idle, and no task has run since.
     stopped: bool,
     /// Ticks until then have had their time, or have found it idle.
     charged: Time,
@@ -53,20 +55,19 @@ impl Tick {
     pub fn take(&mut self, now: Time) -> Option<Span> {
         let is_due = self.due <= now;
         if is_due {
-            (self.due, self.charged) = (NEVER, now);
+            (self.due, self.charged, self.stopped) = (NEVER, now, true);
         }
         is_due.then_some(self.config.cpu_ns)
     }
 
     /// The vCPU wakes: no tick has found it busy yet.
     pub fn wake(&mut self, now: Time) {
-        self.charged = now;
-        self.restart();
+        (self.due, self.charged) = (NEVER, now);
     }
 
     /// CPU time of ticks that have found it busy, ns: several that came while it could not run are one.
     pub fn found_busy(&mut self, now: Time) -> Span {
-        if self.config.busy_ns.is_zero() || self.after(self.charged, 1) > now {
+        if !self.takes_time() || self.after(self.charged, 1) > now {
             return Span::ZERO;
         }
         self.charged = now;
@@ -75,7 +76,12 @@ impl Tick {
 
     /// How long it is busy from `now` on until a tick takes time (`Span::MAX`: none does).
     pub fn until_busy(&self, now: Time) -> Span {
-        if self.config.busy_ns.is_zero() { Span::MAX } else { self.after(now, 1) - now }
+        if self.takes_time() { self.after(now, 1) - now } else { Span::MAX }
+    }
+
+    /// Whether it takes part of the time of what the vCPU does.
+    fn takes_time(&self) -> bool {
+        !self.stopped && !self.config.busy_ns.is_zero()
     }
 
     /// Starts it again: the vCPU has found a task.
@@ -83,9 +89,9 @@ impl Tick {
         (self.due, self.stopped) = (NEVER, false);
     }
 
-    /// Leaves it on for one more time: the vCPU has found nothing.
+    /// Leaves it on for one more time, unless it is stopped: the vCPU has found nothing.
     pub fn go_idle(&mut self, now: Time) {
-        if !std::mem::replace(&mut self.stopped, true) {
+        if !self.stopped {
             self.due = self.after(now, 1);
         }
     }

@@ -251,10 +251,12 @@ impl Kernel {
             return Next::Kernel(of_kernel.own_work);
         }
         'tasks: while let Some(id) = self.vcpus[vcpu].choose() {
-            if let Some(tick) = &mut self.vcpus[vcpu].tick {
+            let task = &mut self.tasks[id];
+            if let Some(tick) = &mut self.vcpus[vcpu].tick
+                && !self.config.apps[task.app].softirq
+            {
                 tick.restart();
             }
-            let task = &mut self.tasks[id];
             while task.left.is_zero() && !task.spins {
                 match task.advance(&self.config.apps[task.app].script, now) {
                     Demand::Compute(span) => task.left = span,

@@ -16,8 +16,9 @@ pub(crate) fn app(
     constants: &Constants,
 ) -> AppConfig {
     match app {
-        AppSpec::Phases { phases, stretch, rounds, delay, .. } => AppConfig {
+        AppSpec::Phases { phases, stretch, rounds, delay, softirq, .. } => AppConfig {
             delay_ns: *delay,
+            softirq: *softirq,
             shares_sync_objects: true,
             ..AppConfig::new(script(phases, *stretch, *rounds, objects, channels))
         },

@@ -8,7 +8,7 @@ use vcpulab_spec::{AppSpec, AppValue, DomainSpec, HostSpec, PHASES, Service, Spe
 use crate::check::devices::front_to;
 use crate::check::disks::disk_needed;
 use crate::check::fields::Checker;
-use crate::check::phases::{counts_ticks, phases_app};
+use crate::check::phases::{needs_tick, phases_app};
 use crate::file::raw::{NamedDomain, RawApp};
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field, RawParam};
@@ -17,7 +17,7 @@ use crate::text::units::{Duration, Size};
 /// The fields that every kind has, besides its parameters.
 const COMMON: [&str; 2] = ["kind", "instance"];
 /// The fields of `phases`.
-const OF_PHASES: [&str; 4] = ["loop", "phase", "start_delay", "stretch"];
+const OF_PHASES: [&str; 5] = ["loop", "phase", "softirq", "start_delay", "stretch"];
 
 /// The names of all kinds.
 fn kind_names() -> impl Iterator<Item = &'static str> {
@@ -56,10 +56,11 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw: &[&Name
                 references(checker, spec, domain, position, app);
                 let its = &spec.domains[domain].apps[position];
                 disk_needed(checker, spec, domain, its, &app.place);
-                if raw.value.idle_tick.is_none() && counts_ticks(its) {
-                    let problem =
-                        Problem::says("`ticks` are those of the domain's `idle_tick`, and it has none");
-                    checker.report.error(&app.place, problem);
+                if raw.value.idle_tick.is_none()
+                    && let Some(field) = needs_tick(its)
+                {
+                    let problem = format!("`{field}` goes with the domain's `idle_tick`, and it has none");
+                    checker.report.error(&app.place, Problem::says(problem));
                 }
             }
         }
@@ -107,6 +108,7 @@ fn strangers(
     let own = [
         given("loop", !raw.r#loop.is_none()),
         given("phase", !raw.phase.is_none()),
+        given("softirq", !raw.softirq.is_none()),
         given("start_delay", !raw.start_delay.is_none()),
         given("stretch", !raw.stretch.is_none()),
     ];

@@ -24,7 +24,8 @@ pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Pl
     let instances = checker.int(&raw.instance, 1, 1..=APPS_MAX as i64)? as u32;
     let delay = checker.span(&raw.start_delay, Some(Span::ZERO), SPANS)?;
     let stretch = stretch(checker, raw)?;
-    Some(AppSpec::Phases { phases: phases?, stretch, rounds, delay, instances })
+    let softirq = raw.softirq.0.as_ref().is_some_and(|given| given.value);
+    Some(AppSpec::Phases { phases: phases?, stretch, rounds, delay, softirq, instances })
 }
 
 /// Mean number of phases in a stretch; `Some(None)`: they come in their order.
@@ -106,10 +107,12 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
     Some(EventSpec::Wait { at: object(checker, &raw.wait)?, mutex: object(checker, &raw.mutex)? })
 }
 
-/// Does it sleep for a number of ticks?
-pub(crate) fn counts_ticks(app: &AppSpec) -> bool {
-    let AppSpec::Phases { phases, .. } = app else { return false };
-    phases.iter().flat_map(|phase| &phase.events).any(|event| matches!(event, EventSpec::Ticks(_)))
+/// What it says, if anything, that means nothing in a domain without ticks.
+pub(crate) fn needs_tick(app: &AppSpec) -> Option<&'static str> {
+    let AppSpec::Phases { phases, softirq, .. } = app else { return None };
+    let mut events = phases.iter().flat_map(|phase| &phase.events);
+    let counts = events.any(|event| matches!(event, EventSpec::Ticks(_)));
+    counts.then_some("ticks").or(softirq.then_some("softirq"))
 }
 
 /// A time, or the quantiles of a distribution of times.

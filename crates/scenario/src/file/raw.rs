@@ -392,6 +392,9 @@ record! {
         stretch: i64,
         /// Time from the start of its domain to its own. Default: none.
         start_delay: Duration,
+        /// Interrupts alone deal with its work, as Linux's network stack does with packets that no process waits for: a
+        /// kernel that is idle does not start a stopped `idle_tick` for it. Default: false.
+        softirq: bool,
     }
     required [kind]
     params params

@@ -80,7 +80,13 @@ fn applications(table: &mut Value) {
         })
         .collect();
     let doc = "Follows a script, in rt-app's words: phases in order, each made of events in order.";
-    kinds.push(one(PHASES, doc, &["phase", "loop", "stretch", "start_delay", "instance"], &["phase"], &[]));
+    kinds.push(one(
+        PHASES,
+        doc,
+        &["phase", "loop", "stretch", "start_delay", "softirq", "instance"],
+        &["phase"],
+        &[],
+    ));
     *table = json!({ "oneOf": kinds, "description": table["description"] });
 }
 

@@ -16,9 +16,10 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
         ..RawApp::default()
     };
     match app {
-        AppSpec::Phases { phases, stretch, rounds, delay, .. } => {
+        AppSpec::Phases { phases, stretch, rounds, delay, softirq, .. } => {
             raw.stretch = stretch.map(i64::from).into();
             raw.start_delay = Duration(*delay).into();
+            raw.softirq = softirq.then_some(true).into();
             // Stretches have no rounds.
             raw.r#loop = stretch.is_none().then(|| rounds.map_or(-1, i64::from)).into();
             raw.phase = phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into();

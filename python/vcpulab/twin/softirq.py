@@ -1,0 +1,48 @@
+"""What interrupts alone deal with (Linux's softirq), told from ticks that it does not start again.
+
+Linux stops the tick of a vCPU that it finds idle, and starts it when a process is to run (`tick_nohz_idle_exit`). After
+a message that no process waits for, as a receipt, it stays in its idle loop: the tick that would find it idle again
+does not come.
+"""
+
+from collections import Counter
+from collections.abc import Set
+
+from vcpulab.twin.heard import NEVER, SAMPLES_LEAST, TIME, Kind, Seen
+
+_LATE = 0.1
+"""So much of a period after its time a tick has not come."""
+
+
+def softirq_kinds(its: Seen) -> Set[Kind]:
+    """The kinds of messages that wake no process of a vCPU; of one without ticks nothing tells.
+
+    Where hardly a turn shows it, those that nothing is sent for.
+    """
+    if its.found is None:
+        return frozenset()
+    started, stopped = _ticks(its, its.found.tick.period_ns)
+
+    def is_one(kind: Kind) -> bool:
+        count = started[kind] + stopped[kind]
+        if count >= SAMPLES_LEAST:
+            # After a process it always came: what did come may have been for another message, which no wake-up shows.
+            return stopped[kind] > NEVER * count
+        return all(its.part(kind, target.vcpu) <= NEVER for target in its.targets)
+
+    return {kind for kind in its.known if kind != TIME and is_one(kind)}
+
+
+def _ticks(its: Seen, period_ns: int) -> tuple[Counter[Kind], Counter[Kind]]:
+    """Of each kind: after how many of its messages a stopped tick came again, and after how many it did not."""
+    started, stopped = Counter[Kind](), Counter[Kind]()
+    for turn in range(1, len(its.turns) - 1):
+        kinds, is_sure = its.heard[turn]
+        if not its.is_tick(turn - 1) or its.by_tick(turn) or not is_sure or len(set(kinds)) != 1:
+            continue
+        since = (its.ended[turn] - its.woke[turn - 1]) % period_ns
+        if its.by_tick(turn + 1):
+            started[kinds[0]] += 1
+        elif its.woke[turn + 1] - its.ended[turn] > (1 + _LATE) * period_ns - since:
+            stopped[kinds[0]] += 1
+    return started, stopped
