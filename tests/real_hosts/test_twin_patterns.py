@@ -368,7 +368,7 @@ def test_a_timer_that_is_due_while_its_vcpu_waits_is_no_longer_sleep(tmp_path: P
     (timer,) = [task for task in tasks_in(folder, tmp_path) if (task.vcpu, task.kind) == ((sender, 0), TIME)]
     slept = Counter(round(sample.then_ns / 1e6, 1) for sample in timer.samples)
     assert set(slept) <= {0.1, 2.0, 2.1}
-    assert slept[0.1] <= 1, "one of some hundred was taken for one that came while Dom0 ran"
+    assert slept[0.1] <= 2, "one or two of some hundred were taken for ones that came while Dom0 ran"
 
 
 def test_what_wakes_no_process_is_told_from_ticks_that_do_not_come() -> None:
@@ -400,6 +400,18 @@ def test_receipts_wake_no_process(tmp_path: Path) -> None:
     numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
     dom0, client, server = (0, 0), (numbers["client"], 0), (numbers["server"], 0)
     assert softirq == {(client[0], Kind(dom0, client)), (server[0], Kind(dom0, server, dom0))}
+
+
+def test_a_timer_that_is_due_while_a_message_waits_is_told_by_what_it_takes(tmp_path: Path) -> None:
+    """Else it is taken for a part of what the message costs: a few turns of 0.5 ms among hundreds of 0.09."""
+    tasks = tasks_in(KEPT / "xen4.17-credit2-requests-rate100", tmp_path)
+    answers = [
+        [sample.run_ns() for sample in task.samples] for task in tasks if task.vcpu == (0, 0) and task.kind != TIME
+    ]
+    (timer,) = [task for task in tasks if (task.vcpu, task.kind) == ((0, 0), TIME)]
+    assert len(timer.samples) > 50
+    for runs in answers:
+        assert np.mean(runs) < 1.03 * np.median(runs)
 
 
 def test_who_is_there_at_ticks_alone_wakes_nobody(tmp_path: Path) -> None:

@@ -128,8 +128,8 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
                     kinds.append(kind.then(that.vcpu))
             else:
                 asked.append(_Asked(that, its_turn, kind.then(that.vcpu)))
-    if its.by_tick(turn) and not its.is_tick(turn):
-        # It may have waited for so long after the tick that its timer was due.
+    if (its.by_tick(turn) or its.has_long_timer()) and TIME not in kinds and not its.is_tick(turn):
+        # It may have waited for so long after what woke it that its timer was due.
         asked.append(_Asked(its, turn, TIME))
     return _decided(its, turn, Heard(tuple(kinds), is_sure), asked)
 
