@@ -263,6 +263,20 @@ def xen_repeating(found: Agreement) -> Iterator[Row]:
             yield row | _within_limits(cells)
 
 
+def xen_directions(found: Agreement) -> Iterator[Row]:
+    """Parts within the widest limits, by kind of guests, and by what is changed: setting, boot, scheduler."""
+    by: dict[tuple[str, str, str, str], list[Held]] = {}
+    for cell in found.of(WHAT_IF):
+        demanded, held = _boot(cell.demands), _boot(cell.setting)
+        boot = "same" if demanded == held else "another"
+        # Of releases and numbers of pCPUs there are too few pairs.
+        if demanded[0] == held[0]:
+            by.setdefault((cell.guests, demanded[1], held[1], boot), []).append(cell)
+    for (guests, before, after, boot), cells in sorted(by.items()):
+        row: dict[str, object] = {"guests": guests, "from": before, "to": after, "boot": boot}
+        yield row | {"cells": len(cells)} | _within_limits(cells)
+
+
 def xen_repeated(found: Agreement) -> Iterator[Row]:
     """By kind and metric: how often a recording of the same setting in another boot is within the limits.
 
@@ -460,6 +474,7 @@ def main(recordings: Path) -> None:
     write("xen-demands", sorted(xen_demands(found), key=lambda row: float(str(row["within_percent"]))))
     write("xen-ranks", xen_ranks(found))
     write("xen-repeating", xen_repeating(found))
+    write("xen-directions", xen_directions(found))
     write("xen-unseen", xen_unseen(found))
     write("xen-repeated", xen_repeated(found))
     write("xen-boots", xen_boots(found))

@@ -418,6 +418,21 @@ def repeating() -> str:
     return table(["a twin that", "in settings of", "twins", "cells", *_METRICS.values()], rows)
 
 
+def directions() -> str:
+    """What-ifs by what is changed: the setting in the same boot, the boot, the scheduler."""
+    rows = [
+        [
+            row["guests"],
+            row["from"] if row["from"] == row["to"] else f"{row['from']} → {row['to']}",
+            row["boot"],
+            row["cells"],
+            *(f"{row[metric]} %" if row[metric] else "–" for metric in _METRICS),
+        ]
+        for row in evidence("xen-directions")
+    ]
+    return table(["guests", "scheduler", "boot", "cells", *_METRICS.values()], rows)
+
+
 def unseen() -> str:
     """What-ifs held against recordings that were first looked at late, or last."""
     words = {"unseen": "recorded last", "after": "looked at when most was done", "others": "looked at before"}
@@ -568,6 +583,7 @@ PARTS = {
     "ranks": ranks,
     "boots": boots,
     "repeating": repeating,
+    "directions": directions,
     "unseen": unseen,
     "repeated": repeated,
     "preemptions": preemptions,
