@@ -269,7 +269,7 @@ def xen_directions(found: Agreement) -> Iterator[Row]:
     for cell in found.of(WHAT_IF):
         demanded, held = _boot(cell.demands), _boot(cell.setting)
         boot = "same" if demanded == held else "another"
-        # Of releases and numbers of pCPUs there are too few pairs.
+        # Of different releases there are too few pairs.
         if demanded[0] == held[0]:
             by.setdefault((cell.guests, demanded[1], held[1], boot), []).append(cell)
     for (guests, before, after, boot), cells in sorted(by.items()):

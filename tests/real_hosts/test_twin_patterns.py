@@ -394,7 +394,7 @@ def test_what_wakes_no_process_is_told_from_ticks_that_do_not_come() -> None:
 
 
 def test_receipts_wake_no_process(tmp_path: Path) -> None:
-    """Time wakes the client of a loop that is held up about as often as it did."""
+    """What else comes to a client and its server is for their processes."""
     folder = KEPT / "xen4.17-credit-requests-rate0"
     softirq = {(task.vcpu[0], task.kind) for task in tasks_in(folder, tmp_path) if task.softirq}
     numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}

@@ -76,20 +76,29 @@ fn every_generation_of_every_scheduler_runs() {
     }
 }
 
+/// A guest with such a tick, alone on a host for 2 s.
+fn ticking(tick: &str, apps: &str) -> String {
+    format!(
+        "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
+         [domain.a]\n{tick}\napp = [{apps}]\n"
+    )
+}
+
+/// Executions of the first vCPU, its CPU time (ns) and completed units of the first application; the scenario written
+/// again is the same.
+fn executed(text: &str) -> (u64, i64, u64) {
+    let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
+    let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
+    (results.vcpus[0].executions, results.vcpus[0].running_ns, results.apps[0].completed)
+}
+
 #[test]
 fn a_guest_that_leaves_its_tick_on_wakes_twice_for_a_sleep() {
     let text = |tick: &str| {
-        format!(
-            "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
-             [domain.a]\n{tick}\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ run = \"1ms\" }}, {{ sleep = \"19ms\" }}] }}] }}]\n"
-        )
+        ticking(tick, r#"{ kind = "phases", phase = [{ event = [{ run = "1ms" }, { sleep = "19ms" }] }] }"#)
     };
-    let of = |tick: &str| {
-        let scenario = Scenario::parse(&text(tick), "f").unwrap_or_else(|problems| panic!("{problems}"));
-        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
-        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
-        (results.vcpus[0].executions, results.vcpus[0].running_ns, results.apps[0].completed)
-    };
+    let of = |tick: &str| executed(&text(tick));
     assert_eq!(of(""), (100, 100_000_000, 99));
     assert_eq!(of("idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\""), (200, 105_000_000, 99));
     // Who sleeps for less than a tick meets it in some sleeps only.
@@ -159,51 +168,30 @@ fn deciding_takes_time_of_who_blocks_and_who_wakes_another_and_until_it_is_done(
 
 #[test]
 fn what_interrupts_alone_deal_with_leaves_a_stopped_tick_alone() {
-    let text = |tick: &str, apps: &[&str]| {
-        format!(
-            "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
-             [domain.a]\n{tick}\napp = [{}]\n",
-            apps.join(", ")
-        )
-    };
     let tick =
         "idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\"\nbusy_tick_cpu = \"10us\"\nidle_tick_at = \"500us\"";
-    let of = |apps: &[&str]| {
-        let text = text(tick, apps);
-        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}"));
-        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
-        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
-        (results.vcpus[0].executions, results.vcpus[0].running_ns)
-    };
+    let of = |apps: &[&str]| executed(&ticking(tick, &apps.join(", ")));
     let packets =
         r#"{ kind = "phases", softirq = true, phase = [{ event = [{ run = "1ms" }, { sleep = "19ms" }] }] }"#;
     let process = packets.replace("softirq = true, ", "");
     // The tick that the boot left on finds it busy, the next one idle, and no other comes.
-    assert_eq!(of(&[packets]), (101, 100_060_000));
+    assert_eq!(of(&[packets]), (101, 100_060_000, 99));
     assert_eq!(of(&[&process]).0, 200);
     // After each of its five turns a process leaves the tick on once.
     let rare = process.replace("phases\",", "phases\", start_delay = \"5ms\",").replace("19ms", "399ms");
     assert_eq!(of(&[packets, &rare]).0, 101 + 5 + 5);
-    let error = Scenario::parse(&text("", &[packets]), "f").unwrap_err().to_string();
+    let error = Scenario::parse(&ticking("", packets), "f").unwrap_err().to_string();
     assert!(error.contains("`softirq` goes with the domain's `idle_tick`, and it has none"), "{error}");
 }
 
 #[test]
 fn a_timeout_ends_at_a_tick_of_the_guests() {
     let text = |tick: &str, ticks: u32| {
-        format!(
-            "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
-             [domain.a]\n{tick}\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ run = \"1ms\" }}, {{ ticks = {ticks} }}] }}] }}]\n"
-        )
+        let events = format!("{{ run = \"1ms\" }}, {{ ticks = {ticks} }}");
+        ticking(tick, &format!("{{ kind = \"phases\", phase = [{{ event = [{events}] }}] }}"))
     };
     let tick = "idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\"\nidle_tick_at = \"0s\"";
-    let of = |ticks: u32| {
-        let scenario =
-            Scenario::parse(&text(tick, ticks), "f").unwrap_or_else(|problems| panic!("{problems}"));
-        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
-        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
-        (results.vcpus[0].executions, results.vcpus[0].running_ns, results.apps[0].completed)
-    };
+    let of = |ticks: u32| executed(&text(tick, ticks));
     // Every 20 ms, whatever it computes; the first of the five ticks wakes it for its own sake.
     assert_eq!(of(5), (200, 105_000_000, 99));
     // The tick that ends its sleep is in what it computes.

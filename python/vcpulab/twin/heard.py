@@ -17,8 +17,6 @@ ALWAYS, NEVER = 0.8, 0.1
 """What is sent in so many of the turns in which it would have been seen is sent in all, or in none."""
 CLEARLY = 2
 """How many times nearer to a turn's CPU time one explanation must be than the next."""
-_LONG = 3
-"""So many times what any message takes, a timer's turn is taken for none."""
 _RARELY = 0.02
 """Nothing is taken to be likelier or less likely than this allows for."""
 _IN_ORDER = 1e-6
@@ -104,6 +102,8 @@ class Seen:
         """Kinds whose cost is of turns in which nothing else can have come."""
         self.saves = 0.0
         """How much less each further message of a turn takes than alone."""
+        self.has_long_timer = False
+        """Does what its timer begins take so much longer than any message that it is taken for none?"""
         self.told: dict[tuple[int, Vcpu], bool] = {}
         """Of turns and targets that no wake-up shows: was something sent, by what the target then computed?"""
         self.by_timer: set[int] = set()
@@ -209,11 +209,6 @@ class Seen:
         if self.found is None or not self.by_tick(turn):
             return took - self.saves * max(len(kinds) - 1, 0)
         return took - self.saves * len(kinds) + self.found.tick.cpu_ns
-
-    def has_long_timer(self) -> bool:
-        """Does what its timer begins take so much longer than any message that it is taken for none?"""
-        others = [cost for kind, cost in self.costs.items() if kind != TIME]
-        return TIME in self.costs and self.costs[TIME] > _LONG * max(others, default=0.0)
 
     def has_time(self, turn: int, kinds: Sequence[Kind], further: Kind) -> bool:
         """Did a turn take long enough for a further message, as far as it is known what that takes?"""

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from vcpulab.twin.heard import ALWAYS, CLEARLY, TIME, Heard, Kind, Seen
-from vcpulab.twin.kinds import costs, frequent, parts, saves
+from vcpulab.twin.kinds import costs, frequent, has_long_timer, parts, saves
 from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns
 
@@ -49,6 +49,7 @@ def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
             its.known = frequent(its.heard)
             its.costs, its.clean = costs(its)
             its.saves = saves(its)
+            its.has_long_timer = has_long_timer(its)
         all_parts = {vcpu: parts(its) for vcpu, its in seen.items()}
         for vcpu, its in seen.items():
             its.parts = all_parts[vcpu]
@@ -128,7 +129,7 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
                     kinds.append(kind.then(that.vcpu))
             else:
                 asked.append(_Asked(that, its_turn, kind.then(that.vcpu)))
-    if (its.by_tick(turn) or its.has_long_timer()) and TIME not in kinds and not its.is_tick(turn):
+    if (its.by_tick(turn) or its.has_long_timer) and TIME not in kinds and not its.is_tick(turn):
         # It may have waited for so long after what woke it that its timer was due.
         asked.append(_Asked(its, turn, TIME))
     return _decided(its, turn, Heard(tuple(kinds), is_sure), asked)

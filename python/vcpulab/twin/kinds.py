@@ -14,6 +14,8 @@ from vcpulab.twin.links import Vcpu
 
 _OF_TURNS_LEAST = 0.04
 """Of the turns of a vCPU: kinds of messages that are fewer are chance."""
+_LONG = 3
+"""So many times what any message takes, a timer's turn is taken for none."""
 
 
 def frequent(heard: Sequence[Heard]) -> Set[Kind]:
@@ -48,6 +50,12 @@ def saves(its: Seen) -> float:
         if is_sure and len(kinds) > 1 and not its.by_tick(turn) and all(kind in its.costs for kind in kinds)
     ]
     return max(median(several), 0.0) if len(several) >= SAMPLES_LEAST else 0.0
+
+
+def has_long_timer(its: Seen) -> bool:
+    """Does what its timer begins take so much longer than any message that it is taken for none?"""
+    others = [cost for kind, cost in its.costs.items() if kind != TIME]
+    return TIME in its.costs and its.costs[TIME] > _LONG * max(others, default=0.0)
 
 
 def parts(its: Seen) -> dict[tuple[Kind, Vcpu], float]:
