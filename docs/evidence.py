@@ -23,6 +23,7 @@ import numpy as np
 from vcpulab import _engine
 from vcpulab import conformance as bundled
 from vcpulab.formats import linux_folder
+from vcpulab.scenario.units import span_ns
 from vcpulab.studies import NAMES, study
 from vcpulab.studies.predict import predictions, scores
 from vcpulab.studies.results import Results
@@ -419,6 +420,25 @@ def xen_floors(folders: Sequence[Path]) -> Iterator[Row]:
         yield {"scheduler": scheduler, "recordings": len(times), "shortest_wait_us": _said(median(times))}
 
 
+def xen_recorder(folders: Sequence[Path]) -> Iterator[Row]:
+    """By guests and scheduler: how often Dom0 wakes by a timer of its own, and for how long, in the median of twins."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for one in map(read, folders):
+        for app in one.document["domain"]["dom0"]["app"]:
+            events = [event for phase in app.get("phase", ()) for event in phase["event"]]
+            if any("await" in event for event in events) or not any("sleep" in event for event in events):
+                continue
+            ran, slept = (sum(span_ns(event[key]) for event in events if key in event) for key in ("run", "sleep"))
+            times = len(app["phase"])
+            each = ran / times / 1e3, (ran + slept) / times / 1e6
+            found.setdefault((one.kind, one.setting.scheduler), []).append(each)
+    for (kind, scheduler), those in sorted(found.items()):
+        run_us, every_ms = (median(values) for values in zip(*those, strict=True))
+        row: dict[str, object] = {"guests": kind, "scheduler": scheduler, "twins": len(those)}
+        share = median(run / every / 10 for run, every in those)
+        yield row | {"cpu_us": f"{run_us:.0f}", "every_ms": f"{every_ms:.0f}", "share_percent": f"{share:.2f}"}
+
+
 # ---- published studies ----
 
 
@@ -481,6 +501,7 @@ def main(recordings: Path) -> None:
     write("xen-phases", xen_phases(found.recordings))
     write("xen-preemptions", xen_preemptions(found.recordings))
     write("xen-floors", xen_floors(found.recordings))
+    write("xen-recorder", xen_recorder(found.recordings))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from heapq import nsmallest
 from itertools import combinations
 from typing import NamedTuple
 
-from vcpulab.twin.heard import ALWAYS, CLEARLY, TIME, Heard, Kind, Seen
+from vcpulab.twin.heard import ALWAYS, CLEARLY, NEVER, TIME, Heard, Kind, Seen
 from vcpulab.twin.kinds import costs, frequent, has_long_timer, parts, saves
 from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns
@@ -69,19 +69,29 @@ def _look(seen: Mapping[Vcpu, Seen]) -> None:
 
 
 def _find_timers(its: Seen, seen: Mapping[Vcpu, Seen]) -> None:
-    """Notes which turns a timer began though somebody ran that sends to it at other times: by their CPU time."""
+    """Notes which turns a timer began though somebody ran that sends to it at other times: by their CPU time.
+
+    As long as nothing says what follows its timer: those that take longer than any message, though nothing is sent for
+    what that one had heard, and nothing else can have come.
+    """
     timer = its.costs.get(TIME)
-    if timer is None:
-        return
+    longest = max((its.costs.get(kind, float("inf")) for kind in its.known - {TIME}), default=float("inf"))
     # A kind that costs what the timer does may be nothing but such turns.
-    others = [cost for kind, cost in its.costs.items() if kind != TIME and abs(cost - timer) > _LIKE_TIMER * timer]
+    others = [
+        cost for kind, cost in its.costs.items() if timer and kind != TIME and abs(cost - timer) > _LIKE_TIMER * timer
+    ]
     for turn in range(1, len(its.turns)):
         sender, ran = its.sender(turn), its.run[turn]
-        if sender is None or CLEARLY * abs(ran - timer) > min(abs(ran - other) for other in (0, *others)):
+        if sender is None:
             continue
-        kinds = seen[sender].behind(its.turns[turn - 1].sender_turn, its, turn)
-        if all(seen[sender].part(kind, its.vcpu) < ALWAYS for kind in kinds):
-            its.by_timer.add(turn)
+        if timer is None:
+            most, is_timer = NEVER, ran > CLEARLY * longest and not its.within[turn]
+        else:
+            most, is_timer = ALWAYS, CLEARLY * abs(ran - timer) <= min(abs(ran - other) for other in (0, *others))
+        if is_timer:
+            kinds = seen[sender].behind(its.turns[turn - 1].sender_turn, its, turn)
+            if all(seen[sender].part(kind, its.vcpu) < most for kind in kinds):
+                its.by_timer.add(turn)
 
 
 def _overlap(its: Seen) -> None:
@@ -116,8 +126,8 @@ def _hear(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
         sent = [kind.then(sender) for kind in behind] or its.only_from(sender)
         always = len(sent) > 1 and all(that.part(kind, its.vcpu) >= ALWAYS for kind in behind)
         is_sure = len(set(sent)) == 1 or always
-        # One wake-up may stand for several messages that the sender had heard before it ran.
-        kinds += sent if is_sure else []
+        # One wake-up may stand for several messages that the sender had heard before it ran, if each leads to one.
+        kinds += (sent if always else sent[:1]) if is_sure else []
     elif turn > 0 and not its.by_tick(turn):
         kinds.append(TIME)
     asked: list[_Asked] = []

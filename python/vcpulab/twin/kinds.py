@@ -43,19 +43,25 @@ def costs(its: Seen) -> tuple[dict[Kind, float], Set[Kind]]:
 
 
 def saves(its: Seen) -> float:
-    """How much less each further message of a turn takes than alone: of the turns that surely heard several."""
+    """How much less each further message of a turn takes than alone: of the turns that surely heard several.
+
+    Of kinds that are no exceptions; it is no more than what the least of them takes.
+    """
+    costs = {kind: its.costs[kind] for kind in its.known if kind in its.costs}
     several = [
-        (sum(its.costs[kind] for kind in kinds) - its.run[turn]) / (len(kinds) - 1)
+        (sum(costs[kind] for kind in kinds) - its.run[turn]) / (len(kinds) - 1)
         for turn, (kinds, is_sure) in enumerate(its.heard)
-        if is_sure and len(kinds) > 1 and not its.by_tick(turn) and all(kind in its.costs for kind in kinds)
+        if is_sure and len(kinds) > 1 and not its.by_tick(turn) and all(kind in costs for kind in kinds)
     ]
-    return max(median(several), 0.0) if len(several) >= SAMPLES_LEAST else 0.0
+    return min(max(median(several), 0.0), *costs.values()) if len(several) >= SAMPLES_LEAST else 0.0
 
 
 def has_long_timer(its: Seen) -> bool:
     """Does what its timer begins take so much longer than any message that it is taken for none?"""
-    others = [cost for kind, cost in its.costs.items() if kind != TIME]
-    return TIME in its.costs and its.costs[TIME] > _LONG * max(others, default=0.0)
+    messages = its.known - {TIME}
+    if TIME not in its.costs or not messages or not messages <= its.costs.keys():
+        return False
+    return its.costs[TIME] > _LONG * max(its.costs[kind] for kind in messages)
 
 
 def parts(its: Seen) -> dict[tuple[Kind, Vcpu], float]:
@@ -90,11 +96,13 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
         if len(left) >= SAMPLES_LEAST and 2 * target.saves <= cost:
             parts[kind] = float(2 * median(left) > cost - target.saves)
             continue
-        # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others.
+        # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others: who
+        # sends at other times need not for the receipt of it.
         explained = sum(
             count for (kinds, is_sent, _), count in shown.items() if is_sent and kind in kinds and always & kinds
         )
-        parts[kind] = 0.0 if explained >= SAMPLES_LEAST else 1.0
+        is_receipt = kind.because == its.vcpu and bool(always)
+        parts[kind] = 0.0 if is_receipt or explained >= SAMPLES_LEAST else 1.0
     return parts
 
 

@@ -5,7 +5,7 @@ that task, or from the last sleep (a timer of its own).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -51,12 +51,22 @@ class Task:
     """Do interrupts alone deal with it, so that it starts no tick?"""
 
 
+def receipts(its: Seen) -> Set[Kind]:
+    """The kinds of messages that tell a vCPU that what it had sent itself has come: it sends nothing for them."""
+    return {
+        kind
+        for kind in its.known
+        if kind.because == its.vcpu and all(its.part(kind, target.vcpu) <= NEVER for target in its.targets)
+    }
+
+
 class Learnt:
     """What a vCPU does after each kind of messages."""
 
-    def __init__(self, its: Seen, wakes_ns: Mapping[Vcpu, int]) -> None:
-        """Takes what waking costs, of those of whom it is known, too."""
+    def __init__(self, its: Seen, wakes_ns: Mapping[Vcpu, int], receipt_ns: float | None = None) -> None:
+        """Takes what waking costs, of those of whom it is known, and what a receipt takes elsewhere, too."""
         self.its = its
+        self.receipt_ns = receipt_ns
         self.wake_ns = wakes_ns.get(its.vcpu, 0)
         self.share = {target.vcpu for target in its.targets if wakes_ns.get(target.vcpu, 0) > 0}
         """Those whose turns were seen to share what was sent to them: more than once in a turn means that."""
@@ -79,13 +89,23 @@ class Learnt:
         )
 
     def _costs(self) -> dict[Kind, float]:
-        """CPU time for each kind: what adds up best to that of turns, by least squares."""
-        kinds = sorted({kind for turn in self.sure for kind in self.its.heard[turn].kinds}, key=str)
-        counts = np.array([[self.its.heard[turn].kinds.count(kind) for kind in kinds] for turn in self.sure], float)
-        ran = np.array([self.its.run[turn] - self.wake_ns for turn in self.sure], float)
-        if not len(ran):
+        """CPU time for each kind: what adds up best to that of turns, by least squares.
+
+        A receipt that never came alone takes what one does elsewhere: of the same driver, for the same event.
+        """
+        turns = [(self.its.heard[turn].kinds, float(self.its.run[turn] - self.wake_ns)) for turn in self.sure]
+        if self.receipt_ns is not None:
+            alone = max(self.receipt_ns - self.wake_ns, 0.0)
+            # As surely as it came.
+            came = Counter(kind for kinds, _ in turns for kind in kinds)
+            hidden = [kind for kind in receipts(self.its) if kind not in self.its.costs]
+            for kind in hidden:
+                turns += [((kind,), alone)] * came[kind]
+        if not turns:
             return {}
-        found = np.linalg.lstsq(counts, ran, rcond=None)[0]
+        kinds = sorted({kind for heard, _ in turns for kind in heard}, key=str)
+        counts = np.array([[heard.count(kind) for kind in kinds] for heard, _ in turns], float)
+        found = np.linalg.lstsq(counts, np.array([ran for _, ran in turns]), rcond=None)[0]
         return {kind: max(float(cost), 0.0) for kind, cost in zip(kinds, found, strict=True)}
 
     def _offsets(self) -> dict[tuple[Kind, Vcpu], float]:
@@ -248,9 +268,13 @@ class Learnt:
         pairs = [(before, turn) for turn in self._timed_turns() if (before := self._before(turn)) is not None]
         pairs = [(before, turn) for before, turn in pairs if self._last(before) == kind]
         clean = [(before, turn) for before, turn in pairs if before in turns and turn in timed]
+        if len(clean) < SAMPLES_LEAST:
+            clean = pairs
+        else:
+            pairs = [(before, turn) for before, turn in pairs if before in turns]
         return [
-            Sample(self._actions(before, kind), self.its.woke[turn] - self.its.ended[before], self._actions(turn, TIME))
-            for before, turn in (clean if len(clean) >= SAMPLES_LEAST else pairs)
+            Sample(self._actions(answer, kind), self.its.woke[turn] - self.its.ended[before], self._actions(turn, TIME))
+            for answer, (before, turn) in _with_last(pairs, clean)
         ][:SAMPLES_MOST]
 
     def _timed(self) -> list[Sample]:
@@ -261,6 +285,23 @@ class Learnt:
             Sample(self._actions(turn, TIME), self.its.woke[following] - self.its.ended[turn])
             for turn, following in (clean if len(clean) >= SAMPLES_LEAST else pairs)
         ][:SAMPLES_MOST]
+
+
+def _with_last(
+    pairs: Sequence[tuple[int, int]], clean: Sequence[tuple[int, int]]
+) -> Iterable[tuple[int, tuple[int, int]]]:
+    """Each answer, with the last sleep that is known.
+
+    Where most timers are due while a tick's turn waits, the answers before all others had that tick in them.
+
+    Args:
+        pairs: answers, and the turns that timers began after them.
+        clean: those of them whose timer woke the vCPU itself, one at least.
+    """
+    known, last = set(clean), clean[0]
+    for pair in pairs:
+        last = pair if pair in known else last
+        yield pair[0], last
 
 
 def _spread(times: Sequence[int]) -> float:

@@ -8,11 +8,12 @@ sent.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
+from statistics import median
 from typing import Any, NamedTuple
 
 from vcpulab.twin.heard import TIME, Action, Kind, Seen
 from vcpulab.twin.hearing import seen_of
-from vcpulab.twin.learnt import Learnt, Task
+from vcpulab.twin.learnt import Learnt, Task, receipts
 from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
@@ -41,7 +42,9 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
     """
     seen = seen_of(turns, links)
     wakes_ns = {vcpu: cost for vcpu, cost in wake_ns(seen).items() if cost > 0}
-    learnt = [Learnt(its, wakes_ns) for its in seen.values()]
+    alone = [its.costs[kind] for its in seen.values() for kind in receipts(its) if kind in its.costs]
+    receipt_ns = median(alone) if alone else None
+    learnt = [Learnt(its, wakes_ns, receipt_ns) for its in seen.values()]
     _answer(seen, {(each.its.vcpu, each.anchor) for each in learnt if each.anchor is not None})
     tasks = [task for each in learnt for task in each.tasks()]
     ticks = {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}

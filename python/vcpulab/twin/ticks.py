@@ -34,6 +34,8 @@ _OFTEN = 0.1
 """A sleep that lasts as long as so many others is a program's, not a timeout that ends at a tick."""
 _SHORT = 0.6
 """Ticks are shorter than this part of a turn of another kind: else they cannot be told apart."""
+_ALIKE = 2
+"""Ticks are alike: none takes so many times what the middle one does."""
 
 
 @dataclass(frozen=True)
@@ -230,12 +232,25 @@ def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
         on: turns on the grid, from the shortest on.
         others: all others.
     """
-    mean = float(others.mean())
-    short = on[on < _SHORT * mean]
-    if not len(short):
+    mean, middle = float(others.mean()), float(np.median(on))
+    if middle > mean:
+        # Most have something to do besides. Of what is far shorter than they are few would be so by chance.
+        count = _shortest(on, middle)
+        if count >= _COUNT_LEAST and on[count - 1] <= _ALIKE * np.median(on[:count]):
+            return float(on[count])
+    count = _shortest(on, mean)
+    if count == 0:
         return None
-    next_ones = np.append(on[1 : len(short)], on[len(short)] if len(short) < len(on) else mean)
-    return float(next_ones[(next_ones / np.maximum(short, 1)).argmax()])
+    return float(on[count]) if count < len(on) else mean
+
+
+def _shortest(on: np.ndarray, usual: float) -> int:
+    """How many turns on the grid are below the widest gap, of those far shorter than what is usual."""
+    short = on[on < _SHORT * usual]
+    if not len(short):
+        return 0
+    next_ones = np.append(on[1 : len(short)], on[len(short)] if len(short) < len(on) else usual)
+    return int((next_ones / np.maximum(short, 1)).argmax()) + 1
 
 
 def _spread(times: np.ndarray) -> float:
