@@ -2,7 +2,8 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import vcpulab
 from support import ROOT
 from vcpulab import twin
+from vcpulab.formats import Recording
 from vcpulab.twin.build import read, read_events
 from vcpulab.twin.heard import TIME, Heard, Kind, Seen
 from vcpulab.twin.kinds import saves
@@ -21,6 +23,7 @@ from vcpulab.twin.partners import with_partners
 from vcpulab.twin.resumed import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.softirq import softirq_kinds
+from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import mean_stretch
 from vcpulab.twin.ticks import Tick, alike, recognise, told
 
@@ -194,12 +197,25 @@ def test_stretches_are_as_long_as_what_follows_what_asks_for() -> None:
     assert mean_stretch(sorted(unrelated)) > 8, "each is like the one before"
 
 
-def tasks_in(folder: Path, scratch: Path) -> list[Task]:
-    """The tasks of vCPUs that wake one another."""
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("events")
+
+
+@cache
+def read_in(folder: Path, scratch: Path) -> tuple[Sources, Recording, Path]:
+    """A recording, and its events; most are looked at by several tests."""
     sources = twin.gather([folder])
     recording = read(sources)
-    events = read_events(sources, (0.0, 1.0), recording, scratch / "events.arrow")
+    events = read_events(sources, (0.0, 1.0), recording, scratch / f"{folder.name}.arrow")
     assert events is not None
+    return sources, recording, events
+
+
+@cache
+def tasks_in(folder: Path, scratch: Path) -> Sequence[Task]:
+    """The tasks of vCPUs that wake one another."""
+    _, recording, events = read_in(folder, scratch)
     found = with_partners(events, recording.summary, in_exchanges(links(recording.summary)))
     turns = turns_of(events, found)
     return tasks_of({vcpu: turns[vcpu] for link in found for vcpu in link}, found)[0]
@@ -228,9 +244,9 @@ def learnt_of(folder: Path, scratch: Path, *domains: str) -> tuple[Learnt, list[
 
 
 @pytest.mark.parametrize("name", ["credit", "credit2"])
-def test_a_request_loop_is_told_from_what_answers_what(name: str, tmp_path: Path) -> None:
+def test_a_request_loop_is_told_from_what_answers_what(name: str, scratch: Path) -> None:
     """A request goes through Dom0 to the server, and the reply back; each packet is acknowledged to its sender."""
-    found, (dom0, client, server) = learnt_of(LOOPS / name, tmp_path, "client", "server")
+    found, (dom0, client, server) = learnt_of(LOOPS / name, scratch, "client", "server")
     for kind in (Kind(client), Kind(server, dom0, client)):
         assert set(found["dom0", kind]) == {("client", "server")}, kind
     assert set(found["server", Kind(dom0, client)]) == {("dom0",)}
@@ -255,9 +271,9 @@ HIDDEN = (
 
 
 @pytest.mark.parametrize("name", HIDDEN)
-def test_messages_that_no_wake_up_shows_are_told_all_the_same(name: str, tmp_path: Path) -> None:
+def test_messages_that_no_wake_up_shows_are_told_all_the_same(name: str, scratch: Path) -> None:
     """Replies reach a client that is runnable, and ticks wake Dom0 while others run: the loop is the same."""
-    found, (dom0, client, server) = learnt_of(KEPT / f"xen4.17-{name}", tmp_path, "client", "server")
+    found, (dom0, client, server) = learnt_of(KEPT / f"xen4.17-{name}", scratch, "client", "server")
     for kind in (Kind(client), Kind(server, dom0, client)):
         assert set(found["dom0", kind]) == {("client", "server")}, kind
     assert set(found["server", Kind(dom0, client)]) == {("dom0",)}
@@ -277,14 +293,14 @@ ASKS = (
 
 
 @pytest.mark.parametrize("name", ASKS)
-def test_of_two_clients_of_a_server_each_gets_the_answers_to_its_own_questions(name: str, tmp_path: Path) -> None:
+def test_of_two_clients_of_a_server_each_gets_the_answers_to_its_own_questions(name: str, scratch: Path) -> None:
     """None of the three is there much more often than by chance when Dom0 wakes; the hog is far less often.
 
     What clientB gets is so long that it acknowledges it: what Dom0 then sends the server is no question. Of what leads
     to an answer that is awaited there is exactly one: more would go round for ever, and one that is lost end the loop.
     """
     folder = KEPT / f"xen4.17-{name}"
-    found, (dom0, server, a, b) = learnt_of(folder, tmp_path, "server", "clientA", "clientB")
+    found, (dom0, server, a, b) = learnt_of(folder, scratch, "server", "clientA", "clientB")
     for client, who in (("clientA", a), ("clientB", b)):
         assert set(found["dom0", Kind(server, dom0, who)]) == {(client, "server")}
         asked = Counter(found["dom0", Kind(who)])
@@ -299,10 +315,8 @@ def test_of_two_clients_of_a_server_each_gets_the_answers_to_its_own_questions(n
 
 
 @pytest.mark.parametrize("name", ASKS)
-def test_two_clients_of_a_server_do_in_a_twin_what_they_did(name: str, tmp_path: Path) -> None:
-    sources = twin.gather([KEPT / f"xen4.17-{name}"])
-    recording = read(sources)
-    events = read_events(sources, (0.0, 1.0), recording, tmp_path / "events.arrow")
+def test_two_clients_of_a_server_do_in_a_twin_what_they_did(name: str, scratch: Path) -> None:
+    sources, recording, events = read_in(KEPT / f"xen4.17-{name}", scratch)
     made = twin.make(sources, recording, events=events)
     rows = twin.score(made.scenario, sources, recording, replications=10)
     off = {(row.of, row.metric.name): round(row.off, 1) for row in rows if row.metric.name in ("gotten", "switches")}
@@ -335,10 +349,10 @@ def test_a_client_asks_however_short_its_first_sleep_is() -> None:
         ),
     ],
 )
-def test_readers_of_a_disk_are_told_to_ask_and_to_be_answered(setting: str, tmp_path: Path) -> None:
+def test_readers_of_a_disk_are_told_to_ask_and_to_be_answered(setting: str, scratch: Path) -> None:
     """One reads all the time; under short slices its answers come before it blocks, and few wake-ups show them."""
     folder = KEPT / f"xen4.17-credit-disk-{setting}"
-    found, (dom0, reader, scanner) = learnt_of(folder, tmp_path, "reader", "scanner")
+    found, (dom0, reader, scanner) = learnt_of(folder, scratch, "reader", "scanner")
     read_on = Kind(reader, dom0, reader)
     assert {kind for domain, kind in found if domain == "dom0"} - {TIME} == {read_on, Kind(scanner)}
     assert set(found["dom0", read_on]) == {("reader",)}
@@ -350,10 +364,8 @@ def test_readers_of_a_disk_are_told_to_ask_and_to_be_answered(setting: str, tmp_
     assert not {("reader", Kind(dom0)), ("scanner", Kind(dom0))} & set(found)
 
 
-def test_a_reader_waits_as_it_did_in_the_recording(tmp_path: Path) -> None:
-    sources = twin.gather([KEPT / "xen4.17-credit-disk-default"])
-    recording = read(sources)
-    events = read_events(sources, (0.0, 1.0), recording, tmp_path / "events.arrow")
+def test_a_reader_waits_as_it_did_in_the_recording(scratch: Path) -> None:
+    sources, recording, events = read_in(KEPT / "xen4.17-credit-disk-default", scratch)
     made = twin.make(sources, recording, events=events)
     rows = twin.score(made.scenario, sources, recording, replications=3)
     off = {(row.of, row.metric.name): round(row.off, 1) for row in rows}
@@ -362,11 +374,11 @@ def test_a_reader_waits_as_it_did_in_the_recording(tmp_path: Path) -> None:
     assert all(abs(off[domain, "wake_p90"]) < 20 for domain in ("reader", "scanner", "dom0")), off
 
 
-def test_a_timer_that_is_due_while_its_vcpu_waits_is_no_longer_sleep(tmp_path: Path) -> None:
+def test_a_timer_that_is_due_while_its_vcpu_waits_is_no_longer_sleep(scratch: Path) -> None:
     """Under a rate limit of 5 ms the sender waits after an acknowledgement until its sleep of 2 ms is over, too."""
     folder = KEPT / "xen4.17-credit-receive-rate5000"
     (sender,) = {number for number, domain in twin.gather([folder]).names.items() if domain == "sender"}
-    (timer,) = [task for task in tasks_in(folder, tmp_path) if (task.vcpu, task.kind) == ((sender, 0), TIME)]
+    (timer,) = [task for task in tasks_in(folder, scratch) if (task.vcpu, task.kind) == ((sender, 0), TIME)]
     slept = Counter(round(sample.then_ns / 1e6, 1) for sample in timer.samples)
     assert set(slept) <= {0.1, 2.0, 2.1}
     assert slept[0.1] <= 2, "one or two of some hundred were taken for ones that came while Dom0 ran"
@@ -394,18 +406,18 @@ def test_what_wakes_no_process_is_told_from_ticks_that_do_not_come() -> None:
     assert softirq_kinds(its) == {receipt}
 
 
-def test_receipts_wake_no_process(tmp_path: Path) -> None:
+def test_receipts_wake_no_process(scratch: Path) -> None:
     """What else comes to a client and its server is for their processes."""
     folder = KEPT / "xen4.17-credit-requests-rate0"
-    softirq = {(task.vcpu[0], task.kind) for task in tasks_in(folder, tmp_path) if task.softirq}
+    softirq = {(task.vcpu[0], task.kind) for task in tasks_in(folder, scratch) if task.softirq}
     numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
     dom0, client, server = (0, 0), (numbers["client"], 0), (numbers["server"], 0)
     assert softirq == {(client[0], Kind(dom0, client)), (server[0], Kind(dom0, server, dom0))}
 
 
-def test_a_timer_that_is_due_while_a_message_waits_is_told_by_what_it_takes(tmp_path: Path) -> None:
+def test_a_timer_that_is_due_while_a_message_waits_is_told_by_what_it_takes(scratch: Path) -> None:
     """Else it is taken for a part of what the message costs: a few turns of 0.5 ms among hundreds of 0.09."""
-    tasks = tasks_in(KEPT / "xen4.17-credit2-requests-rate100", tmp_path)
+    tasks = tasks_in(KEPT / "xen4.17-credit2-requests-rate100", scratch)
     answers = [
         [sample.run_ns() for sample in task.samples] for task in tasks if task.vcpu == (0, 0) and task.kind != TIME
     ]
@@ -416,7 +428,7 @@ def test_a_timer_that_is_due_while_a_message_waits_is_told_by_what_it_takes(tmp_
 
 
 @pytest.mark.parametrize("name", ["credit-default", "credit2-dom0", "credit2-dom0-3", "credit2-low", "credit2-low-3"])
-def test_what_always_comes_together_takes_what_it_does_where_it_comes_apart(name: str, tmp_path: Path) -> None:
+def test_what_always_comes_together_takes_what_it_does_where_it_comes_apart(name: str, scratch: Path) -> None:
     """In other settings a receipt takes 24 to 28 us, an answer 105 to 137, with some 8 for the scheduler's decision.
 
     With Dom0's weight raised a client gets both at once. Its timer wakes it at a tick in nine of ten cases under
@@ -428,7 +440,7 @@ def test_what_always_comes_together_takes_what_it_does_where_it_comes_apart(name
     dom0, client, server = (0, 0), (numbers["client"], 0), (numbers["server"], 0)
     took = {
         (task.vcpu, task.kind): float(np.mean([sum(cpu for cpu, _ in sample.actions) for sample in task.samples])) / US
-        for task in tasks_in(folder, tmp_path)
+        for task in tasks_in(folder, scratch)
     }
     assert 25 < took[client, Kind(dom0, client)] < 40, "a receipt"
     assert 100 < took[client, Kind(dom0, server, dom0)] < 140, "an answer"
@@ -471,18 +483,16 @@ def test_ticks_are_told_where_most_come_with_something_to_do() -> None:
     assert (found.tick.period_ns, found.tick.cpu_ns, found.tick.is_alone) == (4_000_000, 57_000, True)
 
 
-def test_who_is_there_at_ticks_alone_wakes_nobody(tmp_path: Path) -> None:
+def test_who_is_there_at_ticks_alone_wakes_nobody(scratch: Path) -> None:
     """The sender and the receiver's tick keep step."""
     folder = KEPT / "xen4.17-credit-receive-default"
     numbers = {domain: number for number, domain in twin.gather([folder]).names.items()}
-    kinds = {task.kind for task in tasks_in(folder, tmp_path) if task.vcpu == (numbers["receiver"], 0)}
+    kinds = {task.kind for task in tasks_in(folder, scratch) if task.vcpu == (numbers["receiver"], 0)}
     assert kinds == {Kind((0, 0), (numbers["sender"], 0))}
 
 
-def test_request_loops_differ_between_replications(tmp_path: Path) -> None:
-    sources = twin.gather([LOOPS / "credit2"])
-    recording = read(sources)
-    events = read_events(sources, (0.0, 1.0), recording, tmp_path / "events.arrow")
+def test_request_loops_differ_between_replications(scratch: Path) -> None:
+    sources, recording, events = read_in(LOOPS / "credit2", scratch)
     made = twin.make(sources, recording, events=events)
     frame = vcpulab.run(made.scenario.change({"run.duration": "2s", "run.replications": 4})).df_domains()
     assert len(set(frame.filter(domain="server")["running_ns"].to_list())) == 4
