@@ -363,6 +363,20 @@ def floors() -> str:
     return table(["scheduler", "recordings", "shortest wait, µs"], rows)
 
 
+def recorder() -> str:
+    """How often Dom0 wakes by a timer of its own, by guests, under either scheduler."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in evidence("xen-recorder"):
+        found.setdefault(row["guests"], {})[row["scheduler"]] = row
+    both = {guests: (of["credit"], of["credit2"]) for guests, of in found.items() if len(of) > 1}
+    rows = [
+        [guests, *(row[key] for row in those for key in ("cpu_us", "every_ms", "share_percent"))]
+        for guests, those in both.items()
+    ]
+    headings = [f"{scheduler}: {what}" for scheduler in ("Credit", "Credit2") for what in ("µs", "every, ms", "%")]
+    return table(["guests", *headings], rows)
+
+
 def ranks() -> str:
     """How far off waits are, in how many of 100 recorded ones."""
     rows = [
@@ -580,6 +594,7 @@ PARTS = {
     "held-back": held_back,
     "two-pcpus": two_pcpus,
     "floors": floors,
+    "recorder": recorder,
     "ranks": ranks,
     "boots": boots,
     "repeating": repeating,

@@ -52,7 +52,10 @@ class Task:
 
 
 def receipts(its: Seen) -> Set[Kind]:
-    """The kinds of messages that tell a vCPU that what it had sent itself has come: it sends nothing for them."""
+    """The kinds of messages that tell a vCPU that what it had sent itself has come: it sends nothing for them.
+
+    So is the answer of a device to who sleeps before it asks again.
+    """
     return {
         kind
         for kind in its.known
@@ -98,8 +101,7 @@ class Learnt:
             alone = max(self.receipt_ns - self.wake_ns, 0.0)
             # As surely as it came.
             came = Counter(kind for kinds, _ in turns for kind in kinds)
-            hidden = [kind for kind in receipts(self.its) if kind not in self.its.costs]
-            for kind in hidden:
+            for kind in sorted(receipts(self.its) - self.its.costs.keys(), key=str):
                 turns += [((kind,), alone)] * came[kind]
         if not turns:
             return {}
@@ -292,7 +294,8 @@ def _with_last(
 ) -> Iterable[tuple[int, tuple[int, int]]]:
     """Each answer, with the last sleep that is known.
 
-    Where most timers are due while a tick's turn waits, the answers before all others had that tick in them.
+    Where ticks wake a vCPU before most of its timers do, the others follow answers that had the tick in them: of these
+    alone answers would take too long.
 
     Args:
         pairs: answers, and the turns that timers began after them.
