@@ -6,7 +6,6 @@ from math import log, prod
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turns
@@ -184,6 +183,9 @@ class Seen:
         """For which of these messages it most likely began each of those turns, by whom that woke; else in order."""
         if len(set(kinds)) < 2 or len(begun) < 2:
             return dict(zip(begun, range(len(kinds)), strict=False))
+        # To load it takes longer than what most commands do.
+        from scipy.optimize import linear_sum_assignment
+
         sent = [kind.then(self.vcpu) for kind in kinds]
         kinds_sent = set(sent)
         of_kinds = [{kind: -log(target.likelihood(turn, kind)) for kind in kinds_sent} for turn in begun]
