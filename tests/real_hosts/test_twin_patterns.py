@@ -262,6 +262,8 @@ HIDDEN = (
     "credit2-requests-dom0-2",
     "credit2-requests-low",
     "credit2-requests-rate100",
+    # Dom0 runs, preempted, whenever the client has the receipt: nothing shows that it sends nothing for that.
+    "credit2-requests-favour-3",
     "credit-requests-rate5000",
     # Dom0's tick, or the client's own, comes with hardly any exception before what would wake them.
     "credit-requests-default",
