@@ -48,6 +48,10 @@ class Kind(NamedTuple):
         """Is what is sent to a vCPU after such a message the answer to what it had sent itself?"""
         return self.before == vcpu
 
+    def acknowledges(self, vcpu: Vcpu) -> bool:
+        """Does such a message come because a vCPU had sent something itself: a receipt, or the answer of a device?"""
+        return self.because == vcpu
+
 
 TIME = Kind(None)
 Action = tuple[int, Vcpu | None]
@@ -167,6 +171,10 @@ class Seen:
     def part(self, kind: Kind, target: Vcpu) -> float:
         """In how many of the turns that answer such messages something is sent to the target."""
         return self.parts.get((kind, target), 0.0)
+
+    def sends_for(self, kind: Kind) -> bool:
+        """May something be sent for such a message?"""
+        return any(self.part(kind, target.vcpu) > NEVER for target in self.targets)
 
     def behind(self, turn: int, target: "Seen", begun: int) -> Sequence[Kind]:
         """What of what a turn heard it began that turn of its target for: each for one, the last for the rest."""

@@ -101,7 +101,7 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
         explained = sum(
             count for (kinds, is_sent, _), count in shown.items() if is_sent and kind in kinds and always & kinds
         )
-        is_receipt = kind.because == its.vcpu and bool(always)
+        is_receipt = kind.acknowledges(its.vcpu) and bool(always)
         parts[kind] = 0.0 if is_receipt or explained >= SAMPLES_LEAST else 1.0
     return parts
 

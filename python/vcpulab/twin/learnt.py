@@ -56,17 +56,13 @@ def receipts(its: Seen) -> Set[Kind]:
 
     So is the answer of a device to who sleeps before it asks again.
     """
-    return {
-        kind
-        for kind in its.known
-        if kind.because == its.vcpu and all(its.part(kind, target.vcpu) <= NEVER for target in its.targets)
-    }
+    return {kind for kind in its.known if kind.acknowledges(its.vcpu) and not its.sends_for(kind)}
 
 
 class Learnt:
     """What a vCPU does after each kind of messages."""
 
-    def __init__(self, its: Seen, wakes_ns: Mapping[Vcpu, int], receipt_ns: float | None = None) -> None:
+    def __init__(self, its: Seen, wakes_ns: Mapping[Vcpu, int], receipt_ns: float | None) -> None:
         """Takes what waking costs, of those of whom it is known, and what a receipt takes elsewhere, too."""
         self.its = its
         self.receipt_ns = receipt_ns
@@ -129,15 +125,12 @@ class Learnt:
         alone = [
             turn
             for turn in heard
-            if [one for one in self.its.heard[turn].kinds if one == kind or not often or self._sends(one)] == [kind]
+            if [kind]
+            == [one for one in self.its.heard[turn].kinds if one == kind or not often or self.its.sends_for(one)]
         ]
         if len(heard) < SAMPLES_LEAST:
             return [turn for turn, its in enumerate(self.its.heard) if kind in its.kinds]
         return alone if 2 * len(alone) >= len(heard) else heard
-
-    def _sends(self, kind: Kind) -> bool:
-        """May something be sent for such a message?"""
-        return any(self.its.part(kind, target.vcpu) > NEVER for target in self.its.targets)
 
     def _may_send(self, turn: int, kind: Kind, target: Vcpu) -> bool:
         """May what a turn sent to another be for that message: is there none that is always answered so?"""
@@ -269,14 +262,13 @@ class Learnt:
         timed = set(self._turns(TIME))
         pairs = [(before, turn) for turn in self._timed_turns() if (before := self._before(turn)) is not None]
         pairs = [(before, turn) for before, turn in pairs if self._last(before) == kind]
-        clean = [(before, turn) for before, turn in pairs if before in turns and turn in timed]
+        answered = [(before, turn) for before, turn in pairs if before in turns]
+        clean = [(before, turn) for before, turn in answered if turn in timed]
         if len(clean) < SAMPLES_LEAST:
-            clean = pairs
-        else:
-            pairs = [(before, turn) for before, turn in pairs if before in turns]
+            answered = clean = pairs
         return [
             Sample(self._actions(answer, kind), self.its.woke[turn] - self.its.ended[before], self._actions(turn, TIME))
-            for answer, (before, turn) in _with_last(pairs, clean)
+            for answer, (before, turn) in _with_last(answered, clean)
         ][:SAMPLES_MOST]
 
     def _timed(self) -> list[Sample]:

@@ -28,7 +28,7 @@ def softirq_kinds(its: Seen) -> Set[Kind]:
         if count >= SAMPLES_LEAST:
             # After a process it always came: what did come may have been for another message, which no wake-up shows.
             return stopped[kind] > NEVER * count
-        return all(its.part(kind, target.vcpu) <= NEVER for target in its.targets)
+        return not its.sends_for(kind)
 
     return {kind for kind in its.known if kind != TIME and is_one(kind)}
 
