@@ -340,17 +340,7 @@ def test_a_client_asks_however_short_its_first_sleep_is() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "default",
-        "rate5000",
-        pytest.param(
-            "slice1-rate100",
-            marks=pytest.mark.xfail(strict=True, reason="one of eight answers to it is taken to be for the scanner"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("setting", ["default", "rate5000", "slice1-rate100", "slice1-rate100-2"])
 def test_readers_of_a_disk_are_told_to_ask_and_to_be_answered(setting: str, scratch: Path) -> None:
     """One reads all the time; under short slices its answers come before it blocks, and few wake-ups show them."""
     folder = KEPT / f"xen4.17-credit-disk-{setting}"

@@ -228,6 +228,18 @@ class Seen:
         takes = self.costs[further] - (self.saves if kinds else 0.0)
         return takes <= CLEARLY * (self.run[turn] - self.takes(turn, known))
 
+    def may_answer(self, turn: int, target: "Seen") -> bool:
+        """Did a turn take so much longer than for what it heard that the target had asked, too, and is answered?"""
+        kinds = self.heard[turn].kinds
+        if any(kind not in self.costs for kind in kinds) or all(that is not target for that, _ in self.within[turn]):
+            return False
+        asked = [
+            self.costs[kind]
+            for kind in self.known & self.costs.keys()
+            if kind.sender == target.vcpu and self.part(kind, target.vcpu) >= ALWAYS
+        ]
+        return bool(asked) and 2 * (self.run[turn] - self.takes(turn, kinds)) > min(asked)
+
     def explains(self, turn: int, kinds: Set[Kind]) -> bool:
         """Is something sent after any of these to everyone whom that turn woke?"""
         return not self.parts or all(

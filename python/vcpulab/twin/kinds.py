@@ -74,13 +74,14 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
     # Thousands of turns show one of a few things.
     shown = Counter(_shown(its, target))
     # Where nothing else can have come, nothing was sent for anything else.
-    clean, others = _Counted({each: count for each, count in shown.items() if each.is_clean}), _Counted(shown)
+    clean = _Counted({each: count for each, count in shown.items() if each.is_clean})
+    certain, others = _Counted({each: count for each, count in shown.items() if not each.may_answer}), _Counted(shown)
     heard = Counter(kind for kinds, _ in its.heard for kind in set(kinds))
     parts: dict[Kind, float] = {}
     hidden = list[Kind]()
     for kind in its.known:
         least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * heard[kind])
-        counted = clean if clean.shown[kind] >= least else others
+        counted = clean if clean.shown[kind] >= least else others if clean.shown[kind] else certain
         parts[kind] = counted.part(kind)
         seen = counted.shown[kind] + counted.unsent[kind]
         if kind != TIME and (seen < SAMPLES_LEAST or (seen < least and NEVER < parts[kind] < ALWAYS)):
@@ -99,7 +100,7 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
         # What hardly a turn can show is sent, unless those few speak against it, or what is sent is for others: who
         # sends at other times need not for the receipt of it.
         explained = sum(
-            count for (kinds, is_sent, _), count in shown.items() if is_sent and kind in kinds and always & kinds
+            count for (kinds, is_sent, *_), count in shown.items() if is_sent and kind in kinds and always & kinds
         )
         is_receipt = kind.acknowledges(its.vcpu) and bool(always)
         parts[kind] = 0.0 if is_receipt or explained >= SAMPLES_LEAST else 1.0
@@ -115,6 +116,8 @@ class _Shown(NamedTuple):
     """Was something sent?"""
     is_clean: bool
     """Can nothing else have come?"""
+    may_answer: bool = False
+    """May what was sent be for what the target had asked meanwhile?"""
 
 
 class _Counted:
@@ -124,7 +127,7 @@ class _Counted:
         silent: Set[Kind] = frozenset()
         while True:
             self.sent, self.shown, self.unsent = Counter[Kind](), Counter[Kind](), Counter[Kind]()
-            for (kinds, is_sent, _), count in turns.items():
+            for (kinds, is_sent, *_), count in turns.items():
                 # Which of several it was for, only those that never send tell.
                 may = kinds - silent or kinds
                 these = dict.fromkeys(may, count)
@@ -171,7 +174,7 @@ def _shown(its: Seen, target: Seen) -> Iterator[_Shown]:
         is_clean = not its.within[turn]
         if target.vcpu in its.sends[turn]:
             if is_sure:
-                yield _Shown(frozenset(kinds), True, is_clean)
+                yield _Shown(frozenset(kinds), True, is_clean, its.may_answer(turn, target))
         elif its.shows(turn, target):
             yield _Shown(frozenset(kinds), False, is_clean)
         elif len(set(kinds)) == 1 and (turn, target.vcpu) in its.told:
