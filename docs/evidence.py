@@ -8,7 +8,7 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from io import StringIO
@@ -250,8 +250,7 @@ def xen_repeating(found: Agreement) -> Iterator[Row]:
 
     It does where its shares and switches in its own setting are within the limits: that needs no other recording.
     """
-    own = [cell for cell in found.of(OWN) if cell.demands == cell.setting and cell.metric in ("share", "switches")]
-    failing = {cell.demands for cell in own if cell.excess > 1}
+    failing = _failing(found)
     for repeats in (True, False):
         for same in (True, False):
             cells = [
@@ -262,6 +261,37 @@ def xen_repeating(found: Agreement) -> Iterator[Row]:
             row: dict[str, object] = {"repeats": repeats, "same_boot": same}
             row |= {"twins": len({cell.demands for cell in cells}), "cells": len(cells)}
             yield row | _within_limits(cells)
+
+
+def _failing(found: Agreement) -> set[str]:
+    """The recordings that their own twins do not repeat."""
+    own = [cell for cell in found.of(OWN) if cell.demands == cell.setting and cell.metric in ("share", "switches")]
+    return {cell.demands for cell in own if cell.excess > 1}
+
+
+_SEVERAL_PCPUS = {"two", "wide", "four", "pool", "tworequests"}
+
+
+def xen_causes(found: Agreement) -> Iterator[Row]:
+    """Parts within the widest limits as what-ifs are left out of which a cause is known, one cause after another.
+
+    Which those are, recordings and their settings say, and no result of a what-if.
+    """
+    failing = _failing(found)
+    causes: dict[str, Callable[[Held], bool]] = {
+        "recorded under a rate limit of 5 ms": lambda cell: "-rate5000" in cell.demands,
+        "bursts that Dom0 may interrupt": lambda cell: (
+            cell.guests == "receive" and "-rate100" in cell.demands + cell.setting
+        ),
+        "several pCPUs": lambda cell: cell.guests in _SEVERAL_PCPUS,
+        "other boots": lambda cell: _boot(cell.demands) != _boot(cell.setting),
+        "twins that do not repeat their own recording": lambda cell: cell.demands in failing,
+    }
+    left = found.of(WHAT_IF)
+    yield {"without": "", "cells": len(left)} | _within_limits(left)
+    for cause, is_of_it in causes.items():
+        left = [cell for cell in left if not is_of_it(cell)]
+        yield {"without": cause, "cells": len(left)} | _within_limits(left)
 
 
 def xen_directions(found: Agreement) -> Iterator[Row]:
@@ -494,6 +524,7 @@ def main(recordings: Path) -> None:
     write("xen-demands", sorted(xen_demands(found), key=lambda row: float(str(row["within_percent"]))))
     write("xen-ranks", xen_ranks(found))
     write("xen-repeating", xen_repeating(found))
+    write("xen-causes", xen_causes(found))
     write("xen-directions", xen_directions(found))
     write("xen-unseen", xen_unseen(found))
     write("xen-repeated", xen_repeated(found))

@@ -432,6 +432,19 @@ def repeating() -> str:
     return table(["a twin that", "in settings of", "twins", "cells", *_METRICS.values()], rows)
 
 
+def causes() -> str:
+    """What-ifs as those are left out of which a cause is known, one cause after another."""
+    rows = [
+        [
+            f"and without: {row['without']}" if row["without"] else "all",
+            row["cells"],
+            *(f"{row[metric]} %" for metric in _METRICS),
+        ]
+        for row in evidence("xen-causes")
+    ]
+    return table(["what-ifs", "cells", *_METRICS.values()], rows)
+
+
 def directions() -> str:
     """What-ifs by what is changed: the setting in the same boot, the boot, the scheduler."""
     rows = [
@@ -598,6 +611,7 @@ PARTS = {
     "ranks": ranks,
     "boots": boots,
     "repeating": repeating,
+    "causes": causes,
     "directions": directions,
     "unseen": unseen,
     "repeated": repeated,
