@@ -19,6 +19,7 @@ from typing import Any
 
 import invalidation
 import numpy as np
+from validation_page import RATE_LIMITED
 
 from vcpulab import _engine
 from vcpulab import conformance as bundled
@@ -270,6 +271,7 @@ def _failing(found: Agreement) -> set[str]:
 
 
 _SEVERAL_PCPUS = {"two", "wide", "four", "pool", "tworequests"}
+"""Kinds of guests that were recorded on more than one pCPU."""
 
 
 def xen_causes(found: Agreement) -> Iterator[Row]:
@@ -279,7 +281,7 @@ def xen_causes(found: Agreement) -> Iterator[Row]:
     """
     failing = _failing(found)
     causes: dict[str, Callable[[Held], bool]] = {
-        "recorded under a rate limit of 5 ms": lambda cell: "-rate5000" in cell.demands,
+        "recorded under a rate limit of 5 ms": lambda cell: RATE_LIMITED in cell.demands,
         "bursts that Dom0 may interrupt": lambda cell: (
             cell.guests == "receive" and "-rate100" in cell.demands + cell.setting
         ),

@@ -61,7 +61,7 @@ _METRICS = {
     "loops": "throughput of request loops",
     "throughput": "throughput of other guests",
 }
-_RATE_LIMITED = "-rate5000"
+RATE_LIMITED = "-rate5000"
 """How recordings under a rate limit of 5 ms are called in `real-xen/experiments.toml`."""
 _ENDS = 5
 """So many of a long table's first and last rows are shown."""
@@ -331,8 +331,8 @@ def held_back() -> str:
     """Twins of recordings under a long rate limit, and all others."""
     rows = evidence("xen-demands")
     groups = {
-        "under a rate limit of 5 ms": [row for row in rows if _RATE_LIMITED in row["demands"]],
-        "all others": [row for row in rows if _RATE_LIMITED not in row["demands"]],
+        "under a rate limit of 5 ms": [row for row in rows if RATE_LIMITED in row["demands"]],
+        "all others": [row for row in rows if RATE_LIMITED not in row["demands"]],
     }
     shown = []
     for name, those in groups.items():
@@ -416,6 +416,11 @@ def preemptions() -> str:
     return table(headings, rows)
 
 
+def _within(row: Row) -> Iterator[str]:
+    """By metric, which part is within its limits; a dash where there is none."""
+    return (f"{row[metric]} %" if row[metric] else "–" for metric in _METRICS)
+
+
 def repeating() -> str:
     """What-ifs by whether twins repeat themselves, and within a boot or not."""
     words = {"True": ("repeats its own recording", "the same boot"), "False": ("does not", "another boot")}
@@ -425,7 +430,7 @@ def repeating() -> str:
             words[row["same_boot"]][1],
             row["twins"],
             row["cells"],
-            *(f"{row[metric]} %" for metric in _METRICS),
+            *_within(row),
         ]
         for row in evidence("xen-repeating")
     ]
@@ -438,7 +443,7 @@ def causes() -> str:
         [
             f"and without: {row['without']}" if row["without"] else "all",
             row["cells"],
-            *(f"{row[metric]} %" for metric in _METRICS),
+            *_within(row),
         ]
         for row in evidence("xen-causes")
     ]
@@ -453,7 +458,7 @@ def directions() -> str:
             row["from"] if row["from"] == row["to"] else f"{row['from']} → {row['to']}",
             row["boot"],
             row["cells"],
-            *(f"{row[metric]} %" if row[metric] else "–" for metric in _METRICS),
+            *_within(row),
         ]
         for row in evidence("xen-directions")
     ]
@@ -469,7 +474,7 @@ def unseen() -> str:
             row["guests"],
             row["recordings"],
             row["cells"],
-            *(f"{row[metric]} %" if row[metric] else "–" for metric in _METRICS),
+            *_within(row),
         ]
         for row in evidence("xen-unseen")
     ]

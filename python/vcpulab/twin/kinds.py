@@ -81,6 +81,7 @@ def _parts_to(its: Seen, target: Seen) -> dict[Kind, float]:
     hidden = list[Kind]()
     for kind in its.known:
         least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * heard[kind])
+        # Where nothing is clean, what the target may have asked meanwhile says nothing of this kind.
         counted = clean if clean.shown[kind] >= least else others if clean.shown[kind] else certain
         parts[kind] = counted.part(kind)
         seen = counted.shown[kind] + counted.unsent[kind]
