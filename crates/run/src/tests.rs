@@ -104,9 +104,9 @@ fn a_guest_that_leaves_its_tick_on_wakes_twice_for_a_sleep() {
     // Who sleeps for less than a tick meets it in some sleeps only.
     let (executions, ..) = of("idle_tick = \"40ms\"\nidle_tick_cpu = \"50us\"");
     assert!((140..=160).contains(&executions), "{executions}");
-    // Waking takes time, once for each sleep: a tick that finds it idle has its own.
-    let waking = |tick: &str| of(&format!("{tick}\nwake_cpu = \"200us\""));
-    assert_eq!(waking(""), (100, 119_000_000, 99));
+    // Waking takes time, and going idle, in which its task already sleeps, once each: a tick that finds it idle has its own.
+    let waking = |tick: &str| of(&format!("{tick}\nwake_cpu = \"150us\"\nidle_cpu = \"50us\""));
+    assert_eq!(waking(""), (100, 119_800_000, 99));
     // A tick in the middle of what it computes makes it 10 us longer, until after 50 of them it begins later than its ticks.
     let busy =
         "idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\"\nbusy_tick_cpu = \"10us\"\nidle_tick_at = \"500us\"";

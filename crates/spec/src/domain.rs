@@ -48,6 +48,8 @@ pub struct DomainSpec {
     pub idle_tick: Option<IdleTick>,
     /// CPU time of its kernel each time that an idle vCPU wakes to do something.
     pub wake_cpu: Span,
+    /// The same each time that it goes idle again.
+    pub idle_cpu: Span,
     /// The toolstack's answer to a crash of its guest.
     pub on_crash: OnCrash,
     /// Its applications.

@@ -29,6 +29,7 @@ from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, 
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import keep_nothing
 from vcpulab.twin.ticks import Tick, alike
+from vcpulab.twin.waking import Waking
 from vcpulab.twin.written import inline_phases
 
 SPAN_NS_LEAST = 1_000_000_000
@@ -151,7 +152,7 @@ def make(
     linked = {vcpu for link in woken for vcpu in link}
     replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}
     others = {vcpu: its for vcpu, its in turns.items() if vcpu not in replays}
-    tasks, ticks, wakes_ns = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
+    tasks, ticks, waking = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
     stretches = _in_stretches({vcpu: its for vcpu, its in others.items() if vcpu not in linked})
     ticks = alike(ticks | {vcpu: tick for vcpu, (_, tick) in stretches.items() if tick is not None})
     if (limit := sources.host_params.get("ratelimit_us", 0)) >= HELD_BACK_US:
@@ -184,7 +185,7 @@ def make(
             tasks=tasks,
             stretches={vcpu: app for vcpu, (app, _) in stretches.items()},
             ticks=ticks,
-            wakes_ns=wakes_ns,
+            waking=waking,
             lost=(resume, takes.block_ns),
         ),
     }
@@ -209,7 +210,7 @@ def make(
             "resume_ns": bool(resume),
             "block_ns": bool(takes.costs()),
             "timer_ns": used not in POLICIES,
-            "wake_cpu": bool(wakes_ns),
+            "wake_cpu": bool(waking),
             "idle_tick": bool(ticks),
         }
     )
@@ -232,8 +233,8 @@ _WORDS = {
     "block_ns": "`block_ns` and `wake_ns` are what Credit takes to decide, told from the shortest waits, and not part "
     "of what vCPUs compute.",
     "timer_ns": "`timer_ns` is how late Xen handles timers, so that Credit's ticks slip: measured once, not told here.",
-    "wake_cpu": "`wake_cpu` is what a turn costs however much it does, told from turns that share what was sent for "
-    "them.",
+    "wake_cpu": "`wake_cpu` and `idle_cpu` are what a turn costs however much it does, before and after what it sends: "
+    "told from turns that share what was sent for them.",
     "idle_tick": "`idle_tick` is the tick of a guest's kernel, told from wake-ups on its grid; `busy_tick_cpu` is what "
     "one takes of turns that are otherwise alike, and no part of what they compute. When it is (`idle_tick_at`) is "
     "decided as a host boots: a what-if of another scheduler, which takes a reboot, leaves that out, and runs draw it.",
@@ -306,7 +307,7 @@ def _domains(
     tasks: Sequence[Task],
     stretches: Mapping[Vcpu, dict[str, Any]],
     ticks: Mapping[Vcpu, Tick],
-    wakes_ns: Mapping[Vcpu, int],
+    waking: Mapping[Vcpu, Waking],
     lost: tuple[int, int],
 ) -> dict[str, Any]:
     sources = setting.sources
@@ -350,9 +351,10 @@ def _domains(
             cpu_ns = sum(tick.cpu_ns for tick in its_ticks) // len(its_ticks)
             busy_ns = sum(tick.busy_ns for tick in its_ticks) // len(its_ticks)
             table |= replace(its_ticks[0], cpu_ns=max(1, cpu_ns), busy_ns=busy_ns).fields()
-        waking = [wakes_ns.get((number, vcpu["vcpu"]), 0) for vcpu in vcpus]
-        if any(waking):
-            table["wake_cpu"] = f"{sum(waking) // len(waking)}ns"
+        its_waking = [waking.get((number, vcpu["vcpu"]), Waking()) for vcpu in vcpus]
+        for word, costs in zip(("wake_cpu", "idle_cpu"), zip(*its_waking, strict=True), strict=True):
+            if any(costs):
+                table[word] = f"{sum(costs) // len(costs)}ns"
         if apps:
             table["app"] = apps
             if count > 1 and not sources.is_daemon(number):

@@ -16,6 +16,7 @@ import numpy as np
 from vcpulab.twin.heard import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Action, Kind, Seen
 from vcpulab.twin.links import Vcpu
 from vcpulab.twin.softirq import softirq_kinds
+from vcpulab.twin.waking import Waking
 
 SAMPLES_MOST = 250
 """Of what one task does; more make a scenario longer, and hardly better."""
@@ -62,12 +63,12 @@ def receipts(its: Seen) -> Set[Kind]:
 class Learnt:
     """What a vCPU does after each kind of messages."""
 
-    def __init__(self, its: Seen, wakes_ns: Mapping[Vcpu, int], receipt_ns: float | None) -> None:
+    def __init__(self, its: Seen, waking: Mapping[Vcpu, Waking], receipt_ns: float | None) -> None:
         """Takes what waking costs, of those of whom it is known, and what a receipt takes elsewhere, too."""
         self.its = its
         self.receipt_ns = receipt_ns
-        self.wake_ns = wakes_ns.get(its.vcpu, 0)
-        self.share = {target.vcpu for target in its.targets if wakes_ns.get(target.vcpu, 0) > 0}
+        self.waking = waking.get(its.vcpu, Waking())
+        self.share = {target.vcpu for target in its.targets if target.vcpu in waking}
         """Those whose turns were seen to share what was sent to them: more than once in a turn means that."""
         self.sure = [turn for turn in range(len(its.turns)) if self._is_sure(turn)]
         self.costs = self._costs()
@@ -92,9 +93,9 @@ class Learnt:
 
         A receipt that never came alone takes what one does elsewhere: of the same driver, for the same event.
         """
-        turns = [(self.its.heard[turn].kinds, float(self.its.run[turn] - self.wake_ns)) for turn in self.sure]
+        turns = [(self.its.heard[turn].kinds, float(self.its.run[turn] - self.waking.ns)) for turn in self.sure]
         if self.receipt_ns is not None:
-            alone = max(self.receipt_ns - self.wake_ns, 0.0)
+            alone = max(self.receipt_ns - self.waking.ns, 0.0)
             # As surely as it came.
             came = Counter(kind for kinds, _ in turns for kind in kinds)
             for kind in sorted(receipts(self.its) - self.its.costs.keys(), key=str):
@@ -110,7 +111,7 @@ class Learnt:
         """After how much CPU time something is sent for a message that came alone, in the median."""
         after: dict[tuple[Kind, Vcpu], list[int]] = {}
         for turn in self.sure:
-            kinds, done = self.its.heard[turn].kinds, -self.wake_ns
+            kinds, done = self.its.heard[turn].kinds, -self.waking.first_ns
             for cpu, woken in self.its.computes[turn]:
                 done += cpu
                 if woken is not None and len(kinds) == 1:
@@ -143,11 +144,12 @@ class Learnt:
         kinds = self.its.heard[turn].kinds
         at = len(kinds) - 1 if kind == kinds[-1] else kinds.index(kind)
         sends = {target.vcpu for target in self.its.targets if self._may_send(turn, kind, target.vcpu)}
-        before = self.wake_ns + sum(self.costs.get(other, 0.0) for other in kinds[:at])
+        first_ns, last_ns = self.waking
         if self.its.by_tick(turn) and self.its.found is not None:
             # Its tick has woken it already.
-            before += max(self.its.found.tick.cpu_ns - self.wake_ns, 0)
-        others = before + sum(self.costs.get(other, 0.0) for other in kinds[at + 1 :])
+            first_ns, last_ns = max(self.its.found.tick.cpu_ns, self.waking.ns), 0
+        before = first_ns + sum(self.costs.get(other, 0.0) for other in kinds[:at])
+        others = before + sum(self.costs.get(other, 0.0) for other in kinds[at + 1 :]) + last_ns
         run = max(self.its.run[turn] - others, 0.0)
         moments = {
             target: self.offsets.get((kind, target), run)
@@ -216,7 +218,7 @@ class Learnt:
     def _holds_timer(self, turn: int) -> bool:
         """Did it compute so much more than for what it heard that its timer must have been due while it waited?"""
         known = sum(self.costs.get(kind, 0.0) for kind in self.its.heard[turn].kinds)
-        return 2 * (self.its.run[turn] - self.wake_ns - known) > self.costs.get(TIME, float("inf"))
+        return 2 * (self.its.run[turn] - self.waking.ns - known) > self.costs.get(TIME, float("inf"))
 
     @cached_property
     def anchor(self) -> Kind | None:
@@ -267,16 +269,20 @@ class Learnt:
         if len(clean) < SAMPLES_LEAST:
             answered = clean = pairs
         return [
-            Sample(self._actions(answer, kind), self.its.woke[turn] - self.its.ended[before], self._actions(turn, TIME))
+            Sample(self._actions(answer, kind), self._slept_ns(before, turn), self._actions(turn, TIME))
             for answer, (before, turn) in _with_last(answered, clean)
         ][:SAMPLES_MOST]
+
+    def _slept_ns(self, before: int, turn: int) -> int:
+        """From when a turn had done all that it does for what it heard until its timer began another."""
+        return self.its.woke[turn] - self.its.ended[before] + self.waking.last_ns
 
     def _timed(self) -> list[Sample]:
         turns = set(self._turns(TIME))
         pairs = list(pairwise(self._timed_turns()))
         clean = [pair for pair in pairs if pair[0] in turns and not self._is_hidden_within(*pair)]
         return [
-            Sample(self._actions(turn, TIME), self.its.woke[following] - self.its.ended[turn])
+            Sample(self._actions(turn, TIME), self._slept_ns(turn, following))
             for turn, following in (clean if len(clean) >= SAMPLES_LEAST else pairs)
         ][:SAMPLES_MOST]
 

@@ -18,7 +18,7 @@ from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
 from vcpulab.twin.ticks import Tick
-from vcpulab.twin.waking import wake_ns
+from vcpulab.twin.waking import Waking, waking
 
 _MOSTLY = 0.5
 """An answer that is sent in so many of the turns in which it would have been seen may have been sent in all."""
@@ -29,7 +29,7 @@ class Answering(NamedTuple):
 
     tasks: list[Task]
     ticks: dict[Vcpu, Tick]
-    wakes_ns: dict[Vcpu, int]
+    waking: dict[Vcpu, Waking]
     """CPU time of each turn beside what its tasks compute, where it is known."""
 
 
@@ -41,14 +41,14 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
         links: who wakes whom.
     """
     seen = seen_of(turns, links)
-    wakes_ns = {vcpu: cost for vcpu, cost in wake_ns(seen).items() if cost > 0}
+    costs = {vcpu: its for vcpu, its in waking(seen).items() if its.ns > 0}
     alone = [its.costs[kind] for its in seen.values() for kind in receipts(its) if kind in its.costs]
     receipt_ns = median(alone) if alone else None
-    learnt = [Learnt(its, wakes_ns, receipt_ns) for its in seen.values()]
+    learnt = [Learnt(its, costs, receipt_ns) for its in seen.values()]
     _answer(seen, {(each.its.vcpu, each.anchor) for each in learnt if each.anchor is not None})
     tasks = [task for each in learnt for task in each.tasks()]
     ticks = {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
-    return Answering(_reached(tasks), ticks, wakes_ns)
+    return Answering(_reached(tasks), ticks, costs)
 
 
 def _answer(seen: Mapping[Vcpu, Seen], awaited: Set[tuple[Vcpu, Kind]]) -> None:

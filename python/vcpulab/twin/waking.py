@@ -7,10 +7,12 @@ how much of it each has, and what they have in common is the cost of waking.
 """
 
 from collections.abc import Iterator, Mapping
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
-from vcpulab.twin.heard import ALWAYS, TIME, Kind, Seen
+from vcpulab.twin.heard import ALWAYS, SAMPLES_LEAST, TIME, Kind, Seen
 from vcpulab.twin.links import Vcpu
 
 _TURNS_LEAST = 20
@@ -27,10 +29,44 @@ _SHORTEST = 0.1
 """Part of the turns that may be shorter than what waking costs."""
 
 
-def wake_ns(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, int]:
-    """CPU time of each turn of these vCPUs beside what it does for messages and timers, ns; 0: they do not say."""
+class Waking(NamedTuple):
+    """CPU time of each turn beside what it does for messages and timers, ns; 0: turns do not say."""
+
+    first_ns: int = 0
+    """Before it sends anything."""
+    last_ns: int = 0
+    """After all that it sends."""
+
+    @property
+    def ns(self) -> int:
+        """All of it."""
+        return self.first_ns + self.last_ns
+
+
+def waking(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, Waking]:
+    """What waking costs each of these vCPUs."""
     shares = _shares(seen)
-    return {vcpu: _estimate(its, shares[vcpu]) for vcpu, its in seen.items()}
+    costs = {vcpu: _estimate(its, shares[vcpu]) for vcpu, its in seen.items()}
+    return {vcpu: _divided(seen[vcpu], cost_ns) for vcpu, cost_ns in costs.items()}
+
+
+def _divided(its: Seen, cost_ns: int) -> Waking:
+    """How much of what waking costs comes after what turns send: they send before it can be over, and end soon after.
+
+    Who is woken by another that cannot be preempted waits for all that comes after.
+    """
+    firsts: dict[Kind, list[int]] = {}
+    lasts: dict[Kind, list[int]] = {}
+    for turn, (kinds, is_sure) in enumerate(its.heard):
+        if len(kinds) == 1 and is_sure and its.sends[turn] and not its.by_tick(turn):
+            firsts.setdefault(kinds[0], []).append(its.computes[turn][0][0])
+            lasts.setdefault(kinds[0], []).append(its.computes[turn][-1][0])
+    often = [kind for kind, times in firsts.items() if len(times) >= SAMPLES_LEAST]
+    if not often:
+        return Waking(cost_ns)
+    first, last = (min(median(times[kind]) for kind in often) for times in (firsts, lasts))
+    last_ns = round(min(max(cost_ns - first, 0), last))
+    return Waking(cost_ns - last_ns, last_ns)
 
 
 def _shares(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, list[dict[Kind, float]]]:

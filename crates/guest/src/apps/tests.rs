@@ -85,6 +85,7 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
         slice_ns: Span::from_ms(10),
         idle_tick: None,
         wake_ns: Span::ZERO,
+        idle_ns: Span::ZERO,
     };
     let mut kernel = Kernel::new(&config.into(), Time::ZERO, 1, 0);
     let (mut now, mut requests, mut in_no_time) = (Time::ZERO, 0, 0);

@@ -57,6 +57,8 @@ pub struct KernelConfig {
     pub idle_tick: Option<Box<IdleTick>>,
     /// CPU time each time that an idle vCPU wakes to do something, beside what its tasks compute, ns.
     pub wake_ns: Span,
+    /// The same each time that it goes idle again, ns.
+    pub idle_ns: Span,
 }
 
 /// The next use of a vCPU by its tasks.
@@ -246,7 +248,7 @@ impl Kernel {
         while let Some(id) = of_kernel.take_sleeper(now) {
             of_kernel.wake(id, &mut self.tasks[id]);
         }
-        of_kernel.begin_own_work(now, self.config.wake_ns);
+        of_kernel.begin_own_work(now, &self.config);
         if of_kernel.own_work > Span::ZERO {
             return Next::Kernel(of_kernel.own_work);
         }
@@ -286,8 +288,13 @@ impl Kernel {
                 Rank::Other | Rank::Holds => Next::Run(most),
             };
         }
-        self.vcpus[vcpu].idle = true;
-        if let Some(tick) = &mut self.vcpus[vcpu].tick {
+        let vcpu = &mut self.vcpus[vcpu];
+        vcpu.own_work = std::mem::take(&mut vcpu.idle_work);
+        if vcpu.own_work > Span::ZERO {
+            return Next::Kernel(vcpu.own_work);
+        }
+        vcpu.idle = true;
+        if let Some(tick) = &mut vcpu.tick {
             tick.go_idle(now);
         }
         Next::Idle

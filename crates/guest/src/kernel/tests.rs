@@ -23,12 +23,13 @@ fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
         slice_ns: TIME_SLICE,
         idle_tick: None,
         wake_ns: Span::ZERO,
+        idle_ns: Span::ZERO,
     };
     Kernel::new(&config.into(), Time::ZERO, 1, 0)
 }
 
-/// A kernel of one vCPU that leaves its tick on.
-fn ticking(tick: IdleTick, wake_ns: Span, apps: Vec<AppConfig>, seed: u64) -> Kernel {
+/// A kernel of one vCPU that leaves its tick on, and takes time to wake and to go idle.
+fn ticking(tick: IdleTick, (wake_ns, idle_ns): (Span, Span), apps: Vec<AppConfig>, seed: u64) -> Kernel {
     let config = KernelConfig {
         vcpus: 1,
         apps: apps.into(),
@@ -36,6 +37,7 @@ fn ticking(tick: IdleTick, wake_ns: Span, apps: Vec<AppConfig>, seed: u64) -> Ke
         slice_ns: TIME_SLICE,
         idle_tick: Some(tick.into()),
         wake_ns,
+        idle_ns,
     };
     Kernel::new(&config.into(), Time::ZERO, seed, 0)
 }
@@ -44,8 +46,12 @@ fn ticking(tick: IdleTick, wake_ns: Span, apps: Vec<AppConfig>, seed: u64) -> Ke
 fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
     let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: Span::ZERO, at_ns: Some(ns(9300)) };
     for seed in 0..9 {
-        let mut kernel =
-            ticking(tick, Span::ZERO, vec![app(vec![compute(ns(10)), Step::Sleep(ns(90_000))])], seed);
+        let mut kernel = ticking(
+            tick,
+            (Span::ZERO, Span::ZERO),
+            vec![app(vec![compute(ns(10)), Step::Sleep(ns(90_000))])],
+            seed,
+        );
         assert_eq!(kernel.next(0, at(ns(0))), Next::Run(ns(10)));
         kernel.computed(0, ns(10));
         assert_eq!((kernel.next(0, at(ns(10))), kernel.next_timer(0)), (Next::Idle, at(ns(1300))));
@@ -55,8 +61,12 @@ fn a_tick_at_a_given_time_is_then_whatever_the_seed() {
 #[test]
 fn a_tick_that_finds_it_busy_takes_time_of_whatever_it_does() {
     let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: ns(30), at_ns: Some(ns(0)) };
-    let mut kernel =
-        ticking(tick, Span::ZERO, vec![app(vec![compute(ns(10_000)), Step::Sleep(ns(90_000))])], 1);
+    let mut kernel = ticking(
+        tick,
+        (Span::ZERO, Span::ZERO),
+        vec![app(vec![compute(ns(10_000)), Step::Sleep(ns(90_000))])],
+        1,
+    );
     let mut goes_on = |now, next, span| {
         assert_eq!(kernel.next(0, at(ns(now))), next);
         kernel.computed(0, ns(span));
@@ -72,10 +82,10 @@ fn a_tick_that_finds_it_busy_takes_time_of_whatever_it_does() {
 }
 
 #[test]
-fn waking_takes_time_once_however_much_there_is_to_do() {
+fn waking_and_going_idle_take_time_once_however_much_there_is_to_do() {
     let tick = IdleTick { period_ns: ns(4000), cpu_ns: ns(9), busy_ns: Span::ZERO, at_ns: Some(ns(0)) };
-    let sleeper = || app(vec![Step::Sleep(ns(1000)), compute(ns(10))]);
-    let mut kernel = ticking(tick, ns(30), vec![sleeper(), sleeper()], 1);
+    let sleeper = |span| app(vec![Step::Sleep(ns(span)), compute(ns(10))]);
+    let mut kernel = ticking(tick, (ns(30), ns(7)), vec![sleeper(1000), sleeper(1000), sleeper(1055)], 1);
     assert_eq!(kernel.next(0, at(ns(0))), Next::Idle);
     assert_eq!(kernel.next(0, at(ns(1000))), Next::Kernel(ns(30)));
     kernel.computed(0, ns(20));
@@ -85,7 +95,17 @@ fn waking_takes_time_once_however_much_there_is_to_do() {
         assert_eq!(kernel.next(0, at(ns(now))), Next::Run(ns(10)), "both have slept");
         kernel.computed(0, ns(10));
     }
-    assert_eq!(kernel.next(0, at(ns(1050))), Next::Idle);
+    assert_eq!(kernel.next(0, at(ns(1050))), Next::Kernel(ns(7)), "there is nothing more to do");
+    kernel.computed(0, ns(5));
+    assert_eq!(
+        kernel.next(0, at(ns(1055))),
+        Next::Kernel(ns(2)),
+        "another has slept, and it is not done with it"
+    );
+    kernel.computed(0, ns(2));
+    assert_eq!(kernel.next(0, at(ns(1057))), Next::Run(ns(10)));
+    kernel.computed(0, ns(10));
+    assert_eq!(kernel.next(0, at(ns(1067))), Next::Idle, "once for each time that it woke");
     assert_eq!(kernel.next(0, at(ns(4000))), Next::Kernel(ns(30)), "it was idle again");
     assert_eq!(kernel.next_timer(0), NEVER, "its tick is on while it is at work, and nobody waits for that");
 }

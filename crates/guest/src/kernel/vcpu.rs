@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 
 use vcpulab_host::{NEVER, Span, Time};
 
+use super::KernelConfig;
 use super::idle_tick::Tick;
 use super::task::Task;
 use crate::ids::TaskId;
@@ -50,6 +51,8 @@ pub(super) struct Vcpu {
     pub idle: bool,
     /// The rest of the kernel's own work, which goes before any task, ns.
     pub own_work: Span,
+    /// What it will do of it once there is nothing else to do, ns.
+    pub idle_work: Span,
     /// Kernels that are not asked for it have none.
     pub tick: Option<Box<Tick>>,
     /// A full time slice.
@@ -72,6 +75,7 @@ impl Vcpu {
             sleepers: BinaryHeap::with_capacity(tasks),
             idle: false,
             own_work: Span::ZERO,
+            idle_work: Span::ZERO,
             tick: None,
         }
     }
@@ -121,10 +125,10 @@ impl Vcpu {
     }
 
     /// Begins the kernel's own work that is due: once for each time that it wakes, that of a tick or that before any task.
-    pub fn begin_own_work(&mut self, now: Time, wake_ns: Span) {
+    pub fn begin_own_work(&mut self, now: Time, config: &KernelConfig) {
         if self.load() > 0 {
             if std::mem::take(&mut self.idle) {
-                self.own_work = wake_ns;
+                (self.own_work, self.idle_work) = (config.wake_ns, config.idle_ns);
                 if let Some(tick) = &mut self.tick {
                     tick.wake(now);
                 }

@@ -23,5 +23,6 @@ fn kernel(apps: Vec<AppConfig>) -> KernelConfig {
         slice_ns: Span::from_ns(10_000_000),
         idle_tick: None,
         wake_ns: Span::ZERO,
+        idle_ns: Span::ZERO,
     }
 }

@@ -39,6 +39,7 @@ pub(crate) fn guest(
                 Box::new(IdleTick { at_ns: Some(at), ..tick })
             }),
             wake_ns: domain.wake_cpu,
+            idle_ns: domain.idle_cpu,
             // Guests of KVM have their own page tables (EPT, NPT).
             page_fault_ns: Span::from_ns(match drivers {
                 Drivers::BareMetal | Drivers::Kvm => 0,

@@ -83,6 +83,7 @@ fn domain_alone(
         memory_bytes: checker.size(&raw.memory, 2 * page_cache, 0..=1 << 51).unwrap_or(0) as u64,
         idle_tick: idle_tick(checker, raw),
         wake_cpu: checker.span(&raw.wake_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
+        idle_cpu: checker.span(&raw.idle_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
         shutdown: checker
             .span(&raw.shutdown, Some(Span::from_ns(host.constants.shutdown_ns)), SPANS)
             .unwrap_or(Span::ZERO),

@@ -358,6 +358,7 @@ fn domain_of_threads(affinity: Vec<Option<CpuMask>>, working_set_bytes: i64) -> 
         shutdown: Span::ZERO,
         idle_tick: None,
         wake_cpu: Span::ZERO,
+        idle_cpu: Span::ZERO,
         on_crash: OnCrash::Preserve,
         apps: Vec::new(),
         threads: None,

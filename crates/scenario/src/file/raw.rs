@@ -239,6 +239,9 @@ record! {
         /// its devices take: what comes together is done for it once. A tick that finds it idle has `idle_tick_cpu`
         /// instead. Default: 0s.
         wake_cpu: Duration,
+        /// The same each time that such a vCPU goes idle again, once for each time that it woke: what its applications send, they send
+        /// before. Default: 0s.
+        idle_cpu: Duration,
         /// The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
         #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
         on_crash: String,

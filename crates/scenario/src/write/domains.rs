@@ -45,6 +45,7 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
             .into(),
         idle_tick_at: domain.idle_tick.and_then(|tick| tick.at_ns).map(Duration).into(),
         wake_cpu: (domain.wake_cpu > Span::ZERO).then_some(Duration(domain.wake_cpu)).into(),
+        idle_cpu: (domain.idle_cpu > Span::ZERO).then_some(Duration(domain.idle_cpu)).into(),
         on_crash: word(&ON_CRASH, &domain.on_crash).into(),
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
