@@ -17,5 +17,5 @@ pub mod stats;
 pub use ids::{AppId, ChannelId, ConnectionId, ServiceId, TaskId};
 pub use kernel::{IdleTick, Io, Kernel, KernelConfig, Next, Request, Service, Standing, SynAnswer};
 pub use random::Random;
-pub use script::{AppConfig, Script, ServiceConfig, Step, Stretches, Unit};
+pub use script::{AppConfig, Script, ServiceConfig, Softirq, Step, Stretches, Unit};
 pub use stats::AppStats;

@@ -244,8 +244,20 @@ pub struct AppConfig {
     /// Whether it shares its synchronisation objects with all applications of the domain that do; otherwise they are its
     /// own.
     pub shares_sync_objects: bool,
-    /// Whether interrupts alone deal with its work (Linux's softirq): an idle kernel does not start its tick for it.
-    pub softirq: bool,
+    /// What of its work interrupts do.
+    pub softirq: Softirq,
+}
+
+/// What of an application's work interrupts do (Linux's softirq), before that of any process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Softirq {
+    /// Nothing: it is a process's.
+    #[default]
+    Nothing,
+    /// What it does for an event that it awaited, until it notifies somebody.
+    First,
+    /// All of it: an idle kernel does not start its tick for it.
+    All,
 }
 
 impl AppConfig {
@@ -262,7 +274,7 @@ impl AppConfig {
             private_bytes: 0,
             spins: false,
             shares_sync_objects: false,
-            softirq: false,
+            softirq: Softirq::Nothing,
         }
     }
 }

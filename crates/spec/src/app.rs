@@ -1,7 +1,7 @@
 //! Applications.
 
 use vcpulab_guest::apps::{AppKind, Args, RequestClass};
-use vcpulab_guest::{AppConfig, Script, ServiceId};
+use vcpulab_guest::{AppConfig, Script, ServiceId, Softirq};
 use vcpulab_host::{DomId, Span};
 
 /// The kind whose script stands in the scenario itself.
@@ -41,8 +41,8 @@ pub enum AppSpec {
         rounds: Option<u32>,
         /// Time from the start of its domain to its own.
         delay: Span,
-        /// Whether interrupts alone deal with its work: an idle kernel does not start its tick for it.
-        softirq: bool,
+        /// What of its work interrupts do.
+        softirq: Softirq,
         /// The number of its instances.
         instances: u32,
     },

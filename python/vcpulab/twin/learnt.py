@@ -51,6 +51,14 @@ class Task:
     softirq: bool = False
     """Do interrupts alone deal with it, so that it starts no tick?"""
 
+    @property
+    def acknowledges_first(self) -> bool:
+        """Is what it is sent for acknowledged, and then passed on: by interrupts, and by a thread?"""
+        sent = [[woken for _, woken in sample.actions if woken is not None] for sample in self.samples]
+        passed_on = [sends for sends in sent if len(set(sends)) > 1]
+        first = sum(sends[0] == self.kind.sender for sends in passed_on)
+        return 2 * first > len(self.samples)
+
 
 def receipts(its: Seen) -> Set[Kind]:
     """The kinds of messages that tell a vCPU that what it had sent itself has come: it sends nothing for them.
@@ -170,8 +178,8 @@ class Learnt:
                 if woken in moments and woken in alone:
                     again.append((moment, woken))
                 elif woken not in moments or kind == kinds[-1]:
-                    # To whom several send, each sends once.
-                    moments[woken] = moment
+                    # To whom several send, each sends once. Beside others nothing tells what was done for which before.
+                    moments[woken] = self.offsets.get((kind, woken), moment) if len(set(kinds)) > 1 else moment
         actions, done = list[Action](), 0.0
         all_moments = [*((at, woken) for woken, at in moments.items()), *again]
         in_order: list[tuple[float, Vcpu | None]] = sorted((min(at, run), woken) for at, woken in all_moments)

@@ -145,5 +145,5 @@ def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], st
         else:
             phases.append({"event": [*answer, *waits] if task.starts else [*waits, *answer]})
     demands = [(sample.run_ns(), sample.then_ns) for sample in task.samples]
-    softirq = {"softirq": True} if task.softirq else {}
+    softirq = {"softirq": True} if task.softirq else {"softirq_first": True} if task.acknowledges_first else {}
     return {"kind": "phases", **softirq, "stretch": mean_stretch(demands), "phase": phases}

@@ -22,7 +22,7 @@ pub use task::{Io, Request};
 
 use crate::ids::{AppId, ConnectionId, TaskId};
 use crate::random::Random;
-use crate::script::{AppConfig, Script, Unit};
+use crate::script::{AppConfig, Script, Softirq, Unit};
 use crate::stats::AppStats;
 use idle_tick::Tick;
 use stretch::Stretch;
@@ -169,6 +169,7 @@ impl Kernel {
         let vcpu = id.index() % self.vcpus.len();
         let begins = now + config.delay_ns;
         let mut task = Task::new(app, vcpu, &config.script, begins, self.config.page_fault_ns, random);
+        task.softirq = config.softirq == Softirq::All;
         if let Some((stretch, first)) = stretch {
             task.go_in_stretches(stretch, first);
         }
@@ -255,14 +256,21 @@ impl Kernel {
         'tasks: while let Some(id) = self.vcpus[vcpu].choose() {
             let task = &mut self.tasks[id];
             if let Some(tick) = &mut self.vcpus[vcpu].tick
-                && !self.config.apps[task.app].softirq
+                && self.config.apps[task.app].softirq != Softirq::All
             {
                 tick.restart();
             }
             while task.left.is_zero() && !task.spins {
                 match task.advance(&self.config.apps[task.app].script, now) {
                     Demand::Compute(span) => task.left = span,
-                    Demand::Io(io) => return Next::Io(id, io),
+                    Demand::Io(io) => {
+                        match (self.config.apps[task.app].softirq, io) {
+                            (Softirq::First, Io::AwaitEvent(_)) => task.softirq = true,
+                            (Softirq::First, Io::Notify(_)) => task.softirq = false,
+                            _ => {}
+                        }
+                        return Next::Io(id, io);
+                    }
                     Demand::Done(response, late) => {
                         let stats = &mut self.stats[task.app];
                         stats.complete(response, now);
@@ -285,7 +293,7 @@ impl Kernel {
             return match rank(task) {
                 Rank::Spins => Next::Spin,
                 Rank::Other if !vcpu.queue.is_empty() => Next::Run(most.min(vcpu.slice)),
-                Rank::Other | Rank::Holds => Next::Run(most),
+                Rank::Interrupts | Rank::Other | Rank::Holds => Next::Run(most),
             };
         }
         let vcpu = &mut self.vcpus[vcpu];

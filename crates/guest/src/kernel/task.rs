@@ -99,6 +99,8 @@ pub(crate) struct Task {
     pub waits: bool,
     /// Whether it burns its time until a lock is free.
     pub spins: bool,
+    /// Whether interrupts do its work now.
+    pub softirq: bool,
     /// Number of spin locks that it holds.
     pub holds: u32,
     /// Its stream, if it has one.
@@ -136,6 +138,7 @@ impl Task {
             vruntime: Span::ZERO,
             waits: false,
             spins: false,
+            softirq: false,
             holds: 0,
             stream: None,
             request: None,

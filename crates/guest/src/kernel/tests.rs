@@ -1,6 +1,7 @@
 //! The guest kernel as a whole.
 
 use super::*;
+use crate::ids::ChannelId;
 use crate::script::{Script, ServiceConfig, Step};
 use vcpulab_host::NEVER;
 
@@ -108,6 +109,43 @@ fn waking_and_going_idle_take_time_once_however_much_there_is_to_do() {
     assert_eq!(kernel.next(0, at(ns(1067))), Next::Idle, "once for each time that it woke");
     assert_eq!(kernel.next(0, at(ns(4000))), Next::Kernel(ns(30)), "it was idle again");
     assert_eq!(kernel.next_timer(0), NEVER, "its tick is on while it is at work, and nobody waits for that");
+}
+
+#[test]
+fn what_interrupts_do_goes_before_what_threads_do_in_the_order_of_events() {
+    let (asked, told) = (ChannelId(0), ChannelId(1));
+    let steps = vec![
+        Step::AwaitEvent(asked),
+        compute(ns(10)),
+        Step::Notify(told),
+        compute(ns(20)),
+        Step::Notify(told),
+        compute(ns(5)),
+    ];
+    let acknowledges = AppConfig { softirq: Softirq::First, ..app(steps) };
+    let receipt = vec![Step::AwaitEvent(told), compute(ns(3))];
+    let receipt = AppConfig { softirq: Softirq::All, ..app(receipt) };
+    let mut kernel = kernel(1, vec![acknowledges.clone(), acknowledges, receipt]);
+    let tasks = [0, 1, 2].map(TaskId);
+    for task in [2, 0, 1].map(TaskId) {
+        assert!(matches!(kernel.next(0, Time::ZERO), Next::Io(id, Io::AwaitEvent(_)) if id == task));
+        kernel.wait(task);
+    }
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Idle);
+    let notifies = |task: usize| Next::Io(tasks[task], Io::Notify(told));
+    kernel.resume(tasks[1]);
+    kernel.resume(tasks[0]);
+    for next in [Next::Run(ns(10)), notifies(1), Next::Run(ns(10)), notifies(0)] {
+        assert_eq!(kernel.next(0, at(ns(1))), next);
+        if let Next::Run(span) = next {
+            kernel.computed(0, span);
+        }
+    }
+    // Both threads have what to pass on.
+    assert_eq!(kernel.next(0, at(ns(1))), Next::Run(ns(20)));
+    kernel.computed(0, ns(8));
+    kernel.resume(tasks[2]);
+    assert_eq!(kernel.next(0, at(ns(1))), Next::Run(ns(3)), "an interrupt does not wait for a thread");
 }
 
 fn compute(span: Span) -> Step {

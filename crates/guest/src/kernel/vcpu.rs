@@ -16,9 +16,10 @@ use super::idle_tick::Tick;
 use super::task::Task;
 use crate::ids::TaskId;
 
-/// The order of tasks before their virtual run times: the holder of a spin lock, then those that spin for one, then others.
+/// The order of tasks before their virtual run times: interrupts' work, the holder of a spin lock, those that spin for one, others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Rank {
+    Interrupts,
     Holds,
     Spins,
     Other,
@@ -26,6 +27,7 @@ pub(super) enum Rank {
 
 pub(super) fn rank(task: &Task) -> Rank {
     match task {
+        Task { softirq: true, .. } => Rank::Interrupts,
         Task { spins: true, .. } => Rank::Spins,
         Task { holds: 0, .. } => Rank::Other,
         _ => Rank::Holds,
@@ -83,7 +85,10 @@ impl Vcpu {
     /// Adds a runnable task.
     pub fn push(&mut self, id: TaskId, task: &Task) {
         self.sequence += 1;
-        self.queue.push(Reverse((rank(task), task.vruntime, self.sequence, id)));
+        let rank = rank(task);
+        // Interrupts come in the order of their events.
+        let vruntime = if rank == Rank::Interrupts { Span::ZERO } else { task.vruntime };
+        self.queue.push(Reverse((rank, vruntime, self.sequence, id)));
     }
 
     /// Adds a task that waited for something, or comes from another vCPU. Waiting earns it no more than a slice.

@@ -17,7 +17,7 @@ use crate::text::units::{Duration, Size};
 /// The fields that every kind has, besides its parameters.
 const COMMON: [&str; 2] = ["kind", "instance"];
 /// The fields of `phases`.
-const OF_PHASES: [&str; 5] = ["loop", "phase", "softirq", "start_delay", "stretch"];
+const OF_PHASES: [&str; 6] = ["loop", "phase", "softirq", "softirq_first", "start_delay", "stretch"];
 
 /// The names of all kinds.
 fn kind_names() -> impl Iterator<Item = &'static str> {
@@ -109,6 +109,7 @@ fn strangers(
         given("loop", !raw.r#loop.is_none()),
         given("phase", !raw.phase.is_none()),
         given("softirq", !raw.softirq.is_none()),
+        given("softirq_first", !raw.softirq_first.is_none()),
         given("start_delay", !raw.start_delay.is_none()),
         given("stretch", !raw.stretch.is_none()),
     ];

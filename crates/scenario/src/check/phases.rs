@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use vcpulab_guest::Softirq;
 use vcpulab_host::Span;
 use vcpulab_spec::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPANS, SPANS_ABOVE_ZERO};
 use vcpulab_spec::{AppSpec, EventSpec, PhaseSpec};
@@ -24,8 +25,25 @@ pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Pl
     let instances = checker.int(&raw.instance, 1, 1..=APPS_MAX as i64)? as u32;
     let delay = checker.span(&raw.start_delay, Some(Span::ZERO), SPANS)?;
     let stretch = stretch(checker, raw)?;
-    let softirq = raw.softirq.0.as_ref().is_some_and(|given| given.value);
+    let softirq = softirq(checker, raw)?;
     Some(AppSpec::Phases { phases: phases?, stretch, rounds, delay, softirq, instances })
+}
+
+/// What of its work interrupts do.
+fn softirq(checker: &mut Checker<'_, '_>, raw: &RawApp) -> Option<Softirq> {
+    let says = |field: &Field<bool>| field.get().copied().unwrap_or(false);
+    match (says(&raw.softirq), says(&raw.softirq_first)) {
+        (false, false) => Some(Softirq::Nothing),
+        (false, true) => Some(Softirq::First),
+        (true, false) => Some(Softirq::All),
+        (true, true) => {
+            let At { place, .. } = raw.softirq_first.0.as_ref()?;
+            checker
+                .report
+                .error(place, Problem::says("`softirq` is all of its work, and `softirq_first` is not"));
+            None
+        }
+    }
 }
 
 /// Mean number of phases in a stretch; `Some(None)`: they come in their order.
@@ -112,7 +130,7 @@ pub(crate) fn needs_tick(app: &AppSpec) -> Option<&'static str> {
     let AppSpec::Phases { phases, softirq, .. } = app else { return None };
     let mut events = phases.iter().flat_map(|phase| &phase.events);
     let counts = events.any(|event| matches!(event, EventSpec::Ticks(_)));
-    counts.then_some("ticks").or(softirq.then_some("softirq"))
+    counts.then_some("ticks").or((*softirq == Softirq::All).then_some("softirq"))
 }
 
 /// A time, or the quantiles of a distribution of times.

@@ -396,8 +396,12 @@ record! {
         /// Time from the start of its domain to its own. Default: none.
         start_delay: Duration,
         /// Interrupts alone deal with its work, as Linux's network stack does with packets that no process waits for: a
-        /// kernel that is idle does not start a stopped `idle_tick` for it. Default: false.
+        /// kernel that is idle does not start a stopped `idle_tick` for it, and it goes before the work of other applications.
+        /// Default: false.
         softirq: bool,
+        /// Interrupts deal with each event that it awaits until it notifies somebody, as those of a driver domain do that receive
+        /// a packet and acknowledge it; what comes after is a thread's. Goes before the work of other applications, too. Default: false.
+        softirq_first: bool,
     }
     required [kind]
     params params

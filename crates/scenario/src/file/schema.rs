@@ -83,7 +83,7 @@ fn applications(table: &mut Value) {
     kinds.push(one(
         PHASES,
         doc,
-        &["phase", "loop", "stretch", "start_delay", "softirq", "instance"],
+        &["phase", "loop", "stretch", "start_delay", "softirq", "softirq_first", "instance"],
         &["phase"],
         &[],
     ));

@@ -1,5 +1,6 @@
 //! Applications.
 
+use vcpulab_guest::Softirq;
 use vcpulab_host::{ParamKind, Span};
 use vcpulab_spec::{AppSpec, AppValue, Spec};
 
@@ -19,7 +20,8 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
         AppSpec::Phases { phases, stretch, rounds, delay, softirq, .. } => {
             raw.stretch = stretch.map(i64::from).into();
             raw.start_delay = Duration(*delay).into();
-            raw.softirq = softirq.then_some(true).into();
+            raw.softirq = (*softirq == Softirq::All).then_some(true).into();
+            raw.softirq_first = (*softirq == Softirq::First).then_some(true).into();
             // Stretches have no rounds.
             raw.r#loop = stretch.is_none().then(|| rounds.map_or(-1, i64::from)).into();
             raw.phase = phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into();
