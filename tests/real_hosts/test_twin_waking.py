@@ -13,7 +13,7 @@ from vcpulab.twin.partners import with_partners
 from vcpulab.twin.resumed import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.sources import gather
-from vcpulab.twin.waking import wake_ns
+from vcpulab.twin.waking import Waking, waking
 
 KEPT = ROOT / "validation" / "recordings" / "xen"
 DOM0, SENDER = (0, 0), (1, 0)
@@ -40,11 +40,11 @@ def bursts(wake_us: int, work_us: int, pieces: tuple[int, ...]) -> dict[tuple[in
 @pytest.mark.parametrize("pieces", [(1, 3), (1, 2, 4)])
 def test_turns_that_share_a_burst_tell_what_waking_costs(pieces: tuple[int, ...]) -> None:
     seen = seen_of(bursts(60, 120, pieces), {(SENDER, DOM0)})
-    assert wake_ns(seen)[DOM0] == pytest.approx(60 * US, abs=1 * US)
+    assert waking(seen)[DOM0].ns == pytest.approx(60 * US, abs=1 * US)
 
 
 def test_turns_that_are_all_alike_do_not_tell_what_waking_costs() -> None:
-    assert wake_ns(seen_of(bursts(60, 120, (2,)), {(SENDER, DOM0)})) == {DOM0: 0, SENDER: 0}
+    assert waking(seen_of(bursts(60, 120, (2,)), {(SENDER, DOM0)})) == {DOM0: Waking(), SENDER: Waking()}
 
 
 def answering(name: str, scratch: Path) -> tuple[Answering, dict[tuple[int, int], str]]:
@@ -67,8 +67,23 @@ def answering(name: str, scratch: Path) -> tuple[Answering, dict[tuple[int, int]
 def test_a_driver_domain_that_preempts_its_sender_is_sent_all_of_a_burst(seed: str, tmp_path: Path) -> None:
     """Four datagrams take Dom0 168 us together, and 95 us each alone: 60 to 75 us are for waking and deciding."""
     of, names = answering(f"xen4.17-credit-receive-slice1-rate100{seed}", tmp_path)
-    assert 52 * US < next(cost for vcpu, cost in of.wakes_ns.items() if vcpu == DOM0) < 67 * US
+    assert 52 * US < of.waking[DOM0].ns < 67 * US
     timers = [task for task in of.tasks if task.kind.sender is None and names[task.vcpu] == "sender"]
     sent = [sum(woken == DOM0 for _, woken in sample.actions) for task in timers for sample in task.samples]
     # It was seen to begin 1.9 turns of Dom0 in each of its own (2,800 in 1,470).
     assert sum(sent) / len(sent) == pytest.approx(1.9, abs=0.2)
+
+
+@pytest.mark.parametrize("seed", ["", "-2", "-3"])
+def test_a_driver_domain_acknowledges_before_what_waking_costs_it_is_over(seed: str, tmp_path: Path) -> None:
+    """It wakes who sent something 8.3 to 8.8 us after its turn began, and goes on for 43 us: who is woken waits for that."""
+    of, _ = answering(f"xen4.17-credit2-asks-default{seed}", tmp_path)
+    first_ns, last_ns = of.waking[DOM0]
+    assert first_ns == pytest.approx(8.5 * US, abs=0.5 * US)
+    assert 20 * US < last_ns < 32 * US
+
+
+def test_what_threads_pass_on_is_acknowledged_by_interrupts(tmp_path: Path) -> None:
+    of, names = answering("xen4.17-credit2-asks-default", tmp_path)
+    first = {(names[task.vcpu], names[task.kind.sender]) for task in of.tasks if task.kind.sender and task.acknowledges_first}
+    assert first == {("dom0", "server"), ("dom0", "clientA"), ("dom0", "clientB")}
