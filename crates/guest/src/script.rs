@@ -254,7 +254,8 @@ pub enum Softirq {
     /// Nothing: it is a process's.
     #[default]
     Nothing,
-    /// What it does for an event that it awaited, until it notifies somebody.
+    /// What it does for an event that it awaited, until it notifies somebody. Threads do the rest, up to each further notification
+    /// another one, behind what others have to do.
     First,
     /// All of it: an idle kernel does not start its tick for it.
     All,

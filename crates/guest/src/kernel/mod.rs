@@ -255,6 +255,10 @@ impl Kernel {
         }
         'tasks: while let Some(id) = self.vcpus[vcpu].choose() {
             let task = &mut self.tasks[id];
+            if std::mem::take(&mut task.hands_over) {
+                self.vcpus[vcpu].hand_over(id, task);
+                continue;
+            }
             if let Some(tick) = &mut self.vcpus[vcpu].tick
                 && self.config.apps[task.app].softirq != Softirq::All
             {
@@ -266,7 +270,9 @@ impl Kernel {
                     Demand::Io(io) => {
                         match (self.config.apps[task.app].softirq, io) {
                             (Softirq::First, Io::AwaitEvent(_)) => task.softirq = true,
-                            (Softirq::First, Io::Notify(_)) => task.softirq = false,
+                            (Softirq::First, Io::Notify(_)) => {
+                                (task.softirq, task.hands_over) = (false, true)
+                            }
                             _ => {}
                         }
                         return Next::Io(id, io);

@@ -101,6 +101,8 @@ pub(crate) struct Task {
     pub spins: bool,
     /// Whether interrupts do its work now.
     pub softirq: bool,
+    /// Whether another thread does what comes next, behind all that others have to do.
+    pub hands_over: bool,
     /// Number of spin locks that it holds.
     pub holds: u32,
     /// Its stream, if it has one.
@@ -139,6 +141,7 @@ impl Task {
             waits: false,
             spins: false,
             softirq: false,
+            hands_over: false,
             holds: 0,
             stream: None,
             request: None,

@@ -98,6 +98,13 @@ impl Vcpu {
         self.woken = true;
     }
 
+    /// Lets the current task go on behind all others that are runnable.
+    pub fn hand_over(&mut self, id: TaskId, task: &mut Task) {
+        self.current = None;
+        task.vruntime = task.vruntime.max(self.vruntime);
+        self.push(id, task);
+    }
+
     /// The current task; if there is none, the first of the queue becomes it.
     pub fn choose(&mut self) -> Option<TaskId> {
         if self.current.is_none() {

@@ -400,7 +400,8 @@ record! {
         /// Default: false.
         softirq: bool,
         /// Interrupts deal with each event that it awaits until it notifies somebody, as those of a driver domain do that receive
-        /// a packet and acknowledge it; what comes after is a thread's. Goes before the work of other applications, too. Default: false.
+        /// a packet and acknowledge it; that goes before the work of other applications, too. Threads do what comes after, up to each
+        /// further notification another one, and each goes behind what others have to do. Default: false.
         softirq_first: bool,
     }
     required [kind]
