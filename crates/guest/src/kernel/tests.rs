@@ -149,7 +149,7 @@ fn what_interrupts_do_goes_before_what_threads_do_in_the_order_of_events() {
     kernel.computed(0, ns(3));
     assert!(matches!(kernel.next(0, at(ns(1))), Next::Io(id, Io::AwaitEvent(_)) if id == tasks[2]));
     kernel.wait(tasks[2]);
-    let left = [Next::Run(ns(12)), notifies(1), Next::Run(ns(20)), notifies(0), Next::Run(ns(5))];
+    let left = [Next::Run(ns(20)), notifies(0), Next::Run(ns(12)), notifies(1), Next::Run(ns(5))];
     for next in left {
         assert_eq!(kernel.next(0, at(ns(1))), next, "who has passed something on lets others do so");
         if let Next::Run(span) = next {
