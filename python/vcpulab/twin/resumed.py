@@ -29,6 +29,8 @@ _EARLY_LEAST = 5
 """Turns that were preempted early; of one or two, nobody knows how far off they are."""
 _BOTH = 0.1
 """Of turns that exchange messages: part that must have been preempted, and part that must not."""
+_WHOLE_LEAST = 10
+"""Of turns that exchange messages: so many must not have been preempted, or nobody knows how long they are without."""
 _ERRORS = 3.0
 """So many standard errors from nothing is no chance."""
 
@@ -108,6 +110,8 @@ def _sums(turns: Sequence[Turn], both: float) -> _Sums | None:
     preempted = [turn.preempted for turn, is_alike in zip(turns, alike, strict=True) if is_alike]
     often = np.array([len(each) for each in preempted], float)
     if len(ran) < _TURNS_LEAST or not both <= (often > 0).mean() <= 1 - both:
+        return None
+    if both > 0 and np.count_nonzero(often == 0) < _WHOLE_LEAST:
         return None
     before = np.quantile(ran, _EARLY)
     early = np.array([sum(at < before for at in each) for each in preempted], float)
