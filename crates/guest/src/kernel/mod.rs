@@ -303,8 +303,8 @@ impl Kernel {
             };
         }
         let vcpu = &mut self.vcpus[vcpu];
-        vcpu.own_work = std::mem::take(&mut vcpu.idle_work);
-        if vcpu.own_work > Span::ZERO {
+        if std::mem::take(&mut vcpu.winds_down) {
+            vcpu.own_work = self.config.idle_ns;
             return Next::Kernel(vcpu.own_work);
         }
         vcpu.idle = true;

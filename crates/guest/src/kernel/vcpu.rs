@@ -51,10 +51,10 @@ pub(super) struct Vcpu {
     sleepers: BinaryHeap<Reverse<(Time, TaskId)>>,
     /// Whether it has gone idle, and has found nothing to do since.
     pub idle: bool,
+    /// Whether it has woken since, and its kernel has work of its own to do before it goes idle again.
+    pub winds_down: bool,
     /// The rest of the kernel's own work, which goes before any task, ns.
     pub own_work: Span,
-    /// What it will do of it once there is nothing else to do, ns.
-    pub idle_work: Span,
     /// Kernels that are not asked for it have none.
     pub tick: Option<Box<Tick>>,
     /// A full time slice.
@@ -76,8 +76,8 @@ impl Vcpu {
             vruntime: Span::ZERO,
             sleepers: BinaryHeap::with_capacity(tasks),
             idle: false,
+            winds_down: false,
             own_work: Span::ZERO,
-            idle_work: Span::ZERO,
             tick: None,
         }
     }
@@ -140,7 +140,7 @@ impl Vcpu {
     pub fn begin_own_work(&mut self, now: Time, config: &KernelConfig) {
         if self.load() > 0 {
             if std::mem::take(&mut self.idle) {
-                (self.own_work, self.idle_work) = (config.wake_ns, config.idle_ns);
+                (self.own_work, self.winds_down) = (config.wake_ns, !config.idle_ns.is_zero());
                 if let Some(tick) = &mut self.tick {
                     tick.wake(now);
                 }
