@@ -249,7 +249,7 @@ impl Kernel {
         while let Some(id) = of_kernel.take_sleeper(now) {
             of_kernel.wake(id, &mut self.tasks[id]);
         }
-        of_kernel.begin_own_work(now, &self.config);
+        of_kernel.begin_own_work(now, self.config.wake_ns, !self.config.idle_ns.is_zero());
         if of_kernel.own_work > Span::ZERO {
             return Next::Kernel(of_kernel.own_work);
         }

@@ -11,7 +11,6 @@ use std::collections::BinaryHeap;
 
 use vcpulab_host::{NEVER, Span, Time};
 
-use super::KernelConfig;
 use super::idle_tick::Tick;
 use super::task::Task;
 use crate::ids::TaskId;
@@ -136,11 +135,12 @@ impl Vcpu {
         }
     }
 
-    /// Begins the kernel's own work that is due: once for each time that it wakes, that of a tick or that before any task.
-    pub fn begin_own_work(&mut self, now: Time, config: &KernelConfig) {
+    /// Begins the kernel's own work that is due: once for each time that it wakes, that of a tick or that before any task, perhaps
+    /// with some to come when it winds down.
+    pub fn begin_own_work(&mut self, now: Time, wake_ns: Span, winds_down: bool) {
         if self.load() > 0 {
             if std::mem::take(&mut self.idle) {
-                (self.own_work, self.winds_down) = (config.wake_ns, !config.idle_ns.is_zero());
+                (self.own_work, self.winds_down) = (wake_ns, winds_down);
                 if let Some(tick) = &mut self.tick {
                     tick.wake(now);
                 }
