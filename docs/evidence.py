@@ -118,10 +118,14 @@ def xen(found: Agreement) -> Iterator[Row]:
 
 
 def _parts(verdict: Verdict, reached: Sequence[float]) -> str:
-    """Parts within each limit, %, so that one that misses its bar does not read as if it had reached it."""
-    needed = (100 * part for _, part in BARS[verdict.metric].needed)
-    misses = [part < least <= round(part) for part, least in zip(reached, needed, strict=True)]
-    return " / ".join(f"{part:.{int(close)}f}" for part, close in zip(reached, misses, strict=True))
+    """Parts within each limit, %."""
+    needed = (least for _, least in BARS[verdict.metric].needed)
+    return " / ".join(_part(part, least) for part, least in zip(reached, needed, strict=True))
+
+
+def _part(part: float, least: float) -> str:
+    """A part, %, so that one that misses its bar does not read as if it had reached it; `least` is a fraction."""
+    return f"{part:.{int(part < 100 * least <= round(part))}f}"
 
 
 def xen_signs(found: Agreement) -> Iterator[Row]:
@@ -361,7 +365,10 @@ def xen_unseen(found: Agreement) -> Iterator[Row]:
 def _within_limits(cells: Sequence[Held]) -> dict[str, str]:
     """By metric, the part within the widest limit, %; nothing where there are none."""
     by_metric = {metric: [cell.excess <= 1 for cell in cells if cell.metric == metric] for metric in BARS}
-    return {metric: _percent(within) for metric, within in by_metric.items()}
+    return {
+        metric: _part(100 * sum(within) / len(within), BARS[metric].needed[-1][1]) if within else ""
+        for metric, within in by_metric.items()
+    }
 
 
 def _percent(within: Sequence[bool]) -> str:
