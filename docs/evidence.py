@@ -23,6 +23,7 @@ from validation_page import RATE_LIMITED
 
 from vcpulab import _engine
 from vcpulab import conformance as bundled
+from vcpulab.cli.terminal import progress
 from vcpulab.formats import linux_folder
 from vcpulab.scenario.units import span_ns
 from vcpulab.studies import NAMES, study
@@ -521,7 +522,8 @@ def main(recordings: Path) -> None:
     write("studies", studies())
     if not recordings.exists():
         return
-    found = validate([recordings], store=DOCS.parent / "out" / "validate" / "units.jsonl").xen
+    with progress("running twins") as shown:
+        found = validate([recordings], store=DOCS.parent / "out" / "validate" / "units.jsonl", progress=shown).xen
     assert found is not None, "recordings of Xen are there"
     write("xen", xen(found))
     write("xen-signs", xen_signs(found))
