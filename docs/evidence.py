@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from io import StringIO
 from itertools import permutations
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -124,8 +125,8 @@ def _parts(verdict: Verdict, reached: Sequence[float]) -> str:
     return " / ".join(_part(part, least) for part, least in zip(reached, needed, strict=True))
 
 
-def _part(part: float, least: float) -> str:
-    """A part, %, so that one that misses its bar does not read as if it had reached it; `least` is a fraction."""
+def _part(part: float, least: float = inf) -> str:
+    """A part, %, so that one that misses its bar does not read as if it had reached it; the bar is a fraction."""
     return f"{part:.{int(part < 100 * least <= round(part))}f}"
 
 
@@ -366,15 +367,12 @@ def xen_unseen(found: Agreement) -> Iterator[Row]:
 def _within_limits(cells: Sequence[Held]) -> dict[str, str]:
     """By metric, the part within the widest limit, %; nothing where there are none."""
     by_metric = {metric: [cell.excess <= 1 for cell in cells if cell.metric == metric] for metric in BARS}
-    return {
-        metric: _part(100 * sum(within) / len(within), BARS[metric].needed[-1][1]) if within else ""
-        for metric, within in by_metric.items()
-    }
+    return {metric: _percent(within, BARS[metric].needed[-1][1]) for metric, within in by_metric.items()}
 
 
-def _percent(within: Sequence[bool]) -> str:
-    """How many are, %; nothing where there are none."""
-    return f"{100 * sum(within) / len(within):.0f}" if within else ""
+def _percent(within: Sequence[bool], least: float = inf) -> str:
+    """How many are, %, beside the fraction that must be, if any; nothing where there are none."""
+    return _part(100 * sum(within) / len(within), least) if within else ""
 
 
 def xen_boots(found: Agreement) -> Iterator[Row]:

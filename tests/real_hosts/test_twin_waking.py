@@ -85,6 +85,9 @@ def test_a_driver_domain_acknowledges_before_what_waking_costs_it_is_over(seed: 
 
 def test_what_threads_pass_on_is_acknowledged_by_interrupts(tmp_path: Path) -> None:
     of, names = answering("xen4.17-credit2-asks-default", tmp_path)
-    passed_on = [task for task in of.tasks if task.kind.sender and task.acknowledges_first]
-    first = {(names[task.vcpu], names[task.kind.sender]) for task in passed_on if task.kind.sender}
+    first = {
+        (names[task.vcpu], names[sender])
+        for task in of.tasks
+        if (sender := task.kind.sender) and task.acknowledges_first
+    }
     assert first == {("dom0", "server"), ("dom0", "clientA"), ("dom0", "clientB")}

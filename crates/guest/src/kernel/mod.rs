@@ -268,12 +268,8 @@ impl Kernel {
                 match task.advance(&self.config.apps[task.app].script, now) {
                     Demand::Compute(span) => task.left = span,
                     Demand::Io(io) => {
-                        match (self.config.apps[task.app].softirq, io) {
-                            (Softirq::First, Io::AwaitEvent(_)) => task.softirq = true,
-                            (Softirq::First, Io::Notify(_)) => {
-                                (task.softirq, task.hands_over) = (false, true)
-                            }
-                            _ => {}
+                        if self.config.apps[task.app].softirq == Softirq::First {
+                            task.pass_on(io);
                         }
                         return Next::Io(id, io);
                     }

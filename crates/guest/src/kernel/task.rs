@@ -181,6 +181,15 @@ impl Task {
         script.steps.get(self.position as usize).is_some_and(timed)
     }
 
+    /// Interrupts deal with what it awaits until it notifies somebody; what comes after is another thread's.
+    pub fn pass_on(&mut self, io: Io) {
+        match io {
+            Io::AwaitEvent(_) => self.softirq = true,
+            Io::Notify(_) => (self.softirq, self.hands_over) = (false, true),
+            _ => {}
+        }
+    }
+
     /// Its next demand; the one before has been met.
     pub fn advance(&mut self, script: &Script, now: Time) -> Demand {
         if self.busy_until > now {
