@@ -21,7 +21,8 @@ from vcpulab.formats.xl_info import Cpu, Info, Node, read_info
 from vcpulab.hypervisors.commands import commands
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.topology import Topology
-from vcpulab.twin.listed import Made, scenario_of
+from vcpulab.twin.imported import Made
+from vcpulab.twin.listed import scenario_of
 from vcpulab.twin.placed import map_of
 from vcpulab.twin.release import rules_of
 

@@ -1,7 +1,8 @@
 """`vcpulab import`: recordings of real hosts, and the files of other tools."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.units import spans
 from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
-from vcpulab.twin import kvm_host, listed, listed_kvm
+from vcpulab.twin import imported, kvm_host, listed, listed_kvm
 from vcpulab.twin.links import links
 from vcpulab.twin.placed import map_of
 
@@ -58,7 +59,7 @@ def import_files(
     beside a trace.
 
     Args:
-        paths: The files, or folders of them, of which what is no recording is passed over.
+        paths: The files, or folders of them, of which what is no recording is passed over, and named.
         show: Print their content; done anyway unless --events is given.
         kind: Kind of the files, if their first lines do not tell.
         events: Write the events of the trace to this Arrow file.
@@ -67,7 +68,12 @@ def import_files(
         raise RequestError("no files", hint="vcpulab import --help")
     threads = threads or next(filter(None, map(recordings.threads_in, paths)), None)
     mapping = recordings.read_threads(threads) if threads is not None else []
-    known = list(_known(paths, kind))
+    known: list[tuple[Path, recordings.Kind]] = []
+    for entry in _known(paths, kind):
+        if not isinstance(entry, recordings.Unused):
+            known.append(entry)
+        elif entry.path != threads:
+            terminal.warn(str(entry))
     traces = [path for path, its_kind in known if its_kind in ("xentrace", "sched-text")]
     if events is not None and len(traces) != 1:
         raise RequestError(f"found {len(traces)} traces", field="events", allowed="one")
@@ -175,16 +181,18 @@ class _Wanted:
     force: bool
 
 
-def _known(paths: Sequence[Path], kind: recordings.Kind | None = None) -> Iterator[tuple[Path, recordings.Kind]]:
+def _known(
+    paths: Sequence[Path], kind: recordings.Kind | None = None
+) -> Iterator[tuple[Path, recordings.Kind] | recordings.Unused]:
     """Files, and the files of folders, with what they hold; `kind` is that of the files."""
     for path in paths:
         if path.is_dir():
-            held = list(recordings.kinds_in(path))
-            if not held:
+            entries = list(recordings.kinds_in(path))
+            if all(isinstance(entry, recordings.Unused) for entry in entries):
                 raise RequestError(
                     f"{path}: no file of the folder is a recording or a listing", hint="vcpulab import --help"
                 )
-            yield from held
+            yield from entries
         else:
             files.check_readable(path)
             yield path, kind or recordings.kind_of(path)
@@ -193,7 +201,9 @@ def _known(paths: Sequence[Path], kind: recordings.Kind | None = None) -> Iterat
 def _listed(
     name: str,
     kinds: Sequence[recordings.Kind],
-    scenario_of: Callable[[list[Read], str | None, Toolstack | None, Path | None], listed.Made],
+    scenario_of: Callable[
+        [list[Read], str | None, Toolstack | None, Path | None, Iterable[recordings.Unused]], imported.Made
+    ],
     paths: Sequence[Path],
     wanted: _Wanted,
 ) -> None:
@@ -202,13 +212,26 @@ def _listed(
     if not paths:
         raise RequestError("no files", hint=f"vcpulab import {name} --help")
     files.check_new(out, force=wanted.force)
-    held = []
-    for path, kind in _known(paths):
-        if kind in kinds:
-            held.append(recordings.read(path, kind))
-        elif path in paths:
-            raise RequestError(f"{path}: found {kind}; allowed: {', '.join(kinds)}")
-    made = scenario_of(held, wanted.profile, wanted.toolstack, None if out is None else out.parent)
+    reads: list[Read] = []
+    unused: list[recordings.Unused] = []
+    hints: set[str | None] = set()
+    for entry in _known(paths):
+        if isinstance(entry, recordings.Unused):
+            unused.append(entry)
+        elif entry[1] in kinds:
+            reads.append(recordings.read(*entry))
+        else:
+            path, kind = entry
+            if path in paths:
+                allowed = None if _hint(name, kind, [path]) else ", ".join(kinds)
+                raise RequestError(f"{path}: {_content(name, kind)}", allowed=allowed, hint=_hint(name, kind, [path]))
+            unused.append(recordings.Unused(path, _content(name, kind)))
+            hints.add(_hint(name, kind, paths))
+    if not reads:
+        entries = "\n".join(f"  {entry}" for entry in unused)
+        hint = next(filter(None, hints), f"vcpulab import {name} --help")
+        raise RequestError(f"no listing that `vcpulab import {name}` reads\n{entries}", hint=hint)
+    made = scenario_of(reads, wanted.profile, wanted.toolstack, None if out is None else out.parent, unused)
     for note in made.notes:
         terminal.warn(note)
     if out is None:
@@ -216,6 +239,26 @@ def _listed(
         return
     whole.write(out, made.text)
     terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
+
+
+_IMPORTS: dict[str, str] = {"xen": "xl", "kvm": "kvm"}
+"""By hypervisor: the command that makes a scenario of its listings."""
+_OF_HOST = {"xen": "a Xen host", "kvm": "a KVM host"}
+
+
+def _content(name: str, kind: recordings.Kind) -> str:
+    """What a file of that kind holds, in words, for the import of that name."""
+    hypervisor = recordings.hypervisor_of(kind)
+    other = hypervisor is not None and _IMPORTS[hypervisor] != name
+    return f"found {kind}" + (f", of {_OF_HOST[hypervisor]}" if hypervisor is not None and other else "")
+
+
+def _hint(name: str, kind: recordings.Kind, paths: Sequence[Path]) -> str | None:
+    """The command that reads files of that kind; `None`: no other import does."""
+    hypervisor = recordings.hypervisor_of(kind)
+    if hypervisor is None or _IMPORTS[hypervisor] == name:
+        return None
+    return f"vcpulab import {_IMPORTS[hypervisor]} {shlex.join(map(str, paths))}"
 
 
 def _names(held: Sequence[Read]) -> dict[int, str]:

@@ -6,7 +6,20 @@ what may be there. Files may be compressed (xz, gzip, bzip2).
 """
 
 from vcpulab.errors import RecordingError
-from vcpulab.formats.kinds import KINDS, THREADS, Kind, KvmKind, Read, kind_of, kinds_in, names_of, read, threads_in
+from vcpulab.formats.kinds import (
+    KINDS,
+    THREADS,
+    Kind,
+    KvmKind,
+    Read,
+    Unused,
+    hypervisor_of,
+    kind_of,
+    kinds_in,
+    names_of,
+    read,
+    threads_in,
+)
 from vcpulab.formats.perfetto import export_perfetto
 from vcpulab.formats.trace import Recording, VcpuThread, read_threads, read_trace
 
@@ -18,8 +31,10 @@ __all__ = [
     "Read",
     "Recording",
     "RecordingError",
+    "Unused",
     "VcpuThread",
     "export_perfetto",
+    "hypervisor_of",
     "kind_of",
     "kinds_in",
     "names_of",

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from vcpulab.errors import RecordingError
 from vcpulab.formats import (
@@ -60,8 +60,13 @@ Kind = Literal[
     "jtl",
     KvmKind,
 ]
+UNKNOWN = "not known by how it begins"
 _PEEK_BYTES = 1 << 14
 _TRACE_BEGINS = (b"\x03\xf0\x01\x20", b"\x20\x01\xf0\x03")
+
+
+class UnknownKindError(RecordingError):
+    """A file that begins like none of the kinds."""
 
 
 @dataclass(frozen=True)
@@ -175,17 +180,55 @@ def kind_of(path: str | PathLike[str]) -> Kind:
     if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
         return "xl-cfg"
     hint = "vcpulab import --kind KIND, if it is one of these"
-    raise RecordingError(f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: {hint}")
+    raise UnknownKindError(f"{path}: {UNKNOWN}; allowed: {', '.join(KINDS)}\n  hint: {hint}")
 
 
-def kinds_in(folder: Path) -> Iterator[tuple[Path, Kind]]:
-    """The files of a folder and what they hold, by name; what is no recording is passed over."""
-    for file in sorted(folder.iterdir()):
+@dataclass(frozen=True)
+class Unused:
+    """A file of a folder that is not used, and why."""
+
+    path: Path
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: not used: {self.reason}"
+
+
+def kinds_in(folder: Path) -> Iterator[tuple[Path, Kind] | Unused]:
+    """The files of a folder, by name, each with what it holds, or why that is not known."""
+    for path in sorted(folder.iterdir()):
         try:
-            if file.is_file():
-                yield file, kind_of(file)
-        except (RecordingError, OSError):
-            continue
+            if path.is_file():
+                yield path, kind_of(path)
+        except UnknownKindError:
+            yield Unused(path, f"{UNKNOWN} (`vcpulab import {shlex.quote(str(path))}` lists the kinds)")
+        except (RecordingError, OSError) as error:
+            yield Unused(path, str(error).removeprefix(f"{path}: ").split("\n")[0])
+
+
+def hypervisor_of(kind: Kind) -> Literal["xen", "kvm"] | None:
+    """Whose listing a kind is; `None`: either's."""
+    if kind in get_args(KvmKind):
+        return "kvm"
+    return "xen" if kind.startswith(("xe", "xl")) else None
+
+
+def files_by_name(reads: Iterable[Read]) -> dict[str, list[Path]]:
+    """By name of a domain: the listings that have it."""
+    files: dict[str, list[Path]] = {}
+    for read_file in reads:
+        for name in _names_in(read_file):
+            files.setdefault(name, []).append(read_file.path)
+    return files
+
+
+def _names_in(read_file: Read) -> set[str]:
+    holds = read_file.holds
+    if read_file.kind == "xl-cfg":
+        return {str(holds.get("name", read_file.path.stem))}
+    rows = holds if isinstance(holds, list) else []
+    domains = [str(domain["name"]) for row in rows if isinstance(row, xl.Sched) for domain in row.domains]
+    return {*domains, *(row.name for row in rows if isinstance(getattr(row, "name", None), str))}
 
 
 def threads_in(folder: Path) -> Path | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from vcpulab import formats as recordings
-from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.formats import VcpuThread
 from vcpulab.formats.linux_experiment import Experiment
 from vcpulab.formats.linux_host import Linux
@@ -15,6 +14,7 @@ from vcpulab.formats.ps import Thread
 from vcpulab.formats.xl_info import Info
 from vcpulab.hypervisors import Toolstack
 from vcpulab.twin import cgroups
+from vcpulab.twin.imported import plain_name
 from vcpulab.twin.kernel import halt_poll_us
 from vcpulab.twin.placed import Map
 
@@ -332,7 +332,7 @@ def allowed_name(name: str) -> str:
         >>> allowed_name("web"), allowed_name("my shop (2)"), allowed_name("host")
         ('web', 'my-shop--2-', 'host-vm')
     """
-    plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:NAME_CHARS_MAX] or "vm"
+    plain = plain_name(name)
     return f"{plain}-vm" if plain in _TAKEN else plain
 
 

@@ -1,6 +1,5 @@
 """From what `xl` and xentop print of a host to a scenario: its domains, their parameters, and work of the same load."""
 
-import json
 import math
 import re
 from collections import Counter
@@ -11,7 +10,7 @@ from typing import Any
 
 from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.errors import RequestError
-from vcpulab.formats.kinds import Kind, Read
+from vcpulab.formats.kinds import Kind, Read, Unused, files_by_name
 from vcpulab.formats.xenpm import Frequencies
 from vcpulab.formats.xentop import NAME_MOST, Usage
 from vcpulab.formats.xl_info import Info
@@ -21,12 +20,12 @@ from vcpulab.hypervisors.settings import DOM0, POOL_0, default_of
 from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.catalogue import generation_of, profiles
 from vcpulab.scenario.names import in_short
-from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, pcpu_set, spans
+from vcpulab.twin.imported import Made, made, plain_name
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.release import rules_of
-from vcpulab.twin.written import IDLE_PERCENT, PERCENT, RUN, comment, inline, key, work
+from vcpulab.twin.written import IDLE_PERCENT, PERCENT, comment, inline, key, toml, work
 
 KINDS: tuple[Kind, ...] = (
     "xl-list",
@@ -45,15 +44,6 @@ _SAME = 1.2
 _UNEVEN = 0.2
 """The part of a domain's memory that may be elsewhere before that is said."""
 _COLUMNS = {"weight": "weight", "cap": "cap", "period": "period_us", "budget": "budget_us"}
-
-
-@dataclass(frozen=True)
-class Made:
-    """A scenario file."""
-
-    text: str
-    notes: list[str]
-    """What is assumed, or left out."""
 
 
 @dataclass
@@ -108,7 +98,11 @@ class _Host:
 
 
 def scenario_of(
-    found: Iterable[Read], profile: str | None = None, toolstack: Toolstack | None = None, folder: Path | None = None
+    found: Iterable[Read],
+    profile: str | None = None,
+    toolstack: Toolstack | None = None,
+    folder: Path | None = None,
+    unused: Iterable[Unused] = (),
 ) -> Made:
     """The host that listings are of.
 
@@ -118,13 +112,15 @@ def scenario_of(
         profile: the hardware profile; `None`: `generic`.
         toolstack: in whose commands advice is given; `None`: `xl`.
         folder: where the scenario will be, for a profile that is a file.
+        unused: the files that are left out, each a note.
 
     Raises:
         RequestError: no listing names a domain.
         ScenarioError: there is no such profile.
     """
-    holds = _held(found)
-    notes: list[str] = []
+    reads = list(found)
+    holds = _held(reads)
+    notes: list[str] = [*map(str, unused)]
     info: Info = holds.get("xl-info", Info({}))
     domains = _domains(holds, info)
     if not domains:
@@ -139,7 +135,10 @@ def scenario_of(
     notes += [f"{text}: left at its default" for text in options.ignored]
     host = _Host(placed, options, info, pools, holds.get("xenpm", []), notes)
     _add_use(holds, domains, notes)
-    domains = _renamed(domains, notes)
+    named = files_by_name(reads)
+    renamed = _renamed(domains, notes)
+    files = {here: named.get(name, []) for name, here in renamed.items()}
+    domains = {renamed[name]: domain for name, domain in domains.items()}
     _count_vcpus(domains, host)
     if profile in _priced() and not placed.topology.is_flat and any(domain.used for domain in domains.values()):
         notes.append(
@@ -149,15 +148,8 @@ def scenario_of(
     lines = [*_host_lines(host, profile, toolstack), *_pool_lines(host)]
     for name, domain, count in _alike(domains, notes):
         lines += ["", *_table(name, domain, host, count)]
-    notes[:] = dict.fromkeys(notes)
-    name = json.dumps(info.said.get("host", "a host as xl lists it"))
-    head = [
-        "# Made by `vcpulab import xl`. What it could not tell, or say:",
-        *(line for note in notes for line in comment(note, "* ")),
-        "",
-    ]
-    text = "\n".join([*(head if notes else []), f"name = {name}", "", *RUN, "", *lines, ""])
-    return Made(Scenario.from_toml(text, "<xl>", folder=folder).text, notes)
+    title = info.said.get("host", "a host as xl lists it")
+    return made("vcpulab import xl", title, lines, notes, folder=folder, files=files)
 
 
 def _held(found: Iterable[Read]) -> dict[str, Any]:
@@ -181,26 +173,21 @@ def _held(found: Iterable[Read]) -> dict[str, Any]:
 # ---- domains ----
 
 
-def _allowed(name: str) -> str:
-    """A name as a scenario takes it."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:NAME_CHARS_MAX] or "domain"
-
-
-def _renamed(domains: Mapping[str, _Domain], notes: list[str]) -> dict[str, _Domain]:
-    """The same under names that a scenario takes, each once."""
-    found: dict[str, _Domain] = {}
-    others = []
-    for name, domain in domains.items():
-        here = DOM0 if name == called(DOM0) else _allowed(name)
+def _renamed(names: Iterable[str], notes: list[str]) -> dict[str, str]:
+    """By name of a domain on the host: a name that a scenario takes, each once."""
+    renamed: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        plain = here = DOM0 if name == called(DOM0) else plain_name(name)
         number = 2
-        while here in found:
-            here, number = f"{_allowed(name)[: NAME_CHARS_MAX - 5]}-{number}", number + 1
-        found[here] = domain
-        if here not in (DOM0, name):
-            others.append(f"`{name}` is {here}")
-    if others:
-        notes.append(f"names that a scenario does not take: {', '.join(others)}; in commands type the host's own")
-    return found
+        while here in taken:
+            here, number = f"{plain[: NAME_CHARS_MAX - 5]}-{number}", number + 1
+        renamed[name] = here
+        taken.add(here)
+    changed = [f"`{name}` is {here}" for name, here in renamed.items() if here not in (DOM0, name)]
+    if changed:
+        notes.append(f"names that a scenario does not take: {', '.join(changed)}; in commands type the host's own")
+    return renamed
 
 
 def _domains(holds: Mapping[str, Any], info: Info) -> dict[str, _Domain]:
@@ -372,7 +359,7 @@ def _priced() -> list[str]:
 def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -> Iterator[str]:
     yield "[host]"
     if profile is not None:
-        yield f"profile = {json.dumps(profile)}"
+        yield f"profile = {toml(profile)}"
     else:
         yield 'profile = "generic"       # assumed: xl does not say what things cost on this machine'
         if not host.map.topology.is_flat:
@@ -382,18 +369,18 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
                 "the host itself"
             )
     if toolstack is not None:
-        yield f"toolstack = {json.dumps(toolstack)}"
+        yield f"toolstack = {toml(toolstack)}"
     for name, value in host.map.fields().items():
         said = value if isinstance(value, int) else inline(value)
         yield f"{name} = {said}"
     yield from _scheduler_lines(host, host.pools[0])
     gran = host.map.granularity(host.options.granularity, host.notes)
     if gran is not None:
-        yield f"sched_gran = {json.dumps(gran)}       # xen_commandline: sched-gran={gran}"
+        yield f"sched_gran = {toml(gran)}       # xen_commandline: sched-gran={gran}"
     printed = host.pools[0].params
     for name, (value, word) in host.options.params.items():
         if name not in printed:
-            yield f"{name} = {json.dumps(value)}       # xen_commandline: {word}"
+            yield f"{name} = {toml(value)}       # xen_commandline: {word}"
     others = host.options.others
     shown = [word for option, word in others.items() if option != "cpufreq"]
     if shown:
@@ -410,7 +397,7 @@ def _clock_lines(host: _Host) -> Iterator[str]:
             host.notes.append(f"xenpm: not all CPUs have the frequencies and the governor of CPU {clocks[0].cpu}")
         said, one = clocks[0].governor, clocks[0]
         if said in GOVERNORS:
-            yield f"governor = {json.dumps(said)}       # xenpm"
+            yield f"governor = {toml(said)}       # xenpm"
         else:
             host.notes.append(
                 f"xenpm: governor {said or 'not said'}: no field says it; the highest clock rate is taken"
@@ -420,7 +407,7 @@ def _clock_lines(host: _Host) -> Iterator[str]:
         if one.sample_us and one.up_percent:
             costs |= {"governor_sample_ns": 1000 * one.sample_us, "governor_up_percent": one.up_percent}
     elif at_boot is not None:
-        yield f"governor = {json.dumps(at_boot)}       # xen_commandline: {host.options.others['cpufreq']}"
+        yield f"governor = {toml(at_boot)}       # xen_commandline: {host.options.others['cpufreq']}"
     elif not host.map.topology.is_flat:
         host.notes.append("governor: not listed (`xenpm get-cpufreq-para` does); the highest clock rate is taken")
     remote = sorted(
@@ -438,14 +425,14 @@ def _clock_lines(host: _Host) -> Iterator[str]:
 
 
 def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
-    yield f"scheduler = {json.dumps(pool.scheduler)}"
+    yield f"scheduler = {toml(pool.scheduler)}"
     rules = rules_of(pool.scheduler, host.info.said)
     if rules is not None:
         if rules.exact:
             yield from comment(rules.why)
         else:
             host.notes.append(rules.why)
-        yield f"generation = {json.dumps(rules.generation)}"
+        yield f"generation = {toml(rules.generation)}"
     elif pool is host.pools[0]:
         host.notes.append("no `xl info` says which release of Xen it is; the default is taken (`vcpulab schedulers`)")
     known = host.known(pool.name)
@@ -466,7 +453,7 @@ def _pool_lines(host: _Host) -> Iterator[str]:
         if free:
             host.notes.append(f"pCPUs {spans(free)} are in no pool; here they are in {POOL_0}")
     for one in others:
-        yield from ("", f"[pool.{key(_allowed(one.name))}]", f"pcpus = {json.dumps(pcpus[one.name])}")
+        yield from ("", f"[pool.{key(plain_name(one.name))}]", f"pcpus = {toml(pcpus[one.name])}")
         yield from _scheduler_lines(host, one)
 
 
@@ -536,7 +523,7 @@ def _table(name: str, domain: _Domain, host: _Host, count: int) -> list[str]:
     if name == DOM0:
         lines.append("driver_domain = true")
     if domain.pool is not None and domain.pool in [one.name for one in host.pools[1:]]:
-        lines.append(f"pool = {json.dumps(_allowed(domain.pool))}")
+        lines.append(f"pool = {toml(plain_name(domain.pool))}")
     lines += [f"{param} = {value}" for param, value in domain.params.items() if known.get(param, value) != value]
     masks_here: list[str] = []
     for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
@@ -544,9 +531,9 @@ def _table(name: str, domain: _Domain, host: _Host, count: int) -> list[str]:
         masks_here = found if set(found) - {"all"} else masks_here
         if set(found) - {"all"}:
             same = len(set(found)) == 1
-            lines.append(f"{kind} = {json.dumps(found[0] if same else found)}")
+            lines.append(f"{kind} = {toml(found[0] if same else found)}")
     nodes = _memory_nodes(domain, host, name)
     if nodes and nodes != _usual_nodes(host.map.topology, masks_here):
-        lines.append(f"memory_nodes = {json.dumps(nodes[0] if len(nodes) == 1 else nodes)}")
+        lines.append(f"memory_nodes = {toml(nodes[0] if len(nodes) == 1 else nodes)}")
     lines += work(name, domain.used, vcpus, "xentop")
     return lines

@@ -1,27 +1,29 @@
 """From listings of a KVM host to a scenario: its VMs, their weights, limits and pinning, and work of the same load."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.errors import RequestError
-from vcpulab.formats.kinds import Read
+from vcpulab.formats.kinds import Read, Unused, files_by_name
 from vcpulab.formats.machine import Machine
 from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
-from vcpulab.scenario.scenario import Scenario
+from vcpulab.twin.imported import Made, made
 from vcpulab.twin.kernel import EEVDF, kernel_of, params_of
 from vcpulab.twin.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
-from vcpulab.twin.listed import Made
 from vcpulab.twin.placed import Map, flat, map_of
-from vcpulab.twin.written import RUN, comment, inline, key, work
+from vcpulab.twin.written import comment, inline, key, toml, work
 
 
 def scenario_of(
-    found: Iterable[Read], profile: str | None = None, toolstack: Toolstack | None = None, folder: Path | None = None
+    found: Iterable[Read],
+    profile: str | None = None,
+    toolstack: Toolstack | None = None,
+    folder: Path | None = None,
+    unused: Iterable[Unused] = (),
 ) -> Made:
     """The KVM host that listings are of.
 
@@ -30,19 +32,21 @@ def scenario_of(
         profile: the hardware profile; `None`: `generic`.
         toolstack: in whose commands advice is given; `None`: that whose listings there are.
         folder: where the scenario will be, for a profile that is a file.
+        unused: the files that are left out, each a note.
 
     Raises:
         RequestError: no listing names a VM.
         ScenarioError: there is no such profile.
     """
     host = KvmHost()
-    for one in found:
+    reads = list(found)
+    for one in reads:
         host.take(one.kind, one.holds)
     machines = [machine for machine in host.machines.values() if machine.running is not False]
     if not machines:
         allowed = "among them what `virsh list`, `virsh dumpxml` or `qm list` prints, or QEMU's command lines by `ps`"
         raise RequestError("no file says which VMs there are", allowed=allowed)
-    notes: list[str] = []
+    notes: list[str] = [*map(str, unused)]
     placed = map_of(host.info, notes, LISTER) or _pinned(machines, notes)
     scopes = host.scopes()
     vms: dict[str, Vm] = {}
@@ -54,12 +58,14 @@ def scenario_of(
     if host.toolstack == "proxmox":
         for vm in vms.values():
             vm.scope = vm.scope or f"qemu.slice/{vm.machine.number}.scope"
+    named = files_by_name(reads)
+    files = {name: named.get(vm.machine.name, []) for name, vm in vms.items()}
     lines = list(_host_lines(host, profile, toolstack, placed, notes))
     for path, table in tables_around(vms, (), host, placed).items():
         lines += [
             "",
-            f"[cgroup.{json.dumps(path)}]",
-            *(f"{name} = {json.dumps(value)}" for name, value in table.items()),
+            f"[cgroup.{toml(path)}]",
+            *(f"{name} = {toml(value)}" for name, value in table.items()),
         ]
     unknown = [name for name, vm in vms.items() if vm.machine.vcpus is None]
     if unknown:
@@ -69,11 +75,7 @@ def scenario_of(
         notes.append("nothing runs in the VMs: no `virsh domstats`, twice, with `date +%s.%N` before each")
     for name, vm in vms.items():
         lines += ["", *_table(name, vm, host, placed, notes)]
-    notes = list(dict.fromkeys(notes))
-    head = ["# Made by `vcpulab import kvm`. What it could not tell, or say:"]
-    head += [line for note in notes for line in comment(note, "* ")] + [""]
-    text = "\n".join([*(head if notes else []), 'name = "a KVM host as it is listed"', "", *RUN, "", *lines, ""])
-    return Made(Scenario.from_toml(text, "<kvm>", folder=folder).text, notes)
+    return made("vcpulab import kvm", "a KVM host as it is listed", lines, notes, folder=folder, files=files)
 
 
 def _once(name: str, taken: Mapping[str, object]) -> str:
@@ -101,10 +103,10 @@ def _host_lines(
     yield "[host]"
     yield 'hypervisor = "kvm"'
     if profile is not None:
-        yield f"profile = {json.dumps(profile)}"
+        yield f"profile = {toml(profile)}"
     else:
         yield 'profile = "generic"       # assumed: no listing says what things cost on this machine'
-    yield f"toolstack = {json.dumps(toolstack or host.toolstack)}"
+    yield f"toolstack = {toml(toolstack or host.toolstack)}"
     for name, value in placed.fields().items():
         yield f"{name} = {value if isinstance(value, int) else inline(value)}"
     if kernel is None:
@@ -117,8 +119,8 @@ def _host_lines(
             yield from comment(kernel.why)
         else:
             notes.append(kernel.why)
-        yield f"scheduler = {json.dumps(kernel.scheduler)}"
-        yield f"generation = {json.dumps(kernel.generation)}"
+        yield f"scheduler = {toml(kernel.scheduler)}"
+        yield f"generation = {toml(kernel.generation)}"
     generation = generation_of(EEVDF if kernel is None else kernel.scheduler, kernel.generation if kernel else None)
     known = {param["name"] for param in generation["params"]} if generation is not None else set()
     params = params_of(host.said, None)
@@ -142,5 +144,5 @@ def _table(name: str, vm: Vm, host: KvmHost, placed: Map, notes: list[str]) -> I
     vcpus = min(max(vm.machine.vcpus or 1, 1), 512)
     yield f"[domain.{key(name)}]"
     for field, value in host.fields_of(vm, vcpus, placed, notes).items():
-        yield f"{field} = {json.dumps(value)}"
+        yield f"{field} = {toml(value)}"
     yield from work(name, _used(vm.machine), vcpus, "virsh domstats")

@@ -133,10 +133,13 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         OSError: it cannot be read.
     """
     known: list[tuple[Path, recordings.Kind]] = []
+    unused: list[recordings.Unused] = []
     for path in paths:
         if path.is_dir():
             threads = threads or recordings.threads_in(path)
-            known += recordings.kinds_in(path)
+            entries = list(recordings.kinds_in(path))
+            known += [entry for entry in entries if not isinstance(entry, recordings.Unused)]
+            unused += [entry for entry in entries if isinstance(entry, recordings.Unused)]
         else:
             known.append((path, recordings.kind_of(path)))
     traces = [(path, kind) for path, kind in known if kind in ("xentrace", "sched-text")]
@@ -146,6 +149,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
             f"found {said}; allowed: one trace, of xentrace, perf or ftrace, and what else there is of its host"
         )
     sources = Sources(*traces[0], cpu_mhz)
+    sources.notes += [str(entry) for entry in unused if entry.path != threads]
     if sources.kind == "sched-text":
         sources.kvm = KvmHost()
         if threads is not None:

@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from vcpulab.show.plain import plain
+
 PERIOD_MS = 10
 """CPU use becomes jobs with this period: nobody prints how it was spread."""
 IDLE_PERCENT = 0.1
@@ -20,14 +22,19 @@ _WIDTH = 100
 
 
 def comment(text: str, mark: str = "") -> list[str]:
-    """A comment, in lines."""
-    wrapped = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    r"""A comment, in lines; control characters, which TOML has in no comment, are escaped.
+
+    Examples:
+        >>> comment("a\x1b[2Jb")
+        ['# a\\x1b[2Jb']
+    """
+    wrapped = textwrap.wrap(plain(text), _WIDTH, break_long_words=False, break_on_hyphens=False)
     return [f"# {mark if not number else ' ' * len(mark)}{line}" for number, line in enumerate(wrapped)]
 
 
 def inline(table: Mapping[str, Any]) -> str:
     """A table in one line."""
-    return f"{{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in table.items())} }}"
+    return f"{{ {', '.join(f'{key(name)} = {toml(item)}' for name, item in table.items())} }}"
 
 
 def inline_phases(dumps: Callable[[Mapping[str, Any]], str], document: Mapping[str, Any]) -> str:
@@ -66,7 +73,22 @@ def _events(events: Sequence[Mapping[str, Any]]) -> str:
 
 def key(name: str) -> str:
     """A name as a key."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml(name)
+
+
+def toml(value: Any) -> str:
+    r"""A value as TOML has it, in one line: texts with any characters, numbers, lists of them.
+
+    Examples:
+        >>> print(toml("a\x7f\"b\" \U0001f600"), toml([1, "0-3"]), toml(True))
+        "a\u007f\"b\" \U0001f600" [1, "0-3"] true
+    """
+    if isinstance(value, str):
+        # JSON's strings are TOML's, but for the character DEL, and pairs of surrogates, which TOML does not have.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    return json.dumps(value)
 
 
 def work(domain: str, used: float | None, vcpus: int, measured_by: str) -> Iterator[str]:
