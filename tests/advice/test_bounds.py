@@ -13,6 +13,10 @@ import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab.advice.bounds import Bounds, Checked, bounds, check
 from vcpulab.advice.bounds.applications import REQUEST_BYTES
+from vcpulab.advice.bounds.host import Host as XenHost
+from vcpulab.advice.bounds.host import NotModelledError, Party
+from vcpulab.advice.bounds.kvm import KvmHost
+from vcpulab.advice.bounds.packets import EMPTY
 
 STUDIES = ROOT / "python" / "vcpulab" / "studies"
 FILES = [
@@ -170,6 +174,98 @@ def test_vms_of_a_cpuset_share_its_cpus() -> None:
     found = next(one for one in bounds(vcpulab.Scenario.from_dict(data)).stations if one.kind == "pcpus")
     assert (found.name, found.servers) == ("pCPUs 1,2", 2)
     assert found.asked == pytest.approx(2.0)
+
+
+def fits_together(found: Bounds) -> None:
+    """The throughputs of all loads together fit the stations, and nothing that is full serves all."""
+    work: dict[str, float] = {}
+    for load in found.loads:
+        for name, demand in load.demands.items():
+            work[name] = work.get(name, 0.0) + (load.together * demand if demand else 0.0)
+        assert load.together <= load.throughput_max * (1 + 1e-9), load
+        assert load.throughput <= load.throughput_max * (1 + 1e-9), load
+        assert load.bottleneck != "rate" or load.together == load.throughput_max, load
+    for station in found.stations:
+        assert station.busy == pytest.approx(work.get(station.name, 0.0) / station.servers)
+        assert station.busy <= 1 + 1e-6, station
+    # Whatever has a definite amount of work and is not served fully names a full station that it needs.
+    full = {station.name for station in found.stations if station.busy > 1 - 1e-6}
+    for load in found.loads:
+        assert load.together == load.throughput_max or (load.bottleneck in full and load.demands[load.bottleneck] > 0)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_loads_of_a_bundled_scenario_fit_the_host_together(path: Path) -> None:
+    fits_together(bounds(vcpulab.Scenario.load(path)))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.integers(1, 40),
+    st.integers(1, 8),
+    st.one_of(
+        st.builds(lambda rate: {"kind": "open-loop", "rate": round(rate, 3)}, st.floats(1, 3000)),
+        st.builds(lambda users: {"kind": "closed-loop", "users": users, "think": "100ms"}, st.integers(1, 3000)),
+    ),
+    st.booleans(),
+    st.booleans(),
+)
+def test_alike_clients_are_bounded_together(
+    count: int, pcpus: int, client: dict[str, object], hogs: bool, periodic: bool
+) -> None:
+    apps = [{"kind": "web-server"}, *([{"kind": "periodic", "run": "2ms", "period": "20ms"}] if periodic else [])]
+    web = {"count": count, "nic": {"driver_domain": "dom0"}, "app": apps}
+    beside = {"batch": {"count": 3, "app": [{"kind": "hog"}]}} if hogs else {}
+    data = {
+        "host": {"profile": "generic", "pcpus": pcpus, "scheduler": "credit"},
+        "domain": {"dom0": {"driver_domain": True}, "web": web, **beside},
+        "client": {"visitors": {"server": "web", **client}},
+        "run": {"duration": "1s"},
+    }
+    fits_together(bounds(vcpulab.Scenario.from_dict(data)))
+
+
+def test_clients_that_share_a_full_vcpu_are_limited_by_it(command: Vcpulab, tmp_path: Path) -> None:
+    """By itself each of the 100 clients could be served; their driver domain's vCPU is asked for twice what it has."""
+    file = tmp_path / "many.toml"
+    file.write_text(
+        """
+        [host]
+        profile = "generic"
+        pcpus = 40
+        scheduler = "credit"
+        [domain.dom0]
+        driver_domain = true
+        [domain.vdi]
+        count = 100
+        nic = { driver_domain = "dom0" }
+        app = [{ kind = "web-server" }]
+        [client.users]
+        kind = "open-loop"
+        server = "vdi"
+        rate = 500
+        [run]
+        duration = "1s"
+        """
+    )
+    found = bounds(vcpulab.Scenario.load(file))
+    assert {load.bottleneck for load in found.loads} == {"dom0: vCPUs"}
+    assert found.stations[0].asked > 1.9
+    assert sum(load.together for load in found.loads) < 0.55 * 100 * 500
+    shown = command("bounds", "many.toml").stdout
+    assert "can be served" not in shown
+    assert "Asked for more than 100 % of what it can do: dom0: vCPUs" in shown
+
+
+def test_a_sender_without_a_network_interface_is_not_modelled() -> None:
+    """`Host` is asked directly: a scenario that `check` refuses must not reach it, and the model is total."""
+    for hypervisor, module in (("kvm", KvmHost), ("xen", XenHost)):
+        scheduler = "linux-cfs" if hypervisor == "kvm" else "credit"
+        host = {"hypervisor": hypervisor, "scheduler": scheduler, "pcpus": 1}
+        lone = vcpulab.Scenario.from_dict({"host": host, "domain": {"a": {"app": [{"kind": "hog"}]}}})
+        for sender, receiver in ((Party("a"), Party()), (Party(), Party("a"))):
+            with pytest.raises(NotModelledError, match="no network interface"):
+                module(lone).way(sender, receiver, EMPTY)
 
 
 # ---- the command line ----

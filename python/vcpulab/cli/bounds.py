@@ -98,7 +98,7 @@ def _row(one: Checked) -> dict[str, Any]:
 
 # ---- tables ----
 
-_LIMITED = {"rate": "nothing: all is served", "customers": "its own users, or tasks"}
+_LIMITED = {"rate": "nothing: all can be served", "customers": "its own users, or tasks"}
 
 
 def _parts(scenario: Scenario, found: Bounds, checked: Sequence[Checked] | None) -> Iterator[Part]:
@@ -114,13 +114,8 @@ def _parts(scenario: Scenario, found: Bounds, checked: Sequence[Checked] | None)
         loads, stations = _alike(found, scenario)
         yield page.rows(_loads(loads, stations), "load", soon=_LOADS_SOON)
         yield page.rows(_stations(loads, stations), "station", soon=_STATIONS_SOON)
-        busiest = found.stations[0].asked
-        if busiest > 1 + 1e-9:
-            most = (
-                "More than 100 %: the loads cannot all have their bounds at once; in these proportions, at most "
-                f"{100 / busiest:.1f} % of them."
-            )
-            yield page.always(Lines([most, ""]))
+        if over := _overloaded(found, stations):
+            yield page.always(Lines([f"Asked for more than 100 % of what it can do: {', '.join(over)}.", ""]))
     if found.notes:
         yield page.always(Lines([*found.notes, ""]))
     if checked:
@@ -140,17 +135,26 @@ def _loads(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
             name,
             ", ".join(dict.fromkeys(_LIMITED.get(by, called.get(by, by)) for by in (one.bottleneck for one in row))),
             _range([one.throughput_max for one in row]),
+            _range([one.together for one in row]),
             _range([one.throughput for one in row]),
             _range([None if one.response_min_s is None else 1e3 * one.response_min_s for one in row]),
             _range([None if one.response_s is None else 1e3 * one.response_s for one in row]),
         ]
         for name, row in loads.items()
     ]
-    headings = ["load", "limited by", "at most,\n1/s", "estimate,\n1/s", "response,\nat least, ms", "estimate,\nms"]
-    title = "Loads: bounds, and estimates"
+    headings = [
+        "load",
+        "limited by",
+        "at most,\n1/s",
+        "together,\n1/s",
+        "estimate,\n1/s",
+        "response,\nat least, ms",
+        "estimate,\nms",
+    ]
+    title = "Loads: bounds of each by itself and of all together, and estimates"
     # Where there is no room for all, what limits a load stands below it.
     below = [[f"{name}\n  {by}", *values] for name, by, *values in cells]
-    narrower = Table(title, ["load\n  limited by", *headings[2:4], "at least,\nms", headings[5]], below)
+    narrower = Table(title, ["load\n  limited by", *headings[2:5], "at least,\nms", headings[6]], below)
     return Table(title, headings, cells, text_columns=2, together=True, narrower=narrower)
 
 
@@ -158,7 +162,7 @@ def _stations(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
     cells = [
         [
             name,
-            _range([100 * one.asked for one in row], lambda percent: f"{percent:.1f}"),
+            _range([100 * one.busy for one in row], _one_decimal),
             _range([one.servers for one in row], lambda servers: f"{servers:g}"),
             *(_range(_demands(load, row)) for load in loads.values()),
         ]
@@ -167,6 +171,21 @@ def _stations(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
     ]
     headings = ["station", "busy,\n%", "servers", *(f"{name},\nµs".replace(" to ", "\nto ") for name in loads)]
     return Table("Stations: least service of one unit of work", headings, cells)
+
+
+def _one_decimal(percent: float) -> str:
+    return f"{percent:.1f}"
+
+
+def _overloaded(found: Bounds, stations: Rows[StationBound]) -> list[str]:
+    """The stations that fixed rates and users ask for more than they can do, and how much they ask for."""
+    definite = {load.name for load in found.model.loads if load.rate is not None or load.think > 0}
+    full = {one.bottleneck for one in found.loads if one.name in definite and one.together < one.throughput_max}
+    return [
+        f"{name} ({_range([100 * one.asked for one in row], _one_decimal)} %)"
+        for name, row in stations.items()
+        if any(one.name in full and one.asked > 1 for one in row)
+    ]
 
 
 def _alike(found: Bounds, scenario: Scenario) -> tuple[Rows[LoadBound], Rows[StationBound]]:

@@ -11,6 +11,7 @@ from vcpulab.advice.bounds import mva
 from vcpulab.advice.bounds.asymptotic import least_response, limit
 from vcpulab.advice.bounds.model import Load, Model, Station
 from vcpulab.advice.bounds.stations import model
+from vcpulab.advice.bounds.together import together
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
@@ -30,9 +31,13 @@ class LoadBound:
 
     name: str
     throughput_max: float
-    """Bound: units of work in a second, never more."""
+    """Bound: units of work in a second, never more, whatever the other loads do."""
+    limit: str
+    """What sets that bound: a station, `rate` (all that is asked for), or `customers` (users who wait and think)."""
+    together: float
+    """Throughput beside all other loads: fixed rates first, then users who think, then programs that have no end."""
     bottleneck: str
-    """What sets it: a station, `rate` (all that is asked for), or `customers` (users who wait and think)."""
+    """What limits the throughput beside the other loads: a station that is full, or what `limit` says."""
     response_min_s: float | None
     """Bound: mean response time at that throughput, never less; `None`: it has none."""
     throughput: float
@@ -44,9 +49,8 @@ class LoadBound:
 
     def undefined(self) -> dict[str, str]:
         """Why some of these numbers are infinite, or `None`, by name."""
-        found = {
-            name: "nothing limits it" for name in ("throughput_max", "throughput") if getattr(self, name) == math.inf
-        }
+        rates = ("throughput_max", "together", "throughput")
+        found = {name: "nothing limits it" for name in rates if getattr(self, name) == math.inf}
         for name in ("response_min_s", "response_s"):
             value = getattr(self, name)
             if value is None or value == math.inf:
@@ -62,7 +66,9 @@ class StationBound:
     kind: str
     servers: float
     asked: float
-    """Utilisation if every load had the throughput of its bound; beyond 1 they cannot all have it."""
+    """Utilization if every load had the throughput of its own bound; above 1 they cannot all have it."""
+    busy: float
+    """Utilization if the loads share the host as `LoadBound.together` says: 1 at most."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +90,27 @@ class Bounds(Answer):
     def to_frame(self) -> pl.DataFrame:
         """A row for each load: bounds and estimates of its throughput and response time, and its bottleneck."""
         rows = [
-            (one.name, one.throughput_max, one.bottleneck, one.response_min_s, one.throughput, one.response_s)
+            (
+                one.name,
+                one.throughput_max,
+                one.bottleneck,
+                one.together,
+                one.response_min_s,
+                one.throughput,
+                one.response_s,
+            )
             for one in self.loads
         ]
-        columns = ("load", "throughput_max", "bottleneck", "response_min_s", "throughput", "response_s")
+        columns = ("load", "throughput_max", "bottleneck", "together", "response_min_s", "throughput", "response_s")
         numbers = pl.Float64
-        kinds = (pl.String, numbers, pl.String, numbers, numbers, numbers)
+        kinds = (pl.String, numbers, pl.String, *[numbers] * 4)
         return pl.DataFrame(rows, dict(zip(columns, kinds, strict=True)), orient="row")
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{one.name}: at most {number(one.throughput_max)}/s, limited by {one.bottleneck}" for one in self.loads
+            f"{one.name}: at most {number(one.throughput_max)}/s, together with the others {number(one.together)}/s, "
+            f"limited by {one.bottleneck}"
+            for one in self.loads
         )
 
 
@@ -119,13 +135,18 @@ def bounds(scenario: Scenario) -> Bounds:
         )
         for load in it.loads
     }
-    busy = mva.busy((limits[load.name].throughput, load.demands) for load in it.loads)
-    asked = {name: busy.get(name, 0.0) / station.servers for name, station in it.stations.items()}
+    shares = together(it.loads, limits, it.stations)
+    asked, busy = (
+        mva.busy((rates[load.name].throughput, load.demands) for load in it.loads) for rates in (limits, shares)
+    )
     estimated = estimate(it)
     loads = []
     for load in it.loads:
         most = limits[load.name]
-        throughput, response = _within(load, most.throughput, estimated)
+        share = shares[load.name]
+        # A fixed rate is served before all else, so it cannot get more than what is left by its equals.
+        ceiling = most.throughput if load.rate is None else share.throughput
+        throughput, response = _within(load, ceiling, estimated)
         least = least_response(load.customers, most.throughput, load.think, load.alone)
         least = least if load.rate is None else load.alone
         loads.append(
@@ -133,13 +154,18 @@ def bounds(scenario: Scenario) -> Bounds:
                 load.name,
                 most.throughput,
                 most.by,
+                share.throughput,
+                share.by,
                 least if load.has_response else None,
                 throughput,
                 response if load.has_response else None,
                 load.demands,
             )
         )
-    stations = [StationBound(name, one.kind, one.servers, asked[name]) for name, one in it.stations.items()]
+    stations = [
+        StationBound(name, one.kind, one.servers, *(rates.get(name, 0.0) / one.servers for rates in (asked, busy)))
+        for name, one in it.stations.items()
+    ]
     stations.sort(key=lambda one: -one.asked)
     left_out = (*it.not_modelled, *ALWAYS_LEFT_OUT)
     notes = tuple(sharing.said(scenario.to_dict()))

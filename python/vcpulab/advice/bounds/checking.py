@@ -61,11 +61,11 @@ def check(found: Bounds, run: Run) -> list[Checked]:
     rates = {load.name: _throughput(load, run) for load in found.model.loads}
     slack, checked = {}, []
     for load, one in zip(found.model.loads, found.loads, strict=True):
-        by_load = one.bottleneck in LOAD_WORDS
+        by_load = one.limit in LOAD_WORDS
         deviation = math.hypot(load.variation, load.randomness if by_load else 0.0)
         chance = DEVIATIONS * deviation * math.sqrt(one.throughput_max / measured)
         slack[load.name] = load.ahead / seconds + chance
-        limiting = found.model.stations.get(one.bottleneck)
+        limiting = found.model.stations.get(one.limit)
         if limiting is not None:
             slack[load.name] += limiting.burst / seconds / load.demands[limiting.name]
         interval = Interval.of(rates[load.name])

@@ -287,7 +287,15 @@ class Host:
             self._ways[key] = list(self._way(*key))
         return self._ways[key]
 
+    def _has_network(self, domain: str) -> bool:
+        """Can packets of a domain reach anybody else?"""
+        table = self.domains[domain]
+        return self.bare or "nic" in table or bool(table.get("driver_domain"))
+
     def _way(self, sender: Party, receiver: Party, packet: Packet) -> Iterator[Stage]:
+        cut_off = [one.domain for one in (sender, receiver) if one.domain and not self._has_network(one.domain)]
+        if cut_off and sender != receiver:
+            raise NotModelledError(f"packets of `{cut_off[0]}`, which has no network interface")
         if sender.domain is None and receiver.domain is None:
             raise NotModelledError("packets that never reach the host")
         if sender.domain is None:

@@ -115,7 +115,8 @@ def busy(classes: Iterable[tuple[float, Mapping[str, float]]]) -> dict[str, floa
     parts: dict[str, list[float]] = {}
     for throughput, demands in classes:
         for name, demand in demands.items():
-            parts.setdefault(name, []).append(throughput * demand)
+            # A load that asks for nothing may have an infinite throughput.
+            parts.setdefault(name, []).append(throughput * demand if demand else 0.0)
     return {name: math.fsum(products) for name, products in parts.items()}
 
 
