@@ -190,8 +190,9 @@ def xenoprof(run: Run) -> pl.DataFrame:
         domain: the domain's name; null: the hypervisor's own.
         layer: as in `Run.df_profile`.
         samples: how many found it at work; null: no profiler looked.
-        estimated: its share of the samples, %.
-        exact: its share of the busy time but the profiler's own, %; the profiler's own in proportion to that.
+        estimated: its share of the samples, %; null where there are none.
+        exact: its share of the busy time but the profiler's own, %; the profiler's own in proportion to that; null on
+            a host that was never busy.
         error: estimated less exact, of exact, %; null where there was nothing.
     """
     profile = run.df_profile()
@@ -204,11 +205,16 @@ def xenoprof(run: Run) -> pl.DataFrame:
         "domain",
         "layer",
         "samples",
-        estimated=100 * pl.col("samples") / pl.col("samples").sum(),
-        exact=100 * pl.col("exact_ns") / busy,
+        estimated=_percent(pl.col("samples"), pl.col("samples").sum()),
+        exact=_percent(pl.col("exact_ns"), busy),
     ).with_columns(
         error=pl.when(pl.col("exact") > 0).then(100 * (pl.col("estimated") - pl.col("exact")) / pl.col("exact"))
     )
+
+
+def _percent(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    """A part in % of a whole; null where the whole is nothing."""
+    return pl.when(whole > 0).then(100 * part / whole)
 
 
 def samples(run: Run, replication: int | None = None) -> pl.DataFrame:

@@ -1,9 +1,9 @@
 """The throughput that all loads of a host can have at once.
 
-A bound on one load holds whatever the others do, so the bounds of several loads need not hold at the same time. Here the
-loads share the stations: those that come at a fixed rate first, then users who think, then programs that always have
-more to do. Within each of these kinds, all get the same fraction of their bounds until a station is full; loads that do
-not need that station get more (progressive filling: Bertsekas and Gallager 1992, "Data networks", section 6.5).
+A bound on one load holds whatever the others do, so the bounds of several loads need not hold at the same time. Here
+the loads share the stations: those that come at a fixed rate first, then users who think, then programs that always
+have more to do. Within each of these kinds, all get the same fraction of their bounds until a station is full; loads
+that do not need that station get more (progressive filling: Bertsekas and Gallager 1992, "Data networks", section 6.5).
 """
 
 import math
