@@ -303,6 +303,49 @@ fn every_registered_parameter_is_accepted_with_its_default() {
     }
 }
 
+/// Weights are in units of `cpu.weight`; how great they may be depends on the version of the host's control groups.
+#[test]
+fn weights_have_the_range_of_the_hosts_control_groups() {
+    let text = |version: &str, weight: u32| {
+        format!(
+            "[host]\nhypervisor = \"kvm\"\nscheduler = \"linux-eevdf\"\n{version}\n[cgroup.\"a.slice\"]\nweight = {weight}\n\
+             [domain.vm]\nweight = {weight}\n[[action]]\nat = \"1s\"\nop = \"adjust\"\ndomain = \"vm\"\nweight = {weight}\n"
+        )
+    };
+    for (version, most) in [("", 10_000), ("cgroups = 2", 10_000), ("cgroups = 1", 25_600)] {
+        for weight in [1, most] {
+            let scenario = Scenario::parse(&text(version, weight), "f").unwrap();
+            assert_eq!(Scenario::parse(&scenario.to_toml(), "again"), Ok(scenario));
+        }
+        for weight in [0, most + 1] {
+            let problems = Scenario::parse(&text(version, weight), "f").unwrap_err();
+            let fields: Vec<_> = problems.iter().map(|problem| problem.field.clone().unwrap()).collect();
+            assert_eq!(fields, ["cgroup.\"a.slice\".weight", "domain.vm.weight", "action[0].weight"]);
+            for problem in problems.iter().map(|problem| problem.to_string()) {
+                assert!(problem.contains("1 to 10000") && problem.contains("1 to 25600"), "{problem}");
+                assert!(problem.contains(&format!("found `{weight}`; allowed: an integer from 1 to {most}")));
+            }
+        }
+    }
+    let problems = |version: &str| Scenario::parse(&text(version, 100), "f").unwrap_err().to_string();
+    assert!(problems("cgroups = 3").contains("host.cgroups: found `3`; allowed: an integer from 1 to 2"));
+    let xen = Scenario::parse(&with("cgroups = 1", ""), "f").unwrap_err().to_string();
+    assert!(xen.contains("only a KVM host has this"), "{xen}");
+}
+
+#[test]
+fn work_that_was_assumed_stays_so_when_written() {
+    let with_apps =
+        |apps: &str| Scenario::parse(&with("", &format!("[domain.b]\napp = [{apps}]")), "f").unwrap();
+    let assumed = "{ kind = \"hog\", assumed = true }, { kind = \"tcp-receiver\", assumed = true }, \
+                   { kind = \"phases\", assumed = true, phase = [{ event = [{ run = \"1ms\" }] }] }";
+    let scenario = with_apps(assumed);
+    let again = Scenario::parse(&scenario.to_toml(), "again").unwrap();
+    assert!(again.domains.iter().last().unwrap().apps.iter().all(vcpulab_spec::AppSpec::assumed));
+    assert_eq!(again, scenario);
+    assert_ne!(with_apps(&assumed.replace("true", "false")), scenario);
+}
+
 #[test]
 fn the_schema_knows_every_parameter_and_constant() {
     let text = schema().to_string();

@@ -30,6 +30,8 @@ pub enum AppSpec {
         values: Vec<AppValue>,
         /// The number of its instances.
         instances: u32,
+        /// Was its work assumed by an import, rather than given by the user?
+        assumed: bool,
     },
     /// A script that stands in the scenario.
     Phases {
@@ -45,6 +47,8 @@ pub enum AppSpec {
         softirq: Softirq,
         /// The number of its instances.
         instances: u32,
+        /// Was its work assumed by an import, rather than given by the user?
+        assumed: bool,
     },
 }
 
@@ -91,6 +95,13 @@ impl AppSpec {
             && self.alone().service.is_some()
     }
 
+    /// Was its work assumed by an import, rather than given by the user?
+    pub fn assumed(&self) -> bool {
+        match self {
+            AppSpec::Kind { assumed, .. } | AppSpec::Phases { assumed, .. } => *assumed,
+        }
+    }
+
     /// The number of tasks of all its instances.
     pub fn tasks(&self) -> usize {
         self.alone().tasks as usize * self.instances() as usize
@@ -121,15 +132,23 @@ impl PartialEq for AppSpec {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (
-                AppSpec::Phases { phases, stretch, rounds, delay, softirq, instances },
-                AppSpec::Phases { phases: p, stretch: s, rounds: r, delay: d, softirq: q, instances: i },
-            ) => (phases, stretch, rounds, delay, softirq, instances) == (p, s, r, d, q, i),
+                AppSpec::Phases { phases, stretch, rounds, delay, softirq, instances, assumed },
+                AppSpec::Phases {
+                    phases: p,
+                    stretch: s,
+                    rounds: r,
+                    delay: d,
+                    softirq: q,
+                    instances: i,
+                    assumed: a,
+                },
+            ) => (phases, stretch, rounds, delay, softirq, instances, assumed) == (p, s, r, d, q, i, a),
             (
-                AppSpec::Kind { kind, values, instances },
-                AppSpec::Kind { kind: k, values: v, instances: i },
+                AppSpec::Kind { kind, values, instances, assumed },
+                AppSpec::Kind { kind: k, values: v, instances: i, assumed: a },
             ) => {
                 // The name of a kind is its identity.
-                (kind.name, values, instances) == (k.name, v, i)
+                (kind.name, values, instances, assumed) == (k.name, v, i, a)
             }
             _ => false,
         }

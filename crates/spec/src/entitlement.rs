@@ -42,7 +42,7 @@ pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
 }
 
 /// Does its scheduler look at control groups? It has limits of groups then.
-fn has_groups(pool: &PoolSpec) -> bool {
+pub fn has_groups(pool: &PoolSpec) -> bool {
     pool.generation.params.iter().any(|param| param.name == GROUP_LIMIT)
 }
 

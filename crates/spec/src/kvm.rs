@@ -1,6 +1,10 @@
 //! Hosts of Linux with KVM: their control groups, and the threads that serve their virtual machines.
 
+use std::ops::RangeInclusive;
+
 use vcpulab_host::{Class, CpuMask, DomId, GroupConfig, Span};
+
+use crate::limits::CGROUP_WEIGHTS;
 
 /// The domain whose vCPUs are the host's own threads: those that serve its VMs.
 pub const HOST: &str = "host";
@@ -17,9 +21,32 @@ pub const ROOT: &str = "/";
 /// The control groups that systemd makes, whatever runs in them.
 pub const SLICES: [&str; 2] = [DAEMONS, MACHINES];
 
+/// The version of a host's control groups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Cgroups {
+    /// Version 1: `cpu.shares` and `cpu.cfs_quota_us`.
+    V1,
+    /// Version 2: `cpu.weight` and `cpu.max`.
+    #[default]
+    V2,
+}
+
+impl Cgroups {
+    /// The weights that a group can have, in units of `cpu.weight`: `cpu.shares` of version 1 go from 2 to 262144, 1024 for a weight of
+    /// 100.
+    pub fn weights(self) -> RangeInclusive<i64> {
+        match self {
+            Cgroups::V1 => CGROUP_WEIGHTS,
+            Cgroups::V2 => 1..=10_000,
+        }
+    }
+}
+
 /// A host of Linux with KVM.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KvmSpec {
+    /// The version of its control groups.
+    pub version: Cgroups,
     /// Longest time for which a vCPU's thread polls before it blocks, once its guest has halted; zero: it does not.
     pub halt_poll: Span,
     /// Is polling a part of what the guests compute, so that none comes on top of it?

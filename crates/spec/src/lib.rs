@@ -39,11 +39,11 @@ pub use client::{AskSpec, ClientMachineSpec, ClientSpec};
 pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, NetfrontSpec};
 pub use domain::{DomainSpec, OnCrash};
 pub use ending::Ending;
-pub use entitlement::{PERCENT_OF_PCPU, entitlements};
+pub use entitlement::{PERCENT_OF_PCPU, entitlements, has_groups};
 pub use host::{Drivers, HostSpec, POOL_0, PoolSpec, Toolstack};
 pub use kvm::{
-    CgroupSpec, DAEMONS, HOST, KvmSpec, MACHINES, ROOT, SLICES, ServiceThread, ThreadKind, ThreadsSpec,
-    within,
+    CgroupSpec, Cgroups, DAEMONS, HOST, KvmSpec, MACHINES, ROOT, SLICES, ServiceThread, ThreadKind,
+    ThreadsSpec, within,
 };
 pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
 pub use shares::{SHARE, share, weight};

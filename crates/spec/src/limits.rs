@@ -78,8 +78,8 @@ pub const CGROUPS_MAX: usize = 4096;
 pub const CGROUP_DEPTH_MAX: usize = 16;
 /// Longest path of a control group, characters.
 pub const CGROUP_PATH_CHARS_MAX: usize = 512;
-/// Weights of control groups (`cpu.weight`).
-pub const CGROUP_WEIGHTS: RangeInclusive<i64> = 1..=10_000;
+/// Weights of control groups of either version, in units of `cpu.weight`.
+pub const CGROUP_WEIGHTS: RangeInclusive<i64> = 1..=25_600;
 /// Quotas of control groups, µs, where there is one.
 pub const CGROUP_QUOTAS_US: RangeInclusive<i64> = 1_000..=10_000_000_000;
 /// Periods of control groups' quotas, µs.

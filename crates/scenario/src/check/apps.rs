@@ -15,7 +15,7 @@ use crate::text::read::{At, Field, RawParam};
 use crate::text::units::{Duration, Size};
 
 /// The fields that every kind has, besides its parameters.
-const COMMON: [&str; 2] = ["kind", "instance"];
+const COMMON: [&str; 3] = ["kind", "instance", "assumed"];
 /// The fields of `phases`.
 const OF_PHASES: [&str; 6] = ["loop", "phase", "softirq", "softirq_first", "start_delay", "stretch"];
 
@@ -91,7 +91,13 @@ fn app(
         kind.params.iter().map(|param| app_param(checker, raw, place, param, host)).collect();
     let most = if kind.classes.is_empty() { APPS_MAX as i64 } else { 1 };
     let instances = checker.int(&raw.instance, 1, 1..=most)? as u32;
-    Some(AppSpec::Kind { kind, values: values.into_iter().collect::<Option<_>>()?, instances })
+    let values = values.into_iter().collect::<Option<_>>()?;
+    Some(AppSpec::Kind { kind, values, instances, assumed: assumed(raw) })
+}
+
+/// Was its work assumed by an import?
+pub(crate) fn assumed(raw: &RawApp) -> bool {
+    raw.assumed.get().copied().unwrap_or(false)
 }
 
 /// Fields that this kind does not have.

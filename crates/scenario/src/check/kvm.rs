@@ -4,12 +4,12 @@ use std::borrow::Borrow;
 
 use vcpulab_host::{Bound, Class, CpuMask, DomId, GroupConfig, Params, Span, Time};
 use vcpulab_spec::limits::{
-    CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUP_WEIGHTS,
-    CGROUPS_MAX, HALT_POLLS_US, NICES, PRIORITIES,
+    CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUPS_MAX, HALT_POLLS_US,
+    NICES, PRIORITIES,
 };
 use vcpulab_spec::{
-    CgroupSpec, DAEMONS, DomainSpec, Drivers, Forwarding, HOST, HostSpec, KvmSpec, MACHINES, OnCrash, POOL_0,
-    ROOT, ServiceThread, Spec, ThreadKind, ThreadsSpec,
+    CgroupSpec, Cgroups, DAEMONS, DomainSpec, Drivers, Forwarding, HOST, HostSpec, KvmSpec, MACHINES,
+    OnCrash, POOL_0, ROOT, ServiceThread, Spec, ThreadKind, ThreadsSpec,
 };
 
 use crate::check::fields::Checker;
@@ -45,6 +45,7 @@ pub(crate) fn host(
         let only = "nothing here: only a KVM host has this";
         refuse(checker, &raw_host.halt_poll_us, only);
         refuse(checker, &raw_host.polls_recorded, only);
+        refuse(checker, &raw_host.cgroups, only);
         refuse_table(checker, &raw.cgroup, only);
         return None;
     }
@@ -61,20 +62,53 @@ pub(crate) fn host(
     );
     let halt_poll = checker.int(&raw_host.halt_poll_us, HALT_POLL_US, HALT_POLLS_US).unwrap_or_default();
     let given = raw.cgroup.get().map_or(&[][..], |named| &named.0);
+    let version = version(checker, &raw_host.cgroups);
     if let Some(At { place, .. }) = &raw.cgroup.0 {
         checker.count(given.len(), 0, CGROUPS_MAX, "control groups", place);
     }
     let cgroups = given.iter().take(CGROUPS_MAX).map(|(path, At { value, place })| {
         path_of_group(checker, path);
         let cpus = cpus(checker, &value.cpus, pcpus);
-        CgroupSpec { path: path.value.clone(), config: cgroup(checker, value, place), cpus }
+        CgroupSpec { path: path.value.clone(), config: cgroup(checker, value, place, version), cpus }
     });
     Some(KvmSpec {
+        version,
         cgroups: cgroups.collect(),
         halt_poll: Span::from_us(halt_poll),
         polls_recorded: raw_host.polls_recorded.get().copied().unwrap_or(false),
         threads: Vec::new(),
     })
+}
+
+/// The version of the host's control groups.
+fn version(checker: &mut Checker<'_, '_>, field: &Field<i64>) -> Cgroups {
+    match checker.int(field, 2, 1..=2) {
+        Some(1) => Cgroups::V1,
+        _ => Cgroups::V2,
+    }
+}
+
+/// Does the host take this weight of a control group? If not, it is reported.
+pub(crate) fn weight_fits(
+    checker: &mut Checker<'_, '_>,
+    weight: i64,
+    place: &Place,
+    version: Cgroups,
+) -> bool {
+    let fits = version.weights().contains(&weight);
+    if !fits {
+        let range =
+            |version: Cgroups| format!("{} to {}", version.weights().start(), version.weights().end());
+        let [first, second] = [Cgroups::V1, Cgroups::V2].map(range);
+        let (here, hint) = match version {
+            Cgroups::V1 => (&first, format!("with `host.cgroups = 2` (`cpu.weight`) it is {second}")),
+            Cgroups::V2 => {
+                (&second, format!("with `host.cgroups = 1` (`cpu.shares` up to 262144) it is {first}"))
+            }
+        };
+        checker.report.error(place, Problem::not_allowed(format!("an integer from {here}")).hint(hint));
+    }
+    fits
 }
 
 /// The pCPUs of a list; `None`: every one.
@@ -103,10 +137,13 @@ fn path_of_group(checker: &mut Checker<'_, '_>, path: &At<String>) {
     }
 }
 
-fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place) -> GroupConfig {
+fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place, version: Cgroups) -> GroupConfig {
     let new = GroupConfig::NEW;
     let us = |span: Span| span.ns() / 1000;
-    let weight = checker.int(&raw.weight, new.weight.into(), CGROUP_WEIGHTS).unwrap_or(1);
+    let weight = raw.weight.0.as_ref().map_or(Some(new.weight.into()), |At { value, place }| {
+        weight_fits(checker, *value, place, version).then_some(*value)
+    });
+    let weight = weight.unwrap_or(1);
     let quota = match raw.quota_us.get() {
         None | Some(-1) => None,
         Some(_) => checker.int(&raw.quota_us, 0, CGROUP_QUOTAS_US),

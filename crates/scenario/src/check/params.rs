@@ -3,9 +3,10 @@
 use vcpulab_host::{DomId, ParamKind, ParamSpec, ParamValue, Params, PoolId, Scope, Table, TimetableEntry};
 use vcpulab_sched::policies;
 use vcpulab_spec::limits::SPANS_ABOVE_ZERO;
-use vcpulab_spec::{DomainSpec, PERCENT_OF_PCPU, PoolSpec, Spec};
+use vcpulab_spec::{Cgroups, DomainSpec, PERCENT_OF_PCPU, PoolSpec, SHARE, Spec, has_groups};
 
 use crate::check::fields::Checker;
+use crate::check::kvm::weight_fits;
 use crate::file::raw::{NamedDomain, RawDomain, RawHost, RawPool, RawScenario, raw_pools};
 use crate::text::problem::{Problem, did_you_mean};
 use crate::text::read::{At, RawParam, RawParams, RawSlot, ReadTable as _};
@@ -59,7 +60,8 @@ pub(crate) fn allowed<'s>(
     fields: &'static [&'static str],
     vcpus: Option<u32>,
 ) -> Allowed<'s> {
-    Allowed { pool: &spec.pools[pool], scope, fields, vcpus, domains: &spec.domains }
+    let cgroups = spec.host.kvm.as_ref().filter(|_| has_groups(&spec.pools[pool])).map(|kvm| kvm.version);
+    Allowed { pool: &spec.pools[pool], scope, fields, vcpus, cgroups, domains: &spec.domains }
 }
 
 pub(crate) fn allowed_for<'s>(
@@ -79,6 +81,8 @@ pub(crate) struct Allowed<'a> {
     pub fields: &'static [&'static str],
     /// Number of vCPUs of the domain they are for.
     pub vcpus: Option<u32>,
+    /// The version of the host's control groups, if the scheduler looks at them.
+    pub cgroups: Option<Cgroups>,
     /// All domains, for timetables.
     pub domains: &'a Table<DomId, DomainSpec>,
 }
@@ -192,6 +196,11 @@ fn param(
         }
         _ => None,
     };
+    if let (Some(version), SHARE, Some(ParamValue::Int(weight))) = (allowed.cgroups, spec.name, &value)
+        && !weight_fits(checker, *weight, &raw.place, version)
+    {
+        return None;
+    }
     let Some(value) = value.filter(|value| spec.allows(value)) else {
         let unit = if spec.unit.is_empty() { String::new() } else { format!(" ({})", spec.unit) };
         let problem = Problem::not_allowed(spec.kind.allowed() + &unit);

@@ -7,6 +7,7 @@ use vcpulab_host::Span;
 use vcpulab_spec::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPANS, SPANS_ABOVE_ZERO};
 use vcpulab_spec::{AppSpec, EventSpec, PhaseSpec};
 
+use crate::check::apps::assumed;
 use crate::check::fields::Checker;
 use crate::file::raw::{RawApp, RawEvent, RawPhase};
 use crate::text::problem::{Place, Problem};
@@ -26,7 +27,15 @@ pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Pl
     let delay = checker.span(&raw.start_delay, Some(Span::ZERO), SPANS)?;
     let stretch = stretch(checker, raw)?;
     let softirq = softirq(checker, raw)?;
-    Some(AppSpec::Phases { phases: phases?, stretch, rounds, delay, softirq, instances })
+    Some(AppSpec::Phases {
+        phases: phases?,
+        stretch,
+        rounds,
+        delay,
+        softirq,
+        instances,
+        assumed: assumed(raw),
+    })
 }
 
 /// What of its work interrupts do.

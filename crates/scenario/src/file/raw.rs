@@ -135,6 +135,10 @@ record! {
         /// Do the times that its guests compute contain what their vCPUs polled, as recorded ones do? Then nothing polls besides, whatever
         /// `halt_poll_us` says, which is the real host's. Default: no.
         polls_recorded: bool,
+        /// Version of a KVM host's control groups: 1 has `cpu.shares` (2 to 262144) and `cpu.cfs_quota_us`, 2 has `cpu.weight` (1 to
+        /// 10000) and `cpu.max`. Weights are in units of `cpu.weight` either way: 100 is a `cpu.shares` of 1024. Default: 2.
+        #[schemars(extend("enum" = [1, 2]))]
+        cgroups: i64,
         /// Constants of the hardware profile to replace.
         costs: Named<i64>,
     }
@@ -276,7 +280,8 @@ record! {
 record! {
     /// A control group of a KVM host.
     struct RawCgroup {
-        /// Its share beside other groups and threads in the group around it (`cpu.weight`). Default: 100.
+        /// Its share beside other groups and threads in the group around it in units of `cpu.weight`. At most 10000, or 25600
+        /// where `host.cgroups` is 1. Default: 100.
         #[schemars(range(min = *CGROUP_WEIGHTS.start(), max = *CGROUP_WEIGHTS.end()))]
         weight: i64,
         /// CPU time, in microseconds, that its threads may have together in each period (`cpu.max`); -1: as much as they get.
@@ -383,6 +388,9 @@ record! {
         /// Number of instances.
         #[schemars(range(min = 1, max = APPS_MAX))]
         instance: i64,
+        /// Was its work assumed by an import, which had nothing to tell it from, rather than given by the user? It changes no
+        /// result; advice says so. Default: false.
+        assumed: bool,
         /// The phases of a script.
         phase: Vec<At<RawPhase>>,
         /// Number of times to go through all phases; -1: without end.

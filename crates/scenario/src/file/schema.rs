@@ -75,7 +75,8 @@ fn applications(table: &mut Value) {
     let mut kinds: Vec<Value> = KINDS
         .iter()
         .map(|kind| {
-            let fields: &[&str] = if kind.classes.is_empty() { &["instance"] } else { &[] };
+            let fields: &[&str] =
+                if kind.classes.is_empty() { &["instance", "assumed"] } else { &["assumed"] };
             one(kind.name, kind.doc, fields, &[], kind.params)
         })
         .collect();
@@ -83,7 +84,7 @@ fn applications(table: &mut Value) {
     kinds.push(one(
         PHASES,
         doc,
-        &["phase", "loop", "stretch", "start_delay", "softirq", "softirq_first", "instance"],
+        &["phase", "loop", "stretch", "start_delay", "softirq", "softirq_first", "instance", "assumed"],
         &["phase"],
         &[],
     ));

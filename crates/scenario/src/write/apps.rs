@@ -14,6 +14,7 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
     let mut raw = RawApp {
         kind: app.kind().to_owned().into(),
         instance: i64::from(app.instances()).into(),
+        assumed: app.assumed().then_some(true).into(),
         ..RawApp::default()
     };
     match app {

@@ -1,7 +1,7 @@
 //! The machine and its CPU pools.
 
 use vcpulab_host::{Governor, PoolId, TopologyConfig};
-use vcpulab_spec::{CONSTANTS, POOL_0, PoolSpec, Spec};
+use vcpulab_spec::{CONSTANTS, Cgroups, POOL_0, PoolSpec, Spec};
 
 use crate::file::raw::{RawHost, RawPool, RawTopology};
 use crate::file::words::{
@@ -27,6 +27,7 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         bare_metal,
         toolstack: word(if xen { &TOOLSTACKS } else { &KVM_TOOLSTACKS }, &host.toolstack).into(),
         polls_recorded: host.kvm.as_ref().map(|kvm| kvm.polls_recorded).into(),
+        cgroups: host.kvm.as_ref().filter(|kvm| kvm.version == Cgroups::V1).map(|_| 1).into(),
         halt_poll_us: host.kvm.as_ref().map(|kvm| kvm.halt_poll.ns() / 1000).into(),
         profile: host.profile.clone().into(),
         pcpus: i64::from(host.pcpus).into(),

@@ -17,6 +17,9 @@ const NONE: i64 = -1;
 /// The shortest quota and period.
 const LEAST: Span = Span::from_ms(1);
 
+/// The greatest weight, in units of `cpu.weight`: `cpu.shares` of 262144, which control groups of version 1 take.
+const WEIGHT_MAX: i64 = 25_600;
+
 /// The longest quota and burst that the kernel takes, in µs.
 const LONGEST: i64 = (1 << 44) - 1;
 
@@ -118,7 +121,7 @@ const fn period(name: &'static str, doc: &'static str) -> ParamSpec {
 const WEIGHT: ParamSpec = domain(
     "weight",
     "",
-    ParamKind::int(1, 10_000),
+    ParamKind::int(1, WEIGHT_MAX),
     100,
     "Share of CPU time under contention, relative to what its control group is beside (cpu.weight).",
 );
