@@ -61,8 +61,8 @@ def test_a_driver_domain_that_uses_less_than_its_share_waits_for_something_else(
     domains = {"dom0": DOM0, "web": WEB | web, **{f"batch{index}": HOG for index in range(4)}}
     host = {"pcpus": 2, "ratelimit_us": 4000}
     found = advice_on(tmp_path, host, domains, asked(800))
-    assert set(found) == {"late-wake-ups"}
-    assert "dom0 gets 2 % of a pCPU, less than its weight entitles it to" in found["late-wake-ups"].finding.reason
+    assert set(found) == {"ratelimit-too-long"}, "a limit of 4 ms, four times the default, shows in its waits"
+    assert "the rate limit of 4.00 ms keeps it from preempting" in found["ratelimit-too-long"].finding.reason
     scenario = vcpulab.Scenario.load(tmp_path / "planted.toml").with_run(replications=2)
     heavy, sooner = vcpulab.run_many(
         [scenario.change({"domain.dom0.weight": 4096}), scenario.change({"host.ratelimit_us": 100})]

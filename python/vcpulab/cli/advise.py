@@ -159,8 +159,7 @@ def _found(
     path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, all: bool, **options: Any
 ) -> _Answer:
     linted, interrupted = so_far(verbs.lint, path, names, **options)
-    # Warnings are no rule's.
-    warnings = [] if len(names) < len(RULES) else other_warnings(linted.scenario, linted.advice)
+    warnings = other_warnings(linted.scenario, linted.advice, names)
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
         told = [views.advice(str(path), one, toolstack) for one in linted.advice]

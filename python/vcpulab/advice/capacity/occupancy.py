@@ -81,9 +81,10 @@ def stations(run: Run, concerned: Iterable[str] = ()) -> list[Station]:
     found = [*host.vcpus(), *host.pools(), *host.disks(), *host.links(), *host.machines()]
     if all(station.used < NEAR_FULL for station in found):
         found += host.applications()
-    fullest: dict[tuple[str, str], Station] = {}
+    fullest: dict[tuple[str, str, bool], Station] = {}
     for station in sorted(found, key=lambda station: -station.used):
-        fullest.setdefault((station.kind, station.name), station)
+        # A vCPU that waits for pCPUs is another station than the pCPUs that are full with the same domains' work.
+        fullest.setdefault((station.kind, station.name, bool(station.domain)), station)
     return list(fullest.values())
 
 

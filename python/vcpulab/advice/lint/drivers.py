@@ -28,10 +28,10 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
     {NEAR_FULL:.0%} of it, or somebody whose I/O it does is late. It gets {BURSTY:.0%} or more of the CPU time that its
     weight entitles it to: its work comes in bursts.
 
-    Silent: Where nobody feels that it waits; where it gets much less than its weight entitles it to, and so waits
-    for something else: see `late-wake-ups` and `ratelimit-too-long`; where a greater weight improves nothing, or costs
-    those who are served more than it gains them: a lone driver domain that has to wait takes more packets at a time,
-    and throughput may grow.
+    Silent: Where nobody feels that it waits: then lint repeats the warning of `vcpulab check`; where it gets much less
+    than its weight entitles it to, and so waits for something else: see `late-wake-ups` and `ratelimit-too-long`; where
+    a greater weight improves nothing, or costs those who are served more than it gains them: a lone driver domain that
+    has to wait takes more packets at a time, and throughput may grow.
 
     Mend: Twice the weight of the heaviest guest.
 

@@ -5,44 +5,51 @@ time goes; why it goes there is told by the settings of whoever waits. A host on
 starves, is left alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
-from vcpulab.advice.lateness import LATE_MS, LATE_TIMES, LOST, Late
+from vcpulab.advice.lateness import Late
+from vcpulab.advice.lint import overload as overload  # noqa: PLC0414 - its rules come first
 from vcpulab.advice.lint import slowed
+from vcpulab.advice.lint.held import HALF_FULL, LATE_IS, NEVER_BLOCKED, Held, cause  # noqa: F401 - pages of the rules
 from vcpulab.advice.lint.host import (
     FEW_WAITS,
     GROUP_WEIGHT,
     GROUP_WEIGHT_MAX,
     IDLE,
     WAITS,
+    WAITS_MOSTLY,  # noqa: F401 - page of `late-wake-ups`
+    WAKES_PER_S,  # noqa: F401
     Finding,
     Host,
     of_domain,
     of_pool,
 )
 from vcpulab.advice.lint.kvm import same_sum
-from vcpulab.advice.lint.rule import Rules, Stands
+from vcpulab.advice.lint.rule import Stands
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join, split
+from vcpulab.scenario.units import spans
 
-NEVER_BLOCKED = 0.05
-"""A domain that is blocked for less than this part of the time always wants to run. Assumed."""
-RATE_LIMIT_MS = 5
-"""A rate limit from here on can be felt; Xen's own is 1 ms."""
+FULL = 0.98
+"""pCPUs that are busy for more than this part of the time are full. Assumed."""
+_WITHOUT_END = ("hog", "spin")
+"""Applications that take all that they get: what they want says nothing about how much a host has to do."""
+RATE_LIMIT_TIMES = 2
+"""A rate limit explains waits that reach the limit divided by this, and no more than as many times it. Assumed."""
+GETS_HALF = 0.5
+"""A control domain that gets less than this part of the CPU time that it wants is held back. Assumed."""
 SLICE_MS = 10
 """So can a slice; Credit's own is 30 ms."""
 WEIGHT_MAX = 65_535
 """The largest weight that Xen's toolstack takes; Linux takes `GROUP_WEIGHT_MAX`."""
 SHARE_MAX = 0.8
 """A mended weight entitles to this part of the pCPUs at most."""
-HALF_FULL = 0.5
-"""A device that is fuller than this makes its requests wait for as long as they take: M/M/1."""
 ADVANCE_TIMES = 16
 """BVT's advances may make a share as many times larger: with `xen3.0` who is kept running is charged too much."""
 ADVANCE_MAX = 32_767
@@ -56,82 +63,32 @@ LEAST_PERIOD_NS = 1_000_000
 MOST_OF_IT = 80.0
 """Those who make for this part of the waits, %, the most first, are those whom somebody waits for."""
 
-LATE_IS = (
-    f"above {LATE_MS:g} ms and above {LATE_TIMES:g} times the CPU time of a request at the 99th percentile, or more "
-    f"than {LOST:.0%} of requests or deadlines lost"
-)
-
-
-@dataclass(frozen=True)
-class Held:
-    """Somebody who is late, and the bottleneck of what serves him."""
-
-    host: Host
-    late: Late
-    station: Station
-
-    @property
-    def domain(self) -> str:
-        """The domain whose vCPU is the bottleneck; otherwise the one that serves him."""
-        return self.station.domain or self.late.domain
-
-    @property
-    def pool(self) -> str | None:
-        """The pool of that domain."""
-        pool: str | None = self.host.domains[self.domain].get("pool")
-        return pool
-
-    @property
-    def pcpus(self) -> list[int]:
-        """The pCPUs of that pool."""
-        return self.host.pcpus_of(self.pool)
-
-    @property
-    def waits(self) -> bool:
-        """Is it a vCPU that is held back by others, and not by its own work?"""
-        if not self.station.domain or self.station.kind in ("guest vCPU", "driver domain", "host thread"):
-            return False
-        if self.station.used >= NEAR_FULL or self.host.waited(self.domain) >= WAITS:
-            return True
-        # Who sleeps most of the time waits for a small part of it, and yet longer than he works.
-        return self.station.waited > self.station.used / 2
-
-    @property
-    def never_wakes(self) -> bool:
-        """Does that domain compute all the time? A driver domain does not: it hardly sleeps where it wakes up late."""
-        return self.host.blocked(self.domain) < NEVER_BLOCKED and not self.host.served_by(self.domain)
-
-    @property
-    def starves(self) -> bool:
-        """Does that domain get almost nothing?"""
-        return self.domain in self.host.starved
-
-    @property
-    def said_waits(self) -> str:
-        """Who waits, and how long, in words."""
-        own = f"{self.domain} waits for {100 * self.host.waited(self.domain):.0f} % of the time"
-        if not self.station.thread:
-            return own
-        thread = f"the {self.station.thread}"
-        return f"{thread}, and {own}" if self.host.waited(self.domain) >= FEW_WAITS else thread
-
-    def said_behind(self) -> str:
-        """Behind whom it waits, in words."""
-        behind = [(one, share) for one, share in self.host.behind(self.domain) if share >= 1]
-        if not behind:
-            return "others"
-        return f"{in_short([one for one, _ in behind])} ({sum(share for _, share in behind):.0f} % of its waits)"
-
-
-cause = Rules[Callable[[Held], Finding | None]](Stands.ALONE)
-"""Why somebody is late, in the order in which they are looked for: what only throttles comes before what shares."""
-
 
 def held_back(host: Host) -> Iterator[Finding]:
-    """What holds back those who are late or starve: one finding for each cause, with all whom it concerns."""
+    """What holds back those who are late or starve, and work that nobody asks for where it clearly is held back.
+
+    There is one finding for each cause, with all whom it concerns.
+    """
     ways = {domain for one in host.late for domain in with_servers(host.domains, [one.domain])}
-    starving = ((domain, why) for domain, why in host.starved.items() if domain not in ways)
-    return causes_of(host, [*host.late, *(Late(one, one, f"{one} wants to run, but {why}") for one, why in starving)])
+    starving = {domain: why for domain, why in host.starved.items() if domain not in ways}
+    hindered = (Late(one, one, how) for one, how in _hindered(host) if one not in ways and one not in starving)
+    return causes_of(
+        host,
+        [*host.late, *(Late(one, one, f"{one} wants to run, but {why}") for one, why in starving.items()), *hindered],
+    )
+
+
+def _hindered(host: Host) -> Iterator[tuple[str, str]]:
+    """Domains that no client is late for, and whose own work is clearly held back, each with how."""
+    for name, table in host.domains.items():
+        if not table.get("app") or host.is_held_by_its_settings(name):
+            continue
+        late = list(host.woken_late(name))
+        if late:
+            waits = 100 * host.waited(name)
+            yield name, f"vCPU {spans(late)} of {name} waits for {waits:.0f} % of the time, once it wakes up"
+        elif name in host.controls and host.waited(name) >= WAITS and host.of_wanted(name) < GETS_HALF:
+            yield name, f"{name} gets {100 * host.of_wanted(name):.0f} % of the CPU time that its own work wants"
 
 
 def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
@@ -145,7 +102,8 @@ def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
         own = (finding for finding in slowed.slowed(host, one.domain) if found is None or finding.rule != found.rule)
         for finding in (*([found] if found is not None else []), *own):
             # A device is one cause, whoever depends on it, and alike domains are mended alike.
-            what = [near[0].name] if finding is found and not near[0].domain else split(finding.path)
+            is_device = finding is found and not near[0].domain and not finding.changes
+            what = [near[0].name] if is_device else split(finding.path)
             causes.setdefault((finding.rule, *(alike.get(step, step) for step in what)), []).append((one, finding))
     for both in causes.values():
         who = [one for one, _ in both]
@@ -163,11 +121,13 @@ def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
         )
 
 
-def _nearest_to_full(found: Sequence[Station]) -> list[Station]:
-    """The bottleneck; and if that is a vCPU that is held back, those of other domains that are hardly less so."""
-    first = bottleneck(found)
-    near = [one for one in found if one.domain and first is not None and one.used >= ABOUT * first.used]
-    return near if first is not None and first.domain else [first] if first is not None else []
+def _nearest_to_full(there: Sequence[Station]) -> list[Station]:
+    """The bottleneck; and if that is a vCPU, or pCPUs, the vCPUs that are hardly less held back."""
+    first = bottleneck(there)
+    if first is None or not (first.domain or first.kind == "pCPUs"):
+        return [] if first is None else [first]
+    near = [one for one in there if one.domain and one.used >= ABOUT * first.used]
+    return near if first.domain else [first, *near]
 
 
 def _cause(held: Sequence[Held]) -> Finding | None:
@@ -255,98 +215,9 @@ def _outside(held: Held) -> Finding | None:
     nobody_waits = all(host.waited(one) < FEW_WAITS for one in way)
     if station.used < (HALF_FULL if nobody_waits else NEAR_FULL):
         return None
-    reason = f"the bottleneck of {held.domain} is outside the scheduler: {station}; no setting changes that"
+    reason = f"the bottleneck of {held.domain} is outside the scheduler: {station}; a scheduler makes it no faster"
     of = {"disk": "disk", "connections": "app", "backlog": "app"}.get(station.kind, "nic")
     return Finding(of_domain(held.domain, of), reason)
-
-
-# ---- too much work ----
-
-
-@cause("too-few-vcpus")
-def _too_few_vcpus(held: Held) -> Finding | None:
-    """A service that is late uses all of its vCPUs while pCPUs idle.
-
-    Mechanism: A domain runs on as many pCPUs at a time as it has vCPUs.
-
-    Evidence: A vCPU of the domain is occupied by its own work for more than {HALF_FULL:.0%} of the time, and for more
-    than anything else that requests pass, while the pCPUs idle for more than {IDLE:.0%}. Late is: {LATE_IS}.
-
-    Silent: Where nobody is late; where the domain has a vCPU for each pCPU.
-
-    Mend: One vCPU more, or twice as many.
-
-    Schedulers: All.
-
-    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
-    """
-    host, domain = held.host, held.domain
-    vcpus = host.domains[domain]["vcpus"]
-    if held.station.kind != "guest vCPU" or vcpus >= len(held.pcpus) or host.idle_of(held.pcpus) <= IDLE:
-        return None
-    if held.station.used < HALF_FULL:
-        return None
-    path = of_domain(domain, "vcpus")
-    what = "saturates its vCPUs" if held.station.used >= NEAR_FULL else "keeps its vCPUs so busy that requests queue"
-    reason = f"{held.station}, while pCPUs idle: {domain} {what}, and has too few for what is asked of it"
-    return Finding(path, reason, {path: vcpus + 1}, otherwise=({path: min(2 * vcpus, len(held.pcpus))},))
-
-
-@cause("capacity-exceeded")
-def _capacity_exceeded(held: Held) -> Finding | None:
-    """A service that is late uses all the CPU time that there is for it.
-
-    Mechanism: More is asked than the host can compute; the queue grows whatever the scheduler does.
-
-    Evidence: The pCPUs are full with the service itself and those who serve it, or its own vCPUs are, and no more of
-    them have room. Late is: {LATE_IS}.
-
-    Silent: Where nobody is late, or where others use the pCPUs.
-
-    Mend: None that a scheduler has: less load, or more CPU.
-
-    Schedulers: All.
-
-    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
-    """
-    station, domain = held.station, held.domain
-    if held.starves or station.used < NEAR_FULL:
-        return None
-    if station.kind == "guest vCPU":
-        what = f"{domain} itself uses all that its {held.host.domains[domain]['vcpus']} vCPUs can get ({station.why})"
-    elif station.kind == "pCPUs" and not station.domain:
-        what = f"{domain} and those who serve it use all of the {station}"
-    else:
-        return None
-    reason = (
-        f"{what}: the capacity is exceeded, and no setting of the scheduler changes that; less load or more CPU does"
-    )
-    return Finding(of_domain(domain, "vcpus"), reason)
-
-
-@cause("host-thread-full")
-def _host_thread_full(held: Held) -> Finding | None:
-    """One thread of the host carries all packets or disk requests of a VM, and is full.
-
-    Mechanism: A virtio device with one queue has one vhost or I/O thread: all that it moves goes through one pCPU,
-    whatever else idles, and however many vCPUs the VM has.
-
-    Evidence: Of everything that the requests pass the thread is nearest to full, by its own work. Late is: {LATE_IS}.
-
-    Silent: Where nobody is late; where the thread waits for a pCPU: then that is what other findings are about.
-
-    Mend: None that a scheduler has: more queues of the device (`<driver queues='N'/>`, an I/O thread for each disk), or
-    less load.
-
-    Schedulers: All of KVM hosts.
-
-    Sources: libvirt's domain XML, `driver` of `interface` (`queues`) and `iothreads`; Linux's vhost, a worker for each
-    device.
-    """
-    if held.station.kind != "host thread" or held.station.used < NEAR_FULL:
-        return None
-    reason = f"the {held.station}: it carries all of that device, and no setting of the scheduler changes that"
-    return Finding(of_domain(held.domain, "vcpus"), f"{reason}; more queues, or less load do")
 
 
 # ---- held back by others, or by its own limits ----
@@ -646,7 +517,7 @@ def _crowded_pool(held: Held) -> Finding | None:
 
 
 _LIMITS = {"ratelimit_us": (1_000, 1_000), "ctx_allow": (1, 5_000_000)}
-"""Parameters that keep who wakes from preempting: their unit in ns, and their default in that unit."""
+"""Parameters that keep a vCPU that wakes up from preempting: their unit in ns, and their default in that unit."""
 
 
 @cause("ratelimit-too-long")
@@ -656,12 +527,14 @@ def _rate_limited(held: Held) -> Finding | None:
     Mechanism: Whoever runs may go on until the rate limit is over, whoever wakes up meanwhile: boosts come too late.
     Under BVT the context switch allowance does the same.
 
-    Evidence: A rate limit of {RATE_LIMIT_MS} ms or more, or a greater allowance than that; the service, or the driver
-    domain that serves it, blocks, wakes up and waits. Late is: {LATE_IS}.
+    Evidence: The service, or the driver domain that serves it, blocks, wakes up and waits. The longest such wait on
+    the way of a request takes at least the limit divided by {RATE_LIMIT_TIMES}, and 99 of a hundred of its own take no
+    longer than {RATE_LIMIT_TIMES} times the limit: that is how a limit shows. Late is: {LATE_IS}.
 
-    Silent: Where nobody is late, or who waits never blocks.
+    Silent: Where nobody is late, or who waits never blocks; where the limit is the default.
 
-    Mend: The default: 1000 µs, and for the allowance 5 ms; if that leaves it late, 100 µs, and 1 ms.
+    Mend: The default: 1000 µs, and for the allowance 5 ms; if that leaves it late, 100 µs, and 1 ms. Where it is the
+    default that is too long see `late-wake-ups`.
 
     Schedulers: `credit` and `credit2` since Xen 4.2, `enhanced`; `bvt`.
 
@@ -673,13 +546,19 @@ def _rate_limited(held: Held) -> Finding | None:
         return None
     for name, (unit_ns, default) in _LIMITS.items():
         limit = host.setting(domain, name)
-        if not limit or limit <= default or limit * unit_ns < RATE_LIMIT_MS * 1e6:
+        if not limit or limit <= default:
+            continue
+        p99_ns, _ = host.woken_waits_ns(domain)
+        # What a request passes before it reaches the service waits for the limit, too.
+        longest_ns = max(host.woken_waits_ns(one)[1] for one in with_servers(host.domains, [domain]))
+        if longest_ns < limit * unit_ns / RATE_LIMIT_TIMES or p99_ns > RATE_LIMIT_TIMES * limit * unit_ns:
             continue
         path = of_pool(held.pool, name)
         called = "rate limit" if name == "ratelimit_us" else "context switch allowance"
         reason = (
             f"{domain} wakes up and waits behind {held.said_behind()}: the {called} of {number(limit * unit_ns / 1e6)} "
-            "ms keeps it from preempting whoever runs"
+            "ms keeps it from preempting whoever runs; the longest wait after a wake-up on the way of a request is "
+            f"{number(longest_ns / 1e6)} ms"
         )
         return Finding(path, reason, {path: default}, otherwise=({path: _WAKES_SOONER[name]},))
     return None
@@ -718,6 +597,48 @@ def _long_slices(held: Held) -> Finding | None:
     return Finding(path, reason, {path: 5}, otherwise=({path: 2},))
 
 
+@cause("host-full")
+def _host_full(held: Held) -> Finding | None:
+    """The pCPUs are full with the work of those who have a definite amount to do.
+
+    Mechanism: All together want more than there is. Weights and pinning decide who waits, and not how much is done.
+
+    Evidence: The pCPUs of the pool are busy for more than {FULL:.0%} of the time, and domains whose work has an end
+    (clients' requests, periodic jobs, phases, others' I/O) use more than {NEAR_FULL:.0%} of them. The service waits for
+    a pCPU, and gets {NEAR_FULL:.0%} of what its weight entitles it to, or more. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late; where programs without an end (hogs) fill the pCPUs: they take what is left, and a
+    weight moves it; where the service asks for less than its weight entitles it to: see `late-wake-ups`.
+
+    Mend: None that a scheduler has: less load, fewer domains, or more pCPUs. Who is to wait is for the owner to say.
+
+    Schedulers: All that share pCPUs.
+
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    """
+    host, here = held.host, held.pcpus
+    busy = 1 - host.idle_of(here)
+    if not held.waits or busy < FULL or not host.uses_its_weight(held.domain):
+        return None
+    definite = [name for name in host.inside(held.pool) if _has_an_end(host, name)]
+    used = sum(sum(host.busy(one)) for one in definite)
+    if used < NEAR_FULL * len(here) or len(definite) < 2:
+        return None
+    reason = (
+        f"{held.said_waits} on {len(here)} pCPUs that are {100 * busy:.0f} % busy: the {len(definite)} domains whose "
+        f"work has an end use {used:.1f} of them, and wait for more. Weights decide who waits; less load, fewer "
+        "domains or more pCPUs help all"
+    )
+    path = "host.pcpus" if held.pool is None else of_pool(held.pool, "pcpus")
+    return Finding(path, reason)
+
+
+def _has_an_end(host: Host, domain: str) -> bool:
+    """Does a domain have a definite amount to do, or does it take what it gets?"""
+    kinds = {app["kind"] for app in host.domains[domain].get("app", [])}
+    return host.serves(domain) or bool(kinds - set(_WITHOUT_END))
+
+
 @cause("waits-behind-equals")
 def _outweighed(held: Held) -> Finding | None:
     """A service waits behind others of the same weight, or of more, on pCPUs that are full.
@@ -726,9 +647,10 @@ def _outweighed(held: Held) -> Finding | None:
     for the slices of all others.
 
     Evidence: How long it waits and behind whom, and their weights: of those that make for {MOST_OF_IT:.0f} % of its
-    waits some weigh at least half as much. Late is: {LATE_IS}.
+    waits some weigh at least half as much. Late is: {LATE_IS}. So is a control or driver domain that gets less than
+    {GETS_HALF:.0%} of the CPU time that its own work wants.
 
-    Silent: Where nobody is late.
+    Silent: Where nobody is late; where those who serve somebody fill the pCPUs: see `host-full`.
 
     Mend: A weight that entitles it to twice what all its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the
     pool; if that harms somebody, half of it, or a quarter. Under BVT a smaller advance; if that leaves it late, larger
@@ -765,7 +687,8 @@ def _outweighed(held: Held) -> Finding | None:
         mends = [*([{path: mends[0][path]}] if len(mends[0]) > 1 else []), *mends]
     among = least_to_most(theirs.values(), str)
     reason = (
-        f"{held.said_waits} behind {held.said_behind()}: its {name} of "
+        f"{held.said_waits} behind {held.said_behind()}, on pCPUs that are {100 - 100 * host.idle_of(held.pcpus):.0f} "
+        f"% busy: its {name} of "
         f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
     )
     return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
@@ -844,8 +767,9 @@ def _wakes_late(held: Held) -> Finding | None:
     each request at the service.
 
     Evidence: The service, or the driver domain that serves it, gets less than {NEAR_FULL:.0%} of what its weight
-    entitles it to, blocks, and yet waits for more than {WAITS:.0%} of the time, or for longer than it runs. Late is:
-    {LATE_IS}.
+    entitles it to, or waits behind its own vCPUs; it blocks, and yet waits for more than {WAITS:.0%} of the time, or
+    for longer than it runs. Late is: {LATE_IS}. So is a domain that nobody asks, of which a vCPU wakes up
+    {WAKES_PER_S} times a second or more and then waits for more than {WAITS_MOSTLY:.0%} of the time.
 
     Silent: Where nobody is late; where a greater weight is what is needed: see `waits-behind-equals`.
 
@@ -860,7 +784,7 @@ def _wakes_late(held: Held) -> Finding | None:
     virtual machine monitors".
     """
     host, domain = held.host, held.domain
-    if not held.waits or held.never_wakes or host.uses_its_weight(domain):
+    if not held.waits or held.never_wakes or (host.uses_its_weight(domain) and not held.waits_for_itself):
         return None
     given = {name: value for name in _WAKES_SOONER if (value := host.setting(domain, name))}
     mends = [{of_pool(held.pool, name): _WAKES_SOONER[name]} for name in given if given[name] > _WAKES_SOONER[name]]
@@ -877,8 +801,9 @@ def _wakes_late(held: Held) -> Finding | None:
     if not mends:
         return None
     said = " and ".join(f"{name} of {value}" for name, value in given.items())
+    gets = "which its weight does not explain" if held.waits_for_itself else "less than its weight entitles it to"
     reason = (
-        f"{domain} gets {host.gotten(domain):.0f} % of a pCPU, less than its weight entitles it to, and yet "
+        f"{domain} gets {host.gotten(domain):.0f} % of a pCPU, {gets}, and yet "
         f"{held.said_waits} behind {held.said_behind()}: it wakes up late, by {said}"
     )
     return Finding(next(iter(mends[0])), reason, mends[0], otherwise=tuple(mends[1:]))

@@ -1,6 +1,6 @@
 """A scenario as rules look at it, and what they find."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from vcpulab.advice import lateness, runstates, sharing, starving
+from vcpulab.advice.bounds import Bounds, bounds
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
@@ -29,6 +30,12 @@ FEW_WAITS = 0.1
 """One that waits for less than this part of the time has what it needs. Assumed."""
 IDLE = 0.1
 """pCPUs that idle for more than this part of the time have room. Assumed."""
+WAITS_MOSTLY = 0.5
+"""A vCPU that wakes up and waits for more than this part of the time is held back, whoever it works for ..."""
+WAITS_TIMES = 10
+"""... if it waits this many times as long as it runs ..."""
+WAKES_PER_S = 10
+"""... and wakes up this often. Assumed, all three."""
 GROUP_WEIGHT = 100
 """The default of `cpu.weight`."""
 GROUP_WEIGHT_MAX = 10_000
@@ -125,6 +132,22 @@ class Host:
     def drivers(self) -> list[str]:
         """The domains that do others' I/O."""
         return [name for name in self.domains if self.served_by(name)]
+
+    @cached_property
+    def controls(self) -> list[str]:
+        """The domains that everybody depends on: Dom0 and the driver domains; of a KVM host none."""
+        there = [name for name, table in self.domains.items() if name == "dom0" or table.get("driver_domain")]
+        return [] if self.is_kvm else there
+
+    def is_held_by_its_settings(self, domain: str) -> bool:
+        """Does a domain wait since somebody wants it to: by a cap, a quota, a reservation, a timetable, its class?"""
+        table, scheduler = self.domains[domain], self.pool_of(domain)["scheduler"]
+        groups = self.document.get("cgroup", {})
+        around = str(table.get("cgroup", "")).split("/")
+        idle = any(groups.get("/".join(around[:n]), {}).get("idle") for n in range(1, len(around) + 1))
+        policy = str(table.get("sched_policy", "other"))
+        limited = table.get("cap") or self.quota(domain) or table.get("idle") or idle or policy in ("idle", "batch")
+        return bool(limited) or scheduler in RESERVATIONS or scheduler in ("null", "arinc653")
 
     def taken_out(self, domain: str, *fields: str) -> dict[str, None]:
         """What takes these fields of a domain out of the file, as far as it states them."""
@@ -312,6 +335,36 @@ class Host:
         """The part of the time for which the vCPU waits that waits most (or least)."""
         shares = runstates.shares(self.run, domain, "runnable")
         return (min if least else max)(shares, default=0.0)
+
+    def occupied(self, domain: str) -> list[float]:
+        """For each vCPU the part of the time in which it has work: it runs, waits for a pCPU, or is withheld."""
+        states = ("running", "runnable", *(("offline",) if self.domains[domain].get("cap") else ()))
+        return [sum(parts) for parts in zip(*(runstates.shares(self.run, domain, one) for one in states), strict=True)]
+
+    def woken_late(self, domain: str) -> Iterator[int]:
+        """The vCPUs that sleep now and then, and wait most of the time once they wake up, far longer than they run."""
+        rows = self.run.df_vcpus().filter(domain=domain).group_by("vcpu", maintain_order=True)
+        sums = rows.agg(pl.col("elapsed_ns", "running_ns", "runnable_ns", "wakeups").sum())
+        for vcpu, elapsed, running, runnable, wakeups in sums.iter_rows():
+            often = wakeups * 1e9 >= WAKES_PER_S * elapsed
+            if often and runnable >= WAITS_MOSTLY * elapsed and runnable >= WAITS_TIMES * running:
+                yield vcpu
+
+    def of_wanted(self, domain: str) -> float:
+        """The part of the CPU time that its vCPUs want which they get; 1 where they want none."""
+        wanted = self.wanted(domain)
+        return sum(self.busy(domain)) / wanted if wanted else 1.0
+
+    def woken_waits_ns(self, domain: str) -> tuple[float, float]:
+        """The waits of a domain after wake-ups, ns: the largest 99th percentile of any cause, and the longest."""
+        rows = self.run.df_wakeup_means().filter(domain=domain)
+        p99, longest = (max(rows.get_column(name).to_list(), default=0.0) for name in ("p99_us", "max_us"))
+        return 1e3 * p99, 1e3 * longest
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What the host can carry at most, whatever the scheduler does."""
+        return bounds(self.scenario)
 
     def wanted(self, domain: str) -> float:
         """How many pCPUs its vCPUs would have had, had they never waited."""

@@ -385,12 +385,26 @@ def _holds(one: Slo, run: Run) -> bool:
     return one.holds(None if found is None else found.mean)
 
 
-def other_warnings(scenario: Scenario, advice: Sequence[Advice]) -> list[Problem]:
-    """What else is allowed but probably not meant: warnings on which no rule decides and that none repeats."""
-    found = {one.finding.path for one in advice}
-    # Whether a driver domain's smaller weight is felt is what `inverted-weights` measures.
-    warnings = [w for w in scenario.warnings if "that of its driver domain" not in w["message"]]
-    return [w for w in warnings if w["field"] not in found]
+WARNED_BY = {"inverted-weights": "that of its driver domain"}
+"""What the warning of a scenario says that is about the same as a rule, by the rule."""
+
+
+def other_warnings(scenario: Scenario, advice: Sequence[Advice], select: Container[str] = RULES) -> list[Problem]:
+    """What else is allowed but probably not meant: warnings that no finding repeats.
+
+    Args:
+        scenario: as it can run.
+        advice: what was found.
+        select: the names of the rules that count; of a part of all only warnings count that are about the same.
+    """
+    paths = {one.finding.path for one in advice}
+    rules = {one.finding.rule for one in advice}
+
+    def counts(message: str) -> bool:
+        of = next((rule for rule, words in WARNED_BY.items() if words in message), None)
+        return of not in rules and (of in select if of is not None else all(rule in select for rule in RULES))
+
+    return [warning for warning in scenario.warnings if warning["field"] not in paths and counts(warning["message"])]
 
 
 def as_data(advice: Sequence[Advice], toolstack: Toolstack | None = None) -> list[dict[str, object]]:

@@ -121,6 +121,54 @@ def _a_core_for_each(host: Host, vcpus: Sequence[tuple[str, int]], places: Seque
     return mended
 
 
+@rule("packed-by-soft-affinity")
+def packed_by_soft_affinity(host: Host) -> Iterator[Finding]:
+    """A soft affinity packs busy vCPUs onto few cores while other cores idle.
+
+    Mechanism: A scheduler follows a soft affinity as long as a preferred pCPU is free, and a thread counts as free
+    beside a busy sibling. So the vCPUs share the speed of few cores, or wait there, though they may run elsewhere.
+
+    Evidence: More vCPUs of the domain run for more than {BUSY:.0%} of the time than there are cores where it prefers to
+    run, or its vCPUs wait for more than {FEW_WAITS:.0%} of the time there; all threads of another core of the pool idle
+    for more than {MUCH_IDLE:.0%}.
+
+    Silent: Where the scheduler pays no attention to a soft affinity; where memory that is far away costs more than
+    shared cores do, so that clearing it improves nothing.
+
+    Mend: No soft affinity.
+
+    Schedulers: `credit`, `credit2`, `null`.
+
+    Sources: Xen's `docs/man/xl.cfg`, `cpus_soft`; Tullsen, Eggers and Levy 1995, "Simultaneous multithreading:
+    maximizing on-chip parallelism".
+    """
+    for domain, table in host.domains.items():
+        if table.get("soft_affinity", "all") == "all" or host.pool_of(domain)["scheduler"] not in PREFER:
+            continue
+        allowed = set(chain.from_iterable(host.affinity(domain)))
+        preferred = allowed & set(chain.from_iterable(host.soft_affinity(domain)))
+        cores = host.topology.by_core(preferred)
+        idle = {
+            core: threads
+            for core, threads in host.topology.by_core(allowed).items()
+            if core not in cores and all(host.idle_of([one]) > MUCH_IDLE for one in threads)
+        }
+        busy = sum(share > BUSY for share in host.busy(domain))
+        waits = host.mean_waited(domain)
+        shares = host.by_thread and host.slowed_by_siblings and busy > len(cores)
+        if not preferred or not idle or not (shares or waits > FEW_WAITS):
+            continue
+        path = of_domain(domain, "soft_affinity")
+        idling = sorted(chain.from_iterable(idle.values()))
+        packed = f"{busy} busy vCPUs share {_count(len(cores), 'core')}" if shares else f"{domain} waits"
+        waiting = f", wait for {100 * waits:.0f} % of the time" if waits > FEW_WAITS else ""
+        reason = (
+            f"it prefers pCPU {spans(sorted(preferred))}, where its {packed}{waiting}, while pCPU {spans(idling)}, "
+            f"{_count(len(idle), 'core')}, idle for {100 * host.idle_of(idling):.0f} %"
+        )
+        yield Finding(path, reason, {path: None}, concerned=(domain,))
+
+
 @rule("wider-than-a-node")
 def wider_than_a_node(host: Host) -> Iterator[Finding]:
     """A domain has more busy vCPUs than its node has threads.

@@ -1,0 +1,167 @@
+"""Services that are late because more is asked of their vCPUs, of a thread, or of the host than these can do."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from vcpulab.advice.bounds.answers import LOAD_WORDS
+from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.lateness import Late
+from vcpulab.advice.lint.held import HALF_FULL, LATE_IS, Held, cause  # noqa: F401 - pages of the rules
+from vcpulab.advice.lint.host import IDLE, Finding, Host, of_domain
+from vcpulab.results.statistics import least_to_most, number
+from vcpulab.scenario.units import span_ns
+
+
+@cause("too-few-vcpus")
+def _too_few_vcpus(held: Held) -> Finding | None:
+    """A service that is late uses all of its vCPUs while pCPUs idle.
+
+    Mechanism: A domain runs on as many pCPUs at a time as it has vCPUs.
+
+    Evidence: A vCPU of the domain is occupied by its own work for more than {HALF_FULL:.0%} of the time, and for more
+    than anything else that requests pass; so are all of its vCPUs, for more than {HALF_FULL:.0%}, while the pCPUs idle
+    for more than {IDLE:.0%}. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late; where the domain has a vCPU for each pCPU, or a vCPU with little to do.
+
+    Mend: One vCPU more, or twice as many.
+
+    Schedulers: All.
+
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    """
+    host, domain = held.host, held.domain
+    vcpus = host.domains[domain]["vcpus"]
+    if held.station.kind != "guest vCPU" or vcpus >= len(held.pcpus) or host.idle_of(held.pcpus) <= IDLE:
+        return None
+    if held.station.used < HALF_FULL or min(host.occupied(domain), default=0.0) < HALF_FULL:
+        return None
+    path = of_domain(domain, "vcpus")
+    what = "saturates its vCPUs" if held.station.used >= NEAR_FULL else "keeps its vCPUs so busy that requests queue"
+    reason = f"{held.station}, while pCPUs idle: {domain} {what}, and has too few for what is asked of it"
+    return Finding(path, reason, {path: vcpus + 1}, otherwise=({path: min(2 * vcpus, len(held.pcpus))},))
+
+
+@cause("tasks-fill-vcpus")
+def _tasks_fill_vcpus(held: Held) -> Finding | None:
+    """Tasks of a service that is late each fill a vCPU, while other vCPUs of the domain have little to do.
+
+    Mechanism: A task runs on one vCPU at a time. Neither more vCPUs nor more CPU time makes it faster.
+
+    Evidence: A vCPU of the domain is occupied by its own work for more than {NEAR_FULL:.0%} of the time, and for more
+    than anything else that requests pass, and another one is not. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late; where all vCPUs are full: see `capacity-exceeded` and `too-few-vcpus`.
+
+    Mend: None that a scheduler has: the same work in more tasks, or less work.
+
+    Schedulers: All.
+
+    Sources: Amdahl 1967, "Validity of the single processor approach to achieving large scale computing capabilities".
+    """
+    host, domain = held.host, held.domain
+    occupied = host.occupied(domain)
+    full = [share for share in occupied if share >= NEAR_FULL]
+    rest = [share for share in occupied if share < NEAR_FULL]
+    if held.starves or held.station.kind != "guest vCPU" or held.station.used < NEAR_FULL or not rest:
+        return None
+    idle = least_to_most([100 * (1 - share) for share in rest], lambda percent: f"{percent:.0f}")
+    wants = _tasks(host.domains[domain])
+    which = (
+        f"{len(full)} of the {len(occupied)} vCPUs of {domain} are occupied by its own tasks"
+        f"{f' ({wants})' if wants else ''} for {100 * min(full):.0f} % of the time or more; "
+        f"the other {f'{len(rest)} idle' if len(rest) > 1 else 'one idles'} for {idle} %"
+    )
+    reason = f"{which}: a task runs on one vCPU at a time; more tasks for the same work, or less work, help"
+    return Finding(of_domain(domain, "app"), reason)
+
+
+def _tasks(table: Mapping[str, Any]) -> str:
+    """What the periodic tasks of a domain want that fill a vCPU each, such as `2 tasks want 95 % of a vCPU each`."""
+    wants: Counter[int] = Counter()
+    for app in table.get("app", []):
+        if app["kind"] == "periodic":
+            wants[round(100 * span_ns(app["run"]) / span_ns(app["period"]))] += app.get("instance", 1)
+    large = [(percent, count) for percent, count in sorted(wants.items()) if percent >= 100 * HALF_FULL]
+    return ", ".join(
+        f"{count} tasks want {percent} % of a vCPU each" if count > 1 else f"a task wants {percent} % of a vCPU"
+        for percent, count in large
+    )
+
+
+@cause("capacity-exceeded")
+def _capacity_exceeded(held: Held) -> Finding | None:
+    """A service that is late uses all the CPU time that there is for it.
+
+    Mechanism: More is asked than the host can compute; the queue grows whatever the scheduler does.
+
+    Evidence: The pCPUs are full with the service itself and those who serve it, or each of its own vCPUs is occupied by
+    its own work for more than {NEAR_FULL:.0%} of the time. Where queueing analysis bounds what can be served, the
+    finding says so: that holds for any scheduler. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late, or where others use the pCPUs.
+
+    Mend: None that a scheduler has: less load, or more CPU.
+
+    Schedulers: All.
+
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law;
+    Lazowska, Zahorjan, Graham and Sevcik 1984, "Quantitative System Performance", chapter 5: bounds.
+    """
+    station, domain = held.station, held.domain
+    if held.starves or station.used < NEAR_FULL:
+        return None
+    if station.kind == "guest vCPU":
+        occupied = held.host.occupied(domain)
+        if min(occupied, default=0.0) < NEAR_FULL:
+            return None
+        vcpus = f"its {len(occupied)} vCPUs" if len(occupied) > 1 else "its vCPU"
+        what = f"{domain} itself uses all that {vcpus} can get ({station.why})"
+    elif station.kind == "pCPUs" and not station.domain:
+        what = f"{domain} and those who serve it use all of the {station}"
+    else:
+        return None
+    bound = beyond_any_scheduler(held.host, held.late)
+    proof = f", and no setting of the scheduler changes that: {bound}" if bound else ""
+    return Finding(of_domain(domain, "vcpus"), f"{what}: the capacity is exceeded{proof}; less load or more CPU helps")
+
+
+def beyond_any_scheduler(host: Host, late: Late) -> str:
+    """What no scheduler can give a client, by the least work that its requests make; empty: nothing is proven."""
+    load = next((one for one in host.bounds.loads if one.name == late.name), None)
+    rate = next((one.rate for one in host.bounds.model.loads if one.name == late.name), None)
+    if load is None or load.limit in LOAD_WORDS:
+        return ""
+    if rate is not None:
+        served = f"at most {number(load.throughput_max)} of {number(rate)} requests/s can be served"
+        return f"{served} by {load.limit}, whatever runs first"
+    if load.response_min_s is None:
+        return ""
+    wait = f"its users wait for at least {number(1e3 * load.response_min_s)} ms on average"
+    return f"{wait} at {load.limit}, whatever runs first"
+
+
+@cause("host-thread-full")
+def _host_thread_full(held: Held) -> Finding | None:
+    """One thread of the host carries all packets or disk requests of a VM, and is full.
+
+    Mechanism: A virtio device with one queue has one vhost or I/O thread: all that it moves goes through one pCPU,
+    whatever else idles, and however many vCPUs the VM has.
+
+    Evidence: Of everything that the requests pass the thread is nearest to full, by its own work. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late; where the thread waits for a pCPU: then that is what other findings are about.
+
+    Mend: None that a scheduler has: more queues of the device (`<driver queues='N'/>`, an I/O thread for each disk), or
+    less load.
+
+    Schedulers: All of KVM hosts.
+
+    Sources: libvirt's domain XML, `driver` of `interface` (`queues`) and `iothreads`; Linux's vhost, a worker for each
+    device.
+    """
+    if held.station.kind != "host thread" or held.station.used < NEAR_FULL:
+        return None
+    reason = f"the {held.station}: it carries all of that device, on one pCPU at a time; more queues, or less load help"
+    return Finding(of_domain(held.domain, "vcpus"), reason)
