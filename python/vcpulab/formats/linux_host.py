@@ -8,7 +8,6 @@ what `uname -a`, `uname -r` and /proc/version say; lines of /boot/config-…; `N
 import re
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from vcpulab.formats.errors import wrong
@@ -85,7 +84,7 @@ def read_linux(path: str | PathLike[str]) -> Linux:
     """
     found = Linux()
     group: dict[str, str] | None = None
-    for number, line in lines_of(Path(path)):
+    for number, line in lines_of(path):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

@@ -5,7 +5,6 @@ Names are those of qm(1) and qm.conf(5).
 
 import re
 from os import PathLike
-from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.headed import headed
@@ -13,8 +12,8 @@ from vcpulab.formats.machine import Machine
 from vcpulab.formats.sources import text_of
 
 LIST_HEADING = ["VMID", "NAME", "STATUS"]
-_ROW = re.compile(r"\s*(?P<id>\d{1,9})\s+(?P<name>\S+)\s+(?P<state>\S+)\s.*?(?P<pid>\d{1,10})\s*")
-_SETTING = re.compile(r"(?P<name>[a-z_]+\d*):\s*(?P<value>.*?)\s*")
+_VMID, _PROCESS = re.compile(r"\d{1,9}", re.ASCII), re.compile(r"\d{1,10}", re.ASCII)
+_SETTING = re.compile(r"(?P<name>[a-z_]{1,80}\d{0,8}):(?P<value>.*)")
 _PERIOD_US = 100_000
 """Proxmox limits by systemd's CPUQuota, whose period this is."""
 
@@ -26,15 +25,15 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
         RecordingError: it is something else.
     """
     found = []
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+    for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.split()[:3] == LIST_HEADING:
             continue
-        match = _ROW.fullmatch(line)
-        if match is None:
+        cells = line.split()
+        if len(cells) < 4 or not _VMID.fullmatch(cells[0]) or not _PROCESS.fullmatch(cells[-1]):
             raise wrong(str(path), number, line, "VMID, name, status, …, process")
-        running = match["state"] == "running"
-        process = int(match["pid"]) or None
-        found.append(Machine(match["name"], int(match["id"]), process if running else None, running))
+        running = cells[2] == "running"
+        process = int(cells[-1]) or None
+        found.append(Machine(cells[1], int(cells[0]), process if running else None, running))
     return found
 
 
@@ -46,7 +45,7 @@ def read_config(path: str | PathLike[str]) -> list[Machine]:
     """
     told: dict[str, dict[str, str]] = {}
     over: set[str] = set()
-    for about, number, line in headed(Path(path), "qm|config"):
+    for about, number, line in headed(path, "qm|config"):
         its = told.setdefault(about, {})
         if line.strip().startswith("["):
             over.add(about)  # What follows are its snapshots.
@@ -55,7 +54,7 @@ def read_config(path: str | PathLike[str]) -> list[Machine]:
         match = _SETTING.fullmatch(line)
         if match is None:
             raise wrong(str(path), number, line, "`name: value`")
-        its.setdefault(match["name"], match["value"])
+        its.setdefault(match["name"], match["value"].strip())
     return [_machine(str(path), about, settings) for about, settings in told.items()]
 
 
