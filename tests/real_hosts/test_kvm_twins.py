@@ -88,11 +88,11 @@ def test_vms_beside_slices_stay_there(tmp_path: Path) -> None:
     """A VM in a group of the root group competes with slices, not with the VMs in them."""
     shutil.copytree(FOLDERS / "6.12-eevdf-nested", tmp_path / "host")
     (tmp_path / "host/experiment.txt").write_text(
-        "cg machine.slice\ncg machine.slice/A\nvm A machine.slice/A\nth\nth\ncg B weight=300\nvm B B\nth\nth\n"
+        "cg machine.slice\ncg machine.slice/A\nvm A machine.slice/A\nth\nth\ncg B weight=200\nvm B B\nth\nth\n"
     )
     document = Twin(tmp_path / "host").scenario.to_dict()
     assert {name: document["domain"][name].get("cgroup") for name in "AB"} == {"A": "machine.slice", "B": "/"}
-    assert document["domain"]["B"]["weight"] == 300
+    assert document["domain"]["B"]["weight"] == 200
 
 
 def test_groups_of_a_recorded_experiment(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_other_threads_of_the_host(tmp_path: Path) -> None:
     assert (domains["qemu-600"]["sched_policy"], domains["qemu-600"]["sched_priority"]) == ("fifo", 1)
     assert made.sources.roles.vms["qemu-500"].nice == -5
     assert "qemu-500.vhost-wakes-qemu-500" in made.text
-    assert any(note.startswith("hz: nothing says") for note in made.notes)
+    assert any(note.startswith("hz: 250 ticks a second are assumed: nothing says") for note in made.notes)
 
 
 def test_a_vm_with_the_name_of_the_kernels_threads(tmp_path: Path) -> None:

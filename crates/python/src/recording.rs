@@ -126,6 +126,14 @@ impl Events {
                 self.current[pcpu] = None;
                 self.file.push(EventRow { value: Some(i64::from(records)), ..nobody("lost") });
             }
+            Kind::Unknown { .. } => {
+                if self.current[pcpu] == Some(event.who) {
+                    self.current[pcpu] = None;
+                }
+                if matches!(event.who, Who::Vcpu { .. }) {
+                    self.file.push(EventRow { what: Some("unknown"), ..row("runstate") });
+                }
+            }
             Kind::End => self.file.push(EventRow { pcpu: None, ..nobody("end") }),
             Kind::Preempted | Kind::Block(_) | Kind::Offline(_) => {}
             Kind::Yield | Kind::Slice(_) | Kind::Added | Kind::Removed => {}

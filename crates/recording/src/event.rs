@@ -86,6 +86,11 @@ pub enum Kind {
     Added,
     /// Its domain was destroyed.
     Removed,
+    /// Its runstate, and what the pCPU did, are unknown since then: a record that must have been there is missing.
+    Unknown {
+        /// Time since which they are unknown, ns.
+        since_ns: i64,
+    },
     /// Records of this pCPU are missing from then until now.
     Lost {
         /// Their number; 0: not known.

@@ -168,12 +168,18 @@ impl Recording {
 /// An event as the window shows it; the end of the recording is that of the window.
 fn within(event: &Event, window_ns: Option<(i64, i64)>) -> Option<Event> {
     let Some((from, to)) = window_ns else { return Some(*event) };
-    let ends = event.kind == Kind::End;
-    if !ends && !(from..to).contains(&event.time_ns) {
+    // What comes to light later may be unknown within the window already.
+    let shows = match event.kind {
+        Kind::End => true,
+        Kind::Lost { since_ns, .. } | Kind::Unknown { since_ns } => since_ns < to && event.time_ns >= from,
+        _ => (from..to).contains(&event.time_ns),
+    };
+    if !shows {
         return None;
     }
     let kind = match event.kind {
         Kind::Lost { records, since_ns } => Kind::Lost { records, since_ns: (since_ns - from).max(0) },
+        Kind::Unknown { since_ns } => Kind::Unknown { since_ns: (since_ns - from).max(0) },
         kind => kind,
     };
     Some(Event { time_ns: event.time_ns.clamp(from, to) - from, kind, ..*event })

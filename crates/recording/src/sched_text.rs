@@ -12,7 +12,7 @@ use crate::event::{Event, EventCount, Kind, RunState, Who};
 use crate::limits::VCPUS_MAX;
 use crate::notes::{Notes, Place};
 use crate::sched_line::{self, Prefix, Task, Which};
-use crate::tasks::{Tasks, Thread};
+use crate::tasks::{Tasks, Thread, Unrecorded};
 
 /// Longer lines are passed over.
 const LINE_BYTES_MAX: usize = 4096;
@@ -186,7 +186,11 @@ impl SchedText {
         self.learn(to);
         self.tasks.belongs(at.thread, at.process);
         let time_ns = self.time(at, sink);
-        self.tasks.switch(at.pcpu, to.thread, time_ns);
+        for missing in self.tasks.switch(at.pcpu, from.thread, to.thread, time_ns) {
+            if let Some(missing) = missing {
+                self.missing(missing, time_ns, sink);
+            }
+        }
         let stops = match state {
             b'R' => RunState::Runnable,
             b'X' | b'Z' | b'x' => RunState::Offline,
@@ -207,7 +211,22 @@ impl SchedText {
         sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Run(could) });
     }
 
+    /// A record of a thread is missing: what it did since the one before is unknown.
+    fn missing(&mut self, of: Unrecorded, time_ns: i64, sink: &mut impl FnMut(&Event)) {
+        let who = match self.vcpus.get_mut(&of.thread) {
+            _ if of.thread == 0 => Who::Idle,
+            Some((who, state)) => {
+                *state = None;
+                *who
+            }
+            None => Who::Host,
+        };
+        sink(&Event { time_ns, pcpu: of.pcpu, who, kind: Kind::Unknown { since_ns: of.since_ns } });
+    }
+
     fn wake(&mut self, at: &Prefix, task: &Task<'_>, sink: &mut impl FnMut(&Event)) {
+        // A thread that no line named before slept, or began only now.
+        let asleep = (!self.tasks.has(task.thread)).then_some(RunState::Blocked);
         self.learn(task);
         self.tasks.belongs(at.thread, at.process);
         let time_ns = self.time(at, sink);
@@ -220,7 +239,7 @@ impl SchedText {
             Some(_) => {}
         }
         let (who, before) = self.becomes(task.thread, RunState::Runnable);
-        sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Wake(before) });
+        sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Wake(before.or(asleep)) });
     }
 
     fn time(&mut self, at: &Prefix, sink: &mut impl FnMut(&Event)) -> i64 {

@@ -33,14 +33,28 @@ pub struct Thread {
     pub running_ns: i64,
     /// Times that it was put on a pCPU.
     pub executions: u64,
+    /// The pCPU that it runs on.
+    #[serde(skip)]
+    pcpu: Option<u32>,
+}
+
+/// A thread of which a record is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unrecorded {
+    /// The thread.
+    pub thread: u32,
+    /// The pCPU that the record would be of.
+    pub pcpu: u32,
+    /// The time of the record before it, ns.
+    pub since_ns: i64,
 }
 
 /// All threads seen.
 #[derive(Debug, Default)]
 pub struct Tasks {
     threads: BTreeMap<u32, Thread>,
-    /// By pCPU: who runs, and since when.
-    current: Vec<Option<(u32, i64)>>,
+    /// By pCPU: the thread that runs, if that is known, and the time of the last record of it.
+    current: Vec<Option<(Option<u32>, i64)>>,
     by_timer: Pace,
     by_charges: Pace,
 }
@@ -97,9 +111,15 @@ impl Tasks {
         }
         let name = String::from_utf8_lossy(task.name).into_owned();
         let (thread, vcpu, priority) = (task.thread, vcpu(task.name), task.priority);
-        let new = Thread { thread, process: None, name, vcpu, priority, running_ns: 0, executions: 0 };
+        let new =
+            Thread { thread, process: None, name, vcpu, priority, running_ns: 0, executions: 0, pcpu: None };
         self.threads.insert(task.thread, new);
         vcpu
+    }
+
+    /// Whether a line named this thread.
+    pub fn has(&self, thread: u32) -> bool {
+        self.threads.contains_key(&thread)
     }
 
     /// A line tells the process of a thread.
@@ -109,25 +129,59 @@ impl Tasks {
         }
     }
 
-    /// A pCPU switches to a thread.
-    pub fn switch(&mut self, pcpu: u32, to: u32, now: i64) {
-        self.stop(pcpu, now);
+    /// A pCPU switches from a thread to another. If the one that stops is not the one that started there, or one of them
+    /// started elsewhere and never stopped, records between are missing: nobody is charged for that time.
+    pub fn switch(&mut self, pcpu: u32, from: u32, to: u32, now: i64) -> [Option<Unrecorded>; 3] {
+        let mut missing = [None; 3];
+        match self.take(pcpu) {
+            Some((current, since_ns)) if current != Some(from) => {
+                missing[0] = current.map(|thread| Unrecorded { thread, pcpu, since_ns });
+                let elsewhere = self.take_from_elsewhere(from, pcpu);
+                missing[1] = elsewhere.or(Some(Unrecorded { thread: from, pcpu, since_ns }));
+            }
+            Some((_, since_ns)) => self.charge(from, now - since_ns),
+            None => missing[1] = self.take_from_elsewhere(from, pcpu),
+        }
+        missing[2] = self.take_from_elsewhere(to, pcpu);
         if let Some(known) = self.threads.get_mut(&to) {
             known.executions += 1;
-            self.current[pcpu as usize] = Some((to, now));
+            known.pcpu = Some(pcpu);
+        }
+        self.current[pcpu as usize] = Some((Some(to), now));
+        missing
+    }
+
+    /// The thread that ran on a pCPU stops, or what it does later is not known.
+    pub fn stop(&mut self, pcpu: u32, now: i64) {
+        if let Some((Some(thread), since_ns)) = self.take(pcpu) {
+            self.charge(thread, now - since_ns);
         }
     }
 
-    /// Whoever ran on a pCPU does so no longer, or nobody knows.
-    pub fn stop(&mut self, pcpu: u32, now: i64) {
-        let pcpu = pcpu as usize;
-        if self.current.len() <= pcpu {
-            self.current.resize(pcpu + 1, None);
+    /// The thread that ran on a pCPU, if that is known, and since when.
+    fn take(&mut self, pcpu: u32) -> Option<(Option<u32>, i64)> {
+        let p = pcpu as usize;
+        if self.current.len() <= p {
+            self.current.resize(p + 1, None);
         }
-        if let Some((thread, since)) = self.current[pcpu].take()
-            && let Some(known) = self.threads.get_mut(&thread)
-        {
-            known.running_ns = known.running_ns.saturating_add(now - since);
+        let (thread, since_ns) = self.current[p].take()?;
+        if let Some(known) = thread.and_then(|thread| self.threads.get_mut(&thread)) {
+            known.pcpu = None;
+        }
+        Some((thread, since_ns))
+    }
+
+    /// A thread is on this pCPU although it was not seen to stop on another.
+    fn take_from_elsewhere(&mut self, thread: u32, here: u32) -> Option<Unrecorded> {
+        let pcpu = self.threads.get(&thread)?.pcpu.filter(|&pcpu| pcpu != here)?;
+        let (_, since_ns) = self.take(pcpu)?;
+        self.current[pcpu as usize] = Some((None, since_ns));
+        Some(Unrecorded { thread, pcpu, since_ns })
+    }
+
+    fn charge(&mut self, thread: u32, ns: i64) {
+        if let Some(known) = self.threads.get_mut(&thread) {
+            known.running_ns = known.running_ns.saturating_add(ns);
         }
     }
 
@@ -179,13 +233,30 @@ mod tests {
         assert_eq!(tasks.learn(&task("CPU 3/KVM", 7)), Some(3));
         assert_eq!(tasks.learn(&task("CPU 3/KVM", 7)), None, "it is known");
         tasks.belongs(7, Some(5));
-        tasks.switch(1, 7, 100);
-        tasks.switch(1, 0, 250);
-        tasks.switch(0, 7, 300);
+        tasks.switch(1, 0, 7, 100);
+        tasks.switch(1, 7, 0, 250);
+        tasks.switch(0, 0, 7, 300);
         tasks.finish(310);
         let thread = tasks.iter().next().unwrap();
         assert_eq!((thread.process, thread.name.as_str(), thread.vcpu), (Some(5), "CPU 3/KVM", Some(3)));
         assert_eq!((thread.running_ns, thread.executions), (160, 2));
+    }
+
+    #[test]
+    fn time_before_a_stop_without_a_start_is_nobody_s() {
+        let mut tasks = Tasks::default();
+        for thread in [7, 8] {
+            tasks.learn(&task("a", thread));
+        }
+        assert_eq!(tasks.switch(0, 0, 7, 100), [None; 3]);
+        let missing = |thread, pcpu, since_ns| Some(Unrecorded { thread, pcpu, since_ns });
+        assert_eq!(tasks.switch(0, 8, 0, 200), [missing(7, 0, 100), missing(8, 0, 100), None]);
+        tasks.switch(0, 0, 7, 300);
+        assert_eq!(tasks.switch(1, 0, 7, 400), [None, None, missing(7, 0, 300)]);
+        assert_eq!(tasks.switch(1, 7, 0, 450), [None; 3]);
+        tasks.finish(500);
+        let ran: Vec<_> = tasks.iter().map(|thread| thread.running_ns).collect();
+        assert_eq!(ran, [50, 0]);
     }
 
     #[test]

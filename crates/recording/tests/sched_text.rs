@@ -243,3 +243,66 @@ proptest! {
         }
     }
 }
+
+/// A schedule of two pCPUs: at each step one of them switches to a thread that does not run on the other.
+struct Schedule {
+    lines: Vec<(u32, String)>,
+    ran_ns: std::collections::BTreeMap<u32, i64>,
+}
+
+fn schedule(steps: &[(usize, u32, u32)]) -> Schedule {
+    let mut running = [(0, 0); 2];
+    let mut schedule = Schedule { lines: Vec::new(), ran_ns: std::collections::BTreeMap::new() };
+    let mut now = 0;
+    for &(pcpu, thread, lasts) in steps {
+        let to = thread * 10;
+        if to != 0 && running.iter().any(|&(current, _)| current == to) || running[pcpu].0 == to {
+            continue;
+        }
+        now += i64::from(lasts);
+        let (from, since) = std::mem::replace(&mut running[pcpu], (to, now));
+        *schedule.ran_ns.entry(from).or_default() += now - since;
+        let line = format!(
+            " a {from}/{from} [00{pcpu}] 5.{now:09}: sched:sched_switch: prev_comm=a prev_pid={from} prev_prio=120 \
+             prev_state=R ==> next_comm=a next_pid={to} next_prio=120\n"
+        );
+        schedule.lines.push((from, line));
+    }
+    for (thread, since) in running {
+        *schedule.ran_ns.entry(thread).or_default() += now - since;
+    }
+    schedule
+}
+
+proptest! {
+    /// Threads 10 and 20 are vCPUs; records of what thread 30 does next are missing, as with a filter.
+    #[test]
+    fn nobody_is_charged_for_time_that_no_record_covers(
+        steps in prop::collection::vec((0_usize..2, 0_u32..5, 1_u32..5_000_000), 2..60),
+        hides in any::<bool>(),
+    ) {
+        let Schedule { lines, ran_ns } = schedule(&steps);
+        let kept: Vec<&str> =
+            lines.iter().filter(|(from, _)| !hides || *from != 30).map(|(_, line)| line.as_str()).collect();
+        prop_assume!(!kept.is_empty());
+        let report = read(kept.concat().as_bytes(), [(10, (1, 0)), (20, (2, 0))].into()).expect("it is such text");
+        for thread in &report.threads {
+            let truth = ran_ns.get(&thread.thread).copied().unwrap_or_default();
+            prop_assert!(thread.running_ns <= truth || thread.thread == 30, "{thread:?}, {truth}");
+        }
+        for vcpu in &report.summary.vcpus {
+            let truth = ran_ns.get(&(vcpu.domain * 10)).copied().unwrap_or_default();
+            let sum = vcpu.running_ns + vcpu.runnable_ns + vcpu.blocked_ns + vcpu.offline_ns + vcpu.unknown_ns;
+            prop_assert_eq!(sum, report.summary.span_ns);
+            prop_assert!(vcpu.running_ns <= truth, "{:?}, {}", vcpu, truth);
+            if !hides {
+                prop_assert!(vcpu.running_ns == truth, "{:?}, {}", vcpu, truth);
+                prop_assert_eq!(report.summary.unrecorded, 0);
+            }
+        }
+        for pcpu in &report.summary.pcpus {
+            let sum = pcpu.busy_ns + pcpu.idle_ns + pcpu.host_ns + pcpu.switching_ns + pcpu.unknown_ns;
+            prop_assert_eq!(sum, report.summary.span_ns);
+        }
+    }
+}

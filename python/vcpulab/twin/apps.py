@@ -11,6 +11,8 @@ from vcpulab.twin.ticks import Demand
 
 BLOCKS_LEAST = 5
 """A vCPU that blocked less often has no spread to draw from: it always computes, or is idle."""
+HOG_SLEEPS_MOST = 0.01
+"""Of its time: a thread of Linux that slept, or was not there, for longer does not always want to compute."""
 EVENTS_OF_PHASE = 1000
 
 
@@ -31,14 +33,63 @@ def drawn(vcpu: Mapping[str, Any], resume_ns: int = 0, block_ns: int = 0) -> dic
     return {"kind": "hog"} if wanted > vcpu["blocked_ns"] and vcpu["running_ns"] > 0 else None
 
 
-def in_stretches(demands: Sequence[Demand], most: int) -> dict[str, Any]:
+def conserving(thread: Mapping[str, Any], resume_ns: int = 0, absent_ns: int = 0) -> dict[str, Any] | None:
+    """What a thread of Linux did, so that it gets as much CPU time again: a hog, or computing and sleeping.
+
+    A thread that was not there for part of the time, since it began or ended meanwhile, slept then: what it did in some
+    ms is spread over the recording, and not repeated for as long as that lasts. Time of which nothing is known counts
+    neither way.
+
+    Args:
+        thread: its table of the summary.
+        resume_ns: CPU time that each preemption cost it, and that the host's costs have, too.
+        absent_ns: how long it had not begun, where it was there for most of the recording, and is to go on.
+
+    Examples:
+        >>> few = {"count": 0}
+        >>> thread = {"running_ns": 300, "runnable_ns": 0, "blocked_ns": 9700, "offline_ns": 0, "executions": 2}
+        >>> conserving(thread | {"preempted": 1, "burst": few, "block": few})["phase"]
+        [{'event': [{'run': '300ns'}, {'sleep': '9700ns'}]}]
+        >>> conserving(thread | {"blocked_ns": 0})
+        {'kind': 'hog'}
+    """
+    computes, sleeps = thread["running_ns"], slept_ns(thread, absent_ns)
+    if computes <= 0:
+        return None
+    if sleeps <= HOG_SLEEPS_MOST * (computes + thread["runnable_ns"]):
+        return {"kind": "hog"}
+    if thread["block"]["count"] >= BLOCKS_LEAST and thread["burst"]["count"] >= BLOCKS_LEAST:
+        burst, block = thread["burst"], thread["block"]
+        lost_ns = resume_ns * thread["preempted"] / burst["count"]
+        # As much sleep for each ns of computing as there was.
+        mean_ns = sleeps * burst["mean_ns"] / computes
+        event: list[dict[str, Any]] = [
+            {"run": _spread(burst, least=1, less=lost_ns)},
+            {"sleep": _spread(dict(block) | {"mean_ns": mean_ns}, least=0)},
+        ]
+    else:
+        times = max(thread["executions"] - thread["preempted"], 1)
+        event = [{"run": f"{max(computes // times, 1)}ns"}, {"sleep": f"{sleeps // times}ns"}]
+    return {"kind": "phases", "phase": [{"event": event}]}
+
+
+def slept_ns(thread: Mapping[str, Any], absent_ns: int = 0) -> int:
+    """How long a thread of Linux wanted nothing: asleep, gone, or not begun, but for so much of the latter."""
+    return max(int(thread["blocked_ns"] + thread["offline_ns"]) - absent_ns, 0)
+
+
+def in_stretches(demands: Sequence[Demand], most: int, sleeps_per_run: float | None = None) -> dict[str, Any]:
     """Turns in stretches of their recorded order, of which each begins at a random one.
 
     Args:
         demands: what the vCPU computed and how long it slept, in order.
         most: turns that the scenario may hold; of more the first ones are taken.
+        sleeps_per_run: time asleep for each ns of computing in the whole recording, to which sleeps are scaled.
     """
     taken = [demand for demand in demands[:most] if demand.sleep_ns > 0]
+    if sleeps_per_run is not None and not any(each.ticks for each in taken):
+        factor = sleeps_per_run * sum(each.run_ns for each in taken) / sum(each.sleep_ns for each in taken)
+        taken = [each._replace(sleep_ns=max(round(factor * each.sleep_ns), 1)) for each in taken]
     sleeps = [{"ticks": each.ticks} if each.ticks else {"sleep": f"{each.sleep_ns}ns"} for each in taken]
     phases = [
         {"event": [{"run": f"{max(each.run_ns, 1)}ns"}, sleep]} for each, sleep in zip(taken, sleeps, strict=True)

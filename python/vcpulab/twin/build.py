@@ -13,7 +13,7 @@ from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin import deciding
-from vcpulab.twin.apps import BLOCKS_LEAST, drawn, in_stretches, replayed
+from vcpulab.twin.apps import BLOCKS_LEAST, conserving, drawn, in_stretches, replayed, slept_ns
 from vcpulab.twin.busy import all_told
 from vcpulab.twin.heard import Kind
 from vcpulab.twin.hosts import Setting
@@ -36,6 +36,8 @@ SPAN_NS_LEAST = 1_000_000_000
 """In less a vCPU that wakes ten times a second has not ten sleeps to take a spread of."""
 HELD_BACK_US = 5_000
 """Twins of recordings under such a rate limit foretell other settings worse (docs/evidence/xen-demands.csv)."""
+_THERE_LEAST = 0.5
+"""Of the time that is known of a thread."""
 TURNS_OF_VCPU_MOST = 2000
 """More turns of one vCPU make a scenario longer, and hardly better."""
 
@@ -149,11 +151,18 @@ def make(
     switch_ns = _switch_ns(summary)
     takes = deciding.NOTHING if used in POLICIES else deciding.deciding(summary, used, switch_ns)
     turns = deciding.without(turns, takes)
+    if sources.of_linux:
+        lasting = _lasting(summary, turns, 0.0 if events is None else span_ns(events) / max(summary["span_ns"], 1))
+        turns = {vcpu: its for vcpu, its in turns.items() if vcpu in lasting}
+        woken = {link for link in woken if lasting.issuperset(link)}
     linked = {vcpu for link in woken for vcpu in link}
     replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}
     others = {vcpu: its for vcpu, its in turns.items() if vcpu not in replays}
     tasks, ticks, waking = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
-    stretches = _in_stretches({vcpu: its for vcpu, its in others.items() if vcpu not in linked})
+    stretches = _in_stretches(
+        {vcpu: its for vcpu, its in others.items() if vcpu not in linked},
+        _sleeps_per_run(summary, resume, turns) if sources.of_linux else {},
+    )
     ticks = alike(ticks | {vcpu: tick for vcpu, (_, tick) in stretches.items() if tick is not None})
     if (limit := sources.host_params.get("ratelimit_us", 0)) >= HELD_BACK_US:
         notes.append(
@@ -186,7 +195,7 @@ def make(
             stretches={vcpu: app for vcpu, (app, _) in stretches.items()},
             ticks=ticks,
             waking=waking,
-            lost=(resume, takes.block_ns),
+            by_spreads=_by_spreads(sources, resume, takes.block_ns, turns),
         ),
     }
     head = [f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it."]
@@ -286,7 +295,52 @@ def _does_something(its: Turns) -> bool:
     return any(turn.blocked or len(turn.computes) > 1 for turn in its.turns)
 
 
-def _in_stretches(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[dict[str, Any], Tick | None]]:
+def _lasting(summary: Mapping[str, Any], turns: Mapping[Vcpu, Turns], seen: float) -> set[Vcpu]:
+    """The threads of Linux that were there for most of the time: what one did that was there for some ms is no pattern.
+
+    Args:
+        summary: of the recording.
+        turns: what threads did in its beginning.
+        seen: the part of its time that this is, 0 to 1.
+    """
+    found = set()
+    for thread in summary["vcpus"]:
+        its = turns.get((thread["domain"], thread["vcpu"]))
+        known_ns = sum(thread[f"{state}_ns"] for state in ("running", "runnable", "blocked", "offline"))
+        if its is not None:
+            # The last turn of a thread that has ended lasts until the end of the recording.
+            was_there_ns = sum(turn.span_ns + turn.blocked_ns for turn in its.turns) - thread["offline_ns"]
+            if was_there_ns >= _THERE_LEAST * seen * known_ns:
+                found.add(its.vcpu)
+    return found
+
+
+def _sleeps_per_run(summary: Mapping[str, Any], resume_ns: int, turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, float]:
+    """Of threads of Linux: their time asleep for each ns that they computed, without what resuming took."""
+    found = {}
+    for thread in summary["vcpus"]:
+        vcpu = thread["domain"], thread["vcpu"]
+        computes = thread["running_ns"] - resume_ns * thread["preempted"]
+        if computes > 0 and vcpu in turns:
+            found[vcpu] = slept_ns(thread, turns[vcpu].first_ns) / computes
+    return found
+
+
+def _by_spreads(
+    sources: Sources, resume_ns: int, block_ns: int, turns: Mapping[Vcpu, Turns]
+) -> Callable[[Mapping[str, Any]], dict[str, Any] | None]:
+    """What makes an application of a vCPU's table of the summary."""
+
+    def of_linux(thread: Mapping[str, Any]) -> dict[str, Any] | None:
+        its = turns.get((thread["domain"], thread["vcpu"]))
+        return conserving(thread, resume_ns, 0 if its is None else its.first_ns)
+
+    return of_linux if sources.of_linux else lambda vcpu: drawn(vcpu, resume_ns, block_ns)
+
+
+def _in_stretches(
+    turns: Mapping[Vcpu, Turns], sleeps_per_run: Mapping[Vcpu, float]
+) -> dict[Vcpu, tuple[dict[str, Any], Tick | None]]:
     """Of vCPUs that nobody else wakes: their turns as an application, and their tick."""
     told_of = all_told(turns)
     often = {
@@ -296,7 +350,9 @@ def _in_stretches(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[dict[str, Any
         and (tick is not None or not keep_nothing([each[:2] for each in demands]))
     }
     most = min(TURNS_OF_VCPU_MOST, TURNS_MOST // max(len(often), 1))
-    return {vcpu: (in_stretches(demands, most), tick) for vcpu, (tick, demands) in often.items()}
+    return {
+        vcpu: (in_stretches(demands, most, sleeps_per_run.get(vcpu)), tick) for vcpu, (tick, demands) in often.items()
+    }
 
 
 def _domains(
@@ -308,7 +364,7 @@ def _domains(
     stretches: Mapping[Vcpu, dict[str, Any]],
     ticks: Mapping[Vcpu, Tick],
     waking: Mapping[Vcpu, Waking],
-    lost: tuple[int, int],
+    by_spreads: Callable[[Mapping[str, Any]], dict[str, Any] | None],
 ) -> dict[str, Any]:
     sources = setting.sources
     by_domain: dict[int, list[Mapping[str, Any]]] = {}
@@ -342,7 +398,7 @@ def _domains(
             elif any(task.vcpu == who for task in tasks):
                 apps += [app_of(task, tasks, of_kind) for task in tasks if task.vcpu == who]
             else:
-                app = stretches.get(who) or drawn(vcpu, *lost)
+                app = stretches.get(who) or by_spreads(vcpu)
                 apps += [] if app is None else [app]
         table = setting.domain(number, count)
         its_ticks = [ticks[who] for vcpu in vcpus if (who := (number, vcpu["vcpu"])) in ticks]
@@ -362,7 +418,7 @@ def _domains(
                     f"{sources.name(number)}: what its {count} vCPUs did is shared among them by its guest kernel"
                 )
         domains[sources.name(number)] = table
-    return domains
+    return domains | setting.others()
 
 
 def _switch_ns(summary: Mapping[str, Any]) -> int:

@@ -1,12 +1,14 @@
 """What a twin says of its host and of each domain besides what runs there: of a Xen host, and of a KVM host."""
 
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 from vcpulab.hypervisors.command_line import read_options
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.twin.kernel import POLICIES, kernel_of
 from vcpulab.twin.kvm_host import KvmHost, tables_around
+from vcpulab.twin.kvm_threads import SHARE_LEAST, SMALL
 from vcpulab.twin.placed import Map
 from vcpulab.twin.release import rules_of
 from vcpulab.twin.sources import Sources
@@ -69,7 +71,11 @@ class Setting:
         params = self.sources.host_params
         found |= {name: value for name, value in params.items() if name in known}
         if "hz" not in params:
-            self.notes.append("hz: nothing says how many ticks a second the kernel has (CONFIG_HZ in /boot/config-…)")
+            defaults = {} if generation is None else {one["name"]: one["default"] for one in generation["params"]}
+            self.notes.append(
+                f"hz: {defaults.get('hz')} ticks a second are assumed: nothing says how many there are (CONFIG_HZ in "
+                "/boot/config-…)"
+            )
         # A thread that polled is recorded as running.
         found["polls_recorded"] = True
         if self.kvm is not None and (polls := self.kvm.halt_poll_us()) is not None:
@@ -80,9 +86,30 @@ class Setting:
             if vm.name != vm.machine.name
         )
         why.append("Nothing polls on top of the recorded times to compute: they contain what the host polled.")
-        if self.sources.roles.left_out:
-            why.append(f"{self.sources.roles.left_out} threads of the host that hardly ran are left out.")
+        roles = self.sources.roles
+        if roles.left_out:
+            share = 100 * roles.left_out_ns / roles.span_ns
+            kept = "one domain" if self.others() else "left out"
+            why.append(f"{roles.left_out} threads of the host that hardly ran ({share:.2g} % of a CPU) are {kept}.")
+        if roles.recorder_ns:
+            share = 100 * roles.recorder_ns / roles.span_ns
+            why.append(f"The threads that recorded (perf, {share:.2g} % of a CPU) are left out.")
         return found, why
+
+    def others(self) -> dict[str, Any]:
+        """The domain of the host's threads that ran too little each for one of their own, if together they matter."""
+        roles = self.sources.roles
+        if self.kvm is None or roles.left_out_ns < SHARE_LEAST * roles.span_ns:
+            return {}
+        times = max(roles.left_out_executions, 1)
+        app = {
+            "kind": "periodic",
+            "run": f"{max(roles.left_out_ns // times, 1)}ns",
+            "period": f"{max(roles.span_ns // times, 1)}ns",
+        }
+        taken = {*roles.vms, *roles.daemons}
+        name = next(name for name in chain([SMALL], (f"{SMALL}-{number}" for number in count(1))) if name not in taken)
+        return {name: {"vcpus": 1, "daemon": True, "cgroup": "system.slice", "app": [app]}}
 
     def around(self) -> dict[str, Any]:
         """What is around domains: CPU pools of a Xen host, control groups of a KVM host, if there are any."""

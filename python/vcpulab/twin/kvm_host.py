@@ -160,15 +160,12 @@ class KvmHost:
                 return listed.group
         return None
 
-    def scopes(self) -> dict[str, str]:
-        """By name of the VM: the path of its own group, as far as paths tell."""
-        paths = [*self.said.groups, *(told.group for told in self.said.threads.values() if told.group)]
-        found: dict[str, str] = {}
-        for path in paths:
-            name = self.name_of_group(path)
-            if name is not None:
-                found.setdefault(name, cgroups.place_of(path).scope)
-        return found
+    def scope_of(self, name: str) -> str | None:
+        """The path of a VM's own group: one that a toolstack names after it, else the only group that has its name."""
+        paths = dict.fromkeys([*self.said.groups, *(told.group for told in self.said.threads.values() if told.group)])
+        scopes = [cgroups.place_of(path).scope for path in paths if self.name_of_group(path) == name]
+        same_name = [path for path in paths if path.rpartition("/")[2] == name]
+        return scopes[0] if scopes else same_name[0] if len(same_name) == 1 else None
 
     @property
     def toolstack(self) -> Toolstack:

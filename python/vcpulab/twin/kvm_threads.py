@@ -23,8 +23,11 @@ _KERNEL = re.compile(
     r"kauditd|kdevtmpfs|jbd2|xfs\w*|dm\w*|md\d+\w*|scsi_eh_\d+|watchdog\w*|irq|nvme\S*|writeback|oom_reaper|kblockd|"
     r"btrfs\S*|zfs\S*|z_\w+|txg_\w+|spl_\w+|hwrng|khungtaskd|pr/\S*|psimon)([/:-].*)?"
 )
+_RECORDER = re.compile(r"perf(-exec|_[\d.]+)?|trace-cmd")
 OTHERS = "kernel"
 """The domain of the kernel's own threads."""
+SMALL = "short-lived"
+"""The domain of the host's threads that ran too little each for a domain of their own."""
 SHARE_LEAST = 0.0005
 """Of a CPU: threads of the host that ran for less are left out, …"""
 EXECUTIONS_LEAST_PER_S = 2.0
@@ -54,6 +57,14 @@ class Roles:
     """All of them, vCPUs and others; a domain is a VM or a daemon."""
     left_out: int = 0
     """Threads of the host that hardly ran."""
+    left_out_ns: int = 0
+    """CPU time of all of these together, in the whole recording."""
+    left_out_executions: int = 0
+    """Times that these ran."""
+    recorder_ns: int = 0
+    """CPU time of the threads that recorded."""
+    span_ns: int = 1
+    """How long the whole recording is."""
 
     def names(self) -> dict[int, str]:
         """Names by the number of the domain."""
@@ -74,7 +85,7 @@ def roles_of(threads: Iterable[Mapping[str, Any]], span_ns: int, host: KvmHost) 
 class _Reader:
     def __init__(self, host: KvmHost, span_ns: int) -> None:
         self._host, self._span_ns = host, span_ns
-        self._roles = Roles()
+        self._roles = Roles(span_ns=span_ns)
         self._numbers: dict[str, int] = {}
         self._taken: set[tuple[int, int]] = set()
 
@@ -145,10 +156,9 @@ class _Reader:
 
     def _settle(self) -> None:
         """The own group of each VM."""
-        scopes = self._host.scopes()
         for vm in self._roles.vms.values():
             known = {place_of(group).scope for group in vm.groups.values()}
-            vm.scope = known.pop() if len(known) == 1 else _common(known) if known else scopes.get(vm.machine.name)
+            vm.scope = _common(known) if known else self._host.scope_of(vm.machine.name)
             vm.threads = max(1, len(vm.groups))
         owners: dict[str, int] = {}
         for vm in self._roles.vms.values():
@@ -160,19 +170,27 @@ class _Reader:
     def _add_others(self, others: list[Mapping[str, Any]], processes: Mapping[int, str]) -> None:
         """Threads of the host, those that ran for longest first."""
         for thread in sorted(others, key=lambda one: (-one["running_ns"], one["thread"])):
+            if _RECORDER.fullmatch(thread["name"]):
+                self._roles.recorder_ns += thread["running_ns"]
+                continue
             often = thread["executions"] * 1e9 / self._span_ns
             if thread["running_ns"] < SHARE_LEAST * self._span_ns and often < EXECUTIONS_LEAST_PER_S:
-                self._roles.left_out += 1
+                self._leave_out(thread)
                 continue
             daemon = self._daemon_of(thread, processes)
             if daemon.name in self._roles.vms:
                 free = (f"threads-{number}" for number in count(1))
                 daemon = replace(daemon, name=next(name for name in free if name not in self._roles.vms))
             if daemon.name not in self._roles.daemons and len(self._roles.daemons) == DAEMONS_MOST:
-                self._roles.left_out += 1
+                self._leave_out(thread)
                 continue
             self._roles.daemons.setdefault(daemon.name, daemon)
             self._add(daemon.name, 0, thread["thread"])
+
+    def _leave_out(self, thread: Mapping[str, Any]) -> None:
+        self._roles.left_out += 1
+        self._roles.left_out_ns += thread["running_ns"]
+        self._roles.left_out_executions += thread["executions"]
 
     def _daemon_of(self, thread: Mapping[str, Any], processes: Mapping[int, str]) -> Daemon:
         number, process, called = thread["thread"], thread["process"], thread["name"]
@@ -197,6 +215,8 @@ def serving(vm: Vm) -> str:
 
 def _common(paths: set[str]) -> str:
     """The path that some paths begin with."""
+    if len(paths) == 1:
+        return next(iter(paths))
     rows = [path.split("/") for path in paths]
     common = []
     for parts in zip(*rows, strict=False):

@@ -48,13 +48,12 @@ def scenario_of(
         raise RequestError("no file says which VMs there are", allowed=allowed)
     notes: list[str] = [*map(str, unused)]
     placed = map_of(host.info, notes, LISTER) or _pinned(machines, notes)
-    scopes = host.scopes()
     vms: dict[str, Vm] = {}
     for machine in machines:
         name = _once(machine.name, vms)
         if name != machine.name:
             notes.append(f"`{machine.name}` is {name}: in commands type the host's own name")
-        vms[name] = Vm(name, machine, scopes.get(machine.name), threads=machine.vcpus or 1)
+        vms[name] = Vm(name, machine, host.scope_of(machine.name), threads=machine.vcpus or 1)
     if host.toolstack == "proxmox":
         for vm in vms.values():
             vm.scope = vm.scope or f"qemu.slice/{vm.machine.number}.scope"

@@ -1,5 +1,7 @@
 """A scenario against a part of a recording: shares, switches, waits, and how long vCPUs wait after waking.
 
+Recorded shares and rates are of the time of which a vCPU's runstate is known.
+
 A recorded wait after waking ends when the hypervisor has decided and switched; a simulated one ends with the decision.
 The waits of vCPUs that nobody was in the way of (of the tenth percentiles the least) are what that takes: no wait is
 shorter. On Linux it takes longer where somebody runs, who gives way only on the way out of the kernel: there a vCPU's
@@ -99,7 +101,9 @@ def score(
         progress: called now and then with the fraction done; returning `False` cancels.
     """
     summary = recording.summary
-    floor_us = min((v["wake_latency"]["p10_ns"] for v in summary["vcpus"] if v["wakes"]), default=0) / 1e3
+    # The host's own threads include real-time ones, which nobody is ever in the way of.
+    of_vms = [vcpu for vcpu in summary["vcpus"] if not sources.is_daemon(vcpu["domain"])]
+    floor_us = min((v["wake_latency"]["p10_ns"] for v in of_vms if v["wakes"]), default=0) / 1e3
     lasts = {"run.duration": f"{max(summary['span_ns'], 1_000_000)}ns", "run.replications": replications}
     done = run(scenario.change(lasts), waits=True, progress=progress)
     rows = [_switches(summary, done)]
@@ -127,7 +131,6 @@ def _switches(summary: Mapping[str, Any], done: Run) -> Row:
 
 
 def _of_domain(name: str, vcpus: list[Mapping[str, Any]], span_ns: int, done: Run, floor_us: float) -> list[Row]:
-    span = max(span_ns, 1)
     simulated = done.df_domains().filter(domain=name)
     percent = 100 / simulated["elapsed_ns"]
 
@@ -137,10 +140,10 @@ def _of_domain(name: str, vcpus: list[Mapping[str, Any]], span_ns: int, done: Ru
         return found
 
     of_all: dict[str, tuple[float, pl.Series]] = {
-        "gotten": (100 * _sum(vcpus, "running_ns") / span, simulated["running_ns"] * percent),
-        "waited": (100 * _sum(vcpus, "runnable_ns") / span, simulated["runnable_ns"] * percent),
+        "gotten": (100 * rate(vcpus, "running_ns", span_ns), simulated["running_ns"] * percent),
+        "waited": (100 * rate(vcpus, "runnable_ns", span_ns), simulated["runnable_ns"] * percent),
         "executions": (
-            _sum(vcpus, "executions_per_s"),
+            1e9 * rate(vcpus, "executions", span_ns),
             1e9 * simulated["executions"] / simulated["elapsed_ns"],
         ),
     }
@@ -157,5 +160,11 @@ def _of_domain(name: str, vcpus: list[Mapping[str, Any]], span_ns: int, done: Ru
     return rows
 
 
-def _sum(vcpus: list[Mapping[str, Any]], column: str) -> float:
-    return float(sum(vcpu[column] for vcpu in vcpus))
+def rate(vcpus: list[Mapping[str, Any]], column: str, span_ns: int) -> float:
+    """A sum over vCPUs for each ns of the time of which the runstate of each is known.
+
+    Examples:
+        >>> rate([{"running_ns": 30, "unknown_ns": 40}, {"running_ns": 10, "unknown_ns": 0}], "running_ns", 100)
+        0.6
+    """
+    return float(sum(vcpu[column] / max(span_ns - vcpu["unknown_ns"], 1) for vcpu in vcpus))

@@ -93,6 +93,8 @@ class _Raw(NamedTuple):
     began_ns: int
     ended_ns: int
     preempted: tuple[int, ...]
+    number: int
+    """Of all turns of its vCPU, those included of which not all is known."""
 
 
 @dataclass
@@ -110,6 +112,10 @@ class _Open:
     preempted: list[int] = field(default_factory=list)
     woken_by: _Event | None = None
     """What ends the present block."""
+    number: int = 0
+    """Of the present turn."""
+    is_whole: bool = True
+    """Is all of the present turn known?"""
     turns: list["_Raw"] = field(default_factory=list)
 
     def is_known(self) -> bool:
@@ -123,6 +129,9 @@ class _Open:
         if self.since is not None:
             self.ran += time - self.since
             self.since = None
+        if what == "unknown":
+            self.is_whole = False
+            return
         if what == "blocked":
             self.blocked_at = time
             return
@@ -146,13 +155,14 @@ class _Open:
         """Ends a turn, after which it was blocked for so long."""
         began_ns = ended_ns if self.began_ns is None else self.began_ns
         preempted = tuple(at for at in self.preempted if at < self.ran)
-        self.turns.append(
-            _Raw(self.ran, blocked, self.sent, self.woken_by, self.woke_ns, began_ns, ended_ns, preempted)
-        )
+        if self.is_whole:
+            known = self.ran, blocked, self.sent, self.woken_by, self.woke_ns, began_ns, ended_ns
+            self.turns.append(_Raw(*known, preempted, self.number))
+        self.number += 1
         self._begin()
 
     def _begin(self) -> None:
-        self.ran, self.sent, self.preempted, self.woken_by = 0, [], [], None
+        self.ran, self.sent, self.preempted, self.woken_by, self.is_whole = 0, [], [], None, True
 
 
 def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
@@ -202,7 +212,7 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
             waker = (by_domain or 0, by_vcpu or 0)
             sender = found.get(waker) if by_domain is not None and (waker, who) in links else None
             if sender is not None and sender.is_known() and its.is_known() and its.blocked_at is not None:
-                its.woken_by = _Event(waker, len(sender.turns), who, len(its.turns))
+                its.woken_by = _Event(waker, sender.number, who, its.number)
                 sender.sent.append((sender.computed(time), its.woken_by))
             continue
         its.enter(what, time)
@@ -211,7 +221,7 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
             its.ran = its.computed(time)
             its.woken_by = None
             its.end(0, time)
-    complete = {who: len(its.turns) for who, its in found.items()}
+    complete = {who: {turn.number: at for at, turn in enumerate(its.turns)} for who, its in found.items()}
     return {
         who: Turns(who, its.first_ns, [_turn(turn, complete) for turn in its.turns])
         for who, its in found.items()
@@ -219,11 +229,11 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
     }
 
 
-def _turn(turn: _Raw, complete: dict[Vcpu, int]) -> Turn:
+def _turn(turn: _Raw, complete: dict[Vcpu, dict[int, int]]) -> Turn:
     """Events of which not both ends are in complete turns are put down to time."""
 
     def whole(event: _Event) -> bool:
-        return event.turn < complete[event.waker] and event.ends < complete[event.woken]
+        return event.turn in complete[event.waker] and event.ends in complete[event.woken]
 
     computes: list[tuple[int, Vcpu | None]] = []
     done = 0
@@ -235,6 +245,6 @@ def _turn(turn: _Raw, complete: dict[Vcpu, int]) -> Turn:
     ends = turn.woken_by
     blocked = ends.waker if ends is not None and whole(ends) else turn.blocked
     waited = turn.began_ns - turn.woke_ns
-    sender_turn = -1 if isinstance(blocked, int) or ends is None else ends.turn
+    sender_turn = -1 if isinstance(blocked, int) or ends is None else complete[ends.waker][ends.turn]
     span = turn.ended_ns - turn.woke_ns
     return Turn(tuple(computes), blocked, turn.woke_ns, waited, span, turn.blocked, sender_turn, turn.preempted)

@@ -13,6 +13,7 @@ from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
+from vcpulab.twin import conservation
 from vcpulab.twin.build import SPAN_NS_LEAST, Made, make, read, read_events
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES, Row, score
@@ -173,6 +174,8 @@ class Twin(Answer):
             file, second = Path(scratch, "events.arrow"), _part(progress, 0.5, 1.0)
             events = read_events(self._sources, part, recording, file, second, replay=self._replay)
             made = make(self._sources, recording, scheduler=self._scheduler, events=events, replay=self._replay)
+        if self._sources.of_linux and self._scheduler in (None, self._sources.scheduler):
+            made.notes.extend(conservation.check(made.scenario, self._sources, recording))
         return made, recording
 
     def _odd(self, recording: Recording) -> list[str]:

@@ -85,7 +85,8 @@ impl Counted {
 /// The runstate that a vCPU is in.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
-    state: RunState,
+    /// `None`: unknown.
+    state: Option<RunState>,
     since_ns: i64,
     /// Whether it began with a record and nothing is missing since.
     whole: bool,
@@ -112,6 +113,8 @@ pub struct Counter {
     /// Time at which the latest gap began.
     gap_from_ns: i64,
     pub(super) contradictions: u64,
+    /// Switches whose counterpart is missing.
+    pub(super) unrecorded: u64,
     /// Changes of runstates.
     pub(super) runstates: u64,
     /// Records of vCPUs beyond the limit.
@@ -135,6 +138,7 @@ impl Counter {
         self.pcpus[p].seen = true;
         match event.kind {
             Kind::Lost { records, since_ns } => return self.lost(p, records, since_ns, now),
+            Kind::Unknown { since_ns } => return self.unknown(p, event.who, since_ns, now),
             Kind::Added | Kind::Removed => {
                 if let Who::Vcpu { domain, .. } = event.who
                     && (self.added.len() < VCPUS_MAX || self.added.contains_key(&domain))
@@ -196,18 +200,16 @@ impl Counter {
         if self.vcpus[v].pcpu.is_none() && from == Some(RunState::Running) {
             self.vcpus[v].pcpu = Some(p as u32);
         }
-        if self.vcpus[v].stay.is_some_and(|stay| stay.state == to && from.is_none_or(|from| from == to)) {
+        if self.vcpus[v].stay.is_some_and(|stay| stay.state == Some(to) && from.is_none_or(|from| from == to))
+        {
             // Recorded twice: it goes on.
             return;
         }
-        let (state, whole_ns) = match self.leave(v, now, from) {
-            Some((state, lasted)) => (Some(state), lasted),
-            None => (from, None),
-        };
+        let (state, whole_ns) = self.leave(v, now, from);
         let gaps = if to == RunState::Running { self.pcpus[p].gaps } else { self.gaps };
         let counted = &mut self.vcpus[v];
         counted.ended(state, whole_ns);
-        counted.stay = Some(Stay { state: to, since_ns: now, whole: true, gaps });
+        counted.stay = Some(Stay { state: Some(to), since_ns: now, whole: true, gaps });
         match to {
             RunState::Running => {
                 counted.runs(p as u32, self.pcpus[p].switches, now);
@@ -245,37 +247,41 @@ impl Counter {
         }
     }
 
-    /// Accounts the time until now. Returns the runstate that ends, and its length if all of it is known.
+    /// Accounts the time until now. Returns the runstate that ends, if it is known, and its length if all of it is.
     pub(super) fn leave(
         &mut self,
         v: usize,
         now: i64,
         from: Option<RunState>,
-    ) -> Option<(RunState, Option<i64>)> {
+    ) -> (Option<RunState>, Option<i64>) {
         let counted = &mut self.vcpus[v];
         let Some(stay) = counted.stay else {
             // It was in this state since the recording began, if nothing is missing.
             let known = from.filter(|_| self.gaps == 0);
             let Some(from) = known else {
                 counted.unknown_ns += now;
-                return None;
+                return (from, None);
             };
             counted.times[from as usize] += now;
             if from == RunState::Running {
                 let pcpu = counted.pcpu;
                 self.ran(v, pcpu, now);
             }
-            return Some((from, None));
+            return (Some(from), None);
         };
         let lasted = (now - stay.since_ns).max(0);
-        let (gaps, gap_from_ns) = match (stay.state, counted.pcpu) {
+        let Some(state) = stay.state else {
+            counted.unknown_ns += lasted;
+            return (from, None);
+        };
+        let (gaps, gap_from_ns) = match (state, counted.pcpu) {
             (RunState::Running, Some(pcpu)) => {
                 let pcpu = &self.pcpus[pcpu as usize];
                 (pcpu.gaps, pcpu.gap_from_ns)
             }
             _ => (self.gaps, self.gap_from_ns),
         };
-        let contradicts = from.is_some_and(|from| from != stay.state);
+        let contradicts = from.is_some_and(|from| from != state);
         // With a single gap, the time up to it is known.
         let known_ns = match gaps - stay.gaps {
             0 if contradicts => 0,
@@ -286,15 +292,52 @@ impl Counter {
         if contradicts && gaps == stay.gaps {
             self.contradictions += 1;
         }
-        counted.times[stay.state as usize] += known_ns;
+        self.stayed(v, state, known_ns, lasted);
+        let whole = stay.whole && known_ns == lasted && !contradicts;
+        let ended = if contradicts || gaps != stay.gaps { from } else { Some(state) };
+        (ended, whole.then_some(lasted))
+    }
+
+    /// What it was at since then is unknown, and who ran on that pCPU.
+    fn unknown(&mut self, p: usize, who: Who, since_ns: i64, now: i64) {
+        let pcpu = &mut self.pcpus[p];
+        if pcpu.current.is_some_and(|(current, _)| current == who) {
+            pcpu.lose(since_ns, now);
+            // At least that thread was switched out.
+            pcpu.switches += 1;
+            self.unrecorded += 1;
+        }
+        let Who::Vcpu { domain, vcpu } = who else { return };
+        let Some(v) = self.vcpu(domain, vcpu) else { return };
+        let (pcpu_gaps, gaps) = (self.pcpus[p].gaps, self.gaps);
+        match self.vcpus[v].stay {
+            Some(stay)
+                if stay.gaps == if stay.state == Some(RunState::Running) { pcpu_gaps } else { gaps } =>
+            {
+                let lasted = (now - stay.since_ns).max(0);
+                match stay.state {
+                    Some(state) => {
+                        self.stayed(v, state, (since_ns - stay.since_ns).clamp(0, lasted), lasted);
+                    }
+                    None => self.vcpus[v].unknown_ns += lasted,
+                }
+            }
+            _ => drop(self.leave(v, now, None)),
+        }
+        let counted = &mut self.vcpus[v];
+        counted.ended(None, None);
+        counted.stay = Some(Stay { state: None, since_ns: now, whole: false, gaps });
+    }
+
+    /// Accounts a stay of which so much is known.
+    fn stayed(&mut self, v: usize, state: RunState, known_ns: i64, lasted: i64) {
+        let counted = &mut self.vcpus[v];
+        counted.times[state as usize] += known_ns;
         counted.unknown_ns += lasted - known_ns;
-        if stay.state == RunState::Running {
+        if state == RunState::Running {
             let pcpu = counted.pcpu;
             self.ran(v, pcpu, known_ns);
         }
-        let whole = stay.whole && known_ns == lasted && !contradicts;
-        let state = if contradicts || gaps != stay.gaps { from? } else { stay.state };
-        Some((state, whole.then_some(lasted)))
     }
 
     fn ran(&mut self, v: usize, pcpu: Option<u32>, ns: i64) {
@@ -310,9 +353,7 @@ impl Counter {
         self.gaps += 1;
         self.gap_from_ns = since_ns;
         let pcpu = &mut self.pcpus[p];
-        pcpu.account(since_ns.clamp(pcpu.until_ns, now));
-        (pcpu.current, pcpu.switching) = (None, false);
-        pcpu.account(now);
+        pcpu.lose(since_ns, now);
         pcpu.gaps += 1;
         pcpu.gap_from_ns = since_ns;
     }

@@ -29,6 +29,7 @@ impl Counter {
             lost_records: self.lost_records,
             gaps: self.gaps,
             contradictions: self.contradictions,
+            unrecorded: self.unrecorded,
         };
         (summary, self.findings())
     }
@@ -139,6 +140,11 @@ impl Counter {
                 "contradictions",
                 self.contradictions,
                 "records are missing there or out of order; the time before counts as unknown",
+            ),
+            (
+                "switches without a counterpart",
+                self.unrecorded,
+                "the record before each is missing; who ran there since the one before that is unknown, and that time is nobody's",
             ),
             (
                 "records of more vCPUs than are counted",

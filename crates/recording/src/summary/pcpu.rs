@@ -42,6 +42,13 @@ impl OnPcpu {
         }
     }
 
+    /// Nobody knows who ran here since then.
+    pub fn lose(&mut self, since_ns: i64, now: i64) {
+        self.account(since_ns.clamp(self.until_ns, now.max(self.until_ns)));
+        (self.current, self.switching) = (None, false);
+        self.account(now);
+    }
+
     pub fn account(&mut self, now: i64) {
         let passed = (now - self.until_ns).max(0);
         *(match self.current {

@@ -23,6 +23,9 @@ pub struct Summary {
     pub gaps: u64,
     /// Changes that contradict what was known.
     pub contradictions: u64,
+    /// Switches whose counterpart is missing: from a thread that was not the one that had started there, or to one that had
+    /// started elsewhere and not stopped.
+    pub unrecorded: u64,
 }
 
 /// A domain: all its vCPUs together.
