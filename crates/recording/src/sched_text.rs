@@ -186,10 +186,8 @@ impl SchedText {
         self.learn(to);
         self.tasks.belongs(at.thread, at.process);
         let time_ns = self.time(at, sink);
-        for missing in self.tasks.switch(at.pcpu, from.thread, to.thread, time_ns) {
-            if let Some(missing) = missing {
-                self.missing(missing, time_ns, sink);
-            }
+        for missing in self.tasks.switch(at.pcpu, from.thread, to.thread, time_ns).into_iter().flatten() {
+            self.missing(missing, time_ns, sink);
         }
         let stops = match state {
             b'R' => RunState::Runnable,

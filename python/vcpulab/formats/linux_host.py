@@ -2,7 +2,7 @@ r"""What a Linux host says of itself: its kernel, files of /sys and /proc, contr
 
 Any of these lines, in any order, as `grep -s . FILES` writes them for several files (`PATH:VALUE`), or with a blank
 after the colon: files of /sys, /proc and /sys/fs/cgroup; a control group in brackets, and `FILE: VALUE` of it below;
-what `uname -a`, `uname -sr`, `uname -r` and /proc/version say; lines of /boot/config-…; `NAME = VALUE` as sysctl prints.
+what `uname -a`, `-sr` or `-r` and /proc/version say; lines of /boot/config-…; `NAME = VALUE` as sysctl prints.
 """
 
 import re
@@ -55,7 +55,8 @@ class Linux:
 
 _RELEASE = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,4})?([-+.][\w.+~-]*)?")
 _KERNEL = re.compile(
-    rf"version:\s*Linux (?P<told>\S.*)|Linux version (?P<proc>\S.*)|Linux (?:\S+ )?(?P<uname>{_RELEASE.pattern}(?:\s.*)?)"
+    r"version:\s*Linux (?P<told>\S.*)|Linux version (?P<proc>\S.*)|"
+    rf"Linux (?:\S+ )?(?P<uname>{_RELEASE.pattern}(?:\s.*)?)"
 )
 _CGROUP_FILE = re.compile(
     r"(?P<path>/\S*?)/?(?P<file>(?:cpu|cpuset|cpuacct|cgroup)\.[a-z_.]+)\s*:\s?(?P<value>.*)", re.ASCII
@@ -70,7 +71,8 @@ _SYSCTL = re.compile(r"(?P<name>[a-z]\w*(?:\.[\w-]+)+) = (?P<value>.*)")
 _GROUP = re.compile(r"\[(?P<path>/?[^\]]*)\]")
 _IN_GROUP = re.compile(r"(?P<name>[a-z_.]+)(?::\s*| )(?P<value>.*)")
 BEGINS = (
-    rf"version: Linux |Linux version |Linux (\S+ )?\d+\.\d+|{_RELEASE.pattern}\s*$|/(sys|proc|boot)/\S+\s*:|\[[^\]]*\]$|"
+    r"version: Linux |Linux version |Linux (\S+ )?\d+\.\d+|"
+    rf"{_RELEASE.pattern}\s*$|/(sys|proc|boot)/\S+\s*:|\[[^\]]*\]$|"
     r"CONFIG_\w+=|# Automatically generated file|[a-z]\w*\.[\w.-]+ = "
 )
 """How such a text may begin."""

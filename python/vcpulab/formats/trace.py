@@ -37,7 +37,7 @@ class Recording:
 
     `report` is as the engine tells it: `format`, `bytes`, `clock` (how times were made), `records` (which there were),
     `notes` (what was wrong, with `what`, `count`, `first`, `found` and what it `means`), `threads`, and `summary`, with
-    `span_ns`, `domains`, `vcpus`, `pcpus`, `wakers`, `lost_records`, `gaps` and `contradictions`.
+    `span_ns`, `domains`, `vcpus`, `pcpus`, `wakers`, `lost_records`, `gaps`, `contradictions` and `unrecorded`.
     """
 
     path: Path
