@@ -9,6 +9,7 @@ from pathlib import Path
 import manual
 import metrics
 import validation_page
+import verdicts
 
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.cli.main import app
@@ -27,6 +28,7 @@ def pages() -> dict[Path, str]:
     found |= {REFERENCE / "lint" / f"{rule.name}.md": rule.page() for rule in RULES.values()}
     found |= manual.pages()
     found[metrics.FILE] = metrics.page()
+    found[verdicts.FILE] = verdicts.page()
     found |= {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
     return found | validation_page.pages()
 

@@ -29,6 +29,7 @@ def page() -> str:
             "whole": metric.unit.whole,
             "undefined_is": metric.undefined_is,
             "undefined_is_worst": metric.undefined_is_worst,
+            "accumulates": metric.accumulates,
             "table": table,
             "value": value,
         }

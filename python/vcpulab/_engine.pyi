@@ -265,7 +265,7 @@ def run(
     events: str | PathLike[str] | None = None,
     jtl: tuple[str | PathLike[str], bool, bool] | None = None,
     live: LiveSamples | None = None,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Results:
     """Runs every replication, `jobs` at a time (0: as many as there are processors).
 
@@ -280,7 +280,7 @@ def run_many(
     *,
     jobs: int = 0,
     waits: bool = True,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> list[Results]:
     """Runs every replication of several scenarios, `jobs` at a time (0: as many as there are processors).
 
@@ -307,7 +307,7 @@ class Stream:
         """How many runs go on at a time."""
     def begin(self, scenario: Scenario) -> int:
         """Begins a run, and numbers it, from 0."""
-    def take(self, number: int, progress: Callable[[float], bool] | None = None) -> Results:
+    def take(self, number: int, progress: Callable[[float], bool | None] | None = None) -> Results:
         """The results of a run, once it is over; they can be taken once. One that is cancelled is called off."""
     def call_off(self, number: int) -> None:
         """Ends a run, or never starts it."""
@@ -317,7 +317,7 @@ def run_managed(
     manager: Callable[[int, Table], Mapping[str, Mapping[str, int]]],
     *,
     waits: bool = True,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Results:
     """Runs every replication, one after the other in this thread, while a manager sets parameters.
 
@@ -334,7 +334,7 @@ def follow(
     quantiles: Sequence[float],
     *,
     replication: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Table:
     """The paths of single requests of a client, at these quantiles of its response times; the table `paths`.
 

@@ -1,15 +1,12 @@
 """Classes that users bring: found in a file of theirs, or in a package that is installed."""
 
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
 from vcpulab import regular
-from vcpulab.errors import EngineError, RequestError
+from vcpulab.errors import RequestError
 
 T = TypeVar("T")
 _BYTES_MAX = 1 << 24
@@ -66,7 +63,7 @@ def from_source(source: bytes, path: str, name: str, base: type[T]) -> type[T]:
     try:
         exec(compile(source, path, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
-        raise PluginError(f"{path}: {_where(error, path)}{type(error).__name__}: {error}") from error
+        raise PluginError(f"{path}: {_where(error, path)}{_described(error)}") from error
     if not hasattr(module, name):
         raise PluginError(f"{path}: there is no `{name}`")
     return checked(getattr(module, name), base, f"{path}:{name}")
@@ -85,19 +82,13 @@ def checked(found: object, base: type[T], reference: str) -> type[T]:
     return found
 
 
-@contextmanager
-def not_ending_us(what: str) -> Iterator[None]:
-    """While this lasts, a class that would end the program fails as one that raises anything else.
-
-    Raises:
-        EngineError: it would.
-    """
+def _described(error: BaseException) -> str:
+    """The kind and the message of an exception, which code of the user's own raised: its `__str__` may fail, too."""
     try:
-        yield
-    except (SystemExit, GeneratorExit) as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        said = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise EngineError(f"{what}: {last.filename}: line {last.lineno}: in `{last.name}`: {said}") from error
+        message = str(error)
+    except Exception:  # noqa: BLE001 - what code of others raises, whatever it is
+        message = "a message that cannot be shown, because its __str__ fails"
+    return f"{type(error).__name__}: {message}"
 
 
 def _where(error: BaseException, path: str) -> str:
@@ -125,4 +116,4 @@ def _installed(name: str, group: str, what: str) -> object:
     try:
         return entry_points(group=group)[name].load()
     except (Exception, SystemExit) as error:
-        raise PluginError(f"{what} `{name}`: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{what} `{name}`: {_described(error)}") from error

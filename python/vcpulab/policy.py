@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
+from pickle import PicklingError
 from secrets import token_hex
 from typing import ClassVar, Literal
 
@@ -275,9 +276,20 @@ class OwnPolicy:
         return plugins.from_source(self.source.encode(), self.file, name, Policy)  # type: ignore[type-abstract]
 
     def __getstate__(self) -> dict[str, object]:
-        """Elsewhere the class of a file is made anew, of the same source."""
+        """What is pickled: the class of a file is made anew elsewhere, of the same source; others are imported there.
+
+        Raises:
+            PicklingError: the class cannot be imported.
+        """
         state = {name: value for name, value in self.__dict__.items() if name != "_class"}
-        return {**state, "known": self.known if self.file is None else None}
+        if self.file is not None:
+            return {**state, "known": None}
+        if self.known is not None and not _is_importable(self.known):
+            raise PicklingError(
+                f"the policy `{self.name}` cannot be pickled, for its class is not at the top level of a module; "
+                "write it to a file, and name it FILE.py:CLASS"
+            )
+        return state
 
 
 class Policies:
@@ -310,6 +322,10 @@ class Policies:
     def beside(self, known: Iterable[OwnPolicy]) -> "Policies":
         """The same, but of what was found only these are known."""
         return Policies(self._folder, known)
+
+
+def _is_importable(found: type[Policy]) -> bool:
+    return getattr(sys.modules.get(found.__module__), found.__qualname__, None) is found
 
 
 def _version(found: type[Policy]) -> tuple[str, bytes | None]:

@@ -3,7 +3,7 @@
 Answers print themselves (`str`, and in notebooks), and have `to_frame()`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from os import PathLike
@@ -17,6 +17,7 @@ from vcpulab.results.addresses import slos as read_slos
 from vcpulab.results.run import Run
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario, split
+from vcpulab.texts import Texts, groups, several, single
 
 if TYPE_CHECKING:
     from vcpulab.advice.answers import Differences, Findings, WhatIf
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 _AnyDifferences = TypeVar("_AnyDifferences", bound="Differences")
 Source = Scenario | str | PathLike[str]
 """A scenario, or the path of its file."""
-Progress = Callable[[float], bool]
-"""Called now and then with the fraction done; returning `False` cancels."""
+Progress = Callable[[float], bool | None]
+"""Called now and then with the fraction done; returning `False` cancels, `True` or nothing continues."""
 
 REPLICATIONS = 10
 """Of what is compared; enough for narrow intervals: t(0.975, 9) is 2.26, t(0.975, 4) 2.78."""
@@ -46,7 +47,7 @@ TRIALS = 100
 def compare(
     before: Source | Run,
     after: Source | Run,
-    metrics: Iterable[str] | None = None,
+    metrics: Texts | None = None,
     *,
     replications: int | None = None,
     precision: float | None = None,
@@ -62,7 +63,7 @@ def compare(
     Args:
         before: a scenario, its file, a run, or the directory of one.
         after: the same.
-        metrics: addresses to compare, or patterns such as `web*.response_p99`; all if left out.
+        metrics: an address to compare, or a pattern such as `web*.response_p99`, or several; all if left out.
         replications: of each scenario, and no more; if left out the first one's, at least 10, and more where a harm is
             uncertain.
         precision: half the width of an interval that is narrow enough, as a part of the value; 0.1 if left out.
@@ -88,7 +89,7 @@ def compare(
     if isinstance(first, Run) != isinstance(second, Run):
         raise RequestError("a scenario and a run", allowed="two scenarios, or two runs")
     named = first.scenario if isinstance(first, Run) else first
-    asked = None if metrics is None else find_all(named, metrics, "metrics")
+    asked = None if metrics is None else find_all(named, several(metrics, "metrics"), "metrics")
     if isinstance(first, Run) and isinstance(second, Run):
         stated = {"replications": replications, "precision": precision, "seconds": seconds, "seed": seed}
         if field := ", ".join(name for name, value in stated.items() if value is not None):
@@ -104,7 +105,7 @@ def compare(
 
 def whatif(
     scenario: Source,
-    changes: Mapping[str, Any] | Iterable[str],
+    changes: Mapping[str, Any] | Texts,
     *,
     replications: int | None = None,
     precision: float | None = None,
@@ -119,8 +120,9 @@ def whatif(
 
     Args:
         scenario: a scenario, or its file.
-        changes: path to value, or `PATH=VALUE` as for `--set`; `web.weight` may stand for `domain.web.weight`, and
-            `batch*.weight` for that of every domain whose name matches. What is set of `run` is set on both sides.
+        changes: path to value, or texts `PATH=VALUE`, one or several; `web.weight` may stand for
+            `domain.web.weight`, and `batch*.weight` for that of every domain whose name matches. What is set of `run`
+            is set on both sides.
         replications: of each side, and no more; if left out the scenario's, at least 10, and more where a harm is
             uncertain.
         precision: as for `compare`.
@@ -146,7 +148,7 @@ def whatif(
         full = settings.expand(given, changes)
         changed, after = (settings.change(one, full) for one in (given, before))
     else:
-        texts = list(changes)
+        texts = several(changes, "changes")
         changed, after = (settings.apply(one, texts) for one in (given, before))
     before = _measured_alike(before, changed.changes)
     effort = _effort(replications, precision, seconds)
@@ -157,12 +159,12 @@ def whatif(
 def tune(
     scenario: Source,
     *,
-    maximise: Iterable[str] = (),
-    minimise: Iterable[str] = (),
-    slo: Iterable[str] = (),
-    vary: Sequence[str] = (),
-    only: Sequence[str] = (),
-    price: Iterable[str] = (),
+    maximise: Texts = (),
+    minimise: Texts = (),
+    slo: Texts = (),
+    vary: Texts = (),
+    only: Texts = (),
+    price: Texts = (),
     trials: int | None = None,
     seconds: float | None = None,
     replications: int | None = None,
@@ -173,6 +175,8 @@ def tune(
     progress: Progress | None = None,
 ) -> "Tuning":
     """The best setting of a scenario that a search finds, confirmed against the present one on fresh random numbers.
+
+    `maximise`, `minimise`, `slo`, `vary`, `only` and `price` take one text or several.
 
     Args:
         scenario: a scenario, or its file.
@@ -216,11 +220,12 @@ def tune(
     from vcpulab.advice.tuning.widening import widened
 
     scenario = _scenario(scenario)
-    slos = read_slos(scenario, slo)
+    vary, only = several(vary, "vary"), several(only, "only")
+    slos = read_slos(scenario, several(slo, "slo"))
     goals_of.contradictions(slos)
     there = space(scenario, vary, only)
     missed = goals_of.missed(scenario, slos, jobs=jobs)
-    wanted = goals_of.goals(scenario, maximise, minimise, missed)
+    wanted = goals_of.goals(scenario, several(maximise, "maximise"), several(minimise, "minimise"), missed)
     search = Search(
         there if vary or only else widened(there, [*concerned(wanted), *(one.address.domain for one in missed)]),
         wanted,
@@ -228,7 +233,7 @@ def tune(
         seed=scenario.seed if seed is None else seed,
         replications=OF_EACH if replications is None else replications,
         jobs=jobs,
-        prices=prices.stated(price),
+        prices=prices.stated(several(price, "price")),
     )
     if folder is not None:
         search.keep(Path(str(folder).replace("{search}", search.name())))
@@ -257,7 +262,7 @@ def capacity(
     scenario: Source,
     vary: str,
     *,
-    slo: Iterable[str] = (),
+    slo: Texts = (),
     lowest: float | None = None,
     highest: float | None = None,
     replications: int | None = None,
@@ -270,8 +275,8 @@ def capacity(
     Args:
         scenario: a scenario, or its file.
         vary: what grows: a number of the scenario such as `web.rate`, or `copies:NAME`.
-        slo: what must hold, such as `web.response_p99 < 50ms`; without any: no failed requests, and responses near
-            those at the lowest load.
+        slo: what must hold, such as `web.response_p99 < 50ms`, one or several; without any: no failed requests, and
+            responses near those at the lowest load.
         lowest: from where to look.
         highest: up to where to look.
         replications: of each load, to begin with.
@@ -291,8 +296,8 @@ def capacity(
     from vcpulab.guard import Guard
 
     scenario = _scenario(scenario)
-    slos = read_slos(scenario, slo)
-    grows = capacities.growth(scenario, vary, lowest=lowest, highest=highest)
+    slos = read_slos(scenario, several(slo, "slo"))
+    grows = capacities.growth(scenario, single(vary, "vary"), lowest=lowest, highest=highest)
     return capacities.capacity(
         grows, slos, replications=replications, jobs=jobs, guard=Guard(seconds), progress=progress
     )
@@ -301,10 +306,10 @@ def capacity(
 def place(
     scenarios: Source | Iterable[Source] | Mapping[str, Source],
     *,
-    slo: Iterable[str] = (),
+    slo: Texts = (),
     host: Source | None = None,
-    apart: Iterable[Sequence[str]] = (),
-    together: Iterable[Sequence[str]] = (),
+    apart: Texts | Iterable[Iterable[str]] = (),
+    together: Texts | Iterable[Iterable[str]] = (),
     margin: float = 0.0,
     memory: str | float | None = None,
     replications: int | None = None,
@@ -316,11 +321,12 @@ def place(
 
     Args:
         scenarios: one or several, or their files, or labels to them; their domains are placed with their clients.
-        slo: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`.
+        slo: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; one or
+            several.
         host: a scenario whose host the domains are placed on, or its file, or the name of a hardware profile; the first
             one's if left out.
-        apart: groups of domains of which no two may be on one host.
-        together: groups of domains that have to be on one host.
+        apart: groups of domains of which no two may be on one host, each `"web,batch"` or a sequence of names.
+        together: groups of domains that have to be on one host, in the same form.
         margin: share of each resource to leave free when packing, 0 to 1.
         memory: of a host, such as `64GiB`, or bytes; enough for everything if left out.
         replications: as for `capacity`.
@@ -345,11 +351,13 @@ def place(
         listed = [scenarios] if isinstance(scenarios, Scenario | str | PathLike) else scenarios
         labelled = {f"scenario {number}": _scenario(one) for number, one in enumerate(listed, 1)}
     onto = fleets.host_of(labelled, host) if isinstance(host, str) else host
-    taken = fleets.fleet(labelled, host=None if onto is None else _scenario(onto), together=together)
+    taken = fleets.fleet(
+        labelled, host=None if onto is None else _scenario(onto), together=groups(together, "together")
+    )
     return placing.place(
         taken,
-        slo,
-        apart=apart,
+        several(slo, "slo"),
+        apart=groups(apart, "apart"),
         margin=margin,
         memory=size_bytes(memory) if isinstance(memory, str) else memory,
         replications=replications,
@@ -377,7 +385,7 @@ def bounds(scenario: Source) -> "Bounds":
 
 def lint(
     scenario: Source,
-    select: Iterable[str] = (),
+    select: Texts = (),
     *,
     replications: int = 10,
     jobs: int = 0,
@@ -387,7 +395,7 @@ def lint(
 
     Args:
         scenario: a scenario, or its file, which may have parameters of other schedulers.
-        select: the names of the rules that count, or patterns such as `pinn*`; all if left out.
+        select: the name of a rule that counts, or a pattern such as `pinn*`, or several; all if left out.
         replications: of each simulation, as it is and mended.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
@@ -405,7 +413,7 @@ def lint(
     from vcpulab.advice.lint import catalogue
     from vcpulab.advice.lint import lint as linting
 
-    names = catalogue.selected(list(select))
+    names = catalogue.selected(several(select, "select"))
     effort: dict[str, Any] = {"replications": replications, "jobs": jobs, "progress": progress}
     try:
         if isinstance(scenario, Scenario):
@@ -421,7 +429,7 @@ def lint(
 
 def explain(
     scenario: Source,
-    slo: str | None = None,
+    slo: Texts | None = None,
     *,
     replications: int = 10,
     jobs: int = 0,
@@ -434,7 +442,7 @@ def explain(
     Args:
         scenario: a scenario, or its file.
         slo: a metric such as `web.response_p99`, or an SLO such as `web.response_p99 < 50ms`, each perhaps of all whose
-            name matches, `web*.response_p99`; `None`: all who are late.
+            name matches, `web*.response_p99`; one or several; `None`: all who are late.
         replications: of each simulation, as it is and mended.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
@@ -449,14 +457,15 @@ def explain(
     """
     from vcpulab.advice.explaining import explain as explained
 
-    return explained(_scenario(scenario), slo, replications=replications, jobs=jobs, progress=progress)
+    asked = None if slo is None else several(slo, "slo")
+    return explained(_scenario(scenario), asked, replications=replications, jobs=jobs, progress=progress)
 
 
 def sweep(
     file: "str | PathLike[str] | Plan",
     store: "str | PathLike[str] | Store" = "out/sweep",
     *,
-    metrics: Iterable[str] | None = None,
+    metrics: Texts | None = None,
     executor: str = "local",
     jobs: int = 0,
     progress: Progress | None = None,
@@ -466,7 +475,8 @@ def sweep(
     Args:
         file: the sweep file (the scenario, what varies, how often), or what was read of it.
         store: directory of the results, or the store in it; several sweeps may share it.
-        metrics: addresses to show, or patterns such as `web*.gotten`; by default throughput of every client.
+        metrics: an address to show, or a pattern such as `web*.gotten`, or several; by default throughput of every
+            client.
         executor: `local` (threads), `dask://HOST:PORT` or `dask://local?workers=N`. It never changes the results.
         jobs: runs at a time on this machine; 0: one for each processor.
         progress: called now and then with the fraction done of what the store lacked.
@@ -486,7 +496,7 @@ def sweep(
 
     plan = file if isinstance(file, Plan) else Plan.load(Path(file))
     scenario = plan.scenario(0)
-    asked = default_metrics(plan) if metrics is None else find_all(scenario, metrics, "metrics")
+    asked = default_metrics(plan) if metrics is None else find_all(scenario, several(metrics, "metrics"), "metrics")
     doing = executor_of(executor, jobs)
     with closing(doing), nullcontext(store) if isinstance(store, Store) else Store.open(Path(store), create=True) as it:
         there = len(it.done({unit.key for unit in plan.units()}))
@@ -575,8 +585,8 @@ def _measured_alike(before: Scenario, changes: Mapping[str, Any]) -> Scenario:
     if changes and len(of_the_runs) == len(changes):
         raise RequestError(
             f"`{', '.join(of_the_runs)}` is set on both sides, and nothing else is: there is nothing to compare",
-            field="set",
-            hint="`vcpulab run` and `vcpulab sweep` take runs of other lengths",
+            field="changes",
+            hint="`run` and `sweep` take runs of other lengths",
         )
     return before.change(of_the_runs) if of_the_runs else before
 
@@ -589,9 +599,11 @@ def _effort(replications: int | None, precision: float | None, seconds: float | 
     """
     from vcpulab.advice.deciding import PRECISION, Effort
 
-    if replications is not None and (precision is not None or seconds is not None):
-        which = "precision" if precision is not None else "budget"
-        raise RequestError(f"--replications {replications} leaves nothing to decide", field=which)
+    stated = {"precision": precision, "seconds": seconds}
+    for field, value in stated.items():
+        if replications is not None and value is not None:
+            reason = f"it has no effect where the number of replications is given, {replications}"
+            raise RequestError(reason, field=field, found=f"{value:g}", allowed="one of the two")
     return Effort(PRECISION if precision is None else precision, seconds, fixed=replications is not None)
 
 

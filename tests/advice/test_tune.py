@@ -205,7 +205,7 @@ def test_what_was_begun_for_the_dropped_is_called_off(
             begun.append(name)
             super().begin(name, scenario)
 
-        def take(self, name: tuple[int, int], progress: Callable[[float], bool] | None = None) -> vcpulab.Run:
+        def take(self, name: tuple[int, int], progress: Callable[[float], bool | None] | None = None) -> vcpulab.Run:
             taken.append(name)
             return super().take(name, progress)
 

@@ -67,8 +67,8 @@ class P(Policy):
     ("text", "status", "said"),
     [
         ("import sys\nsys.exit(0)\n", 2, "p.py: line 2: SystemExit: 0"),
-        (POLICY.format(wake="sys.exit(0)"), 1, "the policy: p.py: line 8: in `wake`: SystemExit: 0"),
-        (POLICY.format(wake="raise GeneratorExit"), 1, "in `wake`: GeneratorExit"),
+        (POLICY.format(wake="sys.exit(0)"), 1, "SystemExit: 0 (p.py:8)"),
+        (POLICY.format(wake="raise GeneratorExit"), 1, "GeneratorExit (p.py:8)"),
         ("x" * 2**25, 2, "p.py: too long; allowed: at most 16777216 bytes"),
     ],
     ids=["file", "hook", "generator", "long"],

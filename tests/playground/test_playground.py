@@ -19,7 +19,9 @@ import pytest
 import vcpulab
 from random_scenarios import random_scenario
 from support import HANG_S, ROOT
-from vcpulab.advice.compare import compare, in_words
+from vcpulab.advice.compare import compare, in_words, shown
+from vcpulab.advice.deciding import LOOKS
+from vcpulab.advice.starving import Starving
 from vcpulab.results.timeline import slices
 
 WEB = ROOT / "web"
@@ -274,12 +276,12 @@ def test_metrics_and_differences_are_those_of_the_command_line() -> None:
     intervals = {address: str(runs[1][address]) for address in summary["address"]}
     assert len(intervals) > 50
     assert {name: value for name, value in said["metrics"].items() if name in intervals} == intervals
-    found = compare(runs[0], runs[1])
-    told = {str(one.address): one.verdict.replace("unclear", "no significant difference") for one in found}
+    found = compare(runs[0], runs[1], looks=LOOKS)
+    told = {str(one.address): "may regress" if one.may_regress else shown(one.verdict) for one in found}
     verdicts = {name: told[name] for name in said["verdicts"]}
     assert said["verdicts"] == verdicts
     assert {"improves", "regresses", "no significant difference"} <= set(verdicts.values())
-    assert _who(said["words"]) == _who(in_words(found))
+    assert said["words"] == in_words(found, Starving.between(runs[0], runs[1]).lines())
     traced = vcpulab.run(runs[1].scenario, decisions=True)
     ends_ns = traced.scenario.warmup_ns + traced.scenario.duration_ns
     busy = slices(traced, 0, 0, ends_ns).filter(pl.col("domain") >= 0)
@@ -292,11 +294,6 @@ def test_metrics_and_differences_are_those_of_the_command_line() -> None:
         if one["dur"] > 0
     ]
     assert handed == here
-
-
-def _who(lines: list[str]) -> list[str]:
-    """The first words of each line: who improves, and who regresses."""
-    return sorted(line.split(":")[0] for line in lines if re.match(r"\w+ (improves|regresses)", line))
 
 
 @pytest.mark.usefixtures("site")

@@ -12,7 +12,7 @@ import { Python } from "./python";
 import { resultsOf, type Run } from "./results";
 import { Running } from "./runs";
 import { check, edit, type Checked, type Edit, type Facts, type Json, type Scenario } from "./scenario";
-import { pack, unpack } from "./share";
+import { isLink, linkTo, read } from "./share";
 import { Timeline } from "./slices";
 import { TimelineView } from "./timeline";
 
@@ -89,8 +89,13 @@ async function start(): Promise<void> {
     }
     form.show(scenario, found.schedulers);
     begin(scenario);
-    const policies = Object.keys(scenario.policies).length === 0 ? "" : `&py=${await pack(code.text)}`;
-    history.replaceState(null, "", `#s=${await pack(scenario.text)}${policies}`);
+    const fragment = await link(found);
+    if (number === checks && fragment !== null) history.replaceState(null, "", fragment);
+  }
+
+  /** The fragment of a link to what is shown; none: it is too long. */
+  function link({ asked }: Checked): Promise<string | null> {
+    return linkTo({ text: editor.text, policies: asked.some(Python.isFile) ? code.text : null });
   }
 
   function begin(what: Scenario): void {
@@ -239,12 +244,17 @@ async function start(): Promise<void> {
     say(`stopped: ${run?.results.length ?? 0} replications`);
   });
   byId("share").addEventListener("click", async () => {
-    const link = `${location.origin}${location.pathname}#s=${await pack(editor.text)}`;
+    const fragment = await link(await check(module, editor.text, {}));
+    if (fragment === null) {
+      say("too long for a link: download the scenario instead");
+      return;
+    }
+    const address = `${location.origin}${location.pathname}${fragment}`;
     try {
-      await navigator.clipboard.writeText(link);
+      await navigator.clipboard.writeText(address);
       say("the link is copied: it holds the whole scenario");
     } catch {
-      prompt("The link holds the whole scenario:", link);
+      prompt("The link holds the whole scenario:", address);
     }
   });
   byId("csv").addEventListener("change", () => {
@@ -267,20 +277,19 @@ async function start(): Promise<void> {
   });
 
   byId("version").textContent = facts.version;
-  const [, shared, brought] = /^#s=([^&]+)(?:&py=(.+))?$/.exec(location.hash) ?? [];
-  const policies = brought === undefined ? null : await unpack(brought);
-  if (policies !== null && policies !== POLICIES.text) {
-    code.open(policies);
+  const shared = await read(location.hash);
+  if (shared?.policies != null && shared.policies !== POLICIES.text) {
+    code.open(shared.policies);
     isTrusted = false;
   }
-  const text = shared === undefined ? null : await unpack(shared);
   const asked = Number(/^#lesson=(\d+)$/.exec(location.hash)?.[1] ?? 1) - 1;
-  if (text === null) {
+  if (shared === null) {
+    const isBroken = isLink(location.hash);
     lesson(LESSONS[asked] === undefined ? 0 : asked);
-    if (shared !== undefined) say("the link is broken: here is the first lesson instead");
+    if (isBroken) say("the link is broken, or holds more than 1 MB: here is the first lesson instead");
   } else {
     byId("lesson").replaceChildren(element("p", {}, "A scenario from a link. The lessons are above."));
-    await open(text);
+    await open(shared.text);
   }
   document.body.dataset["ready"] = "true";
 }

@@ -1,6 +1,7 @@
 // The metrics of a run. What each is and how it is computed stands in schema/metrics.json, which the Python front writes.
 
 import registry from "../../schema/metrics.json";
+import { join } from "./names";
 import type { Scenario } from "./scenario";
 import type { Table, Tables } from "./tables";
 
@@ -16,6 +17,8 @@ export interface Metric {
   whole: number | null;
   undefined_is: string;
   undefined_is_worst: boolean;
+  /** Does it grow with the time that is measured? */
+  accumulates: boolean;
   table: string;
   value: Value;
 }
@@ -53,7 +56,8 @@ export function evaluate(value: Value, table: Table, rows: readonly number[]): (
     case "+": return each((x, y) => x + y);
     case "-": return each((x, y) => x - y);
     case "*": return each((x, y) => x * y);
-    case "/": return each((x, y) => x / y);
+    // As polars does: by a number, all rows are multiplied with its reciprocal.
+    case "/": return typeof operands[1] === "number" ? each((x, y) => x * (1 / y)) : each((x, y) => x / y);
     case "^": return each((x, y) => x ** y);
     case ">": return each((x, y) => Number(x > y));
     case "=": return each((x, y) => Number(x === y));
@@ -72,20 +76,28 @@ export function measured(results: readonly Tables[], scenario: Scenario): Measur
   const first = results[0];
   if (first === undefined) return [];
   const found: Measured[] = [];
-  const add = (of: Of, table: string, thing: (row: number) => { thing: string; domain: string; isClient?: boolean }): void => {
+  type Thing = { thing: string; domain: string; isClient?: boolean };
+  const add = (of: Of, table: string, thing: (row: number) => Thing | null): void => {
     const rows = [...first.of(table).numbers("replication").keys()];
-    for (const metric of METRICS[of]) {
-      const values = results.map((one) => evaluate(metric.value, one.of(table), rows));
-      rows.forEach((row) => {
-        found.push({ of, metric, isClient: false, ...thing(row), values: values.map((one) => one[row] ?? null) });
+    const values = METRICS[of].map((metric) => results.map((one) => evaluate(metric.value, one.of(table), rows)));
+    for (const row of rows) {
+      const known = thing(row);
+      if (known === null) continue;
+      METRICS[of].forEach((metric, index) => {
+        const own = (values[index] ?? []).map((one) => one[row] ?? null);
+        found.push({ of, metric, isClient: false, ...known, values: own });
       });
     }
   };
   const called = scenario.appNames(first.of("apps"));
-  add("app", "apps", (row) => called[row] ?? { thing: "", domain: "" });
-  const domain = (table: string) => (row: number) => {
+  add("app", "apps", (row) => {
+    const app = called[row];
+    return app ? { thing: app.thing, domain: app.domain, isClient: app.client !== null } : null;
+  });
+  // The threads of a KVM host are a domain that is in no scenario.
+  const domain = (table: string) => (row: number): Thing | null => {
     const name = first.of(table).text("domain", row);
-    return { thing: name, domain: name };
+    return name in scenario.table("domain") ? { thing: join(name), domain: name } : null;
   };
   add("domain", "domains", domain("domains"));
   add("io", "io", domain("io"));

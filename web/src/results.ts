@@ -1,10 +1,11 @@
 // What a run says: metrics with intervals, who made whom wait, response times; beside those of another run, if one is kept.
 
 import { scaleLog } from "d3-scale";
-import { address, compare, inWords, percent, type Comparison } from "./compare";
+import { address, compare, inWords, percent, shown, type Begun, type Comparison } from "./compare";
 import { element } from "./dom";
 import { METRICS, measured, type Measured, type Of } from "./metrics";
 import type { Scenario } from "./scenario";
+import { starvingLines } from "./starving";
 import { interval, spread, written } from "./statistics";
 import type { Tables } from "./tables";
 
@@ -25,9 +26,9 @@ const ROWS_SHOWN = 40;
 export function resultsOf(run: Run, kept: Run | null): Node[] {
   const now = measured(run.results, run.scenario);
   const before = kept === null ? null : measured(kept.results, kept.scenario);
-  const differences = before === null ? [] : compare(before, now);
+  const differences = before === null || kept === null ? [] : compare(before, now, begun(kept, run));
   const parts: Node[] = [];
-  if (before !== null) parts.push(words(differences, run));
+  if (kept !== null) parts.push(words(kept, run, differences));
   parts.push(responses(now, before));
   for (const of of ["app", "domain"] as const) parts.push(matrix(of, now, before, differences, true));
   parts.push(waits(run, kept), matrix("host", now, before, differences, true));
@@ -41,9 +42,29 @@ export function resultsOf(run: Run, kept: Run | null): Node[] {
   return parts;
 }
 
-function words(differences: readonly Comparison[], run: Run): HTMLElement {
-  const lines = run.results.length < 2 ? ["one replication says nothing about chance: differences come with the second"] : inWords(differences);
-  return element("section", { class: "words" }, element("h3", {}, "What B changes"), element("ul", {}, ...lines.map((line) => element("li", {}, line))));
+function begun(before: Run, after: Run): Begun {
+  const tried = new Map<string, number>();
+  for (const tables of before.results) {
+    const apps = tables.of("apps");
+    before.scenario.appNames(apps).forEach(({ thing }, row) => {
+      const units = (apps.number("completed", row) ?? 0) + (apps.number("failed", row) ?? 0);
+      tried.set(thing, (tried.get(thing) ?? 0) + units / before.results.length);
+    });
+  }
+  return { seconds: [before.scenario.seconds, after.scenario.seconds], tried };
+}
+
+/** What becomes of whom, as `vcpulab compare` says it. */
+export function told(before: Run, after: Run): string[] {
+  const [old, now] = [before, after].map((run) => measured(run.results, run.scenario));
+  return [...starvingLines(before, after), ...inWords(compare(old ?? [], now ?? [], begun(before, after)))];
+}
+
+function words(kept: Run, run: Run, differences: readonly Comparison[]): HTMLElement {
+  const isOne = Math.min(kept.results.length, run.results.length) < 2;
+  const changes = isOne ? ["one replication says nothing about chance: differences come with the second"] : inWords(differences);
+  const lines = [...starvingLines(kept, run), ...changes].map((line) => element("li", {}, line));
+  return element("section", { class: "words" }, element("h3", {}, "What B changes"), element("ul", {}, ...lines));
 }
 
 function matrix(of: Of, now: readonly Measured[], before: readonly Measured[] | null, differences: readonly Comparison[], isShort: boolean): HTMLElement {
@@ -84,12 +105,12 @@ function cell(one: Measured | undefined, before: Measured | null | undefined, co
   if (one && interval(one.values) === null) made.title = one.metric.undefined_is;
   if (before === undefined) return made;
   made.replaceChildren(element("span", { class: "before" }, said(before)), said(one));
-  const verdict = comparison?.verdict;
-  if (comparison === undefined || verdict === undefined || verdict === "same") return made;
+  if (comparison === undefined || comparison.verdict === "same") return made;
+  const verdict = shown(comparison);
   made.classList.add(verdict.replaceAll(" ", "-"));
   const part = percent(comparison);
-  const sign = { improves: "✓", regresses: "✗", higher: "↑", lower: "↓", "no significant difference": "≈" }[verdict];
-  made.append(element("span", { class: "verdict", title: verdict, "aria-label": verdict }, part === null || verdict.startsWith("no") ? sign : `${sign} ${part > 0 ? "+" : "−"}${written(Math.abs(part))} %`));
+  const sign = verdict === "may regress" ? "?" : { improves: "✓", regresses: "✗", higher: "↑", lower: "↓", unclear: "≈" }[comparison.verdict];
+  made.append(element("span", { class: "verdict", title: verdict, "aria-label": verdict }, part === null || comparison.verdict === "unclear" ? sign : `${sign} ${part > 0 ? "+" : "−"}${written(Math.abs(part))} %`));
   return made;
 }
 

@@ -1,6 +1,7 @@
 // What the engine says about a text: its problems, or the scenario with every default.
 
 import { ask } from "./engine";
+import { join } from "./names";
 import type { Table } from "./tables";
 
 export interface Problem {
@@ -65,25 +66,39 @@ export class Scenario {
     return Object.entries(this.table("domain")) as [string, Fields][];
   }
 
+  domain(name: string): Fields {
+    return (this.table("domain")[name] ?? {}) as Fields;
+  }
+
   clients(): [string, Fields][] {
     return Object.entries(this.table("client")) as [string, Fields][];
   }
 
-  /** What the rows of the table of applications are called: clients have a name, the others a place in their domain. */
-  appNames(apps: Table): { thing: string; domain: string; isClient: boolean }[] {
+  /** Measured time, s. */
+  get seconds(): number {
+    const [, number, unit] = /^\s*([\d.]+)\s*([a-z]+)\s*$/.exec(String(this.table("run")["duration"])) ?? [];
+    if (unit === "min") return Number(number) * 60;
+    return Number(number) / ({ s: 1, ms: 1e3, us: 1e6, ns: 1e9 }[unit ?? ""] ?? NaN);
+  }
+
+  /** What the rows of the table of applications are called, as in the front's addresses: a client has its own name, an application
+   * its place in its domain; the domain's name is its only client's, or its only application's. */
+  appNames(apps: Table): { thing: string; domain: string; client: string | null }[] {
     const asking = new Map<string, string[]>();
     for (const [name, client] of this.clients()) {
       const server = String(client["server"]);
       asking.set(server, [...(asking.get(server) ?? []), name]);
     }
-    return [...apps.numbers("replication").keys()].map((row) => {
+    return Array.from({ length: apps.rows }, (_, row) => {
       const domain = apps.text("domain", row);
       const position = apps.number("app", row) ?? 0;
-      const running = ((this.table("domain")[domain] as Fields | undefined)?.["app"] ?? []) as Fields[];
+      const running = (this.domain(domain)["app"] ?? []) as Fields[];
       const count = running.reduce((sum, app) => sum + Number(app["instance"] ?? 1), 0);
-      const client = asking.get(domain)?.[position - count];
-      if (client !== undefined) return { thing: client, domain, isClient: true };
-      return { thing: count === 1 && !asking.has(domain) ? domain : `${domain}.${position}`, domain, isClient: false };
+      const clients = asking.get(domain) ?? [];
+      const client = clients[position - count] ?? null;
+      const isOnly = client === null ? clients.length === 0 && count === 1 : clients.length === 1 && client === domain;
+      if (client !== null && !(client in this.table("domain"))) return { thing: join(client), domain, client };
+      return { thing: isOnly ? join(domain) : join(domain, String(position)), domain, client };
     });
   }
 }

@@ -119,6 +119,20 @@ test("a link holds the whole scenario, and a broken one is said to be", async ()
   assert.deepEqual(other.faults, []);
 });
 
+test("the link that is copied is that of the address, with the policies in Python that the scenario names", async () => {
+  const page = await opened();
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const last = await page.locator("#lessons option").count() - 1;
+  for (const lesson of [0, last]) {
+    await done(page, () => page.selectOption("#lessons", String(lesson)));
+    await page.click("#share");
+    await page.waitForFunction(() => document.getElementById("status").textContent.startsWith("the link is copied"));
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(copied, page.url());
+    assert.equal(copied.includes("&py="), (await page.locator("#tab-python").getAttribute("hidden")) === null);
+  }
+});
+
 test("tables and the scenario are downloaded", async () => {
   const page = await opened();
   const [file] = await Promise.all([page.waitForEvent("download"), page.selectOption("#csv", "domains")]);

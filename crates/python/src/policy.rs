@@ -65,7 +65,7 @@ impl Caller for PyHooks<'_> {
             }
             (_, Err(raised)) => Err(raised),
             (Expected::Nothing | Expected::Consent, Ok(_)) => Ok(Answer::Nothing),
-            (Expected::Text, Ok(answer)) => Ok(Answer::Text(answer.to_string())),
+            (Expected::Text, Ok(answer)) => Ok(Answer::Text(answer.str()?.to_string_lossy().into_owned())),
             (Expected::Pcpu, Ok(answer)) => {
                 answer.extract().map(Answer::Pcpu).map_err(|_| wrong_answer(&answer, hook.expected))
             }
@@ -110,11 +110,14 @@ fn as_dict<'py>(py: Python<'py>, params: &Params) -> PyResult<Bound<'py, PyDict>
 }
 
 /// An exception, and its place in the policy's own file.
-fn described(py: Python<'_>, raised: &PyErr) -> String {
+pub fn described(py: Python<'_>, raised: &PyErr) -> String {
     let kind =
         raised.get_type(py).qualname().map_or_else(|_| "exception".to_owned(), |name| name.to_string());
     let place = raised.traceback(py).and_then(|traceback| innermost(&traceback).ok());
-    let message = raised.value(py).to_string();
+    let message = raised.value(py).str().map_or_else(
+        |_| "a message that cannot be shown, because its __str__ fails".to_owned(),
+        |text| text.to_string_lossy().into_owned(),
+    );
     let place = place.map_or_else(String::new, |(file, line)| format!(" ({file}:{line})"));
     if message.is_empty() { format!("{kind}{place}") } else { format!("{kind}: {message}{place}") }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
-use pyo3::exceptions::{PyException, PyIndexError, PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Scheduler;
@@ -19,7 +19,7 @@ use vcpulab_spec::{PoolSpec, Spec};
 
 use crate::context::Context;
 use crate::error::{Interrupted, engine_error};
-use crate::policy::{Raised, lock, policy};
+use crate::policy::{Raised, described, lock, policy};
 use crate::scenario::Scenario;
 use crate::watch::{PERIOD, ask, panicked, watched, watched_so_far};
 
@@ -239,7 +239,7 @@ pub fn run_managed(
         let asked = manager.call1((replication, Table::from(SampleRow::batch(samples))));
         let wanted = asked.and_then(|answer| answer.extract::<BTreeMap<String, BTreeMap<String, i64>>>());
         let wanted = wanted.map_err(|error| {
-            let reason = error.to_string();
+            let reason = described(py, &error);
             *lock(&raised) = Some(error);
             reason
         })?;
@@ -269,8 +269,8 @@ pub fn attended<T>(
 
 /// As [`attended`]; what else calls Python meanwhile leaves in `raised` what it raises.
 ///
-/// Anything that Python code raises ends the work: an exception becomes the cause of the error, anything else (Ctrl-C, say) is
-/// raised as it is.
+/// Anything that Python code raises ends the work. What a hook raises becomes the cause of the error, even `SystemExit`: a policy
+/// must not end the program. `KeyboardInterrupt`, and anything that `progress` raises, is raised unchanged.
 fn attended_with<T>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -294,7 +294,8 @@ fn attended_with<T>(
     let done = catch_unwind(AssertUnwindSafe(|| work(&advance, &mut make)));
     done.map_err(|panic| panicked(&*panic))?.map_err(|failed| match lock(raised).take() {
         Some(raised)
-            if !matches!(failed, RunError::Cancelled) && raised.is_instance_of::<PyException>(py) =>
+            if !matches!(failed, RunError::Cancelled)
+                && !raised.is_instance_of::<PyKeyboardInterrupt>(py) =>
         {
             let error = engine_error(failed);
             error.set_cause(py, Some(raised));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::error::engine_error;
@@ -100,14 +100,21 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-/// Fails if Python wants the work to end.
+/// Fails if Python wants the work to end: `progress` answers `False`, or raises. `None` and `True` mean go on.
 pub fn ask(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, fraction: f64) -> PyResult<()> {
     py.check_signals()?;
-    match progress {
-        Some(progress) if !progress.call1((fraction,))?.extract::<bool>()? => {
-            Err(PyKeyboardInterrupt::new_err("cancelled"))
+    let Some(progress) = progress else { return Ok(()) };
+    let answer = progress.call1((fraction,))?;
+    match answer.extract::<Option<bool>>() {
+        Ok(None | Some(true)) => Ok(()),
+        Ok(Some(false)) => Err(PyKeyboardInterrupt::new_err("cancelled")),
+        Err(_) => {
+            let kind = answer.get_type().name()?;
+            let message = format!(
+                "progress: found an answer of type `{kind}`; allowed: `True` or `None` to continue, `False` to cancel"
+            );
+            Err(PyTypeError::new_err(message))
         }
-        _ => Ok(()),
     }
 }
 

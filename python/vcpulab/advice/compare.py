@@ -37,7 +37,7 @@ SMALL_OF_WHOLE = 0.1
 """... nor is a smaller one of what has an end, % of the whole; of failures, less than `SMALL` % of what was begun."""
 TOLD = 6
 """As many metrics of a domain are told, and as many that may regress."""
-_NEAREST = ("app", "domain", "io", "host", "pcpu")
+NEAREST = ("app", "domain", "io", "host", "pcpu")
 """What means most to the owners of domains comes first."""
 
 
@@ -143,7 +143,7 @@ class Comparison:
     @property
     def rank(self) -> tuple[int, bool, float]:
         """What comes first: clients and applications, then what means less to owners; of these what counts, by size."""
-        return _NEAREST.index(self.address.of), not (self.of_consequence or self.may_regress), -self.size
+        return NEAREST.index(self.address.of), not (self.of_consequence or self.may_regress), -self.size
 
     @property
     def percent_undefined(self) -> str | None:

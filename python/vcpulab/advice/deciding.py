@@ -94,7 +94,7 @@ def decide(
     asked: Iterable[Address] | None = None,
     effort: Effort = Effort(),
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> tuple[Run, Run, list[Comparison], Added]:
     """Both runs, what was compared, and the replications that were added.
 

@@ -214,17 +214,17 @@ def _line(part: Part) -> str:
 
 def explain(
     scenario: Scenario,
-    asked: str | None = None,
+    asked: Sequence[str] | None = None,
     *,
     replications: int = 10,
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Explanation:
     """Why is it slow?
 
     Args:
         scenario: the host.
-        asked: a metric such as `web.response_p99`, or an SLO, `web.response_p99 < 50ms`, each perhaps of all whose name
+        asked: metrics such as `web.response_p99`, and SLOs, `web.response_p99 < 50ms`, each perhaps of all whose name
             matches, `web*.response_p99`; `None`: all who are late.
         replications: of each simulation, as it is and mended.
         jobs: replications at a time; 0: one for each processor.
@@ -235,13 +235,16 @@ def explain(
         Interrupted: it was cancelled when the host was run at least once; then mends were not tried.
 
     Examples:
-        >>> print(explain(Scenario.starter().change({"run.duration": "1s"}), "web.response_p99", replications=2))
+        >>> print(explain(Scenario.starter().change({"run.duration": "1s"}), ["web.response_p99"], replications=2))
         http.response_p99: ...
           vCPU 0 of web...
     """
     base = scenario.with_run(replications=max(replications, scenario.replications))
-    limits = slos(base, [asked]) if asked is not None and set(asked) & set("<>") else []
-    named = [one.address for one in limits] if limits or asked is None else find_all(base, [asked], "slo")
+    texts = asked or []
+    limits = slos(base, [text for text in texts if set(text) & set("<>")])
+    metrics = find_all(base, [text for text in texts if not set(text) & set("<>")], "slo")
+    # What has two bounds is explained once.
+    named = list(dict.fromkeys([*(one.address for one in limits), *metrics]))
     host, stopped = measured(base, jobs)
     if asked is None:
         found = findings(host)

@@ -54,7 +54,7 @@ def fix(
     select: Container[str] = RULES,
     replications: int = 10,
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Fixed:
     """Makes the mends of all findings that help and harm nobody; writes nothing.
 

@@ -147,7 +147,7 @@ class _Answer(NamedTuple):
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[Callable[[float], bool]]:
+def _reading(path: Path) -> Iterator[Callable[[float], bool | None]]:
     try:
         with terminal.progress(f"trying mends of {path}") as progress:
             yield progress
@@ -237,7 +237,7 @@ def whatif(
         write: Also write the changed scenario to this file, which may be the same one; comments stay.
     """
     if not set:
-        raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
+        raise RequestError("nothing is set", field="changes", allowed="PATH=VALUE, such as --set domain.web.weight=512")
     scenario, view = files.load(file, toolstack), View(all, only, sort)
     check_view(scenario, view)
     with terminal.progress(f"running {scenario.name}") as progress:

@@ -83,6 +83,8 @@ _ABOUT = "A laboratory for hypervisor CPU scheduling."
 _EXAMPLES = ("vcpulab init web.toml", "vcpulab run web.toml")
 _NAMES = [command.name for group in COMMANDS.values() for command in group]
 _KINDS = {str(int): "an integer", str(float): "a number"}
+_OPTION_OF = {"changes": "set", "seconds": "budget"}
+"""Arguments of the library's functions to options of commands, where their names differ."""
 _HELP, _VERSION = ("--help", "-h"), "--version"
 
 
@@ -247,9 +249,11 @@ def _option(root: "App", given: list[str], field: str | None) -> str | None:
     if field is None:
         return None
     _, apps, _ = root.parse_commands(given)
-    for argument in apps[-1].assemble_argument_collection():
-        if argument.field_info.name == field:
-            return _shown(argument.name)
+    arguments = apps[-1].assemble_argument_collection()
+    names = {argument.field_info.name: argument.name for argument in arguments}
+    for name in (field, _OPTION_OF.get(field)):
+        if name in names:
+            return _shown(names[name])
     return field
 
 

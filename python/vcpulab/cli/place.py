@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -84,8 +84,8 @@ def place(
                 scenarios,
                 slo=slo,
                 host=_host(host),
-                together=_groups(together),
-                apart=_groups(apart),
+                together=together,
+                apart=apart,
                 margin=margin / 100,
                 memory=memory,
                 replications=replications,
@@ -113,10 +113,6 @@ def place(
 
 def _host(host: str | None) -> Scenario | str | None:
     return files.load(Path(host)) if host is not None and host.endswith(".toml") else host
-
-
-def _groups(words: Sequence[str]) -> list[list[str]]:
-    return [[name.strip() for name in word.split(",")] for word in words]
 
 
 def _power(idle: float, busy: float) -> Power:

@@ -78,7 +78,7 @@ def _labelled(label: str, style: str, message: str) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[float], bool]]:
+def progress(what: str) -> Iterator[Callable[[float], bool | None]]:
     """A progress bar with the pace of the engine, if stderr is a terminal; takes the fraction done."""
     if not sys.stderr.isatty():
         yield lambda _fraction: not signals.arrived()

@@ -106,7 +106,7 @@ def _twin(
     threads: Path | None,
     *,
     replay: bool,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Twin:
     if not paths:
         raise RequestError("no files", hint="vcpulab twin --help")

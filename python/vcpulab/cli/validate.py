@@ -75,7 +75,7 @@ def _replayed(folders: Sequence[Path]) -> list[dict[str, Any]]:
     verdicts: list[dict[str, Any]] = []
     with terminal.progress("replaying recordings of Linux") as progress:
         for done, folder in enumerate(folders):
-            if not progress(done / len(folders)):
+            if progress(done / len(folders)) is False:
                 raise KeyboardInterrupt
             recording = linux_folder.read(folder)
             verdict: dict[str, Any] = {"folder": str(folder)}

@@ -432,7 +432,7 @@ def read(
     cpu_mhz: float | None = None,
     threads: Iterable[VcpuThread] = (),
     events: str | PathLike[str] | None = None,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Read:
     """Reads a file of any of the kinds, or an excerpt; for the options see `read_trace`, they are for traces only.
 

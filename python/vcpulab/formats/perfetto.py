@@ -16,7 +16,7 @@ def export_perfetto(
     *,
     cpu_mhz: float | None = None,
     threads: Iterable[VcpuThread] = (),
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Recording:
     """Writes a recording as a trace that https://ui.perfetto.dev opens; for the options see `read_trace`.
 

@@ -76,7 +76,7 @@ def read_trace(
     threads: Iterable[VcpuThread] = (),
     part: tuple[float, float] | None = None,
     events: str | PathLike[str] | None = None,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Recording:
     """Reads a trace in pieces; the memory it takes does not depend on its length.
 
@@ -133,13 +133,15 @@ def _pieces(path: Path, source: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
-def _fed(path: Path, reader: _engine.RecordingReader, progress: Callable[[float], bool] | None) -> dict[str, Any]:
+def _fed(
+    path: Path, reader: _engine.RecordingReader, progress: Callable[[float], bool | None] | None
+) -> dict[str, Any]:
     size = max(path.stat().st_size, 1)
     try:
         with opened(path) as (source, raw):
             for chunk in _pieces(path, source):
                 reader.feed(chunk)
-                if progress is not None and not progress(min(raw.tell() / size, 1.0)):
+                if progress is not None and progress(min(raw.tell() / size, 1.0)) is False:
                     raise KeyboardInterrupt
         report: dict[str, Any] = json.loads(reader.finish())
     except RecordingError:

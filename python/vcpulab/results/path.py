@@ -148,7 +148,7 @@ def paths(
     address: Address,
     replication: int = 0,
     *,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> list[Path]:
     """The paths of the request at a percentile of a client's response times, and of the median one.
 

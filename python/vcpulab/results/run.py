@@ -10,7 +10,6 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab.errors import Interrupted
-from vcpulab.plugins import not_ending_us
 from vcpulab.results import accessors, store
 from vcpulab.results import trace as traces
 from vcpulab.results.addresses import Address, AddressError, find
@@ -34,7 +33,7 @@ def run(
     trace: str | PathLike[str] | None = None,
     jtl: Jtl | None = None,
     live: "_engine.LiveSamples | None" = None,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
     so_far: bool = False,
 ) -> "Run":
     """Runs every replication of a scenario. The same scenario gives the same results, whatever `jobs` is.
@@ -72,17 +71,16 @@ def run(
         traces.prepare(trace)
     logs = None if jtl is None else jtl.prepare()
     try:
-        with not_ending_us("the policy"):
-            results = _engine.run(
-                scenario._engine,
-                jobs=jobs,
-                trace=decisions,
-                waits=waits,
-                events=trace,
-                jtl=logs,
-                live=live,
-                progress=progress,
-            )
+        results = _engine.run(
+            scenario._engine,
+            jobs=jobs,
+            trace=decisions,
+            waits=waits,
+            events=trace,
+            jtl=logs,
+            live=live,
+            progress=progress,
+        )
     except Interrupted as interrupted:
         if not so_far:
             raise KeyboardInterrupt from None
@@ -115,7 +113,7 @@ def run_many(
     *,
     jobs: int = 0,
     waits: bool = True,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
     so_far: bool = False,
 ) -> "list[Run]":
     """Runs every replication of several scenarios together: quicker than one `run` after another where there are many.
@@ -143,10 +141,9 @@ def run_many(
     """
     all_of_them = list(scenarios)
     try:
-        with not_ending_us("the policy"):
-            results = _engine.run_many(
-                [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
-            )
+        results = _engine.run_many(
+            [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
+        )
     except Interrupted as interrupted:
         raise (Interrupted(*finished(all_of_them, interrupted)) if so_far else KeyboardInterrupt) from None
     return [ran(scenario, left) for scenario, left in zip(all_of_them, results, strict=True)]
@@ -199,19 +196,13 @@ class Run(ResultTables):
         self._by_thing: dict[Of, dict[str, dict[str, list[float | None]]]] = {}
         self._summary: pl.DataFrame | None = None
 
-    if TYPE_CHECKING:
-
-        @property
-        def plot(self) -> Plots:
-            """Its charts."""
-
-    else:
-
-        def __getattr__(self, name: str) -> object:
-            if name not in accessors:
-                raise AttributeError(f"`{type(self).__name__}` has no attribute `{name}`")
-            module, _, accessor = accessors[name].partition(":")
-            return getattr(import_module(module), accessor)(self)
+    @property
+    def plot(self) -> "Plots":
+        """Its charts, a method for each."""
+        # Charts are in a layer above this one, and take long to load.
+        module, _, name = accessors["plot"].partition(":")
+        plots: Plots = getattr(import_module(module), name)(self)
+        return plots
 
     @property
     def warnings(self) -> list[str]:

@@ -5,7 +5,6 @@ from typing import Generic, Self, TypeVar
 
 from vcpulab import _engine
 from vcpulab.errors import Interrupted
-from vcpulab.plugins import not_ending_us
 from vcpulab.results.run import Run, ran
 from vcpulab.scenario.scenario import Scenario
 
@@ -53,7 +52,7 @@ class Stream(Generic[Name]):
         """Was it begun, and neither taken nor called off?"""
         return name in self._begun
 
-    def take(self, name: Name, progress: Callable[[float], bool] | None = None) -> Run:
+    def take(self, name: Name, progress: Callable[[float], bool | None] | None = None) -> Run:
         """A run, once it is over.
 
         Args:
@@ -66,8 +65,7 @@ class Stream(Generic[Name]):
         """
         number, scenario = self._begun.pop(name)
         try:
-            with not_ending_us("the policy"):
-                results = self._engine.take(number, progress)
+            results = self._engine.take(number, progress)
         except Interrupted:
             raise KeyboardInterrupt from None
         return ran(scenario, results)

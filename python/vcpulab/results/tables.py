@@ -88,6 +88,10 @@ class EngineTables(Mapping[str, pl.DataFrame]):
     def __len__(self) -> int:
         return len(TABLES)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as frames: what the engine left cannot leave this process."""
+        return dict, (dict(self),)
+
 
 def named(table: pl.DataFrame, listed: Sequence[App]) -> pl.DataFrame:
     """The table of applications, with a column for what each is called in addresses."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -22,6 +23,10 @@ _Kept = TypeVar("_Kept")
 _STEP = re.compile(r'"(?P<quoted>[^"]*)"|(?P<bare>[^."]+)')
 
 
+class ChangeError(RequestError, KeyError):
+    """A change that cannot be made in a scenario's text."""
+
+
 class Scenario:
     """A checked scenario. It cannot be changed, but `change` makes another one.
 
@@ -39,7 +44,29 @@ class Scenario:
         <Scenario "two hogs": 1 s, seed 1, 1 replication>
     """
 
-    def __init__(self, engine: _engine.Scenario, text: str, folder: Path, policies: Policies) -> None:
+    def __init__(self, path: str | PathLike[str]) -> None:
+        """Reads a scenario file. Where it names a policy in a Python file, that file is executed.
+
+        Args:
+            path: the file's; scenarios that are in no file come from `from_toml` and `from_dict`.
+
+        Raises:
+            ScenarioError: everything that is wrong with it.
+            RequestError: it is no path.
+            OSError: it cannot be read.
+        """
+        if not isinstance(path, str | PathLike) or (isinstance(path, str) and "\n" in path):
+            found = f"{type(path).__name__}{' of several lines' if isinstance(path, str) else ''}"
+            hint = "Scenario.from_toml reads a text, Scenario.from_dict tables"
+            raise RequestError(field="path", found=found, allowed="the path of a scenario file", hint=hint)
+        with regular.opened(path) as file:
+            # One byte more than the engine accepts: an endless file is refused like any that is too long.
+            data = file.read(_engine.FILE_BYTES_MAX + 1)
+        folder = Path(path).parent
+        policies = Policies(folder)
+        self._set(_engine.Scenario.parse_bytes(data, fspath(path), folder, policies), data.decode(), folder, policies)
+
+    def _set(self, engine: _engine.Scenario, text: str, folder: Path, policies: Policies) -> None:
         self._engine = engine
         self._text = text
         self._folder = folder
@@ -48,18 +75,8 @@ class Scenario:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Reads a scenario file. Where it names a policy in a Python file, that file is executed.
-
-        Raises:
-            ScenarioError: everything that is wrong with it.
-            OSError: it cannot be read.
-        """
-        with regular.opened(path) as file:
-            # One byte more than the engine accepts: an endless file is refused like any that is too long.
-            data = file.read(_engine.FILE_BYTES_MAX + 1)
-        folder = Path(path).parent
-        policies = Policies(folder)
-        return cls(_engine.Scenario.parse_bytes(data, fspath(path), folder, policies), data.decode(), folder, policies)
+        """Reads a scenario file: the same as `Scenario(path)`."""
+        return cls(path)
 
     @classmethod
     def from_toml(
@@ -85,7 +102,9 @@ class Scenario:
         """
         folder = folder or Path()
         policies = policies or Policies(folder)
-        return cls(_engine.Scenario.parse(text, file, folder, policies), text, folder, policies)
+        made = cls.__new__(cls)
+        made._set(_engine.Scenario.parse(text, file, folder, policies), text, folder, policies)
+        return made
 
     @classmethod
     def without(cls, text: str, fields: Iterable[str], file: str = "<string>", *, folder: Path | None = None) -> Self:
@@ -102,8 +121,13 @@ class Scenario:
 
         Raises:
             ScenarioError: everything that is wrong with it.
+            RequestError: a value is of a type that no scenario file has.
         """
-        return cls.from_toml(tomli_w.dumps(document), "<scenario>")
+        try:
+            text = tomli_w.dumps(document)
+        except (TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise RequestError(str(error), field="document", allowed=_VALUES) from None
+        return cls.from_toml(text, "<scenario>")
 
     @classmethod
     def starter(cls) -> Self:
@@ -128,13 +152,16 @@ class Scenario:
 
         Raises:
             ScenarioError: everything that is wrong with the result.
-            KeyError: a path leads through something that has no fields, or removes what is not there.
+            ChangeError: a path leads through something that has no fields, or removes what is not there, or a value is
+                of a type that no scenario file has.
 
         Examples:
             >>> heavier = Scenario.starter().change({"domain.web.weight": 512, "seed": 7})
             >>> heavier.to_dict()["domain"]["web"]["weight"], heavier.seed
             (512, 7)
         """
+        for path in changes:
+            checked_path(path)
         own = {path: OwnPolicy.of_class(value) for path, value in changes.items() if isinstance(value, type)}
         changes = {**changes, **{path: policy.name for path, policy in own.items()}}
         policies = self._policies.beside([*self.policies.values(), *own.values()])
@@ -298,6 +325,10 @@ class Scenario:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as its text, and read again; its policies come along, those of files with their source."""
+        return _unpickled, (type(self), self._text, self._folder, [*self.policies.values()])
+
     def __repr__(self) -> str:
         s = "" if self.replications == 1 else "s"
         seconds = self.duration_ns / 1e9
@@ -355,5 +386,44 @@ def join(steps: Iterable[str]) -> str:
     return ".".join(f'"{step}"' if "." in step else step for step in steps)
 
 
+def checked_path(path: object) -> str:
+    """A dotted path that leads somewhere.
+
+    Raises:
+        ChangeError: it is none.
+    """
+    if not isinstance(path, str) or not split(path):
+        allowed = "dotted paths, such as domain.web.weight, with a value for each"
+        found = path if isinstance(path, str) else reprlib.repr(path)
+        raise ChangeError(field="changes", found=found, allowed=allowed)
+    return path
+
+
+_VALUES = "text, finite numbers, booleans, lists and tables of these; None removes a field"
+
+
 def _edited(text: str, changes: Mapping[str, Any]) -> str:
-    return _engine.edit_toml(text, json.dumps([(split(path), value) for path, value in changes.items()]))
+    edits = [f"[{json.dumps(split(path))}, {_as_json_value(path, value)}]" for path, value in changes.items()]
+    try:
+        return _engine.edit_toml(text, f"[{', '.join(edits)}]")
+    except KeyError as error:
+        raise ChangeError(str(error.args[0])) from None
+
+
+def _as_json_value(path: str, value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False, default=_plain)
+    except (TypeError, ValueError, RecursionError):
+        shown = reprlib.repr(value)
+        raise ChangeError(field=path, found=shown, allowed=_VALUES) from None
+
+
+def _plain(value: Any) -> Any:
+    """The number in a scalar of NumPy's."""
+    if type(value).__module__ != "numpy":
+        raise TypeError
+    return value.item()
+
+
+def _unpickled(kind: type[Scenario], text: str, folder: Path, policies: Iterable[OwnPolicy]) -> Scenario:
+    return kind.from_toml(text, "<scenario>", folder=folder, policies=Policies(folder, policies))

@@ -18,7 +18,7 @@ from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
 from vcpulab.scenario.names import in_short as names_in_short
 from vcpulab.scenario.problems import Problem
-from vcpulab.scenario.scenario import Scenario, join, split
+from vcpulab.scenario.scenario import ChangeError, Scenario, checked_path, join, split
 
 NAMED = ("domain", "client", "pool", "nic", "disk", "client_machine")
 """The tables of a scenario whose entries have names of the user's."""
@@ -38,7 +38,7 @@ class Changed(NamedTuple):
     """Paths of parameters that the new scheduler does not have, and of what a reboot decides anew."""
 
 
-def apply(scenario: Scenario, words: Iterable[str], field: str = "set") -> Changed:
+def apply(scenario: Scenario, words: Iterable[str], field: str = "changes") -> Changed:
     """The scenario with these settings.
 
     Args:
@@ -102,9 +102,11 @@ def change(
         changed = scenario.change(changes)
     except ScenarioError as error:
         raise _refused(scenario, error.problems, words, field) from None
-    except KeyError as error:
+    except ChangeError as error:
+        if error.reason is None:
+            raise
         given = ", ".join(words.values()) or ", ".join(changes)
-        raise RequestError(str(error.args[0]), field=field, found=given) from None
+        raise RequestError(error.reason, field=field, found=given) from None
     return Changed(changed, dict(changes), left_out)
 
 
@@ -173,7 +175,11 @@ def expand(scenario: Scenario, changes: Mapping[str, Any]) -> dict[str, Any]:
         {'domain.web.weight': 5, 'domain.batch.weight': 5}
     """
     document = scenario.to_dict()
-    return {path: value for given, value in changes.items() for path in resolve_all(scenario, given, given, document)}
+    return {
+        path: value
+        for given, value in changes.items()
+        for path in resolve_all(scenario, checked_path(given), given, document)
+    }
 
 
 def resolve_all(

@@ -55,7 +55,7 @@ class Runner:
         self._done = 0
         self._planned = 0
 
-    def run(self, cases: Sequence[Case], progress: Callable[[float], bool] | None = None) -> Results:
+    def run(self, cases: Sequence[Case], progress: Callable[[float], bool | None] | None = None) -> Results:
         """Runs what is not done yet.
 
         Args:
@@ -123,7 +123,7 @@ class Runner:
         made_by = maker("vcpulab.studies.unit", f"vcpulab.studies.{self._study.name}.cases")
         return Unit(case, replication, scenario, key(made_by, case.key, str(case.main), scenario.to_toml()))
 
-    def _run_missing(self, units: Iterable[Unit], progress: Callable[[float], bool] | None) -> None:
+    def _run_missing(self, units: Iterable[Unit], progress: Callable[[float], bool | None] | None) -> None:
         missing = [unit for unit in units if self._ran.get(unit.key) is None]
         self._planned += len(missing)
         stop = threading.Event()
@@ -147,8 +147,8 @@ class Runner:
                 raise
 
 
-def _tell(progress: Callable[[float], bool] | None, fraction: float) -> None:
-    if progress is not None and not progress(fraction):
+def _tell(progress: Callable[[float], bool | None] | None, fraction: float) -> None:
+    if progress is not None and progress(fraction) is False:
         raise KeyboardInterrupt
 
 

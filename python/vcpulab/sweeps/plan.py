@@ -50,7 +50,7 @@ class Plan:
     """The paths by number, those that move together in one group."""
 
     @classmethod
-    def load(cls, path: Path, checked: Callable[[float], bool] | None = None) -> Self:
+    def load(cls, path: Path, checked: Callable[[float], bool | None] | None = None) -> Self:
         """Reads a sweep file and checks every point.
 
         Args:
@@ -73,7 +73,7 @@ class Plan:
         return cls.from_toml(text, path, checked)
 
     @classmethod
-    def from_toml(cls, text: str, path: Path, checked: Callable[[float], bool] | None = None) -> Self:
+    def from_toml(cls, text: str, path: Path, checked: Callable[[float], bool | None] | None = None) -> Self:
         """As `load`; the scenario's file is looked for beside `path`."""
         read = Reader(text, path)
         base = read.scenario()
@@ -125,7 +125,7 @@ def _check(
     base: Scenario,
     paths: Sequence[str],
     points: Sequence[Sequence[Any]],
-    checked: Callable[[float], bool] | None,
+    checked: Callable[[float], bool | None] | None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The digest of each point's scenario.
 
@@ -143,12 +143,10 @@ def _check(
                 wrong.setdefault(f"{problem['field']}: {problem['message']}", []).append(point)
         except RequestError as error:
             wrong.setdefault(str(error), []).append(point)
-        except KeyError as error:
-            wrong.setdefault(str(error.args[0]), []).append(point)
         else:
             digests.append(digest(scenario))
             left_out.update(dict.fromkeys(without))
-        if checked is not None and point % 64 == 0 and not checked(point / len(points)):
+        if checked is not None and point % 64 == 0 and checked(point / len(points)) is False:
             raise KeyboardInterrupt
     if not wrong:
         return tuple(digests), tuple(left_out)

@@ -56,7 +56,7 @@ class Made:
 def read(
     sources: Sources,
     part: tuple[float, float] = (0.0, 1.0),
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
     events: Path | None = None,
 ) -> Recording:
     """A part of a recording, from one fraction of its time to another; all that happened in it is written to `events`.
@@ -83,7 +83,7 @@ def read_events(
     part: tuple[float, float],
     recording: Recording,
     to: Path,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
     *,
     replay: bool = False,
 ) -> Path | None:

@@ -89,7 +89,7 @@ def score(
     recording: Recording,
     *,
     replications: int = REPLICATIONS,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> list[Row]:
     """Runs a scenario for as long as a part of a recording lasts, and sets both side by side.
 

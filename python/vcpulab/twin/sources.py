@@ -99,7 +99,7 @@ class Sources:
         """Is a domain made of threads of the host, and no VM?"""
         return self.names.get(domain) in self.roles.daemons
 
-    def know_threads(self, progress: Callable[[float], bool] | None = None) -> None:
+    def know_threads(self, progress: Callable[[float], bool | None] | None = None) -> None:
         """Finds out who is who of a Linux host's threads, which takes one pass over its recording.
 
         Raises:

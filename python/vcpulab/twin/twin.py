@@ -19,7 +19,7 @@ from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES, Row, score
 from vcpulab.twin.sources import Sources, gather
 
-Progress = Callable[[float], bool]
+Progress = Callable[[float], bool | None]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from vcpulab.validation.report import Comparison, Report
 from vcpulab.validation.xen import Agreement, Xen
 from vcpulab.validation.xen.recorded import NEEDED, TRACES
 
-Progress = Callable[[float], bool]
+Progress = Callable[[float], bool | None]
 
 
 class Kind(Protocol):
@@ -102,7 +102,7 @@ def _compared(
     pairs.sort(key=lambda pair: pair[0] != pair[1])
     comparisons = []
     for done, (a, b) in enumerate(pairs):
-        if not progress(done / len(pairs)):
+        if progress(done / len(pairs)) is False:
             raise KeyboardInterrupt
         comparisons.append(kind.compare((a, b), (recordings[a], recordings[b])))
     return comparisons, skipped

@@ -163,7 +163,7 @@ def _of_copy(address: Address, names: Mapping[str, str]) -> Address:
 
 
 def _within(
-    whole: bool, least: float, lowest: float | None, highest: float | None, valid: Callable[[float], bool]
+    whole: bool, least: float, lowest: float | None, highest: float | None, valid: Callable[[float], bool | None]
 ) -> Range:
     for field, value in (("lowest", lowest), ("highest", highest)):
         if value is None:
@@ -181,7 +181,7 @@ def _within(
     return Range(start, end, whole)
 
 
-def _largest_valid(start: float, whole: bool, valid: Callable[[float], bool]) -> float:
+def _largest_valid(start: float, whole: bool, valid: Callable[[float], bool | None]) -> float:
     """The largest value that makes a valid scenario, of those that are reached by doubling and halving."""
     low, high = start, 2 * start
     while valid(high):

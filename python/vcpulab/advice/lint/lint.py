@@ -221,7 +221,7 @@ def lint(
     select: Container[str] = RULES,
     replications: int = 10,
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> tuple[Scenario, list[Advice]]:
     """Everything that is probably not meant in a scenario file, each with its effect simulated.
 
@@ -257,7 +257,7 @@ def advise(
     select: Container[str] = RULES,
     replications: int = 10,
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> list[Advice]:
     """Everything that is probably not meant in a scenario, each with its effect simulated, and what is good to know.
 
@@ -290,7 +290,7 @@ def tried(
     slos: Sequence[Slo] = (),
     *,
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> list[Advice]:
     """Findings, each with the effect of its mend, simulated as often as the host was.
 
@@ -339,7 +339,7 @@ def _all_tried(
     slos: Sequence[Slo],
     *,
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> list[Advice]:
     """Findings, each with the effect of its first mend."""
     base = host.scenario

@@ -12,7 +12,6 @@ from vcpulab.advice.managing.alert import NO_ERRORS, allocation_errors
 from vcpulab.advice.managing.controller import Controller, Seen
 from vcpulab.advice.managing.limits import LEAST, limits
 from vcpulab.errors import Interrupted, RequestError
-from vcpulab.plugins import not_ending_us
 from vcpulab.results.metrics import CONTROLLER, summarise
 from vcpulab.results.run import Run, finished, ran
 from vcpulab.scenario.scenario import Scenario, join
@@ -72,7 +71,9 @@ class Managed:
         return summarise(joined.rename({"domain": "thing"}), "controller", CONTROLLER)
 
 
-def manage(scenario: Scenario, settings: Settings, *, progress: Callable[[float], bool] | None = None) -> Managed:
+def manage(
+    scenario: Scenario, settings: Settings, *, progress: Callable[[float], bool | None] | None = None
+) -> Managed:
     """Runs every replication of a scenario, one after the other, under a workload manager.
 
     Args:
@@ -98,8 +99,7 @@ def manage(scenario: Scenario, settings: Settings, *, progress: Callable[[float]
     }
     sampled = sampled.change(first)
     try:
-        with not_ending_us("the controller"):
-            results = _engine.run_managed(sampled._engine, loop, progress=progress)
+        results = _engine.run_managed(sampled._engine, loop, progress=progress)
     except Interrupted as interrupted:
         (known,), said = finished([sampled], interrupted)
         decisions = loop.decisions().filter(pl.col("replication") < known.scenario.replications)

@@ -76,7 +76,7 @@ class Rejected:
 
 
 def settle(
-    search: Search, found: Found, progress: Callable[[float], bool] | None = None
+    search: Search, found: Found, progress: Callable[[float], bool | None] | None = None
 ) -> tuple[Found, Confirmation | None, list[Rejected]]:
     """The search with the best setting that nobody pays too much for, its confirmation, and what was rejected before.
 
@@ -110,7 +110,7 @@ def _why_rejected(confirmed: Confirmation) -> str:
 _ADVISED = ("better", "keeps the SLOs")
 
 
-def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool] | None = None) -> Confirmation:
+def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool | None] | None = None) -> Confirmation:
     """Sets the winner of a search against the present setting.
 
     Raises:

@@ -57,7 +57,7 @@ class Offer:
 
 
 def front(
-    search: Search, found: Found, confirmed: Confirmation, tell: Callable[[float], bool] | None = None
+    search: Search, found: Found, confirmed: Confirmation, tell: Callable[[float], bool | None] | None = None
 ) -> list[Offer]:
     """The front, the cheapest first; where nothing conflicts the best alone; nothing if that is the present setting.
 

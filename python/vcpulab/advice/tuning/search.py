@@ -137,7 +137,7 @@ class Search:
         trials: int | None = None,
         seconds: float | None = None,
         patient: bool = True,
-        progress: Callable[[float], bool] | None = None,
+        progress: Callable[[float], bool | None] | None = None,
     ) -> Found:
         """Searches until so many candidates were tried, or so much time was spent, or nothing is left to try.
 
@@ -164,7 +164,7 @@ class Search:
                 raise Interrupted(self._known(best, self._trials.tried, self.runs)) from None
 
     def without(
-        self, found: Found, rejected: Sequence[Candidate], progress: Callable[[float], bool] | None = None
+        self, found: Found, rejected: Sequence[Candidate], progress: Callable[[float], bool | None] | None = None
     ) -> Found:
         """The same search, had some settings not been tried: its best is the next best, or the present setting.
 
@@ -193,7 +193,7 @@ class Search:
         most = min(trials or math.inf, self.space.size)
         tried = self._trials.tried
 
-        def tell(part: float = 0.0) -> bool:
+        def tell(part: float = 0.0) -> bool | None:
             of_trials = (len(tried) - BATCH * (1 - part)) / most if trials is not None else 0.0
             of_time = self._clock.spent() / seconds if seconds is not None else 0.0
             return progress(min(max(of_trials, of_time, 0.0), 1.0))

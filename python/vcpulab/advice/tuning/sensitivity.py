@@ -108,7 +108,7 @@ def sensitivity(
     *,
     everything: bool = False,
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Sensitivity:
     """Tries the inputs, those of the goals' own domains first, then by the CPU time of their domains.
 

@@ -21,7 +21,7 @@ from vcpulab.results.run import Run, run
 from vcpulab.results.stream import Stream
 from vcpulab.scenario import settings
 
-Tell = Callable[[float], bool]
+Tell = Callable[[float], bool | None]
 """Told of the part that is done; `False` cancels."""
 Running = Stream[tuple[int, int]]
 """Replications that run: number of a candidate, and the replication."""
@@ -125,7 +125,7 @@ class Trials:
         return cache.key(cache.maker(__name__), candidate.text, str(seed_of(self.seed, "search", replication)))
 
 
-def within(tell: Tell, done: float, _: float) -> bool:
+def within(tell: Tell, done: float, _: float) -> bool | None:
     """Tells how much of several runs is done; how much of the present one does not matter."""
     return tell(done)
 

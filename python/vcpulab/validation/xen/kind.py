@@ -34,7 +34,7 @@ class Xen:
         what_if: bool = True,
         store: RunCache | None = None,
         jobs: int = 0,
-        progress: Callable[[float], bool] = lambda _: True,
+        progress: Callable[[float], bool | None] = lambda _: True,
     ) -> Agreement:
         """Predicts each recording by the twins of all of the same guests.
 
@@ -67,7 +67,7 @@ class Xen:
         return Agreement(cells, by_chance.apart, [one.folder for one in recordings], skipped)
 
 
-def _read(found: Sequence[Path], progress: Callable[[float], bool]) -> tuple[list[Recorded], dict[Path, str]]:
+def _read(found: Sequence[Path], progress: Callable[[float], bool | None]) -> tuple[list[Recorded], dict[Path, str]]:
     recordings: list[Recorded] = []
     skipped: dict[Path, str] = {}
     for number, folder in enumerate(found):
@@ -79,12 +79,12 @@ def _read(found: Sequence[Path], progress: Callable[[float], bool]) -> tuple[lis
     return recordings, skipped
 
 
-def _rest(progress: Callable[[float], bool], begin: float) -> Callable[[float], bool]:
+def _rest(progress: Callable[[float], bool | None], begin: float) -> Callable[[float], bool | None]:
     return lambda fraction: progress(begin + (1 - begin) * fraction)
 
 
 def _measured(
-    units: Sequence[Unit], store: RunCache, jobs: int, progress: Callable[[float], bool]
+    units: Sequence[Unit], store: RunCache, jobs: int, progress: Callable[[float], bool | None]
 ) -> dict[str, Replications]:
     """What all runs measure, by key; those that were not run before are."""
     found = {unit.key: unit.done(store) for unit in units}
@@ -104,8 +104,8 @@ def _measured(
     return {key: measured for key, measured in found.items() if measured is not None}
 
 
-def _tell(progress: Callable[[float], bool], fraction: float) -> None:
-    if not progress(fraction):
+def _tell(progress: Callable[[float], bool | None], fraction: float) -> None:
+    if progress(fraction) is False:
         raise KeyboardInterrupt
 
 

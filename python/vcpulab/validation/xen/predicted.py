@@ -45,7 +45,7 @@ class Unit:
         found = [store.get(f"{self.key}:{number}") for number in range(REPLICATIONS)]
         return [one for one in found if one is not None] if all(one is not None for one in found) else None
 
-    def measure(self, progress: Callable[[float], bool]) -> list[dict[str, float]]:
+    def measure(self, progress: Callable[[float], bool | None]) -> list[dict[str, float]]:
         """Runs it.
 
         Raises:

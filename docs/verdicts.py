@@ -1,0 +1,36 @@
+"""The numbers that verdicts on two runs depend on, as data for others than Python: `schema/verdicts.json`."""
+
+import json
+from pathlib import Path
+
+from vcpulab.advice import compare, deciding, starving
+from vcpulab.results.addresses import JUDGED_BY
+from vcpulab.results.statistics import CONFIDENCE
+
+FILE = Path(__file__).parents[1] / "schema/verdicts.json"
+
+
+def page() -> str:
+    """The numbers, named as the constants that they are."""
+    rules = {
+        "confidence": CONFIDENCE,
+        "looks": deciding.LOOKS,
+        "harm_mean": compare.HARM_MEAN,
+        "harm_end": compare.HARM_END,
+        "small": compare.SMALL,
+        "small_of_whole": compare.SMALL_OF_WHOLE,
+        "told": compare.TOLD,
+        "nearest": compare.NEAREST,
+        "judged_by": JUDGED_BY,
+        "starving": {
+            "waiting": starving.WAITING,
+            "of_share": starving.OF_SHARE,
+            "half": starving.HALF,
+            "kept": starving.KEPT,
+            "had": starving.HAD,
+            "waits_now": starving.WAITS_NOW,
+            "completed": starving.COMPLETED,
+            "present": starving.PRESENT,
+        },
+    }
+    return json.dumps(rules, indent=2) + "\n"

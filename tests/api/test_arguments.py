@@ -1,0 +1,168 @@
+"""What the library's functions take: one text or several, paths, changes; and how they refuse anything else."""
+
+import inspect
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vcpulab
+from vcpulab import RequestError, Scenario, verbs
+
+SHORT = Scenario.starter().change({"run.duration": "50ms", "run.replications": 2})
+SWEEP = """
+scenario = "web.toml"
+replications = 2
+[[vary]]
+path = "domain.web.weight"
+values = [256, 512]
+"""
+
+
+def _sweep(metrics: Any, folder: Path) -> object:
+    (folder / "web.toml").write_text(SHORT.text)
+    (folder / "sweep.toml").write_text(SWEEP)
+    return vcpulab.sweep(folder / "sweep.toml", folder / "store", metrics=metrics)
+
+
+TAKE_TEXTS: dict[tuple[str, str], Callable[[Any, Path], object]] = {
+    ("compare", "metrics"): lambda given, _: vcpulab.compare(SHORT, SHORT, given, replications=2),
+    ("whatif", "changes"): lambda given, _: vcpulab.whatif(SHORT, given, replications=2),
+    ("tune", "maximise"): lambda given, _: vcpulab.tune(SHORT, maximise=given, trials=2),
+    ("tune", "minimise"): lambda given, _: vcpulab.tune(SHORT, minimise=given, trials=2),
+    ("tune", "slo"): lambda given, _: vcpulab.tune(SHORT, slo=given, trials=2),
+    ("tune", "vary"): lambda given, _: vcpulab.tune(SHORT, vary=given, trials=2),
+    ("tune", "only"): lambda given, _: vcpulab.tune(SHORT, only=given, trials=2),
+    ("tune", "price"): lambda given, _: vcpulab.tune(SHORT, price=given, trials=2),
+    ("capacity", "slo"): lambda given, _: vcpulab.capacity(SHORT, "http.rate", slo=given, highest=100),
+    ("place", "slo"): lambda given, _: vcpulab.place(SHORT, slo=given, replications=2),
+    ("place", "apart"): lambda given, _: vcpulab.place(SHORT, apart=given, replications=2),
+    ("place", "together"): lambda given, _: vcpulab.place(SHORT, together=given, replications=2),
+    ("lint", "select"): lambda given, _: vcpulab.lint(SHORT, given, replications=2),
+    ("explain", "slo"): lambda given, _: vcpulab.explain(SHORT, given, replications=2),
+    ("sweep", "metrics"): _sweep,
+}
+
+
+def test_every_argument_that_takes_texts_is_listed() -> None:
+    """A verb that is added, or an argument, comes into the table above."""
+    found = {
+        (name, parameter)
+        for name in vcpulab.__all__
+        if inspect.isfunction(verb := getattr(vcpulab, name)) and verb.__module__ == verbs.__name__
+        for parameter, declared in inspect.signature(verb).parameters.items()
+        if "Iterable" in str(declared.annotation) and "str" in str(declared.annotation)
+    }
+    scenarios = ("place", "scenarios")  # paths, not texts
+    assert found - {scenarios} == set(TAKE_TEXTS)
+
+
+@pytest.mark.parametrize("called", TAKE_TEXTS, ids=".".join)
+def test_a_text_is_one_text(called: tuple[str, str], tmp_path: Path) -> None:
+    """It is not taken apart into letters: the error names the whole text, and is that of a list of one."""
+    errors = []
+    for given in ("no-such-thing", ["no-such-thing"], ("no-such-thing",), iter(["no-such-thing"])):
+        with pytest.raises(RequestError) as raised:
+            TAKE_TEXTS[called](given, tmp_path)
+        errors.append(str(raised.value))
+    assert "no-such-thing" in errors[0]
+    assert set(errors) == {errors[0]}
+
+
+@pytest.mark.parametrize("given", [5, b"http.failed", [5], [None], 1.5], ids=repr)
+@pytest.mark.parametrize("called", TAKE_TEXTS, ids=".".join)
+def test_what_is_no_text_is_refused_with_the_argument(called: tuple[str, str], given: Any, tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as raised:
+        TAKE_TEXTS[called](given, tmp_path)
+    assert str(raised.value).startswith(f"{called[1]}: found `")
+
+
+def test_one_text_answers_as_a_list_of_one() -> None:
+    alone, listed = (vcpulab.whatif(SHORT, given, replications=2) for given in ("batch.cap=30", ["batch.cap=30"]))
+    assert [one.row() for one in alone.found] == [one.row() for one in listed.found]
+    assert [one.address.name for one in vcpulab.compare(SHORT, SHORT, "web.gotten", replications=2).found] == [
+        "web.gotten"
+    ]
+    tuned = vcpulab.tune(SHORT, slo="http.response_p99 < 50ms", only="domain.*.weight", trials=2, replications=2)
+    assert [str(slo) for slo in tuned.search.slos] == ["http.response_p99 < 50ms"]
+    answers = vcpulab.explain(SHORT, ["batch.gotten", "http.response_p99 < 50ms"], replications=2)
+    assert {one.address for one in answers.explained} == {"batch.gotten", "http.response_p99"}
+
+
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({"seconds": 5.0}, "seconds 5: it has no effect"),
+        ({"precision": 0.05}, "precision 0.05: it has no effect"),
+    ],
+)
+def test_library_errors_speak_of_arguments(given: dict[str, float], argument: str) -> None:
+    options: dict[str, Any] = {"replications": 2, **given}
+    with pytest.raises(RequestError) as raised:
+        vcpulab.whatif(SHORT, "web.cap=5", **options)
+    assert str(raised.value).startswith(argument)
+    with pytest.raises(RequestError) as raised:
+        vcpulab.compare(SHORT, SHORT, **options)
+    assert str(raised.value).startswith(argument)
+    with pytest.raises(RequestError, match=r"^changes: `run.duration` is set on both sides") as raised:
+        vcpulab.whatif(SHORT, "run.duration=1s")
+    assert "--" not in str(raised.value)
+
+
+# ---- changes ----
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1, 2}, b"x", np.array([1, 2]), {"a": math.nan}])
+def test_a_value_that_no_file_can_hold_is_refused_with_its_path(value: object) -> None:
+    for ask in (SHORT.change, lambda changes: vcpulab.whatif(SHORT, changes, replications=2)):
+        with pytest.raises(RequestError, match=r"^domain\.web\.weight: found `.+`; allowed: text, finite numbers"):
+            ask({"domain.web.weight": value})
+
+
+@pytest.mark.parametrize("path", ["", ".", '"', "...", 1, None, ("domain", "web")])
+def test_a_path_that_leads_nowhere_is_refused(path: Any) -> None:
+    for ask in (SHORT.change, lambda changes: vcpulab.whatif(SHORT, changes, replications=2)):
+        with pytest.raises(RequestError, match=r"^changes: found `.*`; allowed: dotted paths"):
+            ask({path: 1})
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    changed = SHORT.change({"domain.web.weight": np.int64(300), "client.http.rate": np.float64(12.5)})
+    assert changed == SHORT.change({"domain.web.weight": 300, "client.http.rate": 12.5})
+
+
+def test_tables_with_values_of_other_types_are_refused() -> None:
+    for document in ({"seed": object()}, 5, {"seed": None}):
+        with pytest.raises(RequestError, match=r"^document: "):
+            Scenario.from_dict(document)  # type: ignore[arg-type]
+
+
+# ---- scenarios ----
+
+
+def test_a_scenario_is_made_of_a_path(tmp_path: Path) -> None:
+    file = tmp_path / "web.toml"
+    file.write_text(SHORT.text)
+    assert Scenario(file) == Scenario(str(file)) == Scenario.load(file) == SHORT
+    assert Scenario(file).folder == tmp_path
+
+
+@pytest.mark.parametrize("given", [{}, 5, None, SHORT, SHORT.text], ids=["dict", "int", "None", "Scenario", "text"])
+def test_what_is_no_path_is_refused_with_the_way_to_read_it(given: Any) -> None:
+    with pytest.raises(RequestError, match=r"^path: found `\w+.*`; allowed: the path of a scenario file\n  hint: Scen"):
+        Scenario(given)
+
+
+# ---- charts ----
+
+
+def test_charts_are_found_by_completion() -> None:
+    run = vcpulab.run(SHORT)
+    assert "plot" in dir(run)
+    assert inspect.getdoc(vcpulab.Run.plot)
+    assert "<table" in run.plot.tables()
+    with pytest.raises(AttributeError):
+        run.no_such_thing  # type: ignore[attr-defined]  # noqa: B018
