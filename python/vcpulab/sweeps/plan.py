@@ -92,7 +92,7 @@ class Plan:
 
     def scenario(self, point: int) -> Scenario:
         """The scenario of a point."""
-        return _changed(self.base, self.paths, self.points[point])[0]
+        return _changed(self.base, _resolved(self.base, self.paths), self.points[point])[0]
 
     def units(self) -> Iterator[Unit]:
         """Every run, point by point."""
@@ -110,11 +110,16 @@ def _said(paths: Sequence[str], values: Sequence[Any]) -> str:
     return ", ".join(f"{path} = {json.dumps(value)}" for path, value in zip(paths, values, strict=True))
 
 
-def _changed(base: Scenario, paths: Sequence[str], values: Sequence[Any]) -> tuple[Scenario, list[str]]:
+def _resolved(base: Scenario, paths: Sequence[str]) -> list[list[str]]:
+    """The settings that each path stands for."""
+    document = base.to_dict()
+    return [settings.resolve_all(base, path, path, document) for path in paths]
+
+
+def _changed(base: Scenario, resolved: Sequence[Sequence[str]], values: Sequence[Any]) -> tuple[Scenario, list[str]]:
     """The scenario of a point, and the parameters that its scheduler does not have."""
-    given = dict(zip(paths, values, strict=True))
-    changes = settings.expand(base, given)
-    if any(path.endswith((".scheduler", ".generation")) for path in paths):
+    changes = {path: value for paths, value in zip(resolved, values, strict=True) for path in paths}
+    if any(path.endswith((".scheduler", ".generation")) for path in changes):
         changed = settings.change(base, changes)
         return changed.scenario, changed.left_out
     return base.change(changes), []
@@ -132,12 +137,14 @@ def _check(
     Raises:
         RequestError: what is wrong with any of them.
     """
+    # Once for all points: it depends on the scenario alone.
+    resolved = _resolved(base, paths)
     digests: list[str] = []
     wrong: dict[str, list[int]] = {}
     left_out: dict[str, None] = {}
     for point, values in enumerate(points):
         try:
-            scenario, without = _changed(base, paths, values)
+            scenario, without = _changed(base, resolved, values)
         except ScenarioError as error:
             for problem in error.problems:
                 wrong.setdefault(f"{problem['field']}: {problem['message']}", []).append(point)
