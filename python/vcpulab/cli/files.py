@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vcpulab import regular
 from vcpulab.cli import terminal
+from vcpulab.cli.streams import printing_aside
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario
@@ -67,7 +68,8 @@ def check_xen(scenario: Scenario, instead: str) -> None:
 
 def _read(path: Path) -> Scenario:
     try:
-        return Scenario.load(path)
+        with printing_aside():
+            return Scenario.load(path)
     except OSError as error:
         raise RequestError(f"{path}: {reason(error)}") from None
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
 from vcpulab.cli import signals, terminal
+from vcpulab.cli.streams import printing_aside
 from vcpulab.errors import Interrupted
 
 P = ParamSpec("P")
@@ -14,14 +15,16 @@ R = TypeVar("R")
 def so_far(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> tuple[T, bool]:
     """The answer of some work, and whether it was interrupted: then it is as far as it is known.
 
-    Whoever has shown it calls `stop` with that; a first signal waits for it.
+    What policies and controllers print meanwhile goes to stderr: stdout has the answer alone. Whoever has shown it
+    calls `stop` with that; a first signal waits for it.
 
     Raises:
         KeyboardInterrupt: it was interrupted before anything was known.
     """
     signals.working()
     try:
-        return work(*args, **options), False
+        with printing_aside():
+            return work(*args, **options), False
     except Interrupted as interrupted:
         said = f": {interrupted.said}" if interrupted.said else ""
         terminal.warn(f"interrupted: what follows is what was known by then{said}")

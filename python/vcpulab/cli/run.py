@@ -8,6 +8,7 @@ from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, Words, command
 from vcpulab.cli.outputs import Writes, written
+from vcpulab.cli.streams import printing_aside
 from vcpulab.hypervisors.counters import Tool
 from vcpulab.results import jtl as jtl_logs
 from vcpulab.results import store
@@ -71,7 +72,9 @@ def run(
         jtl_format: One of JMeter's formats.
         jtl_warmup: Also log the requests that end during the warm-up, as JMeter would.
     """
-    changed = settings.apply(files.load(file), set)
+    given = files.load(file)
+    with printing_aside():
+        changed = settings.apply(given, set)
     terminal.warn_left_out(changed.left_out)
     scenario = changed.scenario
     if seed is not None or replications is not None:

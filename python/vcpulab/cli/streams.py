@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from typing import Any, TextIO
 
 from vcpulab.show.plain import plain
@@ -70,6 +70,11 @@ class Plain:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.styled, name)
+
+
+def printing_aside() -> AbstractContextManager[object]:
+    """While this lasts, what code of the user's own prints goes to stderr, and does not mix with a command's answer."""
+    return redirect_stdout(sys.stderr)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine
-from vcpulab.errors import Interrupted
+from vcpulab.errors import EngineError, Interrupted
 from vcpulab.results import accessors, store
 from vcpulab.results import trace as traces
 from vcpulab.results.addresses import Address, AddressError, find
@@ -47,7 +47,7 @@ def run(
         waits: ask who made whom wait, and how long vCPUs waited by what woke them; without, those tables are empty, and
             runs a little quicker.
         trace: directory, new or empty, to which everything that happens is written while it happens; see
-            `vcpulab.Trace`.
+            `vcpulab.Trace`. If the run fails, it is empty again.
         jtl: log the requests of clients, as JMeter would, while they are made.
         live: where samples are shown while it goes on.
         progress: called now and then with the fraction done; returning `False` cancels.
@@ -81,6 +81,10 @@ def run(
             live=live,
             progress=progress,
         )
+    except EngineError:
+        if trace is not None:
+            traces.discard(trace)
+        raise
     except Interrupted as interrupted:
         if not so_far:
             raise KeyboardInterrupt from None

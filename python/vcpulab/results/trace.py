@@ -39,6 +39,13 @@ def prepare(directory: str | PathLike[str]) -> None:
     whole.write(path / _MARK, json.dumps({"format": _FORMAT, "complete": False}) + "\n")
 
 
+def discard(directory: str | PathLike[str]) -> None:
+    """Takes away what was written of a trace whose run failed; the directory remains, and is empty."""
+    path = Path(directory)
+    for file in (*path.glob("events-*.arrow"), path / _MARK):
+        file.unlink(missing_ok=True)
+
+
 def complete(directory: str | PathLike[str], run: "Run") -> None:
     """Says what the events are of; those of replications that the run has not, as it was interrupted, go."""
     path = Path(directory)
