@@ -28,12 +28,28 @@ pub enum ReadError {
     Mhz(f64),
     /// No line is one of the scheduler's.
     #[error(
-        "none of {lines} lines is a sched_switch, sched_wakeup or sched_waking event as `perf sched script` or ftrace writes them; the first: `{first}`"
+        "none of {lines} lines is a sched_switch, sched_wakeup or sched_waking event as `perf sched script` or ftrace writes them; line {line}: `{text}`{hint}"
     )]
     NotSchedText {
         /// Lines read.
         lines: u64,
-        /// The first, cut short.
-        first: String,
+        /// The first line that names such an event, or the first of all.
+        line: u64,
+        /// That line, cut short.
+        text: String,
+        /// How to record one that is read, or empty.
+        hint: String,
+    },
+    /// Times are differences between lines.
+    #[error(
+        "line {line}: found a time before that of the line before, as in {back} of {lines} lines: these are the times between lines that `perf script --deltatime` prints; allowed: times since a common begin\n  hint: perf script -i perf.data --guest-code --ns -F +pid > trace.txt"
+    )]
+    Differences {
+        /// The first line whose time is before the line's before.
+        line: u64,
+        /// Lines whose time is before that of the line before of the same CPU.
+        back: u64,
+        /// Lines of the scheduler.
+        lines: u64,
     },
 }

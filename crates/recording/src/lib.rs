@@ -21,6 +21,7 @@ pub mod sched_line;
 pub mod sched_text;
 pub mod summary;
 mod tasks;
+mod text_order;
 pub mod xentrace;
 
 pub use clock::{ClockReport, MHZ};

@@ -46,11 +46,12 @@ pub enum Which {
     Waking,
 }
 
-/// The event of a line, the text before it, and its fields.
+/// The event of a line, the text before it, and its fields. `trace-cmd report` pads the event's name to a column: any number of
+/// blanks follow its colon.
 #[must_use]
 pub fn event(line: &[u8]) -> Option<(Which, &[u8], &[u8])> {
     memchr_iter(b':', line).find_map(|at| {
-        let (before, fields) = (&line[..at], line[at + 1..].strip_prefix(b" ")?);
+        let (before, fields) = (&line[..at], line[at + 1..].strip_prefix(b" ")?.trim_ascii_start());
         let (which, prefix) = if let Some(prefix) = before.strip_suffix(b"sched_switch") {
             (Which::Switch, prefix)
         } else if let Some(prefix) =
@@ -62,6 +63,30 @@ pub fn event(line: &[u8]) -> Option<(Which, &[u8], &[u8])> {
         };
         Some((which, prefix.strip_suffix(b"sched:").unwrap_or(prefix), fields))
     })
+}
+
+/// How to record lines that are read, where the text before an event is not and its form tells why; `None`: it does not.
+#[must_use]
+pub fn advice(text: &[u8]) -> Option<&'static str> {
+    let text = text.trim_ascii_end();
+    let text = text.strip_suffix(b":").unwrap_or(text).trim_ascii_end();
+    let last = last_after(b' ', text);
+    if last.ends_with(b"]") || memchr(b'[', last).is_some() {
+        return Some(
+            "perf script -i perf.data --guest-code --ns -F +pid,+time > trace.txt: the lines have no times",
+        );
+    }
+    let (_, rest) = digits(last)?;
+    match rest {
+        b"" => Some(
+            "echo mono > /sys/kernel/tracing/trace_clock, and record again: the times have no decimal point, as those of the \
+             clocks x86-tsc and counter, which do not count seconds",
+        ),
+        [b'u', b's', ..] => Some(
+            "echo 0 > /sys/kernel/tracing/options/latency-format, and read `trace` again: this is ftrace's latency format",
+        ),
+        _ => None,
+    }
 }
 
 /// Reads the text before the event.
@@ -203,6 +228,13 @@ pub fn flags(text: &[u8]) -> Option<&[u8]> {
     let (_, after) = around(text, memrchr(b']', text)?);
     let after = after.trim_ascii_start();
     Some(around(after, memchr(b' ', after)?).0)
+}
+
+/// Whether ftrace's letters tell that the running task is to be preempted: `n` and `N`, and from Linux 6.13 on `l`, `L`, `b`
+/// and `B`, where the preemption is lazy, or both.
+#[must_use]
+pub fn is_flagged(flags: &[u8]) -> bool {
+    flags.get(1).is_some_and(|flag| b"nNlLbB".contains(flag))
 }
 
 /// Digits and nothing else.

@@ -13,6 +13,7 @@ use crate::limits::VCPUS_MAX;
 use crate::notes::{Notes, Place};
 use crate::sched_line::{self, Prefix, Task, Which};
 use crate::tasks::{Tasks, Thread, Unrecorded};
+use crate::text_order::TextOrder;
 
 /// Longer lines are passed over.
 const LINE_BYTES_MAX: usize = 4096;
@@ -36,7 +37,8 @@ pub struct SchedText {
     overlong: bool,
     bytes: u64,
     line: u64,
-    first_line: String,
+    example: Example,
+    order: TextOrder,
     counters: Counters,
     /// By pCPU: its last time.
     last: Vec<i64>,
@@ -45,6 +47,16 @@ pub struct SchedText {
     emitted_ns: i64,
     counts: [u64; 6],
     notes: Notes,
+}
+
+/// The line that an error shows: the first that names an event of the scheduler but is not read, or else the first of all.
+#[derive(Debug, Default)]
+struct Example {
+    line: u64,
+    text: String,
+    names_event: bool,
+    /// How to record lines that are read.
+    advice: Option<&'static str>,
 }
 
 /// Kinds of lines; the first three are understood.
@@ -70,7 +82,8 @@ impl SchedText {
             overlong: false,
             bytes: 0,
             line: 0,
-            first_line: String::new(),
+            example: Example::default(),
+            order: TextOrder::default(),
             counters: Counters::default(),
             last: Vec::new(),
             lost: None,
@@ -124,7 +137,7 @@ impl SchedText {
         self.line += 1;
         let line = line.trim_ascii_end();
         if self.line == 1 {
-            self.first_line = shown(line);
+            self.example = Example { line: 1, text: shown(line), ..Example::default() };
         }
         if line.is_empty() || line.starts_with(b"#") {
             return;
@@ -151,6 +164,10 @@ impl SchedText {
                 "passed over: the task that runs afterwards may be wrong until the next line of that CPU";
             let place = Place::Line(self.line);
             self.notes.add("lines of the scheduler not understood", means, place, || shown(line));
+            if !self.example.names_event {
+                let advice = sched_line::advice(prefix);
+                self.example = Example { line: self.line, text: shown(line), names_event: true, advice };
+            }
             return;
         };
         self.counts[which as usize] += 1;
@@ -164,6 +181,7 @@ impl SchedText {
         sink: &mut impl FnMut(&Event),
     ) -> Option<()> {
         let at = sched_line::prefix(prefix)?;
+        self.order.take(self.line, at.pcpu, at.time_ns);
         match which {
             Which::Switch => {
                 let (from, state, to) = sched_line::switch(fields)?;
@@ -297,7 +315,7 @@ impl SchedText {
     /// The text ends: emits the events that are left.
     ///
     /// # Errors
-    /// No line of it was the scheduler's.
+    /// No line of it was the scheduler's, or times are differences between lines.
     pub fn finish(&mut self, sink: &mut impl FnMut(&Event)) -> Result<(), ReadError> {
         if !self.carry.is_empty() || self.overlong {
             self.held(sink);
@@ -306,8 +324,11 @@ impl SchedText {
             return Err(ReadError::Empty);
         }
         if self.counts[..AWAKE].iter().sum::<u64>() == 0 {
-            return Err(ReadError::NotSchedText { lines: self.line, first: self.first_line.clone() });
+            let Example { line, ref text, advice, .. } = self.example;
+            let hint = advice.map(|advice| format!("\n  hint: {advice}")).unwrap_or_default();
+            return Err(ReadError::NotSchedText { lines: self.line, line, text: text.clone(), hint });
         }
+        self.order.check()?;
         let switches = self.counts[Which::Switch as usize];
         let wakes = self.counts[Which::Wakeup as usize] + self.counts[Which::Waking as usize];
         for (count, what, means) in [

@@ -183,7 +183,66 @@ fn what_is_not_understood_is_noted_with_its_line() {
 fn other_text_is_refused() {
     assert_eq!(read(b"", vcpus()).err(), Some(ReadError::Empty));
     let error = read(b"Name ID\nDomain-0 0\n", vcpus()).expect_err("it is a listing").to_string();
-    assert!(error.contains("none of 2 lines") && error.contains("Name ID"), "{error}");
+    assert!(error.contains("none of 2 lines") && error.contains("line 1: `Name ID`"), "{error}");
+}
+
+/// `trace-cmd report` pads the names of events to a column.
+#[test]
+fn blanks_after_the_events_colon_mean_nothing() {
+    let json = |text: &str| {
+        let report = read(text.as_bytes(), vcpus()).expect("it is such text");
+        serde_json::to_string(&(report.summary, report.threads, report.notes)).expect("it can be written")
+    };
+    for text in [PERF, SHORT, FTRACE] {
+        let mut padded = text.to_owned();
+        for event in ["sched_switch:", "sched_wakeup:", "sched_waking:"] {
+            padded = padded.replace(event, &format!("{event:22}"));
+        }
+        assert_ne!(padded, text);
+        assert_eq!(json(&padded), json(text));
+    }
+}
+
+#[test]
+fn an_error_shows_a_line_of_the_scheduler_and_how_to_record_it_otherwise() {
+    let head = "# tracer: nop\n#\n a-7 [000] d..2. 5: other: x\n";
+    let fields = "prev_comm=a prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=b next_pid=8 next_prio=120";
+    for (before, hint) in [
+        (" a-7 [000] d..2. 15076452736:", "\n  hint: echo mono > /sys/kernel/tracing/trace_clock"),
+        (" a-7 0d..2. 1234us!:", "\n  hint: echo 0 > /sys/kernel/tracing/options/latency-format"),
+        (" a-7 0d..2. 1234us :", "\n  hint: echo 0 > /sys/kernel/tracing/options/latency-format"),
+        (" a 7 [000]", "\n  hint: perf script -i perf.data --guest-code --ns -F +pid,+time"),
+        (" what is this", ""),
+    ] {
+        let text = format!("{head}{before} sched_switch: {fields}\n");
+        let error = read(text.as_bytes(), vcpus()).expect_err("it is not read").to_string();
+        let shown: String = text.lines().last().expect("a line").chars().take(120).collect();
+        assert!(
+            error.contains("none of 4 lines") && error.contains(&format!("line 4: `{shown}`{hint}")),
+            "{error}"
+        );
+    }
+}
+
+/// `perf script --deltatime` prints the time since the line before.
+#[test]
+fn differences_between_times_are_refused() {
+    let mut before = 0;
+    let mut differences = String::new();
+    let lines: Vec<String> = (0..40u64)
+        .map(|n| {
+            let at_ns = 7_000_000_000 + n * 1_000_000 + (n % 3) * 1_000;
+            let passed_ns = if n == 0 { 0 } else { at_ns - before };
+            before = at_ns;
+            let rest = "sched:sched_waking: comm=b pid=8 prio=120 target_cpu=000\n";
+            differences +=
+                &format!(" a 7 [000] {}.{:09}: {rest}", passed_ns / 1_000_000_000, passed_ns % 1_000_000_000);
+            format!(" a 7 [000] {}.{:09}: {rest}", at_ns / 1_000_000_000, at_ns % 1_000_000_000)
+        })
+        .collect();
+    assert!(read(lines.concat().as_bytes(), vcpus()).is_ok());
+    let error = read(differences.as_bytes(), vcpus()).expect_err("times are differences").to_string();
+    assert!(error.contains("--deltatime") && error.contains("hint: perf script"), "{error}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn one(number: usize, line: &str) -> Option<Line> {
         pcpu: prefix.pcpu,
         time_ns,
         thread: prefix.thread,
-        flagged: flags.get(1).is_some_and(|flag| matches!(flag, b'N' | b'n')),
+        flagged: sched_line::is_flagged(flags),
         interrupt: flags.get(2)? != &b'.',
         depth: flags.get(3).filter(|depth| depth.is_ascii_digit()).map_or(0, |depth| depth - b'0'),
         virtual_time: value(fields, " vruntime=").and_then(|time| time.parse().ok()),
@@ -171,6 +171,12 @@ mod tests {
         assert_eq!(lines[2].event, Event::Refill("00ab".to_owned()));
         assert_eq!((&lines[3].event, lines[3].monotonic_ns), (&Event::Tick, Some(5)));
         assert_eq!(lines[3].thread, 0);
+        for (letter, flagged) in
+            [('.', false), ('p', false), ('n', true), ('l', true), ('L', true), ('b', true), ('B', true)]
+        {
+            let lines = read(&text.replace("dNh2.", &format!("d{letter}h2."))).unwrap();
+            assert_eq!(lines[0].flagged, flagged, "{letter}");
+        }
     }
 
     #[test]
