@@ -68,7 +68,7 @@ def import_files(
         raise RequestError("no files", hint="vcpulab import --help")
     threads = threads or next(filter(None, map(recordings.threads_in, paths)), None)
     mapping = recordings.read_threads(threads) if threads is not None else []
-    known: list[tuple[recordings.Source, recordings.Kind]] = []
+    known: list[tuple[Path, recordings.Kind]] = []
     for entry in _known(paths, kind):
         if not isinstance(entry, recordings.Unused):
             known.append(entry)
@@ -161,7 +161,7 @@ def import_kvm(
     capabilities` or `nodeinfo`; VMs of `virsh dumpxml` (several in a file), `virsh list`, `vcpuinfo`, `vcpupin`,
     `emulatorpin`, `schedinfo`, of `qm list` and `qm config`, or of QEMU's command lines by `ps -eLo`; what holds now by
     files of control groups (`grep -rs . --include=cpu.* /sys/fs/cgroup`); and work that uses as much CPU as `virsh
-    domstats` says, twice, with `date +%s.%N` before each.
+    domstats` or the groups' `cpu.stat` say, twice, with `date +%s.%N` before each.
 
     Args:
         paths: The files, any of these, or folders that have them.
@@ -183,8 +183,8 @@ class _Wanted:
 
 def _known(
     paths: Sequence[Path], kind: recordings.Kind | None = None
-) -> Iterator[tuple[recordings.Source, recordings.Kind] | recordings.Unused]:
-    """The listings in files and in the files of folders, with their kinds; `kind` is that of the files."""
+) -> Iterator[tuple[Path, recordings.Kind] | recordings.Unused]:
+    """Files, and the files of folders, with what they hold; `kind` is that of the files."""
     for path in paths:
         if path.is_dir():
             entries = list(recordings.kinds_in(path))
@@ -195,7 +195,7 @@ def _known(
             yield from entries
         else:
             files.check_readable(path)
-            yield from [(path, kind)] if kind is not None else recordings.known_in(path)
+            yield path, kind or recordings.kind_of(path)
 
 
 def _listed(
@@ -221,7 +221,7 @@ def _listed(
         elif entry[1] in kinds:
             reads.append(recordings.read(*entry))
         else:
-            path, kind = Path(entry[0]), entry[1]
+            path, kind = entry
             if path in paths:
                 allowed = None if _hint(name, kind, [path]) else ", ".join(kinds)
                 raise RequestError(f"{path}: {_content(name, kind)}", allowed=allowed, hint=_hint(name, kind, [path]))
@@ -238,7 +238,7 @@ def _listed(
         print(made.text, end="")
         return
     whole.write(out, made.text)
-    terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
+    terminal.say(f"written to {out}\n  hint: {made.hint or f'vcpulab run {out}'}")
 
 
 _IMPORTS: dict[str, str] = {"xen": "xl", "kvm": "kvm"}

@@ -2,6 +2,7 @@
 
 import re
 from os import PathLike
+from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import text_of
@@ -17,6 +18,7 @@ _NAMES = {
 }
 """Of nodeinfo and lscpu, as `xl info` calls them. (The sockets that nodeinfo counts are those of a node.)"""
 _NUMBER = re.compile(r"\d{1,6}")
+_NODE_CPUS = re.compile(r"NUMA node(\d{1,4}) CPU\(s\)")
 COLUMNS = "# CPU,Core,Socket,Node"
 """The last line of the heading of `lscpu -p`."""
 
@@ -28,12 +30,15 @@ def read_counts(path: str | PathLike[str]) -> Info:
         RecordingError: it is something else.
     """
     info = Info({})
-    for number, line in enumerate(text_of(path).splitlines(), 1):
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
         name, sign, value = (part.strip() for part in line.partition(":"))
         if line.strip() and not sign:
             raise wrong(str(path), number, line, "`name: value`, as virsh nodeinfo and lscpu print")
+        node = _NODE_CPUS.fullmatch(name)
         if name in _NAMES and _NUMBER.fullmatch(value):
             info.said[_NAMES[name]] = value
+        elif node is not None:
+            info.said[f"node{node[1]}_cpus"] = value
     if "nr_cpus" not in info.said:
         raise wrong(str(path), None, "nothing", "`CPU(s): NUMBER`")
     return info
@@ -46,7 +51,7 @@ def read_lscpu(path: str | PathLike[str]) -> Info:
         RecordingError: it is something else.
     """
     info = Info({})
-    for number, line in enumerate(text_of(path).splitlines(), 1):
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         # What a host does not tell is empty, and there are columns for caches.

@@ -2,12 +2,15 @@ r"""What a Linux host says of itself: its kernel, files of /sys and /proc, contr
 
 Any of these lines, in any order, as `grep -s . FILES` writes them for several files (`PATH:VALUE`), or with a blank
 after the colon: files of /sys, /proc and /sys/fs/cgroup; a control group in brackets, and `FILE: VALUE` of it below;
-what `uname -a`, `-sr` or `-r` and /proc/version say; lines of /boot/config-…; `NAME = VALUE` as sysctl prints.
+what `uname -a`, `-sr` or `-r` and /proc/version say; lines of /boot/config-…; `NAME = VALUE` as sysctl prints; what
+`mount` and `stat -fc %T /sys/fs/cgroup` print. `cpu.stat` of groups, twice, with `date +%s.%N` before each, tells
+their CPU use.
 """
 
 import re
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from vcpulab.formats.errors import wrong
@@ -38,6 +41,10 @@ class Linux:
     """By path without the first `/`: what the files of each control group say."""
     threads: dict[int, Told] = field(default_factory=dict)
     """By number; of a process also as its first thread."""
+    used_ns: dict[str, dict[float, int]] = field(default_factory=dict)
+    """By path of a control group, and by the time when it was looked at, s: its CPU time."""
+    cgroups: dict[int, str] = field(default_factory=dict)
+    """The versions of control groups that the CPU is seen under, each with a line that shows it."""
 
     def setting(self, name: str) -> str | None:
         """A setting by the last part of its name: `base_slice_ns`."""
@@ -67,13 +74,19 @@ _PROC = re.compile(
 )
 _FILE = re.compile(r"(?P<path>/(?:sys|proc|etc|boot)/[^:\s]+)\s*:\s?(?P<value>.*)")
 _BUILT = re.compile(r"(?:/boot/\S+?:)?(?P<name>CONFIG_\w+)=(?P<value>.*)")
+_STAMP = re.compile(r"\d{9,11}(\.\d{1,9})?")
+_FILE_SYSTEM = re.compile(r"cgroup2fs|tmpfs")
+_MOUNT = re.compile(r"\S{1,4096} on (?P<on>/\S{0,4096}) type (?P<type>\S{1,64}) \((?P<options>.*)\)")
+_PROC_MOUNTS = re.compile(r"\S{1,4096} (?P<on>/\S{0,4096}) (?P<type>[\w.]{1,64}) (?P<options>\S{1,4096}) \d \d")
+_V1_PATH = re.compile(r"/sys/fs/cgroup/(cpu|cpu,cpuacct|cpuacct,cpu)/.*")
 _SYSCTL = re.compile(r"(?P<name>[a-z]\w*(?:\.[\w-]+)+) = (?P<value>.*)")
 _GROUP = re.compile(r"\[(?P<path>/?[^\]]*)\]")
 _IN_GROUP = re.compile(r"(?P<name>[a-z_.]+)(?::\s*| )(?P<value>.*)")
 BEGINS = (
     r"version: Linux |Linux version |Linux (\S+ )?\d+\.\d+|"
     rf"{_RELEASE.pattern}\s*$|/(sys|proc|boot)/\S+\s*:|\[[^\]]*\]$|"
-    r"CONFIG_\w+=|# Automatically generated file|[a-z]\w*\.[\w.-]+ = "
+    r"CONFIG_\w+=|# Automatically generated file|[a-z]\w*\.[\w.-]+ = |\d{9,11}(\.\d{1,9})?\s*$|(cgroup2fs|tmpfs)\s*$|"
+    r"\S{1,4096} on /\S{0,4096} type \S{1,64} \("
 )
 """How such a text may begin."""
 
@@ -85,19 +98,23 @@ def read_linux(path: str | PathLike[str]) -> Linux:
         RecordingError: a line says something else.
     """
     found = Linux()
-    group: dict[str, str] | None = None
-    for number, line in lines_of(path):
+    group: str | None = None
+    at: float | None = None
+    for number, line in lines_of(Path(path)):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
         if number > LINES_MAX:
             raise wrong(str(path), number, "more lines", f"at most {LINES_MAX}")
         header = _GROUP.fullmatch(text)
-        if header is not None:
-            group = found.groups.setdefault(_path(header["path"]), {})
-        elif _took(found, text):
+        if _STAMP.fullmatch(text):
+            at = float(text)
+        elif header is not None:
+            group = _path(header["path"])
+            found.groups.setdefault(group, {})
+        elif _took(found, text, at):
             group = None
-        elif group is None or not _in_group(group, text):
+        elif group is None or not _in_group(found, group, text, at):
             allowed = "`PATH:VALUE` of files in /sys and /proc, `[GROUP]`, or what uname, sysctl or /boot/config-… says"
             raise wrong(str(path), number, line, allowed)
     return found
@@ -107,14 +124,22 @@ def _path(text: str) -> str:
     return text.strip("/")
 
 
-def _in_group(group: dict[str, str], text: str) -> bool:
+def _in_group(found: Linux, group: str, text: str, at: float | None) -> bool:
     match = _IN_GROUP.fullmatch(text + " ")
     if match is not None and not (match["name"] == "cpu.stat" and not match["value"].strip()):
-        group[match["name"]] = match["value"].strip()
+        _take_value(found, group, match["name"], match["value"].strip(), at)
     return match is not None
 
 
-def _took(found: Linux, text: str) -> bool:
+def _take_value(found: Linux, group: str, name: str, value: str, at: float | None) -> None:
+    """A value of a control group: of a file, or of a line of its `cpu.stat`."""
+    found.groups.setdefault(group, {})[name] = value
+    ns = {"usage_usec": 1000, "cpuacct.usage": 1}.get(name)
+    if ns is not None and at is not None and value.isdecimal() and len(value) < 20:
+        found.used_ns.setdefault(group, {})[at] = ns * int(value)
+
+
+def _took(found: Linux, text: str, at: float | None) -> bool:
     kernel = _KERNEL.fullmatch(text)
     if kernel is not None or _RELEASE.fullmatch(text):
         found.version = text if kernel is None else kernel["told"] or kernel["proc"] or kernel["uname"]
@@ -125,8 +150,12 @@ def _took(found: Linux, text: str) -> bool:
         return True
     of_group = _CGROUP_FILE.fullmatch(text)
     if of_group is not None:
-        _add_to_group(found, of_group)
+        _add_to_group(found, of_group, at)
         return True
+    return _took_mount(found, text) or _took_setting(found, text)
+
+
+def _took_setting(found: Linux, text: str) -> bool:
     if text.startswith("/boot/") and _BUILT.fullmatch(text) is None and ":#" in text:
         return True
     for pattern in (_BUILT, _SYSCTL, _FILE):
@@ -136,6 +165,21 @@ def _took(found: Linux, text: str) -> bool:
             found.settings[name] = value.strip()
             return True
     return False
+
+
+def _took_mount(found: Linux, text: str) -> bool:
+    """A line of `mount` or /proc/mounts, or the file system at /sys/fs/cgroup: a `tmpfs` has version 1 in it."""
+    if _FILE_SYSTEM.fullmatch(text):
+        found.cgroups.setdefault(2 if text == "cgroup2fs" else 1, f"/sys/fs/cgroup is a {text}")
+        return True
+    mount = _MOUNT.fullmatch(text) or _PROC_MOUNTS.fullmatch(text.removeprefix("/proc/mounts:"))
+    if mount is None:
+        return False
+    if mount["type"] == "cgroup2" and mount["on"] == "/sys/fs/cgroup":
+        found.cgroups.setdefault(2, "cgroup2 is mounted on /sys/fs/cgroup")
+    elif mount["type"] == "cgroup" and "cpu" in mount["options"].split(","):
+        found.cgroups.setdefault(1, f"the controller of the CPU is mounted on {mount['on']}")
+    return True
 
 
 def _add_thread(found: Linux, match: re.Match[str]) -> None:
@@ -148,9 +192,13 @@ def _add_thread(found: Linux, match: re.Match[str]) -> None:
     # Version 2, or the one of version 1 that has the CPU.
     if controllers == "" or "cpu" in controllers.split(","):
         told.group = _path(group)
+    if "cpu" in controllers.split(","):
+        found.cgroups.setdefault(1, f"/proc/{process}/cgroup has the controller of the CPU")
 
 
-def _add_to_group(found: Linux, match: re.Match[str]) -> None:
+def _add_to_group(found: Linux, match: re.Match[str], at: float | None) -> None:
+    if _V1_PATH.match(match["path"]) and not match["file"].startswith("cgroup."):
+        found.cgroups.setdefault(1, f"{match['path']}/{match['file']}")
     path, file, value = _path(_CONTROLLERS.sub("", match["path"])), match["file"], match["value"].strip()
     if file in ("cgroup.procs", "cgroup.threads", "cgroup.tasks"):
         if value.isdecimal() and len(value) < 11:
@@ -158,9 +206,8 @@ def _add_to_group(found: Linux, match: re.Match[str]) -> None:
             told = found.threads.setdefault(int(value), Told())
             told.group = path
         return
-    group = found.groups.setdefault(path, {})
     name, _, rest = value.partition(" ")
     if file == "cpu.stat":
-        group[name] = rest
+        _take_value(found, path, name, rest, at)
     else:
-        group[file] = value
+        _take_value(found, path, file, value, at)

@@ -1,6 +1,20 @@
 """What the tools of KVM hosts say of a virtual machine, whichever of them it was."""
 
 from dataclasses import dataclass, field, fields
+from typing import Literal
+
+NO_QUOTA_US = 10**10
+"""A greater quota is none: it is more than 10,000 CPUs in the longest period, 1 s. libvirt prints several of them."""
+
+
+def quota_us(us: int) -> int:
+    """A quota as a scenario has it, µs; -1: none.
+
+    Examples:
+        >>> quota_us(50_000), quota_us(-1), quota_us(0), quota_us(17_592_186_044_415), quota_us(18_446_744_073_709_551)
+        (50000, -1, -1, -1, -1)
+    """
+    return us if 0 < us <= NO_QUOTA_US else -1
 
 
 @dataclass
@@ -16,8 +30,12 @@ class Machine:
     vcpus: int | None = None
     params: dict[str, int] = field(default_factory=dict)
     """As a scenario names them, in µs: `global_quota_us`, … (-1: none), and `weight` where it is one of cgroup v2."""
+    configured: Literal[True] | None = None
+    """Does a listing have its whole configuration, so that what it does not set has its default?"""
     shares: int | None = None
-    """`cpu_shares`: on cgroup v2 the weight, on v1 shares of 1024."""
+    """Its configured `cpu_shares`: on control groups of version 2 the weight, of version 1 shares of 1024."""
+    shares_now: int | None = None
+    """The same in force, by `virsh schedinfo`."""
     vcpu_pins: dict[int, str] = field(default_factory=dict)
     """By vCPU: the CPUs it may run on."""
     emulator_pin: str | None = None
@@ -25,8 +43,16 @@ class Machine:
     iothreads: int | None = None
     scheduling: dict[int, tuple[str, int]] = field(default_factory=dict)
     """By vCPU: another policy than `SCHED_OTHER`, and its priority."""
+    memory_nodes: str | None = None
+    """The host's nodes that its memory is bound to."""
+    partition: str | None = None
+    """libvirt's resource partition: `/machine/gold`."""
     cpu_ns: dict[float, int] = field(default_factory=dict)
     """By the time when it was looked at, s: CPU time since the machine began."""
+    vcpu_ns: dict[tuple[float, int], int] = field(default_factory=dict)
+    """By time and vCPU: the same of each vCPU."""
+    omitted: dict[str, None] = field(default_factory=dict)
+    """What listings say of it that a scenario has no field for, in words."""
 
     def add(self, more: "Machine") -> None:
         """Takes what another listing of the same machine says; what both say, it says."""

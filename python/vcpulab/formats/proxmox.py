@@ -5,6 +5,7 @@ Names are those of qm(1) and qm.conf(5).
 
 import re
 from os import PathLike
+from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.headed import headed
@@ -12,8 +13,8 @@ from vcpulab.formats.machine import Machine
 from vcpulab.formats.sources import text_of
 
 LIST_HEADING = ["VMID", "NAME", "STATUS"]
-_VMID, _PROCESS = re.compile(r"\d{1,9}", re.ASCII), re.compile(r"\d{1,10}", re.ASCII)
-_SETTING = re.compile(r"(?P<name>[a-z_]{1,80}\d{0,8}):(?P<value>.*)")
+_SETTING = re.compile(r"(?P<name>[a-z_]+\d*):\s*(?P<value>.*?)\s*")
+_NODES = re.compile(r"(?:^|,)hostnodes=(?P<nodes>[\d;-]+)")
 _PERIOD_US = 100_000
 """Proxmox limits by systemd's CPUQuota, whose period this is."""
 
@@ -25,15 +26,16 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
         RecordingError: it is something else.
     """
     found = []
-    for number, line in enumerate(text_of(path).splitlines(), 1):
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
         if not line.strip() or line.split()[:3] == LIST_HEADING:
             continue
-        cells = line.split()
-        if len(cells) < 4 or not _VMID.fullmatch(cells[0]) or not _PROCESS.fullmatch(cells[-1]):
+        # A machine without a name is called `VM 100`.
+        vmid, *name, state, _, _, process = words if len(words := line.split()) > 5 else [""] * 6
+        if not (re.fullmatch(r"\d{1,9}", vmid) and re.fullmatch(r"\d{1,10}", process)):
             raise wrong(str(path), number, line, "VMID, name, status, …, process")
-        running = cells[2] == "running"
-        process = int(cells[-1]) or None
-        found.append(Machine(cells[1], int(cells[0]), process if running else None, running))
+        running = state == "running"
+        named = vmid if name == ["VM", vmid] else " ".join(name)
+        found.append(Machine(named, int(vmid), int(process) or None if running else None, running))
     return found
 
 
@@ -45,8 +47,11 @@ def read_config(path: str | PathLike[str]) -> list[Machine]:
     """
     told: dict[str, dict[str, str]] = {}
     over: set[str] = set()
-    for about, number, line in headed(path, "qm|config"):
+    # Lines that begin with `#` are the description of a machine, and headings only where nothing else numbers machines.
+    for about, number, line in headed(Path(path), "qm|config", comments=r"\d{1,9}"):
         its = told.setdefault(about, {})
+        if line.startswith("#"):
+            continue
         if line.strip().startswith("["):
             over.add(about)  # What follows are its snapshots.
         if about in over:
@@ -54,7 +59,7 @@ def read_config(path: str | PathLike[str]) -> list[Machine]:
         match = _SETTING.fullmatch(line)
         if match is None:
             raise wrong(str(path), number, line, "`name: value`")
-        its.setdefault(match["name"], match["value"].strip())
+        its.setdefault(match["name"], match["value"])
     return [_machine(str(path), about, settings) for about, settings in told.items()]
 
 
@@ -66,8 +71,10 @@ def _machine(path: str, about: str, settings: dict[str, str]) -> Machine:
         return int(text)
 
     vmid = int(about) if about.isdecimal() and len(about) < 10 else None
-    machine = Machine(settings.get("name", about), vmid)
+    machine = Machine(settings.get("name", about), vmid, configured=True)
     machine.vcpus = number("vcpus", number("cores", 1) * number("sockets", 1))
+    if settings.get("template") == "1":
+        machine.running = False
     if "cpuunits" in settings:
         machine.shares = number("cpuunits", 100)
     limit = settings.get("cpulimit", "0")
@@ -79,6 +86,8 @@ def _machine(path: str, about: str, settings: dict[str, str]) -> Machine:
     pin = settings.get("affinity")
     if pin:
         machine.vcpu_pins, machine.emulator_pin = dict.fromkeys(range(min(machine.vcpus, 4096)), pin), pin
+    bound = [_NODES.search(value) for name, value in settings.items() if re.fullmatch(r"numa\d+", name)]
+    machine.memory_nodes = ",".join(match["nodes"] for match in bound if match).replace(";", ",") or None
     disks = [value for name, value in settings.items() if re.fullmatch(r"(scsi|virtio)\d+", name)]
     machine.iothreads = sum(bool(re.search(r"(^|,)iothread=1(,|$)", value)) for value in disks)
     return machine

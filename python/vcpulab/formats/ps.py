@@ -6,6 +6,7 @@ The columns that hold blanks, the thread's name and the command line, must be th
 import re
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import lines_of
@@ -25,6 +26,8 @@ class Thread:
     """The command line of its process."""
     group: str = ""
     """The path of its control group, without the first `/`."""
+    cgroups: int | None = None
+    """The version of control groups that the CPU is under; `None`: not known."""
 
 
 BEGINS = r"(?=.*\bPID\b)(?=.*\b(TID|LWP|SPID)\b).*\b(COMMAND|CMD)\s*$"
@@ -39,7 +42,7 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
     """
     found: list[Thread] = []
     columns: list[str] = []
-    for number, line in lines_of(path):
+    for number, line in lines_of(Path(path)):
         words = line.split()
         if not columns:
             if not re.match(BEGINS, line):
@@ -55,7 +58,7 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
         if not all(re.fullmatch(r"\d{1,10}", text) for text in (row.get("PID", ""), tid)):
             raise wrong(str(path), number, line, " ".join(columns))
         name, args = _texts(cells[-1] if len(cells) > len(columns) - texts else "", texts)
-        found.append(Thread(int(row["PID"]), int(tid), name, args, _group(row.get("CGROUP", ""))))
+        found.append(Thread(int(row["PID"]), int(tid), name, args, *_group(row.get("CGROUP", ""))))
         if len(found) > _ROWS_MAX:
             raise wrong(str(path), number, "more threads", f"at most {_ROWS_MAX}")
     return found
@@ -76,10 +79,19 @@ def _texts(rest: str, texts: int) -> tuple[str, str]:
     return ("", rest) if re.match(r"/|\S+ -", rest) else (rest.strip(), "")
 
 
-def _group(text: str) -> str:
-    """Of `0::/path`, or of the list of version 1, the one that has the CPU."""
-    for one in re.split(r",(?=\d+:)", text):
-        controllers, _, path = one.partition(":")[2].partition(":")
-        if controllers == "" or "cpu" in controllers.split(","):
-            return path.strip("/")
-    return ""
+def _group(text: str) -> tuple[str, int | None]:
+    """The path of the group that has the CPU, of `0::/path` or of the list of version 1, and the version.
+
+    Examples:
+        >>> _group("0::/a/b"), _group("11:cpu,cpuacct:/a,1:name=systemd:/b,0::/b"), _group("-")
+        (('a/b', 2), ('a', 1), ('', None))
+    """
+    groups: dict[str, str] = {}
+    for line in re.split(r",(?=\d+:)", text):
+        controllers, colon, path = line.partition(":")[2].partition(":")
+        if colon:
+            groups.update(dict.fromkeys(controllers.split(","), path.strip("/")))
+    if "cpu" in groups:
+        return groups["cpu"], 1
+    # A list of several hierarchies may be cut off before the one that has the CPU.
+    return groups.get("", ""), 2 if list(groups) == [""] else None

@@ -4,16 +4,18 @@ Columns and names are those of virsh(1) and libvirt's domain XML format.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from os import PathLike
+from pathlib import Path
 from xml.etree import ElementTree
 
 from vcpulab.formats.errors import wrong
-from vcpulab.formats.headed import headed
-from vcpulab.formats.machine import Machine
+from vcpulab.formats.headed import HEADING, headed
+from vcpulab.formats.machine import Machine, quota_us
 from vcpulab.formats.sources import text_of
 
-LIST_HEADING = ["Id", "Name", "State"]
+LIST_HEADINGS = [["Id", "Name", "State"], ["Id", "Name", "State", "Title"]]
+_ROW = re.compile(r"\s*(?P<id>\d{1,9}|-)\s{2,}(?P<name>\S.*?)\s{2,}(?P<state>\S.*?)(\s{2,}\S.*)?\s*")
 _COMMANDS = "vcpuinfo|vcpupin|emulatorpin|iothreadinfo|schedinfo|domstats|dumpxml"
 _PARAMS = {
     f"{of}_{what}": f"{of}_{what}_us"
@@ -21,31 +23,32 @@ _PARAMS = {
     for what in ("period", "quota")
 }
 _NUMBER = re.compile(r"-?\d{1,20}")
-_UNLIMITED = 10**15
-"""libvirt says no quota by -1, and by numbers near 2^64 / 1000."""
+_PARTS_MOST = 512
+"""Parts of a list of CPUs: a host has no more of them."""
+_CPUS = re.compile(r"\^?\d{1,5}(-\d{1,5})?(,\^?\d{1,5}(-\d{1,5})?){0,512}")
+_PRETTY = re.compile(rf"(?P<cpus>{_CPUS.pattern}) \(out of \d{{1,5}}\)")
+"""An affinity as `virsh vcpuinfo --pretty` prints it."""
 DOMAIN_BEGINS = (
-    r"\s{0,80}(VCPU:\s{1,80}\d|VCPU\s{1,80}CPU Affinity\s*$|emulator: CPU Affinity\s*$"
-    r"|IOThread ID\s{1,80}CPU Affinity\s*$|Scheduler\s{0,80}: )"
+    r"\s*(VCPU:\s+\d|VCPU:? +CPU Affinity\s*$|emulator: CPU Affinity\s*$|IOThread ID\s+CPU Affinity\s*$|Scheduler\s*: )"
 )
 """How `vcpuinfo`, `vcpupin`, `emulatorpin`, `iothreadinfo` and `schedinfo` begin."""
 
 
 def read_list(path: str | PathLike[str]) -> list[Machine]:
-    """`virsh list`, also with `--all`.
+    """`virsh list`, also with `--all` and `--title`.
 
     Raises:
         RecordingError: it is something else.
     """
     found = []
-    for number, line in enumerate(text_of(path).splitlines(), 1):
-        if not line.strip() or line.split() == LIST_HEADING or re.fullmatch(r"-+", line.strip()):
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+        if not line.strip() or line.split() in LIST_HEADINGS or re.fullmatch(r"-+", line.strip()):
             continue
-        # Names and states may have a blank inside, and two blanks between them.
-        cells = [cell.strip() for cell in line.replace("\t", "  ").split("  ") if cell.strip()]
-        if len(cells) != 3 or not re.fullmatch(r"\d{1,9}|-", cells[0]):
+        match = _ROW.fullmatch(line)
+        if match is None:
             raise wrong(str(path), number, line, "an id or `-`, a name, a state")
-        known = None if cells[0] == "-" else int(cells[0])
-        found.append(Machine(cells[1], known, running=cells[2] != "shut off"))
+        known = None if match["id"] == "-" else int(match["id"])
+        found.append(Machine(match["name"], known, running=match["state"] != "shut off"))
     return found
 
 
@@ -57,15 +60,15 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
     """
     machines: dict[str, Machine] = {}
     table: str | None = None
-    for about, number, line in headed(path, _COMMANDS):
+    for about, number, line in headed(Path(path), _COMMANDS):
         its = machines.setdefault(about, Machine(about))
         words = line.split()
         begins = re.match(DOMAIN_BEGINS, line)
         if begins is not None:
-            table = begins[1].split()[0].rstrip(":").lower() + (":" if begins[1].startswith("VCPU:") else "")
-        if begins is not None and not line.lstrip().startswith(("VCPU:", "Scheduler")):
+            table = "info" if re.match(r"VCPU:\s+\d", begins[1]) else begins[1].split()[0].rstrip(":").lower()
+        if begins is not None and table not in ("info", "scheduler"):
             continue
-        if not line.strip(" \t-"):
+        if re.fullmatch(r"\s*-+\s*", line):
             continue
         if table is None or not _took(its, table, line, words):
             raise wrong(str(path), number, line, "a line of virsh vcpuinfo, vcpupin, emulatorpin, or schedinfo")
@@ -73,91 +76,71 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
 
 
 def _took(machine: Machine, table: str, line: str, words: list[str]) -> bool:
+    if table == "info":
+        return _took_info(machine, line)
     name, sign, value = (part.strip() for part in line.partition(":"))
-    if table == "vcpu:":
-        if name == "VCPU" and value.isdecimal() and len(value) < 5:
-            machine.vcpus = max(machine.vcpus or 0, int(value) + 1)
-        elif name == "CPU Affinity" and re.fullmatch(r"[y-]{1,4096}", value) and machine.vcpus:
-            machine.vcpu_pins[machine.vcpus - 1] = ",".join(str(cpu) for cpu, may in enumerate(value) if may == "y")
-        return bool(sign)
     if table == "scheduler":
         if name in _PARAMS and _NUMBER.fullmatch(value):
-            machine.params[_PARAMS[name]] = _quota(int(value))
-        elif name == "cpu_shares" and value.isdecimal() and len(value) < 10:
-            machine.shares = int(value)
+            machine.params[_PARAMS[name]] = quota_us(int(value))
+        elif name == "cpu_shares" and value.isdecimal() and len(value) < 10 and int(value):
+            # A machine that is off and has none configured has 0.
+            machine.shares_now = int(value)
         return bool(sign)
-    if len(words) != 2 or not re.fullmatch(r"[\d,^-]{1,4096}", words[1]):
+    if len(words) != 2 or not _CPUS.fullmatch(words[1]):
         return False
-    if table == "emulator" and words[0] == "*:":
+    number = words[0].removesuffix(":")
+    if table == "emulator" and number == "*":
         machine.emulator_pin = words[1]
-    elif words[0].isdecimal() and len(words[0]) < 5 and table == "vcpu":
-        machine.vcpu_pins[int(words[0])] = words[1]
-        machine.vcpus = max(machine.vcpus or 0, int(words[0]) + 1)
-    elif words[0].isdecimal() and len(words[0]) < 5 and table == "iothread":
-        machine.iothread_pins[int(words[0])] = words[1]
+    elif number.isdecimal() and len(number) < 5 and table == "vcpu":
+        machine.vcpu_pins[int(number)] = words[1]
+        machine.vcpus = max(machine.vcpus or 0, int(number) + 1)
+    elif number.isdecimal() and len(number) < 5 and table == "iothread":
+        machine.iothread_pins[int(number)] = words[1]
     else:
         return False
     return True
 
 
-def _quota(us: int) -> int:
-    return -1 if us <= 0 or us > _UNLIMITED else us
+def _took_info(machine: Machine, line: str) -> bool:
+    """A line of `vcpuinfo`. That of a machine that is off has `CPU time        N/A`, without a colon."""
+    match = re.fullmatch(r"\s*(?P<name>VCPU|CPU|State|CPU time|CPU Affinity)(:|\s{2,})\s*(?P<value>.*?)\s*", line)
+    if match is None:
+        return False
+    name, value = match["name"], match["value"]
+    if name == "VCPU":
+        if not value.isdecimal() or len(value) > 4:
+            return False
+        machine.vcpus = max(machine.vcpus or 0, int(value) + 1)
+    elif name == "CPU Affinity" and machine.vcpus:
+        pretty = _PRETTY.fullmatch(value)
+        if pretty is None and re.fullmatch(r"[y-]{1,4096}", value) is None:
+            return False
+        cpus = ",".join(str(cpu) for cpu, may in enumerate(value) if may == "y") if pretty is None else pretty["cpus"]
+        machine.vcpu_pins[machine.vcpus - 1] = cpus
+    return True
 
 
 # ---- XML ----
 
-_COMMENT = re.compile(r"<!--|<!\[CDATA\[")
-
 
 def elements(path: str | PathLike[str], root: str) -> list[ElementTree.Element]:
-    """The elements of that name, several after each other too; between documents may be headings."""
-    text = text_of(path)
-    if "<!" in _without_comments(text):
+    """The elements of that name, several after each other too."""
+    text = re.sub(r"<\?xml[^>]*\?>", "", text_of(Path(path)))
+    if "<!" in re.sub(r"(?s)<!--.*?-->|<!\[CDATA\[.*?\]\]>", "", text):
         raise wrong(str(path), None, "<!DOCTYPE", "XML without document types, as libvirt writes it")
-    parsed = []
-    for begin, end in _spans(text, root):
-        piece = text[begin:end]
+    # Between documents that one shell loop wrote may stand a heading.
+    begin = re.search(rf"<{root}[\s>]", text)
+    pieces = re.findall(rf"(?s)<{root}[\s>].*?</{root}>", text) if begin else []
+    if not pieces:
+        raise wrong(str(path), 1, text.strip().split("\n")[0], f"`<{root}>` … `</{root}>`")
+    found = []
+    for piece in pieces:
         try:
-            parsed.append(ElementTree.fromstring(piece))
+            found.append(ElementTree.fromstring(piece))
         except ElementTree.ParseError as error:
-            line = text.count("\n", 0, begin) + error.position[0]
+            line = text[: text.index(piece)].count("\n") + error.position[0]
             raise wrong(str(path), line, piece.split("\n")[error.position[0] - 1], "XML") from None
-    if not parsed:
-        first = next((line for line in text.splitlines() if line.strip()), "")
-        raise wrong(str(path), 1, first, f"`<{root}>` … `</{root}>`")
-    return parsed
-
-
-def _spans(text: str, root: str) -> Iterator[tuple[int, int]]:
-    """Where the elements of that name begin and end; one pass, whatever the text is."""
-    end_mark = f"</{root}>"
-    at = 0
-    while (begin := text.find(f"<{root}", at)) >= 0:
-        at = begin + len(root) + 1
-        if not text[at : at + 1].isspace() and text[at : at + 1] != ">":
-            continue
-        end = text.find(end_mark, at)
-        if end < 0:
-            return
-        at = end + len(end_mark)
-        yield begin, at
-
-
-def _without_comments(text: str) -> str:
-    """A text without comments and raw texts of XML; one that does not end stays."""
-    pieces, at = [], 0
-    ends = {"<!--": "-->", "<![CDATA[": "]]>"}
-    unended: set[str] = set()
-    while match := _COMMENT.search(text, at):
-        pieces.append(text[at : match.start()])
-        end = -1 if match[0] in unended else text.find(ends[match[0]], match.end())
-        if end < 0:
-            unended.add(match[0])
-            pieces.append(match[0])
-            at = match.end()
-        else:
-            at = end + len(ends[match[0]])
-    return "".join([*pieces, text[at:]])
+    return found
 
 
 def read_xml(path: str | PathLike[str]) -> list[Machine]:
@@ -170,57 +153,96 @@ def read_xml(path: str | PathLike[str]) -> list[Machine]:
 
 
 def _machine(path: str | PathLike[str], element: ElementTree.Element) -> Machine:
-    def said(where: str, text: str | None) -> int | None:
-        if text is None:
-            return None
-        if not _NUMBER.fullmatch(text.strip()):
-            raise wrong(str(path), None, text.strip(), f"a number as {where}")
+    def number(where: str, text: str | None, least: int | None = None) -> int:
+        text = (text or "").strip()
+        if not _NUMBER.fullmatch(text) or (least is not None and int(text) < least):
+            bound = "" if least is None else f" from {least}"
+            raise wrong(str(path), None, text, f"a number{bound} as {where} of the domain {name}")
         return int(text)
 
-    def number(of: ElementTree.Element, attribute: str) -> int:
-        return said(f"{of.tag} {attribute}", of.get(attribute, "")) or 0
-
-    machine = Machine((element.findtext("name") or "").strip())
-    if not machine.name:
+    name = (element.findtext("name") or "").strip()
+    if not name:
         raise wrong(str(path), None, "no <name>", "a domain's name")
-    machine.number = said("id", element.get("id"))
-    machine.running = machine.number is not None
+    machine = Machine(name, configured=True)
+    if element.get("id") is not None:
+        machine.number, machine.running = number("id", element.get("id")), True
     vcpu = element.find("vcpu")
     if vcpu is not None:
-        machine.vcpus = said("vcpu", vcpu.get("current") or vcpu.text)
+        machine.vcpus = number("vcpu", vcpu.get("current") or vcpu.text, 1)
         if vcpu.get("cpuset"):
-            machine.vcpu_pins = dict.fromkeys(range(min(machine.vcpus or 0, 4096)), vcpu.get("cpuset", ""))
+            machine.vcpu_pins = dict.fromkeys(range(min(machine.vcpus, 4096)), vcpu.get("cpuset", ""))
             machine.emulator_pin = vcpu.get("cpuset")
-    machine.iothreads = said("iothreads", element.findtext("iothreads"))
-    tune = element.find("cputune")
-    for child in tune if tune is not None else ():
-        name = {"period": "vcpu_period", "quota": "vcpu_quota"}.get(child.tag, child.tag)
-        if name in _PARAMS:
-            machine.params[_PARAMS[name]] = _quota(said(child.tag, child.text) or 0)
-        elif name == "shares":
-            machine.shares = said("shares", child.text)
-        elif name == "vcpupin":
-            machine.vcpu_pins[number(child, "vcpu")] = child.get("cpuset", "")
-        elif name == "emulatorpin":
-            machine.emulator_pin = child.get("cpuset")
-        elif name == "iothreadpin":
-            machine.iothread_pins[number(child, "iothread")] = child.get("cpuset", "")
-        elif name == "vcpusched":
-            for one in _listed(child.get("vcpus", "")):
-                priority = number(child, "priority") if child.get("priority") else 0
-                machine.scheduling[one] = child.get("scheduler", "other"), priority
+    if element.find("iothreads") is not None:
+        machine.iothreads = number("iothreads", element.findtext("iothreads"))
+    machine.partition = (element.findtext("resource/partition") or "").strip() or None
+    for child in element.iterfind("cputune/*"):
+        _take_tuning(machine, child, number)
+    _take_memory(machine, element.iterfind("numatune/*"))
+    _take_omitted(machine, element)
     return machine
 
 
-def _listed(text: str) -> list[int]:
+def _take_tuning(machine: Machine, child: ElementTree.Element, number: Callable[[str, str | None], int]) -> None:
+    """An element of `<cputune>`."""
+
+    def attribute(name: str) -> int:
+        return number(f"{child.tag} {name}", child.get(name))
+
+    tag = {"period": "vcpu_period", "quota": "vcpu_quota"}.get(child.tag, child.tag)
+    if tag in _PARAMS:
+        machine.params[_PARAMS[tag]] = quota_us(number(child.tag, child.text))
+    elif tag == "shares":
+        machine.shares = max(number("shares", child.text), 0) or None
+    elif tag == "vcpupin":
+        machine.vcpu_pins[attribute("vcpu")] = child.get("cpuset", "")
+    elif tag == "emulatorpin":
+        machine.emulator_pin = child.get("cpuset")
+    elif tag == "iothreadpin":
+        machine.iothread_pins[attribute("iothread")] = child.get("cpuset", "")
+    elif tag == "vcpusched":
+        for vcpu in numbers_of(child.get("vcpus", "")):
+            priority = attribute("priority") if child.get("priority") else 0
+            machine.scheduling[vcpu] = child.get("scheduler", "other"), priority
+    else:
+        machine.omitted[f"<{child.tag}>"] = None
+
+
+def _take_memory(machine: Machine, numatune: Iterable[ElementTree.Element]) -> None:
+    """The host's nodes that its memory is bound to."""
+    for child in numatune:
+        if child.tag == "memory" and child.get("nodeset"):
+            machine.memory_nodes = child.get("nodeset")
+        else:
+            values = "".join(f" {name}={value!r}" for name, value in child.attrib.items())
+            machine.omitted[f"<numatune>: <{child.tag}{values}>"] = None
+
+
+def _take_omitted(machine: Machine, element: ElementTree.Element) -> None:
+    """What a scenario has no field for, although it changes which work is where."""
+    if element.find("devices/disk") is not None or element.find("devices/interface") is not None:
+        machine.omitted["what its disks and network interfaces do: add `disk`, `nic` and the work that uses them"] = (
+            None
+        )
+    vcpu = element.find("vcpu")
+    if vcpu is not None and vcpu.get("placement") == "auto":
+        machine.omitted["vCPUs placed by numad (placement='auto')"] = None
+    topology = element.find("cpu/topology")
+    threads = "1" if topology is None else topology.get("threads", "1")
+    if threads != "1":
+        machine.omitted[
+            f"{threads} threads per core, which its guest knows: a real guest spreads work over these cores first"
+        ] = None
+
+
+def numbers_of(text: str) -> list[int]:
     """Numbers of a list such as `0-3,^2`; what is no such list names none.
 
     Examples:
-        >>> _listed("0-3,^2"), _listed("many")
+        >>> numbers_of("0-3,^2"), numbers_of("many")
         ([0, 1, 3], [])
     """
     found: set[int] = set()
-    for part in text.replace(" ", "").split(","):
+    for part in text.replace(" ", "").split(",", _PARTS_MOST)[:_PARTS_MOST]:
         match = re.fullmatch(r"(\^?)(\d{1,4})(?:-(\d{1,4}))?", part)
         if match is None:
             return []
@@ -232,6 +254,7 @@ def _listed(text: str) -> list[int]:
 # ---- use ----
 
 _STAMP = re.compile(r"\d{9,11}(\.\d{1,9})?")
+_VCPU_TIME = re.compile(r"vcpu\.(\d{1,4})\.time")
 
 
 def read_domstats(path: str | PathLike[str]) -> list[Machine]:
@@ -241,21 +264,35 @@ def read_domstats(path: str | PathLike[str]) -> list[Machine]:
         RecordingError: it is something else.
     """
     machines: dict[str, Machine] = {}
-    at, its = 0.0, None
-    for number, line in enumerate(text_of(path).splitlines(), 1):
-        said = line.strip()
-        name, sign, value = said.partition("=")
-        if _STAMP.fullmatch(said):
-            at, its = float(said), None
-        elif said.startswith("Domain: "):
-            called = said.removeprefix("Domain: ").strip("'")
-            its = machines.setdefault(called, Machine(called))
-        elif not said:
+    at, machine = 0.0, None
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+        text = line.strip()
+        name, sign, value = text.partition("=")
+        if _STAMP.fullmatch(text):
+            at, machine = float(text), None
+        elif text.startswith("Domain: "):
+            title = text.removeprefix("Domain: ").strip("'")
+            machine = machines.setdefault(title, Machine(title))
+        elif not text or HEADING.fullmatch(line):
             continue
-        elif not sign or its is None:
+        elif not sign or machine is None:
             raise wrong(str(path), number, line, "seconds, `Domain: 'NAME'`, or `NAME=VALUE` after it")
-        elif name == "cpu.time" and value.isdecimal() and len(value) < 20:
-            its.cpu_ns[at] = int(value)
-        elif name == "vcpu.current" and value.isdecimal() and len(value) < 5:
-            its.vcpus = int(value)
+        elif value.isdecimal() and len(value) < 20:
+            _take_count(machine, at, name, int(value))
     return list(machines.values())
+
+
+def _take_count(machine: Machine, at: float, name: str, value: int) -> None:
+    vcpu = _VCPU_TIME.fullmatch(name)
+    if name == "cpu.time":
+        machine.cpu_ns[at] = value
+    elif vcpu is not None:
+        machine.vcpu_ns[at, int(vcpu[1])] = value
+    elif name == "vcpu.current" and value < 10_000:
+        machine.vcpus = value
+    elif name == "state.state":
+        machine.running = value not in _OFF
+
+
+_OFF = (4, 5, 6)
+"""libvirt's states of a machine that has no QEMU, or one that ends: being shut down, shut off, crashed."""

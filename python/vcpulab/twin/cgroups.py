@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vcpulab.formats.machine import quota_us
+from vcpulab.scenario.cgroups import weight_most, weight_of_shares
+
 MACHINES = "machine.slice"
 ROOT = "/"
 """The root group, as a scenario says it."""
@@ -26,7 +29,6 @@ _PLAIN_NICE = (
 """Weights of threads by nice value, from -20 on."""
 _NICE_0 = 1024
 _WEIGHT = 100
-_WEIGHT_MOST = 10_000
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,19 @@ def place_of(path: str) -> Place:
     )
 
 
+def slice_of(partition: str) -> str:
+    r"""The group of one of libvirt's resource partitions under systemd; empty: the default.
+
+    Examples:
+        >>> slice_of("/machine/gold"), slice_of("/machine"), slice_of("")
+        ('machine.slice/machine-gold.slice', 'machine.slice', 'machine.slice')
+        >>> print(slice_of("/machine/very-gold/a.partition"))
+        machine.slice/machine-very\x2dgold.slice/machine-very\x2dgold-a.slice
+    """
+    parts = [re.sub(r"\.(slice|partition)$", "", part).replace("-", "\\x2d") for part in partition.split("/") if part]
+    return "/".join(f"{'-'.join(parts[: end + 1])}.slice" for end in range(len(parts))) or MACHINES
+
+
 def weight_of(files: Mapping[str, str]) -> int | None:
     """A group's weight; that of version 1 in shares of 1024, turned into one of version 2.
 
@@ -86,11 +101,6 @@ def weight_of(files: Mapping[str, str]) -> int | None:
     return weight_of_shares(int(shares)) if shares.isdecimal() and len(shares) < 10 else None
 
 
-def weight_of_shares(shares: int) -> int:
-    """The weight of as many shares of 1024."""
-    return min(max(round(shares * _WEIGHT / _NICE_0), 1), _WEIGHT_MOST)
-
-
 def weight_of_nice(nice: int, threads: int) -> int:
     """The weight of a group that gets what so many threads of a nice value get beside it.
 
@@ -98,7 +108,7 @@ def weight_of_nice(nice: int, threads: int) -> int:
         >>> weight_of_nice(0, 1), weight_of_nice(5, 1), weight_of_nice(0, 3)
         (100, 33, 300)
     """
-    return min(max(round(_PLAIN_NICE[nice + 20] * threads * _WEIGHT / _NICE_0), 1), _WEIGHT_MOST)
+    return min(max(round(_PLAIN_NICE[nice + 20] * threads * _WEIGHT / _NICE_0), 1), weight_most(2))
 
 
 def limit_of(files: Mapping[str, str]) -> tuple[int, int] | None:
@@ -117,7 +127,7 @@ def limit_of(files: Mapping[str, str]) -> tuple[int, int] | None:
     quota = str(NONE_US) if quota == "max" else quota
     if not re.fullmatch(r"-1|\d{1,15}", quota) or not re.fullmatch(r"\d{1,9}|", period):
         return None
-    return int(quota), int(period or 100_000)
+    return quota_us(int(quota)), int(period or 100_000)
 
 
 def fields_of(files: Mapping[str, str], names: str) -> dict[str, int]:

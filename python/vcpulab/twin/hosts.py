@@ -66,6 +66,8 @@ class Setting:
                 why.append(recorded.why)
             else:
                 self.notes.append(recorded.why)
+        self.notes.extend(kvm.notes)
+        found |= kvm.version_fields(self.notes)
         generation = generation_of(self.used, found.get("generation"))
         known = {param["name"] for param in generation["params"]} if generation is not None else set()
         params = self.sources.host_params

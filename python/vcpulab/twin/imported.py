@@ -20,6 +20,8 @@ class Made:
     text: str
     notes: list[str]
     """What is assumed, or left out."""
+    hint: str | None = None
+    """What to do before it is run; `None`: nothing."""
 
 
 def plain_name(name: str) -> str:

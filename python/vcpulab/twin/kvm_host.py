@@ -1,8 +1,8 @@
 """What is known of a KVM host, from whatever files there are of it: its kernel, its VMs, their groups and pinning."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, get_args
 
 from vcpulab import formats as recordings
@@ -11,9 +11,14 @@ from vcpulab.formats.linux_experiment import Experiment
 from vcpulab.formats.linux_host import Linux
 from vcpulab.formats.machine import Machine
 from vcpulab.formats.ps import Thread
+from vcpulab.formats.virsh import numbers_of
+from vcpulab.formats.vmms import machines_of
 from vcpulab.formats.xl_info import Info
 from vcpulab.hypervisors import Toolstack
+from vcpulab.hypervisors.scope_names import machine_name
+from vcpulab.scenario.cgroups import SHARES, WEIGHT, weight_of_shares
 from vcpulab.twin import cgroups
+from vcpulab.twin.cgroup_version import TELLER, Evidence, version_of
 from vcpulab.twin.imported import plain_name
 from vcpulab.twin.kernel import halt_poll_us
 from vcpulab.twin.placed import Map
@@ -22,11 +27,6 @@ KINDS: tuple[recordings.Kind, ...] = get_args(recordings.KvmKind)
 """What is understood."""
 LISTER = "lscpu -p"
 """What lists CPUs one by one."""
-_SHARES_V1 = 1024
-"""What libvirt says of a VM of which nobody said anything, on control groups of version 1."""
-_NAMED = re.compile(r"(?:^|\s)-name\s+(?:guest=)?(?P<name>[^\s,]+)")
-_VMID = re.compile(r"(?:^|\s)-id\s+(?P<id>\d{1,9})(?:\s|$)")
-_SMP = re.compile(r"(?:^|\s)-smp\s+(?:cpus=)?(?P<vcpus>\d{1,4})")
 _TAKEN = ("dom0", "host")
 """Names that no domain of a KVM host can have."""
 _POLICIES = ("other", "batch", "idle", "fifo", "rr")
@@ -67,7 +67,11 @@ class KvmHost:
     """Threads that a file says to be vCPUs."""
     kinds: set[str] = field(default_factory=set)
     """Kinds of files that there are."""
+    notes: list[str] = field(default_factory=list)
+    """What is contradictory in the listings, and what was made of it."""
     _numbered: dict[int, str] = field(default_factory=dict)
+    _scoped: dict[str, list[Machine]] = field(default_factory=dict)
+    """By the name that libvirt gives to the scope of a VM."""
 
     def take(self, kind: recordings.Kind, holds: Any) -> None:
         """Takes what a file says; of two that say the same the later one counts."""
@@ -94,42 +98,50 @@ class KvmHost:
         for path, files in holds.groups.items():
             self.said.groups.setdefault(path, {}).update(files)
         self.said.threads.update(holds.threads)
+        for path, used_ns in holds.used_ns.items():
+            self.said.used_ns.setdefault(path, {}).update(used_ns)
+        for version, why in holds.cgroups.items():
+            self.said.cgroups.setdefault(version, why)
 
     def _add(self, machine: Machine) -> None:
-        """Listings name a VM, or have its number only."""
-        known = self.machines.get(machine.name)
-        if known is None and machine.number is not None:
-            known = self.machines.get(self._numbered.get(machine.number, ""))
-            if known is not None and known.name.isdecimal():
-                del self.machines[known.name]
-                known.name = machine.name
-                self.machines[machine.name] = known
-        if known is None:
-            self.machines[machine.name] = known = machine
+        """Takes a listing of a machine."""
+        same = self._same(machine)
+        if same is None:
+            self.machines[machine.name] = same = machine
+            self._scoped.setdefault(machine_name(machine.name), []).append(machine)
         else:
-            known.add(machine)
-        if known.number is not None:
-            self._numbered[known.number] = known.name
+            same.add(machine)
+        if same.number is not None:
+            self._numbered[same.number] = same.name
+
+    def _same(self, machine: Machine) -> Machine | None:
+        """The machine of an earlier listing: of the same name, or of the same number if one listing has that alone."""
+        named = self.machines.get(machine.name)
+        if named is not None or machine.number is None:
+            return named
+        numbered = self.machines.get(self._numbered.get(machine.number, ""))
+        number = str(machine.number)
+        if numbered is None or machine.name == number:
+            return numbered
+        if numbered.name != number:
+            self.notes.append(
+                f"{numbered.name} and {machine.name} have the same id, {number}: listings of different times or hosts? "
+                "Each is a VM here"
+            )
+            return None
+        del self.machines[number]
+        numbered.name = machine.name
+        self.machines[machine.name] = numbered
+        self._scoped.setdefault(machine_name(machine.name), []).append(numbered)
+        return numbered
 
     def _take_commands(self, threads: list[Thread]) -> None:
-        """VMs by QEMU's command lines."""
-        for thread in threads:
-            named = _NAMED.search(thread.args) if thread.thread == thread.process else None
-            if named is None or not re.search(r"(^|/)(qemu|kvm)", thread.args.split(" ")[0]):
-                continue
-            vmid, smp = _VMID.search(thread.args), _SMP.search(thread.args)
-            known = self.machines.get(named["name"])
+        """VMs by the command lines of QEMU and its like."""
+        for machine in machines_of(threads):
+            known = self.machines.get(machine.name)
             if known is not None and known.vcpus is not None:
-                smp = None  # It is from when QEMU was started.
-            self._add(
-                Machine(
-                    named["name"],
-                    int(vmid["id"]) if vmid else None,
-                    thread.process,
-                    running=True,
-                    vcpus=int(smp["vcpus"]) if smp else None,
-                )
-            )
+                machine.vcpus = None  # It is from when the VM was started.
+            self._add(machine)
 
     # ---- names ----
 
@@ -144,11 +156,21 @@ class KvmHost:
     def name_of_group(self, path: str) -> str | None:
         """The VM whose group that is, or is below."""
         place = cgroups.place_of(path)
-        return (
-            place.name
-            or self._numbered.get(-1 if place.number is None else place.number)
-            or (None if place.number is None else f"vm{place.number}")
+        if place.name is not None:
+            return self._name_in_scope(place.name, place.number)
+        return self._numbered.get(-1 if place.number is None else place.number) or (
+            None if place.number is None else f"vm{place.number}"
         )
+
+    def _name_in_scope(self, name: str, number: int | None) -> str:
+        """The VM whose scope has that name and id: libvirt leaves some characters of a VM's name out."""
+        alike = self._scoped.get(name, [])
+        numbered = [machine for machine in alike if number is not None and machine.number == number]
+        unnumbered = [machine for machine in alike if number is None or machine.number is None]
+        for machines in (numbered, unnumbered):
+            if len(machines) == 1:
+                return machines[0].name
+        return name
 
     def group_of(self, thread: int, process: int | None) -> str | None:
         """The control group that a thread is in."""
@@ -160,12 +182,28 @@ class KvmHost:
                 return listed.group
         return None
 
-    def scope_of(self, name: str) -> str | None:
-        """The path of a VM's own group: one that a toolstack names after it, else the only group that has its name."""
-        paths = dict.fromkeys([*self.said.groups, *(told.group for told in self.said.threads.values() if told.group)])
-        scopes = [cgroups.place_of(path).scope for path in paths if self.name_of_group(path) == name]
-        same_name = [path for path in paths if path.rpartition("/")[2] == name]
-        return scopes[0] if scopes else same_name[0] if len(same_name) == 1 else None
+    def scopes(self) -> dict[str, str]:
+        """By name of the VM: the path of its own group.
+
+        It is the one that a toolstack names after it, else that of its process, else the only group of its name.
+        """
+        told = [thread.group for thread in self.said.threads.values() if thread.group]
+        listed = [thread.group for thread in self.listed.values() if thread.group]
+        found: dict[str, str] = {}
+        same_name: dict[str, list[str]] = {}
+        for path in dict.fromkeys([*self.said.groups, *told, *listed]):
+            same_name.setdefault(path.rpartition("/")[2], []).append(path)
+            name = self.name_of_group(path)
+            if name is not None:
+                found.setdefault(name, cgroups.place_of(path).scope)
+        for machine in self.machines.values():
+            group = None if machine.process is None else self.group_of(machine.process, machine.process)
+            if group:
+                found.setdefault(machine.name, cgroups.place_of(group).scope)
+        for name, paths in same_name.items():
+            if len(paths) == 1:
+                found.setdefault(name, paths[0])
+        return found
 
     @property
     def toolstack(self) -> Toolstack:
@@ -180,14 +218,25 @@ class KvmHost:
             return "libvirt"
         return "cgroup" if self.said.groups else "libvirt"
 
-    @property
-    def shares_are_weights(self) -> bool:
-        """Is `cpu_shares` a weight of cgroup v2? Of version 1 are shares where some VM has its default of 1024."""
-        if any("cpu.weight" in files for files in self.said.groups.values()):
-            return True
-        if any("cpu.shares" in files for files in self.said.groups.values()):
-            return False
-        return all(machine.shares != _SHARES_V1 for machine in self.machines.values())
+    @cached_property
+    def version(self) -> Evidence:
+        """The version of its control groups, when all listings are taken."""
+        return version_of(self.said, self.machines.values(), self.listed.values())
+
+    def version_fields(self, notes: list[str]) -> dict[str, int]:
+        """The field of a scenario's host that has the version, if it is not the default.
+
+        Args:
+            notes: where to name a version that is assumed.
+        """
+        version, why = self.version.version, self.version.why
+        shares = any(machine.shares or machine.shares_now for machine in self.machines.values())
+        if not self.version.certain and (version == 1 or shares):
+            notes.append(
+                f"cgroups = {version}: control groups of version {version} are assumed ({why}), whose default of "
+                f"`cpu_shares` is {SHARES if version == 1 else WEIGHT}; `{TELLER}` tells (tmpfs: 1, cgroup2fs: 2)"
+            )
+        return {"cgroups": 1} if version == 1 else {}
 
     def halt_poll_us(self) -> int | None:
         """Halt polling, as the module says it."""
@@ -209,10 +258,13 @@ class KvmHost:
         if around != cgroups.MACHINES:
             found["cgroup"] = around
         found |= self._params(vm, notes)
-        found |= self._pins(vm, vcpus, placed)
+        found |= self._pins(vm, vcpus, placed, notes)
         machine = vm.machine
+        found |= _memory(vm, placed, notes)
         if machine.iothreads:
             found["iothreads"] = 1
+        if machine.iothreads and machine.iothreads > 1:
+            notes.append(f"{vm.name}: {machine.iothreads} I/O threads; a scenario has one, which does the work of all")
         told = set(machine.scheduling.values())
         if vm.realtime:
             told = {("fifo", vm.realtime)}
@@ -236,9 +288,9 @@ class KvmHost:
             for name, value in found.items()
             if not name.endswith("period_us") or name.removesuffix("period_us") in quotas
         }
-        if machine.shares is not None:
-            shares = machine.shares
-            found["weight"] = shares if self.shares_are_weights else cgroups.weight_of_shares(shares)
+        shares = machine.shares_now or machine.shares
+        if shares is not None:
+            found["weight"] = weight_of_shares(shares) if self.version.version == 1 else shares
         files = self.said.groups.get(vm.scope or "", {}) if vm.alone else {}
         weight = cgroups.weight_of(files)
         if weight is not None:
@@ -278,13 +330,16 @@ class KvmHost:
                     notes.append(f"{vm.name}: its {place.part} groups have different limits; the first one's count")
         return found
 
-    def _pins(self, vm: Vm, vcpus: int, placed: Map) -> dict[str, Any]:
+    def _pins(self, vm: Vm, vcpus: int, placed: Map, notes: list[str]) -> dict[str, Any]:
         machine = vm.machine
         found: dict[str, Any] = {}
         # What the groups around the VM's own leave is said of these.
         around = self._cpuset(around_of(vm), placed)
 
         def here(listed: str) -> str:
+            absent = placed.absent(listed)
+            if absent:
+                notes.append(f"{vm.name}: pinned to CPUs {absent}, which are not online here: left out")
             pcpus = placed.of_host(listed) or "all"
             return "all" if pcpus == around else pcpus
 
@@ -295,6 +350,8 @@ class KvmHost:
         ]
         if set(masks) - {"all"}:
             found["affinity"] = masks[0] if len(set(masks)) == 1 else masks
+        if len(set(machine.iothread_pins.values())) > 1:
+            notes.append(f"{vm.name}: its I/O threads are pinned to different CPUs; the first one's count")
         for name, listed in (
             ("emulator_affinity", machine.emulator_pin or own["emulator"]),
             ("iothread_affinity", next(iter(machine.iothread_pins.values()), own["iothread"])),
@@ -333,10 +390,25 @@ def allowed_name(name: str) -> str:
     return f"{plain}-vm" if plain in _TAKEN else plain
 
 
+def _memory(vm: Vm, placed: Map, notes: list[str]) -> dict[str, list[int]]:
+    """The nodes that its memory is bound to, as the scenario numbers them."""
+    listed = vm.machine.memory_nodes
+    if listed is None:
+        return {}
+    nodes = {node: placed.node_of_host(node) for node in numbers_of(listed)}
+    absent = [node for node, here in nodes.items() if here is None]
+    if absent or not nodes:
+        notes.append(f"{vm.name}: its memory is bound to nodes `{listed}`, which are not all here; left out")
+        return {}
+    if placed.topology.nodes == 1:
+        return {}
+    return {"memory_nodes": [here for here in nodes.values() if here is not None]}
+
+
 def around_of(vm: Vm) -> str:
     """The group around a VM's own, as a scenario says it."""
     if vm.scope is None:
-        return cgroups.MACHINES
+        return cgroups.slice_of(vm.machine.partition or "")
     if not vm.alone and vm.scope:
         return vm.scope
     return vm.scope.rpartition("/")[0] or cgroups.ROOT

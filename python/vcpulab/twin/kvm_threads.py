@@ -156,9 +156,10 @@ class _Reader:
 
     def _settle(self) -> None:
         """The own group of each VM."""
+        scopes = self._host.scopes()
         for vm in self._roles.vms.values():
             known = {place_of(group).scope for group in vm.groups.values()}
-            vm.scope = _common(known) if known else self._host.scope_of(vm.machine.name)
+            vm.scope = _common(known) if known else scopes.get(vm.machine.name)
             vm.threads = max(1, len(vm.groups))
         owners: dict[str, int] = {}
         for vm in self._roles.vms.values():

@@ -1,7 +1,9 @@
 """From listings of a KVM host to a scenario: its VMs, their weights, limits and pinning, and work of the same load."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from vcpulab._engine import NAME_CHARS_MAX
@@ -11,11 +13,25 @@ from vcpulab.formats.machine import Machine
 from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
+from vcpulab.twin.cgroups import cpuset_of
 from vcpulab.twin.imported import Made, made
 from vcpulab.twin.kernel import EEVDF, kernel_of, params_of
 from vcpulab.twin.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
 from vcpulab.twin.placed import Map, flat, map_of
-from vcpulab.twin.written import comment, inline, key, toml, work
+from vcpulab.twin.prices import cautions
+from vcpulab.twin.use import Use, use_of
+from vcpulab.twin.written import PERCENT, VCPUS_MAX, comment, inline, key, toml, work
+
+_TOLERATED_PERCENT = 5.0
+"""The error of CPU use, % of a pCPU: two readings are not taken at one instant."""
+_TWICE = "for n in 1 2; do date +%s.%N; {}; sleep 10; done > use.txt"
+_CPU_STAT = "grep -H . /sys/fs/cgroup/{}/cpu.stat"
+_USE_LISTERS: Mapping[Toolstack, str] = {
+    "libvirt": _TWICE.format("virsh domstats --cpu-total --vcpu"),
+    "proxmox": _TWICE.format(_CPU_STAT.format("qemu.slice/*.scope")),
+    "cgroup": _TWICE.format("grep -rs . /sys/fs/cgroup --include=cpu.stat"),
+}
+"""The commands that list CPU use, by toolstack."""
 
 
 def scenario_of(
@@ -42,21 +58,23 @@ def scenario_of(
     reads = list(found)
     for one in reads:
         host.take(one.kind, one.holds)
-    machines = [machine for machine in host.machines.values() if machine.running is not False]
-    if not machines:
-        allowed = "among them what `virsh list`, `virsh dumpxml` or `qm list` prints, or QEMU's command lines by `ps`"
-        raise RequestError("no file says which VMs there are", allowed=allowed)
-    notes: list[str] = [*map(str, unused)]
-    placed = map_of(host.info, notes, LISTER) or _pinned(machines, notes)
+    notes: list[str] = [*map(str, unused), *host.notes]
+    machines = _running(host, notes)
+    placed = map_of(host.info, notes, LISTER) or _pinned(host, notes)
+    scopes = host.scopes()
     vms: dict[str, Vm] = {}
     for machine in machines:
         name = _once(machine.name, vms)
         if name != machine.name:
             notes.append(f"`{machine.name}` is {name}: in commands type the host's own name")
-        vms[name] = Vm(name, machine, host.scope_of(machine.name), threads=machine.vcpus or 1)
+        vms[name] = Vm(name, machine, scopes.get(machine.name), threads=machine.vcpus or 1)
     if host.toolstack == "proxmox":
         for vm in vms.values():
-            vm.scope = vm.scope or f"qemu.slice/{vm.machine.number}.scope"
+            if vm.scope is None and vm.machine.number is not None:
+                vm.scope = f"qemu.slice/{vm.machine.number}.scope"
+    owners = Counter(vm.scope for vm in vms.values())
+    for vm in vms.values():
+        vm.alone = vm.scope is None or owners[vm.scope] == 1
     named = files_by_name(reads)
     files = {name: named.get(vm.machine.name, []) for name, vm in vms.items()}
     lines = list(_host_lines(host, profile, toolstack, placed, notes))
@@ -69,12 +87,50 @@ def scenario_of(
     unknown = [name for name, vm in vms.items() if vm.machine.vcpus is None]
     if unknown:
         notes.append(f"{in_short(unknown)}: no listing says how many vCPUs; one")
-    idle = [name for name, vm in vms.items() if _used(vm.machine) is None]
-    if len(idle) == len(vms):
-        notes.append("nothing runs in the VMs: no `virsh domstats`, twice, with `date +%s.%N` before each")
+    uses = {name: use_of(vm, host) for name, vm in vms.items()}
+    unmeasured = [name for name, use in uses.items() if use is None]
+    lister = _USE_LISTERS.get(host.toolstack, _USE_LISTERS["cgroup"])
+    hint = None
+    if len(unmeasured) == len(vms):
+        notes.append(f"nothing runs in the VMs, as no listing tells their CPU use: {lister}")
+        hint = f"CPU use first: {lister}"
+    elif unmeasured:
+        notes.append(f"{in_short(unmeasured)}: no listing tells their CPU use; nothing runs in there")
+    notes += _contradictions(vms, uses, placed)
+    measured_by = next((use.measured_by for use in uses.values() if use is not None), None)
+    notes += cautions(profile, placed.topology, measured_by)
     for name, vm in vms.items():
-        lines += ["", *_table(name, vm, host, placed, notes)]
-    return made("vcpulab import kvm", "a KVM host as it is listed", lines, notes, folder=folder, files=files)
+        lines += ["", *_table(vm, uses[name], host, placed, notes)]
+    notes += _omitted(vms)
+    result = made("vcpulab import kvm", "a KVM host as it is listed", lines, notes, folder=folder, files=files)
+    return replace(result, hint=hint)
+
+
+def _running(host: KvmHost, notes: list[str]) -> list[Machine]:
+    """The VMs that run. Where no listing shows any that does, all that are not said to be off.
+
+    Raises:
+        RequestError: there is none.
+    """
+    machines = list(host.machines.values())
+    if not machines:
+        allowed = "among them what `virsh list`, `virsh dumpxml` or `qm list` prints, or QEMU's command lines by `ps`"
+        raise RequestError("no file says which VMs there are", allowed=allowed)
+    some_run = any(machine.running for machine in machines)
+    # The configuration of a VM that runs has its id, or another listing shows that it runs.
+    off = {
+        machine.name
+        for machine in machines
+        if machine.running is False or (some_run and machine.running is None and machine.configured)
+    }
+    names = in_short([machine.name for machine in machines if machine.name in off])
+    if len(off) == len(machines):
+        raise RequestError(f"all VMs are off: {names}", allowed="listings of a host with VMs that run")
+    if off:
+        notes.append(f"{names}: off, and left out")
+    elif not some_run and any(machine.configured for machine in machines):
+        notes.append("no listing tells which VMs run (`virsh list`, `qm list`); all are taken to run")
+    return [machine for machine in machines if machine.name not in off]
 
 
 def _once(name: str, taken: Mapping[str, object]) -> str:
@@ -86,9 +142,11 @@ def _once(name: str, taken: Mapping[str, object]) -> str:
     return here
 
 
-def _pinned(machines: Iterable[Machine], notes: list[str]) -> Map:
+def _pinned(host: KvmHost, notes: list[str]) -> Map:
     """As many CPUs as pinning names."""
-    pins = [pin for one in machines for pin in (*one.vcpu_pins.values(), one.emulator_pin or "")]
+    machines = host.machines.values()
+    pins = [pin for machine in machines for pin in (*machine.vcpu_pins.values(), machine.emulator_pin or "")]
+    pins += [cpuset_of(files) for files in host.said.groups.values()]
     named = [int(number) for pin in pins for number in re.findall(r"\d{1,4}", pin)]
     pcpus = min(max([0, *named]) + 1, 512)
     notes.append(f"pcpus = {pcpus}: no `lscpu -p` or `virsh capabilities` says how many; the most that pinning names")
@@ -126,22 +184,46 @@ def _host_lines(
     if "hz" not in params:
         notes.append("hz: no listing says how many ticks a second the kernel has (CONFIG_HZ in /boot/config-…)")
     yield from (f"{name} = {value}" for name, value in params.items() if name in known)
+    for name, value in host.version_fields(notes).items():
+        yield from comment(f"{name}: {host.version.why}")
+        yield f"{name} = {value}"
     poll = host.halt_poll_us()
     if poll is not None:
         yield f"halt_poll_us = {poll}"
 
 
-def _used(machine: Machine) -> float | None:
-    """% of a pCPU between the first and the last look."""
-    if len(machine.cpu_ns) < 2:
-        return None
-    first, last = min(machine.cpu_ns), max(machine.cpu_ns)
-    return (machine.cpu_ns[last] - machine.cpu_ns[first]) / 1e9 / (last - first) * 100
+def _omitted(vms: Mapping[str, Vm]) -> Iterator[str]:
+    """What listings say of VMs that a scenario has no field for: each once, with the VMs."""
+    names: dict[str, list[str]] = {}
+    for name, vm in vms.items():
+        for what in vm.machine.omitted:
+            names.setdefault(what, []).append(name)
+    for what, of in names.items():
+        yield f"{in_short(of)}: no field of a scenario says {what}; left out"
 
 
-def _table(name: str, vm: Vm, host: KvmHost, placed: Map, notes: list[str]) -> Iterator[str]:
-    vcpus = min(max(vm.machine.vcpus or 1, 1), 512)
-    yield f"[domain.{key(name)}]"
+def _contradictions(vms: Mapping[str, Vm], uses: Mapping[str, Use | None], placed: Map) -> Iterator[str]:
+    """CPU use that the VMs or the host cannot have had."""
+    total = 0.0
+    for name, vm in vms.items():
+        use, most = uses[name], 100 * (vm.machine.vcpus or 1)
+        total += 0.0 if use is None else use.percent
+        if use is not None and use.percent > most + _TOLERATED_PERCENT:
+            yield f"{name}: {use.measured_by} has {use.percent:.4g} {PERCENT}, but its vCPUs {most}, which is taken"
+    if total > 100 * placed.pcpus + _TOLERATED_PERCENT:
+        yield (
+            f"the VMs together used {total / 100:.4g} pCPUs, and the host has {placed.pcpus}: not all listings are of "
+            "the same host and time"
+        )
+
+
+def _table(vm: Vm, use: Use | None, host: KvmHost, placed: Map, notes: list[str]) -> Iterator[str]:
+    listed = vm.machine.vcpus or 1
+    vcpus = min(listed, VCPUS_MAX)
+    if vcpus < listed:
+        notes.append(f"{vm.name}: {listed} vCPUs; a scenario has at most {VCPUS_MAX} in a domain, and these are taken")
+    yield f"[domain.{key(vm.name)}]"
     for field, value in host.fields_of(vm, vcpus, placed, notes).items():
         yield f"{field} = {toml(value)}"
-    yield from work(name, _used(vm.machine), vcpus, "virsh domstats")
+    if use is not None:
+        yield from work(vm.name, use.percent, vcpus, use.measured_by, use.vcpus)

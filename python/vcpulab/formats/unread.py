@@ -1,0 +1,54 @@
+"""Outputs that people paste and no reader takes, each with the command whose output is read instead."""
+
+import re
+from dataclasses import dataclass
+
+_THREADS = "ps -eLo pid,tid,cgroup:512,comm:20,args > ps.txt; grep -rs . /sys/fs/cgroup --include='cpu*' > groups.txt"
+_USE = "for n in 1 2; do date +%s.%N; virsh domstats --cpu-total --vcpu; sleep 10; done > use.txt"
+_STAT = "for n in 1 2; do date +%s.%N; grep -rs . /sys/fs/cgroup --include=cpu.stat; sleep 10; done > use.txt"
+_CPUS = "lscpu -p > lscpu.txt"
+_XML = "virsh dumpxml NAME > NAME.xml"
+
+
+@dataclass(frozen=True)
+class Unread:
+    """An output that is not read."""
+
+    title: str
+    """What it is of."""
+    command: str
+    """What lists the same so that it is read."""
+
+
+_BEGINS = tuple(
+    (re.compile(pattern, re.MULTILINE), Unread(title, command))
+    for pattern, title, command in (
+        (r"^\s*CPU( +[A-Z0-9d:iL]+)* +CORE\b", "`lscpu -e`", _CPUS),
+        (r'^\s*\{\s*"lscpu"', "`lscpu -J`", _CPUS),
+        (r"^available: \d+ nodes? \(", "`numactl -H`", _CPUS),
+        (r"^processor\s*: \d+$", "/proc/cpuinfo", _CPUS),
+        (r"^Id: +\S+\s*\nName: +\S", "`virsh dominfo`", _XML),
+        (r"^(maximum|current) +(config|live) +\d", "`virsh vcpucount`", _XML),
+        (r"^(usage_usec|user_usec|nr_periods) \d+$", "a `cpu.stat`, without the path of its group", _STAT),
+        (r"\A\d+ \d+ \d+\s*\Z", "a /proc/PID/schedstat", _USE),
+        (r"^version \d+\ntimestamp \d+$", "/proc/schedstat", _USE),
+        (r"^top - \d\d:\d\d:\d\d ", "`top`", _USE),
+        (r"^kind: VirtualMachine(Instance)?$", "a KubeVirt manifest; on the node that runs it", _THREADS),
+        (r"^ *limits\.cpu[\w.]*: |^type: virtual-machine$", "an LXD or Incus configuration; on the host", _THREADS),
+        (r"^\s*(Static|Transient) hostname: ", "`hostnamectl`", "uname -a > kernel.txt"),
+        (r"^pve-manager/\d", "`pveversion`", "uname -a > kernel.txt"),
+        (r"^/usr/bin/(kvm|qemu-system-\S+) -id \d", "`qm showcmd`", "qm config VMID > VMID.conf"),
+        (r"^\s*(\*?[A-Z.][0-9. ] +)+ *\d+\.\d+ secs\b", "`perf sched map`", "perf script -i perf.data > trace.txt"),
+    )
+)
+
+
+def unread(text: str) -> Unread | None:
+    r"""What a text is that is not read; `None`: it is not one of these.
+
+    Examples:
+        >>> unread("[root@h ~]# virsh vcpucount web\\nmaximum      config         4\\n").title
+        '`virsh vcpucount`'
+        >>> unread("version 3.1")
+    """
+    return next((output for begins, output in _BEGINS if begins.search(text)), None)

@@ -1,0 +1,41 @@
+"""What imports say of hardware profiles: whether they price threads that share a core, and memory of another node."""
+
+from collections.abc import Iterator
+
+from vcpulab.scenario.catalogue import profiles
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.topology import Topology
+
+
+def cautions(profile: str | None, topology: Topology, measured_by: str | None) -> Iterator[str]:
+    """What to know of the profile on such a host.
+
+    Args:
+        profile: its name; `None`: generic.
+        topology: of the host.
+        measured_by: the tool that measured CPU use; `None`: nothing is known to run.
+    """
+    priced = _priced()
+    if topology.is_flat:
+        return
+    if profile is None:
+        yield (
+            "profile generic: in it threads share a core, and memory is on another node, at no price; --profile "
+            f"takes one that prices both, such as {in_short(priced)}; `vcpulab profile measure` makes one of the host "
+            "itself"
+        )
+    elif profile in priced and measured_by is not None:
+        yield (
+            f"profile {profile}: CPU use as {measured_by} measured it contains what threads and memory cost on the "
+            f"host, which this charges again: lower the jobs' `run` until `gotten` is as {measured_by} has it"
+        )
+
+
+def _priced() -> list[str]:
+    """The built-in profiles in which threads that share a core are slower."""
+    return [
+        profile["name"]
+        for profile in profiles()
+        for constant in profile["constants"]
+        if constant["name"] == "smt_compute_beside_compute_percent" and constant["value"] < 100
+    ]
