@@ -147,7 +147,7 @@ def _global(
     host: Mapping[str, Any],
 ) -> Iterator[Parameter]:
     for param in params:
-        if param["scope"] != "global" or threads.is_known(param["name"]) or not (values := _grid(param, written)):
+        if param["scope"] != "global" or threads.is_known(param["name"]) or not (values := _grid(param)):
             continue
         path, unasked = [*where, param["name"]], None
         if path == ["host", "runqueue"] and host.get("topology"):
@@ -181,10 +181,10 @@ def _of_domain(
             continue
         if param["name"] == "cap":
             top = 100 * int(table["vcpus"])
-            values = sorted({*(top * tenth // 10 for tenth in range(1, 10)), int(fields.get("cap", 0)) or top})
-            values = [*(value for value in values if value < top), 0]
+            limits = {*(top * tenth // 10 for tenth in range(1, 10)), int(fields.get("cap", 0))}
+            values = [*sorted(limits - {0}), 0]
             yield _of_values([*here, "cap"], values, fields, param, scheduler, unasked="cap" in fields)
-        elif spelt is None and (values := _grid(param, fields)):
+        elif spelt is None and (values := _grid(param)):
             yield _of_values([*here, param["name"]], values, fields, param, scheduler)
     yield from threads.of_domain(params, domain, table, scheduler)
 
@@ -213,7 +213,7 @@ def _reserved(
 _INTEGERS = re.compile(r"(?P<zero>0 or )?an integer from (?P<low>-?\d+) to (?P<high>-?\d+)")
 
 
-def _grid(param: Mapping[str, Any], written: Mapping[str, Any]) -> list[Any]:
+def _grid(param: Mapping[str, Any]) -> list[Any]:
     """The values of a parameter to try; none if it is no number and no choice."""
     allowed = str(param["allowed"])
     if allowed.startswith("one of "):
@@ -228,9 +228,13 @@ def _grid(param: Mapping[str, Any], written: Mapping[str, Any]) -> list[Any]:
     values = of_default or GRIDS.get(
         param["name"], [default * 2**k // 8 for k in range(7)] if default > 0 else range(default - 4, 5)
     )
-    now = int(written.get(param["name"], default))
-    fitting = {value for value in values if low <= value <= high or (value == 0 and match["zero"])}
-    return sorted(fitting | {now})
+    return sorted(value for value in set(values) if low <= value <= high or (value == 0 and match["zero"]))
+
+
+def _present(param: Mapping[str, Any], written: Mapping[str, Any]) -> Any:
+    """The value that a parameter has now; a flag as 0 or 1, however the scenario writes it."""
+    value = written.get(param["name"], default_of(param))
+    return int(value) if isinstance(value, bool) else value
 
 
 def _of_values(
@@ -242,13 +246,15 @@ def _of_values(
     *,
     unasked: bool | None = None,
 ) -> Parameter:
-    name = param["name"]
-    now = str(written.get(name, default_of(param)))
-    labels = [str(value) for value in values]
-    options = tuple(Option(label, value) for label, value in zip(labels, values, strict=True))
+    """A parameter with these values, and with its present one wherever that is another."""
+    name, now = param["name"], _present(param, written)
     ordered = not str(param["allowed"]).startswith("one of ")
+    listed = list(values)
+    if now not in listed:
+        listed = sorted([*listed, now]) if ordered else [*listed, now]
+    options = tuple(Option(str(value), value) for value in listed)
     return Parameter(
-        join(where), options, labels.index(now), ordered, scheduler, name in UNASKED if unasked is None else unasked
+        join(where), options, listed.index(now), ordered, scheduler, name in UNASKED if unasked is None else unasked
     )
 
 

@@ -241,7 +241,8 @@ class Space:
                     changes[join(["domain", name, "affinity"])] = _range(first, pcpus - 1)
 
     def _fit_ratelimit(self, changes: dict[str, Any], scheduler: str) -> None:
-        if scheduler != "credit":
+        # A rate limit that is longer now is the user's own.
+        if scheduler != "credit" or not changes.keys() & {SCHEDULER, "host.tslice_ms", "host.ratelimit_us"}:
             return
         host = self.scenario.written().get("host", {})
         generation = generation_of("credit", changes.get("host.generation") or host.get("generation"))

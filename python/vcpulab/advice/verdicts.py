@@ -1,0 +1,86 @@
+"""What advice may claim of an SLO that is missed: that it cannot be kept, with the proof, or that no fix was found.
+
+`Proven` needs a bound, or a simulation of the service alone on the host that is late still. Everything else is
+`NotFound`, which names the settings that were tried and claims nothing about others.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.scenario import split
+
+NAMED_MAX = 4
+"""A sentence names at most as many of the parameters that were tried."""
+_VALUES_MAX = 3
+"""A sentence lists at most as many values that are no numbers."""
+
+
+@dataclass(frozen=True)
+class Proven:
+    """No setting helps, for a reason that was simulated or computed."""
+
+    reason: str
+
+    def sentence(self, slos: Sequence[str]) -> str:
+        """The claim about these SLOs, with its proof."""
+        return f"{' and '.join(slos)} cannot be kept: {self.reason}"
+
+
+@dataclass(frozen=True)
+class NotFound:
+    """No setting that was tried helps; other settings may."""
+
+    number: int
+    """How many settings were tried, without the present one."""
+    parameters: tuple[str, ...]
+    """The parameters and values that were tried, in words; see `in_words`."""
+
+    def sentence(self, slos: Sequence[str]) -> str:
+        """What was tried for these SLOs."""
+        which = " and ".join(slos)
+        if not self.number:
+            return f"not found: no setting was tried that may keep {which}"
+        left = len(self.parameters) - NAMED_MAX
+        named = ", ".join([*self.parameters[:NAMED_MAX], *([f"{left} more parameters"] if left > 0 else [])])
+        if self.number == 1:
+            return f"not found: the setting tried ({named}) does not keep {which}"
+        return f"not found: none of the {self.number} settings tried ({named}) keeps {which}"
+
+
+Verdict = Proven | NotFound
+
+
+def in_words(tried: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The parameters that some settings change and the values they give them; those of the same values together.
+
+    Args:
+        tried: settings, each a path to a value.
+
+    Examples:
+        >>> in_words([{"domain.web.weight": 512}, {"domain.web.weight": 4096}, {"host.sched_gran": "core"}])
+        ('weight of web 512 to 4096', 'sched_gran core')
+    """
+    values: dict[str, dict[str, Any]] = {}
+    for changes in tried:
+        for path, value in changes.items():
+            values.setdefault(path, {})[str(value)] = value
+    alike: dict[tuple[str, str], list[str]] = {}
+    for path, given in values.items():
+        *where, field = split(path)
+        alike.setdefault((field, _values(list(given.values()))), []).append(where[1] if len(where) > 1 else "")
+    return tuple(
+        f"{field}{f' of {in_short(names)}' if names[0] else ''}{f' {said}' if said else ''}"
+        for (field, said), names in alike.items()
+    )
+
+
+def _values(given: Sequence[Any]) -> str:
+    """Some values of one parameter: numbers by their range, others by name."""
+    numbers = [value for value in given if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) == len(given):
+        least, most = min(numbers), max(numbers)
+        return f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    named = ["its default" if value is None else str(value) for value in given]
+    return " or ".join(named) if len(named) <= _VALUES_MAX else f"{len(named)} values"
