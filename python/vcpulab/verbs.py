@@ -217,7 +217,7 @@ def tune(
     from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
     from vcpulab.advice.tuning.search import Search
     from vcpulab.advice.tuning.sensitivity import sensitivity as tried
-    from vcpulab.advice.tuning.widening import widened
+    from vcpulab.advice.tuning.widening import shared, widened
 
     scenario = _scenario(scenario)
     vary, only = several(vary, "vary"), several(only, "only")
@@ -226,13 +226,16 @@ def tune(
     there = space(scenario, vary, only)
     missed = goals_of.missed(scenario, slos, jobs=jobs)
     wanted = goals_of.goals(scenario, several(maximise, "maximise"), several(minimise, "minimise"), missed)
+    by_hand = bool(vary or only)
+    domains = [*concerned(wanted), *(one.address.domain for one in missed)]
     search = Search(
-        there if vary or only else widened(there, [*concerned(wanted), *(one.address.domain for one in missed)]),
+        shared(there, domains) if by_hand else widened(there, domains),
         wanted,
         slos,
         seed=scenario.seed if seed is None else seed,
         replications=OF_EACH if replications is None else replications,
         jobs=jobs,
+        by_hand=by_hand,
         prices=prices.stated(several(price, "price")),
     )
     if folder is not None:
@@ -252,7 +255,7 @@ def tune(
             answer = replace(answer, offers=offers, sensitivity=inputs)
         if not answer.kept:
             missed = [one for one in slos if excess(one, answer.found.best.rows) > 0]
-            answer = replace(answer, alone=alone(scenario, missed[0], jobs=jobs))
+            answer = replace(answer, alone=alone(scenario, missed[0].address, jobs=jobs))
     except KeyboardInterrupt:
         raise Interrupted(replace(answer, interrupted=True)) from None
     return answer

@@ -69,7 +69,11 @@ WEIGHT = Finding("domain.web.weight", "waits", {"domain.web.weight": 512}, "wait
 @pytest.mark.parametrize(
     ("advice", "made", "why"),
     [
-        (Advice(Finding("domain.web.nic", "a link", rule="outside-link"), None, None), [], "no setting mends it"),
+        (
+            Advice(Finding("domain.web.nic", "a link", rule="outside-link"), None, None),
+            [],
+            "it comes with no setting to change",
+        ),
         (Advice(WEIGHT, None, None), [], "the mend does not go together with other settings"),
         (Advice(WEIGHT, [], None, starves={"batch": "never ran"}), [], "the mend starves batch"),
         (Advice(WEIGHT, [], None, delays=("mail", "shop")), [], "the mend makes mail, shop late"),

@@ -186,12 +186,14 @@ def test_whatever_may_keep_an_slo_is_varied(spinning: vcpulab.Scenario) -> None:
 
 def test_what_holds_a_service_back_by_itself_is_no_claim_about_schedulers(spinning: vcpulab.Scenario) -> None:
     (beyond,) = slos(spinning, ["solver.throughput > 100000"])
-    own = str(alone(spinning, beyond))
-    assert "but its 6 vCPUs on 2 pCPUs may" in own
-    assert "no setting" not in own
-    assert "no setting of the scheduler keeps solver.throughput" in str(
-        alone(spinning.change({"domain.solver.vcpus": 2}), beyond)
-    )
+    crowded = alone(spinning, beyond.address)
+    assert crowded is not None
+    assert crowded.about(beyond).endswith("The 6 vCPUs of solver on 2 pCPUs may hold it back.")
+    assert crowded.proof(beyond) is None
+    full = alone(spinning.change({"domain.solver.vcpus": 2}), beyond.address)
+    assert full is not None
+    assert full.proof(beyond) is not None
+    assert "the pCPUs of Pool-0 are 100 % used by its own work" in full.about(beyond)
 
 
 @pytest.mark.parametrize("trials", [3, 6])

@@ -1,7 +1,9 @@
-"""How good a service would be alone on the host: what no setting of other domains can better by much.
+"""A service alone on the host, without limits of its own: the proof that no setting keeps an SLO, or that others do.
 
-Where not even that keeps an SLO, the cure is outside the scheduler (less load, or more of what its requests wait for),
-unless settings of its own hold the service back: a cap, a reservation, pinning, more vCPUs than there are pCPUs.
+Every domain that the service does not need is left out, and caps, quotas, pinning, pools and budgets of those that it
+needs are lifted. If that run still misses the SLO, a setting could only help where a vCPU waits for a pCPU, or runs in
+the wrong place. If neither is so, or the service itself fills a device or all pCPUs, it is proven that the SLO cannot
+be kept.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,101 +12,163 @@ from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
 from vcpulab.advice.reservations import RESERVATIONS
+from vcpulab.advice.runstates import lost, shares
+from vcpulab.advice.verdicts import Proven
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import Slo
-from vcpulab.results.run import run
+from vcpulab.results.addresses import Address, Slo
+from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import number
-from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.settings import change
-from vcpulab.scenario.threads import quota
-from vcpulab.scenario.units import members
+from vcpulab.scenario.threads import cpuset, quota
 
 _MORE = {
     "disk": "a faster disk",
     "link": "a faster link",
     "client machine": "a faster line to the clients",
-    "connections": "more connections",
-    "cap": "a larger cap",
-    "quota": "a larger quota",
-    "host thread": "more queues of its device",
-    "budget": "a larger reservation",
 }
 """What there would have to be more of, by kind of bottleneck; of others, CPU time."""
+_LIMITS = (
+    "affinity",
+    "soft_affinity",
+    "emulator_affinity",
+    "iothread_affinity",
+    "cap",
+    "vcpu_quota_us",
+    "global_quota_us",
+    "pool",
+    "idle",
+    *(name for one in RESERVATIONS.values() for name in (one.amount, one.period)),
+)
+"""Fields that may keep a domain from pCPUs; by default they do not."""
+_WAITS = 0.005
+"""A vCPU that waits for less than this part of the time has nothing to gain from a scheduler. Assumed."""
+_LOSES = 0.1
+"""A domain that loses less than this part of its CPU time to where it runs is in the right place. Assumed."""
+_BUSY = 0.5
+"""A vCPU that is busier than this may be too few, where there are more pCPUs. Assumed."""
+_ALL = 0.95
+"""pCPUs that are busier than this are full."""
 
 
 @dataclass(frozen=True)
 class Alone:
-    """An SLO of a service that has the host, and the domains that serve it, for itself."""
+    """A number of a service that has the host, and the domains that serve it, for itself, with its limits lifted."""
 
-    slo: Slo
+    address: Address
     value: float | None
     """Mean of the metric; `None`: it is not defined."""
     others: int
-    """As many domains are not there."""
+    """As many domains are left out."""
+    lifted: tuple[str, ...]
+    """The fields that were set to their default, such as `cap`."""
     bottleneck: Station | None
+    reason: str
+    """Why no setting betters the number; empty: one may."""
     own: tuple[str, ...] = ()
-    """Its own settings that may hold it back, in words."""
+    """What of the service and its host may hold it back still, in words."""
 
     @property
-    def kept(self) -> bool:
-        """Does it hold then?"""
-        return self.slo.holds(self.value)
-
-    def __str__(self) -> str:
-        value = "undefined" if self.value is None else f"{number(self.value)} {self.slo.address.unit}"
+    def where(self) -> str:
+        """The circumstances, in words."""
         without = "other domain" if self.others == 1 else f"{self.others} other domains"
-        where = f"lone on the host, without the {without}, {self.slo.address} is {value}"
-        if self.kept:
-            return f"A{where}: fewer domains beside it, or more pCPUs, would keep {self.slo}."
-        if self.own:
-            return f"Even a{where}: no other domain keeps it from {self.slo}, but {' and '.join(self.own)} may."
+        place = f"alone on the host, without the {without}" if self.others else "with nothing else on the host"
+        return f"{place} and without its {in_short(self.lifted)}" if self.lifted else place
+
+    @property
+    def said(self) -> str:
+        """The number in these circumstances, in words."""
+        value = "undefined" if self.value is None else f"{number(self.value)} {self.address.unit}"
+        return f"{self.where}, {self.address} is {value}"
+
+    def proof(self, slo: Slo) -> Proven | None:
+        """The proof that no setting keeps an SLO; `None`: there is none."""
+        if slo.holds(self.value) or not self.reason:
+            return None
         more = _MORE.get(self.bottleneck.kind if self.bottleneck is not None else "", "faster or more CPUs")
-        return f"Even a{where}: no setting of the scheduler keeps {self.slo}; less load or {more} may."
+        return Proven(f"even {self.said}: {self.reason}; less load or {more} may help")
+
+    def about(self, slo: Slo) -> str:
+        """What the number says about an SLO, in a sentence."""
+        proven = self.proof(slo)
+        if proven is not None:
+            return f"{_capital(proven.reason)}."
+        if not slo.holds(self.value):
+            may = f" {_capital(' and '.join(self.own))} may hold it back." if self.own else ""
+            return f"Even {self.said}.{may}"
+        holds = ["the other domains"] if self.others else []
+        holds += [f"its {in_short(self.lifted)}"] if self.lifted else []
+        return f"{_capital(self.said)}: {' and '.join(holds) or 'chance'} may hold it back."
 
 
-def alone(scenario: Scenario, slo: Slo, *, jobs: int = 0) -> Alone | None:
-    """An SLO on the host without the domains that its own does not need; `None`: it is no domain's, or needs them all.
+def alone(scenario: Scenario, address: Address, *, jobs: int = 0) -> Alone | None:
+    """A number on the host without the domains that its own does not need; `None`: it is no domain's, or cannot be had.
 
     Raises:
         EngineError: the run failed.
     """
     document = scenario.to_dict()
-    needed = with_servers(document["domain"], [slo.address.domain])
+    needed = with_servers(document["domain"], [address.domain])
     gone = [name for name in document["domain"] if name not in needed]
     clients = [name for name, table in document.get("client", {}).items() if table["server"] in gone]
-    if not needed or not gone:
+    if not needed:
         return None
+    written = scenario.written()["domain"]
+    lifts = [join(["domain", name, field]) for name in needed for field in _LIMITS if field in written.get(name, {})]
+    without = [join(["domain", name]) for name in gone] + [join(["client", name]) for name in clients]
     try:
-        without = [join(["domain", name]) for name in gone] + [join(["client", name]) for name in clients]
-        by_itself = run(change(scenario, dict.fromkeys(without)).scenario, jobs=jobs)
+        by_itself = run(change(scenario, dict.fromkeys([*without, *lifts])).scenario, jobs=jobs)
     except RequestError:
-        # Something else of the scenario, such as an action, is about one of those.
+        # Another part of the scenario, such as an action, is about a domain that is left out.
         return None
-    found = by_itself.get(slo.address.name)
-    value = None if found is None else found.mean
-    narrow = bottleneck(stations(by_itself, [slo.address.domain]))
-    outside = narrow is not None and narrow.kind in _OUTSIDE and narrow.used >= NEAR_FULL
-    own = () if outside else tuple(_own(document, slo.address.domain))
-    return Alone(slo, value, len(gone), narrow, own)
+    mean = by_itself.get(address.name)
+    lifted = tuple(dict.fromkeys(split(path)[-1].replace("_", " ") for path in lifts))
+    passed = stations(by_itself, [address.domain])
+    own = tuple(_own(by_itself, needed))
+    reason = _reason(by_itself, address, needed, passed, own)
+    return Alone(address, None if mean is None else mean.mean, len(gone), lifted, bottleneck(passed), reason, own)
 
 
 _OUTSIDE = ("disk", "link", "client machine")
 
 
-def _own(document: Mapping[str, Any], name: str) -> Iterator[str]:
-    """The settings of a domain that hold it back wherever it is alone."""
-    table, host = document["domain"][name], document["host"]
-    pool = table.get("pool")
-    pcpus = host["pcpus"] if pool is None else len(members(document["pool"][pool]["pcpus"]))
-    if table["vcpus"] > pcpus:
-        yield f"its {table['vcpus']} vCPUs on {pcpus} pCPUs"
-    if table.get("cap"):
-        yield f"its cap of {table['cap']} %"
-    limit = quota(table)
-    if limit is not None and limit < table["vcpus"]:
-        yield f"its quota of {number(limit)} pCPUs"
-    if table.get("affinity", "all") != "all":
-        yield "its pinning"
-    reservation = RESERVATIONS.get(host["scheduler"]) if pool is None else None
-    if reservation is not None and reservation.share(table) and not table.get(reservation.extra, 1):
-        yield "its reservation"
+def _reason(by_itself: Run, address: Address, needed: list[str], passed: list[Station], own: tuple[str, ...]) -> str:
+    """Why no setting betters a number of a service that is alone; empty: one may."""
+    narrow = bottleneck(passed)
+    if narrow is not None and narrow.kind in _OUTSIDE and narrow.used >= NEAR_FULL:
+        return f"the {narrow.name.removeprefix('the ')} is {100 * narrow.used:.0f} % used"
+    domains = by_itself.scenario.to_dict()["domain"]
+    if any(len(domains[name].get("app", [])) > (name == address.domain) for name in needed):
+        # Where several applications share vCPUs or pCPUs, a setting may favor one of them.
+        return ""
+    full = next((one for one in passed if one.kind == "pCPUs" and one.used >= _ALL), None)
+    if full is not None:
+        return f"the {full.name} are {100 * full.used:.0f} % used by its own work"
+    if own:
+        return ""
+    waits = max(max(shares(by_itself, name, "runnable"), default=0.0) for name in needed)
+    misplaced = any(lost(by_itself, name, to) > _LOSES for name in needed for to in ("threads", "memory", "frequency"))
+    saturated = narrow is not None and narrow.used >= NEAR_FULL
+    return "" if waits > _WAITS or misplaced or saturated else "no vCPU waits for a pCPU then"
+
+
+def _own(by_itself: Run, needed: list[str]) -> Iterator[str]:
+    """What holds domains back that are alone and without limits of their own."""
+    document: Mapping[str, Any] = by_itself.scenario.to_dict()
+    pcpus = document["host"]["pcpus"]
+    for name in needed:
+        table = document["domain"][name]
+        if table["vcpus"] < pcpus and max(shares(by_itself, name, "running"), default=0.0) > _BUSY:
+            yield f"the {table['vcpus']} vCPU{'' if table['vcpus'] == 1 else 's'} of {name}"
+        if table["vcpus"] > pcpus:
+            yield f"the {table['vcpus']} vCPUs of {name} on {pcpus} pCPU{'' if pcpus == 1 else 's'}"
+        left = cpuset(document, name)
+        if len(left) < pcpus:
+            yield f"the {len(left)} pCPUs of the control group of {name}"
+        if quota(table) is not None:
+            yield f"the quota of {name}"
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

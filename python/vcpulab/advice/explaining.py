@@ -1,19 +1,23 @@
 """Why is it slow? Where the time of those who are late goes, what holds them back, and the mends, each simulated."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
 from vcpulab.advice.alone import Alone, alone
+from vcpulab.advice.attempts import NOTHING, Attempts, attempts
 from vcpulab.advice.capacity.occupancy import stations, with_servers
+from vcpulab.advice.guest_tasks import vcpus_of
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint import drivers, rules
 from vcpulab.advice.lint.catalogue import findings, first_words, settings
 from vcpulab.advice.lint.held_back import causes_of
 from vcpulab.advice.lint.host import Finding, Host, measured, of_pool
 from vcpulab.advice.lint.lint import Advice, as_data, tried
+from vcpulab.advice.verdicts import NotFound, Proven, Verdict, in_words
 from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import Toolstack
 from vcpulab.results.addresses import Address, Slo, find, find_all, slos
@@ -93,8 +97,10 @@ class Explanation(Answer):
     scenario: Scenario
     explained: tuple[Explained, ...]
     advice: tuple[Advice, ...]
+    attempts: Attempts = NOTHING
+    """The settings that were tried where no fix of a rule keeps the SLOs."""
     alone: Alone | None = None
-    """The SLO that is missed most, of a service alone on the host; `None`: a mend keeps all, or none was asked for."""
+    """The SLO that is missed most, of a service alone on the host; `None`: a fix keeps all, or none was asked for."""
     interrupted: bool = False
     """Was it cancelled before the mends were tried?"""
 
@@ -104,17 +110,32 @@ class Explanation(Answer):
         missed = [(one.slo, _mean(one.value)) for one in self.explained if one.slo is not None and not one.met]
         return [slo for slo, value in sorted(missed, key=lambda both: -both[0].excess(both[1]))]
 
+    @property
+    def nearest(self) -> Advice | None:
+        """Of the fixes that help that which leaves the fewest SLOs missed, by the least; `None`: none helps."""
+        helping = [one for one in self.advice if one.helps]
+        return min(helping, key=lambda one: (len(one.misses), sum(one.left)), default=None)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Why SLOs are not kept: proven, or not found; `None`: there is none that no fix keeps."""
+        if not self.missed or self.interrupted or (self.nearest is not None and not self.nearest.misses):
+            return None
+        proof = None if self.alone is None else self.alone.proof(self.missed[0])
+        tried = _tried(self.advice, self.attempts)
+        return proof or NotFound(len(tried), in_words(tried))
+
     def outlook(self) -> list[str]:
-        """What keeps the SLOs that are not kept; where nothing does, what comes nearest, and what else would."""
-        if not self.missed or self.interrupted:
+        """Why no fix keeps the SLOs that are missed, what comes nearest, and what the service would have alone."""
+        verdict, best = self.verdict, self.nearest
+        if verdict is None:
             return []
-        mends = sorted((one for one in self.advice if one.helps), key=lambda one: len(one.misses))
-        if mends and not mends[0].misses:
-            return []
-        nearest = [f"nearest: {_settings(one)}, which {'; '.join(one.kept())}" for one in mends[:1]]
-        which = in_short_slos(self.missed)
-        said = f"{' and '.join(which)} cannot be kept by a mend that was tried"
-        return [f"{said}{'' if nearest else '; none helps'}", *nearest, *([str(self.alone)] if self.alone else [])]
+        lines = [verdict.sentence(in_short_slos(self.missed))]
+        lines += [] if best is None else [f"nearest: {_settings(best)}, which {'; '.join(best.kept())}"]
+        if isinstance(verdict, NotFound):
+            lines[0] += "; vcpulab tune searches further"
+            lines += [] if self.alone is None else [self.alone.about(self.missed[0])]
+        return lines
 
     def numbers(self) -> list[str]:
         """Each number in a line; three or more of the same metric and SLO in one, least to most."""
@@ -180,6 +201,16 @@ class Explanation(Answer):
         lines += [line for one in self.explained for line in (str(one), *map(_line, one.parts), *_followed(one))]
         lines += [f"{one.finding.path}: {one.finding.reason}" for one in self.advice]
         return "\n".join(lines) or "nobody is late"
+
+
+def _tried(advice: Sequence[Advice], attempts: Attempts) -> list[dict[str, Any]]:
+    """The settings that were tried, each once."""
+    of_rules = (changes for one in advice for changes in (one.finding.changes, *one.finding.otherwise) if changes)
+    tried: list[dict[str, Any]] = []
+    for changes in (*of_rules, *attempts.settings):
+        if dict(changes) not in tried:
+            tried.append(dict(changes))
+    return tried
 
 
 def _mean(value: Interval | None) -> float | None:
@@ -256,11 +287,29 @@ def explain(
             raise stopped
         explained = [*(_with_paths(host, one) for one in explained[:FOLLOWED]), *explained[FOLLOWED:]]
         mends = tried(host, found, limits, jobs=jobs, progress=progress)
-        answer = Explanation(base, tuple(explained), tuple(mends))
-        return replace(answer, alone=alone(base, answer.missed[0], jobs=jobs)) if answer.outlook() else answer
+        return _further(host, Explanation(base, tuple(explained), tuple(mends)), limits, jobs, progress)
     except KeyboardInterrupt:
         said = "" if stopped is None else stopped.said
         raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True), said) from None
+
+
+def _further(
+    host: Host,
+    answer: Explanation,
+    limits: Sequence[Slo],
+    jobs: int,
+    progress: Callable[[float], bool] | None,
+) -> Explanation:
+    """The answer, where no fix of a rule keeps the SLOs with the proof that none does, or with other settings tried."""
+    if answer.verdict is None:
+        return answer
+    answer = replace(answer, alone=alone(host.scenario, answer.missed[0].address, jobs=jobs))
+    if isinstance(answer.verdict, Proven):
+        return answer
+    done = _tried(answer.advice, answer.attempts)
+    more = attempts(host, answer.missed, limits, done, jobs=jobs, progress=progress)
+    fixes = [one for one in more.advice if not one.misses or answer.nearest is None]
+    return replace(answer, attempts=more, advice=(*fixes, *answer.advice))
 
 
 def _of_those(host: Host, named: Sequence[Address], limits: Sequence[Slo]) -> tuple[list[Explained], list[Finding]]:
@@ -326,7 +375,7 @@ def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained
     address = find(host.scenario, name)
     parts: list[Part] = []
     for domain in with_servers(host.domains, [one.domain]):
-        parts += _of_domain(host, domain)
+        parts += _of_domain(host, domain, vcpus_of(host.scenario, address) if domain == one.domain else ())
     threads = enumerate(host_threads(host.document))
     parts += [part for number, thread in threads if thread.domain == one.domain for part in _of_thread(host, number)]
     for station in stations(host.run, [one.domain]):
@@ -340,9 +389,11 @@ _STATES = (("computes", "running_ns"), ("waits for a pCPU", "runnable_ns"), ("is
 """What a vCPU does that is not blocked. Linux leaves whom it throttles runnable."""
 
 
-def _of_domain(host: Host, domain: str) -> Iterator[Part]:
-    """What the vCPU of a domain does that is blocked least, and behind whom it waits."""
+def _of_domain(host: Host, domain: str, vcpus: Collection[int]) -> Iterator[Part]:
+    """What the vCPU of a domain does that is blocked least, of some or of all, and behind whom it waits."""
     rows = host.run.df_vcpus().filter(domain=domain)
+    if vcpus:
+        rows = rows.filter(pl.col("vcpu").is_in(list(vcpus)))
     if rows.is_empty():
         return
     shares = _of_elapsed(rows)

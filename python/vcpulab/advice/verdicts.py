@@ -41,12 +41,12 @@ class NotFound:
         """What was tried for these SLOs."""
         which = " and ".join(slos)
         if not self.number:
-            return f"not found: no setting was tried that may keep {which}"
+            return f"Not found: no setting was tried that may keep {which}"
         left = len(self.parameters) - NAMED_MAX
         named = ", ".join([*self.parameters[:NAMED_MAX], *([f"{left} more parameters"] if left > 0 else [])])
         if self.number == 1:
-            return f"not found: the setting tried ({named}) does not keep {which}"
-        return f"not found: none of the {self.number} settings tried ({named}) keeps {which}"
+            return f"Not found: the setting tried ({named}) does not keep {which}"
+        return f"Not found: none of the {self.number} settings tried ({named}) keeps {which}"
 
 
 Verdict = Proven | NotFound

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
+from vcpulab.advice.isolation import isolation, pinned_to
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint import overload as overload  # noqa: PLC0414 - its rules come first
 from vcpulab.advice.lint import slowed
@@ -463,7 +464,8 @@ def _pinned(held: Held) -> Finding | None:
 
     Silent: Where nobody is late, or no other pCPU idles.
 
-    Mend: No pinning of the service.
+    Mend: No pinning of the service; or, before that where nobody whom it waits for is pinned, no other domain on its
+    pCPUs.
 
     Schedulers: All that share pCPUs.
 
@@ -473,13 +475,20 @@ def _pinned(held: Held) -> Finding | None:
     others = host.pinned_away_from(domain, IDLE)
     if not held.waits or not others:
         return None
-    with_it = [one for one, _ in host.behind(domain) if one != domain]
+    beside = [one for one, _ in host.behind(domain) if one != domain]
+    pinned = [one for one in beside if pinned_to(host.domains[one]) is not None]
+    roaming = [one for one in beside if one not in pinned]
     path = of_domain(domain, "affinity")
+    own = spans(sorted(pinned_to(host.domains[domain]) or ()))
+    where = f"{domain} is pinned together with {in_short(pinned)}" if pinned else f"{domain} is pinned to pCPU {own}"
+    shares = f", where {in_short(roaming)} may run, too" if roaming else ""
     reason = (
-        f"{domain} is pinned together with {in_short(with_it)}, and waits for {100 * host.waited(domain):.0f} % of the "
+        f"{where}{shares}, and waits for {100 * host.waited(domain):.0f} % of the "
         f"time, while {len(others)} other pCPUs idle for {100 * host.idle_of(others):.0f} %"
     )
-    return Finding(path, reason, {path: "all"})
+    free, isolated = {path: "all"}, isolation(host.document, [domain])
+    mends = [free] if isolated is None else [free, isolated.changes] if pinned else [isolated.changes, free]
+    return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
 
 
 @cause("pool-too-small")
@@ -652,9 +661,9 @@ def _outweighed(held: Held) -> Finding | None:
 
     Silent: Where nobody is late; where those who serve somebody fill the pCPUs: see `host-full`.
 
-    Mend: A weight that entitles it to twice what all its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the
-    pool; if that harms somebody, half of it, or a quarter. Under BVT a smaller advance; if that leaves it late, larger
-    ones for those behind whom it waits, too, as only ratios count; and {ADVANCE_TIMES} times as large.
+    Mend: The least weight that helps, of steps of two from twice its own up to that which entitles it to twice what all
+    its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the pool. Under BVT a smaller advance; if that leaves it
+    late, larger ones for those behind whom it waits, too, as only ratios count; and {ADVANCE_TIMES} times as large.
 
     Schedulers: Those with weights: `credit`, `credit2`, `enhanced`, `linux-cfs`, `linux-eevdf`; `bvt`, whose `mcu_adv`
     is the inverse of a weight.
@@ -681,7 +690,7 @@ def _outweighed(held: Held) -> Finding | None:
     enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
     path = of_domain(domain, name)
     if name == "weight":
-        mends = [{path: _round_weight(host, own * times)} for times in (enough, enough / 2, enough / 4) if times > 1]
+        mends = _weights(host, domain, own, enough)
     else:
         mends = [_advances(domain, own, theirs, times * enough) for times in (1, ADVANCE_TIMES)]
         mends = [*([{path: mends[0][path]}] if len(mends[0]) > 1 else []), *mends]
@@ -692,6 +701,14 @@ def _outweighed(held: Held) -> Finding | None:
         f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
     )
     return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+
+
+def _weights(host: Host, domain: str, own: int, enough: float) -> list[dict[str, int]]:
+    """Weights of a domain in steps, from the least that may suffice to one that is some times what it has."""
+    steps = {_round_weight(host, own * 2.0**step) for step in range(1, ceil(log2(enough)))}
+    return [
+        {of_domain(domain, "weight"): one} for one in sorted({*steps, _round_weight(host, own * enough)}) if one > own
+    ]
 
 
 def _round_weight(host: Host, weight: float) -> int:

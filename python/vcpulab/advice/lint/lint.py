@@ -94,7 +94,8 @@ class Advice:
     @property
     def is_noted(self) -> bool:
         """Is it no fault, and only good to know?"""
-        return RULES[self.finding.rule].stands is Stands.NOTED
+        rule = RULES.get(self.finding.rule)
+        return rule is not None and rule.stands is Stands.NOTED
 
     @property
     def misses(self) -> list[Slo]:
@@ -296,10 +297,22 @@ def tried(
 
     Those whose mend does not help are dropped, unless they stand nevertheless: see `Stands`.
     """
-    first = _all_tried(host, findings, slos, jobs=jobs, progress=progress)
-    advice = [_or_otherwise(host, one, jobs=jobs) for one in _decided(host, first, jobs=jobs)]
+    advice = simulated(host, findings, slos, jobs=jobs, progress=progress)
     allowed = {Stands.ALWAYS} if any(one.improves for one in advice) else {Stands.ALWAYS, Stands.ALONE}
     return [one for one in advice if one.effect is None or one.improves or RULES[one.finding.rule].stands in allowed]
+
+
+def simulated(
+    host: Host,
+    findings: Sequence[Finding],
+    slos: Sequence[Slo] = (),
+    *,
+    jobs: int = 0,
+    progress: Callable[[float], bool] | None = None,
+) -> list[Advice]:
+    """Findings, each with the effect of the first of its mends that helps; whether any does or not."""
+    first = _all_tried(host, findings, slos, jobs=jobs, progress=progress)
+    return [_or_otherwise(host, one, jobs=jobs) for one in _decided(host, first, jobs=jobs)]
 
 
 def _noted(host: Host, findings: Sequence[Finding], *, jobs: int) -> list[Advice]:

@@ -16,6 +16,8 @@ from vcpulab.advice.tuning.sensitivity import Sensitivity
 from vcpulab.advice.tuning.spaces import Space
 from vcpulab.advice.tuning.widening import held
 from vcpulab.advice.tuning.words import headline, in_words
+from vcpulab.advice.verdicts import NotFound, Proven, Verdict
+from vcpulab.advice.verdicts import in_words as tried_in_words
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.hypervisors.steps import Step
@@ -66,27 +68,45 @@ class Tuning(Answer):
         """The answer in a sentence."""
         if self.interrupted and self.confirmed is None:
             return f"Interrupted: this is the best of {len(self.found.candidates)} settings so far, not confirmed."
+        if self.found.proof is not None:
+            return f"{f'Nothing is to be set: {self.found.proof.reason}' if self.kept else self._why_missed()}."
         if self.found.left:
-            said = "" if self.kept else f"{self._missed()} cannot be kept. "
-            return f"{said}Nothing is to be set: {self.found.left}.{self._elsewhere()}"
-        if not self.kept:
-            near = f"the nearest, {in_words(self.space, self.found.best)}, comes to {', '.join(self.nearest())}"
-            return f"{self._missed()} cannot be kept: {near}.{self._elsewhere()}"
-        return self._of_confirmed()
+            return f"Nothing is to be set: {self.found.left}."
+        if self.kept:
+            return self._of_confirmed()
+        nearest = f"the nearest, {in_words(self.space, self.found.best)}, comes to {', '.join(self.nearest())}"
+        about = "" if self.alone is None or isinstance(self.missed, Proven) else f" {self.alone.about(self._worst)}"
+        return f"{self._why_missed()}; {nearest}.{about}"
 
-    def _missed(self) -> str:
-        """The SLOs that the best does not keep, in short."""
-        return " and ".join(in_short(one for one in self.search.slos if excess(one, self.found.best.rows) > 0))
+    @property
+    def missed(self) -> Verdict | None:
+        """Why SLOs are not kept: proven, or not found; `None`: all are kept."""
+        if self.kept:
+            return None
+        proof = self.found.proof or (self.alone.proof(self._worst) if self.alone is not None else None)
+        tried = self.found.tried
+        return proof or NotFound(len(tried), tried_in_words(one.changes for one in tried))
 
-    def _elsewhere(self) -> str:
-        return "" if self.alone is None else f" {self.alone}"
+    def _why_missed(self) -> str:
+        assert self.missed is not None
+        return self.missed.sentence(in_short(self._beyond))
+
+    @property
+    def _beyond(self) -> list[Slo]:
+        """The SLOs that the best does not keep."""
+        return [one for one in self.search.slos if excess(one, self.found.best.rows) > 0]
+
+    @property
+    def _worst(self) -> Slo:
+        return self._beyond[0]
 
     def _of_confirmed(self) -> str:
         present_keeps = self.found.standings[0].excess <= 0
         if self.confirmed is None:
             return "Nothing that was tried beats the present setting."
         if self.confirmed.starved:
-            return f"Nothing is to be set: the best that was found starves {', '.join(self.confirmed.starved)}."
+            starved = ", ".join(self.confirmed.starved)
+            return f"Nothing is advised: the best of {len(self.found.tried)} settings tried starves {starved}."
         if self.confirmed.verdict == "keeps the SLOs":
             return "The setting found keeps the SLOs, and the present one does not."
         if self.confirmed.verdict == "better":
@@ -217,11 +237,7 @@ class Tuning(Answer):
 
     def nearest(self) -> list[str]:
         """What the best comes to, of each SLO that it does not keep."""
-        return [
-            f"{one.address} {_mean(self.found.best, one)}"
-            for one in self.search.slos
-            if excess(one, self.found.best.rows) > 0
-        ]
+        return [f"{one.address} {_mean(self.found.best, one)}" for one in self._beyond]
 
     def commands(self, toolstack: Toolstack | None = None) -> list[Step]:
         """How to set what is advised on a real host.
@@ -265,7 +281,8 @@ class Tuning(Answer):
                 for k in confirmed.slos
             ],
             "nearest": [] if self.kept else self.nearest(),
-            "alone": None if self.alone is None else str(self.alone),
+            "proven": isinstance(self.missed, Proven) or found.proof is not None,
+            "alone": None if self.alone is None or self.kept else self.alone.about(self._worst),
             "parameters": [
                 {"parameter": key, "from": before, "to": after, "costs": _said(found.costs.get(key))}
                 for key, before, after in self.changed()

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from vcpulab.advice.tuning.goals import Row
+from vcpulab.advice.verdicts import Proven
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
@@ -104,3 +105,10 @@ class Found:
     """Was everything tried that there is?"""
     left: str = ""
     """Why the host is left as it is, whatever else was or could be tried."""
+    proof: Proven | None = None
+    """Why no setting helps, where that is proven; then nothing else was tried."""
+
+    @property
+    def tried(self) -> list[Candidate]:
+        """The settings that were run, without the present one."""
+        return [one for one in self.candidates if one.rows and one.changes]

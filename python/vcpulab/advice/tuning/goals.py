@@ -52,6 +52,8 @@ class Goal:
     """How much it counts in the score."""
     floor: float | None = None
     """What is below counts as this: nobody feels the difference. In the unit of the metric."""
+    felt: float | None = None
+    """Above this a response time is late, in the unit of the metric; `None`: that is not known, or an SLO says it."""
     seconds: float = 1.0
     """How long a replication lasts."""
 

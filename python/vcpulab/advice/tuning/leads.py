@@ -1,7 +1,7 @@
 """What is tried first: one parameter at a time, those of the goal's own domains first, mild changes first.
 
-After them come the parameters of what these domains wait for: the domains that serve them, and those that keep them
-waiting; then those of the host, then other schedulers. What holds the domains back says which of their own to begin
+After them come the parameters of the domains that serve these, those of the host, and those of the domains that keep
+them waiting; then other schedulers. What holds the domains back says which of their own to begin
 with. The search goes on from the best of these.
 """
 
@@ -50,13 +50,15 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
     places = _places(run, own)
     elsewhere = (one for one in order if split(one.name)[-1] in places and split(one.name)[0] == "host")
     picked = [(one, index) for one in elsewhere for index in _steps(one, True)]
+    of_host = [one for one in order if split(one.name)[0] == "host"]
     for names, upward in ((own, True), (servers, True), (blamed, False)):
+        if not upward:
+            for one in of_host:
+                picked += [(one, index) for index in (_shorter(one) if one.ordered else _steps(one, True))]
         for parameter in order:
             if _concerns(space, parameter, names):
                 picked += [(parameter, index) for index in _steps(parameter, upward)]
                 picked += [(parameter, index) for index in _heaviest(parameter, there) if upward]
-    of_host = [one for one in order if split(one.name)[0] == "host"]
-    picked += [(one, index) for one in of_host for index in (_shorter(one) if one.ordered else _steps(one, True))]
     once = dict.fromkeys((parameter.key, index) for parameter, index in picked)
     return [{**space.present, key: index} for key, index in once]
 
@@ -92,7 +94,9 @@ _ORDER = (
     "extratime",
     "xtratime",
     "reservation_period",
+    "soft_affinity",
     "affinity",
+    "isolation",
     "pcpus",
     "pool",
 )

@@ -1,4 +1,4 @@
-"""When a host is left as it is: where it is good enough, or where no setting of a scheduler helps.
+"""When a host is left as it is: where it is good enough, or where it is proven that no setting helps.
 
 A response time is good enough where nobody feels a better one. Assumed: a 99th percentile under 20 ms is one of them
 (a tenth of a second is the limit of what feels instantaneous: Miller 1968, and a page is made of several requests), if
@@ -6,12 +6,16 @@ it is also within 20 times the CPU time that the service itself takes for a requ
 period, within the period. An SLO on the goal goes before this.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from vcpulab.advice.alone import alone
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station
 from vcpulab.advice.tuning.goals import Goal, Row, excess
+from vcpulab.advice.verdicts import Proven
 from vcpulab.results.addresses import Address, Slo, app_rows, apps, judged
-from vcpulab.results.run import Run
+from vcpulab.results.statistics import number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.scenario import Scenario
 
@@ -80,23 +84,66 @@ def good_enough(goals: Sequence[Goal], slos: Sequence[Slo], rows: Sequence[Row],
         mean = sum(known) / len(known)
         if mean > felt[name]:
             return ""
-        reasons.append(f"{name} is {mean:.2g} ms, and nobody feels what is below {felt[name]:.2g} ms")
+        reasons.append(
+            f"{name} is {mean:.2g} ms, and nobody feels what is below {felt[name]:.2g} ms (assumed: an SLO "
+            "says how low it is to be)"
+        )
     return "; ".join(dict.fromkeys(reasons))
 
 
-def out_of_reach(goals: Sequence[Goal], found: Sequence[Station], run: Run) -> str:
-    """Why no setting of a scheduler helps; nothing: one may."""
-    if not concerned(goals) or not all(_is_service(goal.addresses[0]) for goal in goals) or not found:
-        return ""
-    fullest = max(found, key=lambda one: one.used)
-    beyond = "no setting of the scheduler changes that"
-    if fullest.kind in ("disk", "link", "client machine") and fullest.used >= NEAR_FULL:
-        return f"{fullest.name} is the bottleneck ({100 * fullest.used:.0f} % used): {beyond}"
-    for one in found:
-        own = one.kind == "pCPUs" and one.used >= _ALL_OF_IT and one.why.startswith("busy")
-        if own and not run.scenario.to_dict().get("pool"):
-            return f"the goal's own domains use {100 * one.used:.0f} % of the {one.name}: {beyond}"
-    return ""
+def bounded(goal: Goal, slos: Sequence[Slo], felt: Mapping[str, float], rows: Sequence[Row]) -> Goal:
+    """A goal with the bound below which nobody gains and that above which somebody is late, or its SLO's.
+
+    A response time that nobody feels as it is has none: whoever asks for less means it.
+
+    Args:
+        goal: one that is about one metric.
+        slos: what must hold.
+        felt: address to `felt_ms`.
+        rows: what was measured under the present setting.
+    """
+    name, mine = goal.addresses[0].name, on_the_goal(goal, slos)
+    if name not in felt or (not mine and all((row[name] or math.inf) <= felt[name] for row in rows)):
+        return goal
+    floor = min([felt[name], *(slo.bound for slo in mine)]) / 2
+    return replace(goal, floor=floor, felt=None if mine else felt[name])
+
+
+def out_of_reach(
+    goals: Sequence[Goal], found: Sequence[Station], scenario: Scenario, rows: Sequence[Row], *, jobs: int = 0
+) -> Proven | None:
+    """The proof that no setting helps: every goal's service gains nothing even alone on the host; `None`: one may help.
+
+    Args:
+        goals: what is wanted.
+        found: what the work of the goals' domains passes.
+        scenario: the host as it is.
+        rows: what was measured of it.
+        jobs: replications at a time; 0: one for each processor.
+
+    Raises:
+        EngineError: a run failed.
+    """
+    if not concerned(goals) or not all(_is_service(goal.addresses[0]) for goal in goals) or not _full(found):
+        return None
+    for goal in goals:
+        address = goal.addresses[0]
+        by_itself = alone(scenario, address, jobs=jobs)
+        present = [value for row in rows if (value := row[address.name]) is not None]
+        if by_itself is None or not by_itself.reason or not present:
+            return None
+        now = math.fsum(present) / len(present)
+        if goal.gain({address.name: by_itself.value}, {address.name: now}) >= LEAST_GAIN:
+            return None
+    return Proven(f"even {by_itself.said}, where it is {number(now)} now: {by_itself.reason}")
+
+
+def _full(found: Sequence[Station]) -> bool:
+    """Does the work of some domains fill a device, or the pCPUs?"""
+    outside = any(one.kind in ("disk", "link", "client machine") and one.used >= NEAR_FULL for one in found)
+    return outside or any(
+        one.kind == "pCPUs" and one.used >= _ALL_OF_IT and one.why.startswith("busy") for one in found
+    )
 
 
 def _is_service(address: Address) -> bool:

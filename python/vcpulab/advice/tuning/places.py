@@ -34,22 +34,23 @@ def of_host(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def of_domains(scenario: Scenario, names: Iterable[str], *, unasked: bool) -> Iterator[Parameter]:
-    """The soft affinity of some domains: one node or another."""
+    """The soft affinity of some domains: none, or one node or another."""
     document = scenario.to_dict()
     host, topology = document["host"], Topology.of(document["host"])
     nodes = {f"node {node}": spans(pcpus) for node, pcpus in topology.by_node().items()}
-    if topology.nodes == 1 or host["scheduler"] not in PREFER or document.get("pool"):
+    if host["scheduler"] not in PREFER:
         return
     for name in names:
         table = document["domain"][name]
-        if table.get("affinity", "all") != "all" or table["vcpus"] > topology.pcpus // topology.nodes:
-            continue
         now = table.get("soft_affinity", "all")
         options = [Option("none" if now == "all" else "as it is", now if now == "all" else None)]
         options += [Option("none", "all")] if now != "all" else []
-        options += [Option(label, mask) for label, mask in nodes.items() if mask != now]
+        fits = table.get("affinity", "all") == "all" and table["vcpus"] <= topology.pcpus // topology.nodes
+        if fits and topology.nodes > 1 and not document.get("pool"):
+            options += [Option(label, mask) for label, mask in nodes.items() if mask != now]
         path = join(["domain", name, "soft_affinity"])
-        yield Parameter(path, tuple(options), 0, ordered=False, unasked=unasked)
+        if len(options) > 1:
+            yield Parameter(path, tuple(options), 0, ordered=False, unasked=unasked)
 
 
 def run_queues(host: Mapping[str, Any], names: Iterable[str], now: str) -> list[str]:

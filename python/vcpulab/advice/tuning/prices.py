@@ -45,6 +45,7 @@ _KINDS = {
     "affinity": "pinning",
     "soft_affinity": "pinning",
     "pinning": "pinning",
+    "isolation": "pinning",
     "pool": "pool",
     "vcpus": "vcpus",
     "backends": "vcpus",

@@ -9,6 +9,7 @@ import random
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from vcpulab.advice.tuning.candidates import Candidate
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _QUANTILE = 0.25
 _TOP = 5
 """What matters is looked for in what sets the best quarter apart, if these are at least so many."""
+_TOGETHER = 4
+"""As many parameters that help one by one are tried together."""
 _REPEATS_MAX = 64
 """So many candidates one after the other that were there already: there is nothing new to find."""
 
@@ -54,6 +57,26 @@ class Proposals:
         if self._space.size <= most:
             first += list(self._space.every())
         self.first = list({json.dumps(picks, sort_keys=True): picks for picks in first}.values())
+
+    def combine(self, candidates: Iterable[Candidate]) -> None:
+        """Tries the best changes of single parameters together, two and three at a time, before all else.
+
+        Args:
+            candidates: those that were run to the end.
+        """
+        order = self._worth.order
+        best: dict[str, Candidate] = {}
+        for one in candidates:
+            changed = [parameter.key for parameter in self._worth.changed(one)]
+            if len(changed) != 1:
+                continue
+            least = best.get(changed[0], self._worth.present)
+            if one.scheduler == least.scheduler and order(one) > order(least):
+                best[changed[0]] = one
+        top = sorted(best, key=lambda key: order(best[key]), reverse=True)[:_TOGETHER]
+        for size in (2, 3):
+            for keys in combinations(top, size):
+                self.first.append({**self._space.present, **{key: best[key].picks[key] for key in keys}})
 
     def ask(self, wanted: int, best: Candidate) -> tuple[Proposed, Proposed, bool]:
         """New candidates, those that were there already, and whether there was nothing new to be found."""

@@ -42,8 +42,10 @@ def hopeless(worth: Worth, candidate: Candidate, leader: Candidate, full: Sequen
         if greater([excess(slo, [row]) for row in candidate.rows], [0.0] * n):
             return f"beyond {slo}"
     keeping = [one for one in (leader, *full) if worth.keeps(one)]
-    best = max(keeping, key=worth.net, default=candidate)
-    return _behind(worth, candidate, best, n) if best is not candidate else None
+    best = max(keeping, key=worth.rank, default=candidate)
+    if best is candidate or (worth.late(best) and not worth.late(candidate)):
+        return None
+    return _behind(worth, candidate, best, n)
 
 
 def _behind(worth: Worth, candidate: Candidate, best: Candidate, n: int) -> str | None:

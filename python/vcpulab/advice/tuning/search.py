@@ -32,6 +32,7 @@ from vcpulab.advice.tuning.simplifying import Simplifying
 from vcpulab.advice.tuning.spaces import Space
 from vcpulab.advice.tuning.trials import Tell, Trials, within
 from vcpulab.advice.tuning.worth import Worth
+from vcpulab.advice.verdicts import Proven
 from vcpulab.errors import Interrupted
 from vcpulab.extras import require
 from vcpulab.results import cache
@@ -64,6 +65,7 @@ class Search:
         folder: Path | None = None,
         jobs: int = 0,
         drop: bool = True,
+        by_hand: bool = False,
         prices: Mapping[str, float] = PRICES,
     ) -> None:
         """Takes the parameters that may be changed and what is wanted.
@@ -77,6 +79,7 @@ class Search:
             folder: where what was measured is kept, so that a search can go on; `None`: in memory only.
             jobs: replications at a time; 0: one for each processor. It never changes the result.
             drop: drop hopeless candidates before they have all replications.
+            by_hand: the parameters were chosen by hand, and are tried whether the host needs it or not.
             prices: of changing a parameter of each kind, %; see `prices`.
 
         Raises:
@@ -91,6 +94,7 @@ class Search:
         self.rejected: list[Candidate] = []
         """What must not be advised, see `without`."""
         self._drop = drop
+        self._by_hand = by_hand
         self._trials = Trials(space, self.asked, seed=seed, jobs=jobs)
         self._clock = Clock(None)
         if folder is not None:
@@ -200,10 +204,10 @@ class Search:
 
         proposals = Proposals(optuna, self.worth, self._trials)
         present = self._first(tell)
-        left, first = self._look()
+        left, proof, first = self._look()
         proposals.begin(first, int(min(most, _EVERY_MAX)))
-        best, exhausted = present, self.space.size == 1 or bool(left)
-        in_vain = 0
+        best, exhausted = present, self.space.size == 1 or bool(left or proof)
+        in_vain, combined = 0, False
         while not exhausted and len(tried) < most and (seconds is None or self._clock.spent() < seconds):
             batch, again, exhausted = proposals.ask(int(min(BATCH, most - len(tried))), best)
             self._clock.start()
@@ -213,21 +217,26 @@ class Search:
                 proposals.tell(trial, candidate)
             before, best = best, max([best, *self._full()], key=self.worth.order)
             in_vain = 0 if best is not before or proposals.first else in_vain + 1
-            if not patient and in_vain >= PATIENCE:
+            enough = self.worth.is_enough(best)
+            if not (enough or combined or proposals.first):
+                proposals.combine(self._full())
+                combined = True
+            if not patient and in_vain >= PATIENCE and enough:
                 break
             exhausted = exhausted or len(tried) >= self.space.size
         progress(1.0)
         searched, runs = list(tried), self.runs
-        if not left:
+        if not (left or proof):
             best = self._mildest(self._final(tell), tell)
             left = self._unfelt(best)
         found = replace(
             self._known(present, searched, runs),
-            importance=proposals.importance(present if left else best),
-            exhausted=exhausted and not left,
+            importance=proposals.importance(present if left or proof else best),
+            exhausted=exhausted and not (left or proof),
             left=left,
+            proof=proof,
         )
-        return self._with_best(found, present if left else best, tell)
+        return self._with_best(found, present if left or proof else best, tell)
 
     def _first(self, tell: Tell) -> Candidate:
         """The present setting, which the others are set against."""
@@ -243,8 +252,8 @@ class Search:
         self.worth.goals = [g for g in kept if len(kept) == 1 or any(a.name in known for a in g.addresses)] or kept
         return present
 
-    def _look(self) -> tuple[str, list[dict[str, int]]]:
-        """Looks at the present setting: why it is left as it is, if it is, and what is tried first."""
+    def _look(self) -> tuple[str, Proven | None, list[dict[str, int]]]:
+        """Looks at the present setting: why it is left as it is, the proof that nothing helps, what to try first."""
         own = leaving.concerned(self.goals)
         run = self._trials.present_run()
         missed = [slo.address.domain for slo in self.slos if excess(slo, self.present.rows) > 0]
@@ -253,22 +262,20 @@ class Search:
             for goal in self.goals
             if own and (value := felt_ms(run, goal.addresses[0])) is not None
         }
-        left = leaving.good_enough(self.goals, self.slos, self.present.rows, felt)
+        left = "" if self._by_hand else leaving.good_enough(self.goals, self.slos, self.present.rows, felt)
         if left:
-            return left, []
+            return left, None, []
         if not own:
             hurt = [name for name in dict.fromkeys(missed) if name] or suffering(run, self.goals)
-            return "", leads(self.space, run, hurt, bottleneck(stations(run, hurt)))
-        self.worth.goals = [
-            replace(goal, floor=min([felt[name], *(slo.bound for slo in leaving.on_the_goal(goal, self.slos))]) / 2)
-            if (name := goal.addresses[0].name) in felt
-            else goal
-            for goal in self.goals
-        ]
+            return "", None, leads(self.space, run, hurt, bottleneck(stations(run, hurt)))
+        self.worth.goals = [leaving.bounded(goal, self.slos, felt, self.present.rows) for goal in self.goals]
         found = stations(run, own)
-        left = leaving.out_of_reach(self.goals, found, run)
+        proof = None
+        if not self._by_hand:
+            scenario = self.space.scenario.with_run(replications=self.replications)
+            proof = leaving.out_of_reach(self.goals, found, scenario, self.present.rows, jobs=self.jobs)
         hurt = [name for name in dict.fromkeys([*own, *missed]) if name]
-        return left, [] if left else leads(self.space, run, hurt, bottleneck(found))
+        return "", proof, [] if proof else leads(self.space, run, hurt, bottleneck(found))
 
     def _race(self, batch: Sequence[Candidate], best: Candidate, tell: Tell) -> None:
         """Adds replications to candidates until they are dropped or have all.
@@ -326,7 +333,7 @@ class Search:
         """Why the best is not worth it: nobody feels what it gains."""
         there, now = self.worth.standing(best), self.worth.standing(self.present)
         responses = [goal for goal in self.goals if goal.floor is not None]
-        if best is self.present or now.excess > there.excess or len(responses) < len(self.goals):
+        if best is self.present or there.excess > 0 or now.excess > 0 or len(responses) < len(self.goals):
             return ""
         if there.score >= leaving.LEAST_GAIN:
             return ""

@@ -36,7 +36,7 @@ class Simplifying:
         worth, present = self._worth, self._worth.present
         finalists = [one for one in finalists if one not in self._rejected]
         beyond = worth.standing(best).excess
-        best = max([best, *(one for one in finalists if worth.standing(one).excess <= beyond)], key=worth.net)
+        best = max([best, *(one for one in finalists if worth.standing(one).excess <= beyond)], key=worth.rank)
         mild = min((one for one in [best, *finalists] if worth.as_good(one, best)), key=worth.cost)
         best = self._stepped(mild, finalists)
         before = None
@@ -72,10 +72,12 @@ class Simplifying:
             and one.scheduler == mild.scheduler
             and worth.keeps(one)
         ]
-        return mild if worth.stated() else max([mild, *alike], key=worth.net)
+        return mild if worth.stated() else max([mild, *alike], key=worth.rank)
 
     def _does_without(self, simpler: Candidate, best: Candidate) -> bool:
         """Is it as good without the parameter?"""
+        if self._worth.late(simpler) and not self._worth.late(best):
+            return False
         there, back = self._worth.standing(best), self._worth.standing(simpler)
         lost = there.score - back.score
         alike = lost < _SAME_SCORE or (
@@ -87,7 +89,7 @@ class Simplifying:
         """Is what is lost by changing something back less than its price?"""
         worth = self._worth
         there, back = worth.standing(best), worth.standing(simpler)
-        return back.excess <= there.excess <= 0 < there.score and worth.net(simpler) > worth.net(best)
+        return back.excess <= there.excess <= 0 < there.score and worth.rank(simpler) > worth.rank(best)
 
     def _back(self, candidate: Candidate, parameter: Parameter) -> Candidate | None:
         """The candidate with one parameter changed back, run to the end; `None`: impossible, or the same setting."""

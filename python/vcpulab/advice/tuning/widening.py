@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import with_servers
+from vcpulab.advice.isolation import isolation, pcpus_of, pinned_to
 from vcpulab.advice.spreading import behind, spread
 from vcpulab.advice.tuning.places import of_domains
 from vcpulab.advice.tuning.spaces import Option, Parameter, Space
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join, split
-from vcpulab.scenario.units import members, spans
+from vcpulab.scenario.units import spans
 
 _DRIVER_VCPUS_MAX = 4
 """Back ends are spread over up to so many vCPUs."""
@@ -32,8 +33,18 @@ def widened(space: Space, concerned: Iterable[str]) -> Space:
     names = [name for name in dict.fromkeys(concerned) if name]
     there = {parameter.name for parameter in space.parameters}
     more = [one for one in _cures(space.scenario, names) if one.name not in there and len(one.options) > 1]
-    parameters = _grouped([*space.parameters, *more], alike(space.scenario, names))
-    return Space(space.scenario, tuple(parameters))
+    return shared(Space(space.scenario, (*space.parameters, *more)), names)
+
+
+def shared(space: Space, concerned: Iterable[str]) -> Space:
+    """A space in which alike domains have one parameter together, those that goals are about apart from others.
+
+    Args:
+        space: what may be changed.
+        concerned: the domains that the goals and missed SLOs are about.
+    """
+    names = [name for name in concerned if name]
+    return Space(space.scenario, tuple(_grouped(space.parameters, alike(space.scenario, names))))
 
 
 def held(space: Space) -> list[str]:
@@ -63,7 +74,7 @@ _HELD = {
     "cap": "none is set, or not asked for",
     "vcpu_quota_us": "none is set, or not asked for",
     "global_quota_us": "none is set, or not asked for",
-    "affinity": "not what holds a goal back, or not asked for",
+    "affinity": "not varied by itself unless it is asked for",
     "vcpus": "not the goal's, or not asked for",
 }
 _NAMED_MAX = 3
@@ -98,7 +109,8 @@ def _grouped(parameters: Sequence[Parameter], groups: Iterable[Sequence[str]]) -
     found: dict[tuple[object, ...], Parameter] = {}
     for parameter in parameters:
         where = split(parameter.name)
-        group = group_of.get(where[1]) if where[0] == "domain" else None
+        # What a pattern typed by hand stands for is shared already.
+        group = group_of.get(where[1]) if where[0] == "domain" and not parameter.paths else None
         bundle = any(isinstance(option.value, Mapping) for option in parameter.options)
         if group is None or bundle:
             found[parameter.name, parameter.scheduler] = parameter
@@ -122,6 +134,12 @@ def _cures(scenario: Scenario, names: Sequence[str]) -> Iterator[Parameter]:
             yield from _extra_time(document, written, name)
             yield from _fewer_vcpus(document, name)
             yield from _bigger_pool(document, name)
+    pools: dict[str | None, list[str]] = {}
+    for name in names:
+        if name in document["domain"]:
+            pools.setdefault(document["domain"][name].get("pool"), []).append(name)
+    for inside in pools.values():
+        yield from _isolated(document, inside)
     served = with_servers(scenario.to_dict()["domain"], names)
     yield from _affinities(document, served)
     for name in served:
@@ -158,38 +176,24 @@ def _fewer_vcpus(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
     yield Parameter(join(["domain", name, "vcpus"]), options, values.index(now))
 
 
-def _pcpus(document: Mapping[str, Any], pool: str | None) -> list[int]:
-    if pool is not None:
-        return members(document["pool"][pool]["pcpus"])
-    taken = {pcpu for table in document.get("pool", {}).values() for pcpu in members(table["pcpus"])}
-    return [pcpu for pcpu in range(int(document["host"]["pcpus"])) if pcpu not in taken]
-
-
-def _masks(document: Mapping[str, Any], name: str) -> set[int] | None:
-    """The pCPUs that a domain is pinned to; `None`: it is not."""
-    given = document["domain"][name].get("affinity", "all")
-    listed = given if isinstance(given, list) else [given]
-    return None if "all" in listed else {pcpu for one in listed for pcpu in members(one)}
-
-
 def _bigger_pool(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
     """More pCPUs for a pool, from another one, nearest first; or out of the pool altogether."""
     pools = document.get("pool", {})
     pool = document["domain"][name].get("pool")
     if not pools:
         return
-    here = _pcpus(document, pool)
-    pinned = {pcpu for other in document["domain"] for pcpu in _masks(document, other) or ()}
+    here = pcpus_of(document, pool)
+    pinned = {pcpu for other in document["domain"] for pcpu in pinned_to(document["domain"][other]) or ()}
     options = [Option("as it is", None)]
     for donor in (None, *pools):
         if donor == pool:
             continue
-        free = sorted(set(_pcpus(document, donor)) - pinned, key=lambda pcpu: min(abs(pcpu - own) for own in here))
+        free = sorted(set(pcpus_of(document, donor)) - pinned, key=lambda pcpu: min(abs(pcpu - own) for own in here))
         for more in sorted({1, 2, len(here)}):
-            if len(_pcpus(document, donor)) - more < 1 or len(free) < more:
+            if len(pcpus_of(document, donor)) - more < 1 or len(free) < more:
                 continue
             changes = {}
-            for which, pcpus in ((pool, {*here, *free[:more]}), (donor, {*_pcpus(document, donor)} - {*free[:more]})):
+            for which, pcpus in ((pool, {*here, *free[:more]}), (donor, {*pcpus_of(document, donor)} - {*free[:more]})):
                 if which is not None:
                     changes[join(["pool", which, "pcpus"])] = spans(sorted(pcpus))
             options.append(Option(f"{spans(sorted({*here, *free[:more]}))}, from {donor or 'Pool-0'}", changes))
@@ -202,9 +206,9 @@ def _bigger_pool(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
 def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[Parameter]:
     """Of those that are pinned, and of others that are pinned to the same pCPUs: nowhere, or where nobody else is."""
     for pool in dict.fromkeys(document["domain"][name].get("pool") for name in served):
-        here = set(_pcpus(document, pool))
+        here = set(pcpus_of(document, pool))
         inside = [name for name, table in document["domain"].items() if table.get("pool") == pool]
-        masks = {name: mask for name in inside if (mask := _masks(document, name)) is not None}
+        masks = {name: mask for name in inside if (mask := pinned_to(document["domain"][name])) is not None}
         crowded = {pcpu for name in served if name in masks for pcpu in masks[name]}
         free = sorted(here - {pcpu for mask in masks.values() for pcpu in mask})
         for name, mask in masks.items():
@@ -217,10 +221,22 @@ def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[
             yield Parameter(path, tuple(options), 0, ordered=False)
 
 
+def _isolated(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[Parameter]:
+    """Domains of a pool alone on some of its pCPUs, or not."""
+    found = isolation(document, names)
+    if found is None:
+        return
+    options = (Option("shared", None), Option(f"alone on pCPU {found.pcpus}", found.changes))
+    paths = tuple(join(["domain", name, "isolation"]) for name in names)
+    together = join(["domain", f"{names[0]} to {names[-1]}", "isolation"])
+    several = len(names) > 1
+    yield Parameter(together if several else paths[0], options, 0, ordered=False, paths=paths if several else ())
+
+
 def _spread(document: Mapping[str, Any], driver: str) -> Iterator[Parameter]:
     """The netbacks and the interrupts of a driver domain, spread over its vCPUs, or over more of them."""
     table = document["domain"][driver]
-    now, most = int(table["vcpus"]), len(_pcpus(document, table.get("pool")))
+    now, most = int(table["vcpus"]), len(pcpus_of(document, table.get("pool")))
     if len(behind(document, "nic", driver)) < 2 or isinstance(table.get("affinity"), list):
         return
     options = [Option("as they are", None)]

@@ -90,6 +90,23 @@ class Worth:
         """Does it keep the SLOs, and starve nobody?"""
         return self.standing(candidate).excess <= 0
 
+    def late(self, candidate: Candidate) -> bool:
+        """Does a response time that is a goal stay above what its owner feels?"""
+        for goal in self.goals:
+            values = [row[goal.addresses[0].name] for row in candidate.rows]
+            present = [value for value in values if value is not None]
+            if goal.felt is not None and (len(present) < len(values) or math.fsum(present) > goal.felt * len(present)):
+                return True
+        return False
+
+    def is_enough(self, candidate: Candidate) -> bool:
+        """Does it keep the SLOs, and leave no goal late?"""
+        return self.keeps(candidate) and not self.late(candidate)
+
+    def rank(self, candidate: Candidate) -> tuple[bool, float]:
+        """Greater is better, of those that are alike in the SLOs: first what leaves no goal late, then by `net`."""
+        return (not self.late(candidate), self.net(candidate))
+
     def by_scheduler(self, candidates: Iterable[Candidate]) -> dict[str, Candidate]:
         """Scheduler to the best of these under it, of those that starve nobody."""
         best: dict[str, Candidate] = {}
@@ -150,9 +167,14 @@ class Worth:
         return each and bool(leaving.concerned(self.goals))
 
     def as_good(self, candidate: Candidate, best: Candidate) -> bool:
-        """Is it about as good as the best? Where the SLOs say how good is good enough: whatever keeps them."""
+        """Is it about as good as the best? Where the SLOs say how good is good enough: whatever keeps them.
+
+        What leaves a goal late is not as good as what does not.
+        """
         if not (self.keeps(candidate) and self.keeps(best)):
             return candidate is best
+        if self.late(candidate) and not self.late(best):
+            return False
         top = self.net(best)
         return self.stated() or self.net(candidate) >= top - AS_GOOD * abs(top)
 

@@ -1,0 +1,113 @@
+"""Settings that are tried for an SLO that no fix of a rule keeps: those that a search begins with."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vcpulab.advice.capacity.occupancy import bottleneck, stations
+from vcpulab.advice.lint.host import Finding, Host
+from vcpulab.advice.lint.lint import Advice, simulated
+from vcpulab.advice.tuning.leads import leads
+from vcpulab.advice.tuning.parameters import space
+from vcpulab.advice.tuning.widening import widened
+from vcpulab.errors import RequestError
+from vcpulab.results.addresses import Slo, in_short
+from vcpulab.results.run import Run, run_many
+from vcpulab.scenario.settings import change
+
+RULE = "tried"
+"""The name in the place of a rule's, of a finding that comes from trying settings."""
+MOST = 24
+"""Settings that are tried at most."""
+LOOK = 2
+"""Replications of each; those that keep the SLOs in these run again as often as the host did."""
+_FINALISTS = 3
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """The settings that were tried, and those of them that are worth a recommendation."""
+
+    settings: tuple[Mapping[str, Any], ...]
+    """Path to value of each."""
+    advice: tuple[Advice, ...]
+    """The mildest that keep the SLOs; if none does, the nearest."""
+
+
+NOTHING = Attempts((), ())
+
+
+def attempts(
+    host: Host,
+    missed: Sequence[Slo],
+    slos: Sequence[Slo],
+    done: Iterable[Mapping[str, Any]],
+    *,
+    jobs: int = 0,
+    progress: Callable[[float], bool] | None = None,
+) -> Attempts:
+    """Tries settings for SLOs that are missed.
+
+    Args:
+        host: the host, with its run.
+        missed: what does not hold.
+        slos: everything that was asked to hold.
+        done: settings that were tried already.
+        jobs: replications at a time; 0: one for each processor.
+        progress: called now and then with the fraction done; returning `False` cancels.
+
+    Raises:
+        EngineError: a run failed.
+    """
+    settings, scenarios = [], []
+    tried = [dict(one) for one in done]
+    for changes in _first(host, missed):
+        if not changes or changes in tried or len(settings) == MOST:
+            continue
+        try:
+            scenarios.append(change(host.scenario, changes).scenario.with_run(replications=LOOK))
+        except RequestError:
+            # The rest of the scenario does not allow it.
+            continue
+        settings.append(changes)
+        tried.append(changes)
+    if not settings:
+        return NOTHING
+    looks = run_many(scenarios, jobs=jobs, progress=progress)
+    beyond = [_beyond(run, missed) for run in looks]
+    keeping = [index for index, excess in enumerate(beyond) if excess == 0][:_FINALISTS]
+    finalists = keeping or [min(range(len(settings)), key=beyond.__getitem__)]
+    wanted = " and ".join(in_short(missed))
+    verb = "keeps" if keeping else "comes nearest to"
+    findings = [
+        Finding(
+            next(iter(settings[index])),
+            f"of {len(settings)} settings tried where no rule's fix is enough, this {verb} {wanted}",
+            settings[index],
+            RULE,
+            concerned=tuple(dict.fromkeys(slo.address.thing for slo in missed)),
+        )
+        for index in finalists
+    ]
+    advice = [one for one in simulated(host, findings, slos, jobs=jobs) if one.helps]
+    best = sorted(advice, key=lambda one: len(one.misses))[:1]
+    return Attempts(tuple(settings), tuple(best))
+
+
+def _first(host: Host, missed: Sequence[Slo]) -> list[dict[str, Any]]:
+    """The settings that a search for these SLOs tries first, under the present scheduler."""
+    domains = [name for name in dict.fromkeys(slo.address.domain for slo in missed) if name]
+    if not domains:
+        return []
+    try:
+        searched = widened(space(host.scenario), domains)
+    except RequestError:
+        return []
+    picks = leads(searched, host.run, domains, bottleneck(stations(host.run, domains)))
+    return [searched.changes(one) for one in picks]
+
+
+def _beyond(run: Run, missed: Sequence[Slo]) -> float:
+    """How far SLOs are missed, summed; 0: they are kept."""
+    values = [(slo, run.get(slo.address.name)) for slo in missed]
+    return sum(max(slo.excess(None if value is None else value.mean), 0.0) for slo, value in values)

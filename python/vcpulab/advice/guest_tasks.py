@@ -1,0 +1,46 @@
+"""The vCPUs on which the tasks of an application begin: a guest spreads its tasks over its vCPUs in turn."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vcpulab.results.addresses import Address, apps
+from vcpulab.scenario.scenario import Scenario
+
+_TASKS = ("workers", "threads", "jobs", "streams")
+"""Fields that say how many tasks an application has; without one it has one."""
+
+
+def vcpus_of(scenario: Scenario, address: Address) -> frozenset[int]:
+    """The vCPUs on which the application that a number is about begins; none: any of its domain, or not known.
+
+    Args:
+        scenario: the host.
+        address: a number of an application, or of a client, which is about the application that it asks.
+
+    Examples:
+        >>> domain = {"vcpus": 4, "app": [{"kind": "hog"}, {"kind": "spin", "threads": 2}]}
+        >>> host = {"profile": "exact", "pcpus": 1, "scheduler": "credit"}
+        >>> both = Scenario.from_dict({"name": "both", "host": host, "domain": {"vm": domain}})
+        >>> from vcpulab.results.addresses import find
+        >>> [sorted(vcpus_of(both, find(both, name))) for name in ("vm.0.throughput", "vm.1.throughput", "vm.waited")]
+        [[0], [1, 2], []]
+    """
+    if address.of != "app":
+        return frozenset()
+    document = scenario.to_dict()
+    table = document["domain"][address.domain]
+    (app,) = (one for one in apps(scenario) if one.name == address.thing)
+    asked = None if app.client is None else document["client"][app.client].get("app")
+    found: set[int] = set()
+    position = begin = 0
+    for one in table.get("app", []):
+        for _ in range(one.get("instance", 1)):
+            tasks = range(begin, begin + _tasks(one))
+            if position == app.position if app.client is None else asked in (None, one["kind"]):
+                found.update(task % table["vcpus"] for task in tasks)
+            position, begin = position + 1, tasks.stop
+    return frozenset(found)
+
+
+def _tasks(app: Mapping[str, Any]) -> int:
+    return max((int(app[field]) for field in _TASKS if isinstance(app.get(field), int)), default=1)

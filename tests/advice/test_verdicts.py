@@ -1,0 +1,162 @@
+"""Advice claims no more than was tried: what is said to be impossible is impossible, and what was tried is named."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+import vcpulab
+from vcpulab.advice.alone import alone
+from vcpulab.advice.tuning import space
+from vcpulab.advice.tuning.leads import leads
+from vcpulab.advice.tuning.widening import shared, widened
+from vcpulab.advice.verdicts import NotFound, Proven
+from vcpulab.results.addresses import slo
+
+HOGS = {"app": [{"kind": "hog"}]}
+
+
+def host(domain: dict[str, Any], *, pcpus: int = 4, client: dict[str, Any] | None = None, **more: Any) -> Any:
+    frame = {"profile": "generic", "pcpus": pcpus, "scheduler": "credit2", **more}
+    run = {"duration": "500ms", "warmup": "100ms", "replications": 2}
+    return vcpulab.Scenario.from_dict({"run": run, "host": frame, "domain": domain, "client": client or {}})
+
+
+def reader() -> Any:
+    """A reader of a disk waits for a task that computes, in the same domain, which is alone on its only pCPU."""
+    read = {"kind": "iozone", "operation": "random-read", "record_size": "4KiB", "direct": True, "file_size": "1MiB"}
+    dom0 = {"driver_domain": True, "vcpus": 2, "app": [{"kind": "hog"}, read]}
+    disk = {"ssd": {"driver_domain": "dom0", "kind": "ssd"}}
+    frame = {"profile": "generic", "pcpus": 1, "scheduler": "credit2", "costs": {"ssd_latency_ns": 500_000}}
+    run = {"duration": "500ms", "warmup": "100ms", "replications": 2}
+    return vcpulab.Scenario.from_dict({"run": run, "host": frame, "disk": disk, "domain": {"dom0": dom0}})
+
+
+def real_time() -> Any:
+    """A real-time domain has two pCPUs by pinning, and everybody else may run there, too."""
+    rt = {"vcpus": 2, "affinity": "2-3", "app": [{"kind": "periodic", "run": "20us", "period": "1ms", "instance": 2}]}
+    win = {"vcpus": 4, "app": [{"kind": "periodic", "run": "8ms", "period": "20ms", "instance": 4}]}
+    return host({"rt": rt, "win1": win, "win2": win}, pcpus=6, scheduler="credit")
+
+
+def test_a_host_wide_setting_is_tried_where_the_goals_domain_fills_the_host() -> None:
+    """The domain uses all pCPUs, and its own task is what the reader waits for: that was taken for the end of it."""
+    answer = vcpulab.tune(reader(), maximise=["dom0.1.throughput"], trials=24, replications=2)
+    assert answer.found.proof is None
+    assert answer.advised
+    assert list(answer.found.best.changes) == ["host.ratelimit_us"]
+
+
+def test_what_is_varied_by_hand_is_tried_though_nobody_feels_it() -> None:
+    word = "host.ratelimit_us=100,1000"
+    answer = vcpulab.tune(reader(), minimise=["dom0.1.response_p99"], vary=[word], replications=2)
+    assert len(answer.found.candidates) == 2
+    assert answer.found.best.changes == {"host.ratelimit_us": 100}
+
+
+def test_a_pattern_shares_parameters_among_alike_domains() -> None:
+    batch = dict.fromkeys(("b1", "b2", "b3"), HOGS)
+    both = host({"web1": {**HOGS, "vcpus": 2}, "web2": {**HOGS, "vcpus": 2}, **batch})
+    searched = shared(space(both, only=["domain.*.weight"]), ["web1", "web2"])
+    assert [one.name for one in searched.parameters] == ["domain.web1 to web2.weight", "domain.b1 to b3.weight"]
+    one = shared(space(both, only=["domain.web1.weight"]), ["web1"])
+    assert [parameter.name for parameter in one.parameters] == ["domain.web1.weight"]
+    typed = shared(space(both, ["b*.weight=100,200", "web1.weight=300,400"]), ["web1"])
+    assert [parameter.name for parameter in typed.parameters] == ["b*.weight", "domain.web1.weight"]
+
+
+def test_isolation_is_tried_and_found() -> None:
+    wanted = {"domain.win1.affinity": "0-1,4-5", "domain.win2.affinity": "0-1,4-5"}
+    scenario = real_time()
+    limit = "rt.0.response_p99 < 0.03ms"
+    answer = vcpulab.tune(scenario, slo=[limit], trials=16, replications=2)
+    assert answer.found.best.changes == wanted
+    explained = vcpulab.explain(scenario, limit, replications=2)
+    assert explained.verdict is None
+    assert explained.nearest is not None
+    assert explained.nearest.finding.changes == wanted
+
+
+def test_only_pinned_domains_are_pinned_together() -> None:
+    explained = vcpulab.explain(real_time(), "rt.0.response_p99 < 0.03ms", replications=2)
+    reasons = [one.finding.reason for one in explained.advice if one.finding.rule == "pinned-together"]
+    assert all("pinned together with" not in reason for reason in reasons)
+    assert all("where win1, win2 may run, too" in reason for reason in reasons)
+
+
+def test_a_soft_affinity_that_packs_a_domain_is_cleared() -> None:
+    topology = {"sockets": 2, "cores": 4, "threads": 2, "nodes": 2}
+    big = {"vcpus": 8, "soft_affinity": "0-7", "app": [{"kind": "hog", "instance": 8}]}
+    packed = host({"big": big, "idle": {}}, profile="xeon-gold-6240", topology=topology, scheduler="credit")
+    packed = packed.change({"host.pcpus": None})
+    explained = vcpulab.explain(packed, "big.0.throughput > 1000", replications=2)
+    assert explained.verdict is None
+    assert explained.nearest is not None
+    assert explained.nearest.finding.changes == {"domain.big.soft_affinity": "all"}
+
+
+def test_explain_looks_at_the_vcpu_of_the_application_that_is_asked_for() -> None:
+    (explained,) = vcpulab.explain(reader(), "dom0.1.throughput", replications=2).explained
+    assert explained.parts[0].name == "vCPU 1 of dom0, not blocked"
+
+
+def test_what_was_tried_is_named() -> None:
+    web = {"app": [{"kind": "web-server", "request_cpu": "2ms"}], "nic": {"driver_domain": "dom0"}}
+    users = {"users": {"kind": "open-loop", "server": "web", "rate": 200}}
+    shop = host({"dom0": {"driver_domain": True}, "web": web, "batch": {**HOGS, "vcpus": 2}}, pcpus=1, client=users)
+    explained = vcpulab.explain(shop, "users.response_p99 < 2.001ms", replications=2)
+    assert isinstance(explained.verdict, NotFound)
+    assert explained.verdict.number >= len(explained.attempts.settings) > 0
+    (first, *_) = explained.outlook()
+    assert first.startswith(f"Not found: none of the {explained.verdict.number} settings tried (weight of web ")
+    assert "cannot" not in " ".join(explained.outlook())
+    answer = vcpulab.tune(shop, slo=["users.response_p99 < 2.001ms"], trials=4, replications=2)
+    assert isinstance(answer.missed, NotFound)
+    assert answer.missed.number == 3
+    assert "Not found: none of the 3 settings tried (weight of web " in answer.verdict
+
+
+def test_a_sentence_names_a_few_parameters() -> None:
+    assert NotFound(0, ()).sentence(["x < 1"]) == "Not found: no setting was tried that may keep x < 1"
+    said = NotFound(9, ("a 1", "b 2", "c 3", "d 4", "e 5", "f 6")).sentence(["x < 1", "y < 2"])
+    assert (
+        said == "Not found: none of the 9 settings tried (a 1, b 2, c 3, d 4, 2 more parameters) keeps x < 1 and y < 2"
+    )
+    assert Proven("even alone it is 3").sentence(["x < 1"]) == "x < 1 cannot be kept: even alone it is 3"
+
+
+def drawn(random: Random) -> Any:
+    """A host with a service among others, by chance."""
+    vcpus = random.randint(1, 3)
+    web: dict[str, Any] = {
+        "vcpus": vcpus,
+        "nic": {"driver_domain": "dom0"},
+        "app": [{"kind": "web-server", "request_cpu": f"{random.randint(200, 3000)}us", "workers": vcpus}],
+    }
+    web |= random.choice([{}, {"cap": 30}, {"affinity": "0"}, {"weight": 64}])
+    others = {f"batch{n}": {"vcpus": random.randint(1, 3), **HOGS} for n in range(random.randint(0, 3))}
+    users = {"kind": "open-loop", "server": "web", "rate": random.choice([50, 200, 600])}
+    frame = {"pcpus": random.randint(1, 3), "scheduler": random.choice(["credit", "credit2"])}
+    domains = {"dom0": {"driver_domain": True}, "web": web, **others}
+    return host(domains, client={"users": users}, **frame)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_proven_impossible_is_kept_by_no_setting(seed: int) -> None:
+    """The settings that a search begins with, and some by chance, beside what the service reaches alone."""
+    random = Random(seed)
+    scenario = drawn(random)
+    for metric, better in (("users.response_p99", 0.9), ("users.throughput", 1.1)):
+        address = slo(scenario, f"{metric} > 0").address
+        by_itself = alone(scenario, address)
+        assert by_itself is not None
+        if not by_itself.reason or by_itself.value is None:
+            continue
+        searched = widened(space(scenario), ["web"])
+        picks = leads(searched, vcpulab.run(scenario), ["web"], None)
+        picks += [searched.picks(lambda one: random.randrange(len(one.options))) for _ in range(4)]
+        settings = [searched.changes(one) for one in random.sample(picks, min(12, len(picks)))]
+        runs = vcpulab.run_many([scenario.change(changes) for changes in settings])
+        reached = [value.mean for run in runs if (value := run.get(address.name)) is not None]
+        bound = better * by_itself.value
+        assert all(value > bound if better < 1 else value < bound for value in reached), (by_itself, settings)
