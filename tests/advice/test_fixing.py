@@ -72,7 +72,7 @@ WEIGHT = Finding("domain.web.weight", "waits", {"domain.web.weight": 512}, "wait
         (
             Advice(Finding("domain.web.nic", "a link", rule="outside-link"), None, None),
             [],
-            "it comes with no setting to change",
+            "it comes with no setting",
         ),
         (Advice(WEIGHT, None, None), [], "the mend does not go together with other settings"),
         (Advice(WEIGHT, [], None, starves={"batch": "never ran"}), [], "the mend starves batch"),

@@ -87,8 +87,8 @@ def test_only_pinned_domains_are_pinned_together() -> None:
 def test_a_soft_affinity_that_packs_a_domain_is_cleared() -> None:
     topology = {"sockets": 2, "cores": 4, "threads": 2, "nodes": 2}
     big = {"vcpus": 8, "soft_affinity": "0-7", "app": [{"kind": "hog", "instance": 8}]}
-    packed = host({"big": big, "idle": {}}, profile="xeon-gold-6240", topology=topology, scheduler="credit")
-    packed = packed.change({"host.pcpus": None})
+    frame = {"profile": "xeon-gold-6240", "topology": topology, "scheduler": "credit"}
+    packed = host({"big": big, "idle": {}}, pcpus=16, **frame)
     explained = vcpulab.explain(packed, "big.0.throughput > 1000", replications=2)
     assert explained.verdict is None
     assert explained.nearest is not None
@@ -108,7 +108,7 @@ def test_what_was_tried_is_named() -> None:
     assert isinstance(explained.verdict, NotFound)
     assert explained.verdict.number >= len(explained.attempts.settings) > 0
     (first, *_) = explained.outlook()
-    assert first.startswith(f"Not found: none of the {explained.verdict.number} settings tried (weight of web ")
+    assert first.startswith(f"Not found: none of the {explained.verdict.number} settings tried (weight of web")
     assert "cannot" not in " ".join(explained.outlook())
     answer = vcpulab.tune(shop, slo=["users.response_p99 < 2.001ms"], trials=4, replications=2)
     assert isinstance(answer.missed, NotFound)

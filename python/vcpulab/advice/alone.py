@@ -147,10 +147,14 @@ def _reason(by_itself: Run, address: Address, needed: list[str], passed: list[St
         return f"the {full.name} are {100 * full.used:.0f} % used by its own work"
     if own:
         return ""
+    if any(lost(by_itself, name, to) > _LOSES for name in needed for to in ("threads", "memory", "frequency")):
+        return ""
+    busy = max(shares(by_itself, address.domain, "running"), default=0.0)
+    if busy >= _ALL:
+        return f"a vCPU of {address.domain} computes for {100 * busy:.0f} % of the time then"
     waits = max(max(shares(by_itself, name, "runnable"), default=0.0) for name in needed)
-    misplaced = any(lost(by_itself, name, to) > _LOSES for name in needed for to in ("threads", "memory", "frequency"))
     saturated = narrow is not None and narrow.used >= NEAR_FULL
-    return "" if waits > _WAITS or misplaced or saturated else "no vCPU waits for a pCPU then"
+    return "" if waits > _WAITS or saturated else "no vCPU waits for a pCPU then"
 
 
 def _own(by_itself: Run, needed: list[str]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from vcpulab.advice.lint.lint import Advice, as_data, tried
 from vcpulab.advice.verdicts import NotFound, Proven, Verdict, in_words
 from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import Toolstack
-from vcpulab.results.addresses import Address, Slo, find, find_all, slos
+from vcpulab.results.addresses import Address, Slo, apps, find, find_all, slos
 from vcpulab.results.addresses import in_short as in_short_slos
 from vcpulab.results.path import Path, is_followed, paths, typical
 from vcpulab.results.statistics import Interval, number
@@ -73,6 +73,8 @@ class Explained:
     """Of a percentile of the response times of a client: the request at it, and the median one."""
     not_followed: str | None = None
     """Why there are no paths."""
+    assumed: bool = False
+    """Is it of a job that an import assumed?"""
 
     @property
     def met(self) -> bool | None:
@@ -87,7 +89,7 @@ class Explained:
     def __str__(self) -> str:
         value = "no value: nothing was answered" if self.value is None else f"{self.value} {self.unit}"
         kept = "" if self.slo is None else f" (SLO {self.slo}: {'met' if self.met else 'not met'})"
-        return f"{self.address}: {value}{kept}"
+        return f"{self.address}{' (assumed jobs)' * self.assumed}: {value}{kept}"
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,8 @@ class Explanation(Answer):
         rows: dict[tuple[object, ...], list[Explained]] = {}
         for one in self.explained:
             bound = "" if one.slo is None else str(one.slo).removeprefix(one.address)
-            rows.setdefault((one.address.rpartition(".")[2], bound, one.met, one.value is None), []).append(one)
+            key = (one.address.rpartition(".")[2], bound, one.met, one.value is None, one.assumed)
+            rows.setdefault(key, []).append(one)
         return [line for row in rows.values() for line in ([_range(row)] if len(row) > 2 else map(str, row))]
 
     def as_data(self, toolstack: Toolstack | None = None) -> dict[str, object]:
@@ -160,6 +163,7 @@ class Explanation(Answer):
                 "undefined": "nothing was answered" if one.value is None else None,
                 "slo": None if one.slo is None else str(one.slo),
                 "met": one.met,
+                "assumed": one.assumed,
                 "parts": [part.row() for part in one.parts],
                 "not_followed": one.not_followed,
                 "paths": [path.as_data() for path in one.paths],
@@ -228,7 +232,7 @@ def _range(row: Sequence[Explained]) -> str:
     said = f"{number(min(values))} to {number(max(values))} {row[0].unit}" if values else "no value"
     slo = row[0].slo
     kept = "" if slo is None else f" (SLO{str(slo).removeprefix(row[0].address)}: {'met' if row[0].met else 'not met'})"
-    return f"{things}.{metric}: {said}{kept}"
+    return f"{things}.{metric}{' (assumed jobs)' * row[0].assumed}: {said}{kept}"
 
 
 def _followed(one: Explained) -> Iterator[str]:
@@ -382,7 +386,9 @@ def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained
         if not station.domain and station.kind in ("disk", "link", "client machine", "connections", "backlog"):
             parts.append(Part(0, f"{station.name}, in use", Interval(100 * station.used, None, 1)))
     kept = tuple(part for part in parts if part.percent.mean >= SHOWN)
-    return Explained(address.name, address.unit, host.run.get(address.name), limit, kept)
+    (app,) = (app for app in apps(host.scenario) if app.name == address.thing) if address.of == "app" else (None,)
+    assumed = app is not None and app.assumed
+    return Explained(address.name, address.unit, host.run.get(address.name), limit, kept, assumed=assumed)
 
 
 _STATES = (("computes", "running_ns"), ("waits for a pCPU", "runnable_ns"), ("is withheld by its cap", "offline_ns"))

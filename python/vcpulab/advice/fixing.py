@@ -111,7 +111,7 @@ def why_not(advice: Advice, made: Sequence[Advice]) -> str:
     """Why a mend is not made; nothing: it is."""
     changes = advice.finding.changes
     if not changes:
-        return "it comes with no setting to change"
+        return "it comes with no setting"
     if advice.effect is None:
         return "the mend does not go together with other settings"
     if advice.harm:

@@ -39,10 +39,12 @@ class Late:
     """How late, in words."""
     excess: float = math.inf
     """How far beyond what is not late, as a fraction of it."""
+    assumed: bool = False
+    """Is it a job that an import assumed?"""
 
 
 def late(run: Run) -> list[Late]:
-    """The clients and periodic jobs of a host that are late, or that are not served at all.
+    """The clients and periodic jobs of a host that are late, or that are not served at all; assumed jobs are last.
 
     Examples:
         >>> import vcpulab
@@ -57,12 +59,13 @@ def late(run: Run) -> list[Late]:
         if app.client is not None:
             how = _answers(run, document, app)
         elif app.kind == "periodic":
-            how = _often(_lost(run, app), f"of the jobs of {app.name} are late")
+            jobs = "assumed jobs" if app.assumed else "jobs"
+            how = _often(_lost(run, app), f"of the {jobs} of {app.name} are late")
         else:
             how = None if app.domain in asked else _transactions(run, document, app)
         if how is not None:
-            found.append(Late(app.name, app.domain, *how))
-    return found
+            found.append(Late(app.name, app.domain, *how, app.assumed))
+    return sorted(found, key=lambda one: one.assumed)
 
 
 _How = tuple[str, float]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from vcpulab.errors import RequestError
 from vcpulab.results.metrics import APP, DOMAIN, HOST, IO, PCPU, Better, Metric, Of
 from vcpulab.results.statistics import number
+from vcpulab.scenario.assumed import is_assumed
 from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
 from vcpulab.scenario.names import in_short as names_in_short
 from vcpulab.scenario.scenario import Scenario, join, split
@@ -74,6 +75,8 @@ class App:
     """The client's name; `None`: an application."""
     aliases: tuple[str, ...]
     """What else it may be called."""
+    assumed: bool = False
+    """Did an import assume its work?"""
 
 
 def apps(scenario: Scenario) -> Sequence[App]:
@@ -93,10 +96,10 @@ def _apps(scenario: Scenario) -> Sequence[App]:
         clients.setdefault(client["server"], []).append((name, str(client["kind"])))
     found: list[App] = []
     for domain, table in document["domain"].items():
-        running = [str(app["kind"]) for app in table.get("app", []) for _ in range(app.get("instance", 1))]
+        running = [app for app in table.get("app", []) for _ in range(app.get("instance", 1))]
         asking = clients.get(domain, [])
-        rows = [*((None, kind) for kind in running), *asking]
-        for position, (client, kind) in enumerate(rows):
+        rows = [*((None, str(app["kind"]), is_assumed(app)) for app in running), *((*one, False) for one in asking)]
+        for position, (client, kind, assumed) in enumerate(rows):
             names = [join([domain, str(position)])]
             if client is not None and client not in document["domain"]:
                 names.insert(0, join([client]))
@@ -104,7 +107,7 @@ def _apps(scenario: Scenario) -> Sequence[App]:
             if (client is not None and len(asking) == 1) or (not asking and len(running) == 1):
                 names.insert(0 if client is None or client == domain else 1, join([domain]))
             name, *aliases = dict.fromkeys(names)
-            found.append(App(name, domain, position, kind, client, tuple(aliases)))
+            found.append(App(name, domain, position, kind, client, tuple(aliases), assumed))
     return tuple(found)
 
 

@@ -175,9 +175,14 @@ class Advice:
         return not certain and any(one.may_improve for one in late)
 
     @property
+    def keeps(self) -> bool:
+        """Does the fix keep every SLO that was asked for?"""
+        return bool(self.slos) and self.after is not None and not self.misses
+
+    @property
     def helps(self) -> bool:
         """May it be mended so?"""
-        return self.improves and not self.harm
+        return (self.improves or self.keeps) and not self.harm
 
     @property
     def harm(self) -> str:
@@ -298,8 +303,9 @@ def tried(
     Those whose mend does not help are dropped, unless they stand nevertheless: see `Stands`.
     """
     advice = simulated(host, findings, slos, jobs=jobs, progress=progress)
-    allowed = {Stands.ALWAYS} if any(one.improves for one in advice) else {Stands.ALWAYS, Stands.ALONE}
-    return [one for one in advice if one.effect is None or one.improves or RULES[one.finding.rule].stands in allowed]
+    good = [one for one in advice if one.improves or one.keeps]
+    allowed = {Stands.ALWAYS} if good else {Stands.ALWAYS, Stands.ALONE}
+    return [one for one in advice if one.effect is None or one in good or RULES[one.finding.rule].stands in allowed]
 
 
 def simulated(

@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import Address, Slo, addresses, find_all, judged
+from vcpulab.results.addresses import Address, Slo, addresses, apps, find_all, judged
 from vcpulab.results.metrics import COUNT
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario, join
@@ -128,14 +128,16 @@ def default_goals(scenario: Scenario) -> list[Goal]:
 
     The last two are means rather than ends: they count for a tenth, so that no customer regresses for them.
 
-    A service is judged by those who ask it.
+    A service is judged by those who ask it. Jobs that an import assumed are no goals where there is anything else.
 
     Examples:
         >>> [str(goal) for goal in default_goals(Scenario.starter())]
         ['maximise throughput', 'minimise response_p99', 'maximise host.fairness', 'minimise dom0.waited']
     """
     document = scenario.to_dict()
-    things = {address.thing for address in judged(scenario)}
+    assumed = {app.name for app in apps(scenario) if app.assumed}
+    every = {address.thing for address in judged(scenario)}
+    things = every - assumed or every
     listed = addresses(scenario)
     drivers = {join([name]) for name, table in document["domain"].items() if table.get("driver_domain")}
 

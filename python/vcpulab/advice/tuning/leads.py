@@ -66,10 +66,11 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
 def suffering(run: Run, goals: Sequence[Goal]) -> list[str]:
     """The domains to begin with where goals are about no one in particular: who is late, or else who waits longest."""
     asked = {address.domain for goal in goals for address in goal.addresses if address.domain}
-    behind = [one.domain for one in late(run) if not asked or one.domain in asked]
+    behind = [one for one in late(run) if not asked or one.domain in asked]
+    behind = [one for one in behind if not one.assumed] or behind
     named = asked or {str(name) for name in run.scenario.to_dict()["domain"]}
     longest = sorted(sorted(named), key=lambda name: -waited(run, name))
-    return list(dict.fromkeys(behind or longest))[:_BLAMED]
+    return list(dict.fromkeys([one.domain for one in behind] or longest))[:_BLAMED]
 
 
 def _places(run: Run, own: Sequence[str]) -> set[str]:

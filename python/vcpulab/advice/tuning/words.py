@@ -73,6 +73,7 @@ def paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> str
     """
     row_of = {name: row[0] for row in groups(scenario) for name in row}
     clients = {app.name for app in apps(scenario) if app.client is not None}
+    assumed = {app.name for app in apps(scenario) if app.assumed}
     rows: dict[tuple[str, bool, str], list[Comparison]] = {}
     unfelt: list[str] = []
     uncertain = 0
@@ -87,8 +88,11 @@ def paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> str
         if one.verdict == "regresses" and one.of_consequence:
             key = (row_of[address.domain], address.thing in clients, address.metric.name)
             rows.setdefault(key, []).append(one)
-    told = sorted(rows.values(), key=lambda row: -max(abs(one.percent or 0) for one in row))
-    words = [_loss(row, clients) for row in told[:_LOSERS]]
+    told = sorted(
+        rows.values(),
+        key=lambda row: (row[0].address.thing in assumed, -max(abs(one.percent or 0) for one in row)),
+    )
+    words = [f"{'assumed jobs of ' * (row[0].address.thing in assumed)}{_loss(row, clients)}" for row in told[:_LOSERS]]
     words += [f"{len(told) - _LOSERS} others lose, too"] if len(told) > _LOSERS else []
     words += [f"uncertain for {uncertain} metric{'' if uncertain == 1 else 's'} of others"] if uncertain else []
     if words:
