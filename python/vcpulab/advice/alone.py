@@ -145,13 +145,15 @@ def _reason(by_itself: Run, address: Address, needed: list[str], passed: list[St
     full = next((one for one in passed if one.kind == "pCPUs" and one.used >= _ALL), None)
     if full is not None:
         return f"the {full.name} are {100 * full.used:.0f} % used by its own work"
-    if own:
-        return ""
-    if any(lost(by_itself, name, to) > _LOSES for name in needed for to in ("threads", "memory", "frequency")):
-        return ""
-    busy = max(shares(by_itself, address.domain, "running"), default=0.0)
+    misplaced = any(lost(by_itself, name, to) > _LOSES for name in needed for to in ("threads", "memory", "frequency"))
+    return "" if own or misplaced else _reason_of_vcpus(by_itself, address.domain, needed, narrow)
+
+
+def _reason_of_vcpus(by_itself: Run, domain: str, needed: list[str], narrow: Station | None) -> str:
+    """Why no setting betters what the vCPUs of a domain, and of those that serve it, do; empty: one may."""
+    busy = max(shares(by_itself, domain, "running"), default=0.0)
     if busy >= _ALL:
-        return f"a vCPU of {address.domain} computes for {100 * busy:.0f} % of the time then"
+        return f"a vCPU of {domain} computes for {100 * busy:.0f} % of the time then"
     waits = max(max(shares(by_itself, name, "runnable"), default=0.0) for name in needed)
     saturated = narrow is not None and narrow.used >= NEAR_FULL
     return "" if waits > _WAITS or saturated else "no vCPU waits for a pCPU then"
