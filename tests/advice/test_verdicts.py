@@ -81,7 +81,7 @@ def test_only_pinned_domains_are_pinned_together() -> None:
     explained = vcpulab.explain(real_time(), "rt.0.response_p99 < 0.03ms", replications=2)
     reasons = [one.finding.reason for one in explained.advice if one.finding.rule == "pinned-together"]
     assert all("pinned together with" not in reason for reason in reasons)
-    assert all("where win1, win2 may run, too" in reason for reason in reasons)
+    assert all("rt is pinned to pCPU 2-3, where win" in reason for reason in reasons)
 
 
 def test_a_soft_affinity_that_packs_a_domain_is_cleared() -> None:

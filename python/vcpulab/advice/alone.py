@@ -143,7 +143,8 @@ def _reason(by_itself: Run, address: Address, needed: list[str], passed: list[St
         # Where several applications share vCPUs or pCPUs, a setting may favor one of them.
         return ""
     full = next((one for one in passed if one.kind == "pCPUs" and one.used >= _ALL), None)
-    if full is not None:
+    crowded = any(domains[name]["vcpus"] > by_itself.scenario.to_dict()["host"]["pcpus"] for name in needed)
+    if full is not None and not crowded:
         return f"the {full.name} are {100 * full.used:.0f} % used by its own work"
     misplaced = any(lost(by_itself, name, to) > _LOSES for name in needed for to in ("threads", "memory", "frequency"))
     return "" if own or misplaced else _reason_of_vcpus(by_itself, address.domain, needed, narrow)
