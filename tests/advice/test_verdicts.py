@@ -8,6 +8,7 @@ import pytest
 import vcpulab
 from vcpulab.advice.alone import alone
 from vcpulab.advice.tuning import space
+from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.advice.tuning.leads import leads
 from vcpulab.advice.tuning.widening import shared, widened
 from vcpulab.advice.verdicts import NotFound, Proven
@@ -87,7 +88,7 @@ def test_only_pinned_domains_are_pinned_together() -> None:
 def test_a_soft_affinity_that_packs_a_domain_is_cleared() -> None:
     topology = {"sockets": 2, "cores": 4, "threads": 2, "nodes": 2}
     big = {"vcpus": 8, "soft_affinity": "0-7", "app": [{"kind": "hog", "instance": 8}]}
-    frame = {"profile": "xeon-gold-6240", "topology": topology, "scheduler": "credit"}
+    frame: dict[str, Any] = {"profile": "xeon-gold-6240", "topology": topology, "scheduler": "credit"}
     packed = host({"big": big, "idle": {}}, pcpus=16, **frame)
     explained = vcpulab.explain(packed, "big.0.throughput > 1000", replications=2)
     assert explained.verdict is None
@@ -136,7 +137,7 @@ def drawn(random: Random) -> Any:
     web |= random.choice([{}, {"cap": 30}, {"affinity": "0"}, {"weight": 64}])
     others = {f"batch{n}": {"vcpus": random.randint(1, 3), **HOGS} for n in range(random.randint(0, 3))}
     users = {"kind": "open-loop", "server": "web", "rate": random.choice([50, 200, 600])}
-    frame = {"pcpus": random.randint(1, 3), "scheduler": random.choice(["credit", "credit2"])}
+    frame: dict[str, Any] = {"pcpus": random.randint(1, 3), "scheduler": random.choice(["credit", "credit2"])}
     domains = {"dom0": {"driver_domain": True}, "web": web, **others}
     return host(domains, client={"users": users}, **frame)
 
@@ -160,3 +161,18 @@ def test_what_is_proven_impossible_is_kept_by_no_setting(seed: int) -> None:
         reached = [value.mean for run in runs if (value := run.get(address.name)) is not None]
         bound = better * by_itself.value
         assert all(value > bound if better < 1 else value < bound for value in reached), (by_itself, settings)
+
+
+def test_assumed_jobs_come_last_and_are_no_goals() -> None:
+    """An import that knows no more than CPU use writes jobs: the real application beside them comes first."""
+    late = {"kind": "periodic", "run": "8ms", "period": "10ms"}
+    busy = {name: {"app": [{**late, "assumed": True}]} for name in ("b1", "b2", "b3")}
+    real = host({**busy, "web": {"app": [late]}}, pcpus=1)
+    explained = vcpulab.explain(real, replications=2)
+    assert explained.explained[0].address == "web.response_p99"
+    assert [one.assumed for one in explained.explained] == [False, True, True, True]
+    assert explained.numbers()[-1].startswith("b1 to b3.response_p99 (assumed jobs): ")
+    (throughput, response, *_) = default_goals(real)
+    assert [address.thing for goal in (throughput, response) for address in goal.addresses] == ["web", "web"]
+    alone_goals = default_goals(host(busy, pcpus=1))
+    assert {address.thing for address in alone_goals[0].addresses} == {"b1", "b2", "b3"}

@@ -13,6 +13,7 @@ from vcpulab.advice.tuning.widening import widened
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Slo, in_short
 from vcpulab.results.run import Run, run_many
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change
 
 RULE = "tried"
@@ -59,7 +60,8 @@ def attempts(
     Raises:
         EngineError: a run failed.
     """
-    settings, scenarios = [], []
+    settings: list[dict[str, Any]] = []
+    scenarios: list[Scenario] = []
     tried = [dict(one) for one in done]
     for changes in _first(host, missed):
         if not changes or changes in tried or len(settings) == MOST:

@@ -22,14 +22,16 @@ class Isolation:
 
 
 def isolation(document: Mapping[str, Any], names: Sequence[str]) -> Isolation | None:
-    """Domains of one pool alone on the pCPUs that they are pinned to, or on as many as they have vCPUs.
+    """Domains of one pool alone on the pCPUs that they are pinned to.
+
+    A domain that is not pinned is not isolated: that would take pCPUs from everybody else.
 
     Args:
         document: the scenario as tables.
         names: the domains, all of one pool.
 
     Returns:
-        `None`: they are alone there, or nothing would be left for the others.
+        `None`: none is pinned, or they are alone there, or nothing would be left for the others.
 
     Examples:
         >>> rt, batch = {"vcpus": 1, "affinity": "2"}, {"vcpus": 4}
@@ -40,24 +42,14 @@ def isolation(document: Mapping[str, Any], names: Sequence[str]) -> Isolation | 
     domains = document["domain"]
     pool = domains[names[0]].get("pool")
     frame = document["host"] if pool is None else document["pool"][pool]
-    if frame["scheduler"] in _ASSIGNED:
-        return None
     here = pcpus_of(document, pool)
-    pinned = {name: pinned_to(domains[name]) for name in names}
-    fixed = {pcpu for mask in pinned.values() for pcpu in mask or ()}
-    free = [pcpu for pcpu in here if pcpu not in fixed]
-    vcpus = sum(int(domains[name]["vcpus"]) for name, mask in pinned.items() if mask is None)
-    if vcpus > len(free):
-        return None
-    added = set(free[len(free) - vcpus :])
-    own = [pcpu for pcpu in here if pcpu in fixed | added]
-    if not own or len(own) == len(here):
+    pinned = {name: mask for name in names if (mask := pinned_to(domains[name])) is not None}
+    own = [pcpu for pcpu in here if any(pcpu in mask for mask in pinned.values())]
+    if frame["scheduler"] in _ASSIGNED or not own or len(own) == len(here):
         return None
     changes: dict[str, Any] = {}
     for name, table in domains.items():
-        if name in names and pinned[name] is None:
-            changes[join(["domain", name, "affinity"])] = spans(sorted(added))
-        elif name not in names and table.get("pool") == pool:
+        if name not in pinned and table.get("pool") == pool:
             kept = _kept_off(table.get("affinity", "all"), here, own)
             changes |= {} if kept is None else {join(["domain", name, "affinity"]): kept}
     return Isolation(spans(own), changes) if changes else None

@@ -4,7 +4,7 @@
 `NotFound`, which names the settings that were tried and claims nothing about others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Proven:
 
     reason: str
 
-    def sentence(self, slos: Sequence[str]) -> str:
+    def sentence(self, slos: Collection[str]) -> str:
         """The claim about these SLOs, with its proof."""
         return f"{' and '.join(slos)} cannot be kept: {self.reason}"
 
@@ -37,7 +37,7 @@ class NotFound:
     parameters: tuple[str, ...]
     """The parameters and values that were tried, in words; see `in_words`."""
 
-    def sentence(self, slos: Sequence[str]) -> str:
+    def sentence(self, slos: Collection[str]) -> str:
         """What was tried for these SLOs."""
         which = " and ".join(slos)
         if not self.number:

@@ -126,6 +126,7 @@ def out_of_reach(
     """
     if not concerned(goals) or not all(_is_service(goal.addresses[0]) for goal in goals) or not _full(found):
         return None
+    reasons = []
     for goal in goals:
         address = goal.addresses[0]
         by_itself = alone(scenario, address, jobs=jobs)
@@ -135,7 +136,8 @@ def out_of_reach(
         now = math.fsum(present) / len(present)
         if goal.gain({address.name: by_itself.value}, {address.name: now}) >= LEAST_GAIN:
             return None
-    return Proven(f"even {by_itself.said}, where it is {number(now)} now: {by_itself.reason}")
+        reasons.append(f"even {by_itself.said}, where it is {number(now)} now: {by_itself.reason}")
+    return Proven("; ".join(reasons))
 
 
 def _full(found: Sequence[Station]) -> bool:
