@@ -23,7 +23,7 @@ from support import ROOT, Vcpulab, packets
 from vcpulab import Scenario, run
 from vcpulab import formats as recordings
 from vcpulab.errors import RecordingError
-from vcpulab.formats import jtl, xenmon, xl
+from vcpulab.formats import jtl, xenmon, xl, xl_cfg, xl_sched
 from vcpulab.formats.xl_info import read_info
 from vcpulab.hypervisors import monitors
 from vcpulab.results.jtl import Jtl
@@ -59,7 +59,7 @@ def by_name(folder: Path, recording: recordings.Recording) -> dict[str, dict[str
 
 def work_of(folder: Path, name: str) -> float:
     """Iterations of one computation, from the guest's file."""
-    extra = xl.read_cfg(folder / f"{name}.cfg")["extra"]
+    extra = xl_cfg.read_cfg(folder / f"{name}.cfg")["extra"]
     assert isinstance(extra, str)
     found = re.search(r"wk=(\d+)", extra)
     return float(found[1]) if found else 1e6
@@ -171,18 +171,18 @@ def test_listings() -> None:
     folder = REAL / "xen4.17-credit-mixed"
     assert xl.read_list(folder / "list0.txt")[1] == xl.Domain("hogA", 6, 192, 1, "------", 7.8)
     assert xl.read_vcpu_list(folder / "vcpus.txt")[0] == xl.Vcpu("Domain-0", 0, 0, 0, "r--", 110.2, "all", "all")
-    [pool] = xl.read_sched(folder / "sched.txt")
+    [pool] = xl_sched.read_sched(folder / "sched.txt")
     assert (pool.pool, pool.scheduler) == ("Pool-0", "credit")
     assert pool.parameters == {"tslice": "30ms", "ratelimit": "1000us", "migration-delay": "0us"}
     assert pool.domains[5] == {"name": "ioC", "id": 10, "weight": 1024, "cap": 0}
-    assert xl.read_sched(REAL / "xen4.17-credit2-mixed" / "sched.txt")[0].scheduler == "credit2"
+    assert xl_sched.read_sched(REAL / "xen4.17-credit2-mixed" / "sched.txt")[0].scheduler == "credit2"
     assert read_info(REAL / "xl-info-credit.txt").said["cpu_mhz"] == "1000.000"
 
 
 def test_rtds(tmp_path: Path) -> None:
     text = "Cpupool Pool-0: sched=RTDS\nName ID VCPU Period Budget Extratime\nvm one 1 0 10000 4000 yes\n"
     (tmp_path / "sched").write_text(text)
-    [pool] = xl.read_sched(tmp_path / "sched")
+    [pool] = xl_sched.read_sched(tmp_path / "sched")
     assert pool.scheduler == "rtds"
     assert pool.domains == [{"name": "vm one", "id": 1, "vcpu": 0, "period": 10000, "budget": 4000, "extratime": "yes"}]
 
@@ -198,7 +198,7 @@ extra += "quiet"
 cap = 0x10
 """
     (tmp_path / "web.cfg").write_text(text)
-    assert xl.read_cfg(tmp_path / "web.cfg") == {
+    assert xl_cfg.read_cfg(tmp_path / "web.cfg") == {
         "name": "web",
         "vcpus": 2,
         "cpus": "0-3,^1",

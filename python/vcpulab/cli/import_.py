@@ -68,7 +68,7 @@ def import_files(
         raise RequestError("no files", hint="vcpulab import --help")
     threads = threads or next(filter(None, map(recordings.threads_in, paths)), None)
     mapping = recordings.read_threads(threads) if threads is not None else []
-    known: list[tuple[Path, recordings.Kind]] = []
+    known: list[tuple[recordings.Source, recordings.Kind]] = []
     for entry in _known(paths, kind):
         if not isinstance(entry, recordings.Unused):
             known.append(entry)
@@ -183,8 +183,8 @@ class _Wanted:
 
 def _known(
     paths: Sequence[Path], kind: recordings.Kind | None = None
-) -> Iterator[tuple[Path, recordings.Kind] | recordings.Unused]:
-    """Files, and the files of folders, with what they hold; `kind` is that of the files."""
+) -> Iterator[tuple[recordings.Source, recordings.Kind] | recordings.Unused]:
+    """The listings in files and in the files of folders, with their kinds; `kind` is that of the files."""
     for path in paths:
         if path.is_dir():
             entries = list(recordings.kinds_in(path))
@@ -195,7 +195,7 @@ def _known(
             yield from entries
         else:
             files.check_readable(path)
-            yield path, kind or recordings.kind_of(path)
+            yield from [(path, kind)] if kind is not None else recordings.known_in(path)
 
 
 def _listed(
@@ -221,7 +221,7 @@ def _listed(
         elif entry[1] in kinds:
             reads.append(recordings.read(*entry))
         else:
-            path, kind = entry
+            path, kind = Path(entry[0]), entry[1]
             if path in paths:
                 allowed = None if _hint(name, kind, [path]) else ", ".join(kinds)
                 raise RequestError(f"{path}: {_content(name, kind)}", allowed=allowed, hint=_hint(name, kind, [path]))

@@ -13,7 +13,6 @@ Control group /:
 
 import re
 from os import PathLike
-from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.linux_host import Linux, Told
@@ -36,7 +35,7 @@ def read_cgls(path: str | PathLike[str]) -> Linux:
     found = Linux()
     around: list[str] = []
     begun = False
-    for number, line in lines_of(Path(path)):
+    for number, line in lines_of(path):
         if not line.strip() or re.match(BEGINS, line):
             begun = True
             continue

@@ -19,14 +19,20 @@ from vcpulab.formats import (
     proxmox,
     ps,
     virsh,
+    xen_xml,
     xenmon,
     xenpm,
     xentop,
     xl,
+    xl_cfg,
+    xl_dmesg,
     xl_info,
+    xl_long,
+    xl_sched,
 )
-from vcpulab.formats.headed import HEADING
-from vcpulab.formats.sources import opened
+from vcpulab.formats.excerpts import Excerpt, excerpts
+from vcpulab.formats.headed import heading_of
+from vcpulab.formats.sources import TEXT_BYTES_MAX, opened
 from vcpulab.formats.trace import Recording, VcpuThread, read_trace
 from vcpulab.formats.unread import unread
 
@@ -55,6 +61,8 @@ Kind = Literal[
     "xl-info",
     "xl-dmesg",
     "xl-cfg",
+    "xl-list-l",
+    "xen-xml",
     "xenpm",
     "xentop",
     "xenmon",
@@ -84,7 +92,7 @@ class Read:
         holds = self.holds
         if isinstance(holds, Recording):
             return {"kind": self.kind, **holds.as_data()}
-        if isinstance(holds, xl_info.Info | linux_host.Linux):
+        if isinstance(holds, xl_info.Info | xl_dmesg.Dmesg | linux_host.Linux):
             holds = holds.as_data()
         elif isinstance(holds, linux_experiment.Experiment):
             holds = asdict(holds)
@@ -101,14 +109,16 @@ def _requests(requests: jtl.Requests) -> dict[str, Any]:
     return {**{name: getattr(requests, name) for name in own}, **percentiles}
 
 
-_READERS: dict[Kind, Callable[[Path], object]] = {
+_READERS: dict[Kind, Callable[[str | PathLike[str]], object]] = {
     "xl-list": xl.read_list,
     "xl-vcpu-list": xl.read_vcpu_list,
     "xl-cpupool-list": xl.read_pools,
-    "xl-sched": xl.read_sched,
+    "xl-sched": xl_sched.read_sched,
     "xl-info": xl_info.read_info,
-    "xl-dmesg": xl.read_memory,
-    "xl-cfg": xl.read_cfg,
+    "xl-dmesg": xl_dmesg.read_dmesg,
+    "xl-cfg": xl_cfg.read_cfg,
+    "xl-list-l": xl_long.read_long,
+    "xen-xml": xen_xml.read_xen_xml,
     "xenpm": xenpm.read_frequencies,
     "xentop": xentop.read_xentop,
     "xenmon": xenmon.read_xenmon,
@@ -138,32 +148,86 @@ _PERF_DATA = (b"PERFILE2", b"2ELIFREP")
 """A `perf.data` of either byte order."""
 _TRACE_CMD = b"\x17\x08Dtracing"
 """A `trace.dat`."""
-_PERF_TABLES = re.compile(r"(?m)^Runtime summary$|^[ \t]+time +cpu +([^\n]* )?task name|^\s*Task\s+\|\s+Runtime ms\s")
+_PERF_TABLES = re.compile(
+    r"(?m)^Runtime summary$|^[ \t]{1,80}time[ \t]{1,80}cpu[ \t]{1,80}(\S{1,512}[ \t]{1,80})?task name\s"
+    r"|^[ \t]{0,80}Task[ \t]{1,80}\|[ \t]{1,80}Runtime ms\s"
+)
 """The tables of `perf sched timehist`, with and without `-s`, and of `perf sched latency`."""
 _AS_TEXT = "perf script -i {} --guest-code --ns -F +pid > trace.txt"
 """`perf sched script` is the same."""
 
 
+Source = Path | Excerpt
+"""A file, or the part of it that a command printed."""
+_WHOLE: frozenset[Kind] = frozenset(
+    {"xentrace", "sched-text", "xenmon", "jtl", "virsh-xml", "xen-xml", "virsh-capabilities"}
+)
+"""Kinds that are never a part of a file."""
+_AGAIN = frozenset({"xl-list", "xl-vcpu-list", "virsh-list"})
+"""Kinds of which a second heading begins another listing."""
+
+
 def kind_of(path: str | PathLike[str]) -> Kind:
-    """What a file holds, by how it begins.
+    """What a file holds, by how it begins; of several listings the first.
 
     Raises:
         RecordingError: none of the kinds begins like that.
         OSError: it cannot be read.
     """
-    with opened(Path(path)) as (source, _):
-        begins = source.read(_PEEK_BYTES)
-    if begins[:4] in _TRACE_BEGINS:
-        return "xentrace"
-    text = begins.decode(errors="replace").lstrip("\ufeff")
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines:
+    return next(kind for _, kind in listings_in(Path(path)) if kind is not None)
+
+
+def listings_in(path: Path) -> list[tuple[Source, Kind | None]]:
+    """The listings of a file, each with its kind; `None`: of that part it is not known.
+
+    Raises:
+        RecordingError: no part of it is known.
+        OSError: it cannot be read.
+    """
+    with opened(path) as (source, _):
+        data = source.read(TEXT_BYTES_MAX + 1)
+    begins = data[:_PEEK_BYTES].decode(errors="replace").removeprefix("\ufeff")
+    if data[:4] in _TRACE_BEGINS:
+        return [(path, "xentrace")]
+    _refuse_binary(path, data, begins)
+    try:
+        whole: Kind | None = _kind_of_text(path, begins)
+    except UnknownKindError:
+        whole = None
+    try:
+        text = data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        text = None
+    if text is None or whole in _WHOLE or len(data) > TEXT_BYTES_MAX:
+        if whole is None:
+            raise _unknown(path)
+        return [(path, whole)]
+    listings: list[tuple[Source, Kind | None]] = []
+    for part in excerpts(path, text, _begun_by, _AGAIN, xl.HEADINGS):
+        try:
+            listings.append((part, _kind_of_text(path, part.text.lstrip("\n")[:_PEEK_BYTES])))
+        except UnknownKindError:
+            listings.append((part, None))
+    if not any(kind for _, kind in listings):
+        raise _unknown(path)
+    return listings
+
+
+def _begun_by(line: str) -> Kind | None:
+    """The listing that a line in the middle of a text begins."""
+    words = line.split(maxsplit=_HEADING_WORDS_MOST)
+    return _of_heading(words) or next((kind for pattern, kind in _BEGUN.items() if re.match(pattern, line)), None)
+
+
+def _refuse_binary(path: Path, data: bytes, text: str) -> None:
+    """Refuses what perf and trace-cmd keep, and tables that perf makes of it."""
+    if not text.strip():
         raise RecordingError(f"{path}: empty: nothing was recorded, or written to it")
-    if begins[:8] in _PERF_DATA:
+    if data[:8] in _PERF_DATA:
         raise RecordingError(
             f"{path}: what `perf record` keeps; allowed: its text\n  hint: {_AS_TEXT.format(shlex.quote(str(path)))}"
         )
-    if begins.startswith(_TRACE_CMD):
+    if data.startswith(_TRACE_CMD):
         as_text = f"trace-cmd report -i {shlex.quote(str(path))} > trace.txt"
         raise RecordingError(f"{path}: what `trace-cmd record` keeps; allowed: its text\n  hint: {as_text}")
     if _PERF_TABLES.search(text):
@@ -171,6 +235,10 @@ def kind_of(path: str | PathLike[str]) -> Kind:
             f"{path}: a table of `perf sched`, without wake-ups; allowed: the trace\n"
             f"  hint: {_AS_TEXT.format('perf.data')}"
         )
+
+
+def _kind_of_text(path: Path, text: str) -> Kind:
+    lines = [line for line in text.splitlines() if line.strip()]
     known = _of_heading(lines[0].split()) or _of_kvm(text, lines) or _of_line(text, lines[0])
     if known is not None:
         return known
@@ -183,8 +251,12 @@ def kind_of(path: str | PathLike[str]) -> Kind:
         )
     if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
         return "xl-cfg"
+    raise _unknown(path)
+
+
+def _unknown(path: Path) -> UnknownKindError:
     hint = "vcpulab import --kind KIND, if it is one of these"
-    raise UnknownKindError(f"{path}: {UNKNOWN}; allowed: {', '.join(KINDS)}\n  hint: {hint}")
+    return UnknownKindError(f"{path}: {UNKNOWN}; allowed: {', '.join(KINDS)}\n  hint: {hint}")
 
 
 @dataclass(frozen=True)
@@ -198,16 +270,31 @@ class Unused:
         return f"{self.path}: not used: {self.reason}"
 
 
-def kinds_in(folder: Path) -> Iterator[tuple[Path, Kind] | Unused]:
-    """The files of a folder, by name, each with what it holds, or why that is not known."""
+def kinds_in(folder: Path) -> Iterator[tuple[Source, Kind] | Unused]:
+    """The listings in the files of a folder, by name, each with its kind, or why that is not known."""
     for path in sorted(folder.iterdir()):
         try:
             if path.is_file():
-                yield path, kind_of(path)
+                yield from known_in(path)
         except UnknownKindError:
             yield Unused(path, f"{UNKNOWN} (`vcpulab import {shlex.quote(str(path))}` lists the kinds)")
         except (RecordingError, OSError) as error:
             yield Unused(path, str(error).removeprefix(f"{path}: ").split("\n")[0])
+
+
+def known_in(path: Path) -> Iterator[tuple[Source, Kind] | Unused]:
+    """The listings of a file, each with its kind, and the parts of which that is not known.
+
+    Raises:
+        RecordingError: no part of it is known.
+        OSError: it cannot be read.
+    """
+    for source, kind in listings_in(path):
+        if kind is not None:
+            yield source, kind
+        elif isinstance(source, Excerpt):
+            first, last = source.lines
+            yield Unused(path, f"line {first}" + f" to line {last}" * (first < last) + f": {UNKNOWN}")
 
 
 def hypervisor_of(kind: Kind) -> Literal["xen", "kvm"] | None:
@@ -231,7 +318,7 @@ def _names_in(read_file: Read) -> set[str]:
     if read_file.kind == "xl-cfg":
         return {str(holds.get("name", read_file.path.stem))}
     rows = holds if isinstance(holds, list) else []
-    domains = [str(domain["name"]) for row in rows if isinstance(row, xl.Sched) for domain in row.domains]
+    domains = [str(domain["name"]) for row in rows if isinstance(row, xl_sched.Sched) for domain in row.domains]
     return {*domains, *(row.name for row in rows if isinstance(getattr(row, "name", None), str))}
 
 
@@ -245,29 +332,45 @@ def threads_in(folder: Path) -> Path | None:
     return file if says else None
 
 
-def _of_heading(first: list[str]) -> Kind | None:
+def _of_heading(words: list[str]) -> Kind | None:
     headings: dict[Kind, list[list[str]]] = {
-        "xl-vcpu-list": [xl.VCPU_HEADING],
-        "xl-list": xl.LIST_HEADINGS,
+        "xl-vcpu-list": [xl.VCPU_HEADING, xl.OLD_VCPU_HEADING],
         "xl-cpupool-list": [xl.POOL_HEADING, xl.POOL_CPUS_HEADING],
         "virsh-list": virsh.LIST_HEADINGS,
     }
-    return next((kind for kind, its in headings.items() if first in its), None)
+    if xl.is_list_heading(words):
+        return "xl-list"
+    if xl_sched.is_heading(words):
+        return "xl-sched"
+    return next((kind for kind, of_kind in headings.items() if words in of_kind), None)
+
+
+_HEADING_WORDS_MOST = 24
+"""No heading has more."""
+_BEGUN: dict[str, Kind] = {
+    r"Cpupool \S{1,255}:": "xl-sched",
+    r"\s{0,80}NAME\s{1,80}STATE\s{1,80}CPU\(sec\)\s{1,80}CPU\(%\)": "xentop",
+    xentop.SCREEN_BEGINS.pattern: "xentop",
+    r"cpu id\s{0,80}: \d": "xenpm",
+    r"(host|release)\s{0,80}: ": "xl-info",
+    r"\(XEN\) ": "xl-dmesg",
+}
+"""Listings that a line begins, also in the middle of a text."""
 
 
 def _of_line(text: str, first: str) -> Kind | None:
     begun: dict[str, Kind] = {
-        r"Cpupool \S+:": "xl-sched",
-        r"\s*NAME\s+STATE\s+CPU\(sec\)\s+CPU\(%\)": "xentop",
+        **_BEGUN,
         r"# passed cpu dom ": "xenmon",
-        r"cpu id\s*: \d": "xenpm",
         r"<\?xml|<testResults": "jtl",
-        r"(?=.*\btimeStamp\b)(?=.*\belapsed\b)": "jtl",
-        r"(host|release)\s*: ": "xl-info",
     }
     for pattern, kind in begun.items():
         if re.match(pattern, first):
             return kind
+    if re.match(xl_long.BEGINS, text) and '"domid"' in text:
+        return "xl-list-l"
+    if "timeStamp" in first and "elapsed" in first:
+        return "jtl"
     if re.search(r"(?m)^\(XEN\) ", text):
         return "xl-dmesg"
     # With `--show-task-events` those come first, and are many.
@@ -278,7 +381,7 @@ def _of_line(text: str, first: str) -> Kind | None:
     return None
 
 
-_XML = re.compile(r"(?m)^[ \t]*<(?P<root>capabilities>|domain\s[^>]*type=)")
+_XML = re.compile(r"(?m)^[ \t]*<(?P<root>capabilities>|domain\s[^>]{0,400}?type=)")
 """The first element that libvirt's XML is known by: capabilities have elements of the other name in them."""
 _OF_KVM: tuple[tuple[Kind, str], ...] = (
     ("virsh-domstats", r"(?m)^Domain: '"),
@@ -303,11 +406,13 @@ _QM_CONFIG = re.compile(
 
 def _of_kvm(text: str, lines: Sequence[str]) -> Kind | None:
     """A listing of a KVM host; `None`: it is none."""
-    first = next((line for line in lines if HEADING.fullmatch(line) is None), "")
+    first = next((line for line in lines if heading_of(line) is None), "")
     xml = _XML.search(text)
     by_root: list[Kind] = []
-    if xml is not None:
-        by_root.append("virsh-capabilities" if xml["root"].startswith("capabilities") else "virsh-xml")
+    if xml is not None and xml["root"].startswith("capabilities"):
+        by_root = ["virsh-capabilities"]
+    elif xml is not None:
+        by_root = ["xen-xml" if re.search(xen_xml.BEGINS, text) else "virsh-xml"]
     by_line = (kind for kind, pattern in _OF_KVM if re.search(pattern, text))
     by_first = (kind for kind, pattern in _OF_KVM_FIRST if re.match(pattern, first))
     configured: list[Kind] = ["qm-config"] if len(set(_QM_CONFIG.findall(text))) > 1 else []
@@ -341,17 +446,35 @@ def read(
     events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool | None] | None = None,
 ) -> Read:
-    """Reads a file of any of the kinds; for the options see `read_trace`, they are for traces only.
+    """Reads a file of any of the kinds, or an excerpt; for the options see `read_trace`, they are for traces only.
 
     Raises:
-        RecordingError: it holds something else, or is damaged.
+        RecordingError: it holds something else, is damaged, or holds several listings: `read_all` reads these.
         OSError: it cannot be read.
         EngineError: the events cannot be written.
     """
-    path = Path(path)
-    kind = kind or kind_of(path)
+    source: str | PathLike[str] = path
+    if kind is None:
+        listings = listings_in(Path(path))
+        if len(listings) > 1:
+            kinds = ", ".join(kind or "something unknown" for _, kind in listings)
+            raise RecordingError(f"{path}: found {kinds}; allowed: one listing, or `read_all`")
+        source, kind = listings[0]
+        assert kind is not None
     if kind in ("xentrace", "sched-text"):
         holds: object = read_trace(path, kind, cpu_mhz=cpu_mhz, threads=threads, events=events, progress=progress)
     else:
-        holds = _READERS[kind](path)
-    return Read(path, kind, holds)
+        holds = _READERS[kind](source)
+    return Read(Path(path), kind, holds)
+
+
+def read_all(path: str | PathLike[str]) -> tuple[list[Read], list[Unused]]:
+    """Reads all listings of a file, and names the parts that are none.
+
+    Raises:
+        RecordingError: it holds none, or one is damaged.
+        OSError: it cannot be read.
+    """
+    parts = list(known_in(Path(path)))
+    reads = [read(*part) for part in parts if not isinstance(part, Unused)]
+    return reads, [part for part in parts if isinstance(part, Unused)]

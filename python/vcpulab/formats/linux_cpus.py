@@ -2,7 +2,6 @@
 
 import re
 from os import PathLike
-from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import text_of
@@ -30,7 +29,7 @@ def read_counts(path: str | PathLike[str]) -> Info:
         RecordingError: it is something else.
     """
     info = Info({})
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+    for number, line in enumerate(text_of(path).splitlines(), 1):
         name, sign, value = (part.strip() for part in line.partition(":"))
         if line.strip() and not sign:
             raise wrong(str(path), number, line, "`name: value`, as virsh nodeinfo and lscpu print")
@@ -51,7 +50,7 @@ def read_lscpu(path: str | PathLike[str]) -> Info:
         RecordingError: it is something else.
     """
     info = Info({})
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+    for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         # What a host does not tell is empty, and there are columns for caches.

@@ -7,7 +7,6 @@ the VM before, `set FILE VALUE`. What its threads do (`wk`, `sl`, `jit`, `yield`
 import re
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import text_of
@@ -49,7 +48,7 @@ def read_experiment(path: str | PathLike[str]) -> Experiment:
     """
     found = Experiment()
     name, around = None, ""
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+    for number, line in enumerate(text_of(path).splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue

@@ -10,7 +10,6 @@ their CPU use.
 import re
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from vcpulab.formats.errors import wrong
@@ -100,7 +99,7 @@ def read_linux(path: str | PathLike[str]) -> Linux:
     found = Linux()
     group: str | None = None
     at: float | None = None
-    for number, line in lines_of(Path(path)):
+    for number, line in lines_of(path):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

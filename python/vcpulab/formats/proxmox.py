@@ -5,7 +5,6 @@ Names are those of qm(1) and qm.conf(5).
 
 import re
 from os import PathLike
-from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.headed import headed
@@ -13,7 +12,8 @@ from vcpulab.formats.machine import Machine
 from vcpulab.formats.sources import text_of
 
 LIST_HEADING = ["VMID", "NAME", "STATUS"]
-_SETTING = re.compile(r"(?P<name>[a-z_]+\d*):\s*(?P<value>.*?)\s*")
+_VMID, _PROCESS = re.compile(r"\d{1,9}", re.ASCII), re.compile(r"\d{1,10}", re.ASCII)
+_SETTING = re.compile(r"(?P<name>[a-z_]{1,80}\d{0,8}):(?P<value>.*)")
 _NODES = re.compile(r"(?:^|,)hostnodes=(?P<nodes>[\d;-]+)")
 _PERIOD_US = 100_000
 """Proxmox limits by systemd's CPUQuota, whose period this is."""
@@ -26,12 +26,12 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
         RecordingError: it is something else.
     """
     found = []
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+    for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.split()[:3] == LIST_HEADING:
             continue
         # A machine without a name is called `VM 100`.
-        vmid, *name, state, _, _, process = words if len(words := line.split()) > 5 else [""] * 6
-        if not (re.fullmatch(r"\d{1,9}", vmid) and re.fullmatch(r"\d{1,10}", process)):
+        vmid, *name, state, _, _, process = cells if len(cells := line.split()) > 5 else [""] * 6
+        if not _VMID.fullmatch(vmid) or not _PROCESS.fullmatch(process):
             raise wrong(str(path), number, line, "VMID, name, status, …, process")
         running = state == "running"
         named = vmid if name == ["VM", vmid] else " ".join(name)
@@ -48,7 +48,7 @@ def read_config(path: str | PathLike[str]) -> list[Machine]:
     told: dict[str, dict[str, str]] = {}
     over: set[str] = set()
     # Lines that begin with `#` are the description of a machine, and headings only where nothing else numbers machines.
-    for about, number, line in headed(Path(path), "qm|config", comments=r"\d{1,9}"):
+    for about, number, line in headed(path, "qm|config", comments=r"\d{1,9}"):
         its = told.setdefault(about, {})
         if line.startswith("#"):
             continue
@@ -59,7 +59,7 @@ def read_config(path: str | PathLike[str]) -> list[Machine]:
         match = _SETTING.fullmatch(line)
         if match is None:
             raise wrong(str(path), number, line, "`name: value`")
-        its.setdefault(match["name"], match["value"])
+        its.setdefault(match["name"], match["value"].strip())
     return [_machine(str(path), about, settings) for about, settings in told.items()]
 
 

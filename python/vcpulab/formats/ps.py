@@ -6,7 +6,6 @@ The columns that hold blanks, the thread's name and the command line, must be th
 import re
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import lines_of
@@ -42,7 +41,7 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
     """
     found: list[Thread] = []
     columns: list[str] = []
-    for number, line in lines_of(Path(path)):
+    for number, line in lines_of(path):
         words = line.split()
         if not columns:
             if not re.match(BEGINS, line):

@@ -6,12 +6,14 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from vcpulab import regular
 from vcpulab.errors import RecordingError
 from vcpulab.formats.errors import wrong
+from vcpulab.formats.excerpts import Excerpt
 
 CHUNK_BYTES = 1 << 18
 LINE_BYTES_MAX = 1 << 16
@@ -49,29 +51,34 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
             raise RecordingError(f"{path}: compressed, but damaged or cut off: {error}") from None
 
 
-def text_of(path: Path) -> str:
-    """All of a short text.
+def text_of(path: str | PathLike[str]) -> str:
+    """All of a short text, without a mark of the order of its bytes.
 
     Raises:
         RecordingError: it is too long, or no text.
     """
-    with opened(path) as (source, _):
+    if isinstance(path, Excerpt):
+        return path.text
+    with opened(Path(path)) as (source, _):
         data = source.read(TEXT_BYTES_MAX + 1)
     if len(data) > TEXT_BYTES_MAX:
         raise RecordingError(f"{path}: too long; allowed: at most {TEXT_BYTES_MAX} bytes")
     try:
-        return data.decode()
+        return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise wrong(str(path), data.count(b"\n", 0, error.start) + 1, data[error.start : error.end], "UTF-8") from None
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
     """The lines of a text of any length, without their ends, and their numbers from 1.
 
     Raises:
         RecordingError: a line is too long, or no text.
     """
-    with opened(path) as (source, _):
+    if isinstance(path, Excerpt):
+        yield from ((number, line.rstrip("\r")) for number, line in enumerate(path.text.split("\n"), 1))
+        return
+    with opened(Path(path)) as (source, _):
         number = blank = 0
         while line := source.readline(LINE_BYTES_MAX + 1):
             number += 1
@@ -81,6 +88,6 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
             if len(line) > LINE_BYTES_MAX:
                 raise wrong(str(path), number, "a longer line", f"at most {LINE_BYTES_MAX} bytes")
             try:
-                yield number, line.decode().rstrip("\r\n")
+                yield number, line.decode().removeprefix("\ufeff" if number == 1 else "").rstrip("\r\n")
             except UnicodeDecodeError as error:
                 raise wrong(str(path), number, line[error.start : error.end], "UTF-8") from None

@@ -4,18 +4,16 @@ Columns and names are those of virsh(1) and libvirt's domain XML format.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
-from pathlib import Path
 from xml.etree import ElementTree
 
 from vcpulab.formats.errors import wrong
-from vcpulab.formats.headed import HEADING, headed
+from vcpulab.formats.headed import headed, heading_of
 from vcpulab.formats.machine import Machine, quota_us
 from vcpulab.formats.sources import text_of
 
 LIST_HEADINGS = [["Id", "Name", "State"], ["Id", "Name", "State", "Title"]]
-_ROW = re.compile(r"\s*(?P<id>\d{1,9}|-)\s{2,}(?P<name>\S.*?)\s{2,}(?P<state>\S.*?)(\s{2,}\S.*)?\s*")
 _COMMANDS = "vcpuinfo|vcpupin|emulatorpin|iothreadinfo|schedinfo|domstats|dumpxml"
 _PARAMS = {
     f"{of}_{what}": f"{of}_{what}_us"
@@ -29,7 +27,8 @@ _CPUS = re.compile(r"\^?\d{1,5}(-\d{1,5})?(,\^?\d{1,5}(-\d{1,5})?){0,512}")
 _PRETTY = re.compile(rf"(?P<cpus>{_CPUS.pattern}) \(out of \d{{1,5}}\)")
 """An affinity as `virsh vcpuinfo --pretty` prints it."""
 DOMAIN_BEGINS = (
-    r"\s*(VCPU:\s+\d|VCPU:? +CPU Affinity\s*$|emulator: CPU Affinity\s*$|IOThread ID\s+CPU Affinity\s*$|Scheduler\s*: )"
+    r"\s{0,80}(VCPU:\s{1,80}\d|VCPU:?\s{1,80}CPU Affinity\s*$|emulator: CPU Affinity\s*$"
+    r"|IOThread ID\s{1,80}CPU Affinity\s*$|Scheduler\s{0,80}: )"
 )
 """How `vcpuinfo`, `vcpupin`, `emulatorpin`, `iothreadinfo` and `schedinfo` begin."""
 
@@ -41,14 +40,15 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
         RecordingError: it is something else.
     """
     found = []
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+    for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.split() in LIST_HEADINGS or re.fullmatch(r"-+", line.strip()):
             continue
-        match = _ROW.fullmatch(line)
-        if match is None:
+        # Names and states may have a blank inside, and two blanks between them.
+        cells = [cell.strip() for cell in line.replace("\t", "  ").split("  ") if cell.strip()]
+        if len(cells) not in (3, 4) or not re.fullmatch(r"\d{1,9}|-", cells[0]):
             raise wrong(str(path), number, line, "an id or `-`, a name, a state")
-        known = None if match["id"] == "-" else int(match["id"])
-        found.append(Machine(match["name"], known, running=match["state"] != "shut off"))
+        known = None if cells[0] == "-" else int(cells[0])
+        found.append(Machine(cells[1], known, running=cells[2] != "shut off"))
     return found
 
 
@@ -60,7 +60,7 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
     """
     machines: dict[str, Machine] = {}
     table: str | None = None
-    for about, number, line in headed(Path(path), _COMMANDS):
+    for about, number, line in headed(path, _COMMANDS):
         its = machines.setdefault(about, Machine(about))
         words = line.split()
         begins = re.match(DOMAIN_BEGINS, line)
@@ -68,7 +68,7 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
             table = "info" if re.match(r"VCPU:\s+\d", begins[1]) else begins[1].split()[0].rstrip(":").lower()
         if begins is not None and table not in ("info", "scheduler"):
             continue
-        if re.fullmatch(r"\s*-+\s*", line):
+        if not line.strip(" \t-"):
             continue
         if table is None or not _took(its, table, line, words):
             raise wrong(str(path), number, line, "a line of virsh vcpuinfo, vcpupin, emulatorpin, or schedinfo")
@@ -122,25 +122,58 @@ def _took_info(machine: Machine, line: str) -> bool:
 
 # ---- XML ----
 
+_COMMENT = re.compile(r"<!--|<!\[CDATA\[")
+
 
 def elements(path: str | PathLike[str], root: str) -> list[ElementTree.Element]:
-    """The elements of that name, several after each other too."""
-    text = re.sub(r"<\?xml[^>]*\?>", "", text_of(Path(path)))
-    if "<!" in re.sub(r"(?s)<!--.*?-->|<!\[CDATA\[.*?\]\]>", "", text):
+    """The elements of that name, several after each other too; between documents may be headings."""
+    text = text_of(path)
+    if "<!" in _without_comments(text):
         raise wrong(str(path), None, "<!DOCTYPE", "XML without document types, as libvirt writes it")
-    # Between documents that one shell loop wrote may stand a heading.
-    begin = re.search(rf"<{root}[\s>]", text)
-    pieces = re.findall(rf"(?s)<{root}[\s>].*?</{root}>", text) if begin else []
-    if not pieces:
-        raise wrong(str(path), 1, text.strip().split("\n")[0], f"`<{root}>` … `</{root}>`")
-    found = []
-    for piece in pieces:
+    parsed = []
+    for begin, end in _spans(text, root):
+        piece = text[begin:end]
         try:
-            found.append(ElementTree.fromstring(piece))
+            parsed.append(ElementTree.fromstring(piece))
         except ElementTree.ParseError as error:
-            line = text[: text.index(piece)].count("\n") + error.position[0]
+            line = text.count("\n", 0, begin) + error.position[0]
             raise wrong(str(path), line, piece.split("\n")[error.position[0] - 1], "XML") from None
-    return found
+    if not parsed:
+        first = next((line for line in text.splitlines() if line.strip()), "")
+        raise wrong(str(path), 1, first, f"`<{root}>` … `</{root}>`")
+    return parsed
+
+
+def _spans(text: str, root: str) -> Iterator[tuple[int, int]]:
+    """Where the elements of that name begin and end; one pass, whatever the text is."""
+    end_mark = f"</{root}>"
+    at = 0
+    while (begin := text.find(f"<{root}", at)) >= 0:
+        at = begin + len(root) + 1
+        if not text[at : at + 1].isspace() and text[at : at + 1] != ">":
+            continue
+        end = text.find(end_mark, at)
+        if end < 0:
+            return
+        at = end + len(end_mark)
+        yield begin, at
+
+
+def _without_comments(text: str) -> str:
+    """A text without comments and raw texts of XML; one that does not end stays."""
+    pieces, at = [], 0
+    ends = {"<!--": "-->", "<![CDATA[": "]]>"}
+    unended: set[str] = set()
+    while match := _COMMENT.search(text, at):
+        pieces.append(text[at : match.start()])
+        end = -1 if match[0] in unended else text.find(ends[match[0]], match.end())
+        if end < 0:
+            unended.add(match[0])
+            pieces.append(match[0])
+            at = match.end()
+        else:
+            at = end + len(ends[match[0]])
+    return "".join([*pieces, text[at:]])
 
 
 def read_xml(path: str | PathLike[str]) -> list[Machine]:
@@ -265,7 +298,7 @@ def read_domstats(path: str | PathLike[str]) -> list[Machine]:
     """
     machines: dict[str, Machine] = {}
     at, machine = 0.0, None
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+    for number, line in enumerate(text_of(path).splitlines(), 1):
         text = line.strip()
         name, sign, value = text.partition("=")
         if _STAMP.fullmatch(text):
@@ -273,7 +306,7 @@ def read_domstats(path: str | PathLike[str]) -> list[Machine]:
         elif text.startswith("Domain: "):
             title = text.removeprefix("Domain: ").strip("'")
             machine = machines.setdefault(title, Machine(title))
-        elif not text or HEADING.fullmatch(line):
+        elif not text or heading_of(line) is not None:
             continue
         elif not sign or machine is None:
             raise wrong(str(path), number, line, "seconds, `Domain: 'NAME'`, or `NAME=VALUE` after it")

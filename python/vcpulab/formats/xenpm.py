@@ -6,9 +6,9 @@ Source: what `xenpm` of Xen 4.8 to 4.17 prints; frequencies are in kHz, the samp
 import re
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 
 from vcpulab.formats.errors import wrong
+from vcpulab.formats.excerpts import numbered
 from vcpulab.formats.sources import text_of
 
 
@@ -37,14 +37,12 @@ def read_frequencies(path: str | PathLike[str]) -> list[Frequencies]:
         RecordingError: it is something else.
     """
     found: list[Frequencies] = []
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+    for number, line in numbered(text_of(path)):
         name, _, value = (part.strip() for part in line.partition(":"))
         values = _RANGE.fullmatch(value)
         if name == "cpu id" and value.isdecimal() and len(value) < 7:
             found.append(Frequencies(int(value)))
         elif name == "cpu id" or not found:
-            if not found and not line.strip():
-                continue
             raise wrong(str(path), number, line, "`cpu id : NUMBER` first")
         elif name == "current_governor":
             found[-1] = replace(found[-1], governor=value)

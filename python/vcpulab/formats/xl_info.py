@@ -7,10 +7,10 @@ import re
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from vcpulab.formats.errors import wrong
+from vcpulab.formats.excerpts import numbered
 from vcpulab.formats.sources import text_of
 
 
@@ -53,6 +53,9 @@ class Info:
         return {**self.said, **{name: rows for name, rows in tables.items() if rows}}
 
 
+_SETTING = re.compile(r"\s{0,80}(?P<name>[a-zA-Z]\w{0,80})\s{0,80}:(?=\s|$)")
+_LONG = ("hw_caps", "virt_caps", "xen_caps", "xen_commandline", "platform_params", "cc_compiler", "version")
+"""Settings whose values a mailer wraps."""
 _CPU = re.compile(r"\s*(\d{1,6}):\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})\s*")
 _NODE = re.compile(r"\s*(\d{1,6}):\s+(\d{1,12})\s+(\d{1,12})\s+(\d{1,9}(?:,\d{1,9})*)\s*")
 _TABLES = {
@@ -71,20 +74,31 @@ def read_info(path: str | PathLike[str]) -> Info:
     """
     info = Info({})
     table: str | None = None
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
-        name, sign, value = (part.strip() for part in line.partition(":"))
-        if not line.strip() or (table is not None and " ".join(line.split()) == _TABLES[table][0]):
+    long_value: tuple[str, int] | None = None
+    """The setting that the next line may continue, and that line's number."""
+    for number, line in numbered(text_of(path)):
+        if line.startswith("[CPU") or (table is not None and " ".join(line.split()) == _TABLES[table][0]):
             continue
-        if sign and not value and name in _TABLES:
+        match = _SETTING.match(line)
+        name, value = (match["name"], line[match.end() :].strip()) if match else (line.rstrip(": \t"), "")
+        if name in _TABLES and not value:
             table = name
-        elif sign and re.fullmatch(r"[a-zA-Z]\w*", name):
-            table = None
-            info.said[name] = value
-        elif table is None or not _took(info, table, line):
-            allowed = "`name : value`" if table is None else _TABLES[table][1]
-            raise wrong(str(path), number, line, allowed)
-    if "xen_version" not in info.said:
-        raise wrong(str(path), None, ", ".join(info.said), "`xl info`, with `xen_version`")
+        elif match is not None:
+            if name in info.said and name == "host":
+                raise wrong(str(path), number, line, "one host: this is another `xl info`")
+            table, info.said[name] = None, value
+            long_value = (name, number + 1) if name in _LONG else None
+        elif table is not None:
+            if not _took(info, table, line):
+                raise wrong(str(path), number, line, _TABLES[table][1])
+        elif long_value is not None and long_value[1] == number:
+            name = long_value[0]
+            info.said[name] = f"{info.said[name]} {line.strip()}".strip()
+            long_value = name, number + 1
+        else:
+            raise wrong(str(path), number, line, "`name : value`")
+    if not {"xen_version", "xen_major", "nr_cpus"} & info.said.keys():
+        raise wrong(str(path), None, ", ".join(info.said), "`xl info`, with `xen_version` or `nr_cpus`")
     _check(str(path), info)
     return info
 

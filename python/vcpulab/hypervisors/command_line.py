@@ -98,8 +98,18 @@ def _value(text: str, allowed: str) -> int | str | None:
         number = int(text, 0)
     else:
         return None
-    low, high = (int(one) for one in found.groups()) if (found := _RANGE.search(allowed)) else (0, 1)
-    return number if low <= number <= high or (number == 0 and allowed.startswith("0 or ")) else None
+    return number if takes(number, allowed) else None
+
+
+def takes(number: int, allowed: str) -> bool:
+    """Does a parameter take a number? `allowed`: as the registry describes it.
+
+    Examples:
+        >>> takes(0, "0 or an integer from 10 to 20"), takes(9, "an integer from 10 to 20"), takes(1, "0 or 1")
+        (True, False, True)
+    """
+    low, high = (int(one) for one in match.groups()) if (match := _RANGE.search(allowed)) else (0, 1)
+    return low <= number <= high or (number == 0 and allowed.startswith("0 or "))
 
 
 def _granularity(given: Mapping[str, tuple[str, str]]) -> str | None:

@@ -50,7 +50,7 @@ def pcpu_set(text: str, pcpus: int) -> frozenset[int]:
     for part in text.replace(" ", "").split(","):
         word = part.removeprefix("^")
         first, _, last = word.partition("-")
-        named = set(range(pcpus)) if word == "all" else set(range(int(first), int(last or first) + 1))
+        named = set(range(pcpus)) if word == "all" else set(range(int(first), min(int(last or first), pcpus - 1) + 1))
         found = found - named if part.startswith("^") else found | named
     return frozenset(pcpu for pcpu in found if pcpu < pcpus)
 

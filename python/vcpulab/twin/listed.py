@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,20 @@ from vcpulab.formats.xenpm import Frequencies
 from vcpulab.formats.xentop import NAME_MOST, Usage
 from vcpulab.formats.xl_info import Info
 from vcpulab.hypervisors import Toolstack
-from vcpulab.hypervisors.command_line import GOVERNORS, Options, dom0_vcpus, governor, is_pinned, read_options
+from vcpulab.hypervisors.command_line import GOVERNORS, Options, dom0_vcpus, governor, is_pinned, read_options, takes
 from vcpulab.hypervisors.settings import DOM0, POOL_0, default_of
 from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.topology import Topology
-from vcpulab.scenario.units import members, pcpu_set, spans
-from vcpulab.twin.imported import Made, made, plain_name
+from vcpulab.scenario.units import pcpu_set, spans
+from vcpulab.twin.imported import Made, left_out, made, plain_name
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.prices import cautions
 from vcpulab.twin.release import rules_of
 from vcpulab.twin.written import IDLE_PERCENT, PERCENT, comment, inline, key, toml, work
+from vcpulab.twin.xen_domains import VCPUS_MOST, Domain, domains_of
+from vcpulab.twin.xen_pcpus import are_numbered, pcpus_named
 
 KINDS: tuple[Kind, ...] = (
     "xl-list",
@@ -36,6 +38,8 @@ KINDS: tuple[Kind, ...] = (
     "xl-info",
     "xl-dmesg",
     "xl-cfg",
+    "xl-list-l",
+    "xen-xml",
     "xenpm",
     "xentop",
 )
@@ -44,22 +48,6 @@ _SAME = 1.2
 """Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""
 _UNEVEN = 0.2
 """The part of a domain's memory that may be elsewhere before that is said."""
-_COLUMNS = {"weight": "weight", "cap": "cap", "period": "period_us", "budget": "budget_us"}
-
-
-@dataclass
-class _Domain:
-    vcpus: int | None = None
-    """`None`: no listing says it."""
-    affinity: list[str] = field(default_factory=list)
-    """As the host has it, of all its vCPUs or of each; empty: not known."""
-    soft: list[str] = field(default_factory=list)
-    params: dict[str, int] = field(default_factory=dict)
-    pool: str | None = None
-    memory: dict[int, float] = field(default_factory=dict)
-    """By node, as the host numbers them: the part of its memory that is there; empty: not known."""
-    used: float | None = None
-    """% of a pCPU; `None`: not known."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +70,14 @@ class _Host:
     """The first one has Dom0."""
     clocks: Sequence[Frequencies]
     notes: list[str]
+    numbered: bool = True
+    """Are the host's numbers of its CPUs known?"""
 
     def set_of(self, listed: str, whose: str) -> str:
-        """A set of pCPUs; one that names none of them is said."""
+        """A set of pCPUs; a set that is left out is a note."""
+        if not self.numbered and listed != "all":
+            self.notes.append(f"{whose}: `{listed}` is left out: its CPUs cannot be told without `xl info -n`")
+            return "all"
         found = self.map.of_host(listed)
         if found is None:
             self.notes.append(f"{whose}: `{listed}` names no CPU that is online here; left out")
@@ -92,10 +85,17 @@ class _Host:
 
     def known(self, pool: str | None) -> dict[str, int | str | None]:
         """The parameters of a pool's scheduler, each with its default."""
-        its = next((one for one in self.pools if one.name == pool), self.pools[0])
-        rules = rules_of(its.scheduler, self.info.said)
-        generation = generation_of(its.scheduler, None if rules is None else rules.generation)
-        return {one["name"]: default_of(one) for one in generation["params"]} if generation is not None else {}
+        return {param["name"]: default_of(param) for param in self._parameters(pool)}
+
+    def allowed(self, pool: str | None) -> dict[str, str]:
+        """The parameters of a domain in a pool, each with the values that it takes."""
+        return {param["name"]: param["allowed"] for param in self._parameters(pool) if param["scope"] == "domain"}
+
+    def _parameters(self, pool: str | None) -> Sequence[Mapping[str, Any]]:
+        of = next((one for one in self.pools if one.name == pool), self.pools[0])
+        rules = rules_of(of.scheduler, self.info.said)
+        generation = generation_of(of.scheduler, None if rules is None else rules.generation)
+        return generation["params"] if generation is not None else ()
 
 
 def scenario_of(
@@ -122,19 +122,21 @@ def scenario_of(
     reads = list(found)
     holds = _held(reads)
     notes: list[str] = [*map(str, unused)]
-    info: Info = holds.get("xl-info", Info({}))
-    domains = _domains(holds, info)
+    info = _info(reads, notes)
+    notes += _replaced(reads)
+    domains = domains_of(reads, notes, with_dom0=bool(info.said))
     if not domains:
         allowed = "among them what `xl list`, `xl vcpu-list` or `xl sched-credit` prints, or domains' files (xl.cfg)"
         raise RequestError("no file says which domains there are", allowed=allowed)
-    placed = map_of(info, notes) or _named(holds, notes)
-    pools = _pools(holds, info, notes)
+    placed = map_of(info, notes) or flat(pcpus_named(reads, notes))
+    numbered = are_numbered(info, reads, placed, notes)
+    pools = _pools(holds, info, placed if numbered else None, notes)
     rules = rules_of(pools[0].scheduler, info.said)
     options = read_options(
         info.said.get("xen_commandline", ""), pools[0].scheduler, None if rules is None else rules.generation
     )
     notes += [f"{text}: left at its default" for text in options.ignored]
-    host = _Host(placed, options, info, pools, holds.get("xenpm", []), notes)
+    host = _Host(placed, options, info, pools, holds.get("xenpm", []), notes, numbered)
     _add_use(holds, domains, notes)
     named = files_by_name(reads)
     renamed = _renamed(domains, notes)
@@ -151,21 +153,56 @@ def scenario_of(
     return result if loaded else replace(result, hint="CPU use first: xentop -b -f -i 2 > use.txt")
 
 
-def _held(found: Iterable[Read]) -> dict[str, Any]:
+_SINGLE = ("xl-list", "xl-vcpu-list", "xl-info", "xenpm", "xentop")
+"""Kinds of which one listing says all."""
+
+
+def _replaced(reads: Sequence[Read]) -> Iterator[str]:
+    """The notes on listings of which there is a later one."""
+    last = {read.kind: read for read in reads}
+    for read in reads:
+        if read.kind in _SINGLE and read is not last[read.kind]:
+            later = last[read.kind].path
+            where = "later in it" if later == read.path else f"in {later}"
+            yield f"{read.path}: the {read.kind} is not used: there is another one {where}"
+
+
+def _info(reads: Iterable[Read], notes: list[str]) -> Info:
+    """`xl info`, and what the log of booting says where it does not."""
+    info, booted = Info({}), {}
+    for read in reads:
+        if read.kind == "xl-info":
+            info = read.holds
+        elif read.kind == "xl-dmesg":
+            booted.update({name: (value, read.path) for name, value in read.holds.said.items()})
+    said = dict(info.said)
+    has_version = {"xen_version", "xen_major"} & said.keys()
+    for name, (value, path) in booted.items():
+        if name not in said and not (name == "xen_version" and has_version):
+            said[name] = value
+        elif said.get(name, value) not in (value, f"placeholder {value}"):
+            notes.append(left_out("the log of booting", name, value, f"`xl info` has `{said[name]}`", path))
+    return replace(info, said=said)
+
+
+def _held(reads: Iterable[Read]) -> dict[str, Any]:
     holds: dict[str, Any] = {}
-    for one in found:
-        if one.kind == "xl-sched":
-            holds.setdefault(one.kind, []).extend(one.holds)
-        elif one.kind == "xl-cfg":
-            holds.setdefault(one.kind, []).append((one.path, one.holds))
-        elif one.kind == "xl-cpupool-list":
-            known = {pool.name: pool for pool in holds.get(one.kind, [])}
-            for pool in one.holds:
+    for read in reads:
+        if read.kind == "xl-sched":
+            holds.setdefault(read.kind, []).extend(read.holds)
+        elif read.kind == "xl-cpupool-list":
+            known = {pool.name: pool for pool in holds.get(read.kind, [])}
+            for pool in read.holds:
                 was = known.get(pool.name, pool)
-                known[pool.name] = replace(was, cpus=was.cpus or pool.cpus, scheduler=was.scheduler or pool.scheduler)
-            holds[one.kind] = list(known.values())
+                known[pool.name] = replace(
+                    was,
+                    cpus=was.cpus or pool.cpus,
+                    scheduler=was.scheduler or pool.scheduler,
+                    size=was.size if was.size is not None else pool.size,
+                )
+            holds[read.kind] = list(known.values())
         else:
-            holds[one.kind] = one.holds
+            holds[read.kind] = read.holds
     return holds
 
 
@@ -189,63 +226,7 @@ def _renamed(names: Iterable[str], notes: list[str]) -> dict[str, str]:
     return renamed
 
 
-def _domains(holds: Mapping[str, Any], info: Info) -> dict[str, _Domain]:
-    domains: dict[str, _Domain] = {}
-    for one in holds.get("xl-list", []):
-        if one.vcpus:
-            domains[one.name] = _Domain(one.vcpus, pool=one.pool)
-    online: dict[str, list[tuple[str, str]]] = {}
-    for vcpu in holds.get("xl-vcpu-list", []):
-        if vcpu.pcpu is not None:
-            online.setdefault(vcpu.name, []).append((vcpu.hard, vcpu.soft))
-    for name, masks in online.items():
-        domain = domains.setdefault(name, _Domain())
-        domain.vcpus = len(masks)
-        domain.affinity, domain.soft = [hard for hard, _ in masks], [soft for _, soft in masks]
-    for pool in holds.get("xl-sched", []):
-        for row in pool.domains:
-            domain = domains.setdefault(str(row["name"]), _Domain())
-            domain.params = {to: row[column] for column, to in _COLUMNS.items() if isinstance(row.get(column), int)}
-            domain.pool = pool.pool
-    _add_memory(holds, domains)
-    running = bool(domains)
-    for path, cfg in holds.get("xl-cfg", []):
-        name = str(cfg.get("name", path.stem))
-        if not running or name in domains:
-            _add_cfg(domains.setdefault(name, _Domain()), cfg)
-    if domains and not running and info.said:
-        return {called(DOM0): _Domain(), **domains}
-    return domains
-
-
-def _add_memory(holds: Mapping[str, Any], domains: Mapping[str, _Domain]) -> None:
-    """Where memory is; where nobody says that, the nodes that it is taken from."""
-    names = {0: called(DOM0)}
-    for one in holds.get("xl-list", []):
-        names[one.number] = one.name
-        domain = domains.get(one.name)
-        if (
-            domain is not None
-            and one.nodes is not None
-            and re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", one.nodes)
-        ):
-            nodes = members(one.nodes)
-            domain.memory = dict.fromkeys(nodes, 1 / len(nodes))
-    for vcpu in holds.get("xl-vcpu-list", []):
-        names[vcpu.domain] = vcpu.name
-    for pool in holds.get("xl-sched", []):
-        names.update({row["id"]: str(row["name"]) for row in pool.domains if "id" in row})
-    pages: dict[str, dict[int, int]] = {}
-    for one in holds.get("xl-dmesg", []):
-        if one.domain in names:
-            pages.setdefault(names[one.domain], {})[one.node] = one.pages
-    for name, on_nodes in pages.items():
-        total = sum(on_nodes.values())
-        if name in domains and total:
-            domains[name].memory = {node: count / total for node, count in on_nodes.items() if count}
-
-
-def _memory_nodes(domain: _Domain, host: _Host, whose: str) -> list[int]:
+def _memory_nodes(domain: Domain, host: _Host, whose: str) -> list[int]:
     """The nodes that hold its memory, each as much, so that it is nearest to how it is spread; empty: as usual."""
     parts = {host.map.node_of_host(node): part for node, part in domain.memory.items()}
     known = sorted(((part, node) for node, part in parts.items() if node is not None), reverse=True)
@@ -263,76 +244,57 @@ def _memory_nodes(domain: _Domain, host: _Host, whose: str) -> list[int]:
     return sorted(node for _, node in known[:count])
 
 
-def _add_cfg(domain: _Domain, cfg: Mapping[str, Any]) -> None:
-    """What a domain's file says and no listing does."""
-    if domain.vcpus is None and isinstance(cfg.get("vcpus", 1), int):
-        domain.vcpus = cfg.get("vcpus", 1)
-    if not domain.affinity and "cpus" in cfg:
-        domain.affinity = _masks(cfg["cpus"], domain.vcpus)
-    if not domain.soft and "cpus_soft" in cfg:
-        domain.soft = _masks(cfg["cpus_soft"], domain.vcpus)
-    for setting, name in (("cpu_weight", "weight"), ("cap", "cap")):
-        if isinstance(cfg.get(setting), int):
-            domain.params.setdefault(name, cfg[setting])
-    if domain.pool is None and isinstance(cfg.get("pool"), str):
-        domain.pool = cfg["pool"]
-
-
-def _masks(given: object, vcpus: int | None) -> list[str]:
-    """Of all vCPUs, or of each, as `cpus` and `cpus_soft` say: who is not in the list may run everywhere."""
-    if not isinstance(given, list):
-        return [str(given)]
-    return [*map(str, given), *["all"] * ((vcpus or 0) - len(given))]
-
-
-def _count_vcpus(domains: Mapping[str, _Domain], host: _Host) -> None:
+def _count_vcpus(domains: Mapping[str, Domain], host: _Host) -> None:
     """The vCPUs that no listing says: Dom0's by the hypervisor's command line."""
     unknown = [name for name, domain in domains.items() if domain.vcpus is None and name != DOM0]
     if unknown:
         host.notes.append(f"{in_short(unknown)}: no listing says how many vCPUs; one")
     for name, domain in domains.items():
+        if domain.vcpus is not None and domain.vcpus > VCPUS_MOST:
+            host.notes.append(left_out(name, "vCPUs", domain.vcpus, f"a domain has at most {VCPUS_MOST} here"))
+            domain.vcpus = VCPUS_MOST
+            domain.affinity, domain.soft = domain.affinity[:VCPUS_MOST], domain.soft[:VCPUS_MOST]
         if domain.vcpus is None:
             domain.vcpus = dom0_vcpus(host.options, host.map.pcpus) if name == DOM0 else 1
             if name == DOM0:
                 said = host.options.others.get("dom0_max_vcpus", "no dom0_max_vcpus")
                 host.notes.append(f"{DOM0}: {domain.vcpus} vCPUs by the hypervisor's command line ({said})")
     dom0 = domains.get(DOM0)
-    if dom0 is not None and not dom0.affinity and is_pinned(host.options):
+    if dom0 is not None and not dom0.affinity and is_pinned(host.options) and host.numbered:
         dom0.affinity = [str(number) for number in host.map.numbers[: dom0.vcpus]]
 
 
 # ---- the host ----
 
 
-def _named(holds: Mapping[str, Any], notes: list[str]) -> Map:
-    named = [0]
-    for vcpu in holds.get("xl-vcpu-list", []):
-        named += [int(number) for number in re.findall(r"\d+", vcpu.hard)] + [vcpu.pcpu or 0]
-    notes.append(f"pcpus = {max(named) + 1}: no `xl info` says how many; the most that the other listings name")
-    return flat(max(named) + 1)
-
-
-def _pools(holds: Mapping[str, Any], info: Info, notes: list[str]) -> list[_Pool]:
-    """The pools, that of Dom0 first."""
-    scheds = {pool.pool: pool for pool in reversed(holds.get("xl-sched", []))}
+def _pools(holds: Mapping[str, Any], info: Info, placed: Map | None, notes: list[str]) -> list[_Pool]:
+    """The pools, that of Dom0 first; `placed`: the pCPUs, `None`: the host's numbers of them are not known."""
+    scheds = {pool.pool: pool for pool in reversed(holds.get("xl-sched", [])) if pool.pool}
+    unnamed = next((pool for pool in holds.get("xl-sched", []) if not pool.pool), None)
     listed = {pool.name: pool for pool in holds.get("xl-cpupool-list", [])}
-    first = next((one.pool for one in holds.get("xl-sched", []) if any(row.get("id") == 0 for row in one.domains)), "")
-    names = dict.fromkeys([*([first] if first else []), *listed, *reversed(scheds)]) or {POOL_0: None}
-    found = []
+    of_dom0 = [row.pool for row in holds.get("xl-list", []) if row.number == 0 and row.pool]
+    of_dom0 += [pool.pool for pool in scheds.values() if any(row.get("id") == 0 for row in pool.domains)]
+    names = dict.fromkeys([*of_dom0[:1], *listed, *reversed(scheds)]) or {POOL_0: None}
+    pools = []
     for name in names:
-        pool, sched = listed.get(name), scheds.get(name)
-        said = sched.scheduler if sched is not None else (pool and pool.scheduler) or info.said.get("xen_scheduler", "")
-        if generation_of(said) is None:
-            notes.append("scheduler = credit2: no listing says which; it is Xen's default")
-            said = "credit2"
-        found.append(_Pool(name, said, _params(sched.parameters if sched else {}), pool and pool.cpus))
-    unlisted = [one for one in found[1:] if one.cpus is None]
-    notes += [
-        f"pool {one.name}: its CPUs are not listed (`xl cpupool-list -c` does); its domains are put with those of "
-        f"{found[0].name}"
-        for one in unlisted
-    ]
-    return [one for one in found if one not in unlisted]
+        pool, sched = listed.get(name), scheds.get(name) or (unnamed if len(names) == 1 else None)
+        # Without a heading of its own, a table of weights may be of Credit or of Credit2.
+        candidates = (sched and sched.scheduler, pool and pool.scheduler, info.said.get("xen_scheduler"))
+        scheduler = next((said for said in candidates if said and generation_of(said) is not None), None)
+        if scheduler is None:
+            said = ", ".join(f"`{said}`" for said in dict.fromkeys(candidates) if said)
+            why = f"{said} is none that this program has" if said else "no listing says which; it is Xen's default"
+            notes.append(f"scheduler = credit2: {why}")
+            scheduler = "credit2"
+        pools.append(_Pool(name, scheduler, _params(sched.parameters if sched else {}), pool and pool.cpus))
+    left: list[_Pool] = []
+    for one in pools[1:]:
+        covered = None if one.cpus is None or placed is None else placed.of_host(one.cpus)
+        if covered is None or covered == "all":
+            why = "are not listed (`xl cpupool-list -c` does)" if one.cpus is None else f"`{one.cpus}`, leave no pool"
+            left.append(one)
+            notes.append(f"pool {one.name}: its CPUs {why}; its domains are put with those of {pools[0].name}")
+    return [one for one in pools if one not in left]
 
 
 def _params(parameters: Mapping[str, str]) -> dict[str, int]:
@@ -419,7 +381,13 @@ def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
     elif pool is host.pools[0]:
         host.notes.append("no `xl info` says which release of Xen it is; the default is taken (`vcpulab schedulers`)")
     known = host.known(pool.name)
-    yield from (f"{name} = {value}" for name, value in pool.params.items() if name in known)
+    for name, value in pool.params.items():
+        if name in known:
+            yield f"{name} = {value}"
+        else:
+            host.notes.append(
+                left_out(f"pool {pool.name}", name, value, f"{pool.scheduler} has no such parameter here")
+            )
 
 
 def _pool_lines(host: _Host) -> Iterator[str]:
@@ -430,8 +398,8 @@ def _pool_lines(host: _Host) -> Iterator[str]:
     if first.name != POOL_0:
         host.notes.append(f"pool {first.name} is {POOL_0} here")
     if first.cpus is not None:
-        own = set(members(host.set_of(first.cpus, first.name).replace("all", f"0-{host.map.pcpus - 1}")))
-        taken = {pcpu for text in pcpus.values() for pcpu in members(text)}
+        own = pcpu_set(host.set_of(first.cpus, first.name), host.map.pcpus)
+        taken = {pcpu for text in pcpus.values() for pcpu in pcpu_set(text, host.map.pcpus)}
         free = sorted(set(range(host.map.pcpus)) - own - taken)
         if free:
             host.notes.append(f"pCPUs {spans(free)} are in no pool; here they are in {POOL_0}")
@@ -443,9 +411,12 @@ def _pool_lines(host: _Host) -> Iterator[str]:
 # ---- what runs ----
 
 
-def _add_use(holds: Mapping[str, Any], domains: Mapping[str, _Domain], notes: list[str]) -> None:
+def _add_use(holds: Mapping[str, Any], domains: Mapping[str, Domain], notes: list[str]) -> None:
     """CPU use of the later updates, their mean: the first says 0 of all."""
-    rows: Sequence[Usage] = [one for one in holds.get("xentop", []) if one.update]
+    updates: Sequence[Usage] = holds.get("xentop", [])
+    # Of xentop's first update no percentage is above 0; a copy of its screen is a later one.
+    is_screen = any(row.cpu_percent for row in updates if not row.update)
+    rows = [row for row in updates if row.update or is_screen]
     if not rows:
         notes.append("nothing runs in the domains: no `xentop -b -i 2`, whose second update has their CPU use")
         return
@@ -466,7 +437,7 @@ def _add_use(holds: Mapping[str, Any], domains: Mapping[str, _Domain], notes: li
         )
 
 
-def _alike(domains: Mapping[str, _Domain], notes: list[str]) -> Iterator[tuple[str, _Domain, int]]:
+def _alike(domains: Mapping[str, Domain], notes: list[str]) -> Iterator[tuple[str, Domain, int]]:
     """The domains, numbered ones that are alike as one, each with how many it stands for."""
     rows: dict[str, list[str]] = {}
     for name in domains:
@@ -485,7 +456,7 @@ def _alike(domains: Mapping[str, _Domain], notes: list[str]) -> Iterator[tuple[s
         yield stem, replace(row[0], used=mean), count
 
 
-def _same(domains: Sequence[_Domain]) -> bool:
+def _same(domains: Sequence[Domain]) -> bool:
     """Have they the same settings, and about the same use?"""
     first, used = domains[0], [one.used or 0.0 for one in domains]
     return all(replace(one, used=first.used) == first for one in domains) and max(used) <= (
@@ -499,7 +470,26 @@ def _usual_nodes(topology: Topology, masks: Sequence[str]) -> list[int]:
     return sorted({topology.node(pcpu) for pcpu in listed})
 
 
-def _table(name: str, domain: _Domain, host: _Host, count: int) -> list[str]:
+def _accepted(name: str, domain: Domain, host: _Host) -> dict[str, int]:
+    """A domain's parameters that its scheduler has, with values that it takes; the others are notes."""
+    allowed = host.allowed(domain.pool)
+    accepted = {}
+    for param, value in domain.params.items():
+        full = 100 * (domain.vcpus or 1)
+        if param not in allowed:
+            reason: str | None = "its scheduler has no such parameter"
+        elif param == "cap" and value > full:
+            reason = f"it limits nothing with {domain.vcpus} vCPU{'s' * ((domain.vcpus or 1) > 1)} online"
+        else:
+            reason = None if takes(value, allowed[param]) else f"allowed: {allowed[param]}"
+        if reason is None:
+            accepted[param] = value
+        else:
+            host.notes.append(left_out(name, param, value, reason, domain.scheduled_by))
+    return accepted
+
+
+def _table(name: str, domain: Domain, host: _Host, count: int) -> list[str]:
     known = host.known(domain.pool)
     vcpus = domain.vcpus or 1
     lines = [f"[domain.{key(name)}]", *([f"count = {count}"] if count > 1 else []), f"vcpus = {vcpus}"]
@@ -507,7 +497,7 @@ def _table(name: str, domain: _Domain, host: _Host, count: int) -> list[str]:
         lines.append("driver_domain = true")
     if domain.pool is not None and domain.pool in [one.name for one in host.pools[1:]]:
         lines.append(f"pool = {toml(plain_name(domain.pool))}")
-    lines += [f"{param} = {value}" for param, value in domain.params.items() if known.get(param, value) != value]
+    lines += [f"{param} = {value}" for param, value in _accepted(name, domain, host).items() if known[param] != value]
     masks_here: list[str] = []
     for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
         found = [host.set_of(one, f"{kind} of {name}") for one in masks]

@@ -115,6 +115,13 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
         notes: where to say what a scenario cannot express, or what is assumed.
         lister: what lists CPUs one by one.
     """
+    if info.cpus and _threads_too_many(info):
+        cpus = sorted(one.cpu for one in info.cpus)
+        notes.append(
+            f"`{lister}` has more CPUs in a core than its threads_per_core, {info.said['threads_per_core']}, as on "
+            "Arm: each CPU is a core of its own here, in one socket"
+        )
+        return Map(tuple(cpus), _flat(len(cpus)))
     if info.cpus:
         return _of_cpus(sorted(info.cpus, key=lambda one: one.cpu), info, notes)
     said = {name: int(text) for name, text in info.said.items() if text.isdecimal() and len(text) < 6}
@@ -122,6 +129,13 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
     if not pcpus:
         return None
     cores, threads, nodes = (max(1, said.get(name, 1)) for name in ("cores_per_socket", "threads_per_core", "nr_nodes"))
+    if pcpus > cores * threads == nodes == 1 and not _is_x86(info.said.get("machine", "")):
+        notes += [
+            f"cores_per_socket = 1: where the machine is no x86, Xen does not know its sockets; the {pcpus} CPUs are "
+            "cores of one socket here"
+            for _ in said.keys() & {"cores_per_socket"}
+        ]
+        return flat(pcpus)
     sockets = pcpus // (cores * threads)
     if sockets * cores * threads != pcpus or not _fit(sockets, cores, nodes):
         notes.append(
@@ -129,23 +143,40 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
             f"the same; each CPU is a core of its own here (`{lister}` says where each is)"
         )
         return flat(pcpus)
+    return _of_counts(info, Topology(sockets, cores, threads, nodes), notes, lister)
+
+
+def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) -> Map:
+    """The pCPUs by counts of sockets, cores, threads and nodes, and by the nodes' lists of CPUs, if there are any."""
+    sockets, cores, threads = topology.sockets, topology.cores, topology.threads
     listed = nodes_of(info.said)
-    if sorted(cpu for node in listed for cpu in node) == list(range(pcpus)):
-        found = numbered(sockets, cores, threads, listed)
-        if found is None:
-            notes.append(
-                f"the nodes' CPUs are in none of the usual orders of {sockets} sockets of {cores} cores of {threads} "
-                f"threads; each CPU is a core of its own here, and there is one node (`{lister}` says where each is)"
-            )
-            return flat(pcpus)
-        if found.certain and threads > 1:
-            first = spans([cpu.cpu for cpu in found.cpus if (cpu.socket, cpu.core) == (0, 0)])
-            notes.append(f"the nodes' CPUs tell that CPUs {first} are the threads of a core, and so on")
-        if found.certain:
-            return _of_cpus(found.cpus, info, notes)
-    if pcpus > threads > 1:
-        notes.append(f"the threads of a core are assumed to have numbers beside each other; `{lister}` says it")
-    return Map(tuple(range(pcpus)), Topology(sockets, cores, threads, nodes))
+    complete = sorted(cpu for node in listed for cpu in node) == list(range(topology.pcpus))
+    found = numbered(sockets, cores, threads, listed) if complete else None
+    if complete and found is None:
+        notes.append(
+            f"the nodes' CPUs are in none of the usual orders of {sockets} sockets of {cores} cores of {threads} "
+            f"threads; each CPU is a core of its own here, and there is one node (`{lister}` says where each is)"
+        )
+        return flat(topology.pcpus)
+    if found is None or not found.certain:
+        if topology.pcpus > threads > 1:
+            notes.append(f"the threads of a core are assumed to have numbers beside each other; `{lister}` says it")
+        return Map(tuple(range(topology.pcpus)), topology)
+    if threads > 1:
+        first = spans([cpu.cpu for cpu in found.cpus if (cpu.socket, cpu.core) == (0, 0)])
+        notes.append(f"the nodes' CPUs tell that CPUs {first} are the threads of a core, and so on")
+    return _of_cpus(found.cpus, info, notes)
+
+
+def _threads_too_many(info: Info) -> bool:
+    """Has a core in the table more threads than the machine has in any, as where Xen knows no topology?"""
+    said = info.said.get("threads_per_core", "")
+    cores = _grouped(info.cpus, lambda one: (one.socket, one.core))
+    return said.isdecimal() and len(said) < 6 and max(map(len, cores.values())) > max(1, int(said))
+
+
+def _is_x86(machine: str) -> bool:
+    return machine.startswith("x86") or re.fullmatch(r"i\d86", machine) is not None
 
 
 def _fit(sockets: int, cores: int, nodes: int) -> bool:

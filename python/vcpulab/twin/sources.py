@@ -9,8 +9,9 @@ from typing import Any
 from vcpulab import formats as recordings
 from vcpulab.errors import RequestError
 from vcpulab.formats.errors import wrong
-from vcpulab.formats.xl import Domain, Sched, Vcpu
+from vcpulab.formats.xl import Domain, Vcpu
 from vcpulab.formats.xl_info import Info
+from vcpulab.formats.xl_sched import Sched
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.twin.kernel import kernel_of, params_of
 from vcpulab.twin.kvm_host import KINDS as KVM_KINDS
@@ -132,17 +133,15 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         RecordingError: a file named is no recording.
         OSError: it cannot be read.
     """
-    known: list[tuple[Path, recordings.Kind]] = []
+    known: list[tuple[recordings.Source, recordings.Kind]] = []
     unused: list[recordings.Unused] = []
     for path in paths:
         if path.is_dir():
             threads = threads or recordings.threads_in(path)
-            entries = list(recordings.kinds_in(path))
-            known += [entry for entry in entries if not isinstance(entry, recordings.Unused)]
-            unused += [entry for entry in entries if isinstance(entry, recordings.Unused)]
-        else:
-            known.append((path, recordings.kind_of(path)))
-    traces = [(path, kind) for path, kind in known if kind in ("xentrace", "sched-text")]
+        entries = list(recordings.kinds_in(path) if path.is_dir() else recordings.known_in(path))
+        known += [entry for entry in entries if not isinstance(entry, recordings.Unused)]
+        unused += [entry for entry in entries if isinstance(entry, recordings.Unused)]
+    traces = [(Path(path), kind) for path, kind in known if kind in ("xentrace", "sched-text")]
     if len(traces) != 1:
         said = ", ".join(str(path) for path, _ in traces) or "none"
         raise RequestError(
@@ -154,12 +153,13 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         sources.kvm = KvmHost()
         if threads is not None:
             sources.kvm.told = recordings.read_threads(threads)
-    for path, kind in known:
+    for source, kind in known:
+        path = Path(source)
         # What a domain's file says that matters, its vCPUs show.
         if kind in ("xentrace", "sched-text", "xl-cfg"):
             continue
         if kind in _OF_XEN or kind in KVM_KINDS:
-            _take(sources, path, kind, recordings.read(path, kind).holds)
+            _take(sources, path, kind, recordings.read(source, kind).holds)
         else:
             sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
     if sources.kvm is not None:
@@ -204,7 +204,7 @@ def _mhz(path: Path, text: str) -> float:
 
 
 def _take_schedulers(sources: Sources, first: Sched, *others: Sched) -> None:
-    sources.scheduler = first.scheduler
+    sources.scheduler = first.scheduler or sources.scheduler
     sources.host_params |= _params(sources, first)
     for sched in others:
         numbers = frozenset(int(row["id"]) for row in sched.domains)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vcpulab.errors import RecordingError
-from vcpulab.formats import Recording, folders, xl
+from vcpulab.formats import Recording, folders, xl_cfg
 from vcpulab.formats.sources import text_of
 from vcpulab.twin.build import read as read_part
 from vcpulab.twin.twin import Twin
@@ -206,7 +206,7 @@ def _experiment(path: Path) -> dict[str, Any]:
 
 def _program(path: Path) -> tuple[str, dict[str, str]]:
     """What a guest does, in words that do not depend on the setting, and all words of its kernel's command line."""
-    settings = xl.read_cfg(path)
+    settings = xl_cfg.read_cfg(path)
     words = dict(word.partition("=")[::2] for word in str(settings.get("extra", "")).split())
     does = [f"{word}={value}" for word, value in sorted(words.items()) if word not in _OF_A_RUN]
     return f"{settings.get('vcpus', 1)} vCPUs, {' '.join(does)}", words

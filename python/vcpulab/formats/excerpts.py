@@ -1,0 +1,144 @@
+"""What people paste: outputs of several commands in a text, with prompts, quotation marks, or an indentation."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PROMPT = re.compile(
+    r"[\w.@~:/\\\[\]() +*-]{0,160}[$#%>]\s{0,8}(?P<command>(sudo\s{1,8})?(/\S{1,80}/)?("
+    r"(xl|xm)\s+(-\S+\s+)*(list|vcpu-list|info|cpupool-list|sched-\w+|dmesg|debug-keys|top)"
+    r"|virsh\s+\S|qm\s+(list|config)|xentop|xenpm|lscpu|uname|numactl|ps\s|cat\s|grep\s|systemd-cgls|date\b|xe\s)[^\n]*)"
+)
+"""A line of a shell: a prompt, and a command whose output is read here."""
+_NAMED_PROMPT = re.compile(
+    r"\[?\w[\w.-]{0,60}@[\w.-]{1,80}[: ][^$#%>\n]{0,120}\]?[$#%>](?P<command>(\s[^\n]*)?)", re.ASCII
+)
+"""A prompt with a user and a host, and any command, or none."""
+_QUOTED = re.compile(r"[ \t]?>[> \t]{0,40}")
+_QUOTED_PART = 0.5
+"""A mailer has quoted a text where this part of its lines begins with `>`."""
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """The part of a file that one command printed; other lines are empty, so that lines keep their numbers."""
+
+    path: Path
+    text: str
+    command: str = ""
+    """What was typed above it."""
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.path.name
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """The numbers of its first line and of its last one."""
+        numbers = [number for number, line in enumerate(self.text.splitlines(), 1) if line.strip()]
+        return (numbers[0], numbers[-1]) if numbers else (0, 0)
+
+    @property
+    def about(self) -> str | None:
+        """The machine that the command names: the first word after it that is no option.
+
+        Examples:
+            >>> Excerpt(Path("paste.txt"), "", "sudo virsh schedinfo web").about
+            'web'
+            >>> Excerpt(Path("paste.txt"), "", "virsh -c qemu:///system schedinfo --domain web --live").about
+            'web'
+            >>> Excerpt(Path("paste.txt"), "", "xl info -n").about
+        """
+        words = re.sub(r"\s+-c\s+\S+", "", self.command.removeprefix("sudo ")).split()
+        return next((word for word in words[2:] if not word.startswith("-")), None)
+
+
+def excerpts(
+    path: Path,
+    text: str,
+    begins: Callable[[str], str | None],
+    again: frozenset[str],
+    headings: Iterable[Sequence[str]],
+) -> list[Excerpt]:
+    """The parts of a text, each the output of a command; a text without prompts and headings is one.
+
+    Args:
+        path: its file.
+        text: the text.
+        begins: the kind of listing that a line begins; `None`: no listing begins there.
+        again: kinds of which a second heading begins another listing.
+        headings: the words of headings that a mailer may have wrapped.
+    """
+    lines = joined(unquoted(text.split("\n")), headings)
+    parts: list[tuple[str, int, int]] = []
+    command, first, kind = "", 0, None
+    for number, line in enumerate(lines):
+        prompt = PROMPT.fullmatch(line) or _NAMED_PROMPT.fullmatch(line)
+        heading = None if prompt else begins(line)
+        if prompt is not None or (heading is not None and (heading != kind or heading in again)):
+            below_prompt = heading is not None and kind is None and not any(map(str.strip, lines[first:number]))
+            if not below_prompt:
+                parts.append((command, first, number))
+                command, first = "", number
+            kind = heading
+        if prompt is not None:
+            command, first, kind = prompt["command"].strip(), number + 1, None
+            lines[number] = ""
+    parts.append((command, first, len(lines)))
+    return [
+        Excerpt(path, "\n" * begin + "\n".join(lines[begin:end]) + "\n", typed)
+        for typed, begin, end in parts
+        if any(line.strip() for line in lines[begin:end])
+    ]
+
+
+def unquoted(lines: list[str]) -> list[str]:
+    """The lines without the quotation marks of a mailer, and without the indentation that all of them have.
+
+    Examples:
+        >>> unquoted(["> host  : a", "> nr_cpus : 4", ""]), unquoted(["  a", "", "   b"])
+        (['host  : a', 'nr_cpus : 4', ''], ['a', '', ' b'])
+    """
+    full = sum(1 for line in lines if line.strip())
+    quoted = sum(1 for line in lines if _QUOTED.match(line))
+    if quoted and quoted >= _QUOTED_PART * full:
+        lines = [_QUOTED.sub("", line, count=1) for line in lines]
+    indent = min((len(line) - len(line.lstrip(" \t")) for line in lines if line.strip()), default=0)
+    return [line[indent:] if line.strip() else "" for line in lines]
+
+
+def joined(lines: list[str], headings: Iterable[Sequence[str]]) -> list[str]:
+    """The lines; a heading that a mailer wrapped is one line again, and the line below it is empty.
+
+    Examples:
+        >>> joined(["Name CPU", "list", "Pool-0 0-3"], [["Name", "CPU", "list"]])
+        ['Name CPU list', '', 'Pool-0 0-3']
+    """
+    whole = {tuple(heading) for heading in headings}
+    starts = {heading[:count] for heading in whole for count in range(2, len(heading))} - whole
+    longest = max(map(len, whole))
+    result = list(lines)
+    for number, line in enumerate(lines[:-1]):
+        words = _few_words(line, longest)
+        if words in starts:
+            both = (*words, *_few_words(lines[number + 1], longest))
+            if both in whole:
+                result[number : number + 2] = [" ".join(both), ""]
+    return result
+
+
+def _few_words(line: str, most: int) -> tuple[str, ...]:
+    return tuple(line.split(maxsplit=most))
+
+
+def numbered(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text that are not empty, with their numbers from 1."""
+    return ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())

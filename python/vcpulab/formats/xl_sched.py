@@ -1,0 +1,103 @@
+"""What `xl sched-credit`, `sched-credit2`, `sched-rtds` and their like print of the domains of CPU pools."""
+
+import re
+from dataclasses import dataclass, field
+from os import PathLike
+
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.excerpts import Excerpt, numbered
+from vcpulab.formats.sources import text_of
+
+COLUMNS = ("weight", "cap", "period", "budget", "extratime", "vcpu", "slice", "latency", "extra")
+"""The columns that may follow the name and the number of a domain, in lower case."""
+_WORDS = {"extratime": ("yes", "no"), "vcpu": ("all",)}
+"""Columns of RTDS whose cells may be words."""
+_SCHEDULER = re.compile(r"\bsched-(\w+)")
+
+
+@dataclass(frozen=True)
+class Sched:
+    """The domains of one CPU pool, and its scheduler."""
+
+    pool: str
+    """Empty: not printed, as by `-d DOMAIN`, and by the tools of Xen 4.1."""
+    scheduler: str
+    """Empty: not known."""
+    parameters: dict[str, str]
+    """Of the scheduler as a whole, as printed: `tslice` to `30ms`."""
+    domains: list[dict[str, int | str]] = field(default_factory=list)
+    """Columns by their headings in lower case: `name`, `id`, and `weight`, `cap`, `period` (us), `budget` (us)…"""
+
+
+def is_heading(words: list[str]) -> bool:
+    """Are these the words of such a table's heading?
+
+    Examples:
+        >>> is_heading("Name ID Weight Cap".split()), is_heading("Name ID Mem VCPUs State Time(s)".split())
+        (True, False)
+    """
+    columns = [word.lower() for word in words]
+    return columns[:2] == ["name", "id"] and len(columns) > 2 and set(COLUMNS).issuperset(columns[2:])
+
+
+def read_sched(path: str | PathLike[str]) -> list[Sched]:
+    """What `xl sched-…` prints, several after each other too.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    pools: dict[str, Sched] = {}
+    pool: Sched | None = None
+    columns: list[str] | None = None
+    for number, line in numbered(text_of(path)):
+        words = line.split()
+        if words[0] == "Cpupool":
+            pool, columns = _pool(str(path), number, line, pools), None
+        elif is_heading(words):
+            columns = [word.lower() for word in words]
+            pool = pool or pools.setdefault("", Sched("", _scheduler_of(path, columns), {}))
+        elif pool is None or columns is None:
+            allowed = "`Cpupool NAME: PARAMETER=VALUE …`" if pool is None else "the heading `Name ID …`"
+            raise wrong(str(path), number, line, f"{allowed} first")
+        else:
+            _add_domain(str(path), number, line, pool, columns)
+    if not any(name or named.domains for name, named in pools.items()):
+        raise wrong(str(path), 1, " ".join(columns or []), "`Cpupool NAME: PARAMETER=VALUE …` first, or domains")
+    return list(pools.values())
+
+
+def _scheduler_of(path: str | PathLike[str], columns: list[str]) -> str:
+    """The scheduler whose table it is: by the command above it, or else by columns that no other one has."""
+    typed = _SCHEDULER.search(path.command) if isinstance(path, Excerpt) else None
+    if typed is not None:
+        return typed[1]
+    return "rtds" if "budget" in columns else "sedf" if "slice" in columns else ""
+
+
+def _pool(path: str, number: int, line: str, pools: dict[str, Sched]) -> Sched:
+    match = re.fullmatch(r"Cpupool (\S{1,255}):(.*)", line.strip())
+    parameters = [word.partition("=") for word in re.split(r"[\s,]+", match[2].strip()) if word] if match else []
+    if match is None or any(not sign for _, sign, _ in parameters):
+        raise wrong(path, number, line, "`Cpupool NAME: PARAMETER=VALUE …`")
+    values = {key: value for key, _, value in parameters}
+    # Credit has a time slice, Credit2 none; RTDS says its name.
+    scheduler = values.pop("sched", "credit" if "tslice" in values else "credit2").lower()
+    known = pools.setdefault(match[1], Sched(match[1], scheduler, values))
+    known.parameters.update(values)
+    return known
+
+
+def _add_domain(path: str, number: int, line: str, pool: Sched, columns: list[str]) -> None:
+    cells = line.rsplit(maxsplit=len(columns) - 1)
+    allowed = "a name and a number in each column"
+    if len(cells) != len(columns):
+        raise wrong(path, number, line, allowed)
+    row: dict[str, int | str] = {}
+    for column, cell in zip(columns, cells, strict=True):
+        if column == "name" or cell in _WORDS.get(column, ()):
+            row[column] = cell.strip()
+        elif cell.isdecimal() and len(cell) <= 18:
+            row[column] = int(cell)
+        else:
+            raise wrong(path, number, line, allowed)
+    pool.domains.append(row)

@@ -1,0 +1,308 @@
+"""The domains of a Xen host: what each listing says of them."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vcpulab.formats.kinds import Read
+from vcpulab.formats.xl_cfg import Value, number_of
+from vcpulab.hypervisors.xen import called
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.units import members
+from vcpulab.twin.imported import left_out
+
+_PARAMS = {"weight": "weight", "cap": "cap"}
+_RTDS_PARAMS = {"period": "period_us", "budget": "budget_us", "extratime": "extratime"}
+"""By column of `xl sched-…`: the parameter."""
+_SETTINGS = {"cpu_weight": "weight", "cap": "cap"}
+"""By setting of a domain's file: the parameter."""
+_OF_SCHEDULING = re.compile(r"cpu_\w+|cap|period|budget|slice|latency|extratime|sched_\w+|vcpu_\w+")
+"""Settings of a domain's file that seem to be about scheduling."""
+_TAKEN = {"name", "vcpus", "cpus", "cpus_soft", "pool", *_SETTINGS}
+_NODES = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?){0,64}")
+VCPUS_MOST = 512
+"""The most that a domain of a scenario can have."""
+
+
+@dataclass
+class Domain:
+    """A domain as listings have it."""
+
+    vcpus: int | None = None
+    """`None`: no listing says it."""
+    affinity: list[str] = field(default_factory=list)
+    """As the host has it, of all its vCPUs or of each; empty: not known."""
+    soft: list[str] = field(default_factory=list)
+    params: dict[str, int] = field(default_factory=dict)
+    pool: str | None = None
+    memory: dict[int, float] = field(default_factory=dict)
+    """By node, as the host numbers them: the part of its memory that is there; empty: not known."""
+    used: float | None = None
+    """% of a pCPU; `None`: not known."""
+    scheduled_by: Path | None = None
+    """The listing that has its parameters."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A domain in a listing."""
+
+    path: Path
+    kind: str
+    name: str
+    number: int | None
+
+
+class Names:
+    """Which name in a listing is which domain: each name is one domain, unless a listing has it with two numbers."""
+
+    def __init__(self, reads: Sequence[Read], notes: list[str]) -> None:
+        rows = [row for read in reads for row in _rows_of(read)]
+        numbers: dict[tuple[Path, str, str], set[int]] = {}
+        names: dict[int, dict[str, Path]] = {}
+        for row in rows:
+            if row.number is not None:
+                numbers.setdefault((row.path, row.kind, row.name), set()).add(row.number)
+                names.setdefault(row.number, {}).setdefault(row.name, row.path)
+        self._shared = {name for (_, _, name), several in numbers.items() if len(several) > 1}
+        for name in sorted(self._shared):
+            ids = sorted(set().union(*(several for (_, _, of), several in numbers.items() if of == name)))
+            shown = in_short([str(number) for number in ids])
+            notes.append(f"{len(ids)} domains are called `{name}`: their IDs ({shown}) are in the names here")
+        for number, called_so in sorted(names.items()):
+            if len(called_so) > 1:
+                shown = " and ".join(f"`{name}` in {path}" for name, path in called_so.items())
+                notes.append(f"ID {number} is {shown}: listings of different times or hosts? Both are domains here")
+
+    def of(self, name: str, number: int | None) -> str:
+        """The domain that a listing calls so."""
+        return f"{name}-{number}" if name in self._shared and number is not None else name
+
+
+def _rows_of(read: Read) -> Iterator[_Row]:
+    if read.kind in ("xl-list", "xl-list-l", "xen-xml"):
+        yield from (_Row(read.path, read.kind, row.name, row.number) for row in read.holds)
+    elif read.kind == "xl-vcpu-list":
+        yield from (_Row(read.path, read.kind, row.name, row.domain) for row in read.holds)
+    elif read.kind == "xl-sched":
+        for pool in read.holds:
+            yield from (_Row(read.path, read.kind, str(row["name"]), row.get("id")) for row in pool.domains)
+
+
+def _by_number(reads: Iterable[Read], names: Names) -> dict[int, str]:
+    """By ID: the domain that the listings call so."""
+    rows = [row for read in reads for row in _rows_of(read)]
+    return {0: called("dom0"), **{row.number: names.of(row.name, row.number) for row in rows if row.number is not None}}
+
+
+def domains_of(reads: Sequence[Read], notes: list[str], *, with_dom0: bool) -> dict[str, Domain]:
+    """By name on the host: the domains of all listings.
+
+    Args:
+        reads: the listings; of two of a kind the later one counts.
+        notes: where to say what is left out.
+        with_dom0: is there a Dom0, although only domains' files name domains?
+    """
+    names = Names(reads, notes)
+    domains: dict[str, Domain] = {}
+    gone = _add_list(reads, names, domains, notes)
+    _add_vcpus(reads, names, domains)
+    for read in reads:
+        if read.kind == "xl-sched":
+            _add_params(read, names, domains, notes)
+    _add_debug(reads, names, domains)
+    domains = {name: domain for name, domain in domains.items() if name not in gone}
+    _add_memory(reads, names, domains)
+    for read in reads:
+        if read.kind in ("xl-list-l", "xen-xml"):
+            for config in read.holds:
+                domain = domains.setdefault(names.of(config.name, config.number), Domain())
+                _add_settings(domain, config.name, config.settings, read.path, notes)
+    running = bool(domains)
+    for read in reads:
+        if read.kind == "xl-cfg":
+            name = str(read.holds.get("name", read.path.stem))
+            if not running or name in domains:
+                _add_settings(domains.setdefault(name, Domain()), name, read.holds, read.path, notes)
+            else:
+                notes.append(f"{read.path}: not used: no listing has a domain `{name}`: it does not run")
+    if domains and not running and with_dom0:
+        return {called("dom0"): Domain(), **domains}
+    return domains
+
+
+def _last(reads: Iterable[Read], kind: str) -> list[Any]:
+    listings: list[list[Any]] = [read.holds for read in reads if read.kind == kind]
+    return listings[-1] if listings else []
+
+
+def _add_list(reads: Sequence[Read], names: Names, domains: dict[str, Domain], notes: list[str]) -> set[str]:
+    """The domains of `xl list`; those that are left out are the answer."""
+    gone = set()
+    for row in _last(reads, "xl-list"):
+        name = names.of(row.name, row.number)
+        if "d" in row.state or not row.vcpus:
+            why = "it is dying" if "d" in row.state else "it has no vCPU"
+            notes.append(f"domain `{row.name}` (ID {row.number}) is left out: {why}")
+            gone.add(name)
+        else:
+            domains[name] = Domain(row.vcpus, pool=row.pool)
+    return gone
+
+
+def _add_debug(reads: Sequence[Read], names: Names, domains: dict[str, Domain]) -> None:
+    """What `xl debug-keys r` says of domains, which it has by number, and no listing does."""
+    called_so = _by_number(reads, names)
+    for read in reads:
+        if read.kind == "xl-dmesg":
+            for row in read.holds.domains:
+                domain = domains.setdefault(called_so.get(row.number, f"domain-{row.number}"), Domain())
+                domain.vcpus = row.vcpus if domain.vcpus is None else domain.vcpus
+                domain.params.setdefault("weight", row.weight)
+                domain.params.setdefault("cap", row.cap)
+                domain.scheduled_by = domain.scheduled_by or read.path
+
+
+def _add_vcpus(reads: Sequence[Read], names: Names, domains: dict[str, Domain]) -> None:
+    online: dict[str, list[tuple[str, str]]] = {}
+    for vcpu in _last(reads, "xl-vcpu-list"):
+        if vcpu.pcpu is not None:
+            online.setdefault(names.of(vcpu.name, vcpu.domain), []).append((vcpu.hard, vcpu.soft))
+    for name, masks in online.items():
+        domain = domains.setdefault(name, Domain())
+        domain.vcpus = len(masks)
+        domain.affinity, domain.soft = [hard for hard, _ in masks], [soft for _, soft in masks]
+
+
+# ---- parameters ----
+
+
+def _add_params(read: Read, names: Names, domains: dict[str, Domain], notes: list[str]) -> None:
+    for pool in read.holds:
+        rows: dict[str, list[Mapping[str, Any]]] = {}
+        for row in pool.domains:
+            rows.setdefault(names.of(str(row["name"]), row.get("id")), []).append(row)
+        rtds = pool.scheduler == "rtds"
+        if rtds and pool.domains and not any("extratime" in row for row in pool.domains):
+            notes.append(
+                f"{read.path}: no column Extratime: this release of xl has no such option, and budgets are ceilings "
+                "(extratime = 0)"
+            )
+        for name, of_domain in rows.items():
+            domain = domains.setdefault(name, Domain())
+            domain.pool = pool.pool or domain.pool
+            domain.scheduled_by = read.path
+            if rtds:
+                domain.params = _reservation(name, of_domain, read.path, notes)
+                vcpus = [row["vcpu"] + 1 for row in of_domain if isinstance(row.get("vcpu"), int)]
+                if domain.vcpus is None and vcpus:
+                    domain.vcpus = min(max(vcpus), VCPUS_MOST)
+                continue
+            domain.params = {to: row[column] for row in of_domain for column, to in _PARAMS.items() if column in row}
+            notes += [
+                left_out(name, column, value, f"of {pool.scheduler} only weight and cap are taken", read.path)
+                for column, value in of_domain[-1].items()
+                if column not in {"name", "id", *_PARAMS}
+            ]
+
+
+def _reservation(name: str, rows: Sequence[Mapping[str, Any]], path: Path, notes: list[str]) -> dict[str, int]:
+    """RTDS's parameters, which each vCPU has; a scenario has them of a domain: of unlike vCPUs, the least."""
+    vcpus = [
+        {
+            to: _flag(row[column]) if column == "extratime" else row[column]
+            for column, to in _RTDS_PARAMS.items()
+            if column in row
+        }
+        for row in rows
+    ]
+    for params in vcpus:
+        params.setdefault("extratime", 0)
+    least = min(vcpus, key=lambda params: params.get("budget_us", 0) / max(params.get("period_us", 1), 1))
+    least = {**least, "extratime": min(params["extratime"] for params in vcpus)}
+    if any(params != least for params in vcpus):
+        shown = "; ".join(
+            f"vCPU {row.get('vcpu', '?')} "
+            + " ".join(f"{column} {row[column]}" for column in _RTDS_PARAMS if column in row)
+            for row in rows[:_VCPUS_SHOWN]
+        ) + ("; …" if len(rows) > _VCPUS_SHOWN else "")
+        taken = ", ".join(f"{param} = {value}" for param, value in least.items())
+        notes.append(
+            f"{path}: {name}: its vCPUs have unlike reservations ({shown}); a scenario has one of each domain: the "
+            f"least is assumed for each vCPU ({taken})"
+        )
+    return least
+
+
+_VCPUS_SHOWN = 8
+
+
+def _flag(cell: int | str) -> int:
+    return int(cell in ("yes", 1))
+
+
+# ---- domains' files ----
+
+
+def _add_settings(domain: Domain, name: str, settings: Mapping[str, Value], path: Path, notes: list[str]) -> None:
+    """What a domain's file says and no listing does."""
+
+    def number(setting: str) -> int | None:
+        value = settings.get(setting)
+        if value is not None and number_of(value) is None:
+            notes.append(left_out(name, setting, value, "no number", path))
+        return number_of(value)
+
+    vcpus = number("vcpus")
+    if domain.vcpus is None:
+        domain.vcpus = 1 if vcpus is None and "vcpus" not in settings else vcpus
+    if domain.vcpus is not None and not 1 <= domain.vcpus <= VCPUS_MOST:
+        notes.append(left_out(name, "vcpus", domain.vcpus, f"1 to {VCPUS_MOST} are possible", path))
+        domain.vcpus = None
+    if not domain.affinity and "cpus" in settings:
+        domain.affinity = _masks(settings["cpus"], domain.vcpus)
+    if not domain.soft and "cpus_soft" in settings:
+        domain.soft = _masks(settings["cpus_soft"], domain.vcpus)
+    for setting, param in _SETTINGS.items():
+        given = number(setting)
+        if given is not None and domain.params.setdefault(param, given) == given:
+            domain.scheduled_by = domain.scheduled_by or path
+    if domain.pool is None and isinstance(settings.get("pool"), str):
+        domain.pool = str(settings["pool"])
+    for setting, value in settings.items():
+        if _OF_SCHEDULING.fullmatch(setting) and setting not in _TAKEN:
+            notes.append(
+                left_out(name, setting, value, f"of a domain's file {', '.join(sorted(_TAKEN))} are taken", path)
+            )
+
+
+def _masks(given: object, vcpus: int | None) -> list[str]:
+    """Of all vCPUs, or of each, as `cpus` and `cpus_soft` say: who is not in the list may run everywhere."""
+    if not isinstance(given, list):
+        return [str(given)]
+    masks = [*map(str, given), *["all"] * ((vcpus or 0) - len(given))]
+    return masks[:vcpus] if vcpus else masks
+
+
+# ---- memory ----
+
+
+def _add_memory(reads: Sequence[Read], names: Names, domains: Mapping[str, Domain]) -> None:
+    """Where memory is; where nobody says that, the nodes that it is taken from."""
+    numbers = _by_number(reads, names)
+    for row in _last(reads, "xl-list"):
+        domain = domains.get(names.of(row.name, row.number))
+        if domain is not None and row.nodes is not None and _NODES.fullmatch(row.nodes):
+            nodes = members(row.nodes)
+            domain.memory = dict.fromkeys(nodes, 1 / len(nodes))
+    pages: dict[str, dict[int, int]] = {}
+    dumps = [row for read in reads if read.kind == "xl-dmesg" for row in read.holds.memory]
+    for row in dumps:
+        if row.domain in numbers:
+            pages.setdefault(numbers[row.domain], {})[row.node] = row.pages
+    for name, on_nodes in pages.items():
+        total = sum(on_nodes.values())
+        if name in domains and total:
+            domains[name].memory = {node: count / total for node, count in on_nodes.items() if count}
