@@ -45,7 +45,7 @@ def attempts(
     done: Iterable[Mapping[str, Any]],
     *,
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> Attempts:
     """Tries settings for SLOs that are missed.
 

@@ -302,7 +302,7 @@ def _further(
     answer: Explanation,
     limits: Sequence[Slo],
     jobs: int,
-    progress: Callable[[float], bool] | None,
+    progress: Callable[[float], bool | None] | None,
 ) -> Explanation:
     """The answer, where no fix of a rule keeps the SLOs with the proof that none does, or with other settings tried."""
     if answer.verdict is None:

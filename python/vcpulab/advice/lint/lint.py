@@ -314,7 +314,7 @@ def simulated(
     slos: Sequence[Slo] = (),
     *,
     jobs: int = 0,
-    progress: Callable[[float], bool] | None = None,
+    progress: Callable[[float], bool | None] | None = None,
 ) -> list[Advice]:
     """Findings, each with the effect of the first of its mends that helps; whether any does or not."""
     first = _all_tried(host, findings, slos, jobs=jobs, progress=progress)
