@@ -336,7 +336,12 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, list[str]]]] = [
                     for name, n in (("web", 4), ("batch1", 3))
                 ),
             ],
-            "libvirt": ["virsh setvcpus web 4 --live --config", "virsh setvcpus batch1 3 --live --config"],
+            "libvirt": [
+                "virsh setvcpus web 4 --maximum --config",
+                "virsh setvcpus web 4 --config",
+                "virsh setvcpus batch1 3 --maximum --config",
+                "virsh setvcpus batch1 3 --config",
+            ],
         },
     ),
     (

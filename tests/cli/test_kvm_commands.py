@@ -253,13 +253,64 @@ CHANGES: list[tuple[str, dict[str, Any], dict[Toolstack, list[str]]]] = [
         },
     ),
     (
+        "more vCPUs than the VM has at most: from its next start on, each pinned when it is there",
+        {"domain.web.vcpus": 6, "domain.web.affinity": ["0", "1", "2", "3", "4", "5"]},
+        {
+            "libvirt": [
+                *(f"virsh vcpupin web {vcpu} {vcpu} --live --config" for vcpu in range(4)),
+                "virsh setvcpus web 6 --maximum --config",
+                "virsh setvcpus web 6 --config",
+                *(f"virsh vcpupin web {vcpu} {vcpu} --config" for vcpu in (4, 5)),
+                "#   domain web: 6 vCPUs from the VM's next start on",
+            ],
+        },
+    ),
+    (
+        "fewer vCPUs: those that a VM was started with cannot be unplugged",
+        {"domain.web.vcpus": 2},
+        {
+            "libvirt": [
+                "virsh setvcpus web 2 --config",
+                "#   domain web: 2 vCPUs from the VM's next start on",
+            ],
+        },
+    ),
+    (
+        "a folder in a slice is no unit of its name",
+        {'cgroup."machine.slice/gold.slice".weight': 300, 'cgroup."a.slice/a-b.slice/x.scope".weight': 30},
+        {
+            toolstack: [
+                "echo 300 > /sys/fs/cgroup/machine.slice/gold.slice/cpu.weight",
+                "systemctl set-property --runtime x.scope CPUWeight=30",
+                "#   machine.slice/gold.slice: cpu.weight: holds until the host restarts",
+            ]
+            for toolstack in TOOLSTACKS["kvm"]
+        },
+    ),
+    (
+        "no limit has a number of its own, and so has a limit that `qm` does not take",
+        {"domain.web.vcpu_quota_us": 17_592_186_044_415, "domain.vm101.global_quota_us": 12_900_000},
+        {
+            "libvirt": [
+                "virsh schedinfo web --set vcpu_quota=-1 --live --config",
+                "virsh schedinfo vm101 --set global_quota=12900000 --live --config",
+            ],
+            "proxmox": [
+                "echo '12900000 100000' > /sys/fs/cgroup/qemu.slice/101.scope/cpu.max",
+                "#   domain web: vcpu_quota_us: Proxmox VE has one limit for all threads of a VM (global_quota_us, "
+                "--cpulimit)",
+                f"#   domain vm101: cpu.max: {AGAIN}",
+            ],
+        },
+    ),
+    (
         "burst and idle have files only",
         {"domain.vm101.global_quota_us": 50_000, "domain.vm101.global_burst_us": 10_000, "domain.vm101.idle": True},
         {
             "proxmox": [
                 "qm set 101 --cpulimit 0.5",
-                "echo '10000' > /sys/fs/cgroup/qemu.slice/101.scope/cpu.max.burst",
-                "echo '1' > /sys/fs/cgroup/qemu.slice/101.scope/cpu.idle",
+                "echo 10000 > /sys/fs/cgroup/qemu.slice/101.scope/cpu.max.burst",
+                "echo 1 > /sys/fs/cgroup/qemu.slice/101.scope/cpu.idle",
                 f"#   domain vm101: cpu.max.burst, cpu.idle: {AGAIN}",
             ],
         },
@@ -277,6 +328,124 @@ CHANGES: list[tuple[str, dict[str, Any], dict[Toolstack, list[str]]]] = [
 )
 def test_a_change_is_typed(changes: Mapping[str, Any], toolstack: Toolstack, expected: list[str]) -> None:
     assert typed(changes, toolstack) == expected
+
+
+V1 = EEVDF.change({"host.cgroups": 1})
+SCOPE_V1 = SCOPE.replace("/sys/fs/cgroup/", "/sys/fs/cgroup/cpu/")
+OF_VERSION_1: list[tuple[dict[str, Any], dict[Toolstack, list[str]]]] = [
+    (
+        {"domain.web.weight": 400},
+        {
+            "libvirt": ["virsh schedinfo web --set cpu_shares=4096 --live --config"],
+            "proxmox": [f"qm set {QM} --cpuunits 4096"],
+            "cgroup": [
+                f'systemctl set-property --runtime "{SCOPE.rsplit("/", 1)[-1]}" CPUShares=4096',
+                f"#   domain web: all of this: {AGAIN}",
+            ],
+        },
+    ),
+    (
+        {
+            "domain.web.global_quota_us": 50_000,
+            "domain.web.global_burst_us": 10_000,
+            "domain.web.vcpu_quota_us": 20_000,
+        },
+        {
+            "libvirt": [
+                "virsh schedinfo web --set global_quota=50000 vcpu_quota=20000 --live --config",
+                f'echo 10000 > "{SCOPE_V1}/cpu.cfs_burst_us"',
+                f"#   domain web: cpu.cfs_burst_us: {AGAIN}",
+            ],
+            "cgroup": [
+                f'systemctl set-property --runtime "{SCOPE.rsplit("/", 1)[-1]}" CPUQuota=50%',
+                f'echo 10000 > "{SCOPE_V1}/cpu.cfs_burst_us"',
+                f'for f in "{SCOPE_V1}"/vcpu*/cpu.cfs_period_us; do echo 100000 > $f; done',
+                f'for f in "{SCOPE_V1}"/vcpu*/cpu.cfs_quota_us; do echo 20000 > $f; done',
+                f"#   domain web: all of this: {AGAIN}",
+            ],
+        },
+    ),
+    (
+        {"cgroup.vms.weight": 25_600, "cgroup.vms.quota_us": 50_000, "cgroup.vms.cpus": "2-3", "cgroup.vms.idle": True},
+        {
+            toolstack: [
+                "echo 1 > /sys/fs/cgroup/cpu/vms/cpu.idle",
+                "echo 100000 > /sys/fs/cgroup/cpu/vms/cpu.cfs_period_us",
+                "echo 50000 > /sys/fs/cgroup/cpu/vms/cpu.cfs_quota_us",
+                "echo 2-3 > /sys/fs/cgroup/cpuset/vms/cpuset.cpus",
+                "#   vms: cpu.idle, cpu.cfs_period_us, cpu.cfs_quota_us, cpuset.cpus: holds until the host restarts",
+                "#   vms: cpu.idle: kernels have it from 5.15 on",
+            ]
+            for toolstack in TOOLSTACKS["kvm"]
+        },
+    ),
+    (
+        {'cgroup."machine.slice".weight': 25_600, 'cgroup."machine.slice".cpus': "2-3"},
+        {
+            "libvirt": [
+                "systemctl set-property machine.slice CPUShares=262144",
+                "echo 2-3 > /sys/fs/cgroup/cpuset/machine.slice/cpuset.cpus",
+                "#   machine.slice: cpuset.cpus: holds until the host restarts",
+            ],
+        },
+    ),
+    (
+        {"domain.web.nice": 5},
+        {
+            "libvirt": [
+                f'renice -n 5 -p $(cat "{SCOPE_V1}"/vcpu*/tasks)',
+                f"#   domain web: nice 5: {AGAIN}",
+            ],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "toolstack", "expected"),
+    [
+        pytest.param(changes, toolstack, lines, id=f"{', '.join(changes)}: {toolstack}")
+        for changes, by_toolstack in OF_VERSION_1
+        for toolstack, lines in by_toolstack.items()
+    ],
+)
+def test_a_host_of_version_1_has_its_own_files_and_units(
+    changes: Mapping[str, Any], toolstack: Toolstack, expected: list[str]
+) -> None:
+    assert typed(changes, toolstack, V1) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "scope"),
+    [
+        ("web_1", r"machine-qemu\x2d$(virsh domid web_1)\x2dweb1.scope"),
+        ("a--b", r"machine-qemu\x2d$(virsh domid a--b)\x2da\x2db.scope"),
+        ("a_-_b.", r"machine-qemu\x2d$(virsh domid a_-_b.)\x2da\x2db.scope"),
+        ("__", r"machine-qemu\x2d$(virsh domid __).scope"),
+    ],
+)
+def test_the_scope_of_a_vm_has_the_name_that_libvirt_gives_it(name: str, scope: str) -> None:
+    host = Scenario.from_toml(HOST.format(scheduler="linux-eevdf").replace("[domain.web]", f'[domain."{name}"]'))
+    (line, _) = typed({f'domain."{name}".idle': True}, "libvirt", host)
+    assert line == f'echo 1 > "/sys/fs/cgroup/machine.slice/{scope}/cpu.idle"'
+
+
+def test_the_scope_of_a_vm_with_a_long_name_is_cut() -> None:
+    name = "x" * 52 + "-" + "y" * 11
+    host = Scenario.from_toml(HOST.format(scheduler="linux-eevdf").replace("[domain.web]", f'[domain."{name}"]'))
+    (line, _) = typed({f'domain."{name}".idle': True}, "libvirt", host)
+    word = line.removeprefix("echo 1 > ").removesuffix('/cpu.idle"') + '"'
+    stub = "virsh() { echo NUMBER; }\n"
+    for number, kept in (("12345", "x" * 52), ("1", "x" * 52 + r"\x2d" + "yyyy")):
+        done = subprocess.run(
+            ["sh"],
+            input=f"{stub.replace('NUMBER', number)}printf %s {word}",
+            text=True,
+            capture_output=True,
+            check=True,
+        )
+        scope = rf"machine-qemu\x2d{number}\x2d{kept}.scope"
+        assert done.stdout == f"/sys/fs/cgroup/machine.slice/{scope}"
 
 
 def test_back_to_what_the_kernel_has() -> None:

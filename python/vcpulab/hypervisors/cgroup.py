@@ -2,28 +2,30 @@
 
 VMs are where libvirt puts them. All of it holds until a VM stops: its groups are made anew at each start.
 
-Sources: Linux's `admin-guide/cgroup-v2`; libvirt's page on control groups (the hierarchy); `systemctl(1)`
-(`set-property`), `systemd.resource-control(5)`; `chrt(1)`, `renice(1)`, `taskset(1)`.
+Sources: those of `groups`; libvirt's page on control groups (the hierarchy); `chrt(1)`, `renice(1)`, `taskset(1)`.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from vcpulab.hypervisors import libvirt, linux
-from vcpulab.hypervisors.linux import Place
+from vcpulab.hypervisors import groups, libvirt, linux
+from vcpulab.hypervisors.groups import Place
 from vcpulab.hypervisors.settings import (
     Affinity,
     Change,
     InGroup,
     IoThreads,
+    MemoryNodes,
     Nice,
     Params,
     Setting,
     ThreadAffinity,
     ThreadClass,
+    Vcpus,
 )
 from vcpulab.hypervisors.steps import Step
 from vcpulab.hypervisors.way import Way
+from vcpulab.scenario.units import spans
 
 _PARTS = {"vcpu": "vcpu*", "emulator": "emulator", "iothread": "iothread*"}
 """The groups of a VM's threads, and the names of libvirt's directories."""
@@ -51,8 +53,8 @@ def _way(setting: Setting, change: Change, where: Place) -> Iterator[Way]:
         case Affinity(_, _, pcpus, soft=False):
             pins = linux.pins(setting, change)
             all_alike = isinstance(pcpus, str) and setting.vcpu is None
-            groups = [("vcpu*", pins[0][1])] if all_alike else [(f"vcpu{vcpu}", ones) for vcpu, ones in pins]
-            yield Way(run=[_each(where, group, "cpuset.cpus", ones) for group, ones in groups])
+            each = [("vcpu*", pins[0][1])] if all_alike else [(f"vcpu{vcpu}", ones) for vcpu, ones in pins]
+            yield Way(run=[_each(where, group, "cpuset.cpus", ones) for group, ones in each])
         case ThreadAffinity(_, _, part, pcpus):
             yield Way(run=[_each(where, _PARTS[part], "cpuset.cpus", linux.pinned(change, pcpus))])
         case ThreadClass(_, _, policy, priority):
@@ -62,22 +64,31 @@ def _way(setting: Setting, change: Change, where: Place) -> Iterator[Way]:
         case InGroup(_, domain, path):
             yield Way.none(f"domain {domain}: in {path}: where it is put when it starts the next time")
         case IoThreads(_, domain, count):
-            yield Way.none(f"domain {domain}: iothreads = {count}: options of QEMU's, at the VM's next start")
+            yield Way.none(_by_qemu(domain, f"iothreads = {count}"))
+        case Vcpus(_, domain, count):
+            yield Way.none(_by_qemu(domain, f"vcpus = {count}"))
+        case MemoryNodes(_, domain, nodes):
+            yield Way.none(_by_qemu(domain, f"memory_nodes = {spans(nodes)}"))
+
+
+def _by_qemu(domain: str, what: str) -> str:
+    return f"domain {domain}: {what}: options of QEMU's, at the VM's next start"
 
 
 def _params(setting: Params, where: Place) -> Way:
-    found = linux.shared(where, linux.of_whole(setting.values), linux.of_whole(setting.table))
+    found = groups.shared(where, groups.of_whole(setting.values), groups.of_whole(setting.table))
     for part, group in _PARTS.items():
         quota, period = f"{part}_quota_us", f"{part}_period_us"
         if setting.values.keys() & {quota, period}:
-            given = (setting.table.get(quota, linux.NONE), setting.table.get(period, linux.PERIOD_US))
-            found.run.append(_each(where, group, "cpu.max", linux.limit(*given)))
+            given = (setting.table.get(quota, groups.NONE), setting.table.get(period, groups.PERIOD_US))
+            files = groups.limit_files(where.version, *given)
+            found.run += [_each(where, group, file, text) for file, text in files]
     return found
 
 
 def _each(where: Place, group: str, file: str, text: str) -> str:
     """Writes to a file of each group below a VM's that matches."""
-    said = f"'{text}'" if " " in text else text
     if "*" not in group:
-        return f"echo {said} > {where.file(f'libvirt/{group}/{file}')}"
-    return f"for f in {where.inside(f'libvirt/{group}', file)}; do echo {said} > $f; done"
+        return groups.written(text, where.file(f"{libvirt.inside(where)}{group}/{file}"))
+    files = where.inside(f"{libvirt.inside(where)}{group}", file)
+    return f"for f in {files}; do {groups.written(text, '$f')}; done"

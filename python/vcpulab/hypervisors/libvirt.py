@@ -9,11 +9,12 @@ partition becomes slices); `virt-xml(1)`; `chrt(1)`, `renice(1)`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
-from vcpulab.hypervisors import linux
-from vcpulab.hypervisors.linux import Place
+from vcpulab.hypervisors import linux, systemd
+from vcpulab.hypervisors.groups import NONE, Place, burst_file, is_none, written
 from vcpulab.hypervisors.settings import (
     DEFAULT_SLICES,
     DOM0,
@@ -30,8 +31,10 @@ from vcpulab.hypervisors.settings import (
     ThreadClass,
     Vcpus,
 )
+from vcpulab.hypervisors.shell import Output, Part
 from vcpulab.hypervisors.steps import Step
 from vcpulab.hypervisors.way import Way
+from vcpulab.scenario.cgroups import Version, shares_of_weight
 from vcpulab.scenario.units import spans
 
 _PROCESS = re.compile(r"qemu-\d+")
@@ -47,6 +50,10 @@ _LIVES = {
     "unpause": "resume",
 }
 _BOTH = "--live --config"
+_MACHINE_CHARS = 64
+"""The longest name of a machine."""
+_NUMBER_CHARS = len("qemu-2147483647-")
+"""The most that it has before the VM's name."""
 _ONE_BY_ONE = 2
 """Up to so many vCPUs are pinned in a line each; more of the same affinity in a loop."""
 
@@ -61,6 +68,9 @@ def _unnamed(change: Change) -> Iterator[Step]:
     for domain in filter(None, names):
         if _PROCESS.fullmatch(domain):
             reason = f"domain {domain}: the recording says of which process it is, and not its name (`virsh list`)"
+            yield Step("cannot", reason, domain=domain)
+        if domain.isdecimal():
+            reason = f"domain {domain}: virsh takes a number for the id of a VM that runs before it looks for the name"
             yield Step("cannot", reason, domain=domain)
 
 
@@ -78,7 +88,7 @@ def way(setting: Setting, change: Change) -> Iterator[Way]:
         case Params(pool, str()) if pool.is_linux:
             yield _params(setting, place(change, setting.domain or ""))
         case Affinity(_, domain, soft=False):
-            yield Way(run=list(_pinned(domain, linux.pins(setting, change))))
+            yield _pinned(domain, linux.pins(setting, change), there=linux.vcpus_there(domain, change))
         case ThreadAffinity(_, domain, "emulator", pcpus):
             yield Way(run=[f"virsh emulatorpin {domain} {linux.pinned(change, pcpus)} {_BOTH}"])
         case ThreadAffinity(_, domain, _, pcpus):
@@ -91,8 +101,8 @@ def way(setting: Setting, change: Change) -> Iterator[Way]:
             yield _io_threads(domain, count, there)
         case InGroup(_, domain, path):
             yield _in_group(domain, path)
-        case Vcpus(_, domain, count):
-            yield Way(run=[f"virsh setvcpus {domain} {count} {_BOTH}"])
+        case Vcpus(_, domain, count, there):
+            yield _vcpus(domain, count, there)
         case MemoryNodes(_, domain, nodes):
             yield Way(keep=[f"virsh numatune {domain} --nodeset {spans(nodes)} --config"])
         case Life(_, domain, op) if op in _LIVES:
@@ -100,15 +110,42 @@ def way(setting: Setting, change: Change) -> Iterator[Way]:
 
 
 def place(change: Change, domain: str) -> Place:
-    """The scope of a VM: its name has the VM's number, and is escaped as systemd does it."""
-    name = f"$(systemd-escape {domain})" if "-" in domain else domain
-    path = change.groups.get(domain, DEFAULT_SLICES[False])
-    return Place(f"{path}/machine-qemu\\x2d$(virsh domid {domain})\\x2d{name}.scope", lasts=False)
+    """The scope of a VM, whose name has the VM's number."""
+    around = change.groups.get(domain, DEFAULT_SLICES[False]).strip("/")
+    return Place(around, scope_name(domain), change.cgroups, lasts=False)
+
+
+def scope_name(domain: str) -> tuple[Part, ...]:
+    r"""The name of a VM's scope: that of its machine, `qemu-NUMBER-NAME`, escaped as systemd does it.
+
+    Of a VM's name libvirt takes letters, digits, `-` and `.`, of several `-` and `.` in a row the first, and as much
+    as makes 64 characters with the number before it.
+
+    Examples:
+        >>> from vcpulab.hypervisors.shell import word
+        >>> print(word(*scope_name("web_1")))
+        "machine-qemu\x2d$(virsh domid web_1)\x2dweb1.scope"
+        >>> print(word(*scope_name("a-_.-b-")))
+        "machine-qemu\x2d$(virsh domid a-_.-b-)\x2da\x2db.scope"
+    """
+    number = Output(f"virsh domid {domain}")
+    plain = re.sub(r"([-.])[-.]+", r"\1", re.sub(r"[^A-Za-z0-9.-]", "", domain)).strip("-.")
+    if len(plain) > _MACHINE_CHARS - _NUMBER_CHARS:
+        whole = f'printf %.{_MACHINE_CHARS}s "qemu-$({number.command})-{plain}"'
+        return ("machine-", Output(rf"{whole} | sed 's/[-.]*$//; s/-/\\x2d/g'"), ".scope")
+    in_words = plain == domain and "-" in plain
+    name: Part = Output(f"systemd-escape {plain}") if in_words else plain.replace("-", r"\x2d")
+    return ("machine-qemu\\x2d", number, *(("\\x2d", name) if plain else ()), ".scope")
 
 
 def threads(where: Place) -> str:
     """What prints the numbers of a VM's vCPU threads."""
-    return f"cat {where.inside('libvirt/vcpu*', 'cgroup.threads')}"
+    return f"cat {where.threads(f'{inside(where)}vcpu*')}"
+
+
+def inside(where: Place) -> str:
+    """The directory in a VM's scope with the groups of its threads: none of version 1, as before libvirt 7.1."""
+    return "libvirt/" if where.version == 2 else ""
 
 
 def again(domain: str, what: str) -> str:
@@ -119,31 +156,59 @@ def again(domain: str, what: str) -> str:
 def _params(setting: Params, where: Place) -> Way:
     """One command for all that libvirt has a name for; the rest in files of the VM's control group."""
     domain = setting.domain or ""
-    named = {
-        "cpu_shares" if name == "weight" else name.removesuffix("_us"): value
-        for name, value in setting.values.items()
-        if name == "weight" or name.endswith(("_quota_us", "_period_us"))
-    }
+    named = dict(_schedinfo(setting.values, where.version))
     found = Way()
     if named:
         words = " ".join(f"{name}={value}" for name, value in named.items())
         flags = "--live" if setting.moment == "action" else _BOTH
         found.run.append(f"virsh schedinfo {domain} --set {words} {flags}")
-    in_files = {name: setting.values[name] for name in ("global_burst_us", "idle") if name in setting.values}
-    for name, value in in_files.items():
-        file = "cpu.idle" if name == "idle" else "cpu.max.burst"
-        found.run.append(f"echo {int(value)} > {where.file(file)}")
-        found.cannot.append(again(domain, file))
+    files = {"global_burst_us": burst_file(where.version), "idle": "cpu.idle"}
+    for name, file in files.items():
+        if name in setting.values:
+            found.run.append(written(str(int(setting.values[name])), where.file(file)))
+            found.cannot.append(again(domain, file))
     return found
 
 
-def _pinned(domain: str, pins: list[tuple[str, str]]) -> Iterator[str]:
+def _schedinfo(values: Mapping[str, Any], version: Version) -> Iterator[tuple[str, int]]:
+    """Names and values of those that `virsh schedinfo` sets."""
+    for name, value in values.items():
+        if name == "weight":
+            yield "cpu_shares", shares_of_weight(value) if version == 1 else value
+        elif name.endswith("_quota_us"):
+            yield name.removesuffix("_us"), NONE if is_none(value) else value
+        elif name.endswith("_period_us"):
+            yield name.removesuffix("_us"), value
+
+
+def _vcpus(domain: str, count: int, there: int | None) -> Way:
+    """Another number of vCPUs: those that a VM was started with cannot be unplugged, and more are above its maximum."""
+    more = there is not None and count > there
+    return Way(
+        keep=[
+            *([f"virsh setvcpus {domain} {count} --maximum --config"] if more else []),
+            f"virsh setvcpus {domain} {count} --config",
+        ],
+        cannot=[f"domain {domain}: {count} vCPUs from the VM's next start on"],
+    )
+
+
+def _pinned(domain: str, pins: list[tuple[str, str]], there: int | None) -> Way:
+    """A vCPU that is not there yet is pinned from the VM's next start on."""
+    now = [(vcpu, pcpus) for vcpu, pcpus in pins if there is None or int(vcpu) < there]
+    return Way(
+        run=list(_pin_commands(domain, now, _BOTH)),
+        keep=list(_pin_commands(domain, [pin for pin in pins if pin not in now], "--config")),
+    )
+
+
+def _pin_commands(domain: str, pins: list[tuple[str, str]], flags: str) -> Iterator[str]:
     lists = {pcpus for _, pcpus in pins}
     if len(lists) == 1 and len(pins) > _ONE_BY_ONE:
-        each = f"virsh vcpupin {domain} $v {lists.pop()} {_BOTH}"
+        each = f"virsh vcpupin {domain} $v {lists.pop()} {flags}"
         yield f"for v in $(seq {pins[0][0]} {pins[-1][0]}); do {each}; done"
     else:
-        yield from (f"virsh vcpupin {domain} {vcpu} {pcpus} {_BOTH}" for vcpu, pcpus in pins)
+        yield from (f"virsh vcpupin {domain} {vcpu} {pcpus} {flags}" for vcpu, pcpus in pins)
 
 
 def _classed(setting: ThreadClass, where: Place, policy: str, priority: int) -> Way:
@@ -195,12 +260,5 @@ def _partition(path: str) -> str | None:
         >>> _partition("machine.slice/machine-gold.slice"), _partition("machine.slice"), _partition("vms/gold")
         ('/machine/gold', '/machine', None)
     """
-    parts = list[str]()
-    before = ""
-    for name in path.split("/"):
-        own = name.removesuffix(".slice").removeprefix(before)
-        if not name.endswith(".slice") or not name.startswith(before) or not own or "-" in own:
-            return None
-        parts.append(own)
-        before = f"{name.removesuffix('.slice')}-"
-    return "/" + "/".join(parts)
+    parts = systemd.slices(path)
+    return None if not parts or "\\" in path else "/" + "/".join(parts)

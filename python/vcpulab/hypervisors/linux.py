@@ -4,32 +4,36 @@ The commands are the same whichever toolstack has the VMs. Kept are options of t
 parameters of modules in `/etc/modprobe.d`, sysctls in `/etc/sysctl.d`, files of `/sys` in `/etc/tmpfiles.d`, one file
 for each, so that what is typed again replaces what was there.
 
-Sources: Linux's `Documentation/scheduler/sched-debug` (`/sys/kernel/debug/sched`), `admin-guide/cgroup-v2`
-(`cpu.weight`, `cpu.max`, `cpu.max.burst`, `cpu.idle`), `virt/kvm/halt-polling`, `admin-guide/kernel-parameters`
-(`maxcpus`, `nosmt`), `ABI/testing/sysfs-devices-system-cpu` (`smt/control`); `systemd.resource-control(5)` and
-`systemctl(1)` (`set-property`); `tmpfiles.d(5)`, `sysctl.d(5)`, `modprobe.d(5)`; `chcpu(8)`;
-`cpupower-frequency-set(1)`.
+Sources: Linux's `Documentation/scheduler/sched-debug` (`/sys/kernel/debug/sched`), `virt/kvm/halt-polling`,
+`admin-guide/kernel-parameters` (`maxcpus`, `nosmt`), `kernel-command-line(7)` of systemd
+(`systemd.unified_cgroup_hierarchy`), `ABI/testing/sysfs-devices-system-cpu` (`smt/control`);
+`tmpfiles.d(5)`, `sysctl.d(5)`, `modprobe.d(5)`; `chcpu(8)`; `cpupower-frequency-set(1)`. Control groups are in
+`groups`.
 """
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from vcpulab.hypervisors import dom0
+from vcpulab.hypervisors import dom0, systemd
+from vcpulab.hypervisors.groups import NONE, Place, of_whole, shared
 from vcpulab.hypervisors.settings import (
     DEFAULT_SLICES,
     Affinity,
     AnotherHypervisor,
+    CgroupVersion,
     Change,
     Governor,
     Group,
     HaltPolling,
     HostInterrupts,
     InGroup,
+    Life,
     Machine,
     MemoryStays,
     Nice,
+    Online,
     Params,
     Pcpus,
     Pool,
@@ -38,19 +42,13 @@ from vcpulab.hypervisors.settings import (
     Shape,
     Smt,
     ThreadClass,
+    Vcpus,
 )
 from vcpulab.hypervisors.steps import Step
 from vcpulab.hypervisors.way import Way, cannot, run
 from vcpulab.hypervisors.xen import smt_numbers
 from vcpulab.scenario.units import spans
 
-CGROUP = "/sys/fs/cgroup"
-PERIOD_US = 100_000
-"""The default of `cpu.max`."""
-WEIGHT = 100
-"""The default of `cpu.weight`."""
-NONE = -1
-"""A quota that is none."""
 _SYSCTL = "sysctl "
 """What the registry says of parameters that are sysctls; of files it has the path."""
 BUILT_IN = {
@@ -62,7 +60,6 @@ _ON_ONE_CPU_US = {"base_slice_us": 700, "latency_us": 6000, "min_granularity_us"
 """What the kernel has itself, on one CPU."""
 _FULL_AT = 8
 """From so many CPUs on it has no more than on these."""
-_UNITS = (".slice", ".scope", ".service")
 
 REAL_TIME = ("fifo", "rr")
 """Scheduling classes with a priority, above all others."""
@@ -100,32 +97,33 @@ def _way(setting: Setting, change: Change, of_vm: OfVm) -> Way:
     if domain in change.daemons:
         return _of_a_daemon(setting, change, domain)
     found = of_vm(setting, change)
-    return next(_of_the_host(setting)) if found is None else found
+    return next(_of_the_host(setting, change)) if found is None else found
 
 
 def _of_a_daemon(setting: Setting, change: Change, domain: str) -> Way:
     """A daemon is a service of its name."""
-    where = Place.of(f"{change.groups.get(domain, DEFAULT_SLICES[True])}/{domain}.service")
+    where = Place.of(f"{change.groups.get(domain, DEFAULT_SLICES[True])}/{domain}.service", change.cgroups)
     in_unit = f"{domain}: {{}} in its unit (systemctl edit {domain}.service), from its next start on"
     match setting:
         case Params(pool) if pool.is_linux:
             found = shared(where, of_whole(setting.values), of_whole(setting.table))
         case Affinity(_, _, str(pcpus), soft=False):
-            allowed = "" if pcpus == "all" else pcpus
-            found = Way(run=[f"systemctl set-property {where.unit} AllowedCPUs={allowed}"])
+            found = shared(where, {"cpus": pcpus}, {})
         case ThreadClass(_, _, policy):
             priority = f" and CPUSchedulingPriority={setting.priority}" if policy in REAL_TIME else ""
             found = Way.none(in_unit.format(f"CPUSchedulingPolicy={policy}{priority}"))
         case Nice(_, _, nice):
             found = Way.none(in_unit.format(f"Nice={nice}"))
         case InGroup(_, _, path):
-            found = Way.none(in_unit.format(f"Slice={path.rsplit('/', 1)[-1]}"))
+            inside = path.rsplit("/", 1)[-1] if systemd.slices(path) else None
+            none = f"{domain}: in {path}: systemd puts services into its slices only, and this is none"
+            found = Way.none(none if inside is None else in_unit.format(f"Slice={inside}"))
         case _:
             found = Way.none(f"{domain}: a daemon of the host's: its own configuration sets this")
     return replace(found, domain=domain)
 
 
-def _of_the_host(setting: Setting) -> Iterator[Way]:
+def _of_the_host(setting: Setting, change: Change) -> Iterator[Way]:
     match setting:
         case Scheduler(pool) | Params(pool) if not pool.is_linux:
             yield Way.none(f"{pool} is a scheduler of Xen: on a KVM host it cannot be had, nor its parameters")
@@ -138,25 +136,44 @@ def _of_the_host(setting: Setting) -> Iterator[Way]:
             yield _written(
                 "/sys/module/kvm/parameters/halt_poll_ns", us * 1000, "modprobe.d", "options kvm halt_poll_ns={}"
             )
+        case CgroupVersion(_, version):
+            yield Way(boot=[f"systemd.unified_cgroup_hierarchy={int(version == 2)}"])
         case Group(_, path, values, table):
-            yield shared(Place.of(path), values, table)
-        case HostInterrupts(_, name, "nic", pcpu):
-            lost = "holds until the host restarts, and while irqbalance does not move it"
-            command = dom0.to_cpu(f"-w {shlex.quote(name)}", pcpu)
-            yield Way(run=[command], cannot=[f"interrupts of nic {name}: on pCPU {pcpu}: {lost}"])
-        case HostInterrupts(_, name, _, pcpu):
-            controller = "/proc/irq/*/smp_affinity_list of its controller, which the scenario does not name"
-            yield Way.none(f"interrupts of disk {name}: on pCPU {pcpu}: {controller}")
+            yield shared(Place.of(path, change.cgroups), values, table)
+        case HostInterrupts():
+            yield _interrupts(setting)
         case Smt() | Governor() | Shape() | Pcpus():
             yield _cpus(setting)
         case Machine(fields):
             yield Way.none(f"host.{', host.'.join(fields)}: takes another machine")
         case MemoryStays() | AnotherHypervisor():
             yield Way.none(str(setting))
+        case Affinity() | Online() | Life():
+            yield Way.none(f"domain {setting.domain}: {_why_not(setting)}", setting.domain)
         case _:
             domain = getattr(setting, "domain", None)
             what = "the host" if domain is None else f"domain {domain}"
             yield Way.none(f"{what}: no command of a KVM host sets this", domain)
+
+
+def _interrupts(setting: HostInterrupts) -> Way:
+    where = f"interrupts of {setting.kind} {setting.name}: on pCPU {setting.pcpu}"
+    if setting.kind == "disk":
+        controller = "/proc/irq/*/smp_affinity_list of its controller, which the scenario does not name"
+        return Way.none(f"{where}: {controller}")
+    command = dom0.to_cpu(f"-w {shlex.quote(setting.name)}", setting.pcpu)
+    return Way(run=[command], cannot=[f"{where}: holds until the host restarts, and while irqbalance does not move it"])
+
+
+def _why_not(setting: Affinity | Online | Life) -> str:
+    match setting:
+        case Affinity():
+            return "soft_affinity: Linux has no CPUs that a thread only prefers"
+        case Online(_, _, vcpu, on):
+            inside = f"echo {int(on)} > /sys/devices/system/cpu/cpu{vcpu}/online"
+            return f"vCPU {vcpu} {'on' if on else 'off'}line: in the guest: {inside}"
+        case Life(_, _, op):
+            return f"{op}: by whoever starts and stops it"
 
 
 def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> Way:
@@ -227,127 +244,6 @@ def _cpus(setting: Smt | Governor | Shape | Pcpus) -> Way:
             return Way.none(f"host.pcpus = {count}: takes a machine {which}")
 
 
-# ---- control groups ----
-
-
-@dataclass(frozen=True)
-class Place:
-    """A control group, as commands name it; names may hold `$(…)`, and stand in double quotes then."""
-
-    path: str
-    """Below the root group."""
-    lasts: bool
-    """Is its unit there again after a restart?"""
-
-    @classmethod
-    def of(cls, path: str) -> "Place":
-        """A group that nobody makes anew."""
-        return cls(path.strip("/"), True)
-
-    @property
-    def unit(self) -> str | None:
-        """Its unit of systemd; `None`: it has none."""
-        name = self.path.rsplit("/", 1)[-1]
-        return self._quoted(name) if name.endswith(_UNITS) else None
-
-    def file(self, name: str) -> str:
-        """A file of it."""
-        return self._quoted(f"{CGROUP}/{self.path}/{name}")
-
-    def inside(self, pattern: str, name: str) -> str:
-        """A file of groups below it, whose names match a pattern of the shell."""
-        return f"{self._quoted(f'{CGROUP}/{self.path}')}/{pattern}/{name}"
-
-    @staticmethod
-    def _quoted(text: str) -> str:
-        return f'"{text}"' if "$" in text or "\\" in text else text
-
-
-def shared(place: Place, values: Mapping[str, Any], table: Mapping[str, Any], domain: str | None = None) -> Way:
-    """Weight and limit of a control group: by systemd where it has a unit, otherwise in its files.
-
-    Args:
-        place: the group.
-        values: what is set of `weight`, `idle`, `quota_us`, `period_us`, `burst_us`, `cpus`.
-        table: all that holds of these.
-        domain: the domain whose group it is.
-    """
-    properties, files = list[str](), list[tuple[str, str]]()
-    if values.keys() & {"weight", "idle"}:
-        idle, weight = bool(table.get("idle")), table.get("weight", WEIGHT)
-        if place.unit:
-            properties.append(f"CPUWeight={'idle' if idle else weight}")
-        else:
-            files += [("cpu.idle", str(int(idle)))] if "idle" in values else []
-            files += [("cpu.weight", str(weight))] if "weight" in values and not idle else []
-    if values.keys() & {"quota_us", "period_us"}:
-        quota, period = table.get("quota_us", NONE), table.get("period_us", PERIOD_US)
-        said = _quota(quota, period) if place.unit else None
-        if said is None:
-            files.append(("cpu.max", limit(quota, period)))
-        else:
-            properties += said
-    if "burst_us" in values:
-        files.append(("cpu.max.burst", str(values["burst_us"])))
-    if "cpus" in values:
-        # An empty list is that of the group around it.
-        allowed = "" if values["cpus"] == "all" else values["cpus"]
-        if place.unit:
-            properties.append(f"AllowedCPUs={allowed}")
-        else:
-            files.append(("cpuset.cpus", allowed))
-    found = Way(domain)
-    if properties:
-        runtime = "" if place.lasts else "--runtime "
-        found.run.append(f"systemctl set-property {runtime}{place.unit} {' '.join(properties)}")
-    found.run += [f"echo {_word(text)} > {place.file(name)}" for name, text in files]
-    lost = [name for name, _ in files] if place.lasts else []
-    if lost:
-        found.cannot.append(f"{place.path}: {', '.join(lost)}: holds until the host restarts")
-    return found
-
-
-def _word(text: str) -> str:
-    return text if text and " " not in text else f"'{text}'"
-
-
-def limit(quota_us: int, period_us: int) -> str:
-    """A limit as `cpu.max` has it.
-
-    Examples:
-        >>> limit(50_000, 100_000), limit(-1, 100_000)
-        ('50000 100000', 'max 100000')
-    """
-    return f"{'max' if quota_us < 0 else quota_us} {period_us}"
-
-
-def _quota(quota_us: int, period_us: int) -> list[str] | None:
-    """A limit as systemd has it, to a hundredth of a percent; `None`: it is none of those.
-
-    Examples:
-        >>> _quota(125_000, 50_000), _quota(1_000, 3_000), _quota(-1, 100_000)
-        (['CPUQuota=250%', 'CPUQuotaPeriodSec=50ms'], None, ['CPUQuota='])
-    """
-    if quota_us < 0:
-        return ["CPUQuota="]
-    hundredths, rest = divmod(10_000 * quota_us, period_us)
-    if rest or period_us % 1000:
-        return None
-    part = f".{hundredths % 100:02}" if hundredths % 100 else ""
-    period = [] if period_us == PERIOD_US else [f"CPUQuotaPeriodSec={period_us // 1000}ms"]
-    return [f"CPUQuota={hundredths // 100}{part}%", *period]
-
-
-WHOLE = {"global_quota_us": "quota_us", "global_period_us": "period_us", "global_burst_us": "burst_us"}
-"""Parameters of a domain that are those of the group that has all its threads, and what they are called there."""
-
-
-def of_whole(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What parameters of a domain say of the group that has all its threads, as `shared` takes it."""
-    names = {"weight": "weight", "idle": "idle", **WHOLE}
-    return {names[name]: value for name, value in values.items() if name in names}
-
-
 # ---- threads ----
 
 
@@ -366,6 +262,12 @@ def scheduled(threads: str, policy: str, priority: int) -> str:
 def pinned(change: Change, pcpus: str) -> str:
     """A list of CPUs; that of all of them, where all are allowed."""
     return f"0-{change.pcpus - 1}" if pcpus == "all" else pcpus
+
+
+def vcpus_there(domain: str, change: Change) -> int | None:
+    """The number of vCPUs that a VM has before a change that adds some; `None`: it adds none."""
+    counts = (one for one in change.settings if isinstance(one, Vcpus) and one.domain == domain)
+    return next((one.there for one in counts), None)
 
 
 def pins(setting: Affinity, change: Change) -> list[tuple[str, str]]:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from vcpulab.hypervisors import libvirt, linux
-from vcpulab.hypervisors.linux import Place
+from vcpulab.hypervisors import groups, libvirt, linux
+from vcpulab.hypervisors.groups import Place
 from vcpulab.hypervisors.settings import (
     DEFAULT_SLICES,
     Affinity,
@@ -31,14 +31,18 @@ from vcpulab.hypervisors.settings import (
     ThreadClass,
     Vcpus,
 )
+from vcpulab.hypervisors.shell import Output, Part
 from vcpulab.hypervisors.steps import Step
 from vcpulab.hypervisors.way import Way
+from vcpulab.scenario.cgroups import shares_of_weight
 from vcpulab.scenario.units import spans
 
 GROUP = "qemu.slice"
 """Where all VMs are."""
 _ID = re.compile(r"(?:(?:vm|qemu|kvm)[-_]?)?([1-9]\d{2,8})")
 """A name that has the VM's number."""
+_CPUS_MOST = 128
+"""The greatest `--cpulimit`."""
 _LIVES = {
     "create": "start",
     "shutdown": "shutdown",
@@ -66,14 +70,14 @@ def vmid(domain: str) -> str | None:
     return match[1] if match else None
 
 
-def _looked_up(domain: str) -> str:
-    return f"$(qm list | awk -v n={domain} '$2 == n {{print $1}}')"
+def _looked_up(domain: str) -> Output:
+    return Output(f"qm list | awk -v n={domain} '$2 == n {{print $1}}'")
 
 
 def _of_vm(setting: Setting, change: Change) -> Way | None:
     domain = getattr(setting, "domain", None)
     if isinstance(setting, Group) and setting.path == DEFAULT_SLICES[False]:
-        return linux.shared(Place.of(GROUP), setting.values, setting.table)
+        return groups.shared(Place.of(GROUP, change.cgroups), setting.values, setting.table)
     if domain is None:
         return None
     number = vmid(domain)
@@ -81,19 +85,15 @@ def _of_vm(setting: Setting, change: Change) -> Way | None:
     return None if found is None else replace(found, domain=domain, called=number if number != domain else None)
 
 
-def _way(setting: Setting, change: Change, vm: str) -> Iterator[Way]:
+def _way(setting: Setting, change: Change, number: Part) -> Iterator[Way]:
+    vm = number if isinstance(number, str) else f"$({number.command})"
     match setting:
         case Params(pool, str()) if pool.is_linux:
-            yield _params(setting, vm)
+            yield _params(setting, vm, Place(GROUP, (number, ".scope"), change.cgroups, lasts=False))
         case Affinity(soft=False):
             yield _pinned(setting, change, vm)
-        case ThreadAffinity(_, domain, "emulator", pcpus):
-            first = f"taskset -pc {linux.pinned(change, pcpus)} $(cat {_pid(vm)})"
-            others = f"for t in $({_vhosts(vm)}); do taskset -pc {linux.pinned(change, pcpus)} $t; done"
-            yield Way(run=[first, others], cannot=[libvirt.again(domain, "affinity of QEMU's own threads")])
-        case ThreadAffinity(_, domain, _, pcpus):
-            each = f"for t in $({_threads(vm, 'IO')}); do taskset -pc {linux.pinned(change, pcpus)} $t; done"
-            yield Way(run=[each], cannot=[libvirt.again(domain, "affinity of its I/O thread")])
+        case ThreadAffinity(_, domain, threads, pcpus):
+            yield _threads_pinned(domain, vm, threads, linux.pinned(change, pcpus))
         case ThreadClass(_, domain, policy, priority):
             command = linux.scheduled(_threads(vm, "CPU"), policy, priority)
             yield Way(run=[command], cannot=[libvirt.again(domain, f"SCHED_{policy.upper()}")])
@@ -102,6 +102,8 @@ def _way(setting: Setting, change: Change, vm: str) -> Iterator[Way]:
         case IoThreads(_, domain, count):
             how = "`iothread=1` of its disk, on a controller `virtio-scsi-single`, from the VM's next start on"
             yield Way.none(f"domain {domain}: iothreads = {count}: {how if count else how.replace('=1', '=0')}")
+        case InGroup(path=path) if path == GROUP:
+            yield Way()
         case InGroup(_, domain, path):
             yield Way.none(f"domain {domain}: in {path}: Proxmox VE has all VMs in {GROUP}")
         case Vcpus(_, domain, count):
@@ -118,46 +120,50 @@ def _way(setting: Setting, change: Change, vm: str) -> Iterator[Way]:
             yield Way(run=[f"qm {_LIVES[op]} {vm}"])
 
 
-def _params(setting: Params, vm: str) -> Way:
+def _params(setting: Params, vm: str, where: Place) -> Way:
     """One command for weight and limit of the VM; what `qm` has no option for in files of its control group."""
-    domain, values, table = setting.domain or "", setting.values, setting.table
-    quota, period = table.get("global_quota_us", linux.NONE), table.get("global_period_us", linux.PERIOD_US)
-    options, files = list[str](), dict[str, str]()
+    domain, values, table, version = setting.domain or "", setting.values, setting.table, where.version
+    quota, period = table.get("global_quota_us", groups.NONE), table.get("global_period_us", groups.PERIOD_US)
+    options, files = list[str](), list[tuple[str, str]]()
     if "weight" in values:
-        options.append(f"--cpuunits {values['weight']}")
+        units = shares_of_weight(values["weight"]) if version == 1 else values["weight"]
+        options.append(f"--cpuunits {units}")
     if values.keys() & {"global_quota_us", "global_period_us"}:
         cpus = _cpus(quota, period)
         if cpus is None:
-            files["cpu.max"] = linux.limit(quota, period)
+            files += groups.limit_files(version, quota, period)
         else:
             options.append(f"--cpulimit {cpus}")
-    files |= {"cpu.max.burst": str(values["global_burst_us"])} if "global_burst_us" in values else {}
-    files |= {"cpu.idle": str(int(values["idle"]))} if "idle" in values else {}
-    where = Place(f"{GROUP}/{vm}.scope", lasts=False)
+    if "global_burst_us" in values:
+        files.append((groups.burst_file(version), str(values["global_burst_us"])))
+    if "idle" in values:
+        files.append(("cpu.idle", str(int(values["idle"]))))
     one_limit = f"domain {domain}: {{}}: Proxmox VE has one limit for all threads of a VM (global_quota_us, --cpulimit)"
     others = [name for name in values if name.startswith(("vcpu_", "emulator_", "iothread_"))]
     return Way(
         run=[
             *([f"qm set {vm} {' '.join(options)}"] if options else []),
-            *(f"echo '{text}' > {where.file(name)}" for name, text in files.items()),
+            *(groups.written(text, where.file(name)) for name, text in files),
         ],
         cannot=[
-            *([libvirt.again(domain, ", ".join(files))] if files else []),
+            *([libvirt.again(domain, ", ".join(name for name, _ in files))] if files else []),
             *([one_limit.format(", ".join(others))] if others else []),
         ],
     )
 
 
 def _cpus(quota_us: int, period_us: int) -> str | None:
-    """A limit as a number of CPUs, 0 for none; `None`: its period is another one, or it takes more decimals.
+    """A limit as a number of CPUs, 0 for none; `None`: `--cpulimit` takes no such one.
+
+    Its period is always the default, and it takes two decimals, and at most 128 CPUs.
 
     Examples:
-        >>> _cpus(250_000, 100_000), _cpus(-1, 100_000), _cpus(25_000, 10_000)
-        ('2.5', '0', None)
+        >>> _cpus(250_000, 100_000), _cpus(-1, 100_000), _cpus(25_000, 10_000), _cpus(12_900_000, 100_000)
+        ('2.5', '0', None, None)
     """
-    if quota_us < 0:
+    if groups.is_none(quota_us):
         return "0"
-    if period_us != linux.PERIOD_US or quota_us % 1000:
+    if period_us != groups.PERIOD_US or quota_us % 1000 or quota_us > _CPUS_MOST * period_us:
         return None
     part = f"{quota_us % period_us // 1000:02}".rstrip("0")
     return f"{quota_us // period_us}{'.' if part else ''}{part}"
@@ -175,6 +181,15 @@ def _pinned(setting: Affinity, change: Change, vm: str) -> Way:
         run=[f"taskset -pc {ones} $({_threads(vm, 'CPU', f'{vcpu}/KVM')})" for vcpu, ones in pins],
         cannot=[libvirt.again(setting.domain, "affinity of single vCPUs")],
     )
+
+
+def _threads_pinned(domain: str, vm: str, threads: str, pcpus: str) -> Way:
+    if threads == "iothread":
+        each = f"for t in $({_threads(vm, 'IO')}); do taskset -pc {pcpus} $t; done"
+        return Way(run=[each], cannot=[libvirt.again(domain, "affinity of its I/O thread")])
+    first = f"taskset -pc {pcpus} $(cat {_pid(vm)})"
+    others = f"for t in $({_vhosts(vm)}); do taskset -pc {pcpus} $t; done"
+    return Way(run=[first, others], cannot=[libvirt.again(domain, "affinity of QEMU's own threads")])
 
 
 def _pid(vm: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.cgroups import Version, version_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
@@ -287,6 +288,14 @@ class HaltPolling:
 
 
 @dataclass(frozen=True)
+class CgroupVersion:
+    """The host has another version of control groups than before."""
+
+    pool: Pool
+    version: Version
+
+
+@dataclass(frozen=True)
 class Group:
     """A control group that no domain has to itself."""
 
@@ -402,6 +411,7 @@ Setting = (
     | Interrupts
     | Life
     | HaltPolling
+    | CgroupVersion
     | Group
     | InGroup
     | ThreadAffinity
@@ -430,6 +440,8 @@ class Change:
     """The host's: `xen` or `kvm`."""
     groups: Mapping[str, str] = field(default_factory=dict, repr=False)
     """By domain: the control group that its own is in, as far as the scenario says so."""
+    cgroups: Version = 2
+    """The version of the host's control groups."""
     daemons: frozenset[str] = frozenset()
     """The domains that are no virtual machines: their vCPUs are threads of a service of the host's."""
 
@@ -485,6 +497,7 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
         tuple(later),
         hypervisor_of(new),
         {name: table["cgroup"] for name, table in tables.items() if "cgroup" in table},
+        version_of(new),
         frozenset(name for name, table in tables.items() if table.get("daemon")),
     )
 
@@ -663,6 +676,8 @@ def _halt_polling(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: P
 
 def _groups(old: Mapping[str, Any], new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
     """Control groups that no domain has to itself; one that is no longer there has defaults."""
+    if old and version_of(old) != version_of(new):
+        yield CgroupVersion(pool, version_of(new))
     before, now = old.get("cgroup", {}), new.get("cgroup", {})
     for path in dict.fromkeys([*before, *now]):
         was, table = ({**_GROUP_DEFAULTS, **tables.get(path, {})} for tables in (before, now))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
+from vcpulab.hypervisors.shell import in_single_quotes
 from vcpulab.scenario.names import in_short
 
 LEAST = 3
@@ -42,7 +43,8 @@ def in_loops(steps: Iterable[Step]) -> list[Step]:
     rows: dict[object, list[Step]] = {}
     for number, step in enumerate(steps):
         match = _NUMBERED.fullmatch(_name(step))
-        kind = (match["stem"], _of_each(step)) if match else number
+        fits = match and not _occurs(step, in_single_quotes(step.text))
+        kind = (match["stem"], _of_each(step)) if match and fits else number
         rows.setdefault((step.how, step.at, kind), []).append(step)
     return [step for row in rows.values() for step in _loop(row)]
 
@@ -53,7 +55,15 @@ def _name(step: Step) -> str:
 
 def _of_each(step: Step) -> str:
     r"""The command with `$d` for the domain; `\x2d` is a dash in the name of a unit of systemd."""
-    return re.sub(rf"(?<![\w.-])(\\x2d)?{re.escape(_name(step))}(?![\w-])", r"\1$d", step.text)
+    return _occurrences(step).sub(r"\1$d", step.text)
+
+
+def _occurs(step: Step, text: str) -> bool:
+    return step.how != "cannot" and _occurrences(step).search(text) is not None
+
+
+def _occurrences(step: Step) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.-])(\\x2d)?{re.escape(_name(step))}(?![\w-])")
 
 
 def _loop(row: list[Step]) -> list[Step]:
@@ -84,4 +94,4 @@ def script(steps: Iterable[Step], *, headed: bool = False) -> Iterator[str]:
         if number or how != "run" or not headed:
             yield f"# {HEADINGS[how]}" if at is None else f"# {HEADINGS[how]}, {at} after the start"
         for step in group:
-            yield f"#   {step.text}" if how == "cannot" else step.text
+            yield f"#   {' '.join(step.text.splitlines())}" if how == "cannot" else step.text

@@ -77,7 +77,7 @@ pub(crate) fn device(
     (vcpu, pcpu): (&Field<i64>, &Field<i64>),
     spec: &Spec,
 ) -> Option<DeviceSpec> {
-    checker.identifier(name);
+    checker.word_of_commands(name);
     let pcpu = kvm::interrupts(checker, vcpu, pcpu, &spec.host);
     if spec.host.kvm.is_some() {
         kvm::no_driver_domain(checker, driver_domain);

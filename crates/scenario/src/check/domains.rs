@@ -23,7 +23,7 @@ pub(crate) fn check(
     let mut vcpus = 0;
     let has_dom0 = raw_domains.first().is_some_and(|(name, _)| name.value == DOM0);
     for (index, (name, raw)) in raw_domains.iter().enumerate().take(DOMAINS_MAX) {
-        checker.identifier(name);
+        checker.word_of_commands(name);
         let number = index as i64 + i64::from(!has_dom0);
         let domain = domain_alone(checker, name, &raw.value, number, spec);
         vcpus += domain.vcpus();

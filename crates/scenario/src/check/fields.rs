@@ -91,7 +91,7 @@ impl Checker<'_, '_> {
         fits
     }
 
-    /// The name of a domain or client: it becomes part of paths, columns and legends.
+    /// A name: it becomes part of paths, columns and legends.
     pub fn identifier(&mut self, name: &At<String>) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if name.value.is_empty()
@@ -100,6 +100,15 @@ impl Checker<'_, '_> {
         {
             let allowed = format!("1 to {NAME_CHARS_MAX} letters, digits, `_`, `-` and `.`");
             self.report.error(&name.place, Problem::not_allowed(allowed));
+        }
+    }
+
+    /// A name that becomes a word of commands, too.
+    pub fn word_of_commands(&mut self, name: &At<String>) {
+        self.identifier(name);
+        if name.value.starts_with('-') {
+            let problem = Problem::not_allowed("a name that does not begin with `-`");
+            self.report.error(&name.place, problem.hint("commands would take it for an option"));
         }
     }
 

@@ -61,7 +61,7 @@ pub(crate) fn pools(
         pool(checker, POOL_0, CpuMask::first_n(host.pcpus), &raw_host.scheduler, &raw_host.generation);
     let mut others: Vec<PoolSpec> = Vec::new();
     for (name, At { value: raw, .. }) in raw_pools.iter().take(host.pcpus as usize) {
-        checker.identifier(name);
+        checker.word_of_commands(name);
         if name.value == POOL_0 {
             let hint = "its scheduler stands in [host], and it has all pCPUs that no other pool has";
             checker.report.error(&name.place, Problem::says("`Pool-0` is there already").hint(hint));

@@ -318,9 +318,9 @@ fn is_own_group(domain: &DomainSpec, around: &str, part: &str) -> bool {
         return part.strip_suffix(".service") == Some(&domain.name);
     }
     let of_libvirt = || {
-        let (number, name) =
-            part.strip_prefix("machine-qemu\\x2d")?.strip_suffix(".scope")?.split_once("\\x2d")?;
-        Some(number.parse::<u64>().is_ok() && name.replace("\\x2d", "-") == domain.name)
+        let machine = part.strip_prefix("machine-")?.strip_suffix(".scope")?.replace("\\x2d", "-");
+        let number = machine.strip_prefix("qemu-")?.split('-').next()?;
+        Some(number.parse::<u64>().is_ok() && machine == name_of_machine(number, &domain.name))
     };
     // By the VM's number, which its name says: `vm-101`, `101`.
     let of_proxmox = || {
@@ -330,6 +330,18 @@ fn is_own_group(domain: &DomainSpec, around: &str, part: &str) -> bool {
         Some(said == number && number.parse::<u64>().is_ok())
     };
     part == domain.name || of_libvirt() == Some(true) || of_proxmox() == Some(true)
+}
+
+/// The name that libvirt gives the machine of a VM: of the VM's own name it takes letters, digits, `-` and `.`, of several `-` and `.` in a
+/// row the first, and as much as makes 64 characters with what is before it.
+fn name_of_machine(number: &str, name: &str) -> String {
+    let mut machine = format!("qemu-{number}-");
+    for c in name.chars().filter(|c| c.is_ascii_alphanumeric() || ['-', '.'].contains(c)) {
+        if machine.len() < 64 && (c.is_ascii_alphanumeric() || !machine.ends_with(['-', '.'])) {
+            machine.push(c);
+        }
+    }
+    machine.trim_end_matches(['-', '.']).to_owned()
 }
 
 /// The domain of the threads that serve the VMs, if there are any: the last one.

@@ -14,7 +14,7 @@ from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.errors import Interrupted
-from vcpulab.hypervisors import linux
+from vcpulab.hypervisors import groups, linux
 from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run, run
@@ -285,7 +285,7 @@ class Host:
         if param is None:
             return None
         given = pool.get(name, param["default"])
-        if given is not None and int(given) == linux.NONE:
+        if given is not None and int(given) == groups.NONE:
             return linux.by_cpus(name, self.document["host"]["pcpus"])
         return None if given is None else int(given)
 

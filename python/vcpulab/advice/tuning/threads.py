@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vcpulab.advice.tuning.spaces import Option, Parameter
-from vcpulab.hypervisors import linux
+from vcpulab.hypervisors import groups, linux
 from vcpulab.hypervisors.settings import hypervisor_of
+from vcpulab.scenario.cgroups import WEIGHT
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.threads import polls_us
 from vcpulab.scenario.units import members, spans
@@ -41,7 +42,7 @@ def of_host(scenario: Scenario) -> Iterator[Parameter]:
     for group in dict.fromkeys(_top(table) for table in tables if not table.get("daemon")):
         # The root group has no weight.
         if group and daemons - {group}:
-            now = int(document.get("cgroup", {}).get(group, {}).get("weight", linux.WEIGHT))
+            now = int(document.get("cgroup", {}).get(group, {}).get("weight", WEIGHT))
             yield _numbers(["cgroup", group, "weight"], {*GROUP_WEIGHTS, now}, now)
     yield from _emulators(document)
 
@@ -76,7 +77,7 @@ def of_scheduler(
     for name, values in TUNABLES_US.items():
         if name in names:
             given = int(written.get(name, names[name]["default"]))
-            now = linux.by_cpus(name, pcpus) if given == linux.NONE else given
+            now = linux.by_cpus(name, pcpus) if given == groups.NONE else given
             unasked = name != "bandwidth_slice_us"
             yield _numbers(["host", name], {*values, now}, now, scheduler, unasked=unasked)
 
@@ -92,13 +93,13 @@ def of_domain(
             continue
         length = int(table.get(period, names[period]["default"]))
         top = length * (int(table["vcpus"]) if part == "global" else 1)
-        now = int(table.get(quota, linux.NONE))
-        values = sorted({*(top * tenth // 10 for tenth in range(1, 10)), *([now] if now != linux.NONE else [])})
-        options = [*(Option(str(value), value) for value in values), Option("none", linux.NONE)]
+        now = int(table.get(quota, groups.NONE))
+        values = sorted({*(top * tenth // 10 for tenth in range(1, 10)), *([now] if now != groups.NONE else [])})
+        options = [*(Option(str(value), value) for value in values), Option("none", groups.NONE)]
         labels = [option.label for option in options]
-        index = labels.index("none" if now == linux.NONE else str(now))
+        index = labels.index("none" if now == groups.NONE else str(now))
         path = join(["domain", name, quota])
-        yield Parameter(path, tuple(options), index, True, scheduler, unasked=now != linux.NONE)
+        yield Parameter(path, tuple(options), index, True, scheduler, unasked=now != groups.NONE)
 
 
 def is_limit(field: str) -> bool:
