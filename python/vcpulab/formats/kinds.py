@@ -239,6 +239,8 @@ def _refuse_binary(path: Path, data: bytes, text: str) -> None:
 
 def _kind_of_text(path: Path, text: str) -> Kind:
     lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise _unknown(path)
     known = _of_heading(lines[0].split()) or _of_kvm(text, lines) or _of_line(text, lines[0])
     if known is not None:
         return known

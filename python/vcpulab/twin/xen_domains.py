@@ -188,7 +188,7 @@ def _add_params(read: Read, names: Names, domains: dict[str, Domain], notes: lis
         if rtds and pool.domains and not any("extratime" in row for row in pool.domains):
             notes.append(
                 f"{read.path}: no column Extratime: this release of xl has no such option, and budgets are ceilings "
-                "(extratime = 0)"
+                "(extratime = 0); in commands for this host leave out `-e`"
             )
         for name, of_domain in rows.items():
             domain = domains.setdefault(name, Domain())
