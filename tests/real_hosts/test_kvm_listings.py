@@ -1,5 +1,6 @@
 """Listings of KVM hosts as libvirt, Proxmox VE, `ps` and `lscpu` print them in other releases and situations."""
 
+import timeit
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from kvm_imports import KERNEL, imported, vm
 from support import Vcpulab
 from vcpulab.errors import RecordingError
 from vcpulab.formats import kind_of, read
+from vcpulab.formats.unread import unread
 from vcpulab.hypervisors.scope_names import machine_name
 
 LSCPU_8 = "# CPU,Core,Socket,Node\n" + "".join(f"{cpu},{cpu},0,{cpu // 4}\n" for cpu in range(8))
@@ -348,3 +350,10 @@ def test_texts_of_perf_are_known_by_any_of_their_lines(tmp_path: Path) -> None:
         (tmp_path / "table.txt").write_text(f"           time    cpu  {columns}\n")
         with pytest.raises(RecordingError, match="a table of `perf sched`"):
             kind_of(tmp_path / "table.txt")
+
+
+def test_what_is_not_read_is_found_out_in_linear_time() -> None:
+    for fragment in ("\n", " ", "A  ", "CPU ", "CPU A ", "Id: x\n", "  .", "*A0 ", "1", "\t\n", "processor\t: "):
+        short, long = (fragment * (size // len(fragment)) for size in (1 << 13, 1 << 15))
+        took = [min(timeit.repeat(lambda text=text: unread(text), number=1, repeat=3)) for text in (short, long)]
+        assert took[1] < 8 * took[0] + 0.05, f"{fragment!r}: {took} s for 8 and 32 KiB"

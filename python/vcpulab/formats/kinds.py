@@ -271,6 +271,10 @@ class Unused:
     def __str__(self) -> str:
         return f"{self.path}: not used: {self.reason}"
 
+    def in_folder(self) -> str:
+        """The same wherever the folder is: with the file's name alone."""
+        return str(self).replace(str(self.path), self.path.name)
+
 
 def kinds_in(folder: Path) -> Iterator[tuple[Source, Kind] | Unused]:
     """The listings in the files of a folder, by name, each with its kind, or why that is not known."""

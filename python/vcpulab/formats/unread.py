@@ -23,22 +23,30 @@ class Unread:
 _BEGINS = tuple(
     (re.compile(pattern, re.MULTILINE), Unread(title, command))
     for pattern, title, command in (
-        (r"^\s*CPU( +[A-Z0-9d:iL]+)* +CORE\b", "`lscpu -e`", _CPUS),
-        (r'^\s*\{\s*"lscpu"', "`lscpu -J`", _CPUS),
+        (r"^[ \t]{0,80}CPU( {1,80}[A-Z0-9d:iL]{1,80}){0,9} {1,80}CORE\b", "`lscpu -e`", _CPUS),
+        (r'^[ \t]{0,80}\{\s{0,80}"lscpu"', "`lscpu -J`", _CPUS),
         (r"^available: \d+ nodes? \(", "`numactl -H`", _CPUS),
         (r"^processor\s*: \d+$", "/proc/cpuinfo", _CPUS),
-        (r"^Id: +\S+\s*\nName: +\S", "`virsh dominfo`", _XML),
+        (r"^Id: {1,80}\S{1,80}[ \t]{0,80}\r?\nName: {1,80}\S", "`virsh dominfo`", _XML),
         (r"^(maximum|current) +(config|live) +\d", "`virsh vcpucount`", _XML),
         (r"^(usage_usec|user_usec|nr_periods) \d+$", "a `cpu.stat`, without the path of its group", _STAT),
         (r"\A\d+ \d+ \d+\s*\Z", "a /proc/PID/schedstat", _USE),
         (r"^version \d+\ntimestamp \d+$", "/proc/schedstat", _USE),
         (r"^top - \d\d:\d\d:\d\d ", "`top`", _USE),
         (r"^kind: VirtualMachine(Instance)?$", "a KubeVirt manifest; on the node that runs it", _THREADS),
-        (r"^ *limits\.cpu[\w.]*: |^type: virtual-machine$", "an LXD or Incus configuration; on the host", _THREADS),
-        (r"^\s*(Static|Transient) hostname: ", "`hostnamectl`", "uname -a > kernel.txt"),
+        (
+            r"^ {0,80}limits\.cpu[\w.]*: |^type: virtual-machine$",
+            "an LXD or Incus configuration; on the host",
+            _THREADS,
+        ),
+        (r"^[ \t]{0,80}(Static|Transient) hostname: ", "`hostnamectl`", "uname -a > kernel.txt"),
         (r"^pve-manager/\d", "`pveversion`", "uname -a > kernel.txt"),
         (r"^/usr/bin/(kvm|qemu-system-\S+) -id \d", "`qm showcmd`", "qm config VMID > VMID.conf"),
-        (r"^\s*(\*?[A-Z.][0-9. ] +)+ *\d+\.\d+ secs\b", "`perf sched map`", "perf script -i perf.data > trace.txt"),
+        (
+            r"^[ \t]{0,80}(\*?[A-Z.][0-9. ] {1,3}){1,512}\*? {0,80}\d+\.\d+ secs\b",
+            "`perf sched map`",
+            "perf script -i perf.data > trace.txt",
+        ),
     )
 )
 

@@ -148,7 +148,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
             f"found {said}; allowed: one trace, of xentrace, perf or ftrace, and what else there is of its host"
         )
     sources = Sources(*traces[0], cpu_mhz)
-    sources.notes += [str(entry) for entry in unused if entry.path != threads]
+    sources.notes += [entry.in_folder() for entry in unused if entry.path != threads]
     if sources.kind == "sched-text":
         sources.kvm = KvmHost()
         if threads is not None:
