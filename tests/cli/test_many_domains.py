@@ -149,7 +149,7 @@ def test_a_wrong_value_for_all_copies_is_one_mistake() -> None:
     scenario = vcpulab.Scenario.from_toml(SHORT)
     with pytest.raises(RequestError) as refused:
         apply(scenario, ["batch.weight=70000"])
-    assert str(refused.value) == "set batch.weight=70000: found `70000`; allowed: 0 or an integer from 1 to 65535"
+    assert str(refused.value) == "changes batch.weight=70000: found `70000`; allowed: 0 or an integer from 1 to 65535"
     with pytest.raises(RequestError, match="says it for all its copies"):
         apply(scenario, ["batch03.weight="])
 
