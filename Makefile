@@ -14,7 +14,7 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-growth bench-peers lint fmt docs evidence fuzz lock \
+.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-counts-keep bench-growth bench-peers lint fmt docs evidence fuzz lock \
 	real-xen real-kvm site site-serve wheel wheel-test web web-serve web-picture web-test
 
 ## The command line, at .venv/bin/vcpulab
@@ -101,6 +101,10 @@ bench: build
 ## Instructions of whole runs, part by part (needs valgrind)
 bench-counts:
 	$(PYTHON) benches/counts.py
+
+## The counts that `make test` compares with, kept anew in benches/counts.json: say why in benches/README.md (needs valgrind)
+bench-counts-keep:
+	$(PYTHON) benches/counts.py --keep
 
 ## Instructions for each decision on hosts of 8 to 512 pCPUs (needs valgrind)
 bench-growth:

@@ -460,8 +460,7 @@ def explain(
     """
     from vcpulab.advice.explaining import explain as explained
 
-    asked = None if slo is None else several(slo, "slo")
-    return explained(_scenario(scenario), asked, replications=replications, jobs=jobs, progress=progress)
+    return explained(_scenario(scenario), slo, replications=replications, jobs=jobs, progress=progress)
 
 
 def sweep(

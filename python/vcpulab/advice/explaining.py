@@ -32,6 +32,7 @@ from vcpulab.scenario.threads import HOST, host_threads
 from vcpulab.show.answer import Answer
 from vcpulab.show.path import LINES_MAX
 from vcpulab.show.table import Table
+from vcpulab.texts import Texts, several
 
 SHOWN = 1.0
 """Parts of less than this, % of the time, are left out."""
@@ -249,7 +250,7 @@ def _line(part: Part) -> str:
 
 def explain(
     scenario: Scenario,
-    asked: Sequence[str] | None = None,
+    asked: Texts | None = None,
     *,
     replications: int = 10,
     jobs: int = 0,
@@ -260,7 +261,7 @@ def explain(
     Args:
         scenario: the host.
         asked: metrics such as `web.response_p99`, and SLOs, `web.response_p99 < 50ms`, each perhaps of all whose name
-            matches, `web*.response_p99`; `None`: all who are late.
+            matches, `web*.response_p99`; one or several; `None`: all who are late.
         replications: of each simulation, as it is and mended.
         jobs: replications at a time; 0: one for each processor.
         progress: called now and then with the fraction done; returning `False` cancels.
@@ -270,12 +271,12 @@ def explain(
         Interrupted: it was cancelled when the host was run at least once; then mends were not tried.
 
     Examples:
-        >>> print(explain(Scenario.starter().change({"run.duration": "1s"}), ["web.response_p99"], replications=2))
+        >>> print(explain(Scenario.starter().change({"run.duration": "1s"}), "web.response_p99", replications=2))
         http.response_p99: ...
           vCPU 0 of web...
     """
     base = scenario.with_run(replications=max(replications, scenario.replications))
-    texts = asked or []
+    texts = [] if asked is None else several(asked, "slo")
     limits = slos(base, [text for text in texts if set(text) & set("<>")])
     metrics = find_all(base, [text for text in texts if not set(text) & set("<>")], "slo")
     # What has two bounds is explained once.
