@@ -381,7 +381,18 @@ def _count(metrics: int) -> str:
 def in_doubt(comparison: Comparison) -> str:
     """What may have become of a metric, in words."""
     address = comparison.address
-    return f"{address} {_value(comparison.before)} → {comparison.after or UNDEFINED} {address.unit}"
+    return f"{address} {_value(comparison.before)} → {comparison.after or UNDEFINED} {unit_of(comparison)}"
+
+
+def unit_of(comparison: Comparison) -> str:
+    """The unit of a metric; of failures also how many units of work were begun in a replication before."""
+    unit = str(comparison.address.unit)
+    return unit if not comparison.tried else f"{unit} of {number(comparison.tried)}"
+
+
+def p_in_words(p: float) -> str:
+    """A p value with three decimals."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 UNDEFINED = "undefined"
@@ -396,7 +407,7 @@ def change(comparison: Comparison) -> str:
     """The change of a metric, in words."""
     percent, address = comparison.percent, comparison.address
     if comparison.before is None or comparison.after is None or percent is None or abs(percent) > 1000:
-        return f"{address} {_value(comparison.before)} → {_value(comparison.after)} {address.unit}"
+        return f"{address} {_value(comparison.before)} → {_value(comparison.after)} {unit_of(comparison)}"
     return f"{address.name} {_signed(number(percent))} %"
 
 
@@ -447,7 +458,7 @@ def _cells(comparison: Comparison) -> list[str]:
         UNDEFINED if comparison.after_undefined else str(comparison.after),
         "–" if comparison.difference is None else _signed(str(comparison.difference)),
         "–" if percent is None else _signed(number(percent)),
-        "–" if p is None else ("< 0.001" if p < 0.001 else f"{p:.3f}"),
+        "–" if p is None else p_in_words(p),
         "may regress" if comparison.may_regress else shown(comparison.verdict),
     ]
 

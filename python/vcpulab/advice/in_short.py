@@ -5,7 +5,16 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from vcpulab.advice.compare import Comparison, beside, frame_of_changes, shown, table_of_differences
+from vcpulab.advice.compare import (
+    SMALL,
+    Comparison,
+    beside,
+    frame_of_changes,
+    p_in_words,
+    shown,
+    table_of_differences,
+    unit_of,
+)
 from vcpulab.results.addresses import JUDGED_BY, app_rows, apps, judged
 from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario import names
@@ -133,7 +142,21 @@ def headline(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) 
     for verdict, most in _HEADLINE_MAX.items():
         those = [[one for one in row if one.verdict == verdict] for row in rows.values()]
         told += sorted(filter(None, those), key=rank)[:most]
-    return "; ".join(map(_said, sorted(told, key=rank))) or "nothing that owners judge by changes significantly"
+    words = [*map(_said, sorted(told, key=rank)), *_freed(found, scenarios[0])]
+    return "; ".join(words) or "nothing that owners judge by changes significantly"
+
+
+def _freed(found: Sequence[Comparison], scenario: Scenario) -> list[str]:
+    """The CPU time that becomes free, or is used up, where applications do the same work as before."""
+    idle = next((one for one in found if one.address.name == "host.idle"), None)
+    if idle is None or idle.difference is None or idle.verdict not in ("higher", "lower"):
+        return []
+    work = [one for one in found if one.address.of == "app" and one.address.metric.name in ("throughput", "failed")]
+    if abs(idle.difference.mean) < SMALL or any(one.of_consequence or one.may_regress for one in work):
+        return []
+    percent = abs(idle.difference.mean) * int(scenario.to_dict()["host"]["pcpus"])
+    what = "free (improves)" if idle.verdict == "higher" else "busy (regresses)"
+    return [f"{number(percent)} % of a pCPU more is {what}, for the same work"]
 
 
 def _said(row: Sequence[Comparison]) -> str:
@@ -141,9 +164,11 @@ def _said(row: Sequence[Comparison]) -> str:
     of = f"{names.in_short([each.address.thing for each in row])}.{one.address.metric.name}"
     percents = [each.percent for each in row if each.percent is not None]
     if len(row) > 1:
-        return f"{of} {_percents(percents)} %" if percents else f"{of} {shown(one.verdict)}"
+        most = max(row, key=lambda each: each.size).address.thing
+        whose = f" (most: {most})" if len(set(map(round, percents))) > 1 else ""
+        return f"{of} {_percents(percents)} %{whose}" if percents else f"{of} {shown(one.verdict)}"
     before, after = ("undefined" if side is None else number(side.mean) for side in (one.before, one.after))
-    return f"{of} {before} → {after} {one.address.unit}{f' ({percents[0]:+.0f} %)' if percents else ''}"
+    return f"{of} {before} → {after} {unit_of(one)}{f' ({percents[0]:+.0f} %)' if percents else ''}"
 
 
 _Rows = dict[tuple[tuple[str, ...], str], list[Comparison]]
@@ -183,14 +208,13 @@ def _cells(row: Sequence[Comparison], labels: tuple[str, str]) -> list[str]:
         return list(table_of_differences(row, labels).rows[0])
     percents = [one.percent for one in row if one.percent is not None]
     both = [(one.before, one.after) for one in row]
-    p = max(one.p or 0 for one in row)
     return [
         f"{names.in_short([one.address.thing for one in row])}.{row[0].address.metric.name}",
         row[0].address.unit,
         *(_range([side.mean for side in sides if side is not None]) for sides in zip(*both, strict=True)),
         _range([one.difference.mean for one in row if one.difference is not None], signed=True),
         _percents(percents),
-        "< 0.001" if p < 0.001 else f"{p:.3f}",
+        least_to_most([one.p for one in row if one.p is not None], p_in_words),
         _verdict(row),
     ]
 

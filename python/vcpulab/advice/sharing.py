@@ -75,20 +75,41 @@ def fastest(document: Mapping[str, Any]) -> float:
 
 
 def said(document: Mapping[str, Any]) -> list[str]:
-    """That a thread is not a core, and what that means on a host; nothing where each core has one."""
+    """That a thread is not a core, and what that means on a host; nothing where each core has one thread."""
     host = document["host"]
     topology, costs = Topology.of(host), host["costs"]
     if topology.threads == 1:
         return []
-    count = topology.sockets * topology.cores
-    begin = f"a thread is not a core: the {topology.pcpus} pCPUs are threads of {count} core{'' if count == 1 else 's'}"
     if not known(costs):
-        unknown = f"profile {host['profile']} does not say what busy siblings cost each other"
-        return [f"{begin}, and {unknown}: beyond {count} busy pCPUs there is less to be had than it seems"]
+        return cautions(document)
     together = [core(costs, [kind], topology.threads) for kind in kinds(document)]
     least, most = min(together), max(together)
     times = f"{least:.2f}" if most - least < 0.005 else f"{least:.2f} to {most:.2f}"
-    return [f"{begin}, and {topology.threads} busy ones of a core do {times} times the work of one"]
+    return [f"{_threads(topology)}, and {topology.threads} busy ones of a core do {times} times the work of one"]
+
+
+def cautions(*documents: Mapping[str, Any]) -> list[str]:
+    """That busy siblings cost nothing, on hosts with threads whose profile has no price for that; else nothing.
+
+    Every answer from a simulation of such a host has this caution.
+
+    Args:
+        documents: complete scenarios; alike hosts are named once.
+    """
+    unpriced = {}
+    for document in documents:
+        host = document["host"]
+        topology = Topology.of(host)
+        if topology.threads > 1 and not known(host["costs"]):
+            profile = f"profile {host['profile']} does not say what busy siblings cost each other"
+            beyond = f"beyond {topology.sockets * topology.cores} busy pCPUs there is less to be had than it seems"
+            unpriced[f"{_threads(topology)}, and {profile}: {beyond}"] = None
+    return list(unpriced)
+
+
+def _threads(topology: Topology) -> str:
+    count = topology.sockets * topology.cores
+    return f"a thread is not a core: the {topology.pcpus} pCPUs are threads of {count} core{'' if count == 1 else 's'}"
 
 
 def _beside(costs: Mapping[str, Any], one: str, other: str) -> float:

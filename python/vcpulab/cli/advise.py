@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from vcpulab import verbs, whole
-from vcpulab.advice import comparison_report
+from vcpulab.advice import comparison_report, sharing
 from vcpulab.advice.answers import Differences
 from vcpulab.advice.in_short import headline
 from vcpulab.advice.lint.catalogue import RULES, named, selected
@@ -120,7 +120,9 @@ def lint(
     if format == "json":
         told = {"files": {str(path): one.data for path, one in answers.items()}}
         notes = {str(path): one.notes for path, one in answers.items() if one.notes}
-        print(as_json({"interrupted": interrupted, **told, **({"notes": notes} if notes else {})}))
+        cautions = {str(path): one.cautions for path, one in answers.items() if one.cautions}
+        more = {name: listed for name, listed in (("notes", notes), ("cautions", cautions)) if listed}
+        print(as_json({"interrupted": interrupted, **told, **more}))
     elif any(answer.rules for answer in answers.values()):
         terminal.say("vcpulab lint --explain RULE says more of a rule")
     for path, answer in answers.items():
@@ -144,6 +146,8 @@ class _Answer(NamedTuple):
     interrupted: bool = False
     notes: Sequence[object] = ()
     """What is no fault, and good to know."""
+    cautions: Sequence[str] = ()
+    """What the profile of the host does not say."""
 
 
 @contextmanager
@@ -166,10 +170,15 @@ def _found(
         warned = [[Lines(line.splitlines()), BLANK] for line in files.in_short(warnings, all=all)]
         counted = Lines([f"{path}: {len(data) or 'nothing'} found"])
         noted = [Lines(linted.noted(), indent="  ")] if linted.notes else []
-        parts = [page.items(told, "finding", least=1), page.items(warned, "warning"), page.always(*noted, counted)]
+        parts = [
+            page.items(told, "finding", least=1),
+            page.items(warned, "warning"),
+            views.cautions(linted.scenario),
+            page.always(*noted, counted),
+        ]
         page.show(parts, all=all)
-    notes = as_data(linted.notes, toolstack)
-    return _Answer(data, len(linted.advice), len(data), interrupted=interrupted, notes=notes)
+    notes, cautions = as_data(linted.notes, toolstack), sharing.cautions(linted.scenario.to_dict())
+    return _Answer(data, len(linted.advice), len(data), interrupted=interrupted, notes=notes, cautions=cautions)
 
 
 def _fixed(
@@ -181,7 +190,7 @@ def _fixed(
     mended = len(fixed.made) + len(fixed.taken_out)
     if shown:
         counted = Lines([f"{path}: {mended} fixed, {len(fixed.left) or 'nothing'} left"])
-        page.show([*views.fixed(str(path), fixed), page.always(counted)], all=all)
+        page.show([*views.fixed(str(path), fixed), views.cautions(fixed.scenario), page.always(counted)], all=all)
     text = fixed.scenario.text if mended and not interrupted else None
     return _Answer(fixed.as_data(toolstack), mended + len(fixed.left), len(fixed.left), text, interrupted)
 
@@ -384,6 +393,7 @@ def _show(
             "not_comparable": found.not_comparable,
             "replications": found.added.row() if found.added is not None else None,
             "metrics": rows,
+            **views.cautions_as_data(found.before.scenario, found.after.scenario),
         }
         if steps is not None:
             document["commands"] = [asdict(step) for step in steps]
@@ -396,6 +406,7 @@ def _show(
             page.always(Lines([*found.starving.lines(), headline(found.found, scenarios)]), views.changes(changes)),
             *views.comparison(found.found, (found.before, found.after), labels, all=view.all, view=view),
             page.always(Lines(found.added.lines() if found.added is not None else ())),
+            views.cautions(*scenarios),
         ]
         if steps:
             typed = page.items(views.commands(steps, headed=True), "command", least=_COMMANDS_LEAST)

@@ -12,6 +12,7 @@ from vcpulab.cli.options import Flag, Jobs, Report, TableOrJson, TypedFor, comma
 from vcpulab.cli.outputs import written
 from vcpulab.cli.page import Lines, Part
 from vcpulab.hypervisors import Toolstack
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
 from vcpulab.show.as_json import as_json
 from vcpulab.show.path import LINES_MAX, beside, timeline
@@ -62,9 +63,9 @@ def explain(
             verbs.explain, scenario, slo, replications=replications, jobs=jobs, progress=progress
         )
     if format == "json":
-        print(as_json(found.as_data(toolstack)))
+        print(as_json({**found.as_data(toolstack), **views.cautions_as_data(scenario)}))
     else:
-        _show(file, found, Topology.of(scenario.to_dict()["host"]), toolstack, all=all)
+        _show(file, found, scenario, toolstack, all=all)
     if report is not None:
         from vcpulab.advice import explanation_report
 
@@ -73,11 +74,12 @@ def explain(
     stop(interrupted=interrupted)
 
 
-def _show(file: Path, found: Explanation, topology: Topology, toolstack: Toolstack | None, *, all: bool) -> None:
+def _show(file: Path, found: Explanation, scenario: Scenario, toolstack: Toolstack | None, *, all: bool) -> None:
     """Prints why those who are late are so: what mends it, where the time goes, and the requests that took longest."""
     nobody = [] if found.explained else [f"{file}: nobody is late (--slo METRIC explains one nevertheless)"]
+    topology = Topology.of(scenario.to_dict()["host"])
     host = [] if topology.is_flat else [f"host: {topology}"]
-    parts = [page.always(Lines([*nobody, *found.outlook(), *found.numbers(), *host]))]
+    parts = [page.always(Lines([*nobody, *found.outlook(), *found.numbers(), *host])), views.cautions(scenario)]
     if found.advice:
         parts.append(page.always(Lines(["", "What holds it back, and what mends it:", ""])))
         told = [views.advice(str(file), one, toolstack) for one in found.advice]

@@ -1,6 +1,7 @@
 """`vcpulab place`: on how few hosts domains fit."""
 
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,7 +102,7 @@ def place(
     if format == "json":
         print(as_json({"interrupted": interrupted, **placed.document(power)}))
     else:
-        page.show(list(_parts(placed, power)), all=all)
+        page.show(list(_parts(placed, power, _tuned(files_, slo))), all=all)
     if out is not None and placed.not_placed:
         terminal.warn("nothing is written: not everything is placed")
     elif out is not None:
@@ -148,7 +149,13 @@ def _where(host: Host) -> str:
     return "; ".join([*said, *([", ".join(listed(rest))] if rest else [])])
 
 
-def _parts(placed: Placement, power: Power) -> Iterator[Part]:
+def _tuned(paths: Sequence[Path], slos: Sequence[str]) -> str:
+    """The command that looks for settings with which fewer hosts may do."""
+    wanted = [word for text in slos for word in ("--slo", text)]
+    return shlex.join(["vcpulab", "tune", str(paths[0]), *wanted]) if len(paths) == 1 else "vcpulab tune"
+
+
+def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
     starved = [
         in_a_line(host.starved, f"starved on host-{number}")
         for number, host in enumerate(placed.hosts, 1)
@@ -156,9 +163,6 @@ def _parts(placed: Placement, power: Power) -> Iterator[Part]:
     ]
     domains = sum(len(host.domains) for host in placed.hosts)
     hosts = _count(len(placed.hosts), "host")
-    least = "no fewer hosts keep the SLOs" if placed.proven else "fewer may do, but were not found"
-    if placed.stopped is not None:
-        least = f"{least}: {placed.stopped}"
     yield page.items([[Lines([line])] for line in starved], "line of who starves", least=1)
     left = [f"not placed: {', '.join(listed(placed.not_placed))}"] if placed.not_placed else []
     yield page.always(
@@ -166,7 +170,8 @@ def _parts(placed: Placement, power: Power) -> Iterator[Part]:
             [
                 f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}",
                 *left,
-                f"{least}; {_count(placed.runs, 'host')} simulated",
+                f"{placed.least}; {_count(placed.runs, 'host')} simulated",
+                *([f"before another host, look for other settings: {tune}"] if placed.refused else []),
             ]
         )
     )

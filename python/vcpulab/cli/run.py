@@ -98,7 +98,8 @@ def run(
         terminal.warn(warning)
     if format == "json":
         starved = starving.rows(starving.starved(result))
-        print(as_json({"starved": starved, "interrupted": interrupted, **store.describe(result)}))
+        cautions = views.cautions_as_data(result.scenario)
+        print(as_json({"starved": starved, "interrupted": interrupted, **cautions, **store.describe(result)}))
     elif format == "csv":
         print(csv(result.summary()), end="")
     else:

@@ -127,9 +127,10 @@ def tune(
         terminal.warn(answer.search.note)
     if format == "json":
         starved = {} if answer.confirmed is None else answer.confirmed.starved
-        print(as_json({"starved": starving.rows(starved), **answer.document(toolstack)}))
+        cautions = views.cautions_as_data(scenario)
+        print(as_json({"starved": starving.rows(starved), **answer.document(toolstack), **cautions}))
     else:
-        page.show(list(_parts(answer, toolstack, all=all)), all=all)
+        page.show([*_parts(answer, toolstack, all=all), views.cautions(scenario)], all=all)
     if write is not None and answer.advised:
         with written(write):
             whole.write(write, answer.found.best.scenario.text)

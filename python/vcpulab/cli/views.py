@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from vcpulab.advice import sharing
 from vcpulab.advice.compare import Comparison, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.in_short import ROWS_FULL, ROWS_MAX, in_short
 from vcpulab.advice.starving import in_a_line, starved
@@ -19,6 +20,7 @@ from vcpulab.results.metrics import DOMAIN, IO, SPEED, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario import settings
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.folded import NARROW, NARROWEST, View, chosen, folded_table, things
@@ -66,6 +68,7 @@ def show_run(
             page.always(*_heading(run), *([Lines([in_a_line(starving)]), BLANK] if starving else [])),
             *(page.rows(table, _CALLED[of], soon=_ROWS_SOON) for of, table in shown.items()),
             page.always(*([Lines([hint])] if hint else [])),
+            cautions(run.scenario),
             *asked,
             *(_aside(table, asked=bool(waits)) for table in asides),
         ],
@@ -200,6 +203,17 @@ def _compared(runs: tuple[Run, Run], labels: tuple[str, str]) -> list[Piece]:
 
 def _length(run: Run) -> str:
     return f"{run.scenario.duration_ns / 1e9:g} s after {run.scenario.warmup_ns / 1e9:g} s of warm-up"
+
+
+def cautions(*scenarios: Scenario) -> Part:
+    """What the profile of a host does not say, below an answer from its simulation."""
+    return page.always(Lines(sharing.cautions(*(one.to_dict() for one in scenarios))))
+
+
+def cautions_as_data(*scenarios: Scenario) -> dict[str, list[str]]:
+    """The same for a JSON document; nothing where there is none."""
+    there = sharing.cautions(*(one.to_dict() for one in scenarios))
+    return {"cautions": there} if there else {}
 
 
 def changes(changed: Mapping[str, Any]) -> Lines:

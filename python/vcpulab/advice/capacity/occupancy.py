@@ -61,8 +61,18 @@ class Station:
     """The thread of a KVM host that it holds back, and how long that waits; empty: none."""
     waited: float = 0.0
     """The share of the time for which the vCPU or thread waits for a pCPU: a part of `used`."""
+    pcpus_busy: float = 0.0
+    """How busy the pCPUs are, with all who run there; 0 of other stations."""
+
+    @property
+    def fullness(self) -> float:
+        """How full it is: pCPUs that a vCPU waits for are as full as all who run there make them."""
+        return max(self.used, self.pcpus_busy)
 
     def __str__(self) -> str:
+        if self.domain and self.kind == "pCPUs":
+            # How long the vCPU is occupied says nothing about the pCPUs.
+            return f"{self.name} ({self.kind}): {self.why}"
         return f"{self.name} ({self.kind}), {100 * self.used:.0f} % used" + (f": {self.why}" if self.why else "")
 
     def row(self) -> dict[str, object]:
@@ -135,7 +145,7 @@ class _Host:
             why = f"runs {100 * runs:.0f} % of the time, waits {100 * held:.0f} %"
             if held > WAITS_MATTER * (runs + held):
                 kind, which, why = self._held_back(name, which, used[name], why, waits.get(name, {}))
-            yield Station(kind, which, runs + held, why, name, waited=held)
+            yield Station(kind, which, runs + held, why, name, "", held, self._busy_of(kind, name))
 
     def _thread(
         self, row: Mapping[str, Any], used: Mapping[str, float], waits: Mapping[str, Mapping[str, float]]
@@ -151,7 +161,12 @@ class _Host:
         if waited > WAITS_MATTER * (runs + waited):
             said = f"{thread} waits for {100 * waited:.0f} % of the time"
             kind, which, why = self._held_back(thread.domain, which, used[thread.domain], why, waits.get(HOST, {}))
-        yield Station(kind, which, runs + waited, why, thread.domain, said, waited)
+        busy = self._busy_of(kind, thread.domain)
+        yield Station(kind, which, runs + waited, why, thread.domain, said, waited, busy)
+
+    def _busy_of(self, kind: Kind, name: str) -> float:
+        """How busy the pCPUs of a domain are, if it is these that it waits for."""
+        return self._busy(self.domains[name].get("pool", "Pool-0")) if kind == "pCPUs" else 0.0
 
     def _held_back(
         self, name: str, which: str, used: float, why: str, waits: Mapping[str, float]
@@ -203,7 +218,8 @@ class _Host:
             why = f"busy {100 * busy:.0f} % of the time" + (
                 f", {100 * others / elapsed:.0f} % for others" if others else ""
             )
-            yield Station("pCPUs", self._pcpus_of(pool), max(0.0, busy - others / elapsed), why)
+            own = max(0.0, busy - others / elapsed)
+            yield Station("pCPUs", self._pcpus_of(pool), own, why, pcpus_busy=busy)
 
     def _of_others_threads(self) -> float:
         """What threads of a KVM host take that serve nobody concerned, ns."""

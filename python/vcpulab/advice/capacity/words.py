@@ -35,7 +35,7 @@ def said(found: Capacity) -> list[str]:
     if saturated is not None and saturated.bottleneck is not None:
         full = saturated.bottleneck
         lines.append(f"bottleneck at {grows.said(saturated.value)}: {full}")
-        if full.used < FULL:
+        if full.fullness < FULL:
             lines.append("nothing is full there: response times grow before anything is used up")
     return [*lines, *found.notes]
 

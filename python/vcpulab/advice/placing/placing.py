@@ -7,6 +7,7 @@ or enough were tried. So the number of hosts is the least where that is said, as
 breaks SLOs does not mend when more comes to it.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,6 +92,8 @@ class Refused(NamedTuple):
     names: list[str]
     why: str
     """The SLO, and what it came to."""
+    certain: bool
+    """Is the SLO broken, and the difference from it significant?"""
 
 
 def _used(hosts: Iterable[Host]) -> list[float]:
@@ -111,7 +114,7 @@ class Placement(Answer):
     stopped: str | None
     """Why the search for fewer hosts was ended, if it was."""
     proven: bool
-    """Is it certain, under the two assumptions, that fewer hosts do not do?"""
+    """Is it certain, under the two assumptions and with the settings as they are, that fewer hosts do not do?"""
     needs: dict[str, float]
     """Resource to how many hosts all needs together would fill; what matters least left out."""
     not_placed: list[str]
@@ -122,6 +125,27 @@ class Placement(Answer):
     """How busy the pCPUs are of each scenario given, as it is, 0 to 1; none where it was interrupted."""
     runs: int
     """Hosts that were simulated."""
+
+    @property
+    def uncertain(self) -> list[Refused]:
+        """The sets that were refused although their difference from an SLO is not significant."""
+        return [one for one in self.refused if not one.certain]
+
+    @property
+    def least(self) -> str:
+        """What is known about fewer hosts, in words."""
+        if self.proven:
+            said = "with the settings as they are, no fewer hosts keep the SLOs"
+        elif self.uncertain:
+            said = (
+                "cannot tell whether fewer hosts keep the SLOs with the settings as they are: of "
+                f"{len(self.refused)} sets that were refused, {len(self.uncertain)} "
+                f"{'is' if len(self.uncertain) == 1 else 'are'} not significantly beyond one (more replications may "
+                "tell)"
+            )
+        else:
+            said = "with the settings as they are, fewer hosts may do, but were not found"
+        return f"{said}: {self.stopped}" if self.stopped is not None else said
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each host: its domains, how busy its pCPUs are, and the SLO nearest to breaking."""
@@ -136,7 +160,7 @@ class Placement(Answer):
     def __str__(self) -> str:
         hosts = [f"host {number}: {', '.join(host.domains)}" for number, host in enumerate(self.hosts, 1)]
         missing = [f"not placed: {', '.join(self.not_placed)}"] if self.not_placed else []
-        return "\n".join([f"{len(self.hosts)} of {len(self.alone)} hosts", *hosts, *missing])
+        return "\n".join([f"{len(self.hosts)} of {len(self.alone)} hosts; {self.least}", *hosts, *missing])
 
     def watts(self, power: Power) -> dict[str, float]:
         """What all hosts draw together, W: as placed, with one host for each item, and as the files are, if known."""
@@ -295,7 +319,7 @@ class _Placing:
                     break
         except StoppedError as error:
             self.stopped = str(error)
-        return proven and self.stopped is None
+        return proven and self.stopped is None and all(one.certain for one in self.refused)
 
     def _first(self, problem: Problem, kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:
         """A placement that holds, found quickly: hosts as even as can be, one more until all hold."""
@@ -431,7 +455,8 @@ class _Placing:
                 load[kind] = load.get(kind, 0) + 1
             if load not in refused:
                 refused.append(load)
-                self.refused.append(Refused([item.name for item in few], _broken(self._judge(few))))
+                verdict = self._judge(few)
+                self.refused.append(Refused([item.name for item in few], _broken(verdict), _is_certain(verdict)))
         return refused
 
     def _fewest(self, items: list[Item]) -> list[Item]:
@@ -491,10 +516,25 @@ def _pairs(group: Sequence[Item], kinds: Sequence[Sequence[Item]]) -> list[tuple
     return [(a, b) for position, a in enumerate(numbers) for b in numbers[position + 1 :]]
 
 
+def _is_certain(verdict: Verdict) -> bool:
+    """Is an SLO broken by more than chance explains: is its bound outside the interval of the mean?"""
+    return any(_is_beyond(one) for one in verdict.judged if one.standing == "broken")
+
+
+def _is_beyond(judged: Judged) -> bool:
+    """Is the bound of an SLO outside the interval? A metric that never had a value is beyond any bound."""
+    interval = judged.interval
+    if interval is None:
+        return True
+    half = math.inf if interval.half_width is None else interval.half_width
+    nearest = interval.mean - half if judged.slo.operator.startswith("<") else interval.mean + half
+    return not judged.slo.holds(nearest)
+
+
 def _broken(verdict: Verdict) -> str:
     tightest = worst(verdict.judged)
     came_to = "has no value" if tightest.interval is None else f"is {tightest.interval}"
-    how = "" if tightest.standing == "broken" else ", and the difference from it is not significant"
+    how = "" if _is_beyond(tightest) else ", and the difference from it is not significant"
     return f"{tightest.slo}: it {came_to}{how}"
 
 
