@@ -96,7 +96,7 @@ def cautions(*documents: Mapping[str, Any]) -> list[str]:
     Args:
         documents: complete scenarios; alike hosts are named once.
     """
-    unpriced = {}
+    unpriced: dict[str, None] = {}
     for document in documents:
         host = document["host"]
         topology = Topology.of(host)
