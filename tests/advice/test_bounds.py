@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import vcpulab
+from random_scenarios import random_scenario
 from support import ROOT, Vcpulab
 from vcpulab.advice.bounds import Bounds, Checked, bounds, check
 from vcpulab.advice.bounds.applications import REQUEST_BYTES
@@ -197,6 +198,11 @@ def fits_together(found: Bounds) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_loads_of_a_bundled_scenario_fit_the_host_together(path: Path) -> None:
     fits_together(bounds(vcpulab.Scenario.load(path)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_loads_of_any_scenario_fit_its_host_together(seed: int) -> None:
+    fits_together(bounds(vcpulab.Scenario.from_toml(random_scenario(seed))))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
