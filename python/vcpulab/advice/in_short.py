@@ -83,6 +83,7 @@ def _order(
     changed = {one for one in scenarios[0].to_dict()["domain"] if _settings(scenarios, one)}
     clients = {app.name for app in apps(scenarios[0]) if app.client is not None}
     owned = {address.name for address in judged(scenarios[0])}
+    assumed = _assumed(scenarios)
 
     def goal(row: Sequence[Comparison]) -> bool:
         if row[0].address.metric.name == first:
@@ -95,6 +96,7 @@ def _order(
             return (False, -max(one.size for one in row))
         return (
             True,
+            address.thing in assumed,
             address.name not in owned,
             address.domain not in changed,
             address.thing not in clients,
@@ -135,15 +137,27 @@ def headline(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) 
     asked = {address.name for address in judged(scenarios[0])}
     rows = _alike_rows([one for one in found if one.address.name in asked and one.of_consequence], scenarios)
 
-    def rank(row: Sequence[Comparison]) -> tuple[int, bool, float]:
-        return min(one.rank for one in row)
+    assumed = _assumed(scenarios)
+
+    def rank(row: Sequence[Comparison]) -> tuple[bool, tuple[int, bool, float]]:
+        return row[0].address.thing in assumed, min(one.rank for one in row)
 
     told = []
+    # Jobs that an import assumed are news where nothing else is.
+    real = {key: row for key, row in rows.items() if row[0].address.thing not in assumed}
     for verdict, most in _HEADLINE_MAX.items():
-        those = [[one for one in row if one.verdict == verdict] for row in rows.values()]
+        those = [[one for one in row if one.verdict == verdict] for row in (real or rows).values()]
         told += sorted(filter(None, those), key=rank)[:most]
-    words = [*map(_said, sorted(told, key=rank)), *_freed(found, scenarios[0])]
+    of_jobs = [
+        f"{'assumed jobs of ' * (row[0].address.thing in assumed)}{_said(row)}" for row in sorted(told, key=rank)
+    ]
+    words = [*of_jobs, *_freed(found, scenarios[0])]
     return "; ".join(words) or "nothing that owners judge by changes significantly"
+
+
+def _assumed(scenarios: tuple[Scenario, Scenario]) -> set[str]:
+    """The applications whose work an import assumed."""
+    return {app.name for scenario in scenarios for app in apps(scenario) if app.assumed}
 
 
 def _freed(found: Sequence[Comparison], scenario: Scenario) -> list[str]:

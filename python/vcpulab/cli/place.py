@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from vcpulab import verbs, whole
 from vcpulab.advice import sharing
+from vcpulab.advice.capacity.slos import on_assumed
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Host, Placement, UnplaceableError
@@ -182,6 +183,8 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
     if placed.without_slos:
         names = ", ".join(listed(placed.without_slos))
         why.append(f"no SLO is on {names}: what is left of a host's CPU time is enough for that")
+    for host in placed.hosts:
+        why += on_assumed(host.scenario, [one.slo for one in host.judged])
     why += sharing.said(placed.fleet.base.to_dict())
     yield page.items([[Lines([line])] for line in why], "line of reasons", rank=1)
     refused = [f"not on one host: {', '.join(listed(one.names))}: {one.why}" for one in placed.refused]

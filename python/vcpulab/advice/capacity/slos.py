@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from vcpulab.results.addresses import App, Slo, apps, find
 from vcpulab.results.run import Run
+from vcpulab.scenario.names import listed
 from vcpulab.scenario.scenario import Scenario
 
 SLOWER = 10
@@ -24,10 +25,12 @@ def asking(scenario: Scenario) -> list[App]:
 def default_slos(idle: Run) -> list[Slo]:
     """No failure, and a 99th percentile of the response time of at most `SLOWER` times that in this run.
 
-    Of all whose requests count and who have response times.
+    Of all whose requests count and who have response times. Jobs that an import assumed count where there is nothing
+    else.
     """
     slos = []
-    for app in asking(idle.scenario):
+    everybody = asking(idle.scenario)
+    for app in [app for app in everybody if not app.assumed] or everybody:
         p99, failed = (find(idle.scenario, f"{app.name}.{metric}") for metric in ("response_p99", "failed"))
         there = idle.get(p99.name)
         if there is not None:
@@ -45,6 +48,15 @@ def served(scenario: Scenario, slos: Sequence[Slo]) -> list[Slo]:
     failures = [find(scenario, f"{app.name}.failed") for app in clients]
     named = {one.address for one in slos}
     return [*slos, *(Slo(failed, "<=", 0.0) for failed in failures if failed not in named)]
+
+
+def on_assumed(scenario: Scenario, slos: Sequence[Slo]) -> list[str]:
+    """That SLOs are on jobs that an import assumed, in a line; nothing where none is."""
+    assumed = {app.name for app in apps(scenario) if app.assumed}
+    things = list(dict.fromkeys(one.address.thing for one in slos if one.address.thing in assumed))
+    return (
+        [f"assumed jobs: an import assumed the work of {', '.join(listed(things))}, whose SLOs count"] if things else []
+    )
 
 
 def said(lowest: str = "at the lowest load") -> str:

@@ -2,6 +2,7 @@
 
 from vcpulab.advice.capacity.growing import FULL, Capacity, Point
 from vcpulab.advice.capacity.search import Found
+from vcpulab.advice.capacity.slos import on_assumed
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.advice.starving import in_a_line
@@ -29,6 +30,7 @@ def said(found: Capacity) -> list[str]:
         lines.append(f"SLOs, as none were given: {default_slos()}")
     elif any(one.address.metric.name == "failed" for one in found.slos):
         lines.append("no request of the clients concerned may fail, either, unless an SLO on failures is given")
+    lines += on_assumed(grows.at(grows.present), found.slos)
     beyond, saturated = found.first_beyond, found.saturated
     if beyond is not None:
         lines.append(f"first SLO to break: {_slo_said(beyond, grows)}")

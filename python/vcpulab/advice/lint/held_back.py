@@ -33,6 +33,7 @@ from vcpulab.advice.lint.rule import Stands
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario.alike import groups
+from vcpulab.scenario.assumed import all_assumed
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join, split
 from vcpulab.scenario.units import spans
@@ -89,7 +90,8 @@ def _hindered(host: Host) -> Iterator[tuple[str, str]]:
             waits = 100 * host.waited(name)
             yield name, f"vCPU {spans(late)} of {name} waits for {waits:.0f} % of the time, once it wakes up"
         elif name in host.controls and host.waited(name) >= WAITS and host.of_wanted(name) < GETS_HALF:
-            yield name, f"{name} gets {100 * host.of_wanted(name):.0f} % of the CPU time that its own work wants"
+            work = "assumed jobs want" if all_assumed(host.document, name) else "own work wants"
+            yield name, f"{name} gets {100 * host.of_wanted(name):.0f} % of the CPU time that its {work}"
 
 
 def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:

@@ -26,6 +26,7 @@ from vcpulab.results.addresses import Slo, apps
 from vcpulab.results.addresses import in_short as slos_in_short
 from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import least_to_most
+from vcpulab.scenario.assumed import all_assumed
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario, split
@@ -160,6 +161,13 @@ class Advice:
             if app.client is None and any(app.domain == server and kind in (None, app.kind) for server, kind in asked)
         )
 
+    @cached_property
+    def _assumed(self) -> frozenset[str]:
+        """The applications whose work an import assumed."""
+        if self.after is None:
+            return frozenset()
+        return frozenset(app.name for app in apps(self.after.scenario) if app.assumed)
+
     @property
     def improves(self) -> bool:
         """Would mending it improve anything for those whom it is about, and not only cost those who are served here?"""
@@ -205,7 +213,9 @@ class Advice:
     @property
     def makes_worse(self) -> bool:
         """Would mending it only cost those who are served here, or take from some clients what it gives to others?"""
-        served = [one for one in self._seen() if one.address.of == "app"]
+        seen = [one for one in self._seen() if one.address.of == "app"]
+        # What jobs that an import assumed gain is no reason to take from anybody.
+        served = [one for one in seen if one.address.thing not in self._assumed] or seen
         clients = {app.name for app in apps(self.after.scenario) if app.client is not None} if self.after else set()
         asked = [one for one in served if one.address.thing in clients]
         verdicts, of_clients = ({one.verdict for one in those} for those in (served, asked))
@@ -284,7 +294,10 @@ def advise(
         if stopped is not None:
             raise stopped
         noted = [one for one in notes_on(host) if one.rule in select]
-        return [*tried(host, found, jobs=jobs, progress=progress), *_noted(host, noted, jobs=jobs)]
+        advice = tried(host, found, jobs=jobs, progress=progress)
+        # What is about jobs that an import assumed comes after all else.
+        advice.sort(key=lambda one: not _is_real(one, host.run))
+        return [*advice, *_noted(host, noted, jobs=jobs)]
     except KeyboardInterrupt:
         said = "findings whose mends are not tried" + ("" if stopped is None else f", from {stopped.said}")
         raise Interrupted([Advice(one, None, None) for one in found], said) from None
@@ -389,14 +402,24 @@ def _judged(advice: Advice, before: Run, after: Run) -> Advice:
     late_before, late_after = late(before), late(after)
     regressing = {one.address.thing for one in effect if one.verdict == "regresses"}
     delayed = regressing - {one.name for one in late_before}
+    # A fix for a client is not refused for jobs that an import assumed.
+    harmed = [one for one in late_after if one.name in delayed and not (one.assumed and _is_real(advice, before))]
     return replace(
         advice,
         effect=effect,
         starves=newly_starved(before, after),
-        delays=tuple(one.name for one in late_after if one.name in delayed),
+        delays=tuple(one.name for one in harmed),
         breaks=tuple(one for one in advice.slos if _holds(one, before) and not _holds(one, after)),
         still_late=tuple(one for one in late_after if one.name in advice.finding.concerned),
     )
+
+
+def _is_real(advice: Advice, run: Run) -> bool:
+    """Is a finding about anything else than jobs that an import assumed?"""
+    assumed = {app.name for app in apps(run.scenario) if app.assumed}
+    document = run.scenario.to_dict()
+    assumed |= {name for name in document["domain"] if all_assumed(document, name)}
+    return not advice.finding.concerned or bool(set(advice.finding.concerned) - assumed)
 
 
 def _holds(one: Slo, run: Run) -> bool:
