@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from support import Vcpulab
+from support import ROOT, Vcpulab
 from vcpulab.errors import RequestError
 from vcpulab.twin.twin import Twin
 
 SPAN_NS = 1_600_000_000
 QUANTUM_NS = 4_000_000
 DAEMON, HIDDEN, RECORDER = 900, 901, 902
+NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 GROUP = "/sys/fs/cgroup/cpu/machine/{}/cpu.{}:{}\n"
 
 
@@ -35,6 +36,12 @@ class Thread:
     wakes_ns: int = 0
     ran_ns: int = field(default=0, init=False)
     waited_ns: int = field(default=0, init=False)
+    turns: int = field(default=0, init=False)
+
+    def next_sleep_ns(self) -> int:
+        """Sleeps differ by some %, and from thread to thread, so that no thread seems to wake another."""
+        self.turns += 1
+        return self.sleep_ns * (94 + (self.tid + 7 * self.turns) % 13) // 100
 
     @property
     def asleep_ns(self) -> int:
@@ -79,7 +86,7 @@ def recorded(threads: list[Thread], hidden: frozenset[int] = frozenset()) -> str
             line(now, current, f"sched_waking: comm={one.name} pid={one.tid} prio=120 target_cpu=000")
         before = current
         if current is not None and current.left_ns == 0:
-            current.left_ns, current.wakes_ns = current.run_ns, now + current.sleep_ns
+            current.left_ns, current.wakes_ns = current.run_ns, now + current.next_sleep_ns()
             state = "S" if current.wakes_ns < current.end_ns else "X"
             if state == "S":
                 asleep.append(current)
@@ -108,7 +115,8 @@ def host(
 
 def mean_ns(times: str | list[str]) -> float:
     """The mean of a time, or of quantiles at equal distances."""
-    values = [float(time.removesuffix("ns")) for time in ([times] if isinstance(times, str) else times)]
+    parts = [re.fullmatch(r"([\d.]+)(ns|us|ms|s)", time) for time in ([times] if isinstance(times, str) else times)]
+    values = [float(part[1]) * NS[part[2]] for part in parts if part is not None]
     return values[0] if len(values) == 1 else sum((a + b) / 2 for a, b in pairwise(values)) / (len(values) - 1)
 
 
@@ -118,6 +126,8 @@ def sleeps_per_run(domain: Mapping[str, Any]) -> float:
     if app["kind"] == "hog":
         return 0.0
     events = [event for phase in app["phase"] for event in phase["event"]]
+    # Sleeps that look by chance as if they ended at a tick of a guest's kernel have no length.
+    assume(not any("ticks" in event for event in events))
     run = sum(mean_ns(event["run"]) for event in events if "run" in event)
     return sum(mean_ns(event["sleep"]) for event in events if "sleep" in event) / run
 
@@ -131,7 +141,7 @@ def passing(tid: int, name: str) -> st.SearchStrategy[Thread]:
     """A thread that lives for some ms, computes all the while, and ends, or is still there at the end."""
     begins = st.integers(0, SPAN_NS - 30_000_000)
     return st.tuples(begins, st.integers(500_000, 9_000_000)).map(
-        lambda pair: Thread(tid, name, pair[1], SPAN_NS, pair[0], SPAN_NS)
+        lambda pair: Thread(tid, name, pair[1], 2 * SPAN_NS, pair[0], SPAN_NS)
     )
 
 
@@ -154,14 +164,17 @@ def test_each_thread_wants_what_it_consumed(
     threads = [Thread(100, "CPU 0/KVM", SPAN_NS, 0), *sleepers, daemon, unseen]
     folder = host(tmp_path_factory.mktemp("host"), threads, frozenset({HIDDEN} if hides else {}))
     domains = Twin(folder).scenario.to_dict()["domain"]
-    assert all(app["kind"] != "hog" for domain in domains.values() if domain.get("daemon") for app in domain["app"])
+    assert all(
+        app["kind"] != "hog" for domain in domains.values() if domain.get("daemon") for app in domain.get("app", [])
+    )
     assert sleeps_per_run(domains["vm100"]) == 0
     for thread in sleepers:
         # The turns at the begin and at the end are cut.
         edges = 2 * thread.run_ns / thread.ran_ns
         wanted = sleeps_per_run(domains[f"vm{thread.tid}"])
         assert wanted == pytest.approx(thread.asleep_ns / thread.ran_ns, rel=0.01 + edges)
-    for thread in (daemon, unseen)[: 1 if hides else 2]:
+    # Of what runs beside hidden threads some is unknown.
+    for thread in () if hides else (daemon, unseen):
         if thread.name in domains:
             wanted = sleeps_per_run(domains[thread.name])
             assert wanted == pytest.approx(thread.asleep_ns / thread.ran_ns, rel=0.01)
@@ -205,3 +218,12 @@ def test_a_twin_that_does_not_repeat_the_cpu_time_of_its_vms_is_refused(tmp_path
     (tmp_path / "groups.txt").write_text("".join(lines))
     with pytest.raises(RequestError, match=r"vm100 gets 9\.\d+ % of a CPU and had (49|50)"):
         _ = Twin(tmp_path).scenario
+
+
+@pytest.mark.parametrize(("name", "least"), [("bigsmall", 1), ("mixed", 2)])
+def test_twins_of_a_real_host_of_two_cpus_share_as_it_did(name: str, least: int) -> None:
+    """Two seconds of it; with threads that come and go, missing records, and groups of version 1."""
+    scored = Twin(ROOT / "tests" / "recordings" / f"linux6.18-2cpus-{name}").score(replications=3)
+    off = {row.of: row.off for row in scored.judged if row.metric.name == "gotten"}
+    assert all(abs(points) <= 3 for points in off.values()), off
+    assert sum(bool(row.holds) for row in scored.judged) >= least
