@@ -1,5 +1,6 @@
 """Advice claims no more than was tried: what is said to be impossible is impossible, and what was tried is named."""
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -10,9 +11,12 @@ from vcpulab.advice.alone import alone
 from vcpulab.advice.tuning import space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.advice.tuning.leads import leads
+from vcpulab.advice.tuning.report import write_report
 from vcpulab.advice.tuning.widening import shared, widened
 from vcpulab.advice.verdicts import NotFound, Proven
+from vcpulab.errors import RequestError
 from vcpulab.results.addresses import slo
+from vcpulab.scenario.settings import apply
 
 HOGS = {"app": [{"kind": "hog"}]}
 
@@ -178,3 +182,19 @@ def test_assumed_jobs_come_last_and_are_no_goals() -> None:
     assert [address.thing for goal in (throughput, response) for address in goal.addresses] == ["web", "web"]
     alone_goals = default_goals(host(busy, pcpus=1))
     assert {address.thing for address in alone_goals[0].addresses} == {"b1", "b2", "b3"}
+
+
+def test_a_setting_that_misses_the_slo_is_no_advice_in_the_report(tmp_path: Path) -> None:
+    hogs = host({"a": HOGS, "b": HOGS}, pcpus=1)
+    answer = vcpulab.tune(hogs, slo=["a.throughput > 100000"], vary=["a.weight=256,512"], replications=2)
+    assert answer.found.best.changes == {"domain.a.weight": 512}
+    write_report(tmp_path / "report.html", answer)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "The nearest setting tried, which is not advised" in page
+    assert "What to set" not in page
+
+
+@pytest.mark.parametrize(("word", "meant"), [("eevdf", "linux-eevdf"), ("CFS", "linux-cfs"), ("kvm", "linux-eevdf")])
+def test_schedulers_of_linux_are_hinted_at_by_their_short_names(word: str, meant: str) -> None:
+    with pytest.raises(RequestError, match=f"did you mean `{meant}`"):
+        apply(host({"a": HOGS}), [f"host.scheduler={word}"])

@@ -132,12 +132,23 @@ def _refused(
             if any(path == one or path.startswith(f"{one}.") for one in in_text[known])
         ]
         found = given[0] if given else path
-        errors.append(
-            RequestError(problem["message"], field=field if given else None, found=found, hint=problem["hint"])
-        )
+        hint = problem["hint"] or _scheduler_meant(path, found.partition("=")[2].strip())
+        errors.append(RequestError(problem["message"], field=field if given else None, found=found, hint=hint))
     # A pattern is at fault once, however many names match it.
     texts = list(dict.fromkeys(map(str, errors)))
     return errors[0] if len(texts) == 1 else RequestError("\n".join(texts))
+
+
+_SCHEDULER_SYNONYMS = {"eevdf": "linux-eevdf", "cfs": "linux-cfs", "kvm": "linux-eevdf"}
+"""Names by which people call schedulers of a KVM host."""
+
+
+def _scheduler_meant(path: str, word: str) -> str | None:
+    """A hint where a scheduler is given by another name."""
+    meant = _SCHEDULER_SYNONYMS.get(word.strip('"').lower())
+    if meant is None or split(path)[-1:] != ["scheduler"]:
+        return None
+    return f'did you mean `{meant}`? it is one of a KVM host: host.hypervisor = "kvm"'
 
 
 def value_of(text: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.compare import change as said
+from vcpulab.advice.deciding import PRECISION, uncertain_harm
 from vcpulab.advice.lateness import Late, late
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.catalogue import findings as findings_on
@@ -66,6 +67,9 @@ class Advice:
     still_late: tuple[Late, ...] = ()
     """Those whom the finding is about and who are late with the mend."""
 
+    doubts: tuple[Comparison, ...] = ()
+    """What others may lose much of by the fix, and what more replications would have to decide."""
+
     def steps(self, toolstack: Toolstack | None = None) -> list[Step]:
         """What to do on a real host.
 
@@ -119,12 +123,14 @@ class Advice:
     def kept(self) -> list[str]:
         """Which of the SLOs hold with the mend, in words; those of the same bound on the same metric together.
 
-        Where there are none, who is late with it still.
+        Where there are none, who is late with it still. And what it may cost others, where that is uncertain.
         """
+        cost = [f"may cost others: {in_short([str(one.address) for one in self.doubts])}"] if self.doubts else []
         if not self.slos:
-            return [f"late still: {in_short([one.name for one in self.still_late])}"] if self.still_late else []
+            late = [f"late still: {in_short([one.name for one in self.still_late])}"] if self.still_late else []
+            return [*late, *cost]
         kept = [one for one in self.slos if one not in self.misses]
-        return [*self._said("keeps", kept), *self._said("does not keep", self.misses)]
+        return [*self._said("keeps", kept), *self._said("does not keep", self.misses), *cost]
 
     def _said(self, verb: str, those: Sequence[Slo]) -> list[str]:
         said = []
@@ -411,6 +417,11 @@ def _judged(advice: Advice, before: Run, after: Run) -> Advice:
         delays=tuple(one.name for one in harmed),
         breaks=tuple(one for one in advice.slos if _holds(one, before) and not _holds(one, after)),
         still_late=tuple(one for one in late_after if one.name in advice.finding.concerned),
+        doubts=tuple(
+            one
+            for one in uncertain_harm(effect, before, PRECISION)
+            if one.address.thing not in advice.finding.concerned and one.address.thing not in advice.whom
+        ),
     )
 
 

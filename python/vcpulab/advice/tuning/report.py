@@ -41,7 +41,7 @@ def write_report(path: str | PathLike[str], answer: Tuning, toolstack: Toolstack
     parts = []
     if answer.confirmed is not None:
         parts.append(html.section("Improvements and regressions", _confirmed(answer.confirmed)))
-    parts.append(html.section("What to set", [_parameters(answer), *([html.preformatted(typed)] if typed else [])]))
+    parts.append(html.section(_heading(answer), [_parameters(answer), *([html.preformatted(typed)] if typed else [])]))
     if len(answer.offers) > 1:
         # Where nobody loses, there is no trade to draw.
         drawn = [html.chart(_front(answer))] if any(one.loss for one in answer.offers) else []
@@ -50,8 +50,16 @@ def write_report(path: str | PathLike[str], answer: Tuning, toolstack: Toolstack
     if answer.found.importance:
         tried.append(_importance(answer))
     parts.append(html.section("Settings tried", [html.paragraphs(*answer.reasons()), *map(html.chart, tried)]))
-    title = f"What to set: {answer.space.scenario.name}"
+    title = f"{_heading(answer)}: {answer.space.scenario.name}"
     html.write(path, title, parts, [answer.headline, f"Wanted: {wanted}."])
+
+
+def _heading(answer: Tuning) -> str:
+    """What the parameters of the best setting are: advice, or only the nearest of those that were tried."""
+    changes_something = any(True for _ in answer.changed())
+    return (
+        "What to set" if answer.advised or not changes_something else "The nearest setting tried, which is not advised"
+    )
 
 
 def _confirmed(confirmed: Confirmation) -> list[Markup]:
