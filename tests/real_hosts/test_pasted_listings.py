@@ -110,6 +110,19 @@ def test_outputs_of_virsh_below_prompts_are_told_apart(tmp_path: Path) -> None:
     assert not unused
 
 
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("uuid ( RO)             : 1\n       name-label ( RW): web\n", "xl info -n > info.txt; xl vcpu-list"),
+        ("CPU\tcore\tsocket\tnode\nCPU0\t 0\t 0\t 0\n", "xl info -n > info.txt"),
+    ],
+)
+def test_outputs_that_are_not_read_have_the_command_whose_output_is(text: str, command: str, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text(text)
+    with pytest.raises(RecordingError, match=command):
+        read(tmp_path / "other.txt")
+
+
 # ---- older tools, and other options ----
 
 

@@ -7,6 +7,7 @@ _THREADS = "ps -eLo pid,tid,cgroup:512,comm:20,args > ps.txt; grep -rs . /sys/fs
 _USE = "for n in 1 2; do date +%s.%N; virsh domstats --cpu-total --vcpu; sleep 10; done > use.txt"
 _STAT = "for n in 1 2; do date +%s.%N; grep -rs . /sys/fs/cgroup --include=cpu.stat; sleep 10; done > use.txt"
 _CPUS = "lscpu -p > lscpu.txt"
+_XEN = "xl info -n > info.txt; xl vcpu-list > vcpus.txt; xl cpupool-list -c > pools.txt; xl sched-credit > sched.txt"
 _XML = "virsh dumpxml NAME > NAME.xml"
 
 
@@ -25,6 +26,8 @@ _BEGINS = tuple(
     for pattern, title, command in (
         (r"^[ \t]{0,80}CPU( {1,80}[A-Z0-9d:iL]{1,80}){0,9} {1,80}CORE\b", "`lscpu -e`", _CPUS),
         (r'^[ \t]{0,80}\{\s{0,80}"lscpu"', "`lscpu -J`", _CPUS),
+        (r"^[ \t]{0,80}uuid \( ?RO\) {0,80}: ", "`xe`; in Dom0", _XEN),
+        (r"^CPU[ \t]{1,80}core[ \t]{1,80}socket[ \t]{1,80}node$", "`xenpm get-cpu-topology`", "xl info -n > info.txt"),
         (r"^available: \d+ nodes? \(", "`numactl -H`", _CPUS),
         (r"^processor\s*: \d+$", "/proc/cpuinfo", _CPUS),
         (r"^Id: {1,80}\S{1,80}[ \t]{0,80}\r?\nName: {1,80}\S", "`virsh dominfo`", _XML),
@@ -55,7 +58,7 @@ def unread(text: str) -> Unread | None:
     r"""What a text is that is not read; `None`: it is not one of these.
 
     Examples:
-        >>> unread("[root@h ~]# virsh vcpucount web\\nmaximum      config         4\\n").title
+        >>> unread("[root@h ~]# virsh vcpucount web\nmaximum      config         4\n").title
         '`virsh vcpucount`'
         >>> unread("version 3.1")
     """
