@@ -15,6 +15,7 @@ from typing import Any
 
 from vcpulab.hypervisors import linux, systemd
 from vcpulab.hypervisors.groups import NONE, Place, burst_file, is_none, written
+from vcpulab.hypervisors.scope_names import MACHINE_CHARS, SURE_CHARS, machine_chars
 from vcpulab.hypervisors.settings import (
     DEFAULT_SLICES,
     DOM0,
@@ -50,10 +51,6 @@ _LIVES = {
     "unpause": "resume",
 }
 _BOTH = "--live --config"
-_MACHINE_CHARS = 64
-"""The longest name of a machine."""
-_NUMBER_CHARS = len("qemu-2147483647-")
-"""The most that it has before the VM's name."""
 _ONE_BY_ONE = 2
 """Up to so many vCPUs are pinned in a line each; more of the same affinity in a loop."""
 
@@ -129,9 +126,9 @@ def scope_name(domain: str) -> tuple[Part, ...]:
         "machine-qemu\x2d$(virsh domid a-_.-b-)\x2da\x2db.scope"
     """
     number = Output(f"virsh domid {domain}")
-    plain = re.sub(r"([-.])[-.]+", r"\1", re.sub(r"[^A-Za-z0-9.-]", "", domain)).strip("-.")
-    if len(plain) > _MACHINE_CHARS - _NUMBER_CHARS:
-        whole = f'printf %.{_MACHINE_CHARS}s "qemu-$({number.command})-{plain}"'
+    plain = machine_chars(domain)
+    if len(plain) > SURE_CHARS:
+        whole = f'printf %.{MACHINE_CHARS}s "qemu-$({number.command})-{plain}"'
         return ("machine-", Output(rf"{whole} | sed 's/[-.]*$//; s/-/\\x2d/g'"), ".scope")
     in_words = plain == domain and "-" in plain
     name: Part = Output(f"systemd-escape {plain}") if in_words else plain.replace("-", r"\x2d")

@@ -1,21 +1,31 @@
 """The names that libvirt gives to the control groups (scopes) of VMs: only some characters of a VM's name are in them.
 
-Source: libvirt's names of machines for systemd-machined, which takes names of hosts.
+Source: libvirt's names of machines for systemd-machined, `qemu-NUMBER-NAME`, which are names of hosts.
 """
 
 import re
 
-_CHARS_MOST = 64
+MACHINE_CHARS = 64
+"""The longest name of a machine."""
+SURE_CHARS = MACHINE_CHARS - len("qemu-2147483647-")
+"""So many characters of a VM's name are in its machine's, whichever its number is."""
 
 
-def machine_name(name: str) -> str:
-    """The part of a scope's name that tells the VM, unescaped: letters, digits, and single dashes and dots of its name.
+def machine_chars(name: str) -> str:
+    """The characters of a VM's name in its machine's name: letters, digits, and the first of `-` and `.` in a row.
 
     Examples:
-        >>> machine_name("web_1"), machine_name("my shop (2)"), machine_name("a--b..c"), machine_name("-web")
+        >>> machine_chars("web_1"), machine_chars("my shop (2)"), machine_chars("a--b.-c"), machine_chars("-web")
         ('web1', 'myshop2', 'a-b.c', 'web')
-        >>> len(machine_name("x" * 80))
-        64
     """
-    plain = re.sub(r"([-.])\1+", r"\1", re.sub(r"[^A-Za-z0-9.-]", "", name))
-    return plain.lstrip("-.")[:_CHARS_MOST].rstrip("-.")
+    return re.sub(r"([-.])[-.]+", r"\1", re.sub(r"[^A-Za-z0-9.-]", "", name)).strip("-.")
+
+
+def machine_part(name: str, number: int) -> str:
+    """The part of a machine's name that is of the VM's: it is cut where the machine's name gets too long.
+
+    Examples:
+        >>> machine_part("web_1", 7), len(machine_part("x" * 80, 7)), len(machine_part("x" * 80, 1234))
+        ('web1', 57, 54)
+    """
+    return machine_chars(name)[: MACHINE_CHARS - len(f"qemu-{number}-")].rstrip("-.")

@@ -15,7 +15,7 @@ from vcpulab.formats.virsh import numbers_of
 from vcpulab.formats.vmms import machines_of
 from vcpulab.formats.xl_info import Info
 from vcpulab.hypervisors import Toolstack
-from vcpulab.hypervisors.scope_names import machine_name
+from vcpulab.hypervisors.scope_names import SURE_CHARS, machine_chars, machine_part
 from vcpulab.scenario.cgroups import SHARES, WEIGHT, weight_of_shares
 from vcpulab.twin import cgroups
 from vcpulab.twin.cgroup_version import TELLER, Evidence, version_of
@@ -71,7 +71,7 @@ class KvmHost:
     """What is contradictory in the listings, and what was made of it."""
     _numbered: dict[int, str] = field(default_factory=dict)
     _scoped: dict[str, list[Machine]] = field(default_factory=dict)
-    """By the name that libvirt gives to the scope of a VM."""
+    """By the beginning of the name that libvirt gives to the scope of a VM."""
 
     def take(self, kind: recordings.Kind, holds: Any) -> None:
         """Takes what a file says; of two that say the same the later one counts."""
@@ -108,7 +108,7 @@ class KvmHost:
         same = self._same(machine)
         if same is None:
             self.machines[machine.name] = same = machine
-            self._scoped.setdefault(machine_name(machine.name), []).append(machine)
+            self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(machine)
         else:
             same.add(machine)
         if same.number is not None:
@@ -132,7 +132,7 @@ class KvmHost:
         del self.machines[number]
         numbered.name = machine.name
         self.machines[machine.name] = numbered
-        self._scoped.setdefault(machine_name(machine.name), []).append(numbered)
+        self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(numbered)
         return numbered
 
     def _take_commands(self, threads: list[Thread]) -> None:
@@ -164,7 +164,8 @@ class KvmHost:
 
     def _name_in_scope(self, name: str, number: int | None) -> str:
         """The VM whose scope has that name and id: libvirt leaves some characters of a VM's name out."""
-        alike = self._scoped.get(name, [])
+        begins = self._scoped.get(name[:SURE_CHARS], [])
+        alike = [machine for machine in begins if number is None or machine_part(machine.name, number) == name]
         numbered = [machine for machine in alike if number is not None and machine.number == number]
         unnumbered = [machine for machine in alike if number is None or machine.number is None]
         for machines in (numbered, unnumbered):
