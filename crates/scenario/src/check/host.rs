@@ -11,7 +11,8 @@ use crate::check::kvm;
 use crate::check::policy::policy;
 use crate::check::topology::host_topology;
 use crate::file::profile::{
-    caches_fit, clocks_fit, default_profile, find_profile, profile_names, read_profile, unknown_constant,
+    caches_fit, clocks_fit, constants_of, default_profile, find_profile, profile_names, read_profile,
+    unknown_constant,
 };
 use crate::file::raw::{RawHost, RawScenario, raw_pools};
 use crate::file::words::{CREATIONS, GOVERNORS, GRANULARITIES, KVM_TOOLSTACKS, TOOLSTACKS};
@@ -138,11 +139,7 @@ fn generation_of(
 }
 
 fn constants(checker: &mut Checker<'_, '_>, raw: &RawHost, profile: &Profile, is_kvm: bool) -> Constants {
-    let mut constants = profile.values();
-    if !is_kvm {
-        let of_kvm = CONSTANTS.iter().filter(|constant| constant.of_kvm());
-        of_kvm.for_each(|constant| constants.set(constant.name, constant.default.unwrap_or_default()));
-    }
+    let mut constants = constants_of(profile, is_kvm);
     for (name, At { value, place }) in raw.costs.get().into_iter().flat_map(|named| &named.0) {
         match CONSTANTS.iter().find(|constant| constant.name == name.value) {
             Some(constant) if constant.of_kvm() && !is_kvm => {

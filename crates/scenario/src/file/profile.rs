@@ -80,6 +80,16 @@ pub fn find_profile(name: &str) -> Option<&'static Profile> {
     profile_names().position(|known| known == name).map(built_in)
 }
 
+/// The constants of a host with this profile, but for those that its scenario gives itself.
+pub(crate) fn constants_of(profile: &Profile, is_kvm: bool) -> Constants {
+    let mut constants = profile.values();
+    if !is_kvm {
+        let of_kvm = CONSTANTS.iter().filter(|constant| constant.of_kvm());
+        of_kvm.for_each(|constant| constants.set(constant.name, constant.default.unwrap_or_default()));
+    }
+    constants
+}
+
 /// Reads and checks a profile of that name.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 use vcpulab_host::{Governor, PoolId, TopologyConfig};
 use vcpulab_spec::{CONSTANTS, Cgroups, POOL_0, PoolSpec, Spec};
 
+use crate::file::profile::{constants_of, default_profile, find_profile};
 use crate::file::raw::{RawHost, RawPool, RawTopology};
 use crate::file::words::{
     CREATIONS, GOVERNORS, GRANULARITIES, HYPERVISORS, KVM_TOOLSTACKS, NUMBERINGS, TOOLSTACKS, word,
@@ -16,11 +17,12 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
     let (host, pool) = (&spec.host, &spec.pools[POOL_0]);
     let constant =
         |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
-    let costs = CONSTANTS
-        .iter()
-        .filter(|doc| doc.default.is_none_or(|usual| host.constants.get(doc.name) != Some(usual)));
     let (drivers, bare_metal) = raw_drivers(host.drivers);
     let xen = host.kvm.is_none();
+    let of_profile = constants_of(find_profile(&host.profile).unwrap_or_else(default_profile), !xen);
+    let costs = CONSTANTS
+        .iter()
+        .filter(|doc| doc.default.is_none() || host.constants.get(doc.name) != of_profile.get(doc.name));
     RawHost {
         hypervisor: word(&HYPERVISORS, &true).filter(|_| !xen).into(),
         drivers,
