@@ -226,7 +226,10 @@ class Results:
         """Decisions for which the trace had no room."""
     @property
     def rejected_actions(self) -> int:
-        """Actions whose values the scheduler refused."""
+        """The number of actions that were refused, those in the warm-up included."""
+    @property
+    def rejected(self) -> list[tuple[int, str, str | None]]:
+        """The first of them: the time since the start of the run, ns, the action's name, and its domain."""
     @property
     def not_attributed(self) -> str | None:
         """Why `waits` is empty, if it was not measured."""

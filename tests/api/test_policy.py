@@ -539,16 +539,29 @@ def test_what_a_context_tells() -> None:
     }
 
 
-def test_a_hook_may_refuse_values() -> None:
-    class Refuses(RoundRobin):
-        parameters = (*RoundRobin.parameters, Param(name="weight", default=256, least=1, most=1000, doc="Its share."))
+class RefusesAWeight(RoundRobin):
+    """Refuses one value, which its table of parameters allows."""
 
-        def adjust(self, ctx: Context, d: int, params: Params) -> None:
+    parameters = (*RoundRobin.parameters, Param(name="weight", default=256, least=1, most=1000, doc="Its share."))
+
+    def adjust(self, ctx: Context, d: int, params: Params) -> None:
+        if params.get("weight") == 512:
             raise Rejected
 
-    adjust = [{"at": "100ms", "op": "adjust", "domain": "a", "weight": 512}]
-    run = vcpulab.run(under(Refuses, TWO_HOGS).change({"action": adjust}))
-    assert run.warnings == ["the scheduler refused the values of 3 actions"]
+
+def test_a_hook_may_refuse_values() -> None:
+    """What is refused in the warm-up is counted, too."""
+    adjust = [{"at": at, "op": "adjust", "domain": "a", "weight": 512} for at in ("10ms", "100ms")]
+    run = vcpulab.run(under(RefusesAWeight, TWO_HOGS).change({"action": adjust}))
+    refused = "`adjust` of `a` at 0.01 s, `adjust` of `a` at 0.1 s"
+    assert run.warnings == [f"6 actions were refused and changed nothing: {refused}"]
+
+
+def test_values_that_are_refused_at_boot_end_the_run() -> None:
+    scenario = under(RefusesAWeight, TWO_HOGS)
+    for changes in ({"domain.b.weight": 512}, {"domain.b.weight": 512, "domain.b.start": "50ms"}):
+        with pytest.raises(EngineError, match="refused the parameters of domain `b`: `weight` = 512"):
+            vcpulab.run(scenario.change(changes))
 
 
 def test_progress_and_cancelling() -> None:

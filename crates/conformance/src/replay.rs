@@ -222,14 +222,16 @@ impl Runner for StateBefore<'_> {
 
 #[cfg(test)]
 mod tests {
-    use vcpulab_host::{ParamSpec, Scope};
+    use std::collections::BTreeSet;
+
+    use vcpulab_host::{ParamKind, ParamSpec, Scope};
     use vcpulab_sched::Generation;
 
     use super::*;
     use crate::vector::read_vector;
 
     /// A vector under that scheduler with one parameter, of the scheduler or of its domain, set to a value.
-    fn with_param(policy: &str, generation: &Generation, param: &ParamSpec, value: i64) -> String {
+    fn with_param(policy: &str, generation: &Generation, param: &ParamSpec, value: i128) -> String {
         let set = format!("{{\"{}\": {value}}}", param.name);
         let (global, domain) = match param.scope {
             Scope::Global => (set.as_str(), "{}"),
@@ -246,13 +248,166 @@ mod tests {
     }
 
     #[test]
+    fn parameters_are_as_wide_as_in_the_interface_of_their_release() {
+        let mut widths = BTreeSet::new();
+        for policy in vcpulab_sched::policies() {
+            for (generation, param) in
+                policy.generations.iter().flat_map(|g| g.params.iter().map(move |p| (g, p)))
+            {
+                if !matches!(param.kind, ParamKind::Int { .. } | ParamKind::Flag) {
+                    continue;
+                }
+                let bits = vcpulab_sched::width(policy.name, generation.name, param.name).bits();
+                widths.insert(bits);
+                let read = |value| read_vector(with_param(policy.name, generation, param, value).as_bytes());
+                let (least, most) = (-(1_i128 << (bits - 1)), (1_i128 << bits) - 1);
+                for value in [least, most] {
+                    assert!(read(value).is_ok(), "{} {} {value}", policy.name, param.name);
+                }
+                // JSON has no integers beyond 64 bits.
+                for value in [least - 1, most + 1].into_iter().filter(|_| bits < 64) {
+                    let refused = read(value).unwrap_err().to_string();
+                    let allowed = format!("found `{value}`; allowed: an integer of {bits} bits");
+                    assert!(refused.contains(&allowed), "{refused}");
+                }
+            }
+        }
+        assert_eq!(widths, BTreeSet::from([16, 32, 64]));
+    }
+
+    /// The decisions of a host on which two domains compete, with an adjust of the first, or of the scheduler.
+    fn decisions(scheduler: (&str, &str), global: &str, domain: &str, adjust: &str) -> Vec<Decision> {
+        let (policy, generation) = scheduler;
+        let text = format!(
+            r#"{{"name": "n", "scheduler": "{policy}", "generation": "{generation}", "params": {global}, "pcpus": 1,
+            "duration_ns": 400000000, "domains": [
+            {{"id": 1, "params": {domain}, "vcpus": [{{"program": [["hog"]]}}]}},
+            {{"id": 2, "params": {domain}, "vcpus": [{{"program": [["hog"]]}}]}}],
+            "actions": [{adjust}]}}"#
+        );
+        let vector = read_vector(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        vcpulab_sched::with(policy, generation, &vector.global, 1, Recorded(&vector)).unwrap()
+    }
+
+    struct Recorded<'a>(&'a Vector);
+
+    #[derive(Default)]
+    struct Record(Vec<Decision>);
+
+    impl Observer for Record {
+        fn switched(&mut self, host: &HostState, switch: Switch) {
+            let ((from_domain, from_vcpu), (to_domain, to_vcpu)) =
+                (host.name(switch.from), host.name(switch.to));
+            let (time_ns, pcpu) = (switch.time.ns(), i64::from(switch.pcpu.0));
+            self.0.push(Decision { time_ns, pcpu, from_domain, from_vcpu, to_domain, to_vcpu });
+        }
+    }
+
+    impl Runner for Recorded<'_> {
+        type Out = Vec<Decision>;
+
+        fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
+            let mut programs = Programs::default();
+            for (i, program) in self.0.programs.iter().enumerate() {
+                programs.set(VcpuId(self.0.config.pcpus + i as u32), program.clone());
+            }
+            let mut host = Host::new(&self.0.config, scheduler, programs, Record::default()).unwrap();
+            host.run_until(self.0.duration).unwrap();
+            std::mem::take(&mut host.observe().1.0)
+        }
+    }
+
+    /// An adjust at a limit of its parameters counts, and an adjust just beyond it changes nothing.
+    #[test]
+    fn the_scheduler_itself_refuses_values_beyond_its_limits() {
+        let adjust = |params: &str| {
+            format!(r#"{{"at_ns": 100000000, "op": "adjust", "domain": 1, "params": {{{params}}}}}"#)
+        };
+        let limits = |scheduler, domain: &str, within: &[&str], beyond: &[&str]| {
+            let of = |action: &str| decisions(scheduler, "{}", domain, action);
+            // Some releases pause the domain even for an adjust that changes nothing.
+            let unchanged = of(&adjust(""));
+            for params in within {
+                assert!(of(&adjust(params)) != unchanged, "{scheduler:?}: {params} is refused");
+            }
+            for params in beyond {
+                assert!(of(&adjust(params)) == unchanged, "{scheduler:?}: {params} is accepted");
+            }
+        };
+        for generation in ["xen3.0.2", "xen3.0.3", "xen3.3.0", "xen4.4.1"] {
+            limits(
+                ("sedf", generation),
+                r#"{"period": 20000000, "slice": 5000000}"#,
+                &[
+                    r#""period": 10000000000, "slice": 1000000"#,
+                    r#""period": 10000, "slice": 5000"#,
+                    r#""period": 1000000, "slice": 1000000"#,
+                    r#""weight": 32767"#,
+                ],
+                &[
+                    r#""period": 10001000000, "slice": 1000000"#,
+                    r#""period": 10000000001, "slice": 1000000"#,
+                    r#""period": 18446744073709551615, "slice": 1000000"#,
+                    r#""period": 9999, "slice": 5000"#,
+                    r#""period": 10000, "slice": 4999"#,
+                    r#""period": 1000000, "slice": 1000001"#,
+                    r#""period": 1000000, "slice": 18446744073709551615"#,
+                    r#""period": 1000000"#,
+                    r#""weight": 65536"#,
+                ],
+            );
+        }
+        for generation in ["xen2.0", "xen2.0-intended"] {
+            limits(
+                ("atropos", generation),
+                r#"{"nat_period": 20000000, "nat_slice": 8000000, "latency": 20000000}"#,
+                &[r#""xtratime": 0, "nat_slice": 20000000"#],
+                &[
+                    r#""xtratime": 0, "nat_slice": 20000001"#,
+                    r#""xtratime": 0, "nat_slice": 5000000001, "nat_period": 5000000000"#,
+                    r#""xtratime": 0, "latency": 20000001"#,
+                    r#""xtratime": 0, "latency": 0"#,
+                    r#""xtratime": 0, "nat_period": 19999999"#,
+                ],
+            );
+        }
+        for generation in ["xen2.0", "xen3.0"] {
+            limits(
+                ("bvt", generation),
+                "{}",
+                &[r#""mcu_adv": 40"#, r#""mcu_adv": 40, "warpl": 5000000000"#],
+                &[
+                    r#""mcu_adv": 0"#,
+                    r#""mcu_adv": 40, "warpl": -1"#,
+                    r#""mcu_adv": 40, "warpu": -5000000000"#,
+                ],
+            );
+        }
+        for generation in ["xen4.17", "xen4.22"] {
+            limits(
+                ("rtds", generation),
+                r#"{"period_us": 10000, "budget_us": 4000, "extratime": 0}"#,
+                &[r#""budget_us": 10000"#],
+                &[
+                    r#""budget_us": 10001"#,
+                    r#""budget_us": 4294967295"#,
+                    r#""budget_us": 9"#,
+                    r#""period_us": 3999"#,
+                ],
+            );
+        }
+    }
+
+    #[test]
     fn no_value_of_a_parameter_makes_a_scheduler_panic() {
         let mut panicked = Vec::new();
         for policy in vcpulab_sched::policies() {
             for (generation, param) in
                 policy.generations.iter().flat_map(|g| g.params.iter().map(move |p| (g, p)))
             {
-                for value in [i64::MIN, i32::MIN.into(), -1, i32::MAX.into(), u32::MAX.into(), i64::MAX] {
+                let wide = [i64::MIN.into(), i64::MAX.into(), u64::MAX.into()];
+                let narrow = [i32::MIN, -1, i32::MAX].map(i128::from);
+                for value in wide.into_iter().chain(narrow).chain([u32::MAX.into()]) {
                     let text = with_param(policy.name, generation, param, value);
                     let Ok(vector) = read_vector(text.as_bytes()) else { continue };
                     let what = replay(&vector, &[], None).map_or(String::new(), |divergence| divergence.what);

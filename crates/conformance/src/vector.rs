@@ -192,14 +192,16 @@ impl RawVector {
             let skipped = format!("{} {} is not implemented", self.scheduler, self.generation);
             return Ok(self.skip(skipped));
         };
-        let global = params("params", &self.params, generation.params, Scope::Global)?;
+        let interface =
+            Interface { specs: generation.params, scheduler: &self.scheduler, generation: &self.generation };
+        let global = params("params", &self.params, interface, Scope::Global)?;
         let mut programs = Vec::new();
         let (mut first_vcpus, mut domains) = (Vec::new(), Vec::new());
         for i in 0..self.domains.len() {
             first_vcpus.push(VcpuId(self.pcpus + programs.len() as u32));
-            domains.push(self.domain(i, generation.params, &mut programs)?);
+            domains.push(self.domain(i, interface, &mut programs)?);
         }
-        let action = |i| self.action(i, generation.params, &first_vcpus);
+        let action = |i| self.action(i, interface, &first_vcpus);
         let actions = (0..self.actions.len()).map(action).collect::<Result<_, _>>()?;
         let granularity = match self.params.get(SCHED_GRAN).map(RawGranularity::deserialize) {
             None | Some(Ok(RawGranularity::Cpu)) => Granularity::Cpu,
@@ -237,7 +239,7 @@ impl RawVector {
     fn domain(
         &self,
         i: usize,
-        specs: &[ParamSpec],
+        interface: Interface<'_>,
         programs: &mut Vec<Program>,
     ) -> Result<DomainConfig, VectorError> {
         let (domain, at) = (&self.domains[i], format!("domains[{i}]"));
@@ -265,7 +267,7 @@ impl RawVector {
                 ..VcpuConfig::default()
             });
         }
-        let params = params(&format!("{at}.params"), &domain.params, specs, Scope::Domain)?;
+        let params = params(&format!("{at}.params"), &domain.params, interface, Scope::Domain)?;
         Ok(DomainConfig { number: domain.id, params, vcpus, ..DomainConfig::default() })
     }
 
@@ -273,7 +275,7 @@ impl RawVector {
     fn action(
         &self,
         i: usize,
-        specs: &[ParamSpec],
+        interface: Interface<'_>,
         first_vcpus: &[VcpuId],
     ) -> Result<TimedAction, VectorError> {
         let (action, at) = (&self.actions[i], format!("actions[{i}]"));
@@ -285,7 +287,7 @@ impl RawVector {
                 error(format!("{at}.domain"), format!("found `{:?}`; no domain has this id", action.domain))
             }
         };
-        let params = |scope| params(&format!("{at}.params"), &action.params, specs, scope);
+        let params = |scope| params(&format!("{at}.params"), &action.params, interface, scope);
         let kind = match action.op.as_str() {
             "adjust" => Action::Adjust(domain()?, params(Scope::Domain)?),
             "adjust_global" => Action::AdjustGlobal(PoolId(0), params(Scope::Global)?),
@@ -398,13 +400,22 @@ fn program(field: &str, vcpu: &RawVcpu) -> Result<Program, VectorError> {
     Ok(Program { steps, repeat: vcpu.repeat })
 }
 
-/// Parameters of real hosts are integers of 32 bits, with or without a sign.
-fn fits_in_32_bits(number: i64) -> bool {
-    (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&number)
+/// The parameters of a scheduler, and how wide each is in the interface of its release.
+#[derive(Clone, Copy)]
+struct Interface<'v> {
+    specs: &'static [ParamSpec],
+    scheduler: &'v str,
+    generation: &'v str,
 }
 
 /// Reads parameters. Values out of range are let through: vectors test that the scheduler refuses them itself.
-fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Result<Params, VectorError> {
+fn params(
+    field: &str,
+    raw: &RawParams,
+    interface: Interface<'_>,
+    scope: Scope,
+) -> Result<Params, VectorError> {
+    let Interface { specs, scheduler, generation } = interface;
     let mut params = Params::new();
     for (name, value) in raw {
         let Some(spec) = specs.iter().find(|spec| spec.name == name && spec.scope == scope) else {
@@ -418,25 +429,28 @@ fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Re
                 format!("unknown parameter; allowed: {}", known.join(", ")),
             );
         };
+        let width = vcpulab_sched::width(scheduler, generation, name);
+        let number = integer(value);
+        if let (Some(number), None) = (number, number.and_then(|number| width.fit(number))) {
+            let bits = width.bits();
+            return error(
+                format!("{field}.{name}"),
+                format!(
+                    "found `{number}`; allowed: an integer of {bits} bits, as in the interface of the release"
+                ),
+            );
+        }
         let read = match (spec.kind, value) {
             (ParamKind::Choice(words), Value::String(word)) => {
                 words.iter().position(|w| w == word).map(|i| ParamValue::Int(i as i64))
             }
             (ParamKind::Timetable(_), Value::Array(entries)) => timetable(entries).map(ParamValue::Timetable),
-            (ParamKind::Int { .. } | ParamKind::Flag, value) => {
-                value.as_i64().or(value.as_bool().map(i64::from)).map(ParamValue::Int)
+            (ParamKind::Int { .. } | ParamKind::Flag, _) => {
+                number.and_then(|number| width.fit(number)).map(ParamValue::Int)
             }
             _ => None,
         };
         match read {
-            Some(ParamValue::Int(number))
-                if !fits_in_32_bits(number) && !spec.allows(&ParamValue::Int(number)) =>
-            {
-                return error(
-                    format!("{field}.{name}"),
-                    format!("found `{number}`; allowed: what fits in 32 bits, as on a real host"),
-                );
-            }
             Some(read) => params.set(name, read),
             None => {
                 return error(
@@ -447,6 +461,12 @@ fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Re
         }
     }
     Ok(params)
+}
+
+/// A number without a fraction, of 64 bits with or without a sign, or a flag.
+fn integer(value: &Value) -> Option<i128> {
+    let signed = value.as_i64().map(i128::from);
+    signed.or(value.as_u64().map(i128::from)).or(value.as_bool().map(i128::from))
 }
 
 fn timetable(entries: &[Value]) -> Option<Vec<TimetableEntry>> {

@@ -14,7 +14,7 @@
 //! Progress is as fast as the [hardware](crate::speed) lets it be: what is left of an operation is work, which takes *units* of
 //! time. A pCPU whose unit changes is settled before (`change_speeds`).
 
-use crate::cache::Caches;
+use crate::cache::{CacheCounts, Caches};
 use crate::context::policy::PolicyContext;
 use crate::locks::Locks;
 use crate::queue::Rank;
@@ -363,6 +363,17 @@ impl Accounting {
         if !vcpu.runs() || vcpu.left == Span::MAX { vcpu.left } else { vcpu.left - self.unsettled(host, v).1 }
     }
 
+    /// See [`HostState::cache_counts`](crate::HostState::cache_counts).
+    pub fn cache_counts(&self, host: &PolicyContext, v: VcpuId) -> CacheCounts {
+        let mut counts = self.caches.counts(v);
+        if host.vcpus[v].runs() {
+            // A refill is counted when it begins.
+            let Account { hypervisor_until, busy_until, .. } = self.accounts[host.vcpus[v].processor];
+            counts.refill_ns -= (busy_until - hypervisor_until.max(host.now)).max(Span::ZERO);
+        }
+        counts
+    }
+
     /// The time gotten by `v`, and the work done in it, that is not yet settled.
     fn unsettled(&self, host: &PolicyContext, v: VcpuId) -> (Span, Span) {
         let vcpu = &host.vcpus[v];
@@ -513,7 +524,7 @@ mod tests {
         assert_eq!(at(&mut host, 54_200), ([49_400, 1000, 3801], [55_300, 55_600], [952_600, 0]));
         assert_eq!(at(&mut host, 55_399), ([49_400, 1000, 5000], [55_300, 55_600], [952_600, 0]));
         assert_eq!(at(&mut host, 55_400), ([49_400, 1000, 5001], [56_500, 56_800], [952_600, 0]));
-        let refills = [LOW, HIGH].map(|v| host.context().caches().counts(v).refill_ns.ns());
+        let refills = [LOW, HIGH].map(|v| host.context().cache_counts(v).refill_ns.ns());
         assert_eq!(refills, [500 + 100, 800 + 300]);
         assert_eq!(at(&mut host, 56_800), ([49_401, 1000, 6400], [56_500, 56_800], [952_600, 1999]));
     }

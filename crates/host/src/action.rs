@@ -44,6 +44,31 @@ pub enum Action {
     Offline(VcpuId),
 }
 
+impl Action {
+    /// Its name: the word of scenarios where they have one for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Action::Adjust(..) => "adjust",
+            Action::AdjustGlobal(..) => "adjust-global",
+            Action::Pause(_) => "pause",
+            Action::Unpause(_) => "unpause",
+            Action::Affinity(..) | Action::BothAffinities(..) => "affinity",
+            Action::SoftAffinity(..) => "soft affinity",
+            Action::MovePool(..) => "move-pool",
+            Action::Create(_) => "create",
+            Action::Shutdown(_) => "shutdown",
+            Action::Crash(_) => "crash",
+            Action::Kill(_) => "kill",
+            Action::Destroy(_) => "destroy",
+            Action::Reboot(_) => "reboot",
+            Action::Save(_) => "save",
+            Action::Restore(_) => "restore",
+            Action::Online(_) => "online",
+            Action::Offline(_) => "offline",
+        }
+    }
+}
+
 /// An action and when it is due. Actions due at one instant are carried out in the order of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimedAction {
@@ -51,6 +76,17 @@ pub struct TimedAction {
     pub at: Time,
     /// The action.
     pub action: Action,
+}
+
+/// What became of an action.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Acted {
+    /// The [name](Action::name) of the action.
+    pub action: &'static str,
+    /// Its domain, if it has one.
+    pub domain: Option<DomId>,
+    /// Was it possible, and did the scheduler accept its values?
+    pub accepted: bool,
 }
 
 /// For each domain, whether it does not exist at time 0: the first action of its life cycle is to be created.

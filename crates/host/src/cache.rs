@@ -221,12 +221,7 @@ impl Caches {
         self.counts.entry(v);
     }
 
-    /// The cost of the sets of each vCPU so far; of those beyond its length there was none.
-    pub fn all_counts(&self) -> &Table<VcpuId, CacheCounts> {
-        &self.counts
-    }
-
-    /// The cost of the sets of `v` so far.
+    /// The cost of the sets of `v` so far, with all of a refill that is under way.
     pub fn counts(&self, v: VcpuId) -> CacheCounts {
         self.counts.get(v).copied().unwrap_or_default()
     }

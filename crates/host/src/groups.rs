@@ -36,6 +36,11 @@ impl GroupConfig {
         idle: false,
         part: None,
     };
+
+    /// Does the kernel take this burst beside this quota?
+    pub fn takes_burst(quota: Option<Span>, burst: Span) -> bool {
+        quota.is_none_or(|quota| burst <= quota)
+    }
 }
 
 /// A part of a domain that has a control group of its own.

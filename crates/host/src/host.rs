@@ -51,6 +51,8 @@ pub struct Host<S, W, O> {
     /// The number of events at which the pace is measured next, and the time at which it was last.
     pace: (u64, Time),
     busiest: Option<Busiest>,
+    /// The first domain whose parameters the scheduler refused as it was created or restored.
+    pub(crate) refused_boot: Option<DomId>,
 }
 
 /// The cause of most events of a host whose time does not go on.
@@ -90,6 +92,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             events_max: u64::MAX,
             pace: (PACE_EVENTS, Time::ZERO),
             busiest: None,
+            refused_boot: None,
         };
         assert_eq!(host.rules.len(), host.core.topology.pools(), "each CPU pool has a scheduler");
         for p in host.core.topology.all_masters().iter() {
@@ -257,6 +260,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// The cause of most events, if a run has ended because time did not go on.
     pub fn busiest(&self) -> Option<Busiest> {
         self.busiest
+    }
+
+    /// The first domain whose parameters the scheduler refused as it was created or restored: it runs with other ones.
+    pub fn refused_boot(&self) -> Option<DomId> {
+        self.refused_boot
     }
 
     /// The time the host stands at.

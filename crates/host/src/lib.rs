@@ -96,7 +96,7 @@ pub mod units;
 mod vcpu;
 pub mod world;
 
-pub use action::{Action, TimedAction};
+pub use action::{Acted, Action, TimedAction};
 pub use broken::Broken;
 pub use cache::{CacheCounts, SetId};
 pub use config::{Creation, DomainConfig, Granularity, HostConfig, Numbering, TopologyConfig, VcpuConfig};

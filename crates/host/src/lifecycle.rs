@@ -64,6 +64,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let vcpus = &self.core.policy.vcpus;
         self.core.policy.migrations.retain(|&(v, ..)| vcpus[v].dom != d);
         let accepted = boot.params.is_empty() || self.adjust(d, &boot.params)?;
+        if !accepted {
+            self.refused_boot.get_or_insert(d);
+        }
         self.release(d);
         Ok(accepted)
     }

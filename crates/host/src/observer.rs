@@ -1,6 +1,6 @@
 //! Observers of a run: counters, traces, the conformance recorder.
 
-use crate::{DomId, HostState, IoStep, PcpuId, RunState, Span, StateRow, Time, VcpuId, WakeCause};
+use crate::{Acted, HostState, IoStep, PcpuId, RunState, Span, StateRow, Time, VcpuId, WakeCause};
 
 /// A decision that changed what a pCPU runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +62,8 @@ pub trait Observer {
     /// A vCPU was assigned to another pCPU.
     fn migrated(&mut self, _host: &HostState, _vcpu: VcpuId, _from: PcpuId, _to: PcpuId) {}
 
-    /// A scripted action was carried out, and whether the scheduler accepted its values.
-    fn acted(&mut self, _host: &HostState, _domain: Option<DomId>, _accepted: bool) {}
+    /// An action was carried out, or was not possible.
+    fn acted(&mut self, _host: &HostState, _acted: Acted) {}
 
     /// The scheduler reported state.
     fn state(&mut self, _row: StateRow) {}

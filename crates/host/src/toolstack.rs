@@ -4,8 +4,8 @@ use crate::host::Host;
 use crate::queue::Rank;
 use crate::vcpu::pause_flag;
 use crate::{
-    Action, AffinityRule, Broken, Class, CpuMask, DomId, Membership, NEVER, Observer, Params, PauseRule,
-    PcpuId, PoolId, Scheduler, ThreadConfig, TimedAction, VcpuConfig, VcpuId, World,
+    Acted, Action, AffinityRule, Broken, Class, CpuMask, DomId, Membership, NEVER, Observer, Params,
+    PauseRule, PcpuId, PoolId, Scheduler, ThreadConfig, TimedAction, VcpuConfig, VcpuId, World,
 };
 
 /// A vCPU that moves to another pool may run on all its pCPUs.
@@ -34,6 +34,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.next_action += 1;
         self.set_next_action();
         self.core.executing = PcpuId(0);
+        let name = action.name();
         let (domain, accepted) = match action {
             Action::AdjustGlobal(pool, params) => {
                 let outer = self.core.enter_pool(pool);
@@ -70,7 +71,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             Action::Online(v) => (Some(self.core.dom(v)), self.online(v)),
             Action::Offline(v) => (Some(self.core.dom(v)), self.offline(v)),
         };
-        self.observer.acted(&self.core, domain, accepted);
+        self.observer.acted(&self.core, Acted { action: name, domain, accepted });
         Ok(())
     }
 

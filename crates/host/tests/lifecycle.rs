@@ -92,8 +92,8 @@ impl World for Guests {
 struct Acted(Vec<bool>, Vec<(Time, VcpuId)>);
 
 impl Observer for Acted {
-    fn acted(&mut self, _host: &HostState, _domain: Option<DomId>, accepted: bool) {
-        self.0.push(accepted);
+    fn acted(&mut self, _host: &HostState, acted: vcpulab_host::Acted) {
+        self.0.push(acted.accepted);
     }
 
     fn woke(&mut self, host: &HostState, v: VcpuId, _cause: WakeCause, _by: Option<VcpuId>) {

@@ -1,9 +1,11 @@
 //! From a meter and its host to the rows of the result tables.
 
-use vcpulab_host::{DomId, HostState, PcpuId, Span, VcpuId};
+use vcpulab_host::{Acted, DomId, HostState, PcpuId, Span, Time, VcpuId};
 
 use crate::counters::Meter;
-use crate::tables::{DomainRow, PcpuRow, Results, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
+use crate::tables::{
+    DomainRow, PcpuRow, RejectedAction, Results, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+};
 use crate::waits::{Charged, NotAttributed, steps};
 
 /// Names of domains and pools.
@@ -27,8 +29,19 @@ pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter)
         .collect();
     let pcpus = (0..host.pcpu_count()).map(|p| pcpu_row(replication, names, host, meter, PcpuId(p)));
     let pcpus = pcpus.collect();
-    let mut results =
-        Results { domains, vcpus, pcpus, rejected_actions: meter.rejected_actions, ..Results::default() };
+    let rejected = |(time, acted): &(Time, Acted)| RejectedAction {
+        time_ns: time.ns(),
+        action: acted.action,
+        domain: acted.domain.map(|d| names.domains[d.index()].clone()),
+    };
+    let mut results = Results {
+        domains,
+        vcpus,
+        pcpus,
+        rejected_actions: meter.rejected_actions.count,
+        rejected: meter.rejected_actions.first.iter().map(rejected).collect(),
+        ..Results::default()
+    };
     match wait_rows(replication, names, host, meter) {
         Ok(waits) => results.waits = waits,
         Err(why) => results.not_attributed = Some(why),
@@ -69,17 +82,20 @@ fn add_wake_ups(results: &mut Results, replication: u32, names: &Names, meter: &
         };
         let waits = waited.histogram.read();
         let count = waits.len();
+        let max_ns = waited.max_ns.ns() as u64;
+        // A bucket reaches beyond the greatest of its values.
+        let quantile = |share| waits.quantile(share).min(max_ns);
         results.wakeups.push(WakeUpRow {
             replication,
             domain: domain.clone(),
             cause: cause.clone(),
             count,
             mean_ns: waited.sum_ns.ns() as f64 / count as f64,
-            p50_ns: waits.quantile(0.50),
-            p90_ns: waits.quantile(0.90),
-            p95_ns: waits.quantile(0.95),
-            p99_ns: waits.quantile(0.99),
-            max_ns: waited.max_ns.ns() as u64,
+            p50_ns: quantile(0.50),
+            p90_ns: quantile(0.90),
+            p95_ns: quantile(0.95),
+            p99_ns: quantile(0.99),
+            max_ns,
         });
         let buckets = steps(&waits).into_iter().map(|(from_ns, below_ns, count)| WakeUpBucketRow {
             replication,
@@ -95,8 +111,8 @@ fn add_wake_ups(results: &mut Results, replication: u32, names: &Names, meter: &
 
 fn vcpu_row(replication: u32, domain: &str, host: &HostState, meter: &Meter, v: VcpuId) -> VcpuRow {
     let (now, before, counts) = (host.run_times(v), meter.baseline.vcpus[v.index()], meter.counts(v));
-    let caches = host.caches().counts(v);
-    let caches_before = meter.baseline.caches.get(v).copied().unwrap_or_default();
+    let caches = host.cache_counts(v);
+    let caches_before = meter.baseline.caches[v.index()];
     let slowed = host.slowed(v) - meter.baseline.slowed[v.index()];
     let (number, vcpu) = host.name(v);
     VcpuRow {
@@ -121,8 +137,7 @@ fn vcpu_row(replication: u32, domain: &str, host: &HostState, meter: &Meter, v: 
         wait_max_ns: counts.wait_max_ns.ns() as u64,
         l2_misses: caches.l2_misses - caches_before.l2_misses,
         l3_misses: caches.l3_misses - caches_before.l3_misses,
-        // Of a refill under way when measuring began, the rest may have been cut short.
-        refill_ns: (caches.refill_ns - caches_before.refill_ns).ns().max(0),
+        refill_ns: (caches.refill_ns - caches_before.refill_ns).ns(),
     }
 }
 
@@ -140,7 +155,9 @@ fn domain_row(
     let count = |of: fn(&VcpuRow) -> u64| own.iter().map(|row| of(row)).sum::<u64>();
     let waits = meter.waits.all(d);
     let after_waking = meter.waits.after_waking(d);
-    let wake = |share| after_waking.as_ref().map(|waits| waits.quantile(share));
+    let wait_max_ns = own.iter().map(|row| row.wait_max_ns).max().unwrap_or(0);
+    let wait = |share| waits.quantile(share).min(wait_max_ns);
+    let wake = |share| after_waking.as_ref().map(|waits| waits.quantile(share).min(wait_max_ns));
     DomainRow {
         replication,
         domain: names.domains[d.index()].clone(),
@@ -164,10 +181,10 @@ fn domain_row(
         migrations: count(|row| row.migrations),
         io_count: 0,
         entitlement: None,
-        wait_p50_ns: waits.quantile(0.50),
-        wait_p95_ns: waits.quantile(0.95),
-        wait_p99_ns: waits.quantile(0.99),
-        wait_max_ns: own.iter().map(|row| row.wait_max_ns).max().unwrap_or(0),
+        wait_p50_ns: wait(0.50),
+        wait_p95_ns: wait(0.95),
+        wait_p99_ns: wait(0.99),
+        wait_max_ns,
         wake_p50_ns: wake(0.50),
         wake_p90_ns: wake(0.90),
         l2_misses: count(|row| row.l2_misses),

@@ -19,8 +19,8 @@ pub use counters::{Decisions, Keep, Meter, Sampler};
 pub use occupancy::{Occupancy, Stretch};
 pub use tables::{
     AppRow, AppSampleRow, Columns, DomainRow, EventRow, IoRow, Part, PathRow, PcpuRow, PcpuSampleRow,
-    ProfileRow, Record, Results, SampleRow, Spool, Spooled, Spooler, Tabular, ThreadRow, TraceRow, VcpuRow,
-    VcpuSampleRow, VmRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    ProfileRow, Record, RejectedAction, Results, SampleRow, Spool, Spooled, Spooler, Tabular, ThreadRow,
+    TraceRow, VcpuRow, VcpuSampleRow, VmRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 pub use trace::{EventFile, Measuring, Recorder, Traced};
 pub use waits::NotAttributed;

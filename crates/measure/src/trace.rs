@@ -7,7 +7,7 @@ use std::path::Path;
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use vcpulab_host::{
-    DomId, HostState, IoStep, Observer, PcpuId, RunState, StateRow, Switch, Time, VcpuId, WakeCause,
+    Acted, HostState, IoStep, Observer, PcpuId, RunState, StateRow, Switch, Time, VcpuId, WakeCause,
 };
 
 use crate::counters::Meter;
@@ -256,8 +256,8 @@ impl Observer for Traced {
         self.recorder.push(of(at, host, v));
     }
 
-    fn acted(&mut self, host: &HostState, domain: Option<DomId>, accepted: bool) {
-        self.meter.acted(host, domain, accepted);
+    fn acted(&mut self, host: &HostState, acted: Acted) {
+        self.meter.acted(host, acted);
     }
 
     fn state(&mut self, state: StateRow) {

@@ -377,9 +377,12 @@ macro_rules! results {
             /// Decisions for which the trace had no room.
             #[pyo3(get)]
             untraced: u64,
-            /// Actions whose values the scheduler refused.
+            /// The number of actions that were refused, those in the warm-up included.
             #[pyo3(get)]
             rejected_actions: u64,
+            /// The first of them: the time since the start of the run, ns, the action's name, and its domain.
+            #[pyo3(get)]
+            rejected: Vec<(i64, &'static str, Option<String>)>,
             /// The reason why `waits` is empty, if it was not measured.
             #[pyo3(get)]
             not_attributed: Option<String>,
@@ -391,6 +394,7 @@ macro_rules! results {
                     $($table: results.$table.into(),)*
                     untraced: results.untraced,
                     rejected_actions: results.rejected_actions,
+                    rejected: results.rejected.into_iter().map(|r| (r.time_ns, r.action, r.domain)).collect(),
                     not_attributed: results.not_attributed.map(|why| why.to_string()),
                 }
             }

@@ -15,6 +15,22 @@ pub enum RunError {
         /// The breach.
         broken: Broken,
     },
+    /// The scheduler refused the parameters of a domain when it was created or restored.
+    #[error(
+        "replication {replication}: at {time} ns: the scheduler `{scheduler}` refused the parameters of domain `{domain}`: {params}"
+    )]
+    Refused {
+        /// Its number, from 0.
+        replication: u32,
+        /// The time.
+        time: Time,
+        /// The scheduler's name.
+        scheduler: &'static str,
+        /// The domain's name.
+        domain: String,
+        /// The parameters: their names and values.
+        params: String,
+    },
     /// It would take more than a run may.
     #[error("replication {replication}: at {time} ns: {what}")]
     Limit {

@@ -1,5 +1,7 @@
 //! Tests of the whole way from text to scenario and back.
 
+mod costs;
+mod refused;
 pub(crate) mod right;
 
 use proptest::prelude::*;

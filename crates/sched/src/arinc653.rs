@@ -7,9 +7,12 @@ use vcpulab_host::{
     PolicyContext, Rejected, Scheduler, Scope, Span, Table, Time, TimetableEntry, VcpuId,
 };
 
+use crate::params::global;
 use crate::policy::{Generation, Registered};
+use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
 use crate::toolstack::Toolstack;
+use crate::width::Width;
 
 const ENTRIES_MAX: usize = 64;
 /// How long a pCPU idles at a time while there is no timetable.
@@ -48,26 +51,44 @@ struct Position {
     next_switch: Time,
 }
 
-impl Arinc653 {
-    fn install(&mut self, params: &Params, now: Time) -> Result<(), Rejected> {
+/// A timetable as it is given: the length of its major frame, and its entries.
+struct Timetable<'p> {
+    frame: Span,
+    entries: &'p [TimetableEntry],
+}
+
+impl<'p> Timetable<'p> {
+    /// The timetable among parameters.
+    fn among(params: &'p Params, rules: &Rules) -> Result<Self, Refusal> {
+        let refused = |allowed: String| Err(Refusal::new([FRAME.name, ENTRIES.name], allowed));
         let (Some(frame), Some(ParamValue::Timetable(entries))) =
-            (params.int("major_frame_ns"), params.get("entries"))
+            (params.int(FRAME.name), params.get(ENTRIES.name))
         else {
-            return Err(Rejected);
+            return refused("both, or neither".into());
         };
         let total = entries.iter().try_fold(0i64, |sum, entry| sum.checked_add(entry.runtime.ns()));
+        if total.is_none_or(|total| total > frame) {
+            let sum = total.map_or("more than can be counted".into(), |total| total.to_string());
+            return refused(format!(
+                "entries that take at most the major frame together (they take {sum} ns)"
+            ));
+        }
         let good = frame > 0
             && (1..=ENTRIES_MAX).contains(&entries.len())
-            && entries.iter().all(|entry| entry.runtime > Span::ZERO)
-            && total.is_some_and(|total| total <= frame)
-            && entries.iter().all(|entry| entry.vcpu <= self.rules.vcpu_max);
+            && entries.iter().all(|entry| entry.runtime > Span::ZERO && entry.vcpu <= rules.vcpu_max);
         if !good {
-            return Err(Rejected);
+            let vcpus = rules.vcpu_max;
+            return refused(format!("1 to {ENTRIES_MAX} entries, each above 0 ns, of vCPUs up to {vcpus}"));
         }
-        self.slots = entries.iter().map(|&entry| Slot { entry, vcpu: None }).collect();
-        self.frame = Span::from_ns(frame);
+        Ok(Timetable { frame: Span::from_ns(frame), entries })
+    }
+}
+
+impl Arinc653 {
+    fn install(&mut self, timetable: &Timetable<'_>, now: Time) {
+        self.slots = timetable.entries.iter().map(|&entry| Slot { entry, vcpu: None }).collect();
+        self.frame = timetable.frame;
         self.next_frame = now;
-        Ok(())
     }
 
     fn position(&self, ctx: &PolicyContext) -> Position {
@@ -167,7 +188,8 @@ impl Scheduler for Arinc653 {
     }
 
     fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
-        self.install(params, ctx.now())?;
+        let timetable = Timetable::among(params, &self.rules)?;
+        self.install(&timetable, ctx.now());
         for v in ctx.pool_vcpus() {
             self.resolve(ctx, v);
         }
@@ -188,24 +210,21 @@ impl Scheduler for Arinc653 {
 
 /// Timetables are loaded by a program of one's own, through the toolstack's library (xc_sched_arinc653_schedule_set).
 const XL: Toolstack = Toolstack { tool: "xl", sched: "arinc653", domain: "", global: "", set: &[] };
-const PARAMS: &[ParamSpec] = &[
-    ParamSpec {
-        name: "major_frame_ns",
-        scope: Scope::Global,
-        unit: "ns",
-        kind: ParamKind::Int { min: 1, max: i64::MAX, also: &[] },
-        default: 0,
-        doc: "Length of the major frame; the entries' run times may not add up to more.",
-    },
-    ParamSpec {
-        name: "entries",
-        scope: Scope::Global,
-        unit: "",
-        kind: ParamKind::Timetable(ENTRIES_MAX),
-        default: 0,
-        doc: "The timetable: whose slot it is, and for how long, from the start of each major frame on.",
-    },
-];
+const FRAME: ParamSpec = global(
+    "major_frame_ns",
+    "ns",
+    ParamKind::int(1, i64::MAX),
+    0,
+    "Length of the major frame; the entries' run times may not add up to more.",
+);
+const ENTRIES: ParamSpec = global(
+    "entries",
+    "",
+    ParamKind::Timetable(ENTRIES_MAX),
+    0,
+    "The timetable: whose slot it is, and for how long, from the start of each major frame on.",
+);
+const PARAMS: &[ParamSpec] = &[FRAME, ENTRIES];
 
 /// The rules of one generation.
 #[derive(Clone, Copy, Debug)]
@@ -254,6 +273,22 @@ impl Registered for Arinc653 {
         ),
     ];
 
+    fn check(rules: Rules, proposal: &Proposal<'_>) -> Result<(), Refusal> {
+        if proposal.given.is_empty() {
+            return Ok(());
+        }
+        Timetable::among(proposal.given, &rules).map(|_| ())
+    }
+
+    fn shortest_interval(_rules: Rules, _scope: Scope, given: &Params) -> Option<(&'static str, Span)> {
+        let Some(ParamValue::Timetable(entries)) = given.get(ENTRIES.name) else { return None };
+        entries.iter().map(|entry| entry.runtime).min().map(|span| (ENTRIES.name, span))
+    }
+
+    fn width(_rules: Rules, param: &str) -> Width {
+        if param == FRAME.name { Width::Bits64 } else { Width::Bits32 }
+    }
+
     fn new(rules: Rules, global: &Params, _pcpus: u32) -> Self {
         let mut policy = Arinc653 {
             rules,
@@ -263,8 +298,10 @@ impl Registered for Arinc653 {
             position: Position::default(),
             awake: Table::new(),
         };
-        // A timetable that is not acceptable is none.
-        let _ = policy.install(global, Time::ZERO);
+        // A timetable that is refused is none.
+        if let Ok(timetable) = Timetable::among(global, &rules) {
+            policy.install(&timetable, Time::ZERO);
+        }
         policy
     }
 }

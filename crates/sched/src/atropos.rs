@@ -11,8 +11,10 @@ use vcpulab_host::{
 
 use crate::list::{Links, List};
 use crate::policy::{Generation, Registered};
+use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
 use crate::toolstack::{Set, Toolstack};
+use crate::width::Width;
 
 /// Quantum of slack, and the shortest slice there is.
 const QUANTUM: Span = Span::from_ms(5);
@@ -25,11 +27,43 @@ enum Class {
     Blocked = 48,
 }
 
+/// The time that a vCPU is entitled to.
+#[derive(Clone, Copy, Debug)]
+struct Contract {
+    period: Span,
+    slice: Span,
+    latency: Span,
+}
+
+impl Contract {
+    const NEW: Contract = Contract {
+        period: Span::from_ns(PERIOD.default),
+        slice: Span::from_ns(SLICE.default),
+        latency: Span::from_ns(LATENCY.default),
+    };
+
+    /// The contract with the values given.
+    fn adjusted(self, params: &Params) -> Result<Contract, Refusal> {
+        let value = |param: &ParamSpec, present: Span| params.int(param.name).map_or(present, Span::from_ns);
+        let (period, slice) = (value(&PERIOD, self.period), value(&SLICE, self.slice));
+        let latency = value(&LATENCY, self.latency);
+        if latency <= Span::ZERO || latency > period {
+            let allowed = "a latency above 0 and of at most the natural period";
+            return Err(Refusal::new([PERIOD.name, LATENCY.name], allowed));
+        }
+        if slice > period {
+            return Err(Refusal::new(
+                [PERIOD.name, SLICE.name],
+                "a natural slice of at most the natural period",
+            ));
+        }
+        Ok(Contract { period, slice, latency })
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Vcpu {
-    nat_period: Span,
-    nat_slice: Span,
-    latency: Span,
+    contract: Contract,
     xtratime: bool,
     period: Span,
     slice: Span,
@@ -97,11 +131,11 @@ impl Atropos {
     /// A new period begins for the head of the wait queue.
     fn renew(&mut self, v: VcpuId) {
         let vcpu = &mut self.vcpus[v];
-        if vcpu.period != vcpu.nat_period {
+        if vcpu.period != vcpu.contract.period {
             vcpu.slice = 2 * vcpu.slice;
             vcpu.period = 2 * vcpu.period;
-            if vcpu.period > vcpu.nat_period {
-                (vcpu.period, vcpu.slice) = (vcpu.nat_period, vcpu.nat_slice);
+            if vcpu.period > vcpu.contract.period {
+                (vcpu.period, vcpu.slice) = (vcpu.contract.period, vcpu.contract.slice);
             }
         }
         vcpu.remain = if vcpu.remain > Span::ZERO { vcpu.slice } else { vcpu.remain + vcpu.slice };
@@ -144,9 +178,7 @@ impl Atropos {
 impl Vcpu {
     fn new() -> Self {
         Vcpu {
-            nat_period: Span::from_ns(PERIOD.default),
-            nat_slice: Span::from_ns(SLICE.default),
-            latency: Span::from_ns(LATENCY.default),
+            contract: Contract::NEW,
             xtratime: true,
             period: Span::from_ns(PERIOD.default),
             slice: Span::from_ns(SLICE.default),
@@ -190,9 +222,9 @@ impl Scheduler for Atropos {
         let now = ctx.now();
         let vcpu = &mut self.vcpus[v];
         if vcpu.deadline < now {
-            vcpu.deadline = now + vcpu.latency;
-            vcpu.slice = vcpu.nat_slice / (vcpu.nat_period / vcpu.latency);
-            vcpu.period = vcpu.latency;
+            vcpu.deadline = now + vcpu.contract.latency;
+            vcpu.slice = vcpu.contract.slice / (vcpu.contract.period / vcpu.contract.latency);
+            vcpu.period = vcpu.contract.latency;
             vcpu.remain = vcpu.slice;
             if self.rules.keeps_guarantees {
                 vcpu.class = Class::Run;
@@ -248,13 +280,7 @@ impl Scheduler for Atropos {
     fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         for v in ctx.vcpus_of(d) {
             let vcpu = &mut self.vcpus[v];
-            let period = params.int(PERIOD.name).map_or(vcpu.nat_period, Span::from_ns);
-            let slice = params.int(SLICE.name).map_or(vcpu.nat_slice, Span::from_ns);
-            let latency = params.int(LATENCY.name).map_or(vcpu.latency, Span::from_ns);
-            if latency > period || latency <= Span::ZERO || slice > period {
-                return Err(Rejected);
-            }
-            (vcpu.nat_period, vcpu.nat_slice, vcpu.latency) = (period, slice, latency);
+            vcpu.contract = vcpu.contract.adjusted(params)?;
             vcpu.xtratime = params.int(XTRATIME.name).map_or(vcpu.xtratime, |flag| flag != 0);
         }
         Ok(())
@@ -331,6 +357,20 @@ impl Registered for Atropos {
         (generation("xen2.0", XM), Rules { keeps_guarantees: false }),
         (generation("xen2.0-intended", Toolstack::NONE), Rules { keeps_guarantees: true }),
     ];
+
+    fn check(_rules: Rules, proposal: &Proposal<'_>) -> Result<(), Refusal> {
+        Contract::NEW.adjusted(&proposal.kept_and_given()).map(|_| ())
+    }
+
+    fn shortest_interval(_rules: Rules, _scope: Scope, given: &Params) -> Option<(&'static str, Span)> {
+        let params = [PERIOD, LATENCY].into_iter();
+        let ns = params.filter_map(|param| Some((param.name, Span::from_ns(given.int(param.name)?))));
+        ns.min_by_key(|&(_, span)| span)
+    }
+
+    fn width(_rules: Rules, param: &str) -> Width {
+        if param == XTRATIME.name { Width::Bits32 } else { Width::Bits64 }
+    }
 
     fn new(rules: Rules, _global: &Params, _pcpus: u32) -> Self {
         Atropos { rules, pcpus: Table::new(), vcpus: Table::new(), queued: Links::default(), slack_turn: 0 }

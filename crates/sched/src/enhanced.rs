@@ -13,8 +13,10 @@ use vcpulab_host::{
 use crate::credit::rules::XEN_4_4_1;
 use crate::credit::{self, ACCOUNTING, Credit, Priority};
 use crate::policy::{Generation, Registered};
+use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
 use crate::toolstack::Toolstack;
+use crate::width::Width;
 
 /// The policy.
 #[derive(Clone, Debug)]
@@ -266,6 +268,14 @@ impl Registered for Enhanced {
         },
         (),
     )];
+
+    fn check(_rules: (), proposal: &Proposal<'_>) -> Result<(), Refusal> {
+        Credit::check(XEN_4_4_1, proposal)
+    }
+
+    fn width(_rules: (), param: &str) -> Width {
+        Credit::width(XEN_4_4_1, param)
+    }
 
     fn new(_rules: (), global: &Params, pcpus: u32) -> Self {
         Enhanced {

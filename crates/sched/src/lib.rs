@@ -34,11 +34,13 @@ pub mod enhanced;
 pub mod fair;
 pub mod null;
 pub mod policy;
+pub mod proposal;
 pub mod registry;
 pub mod round_robin;
 pub mod rtds;
 pub mod sedf;
 pub mod toolstack;
+pub mod width;
 
 mod list;
 mod params;
@@ -46,5 +48,7 @@ mod table;
 
 pub use declared::{Declaration, DeclaredParam, declare, declared};
 pub use policy::{Generation, Policy, Registered};
-pub use registry::{Runner, boxed, find, host_rules, policies, with};
+pub use proposal::{Proposal, Refusal};
+pub use registry::{Runner, boxed, check, find, host_rules, policies, shortest_interval, width, with};
 pub use toolstack::{Set, Toolstack};
+pub use width::Width;

@@ -1,6 +1,8 @@
 //! Parameters and units that several policies share.
 
-use vcpulab_host::{ParamKind, ParamSpec, Scope, Span};
+use vcpulab_host::{ParamKind, ParamSpec, Params, Scope, Span};
+
+use crate::proposal::{Proposal, Refusal};
 
 pub const US: Span = Span::from_us(1);
 pub const MS: Span = Span::from_ms(1);
@@ -51,4 +53,25 @@ pub const fn global(
     doc: &'static str,
 ) -> ParamSpec {
     ParamSpec { name, scope: Scope::Global, unit, kind, default, doc }
+}
+
+/// Checks the weight of a new domain: 0 stands for the present weight, and it has none.
+pub fn weight_counts(proposal: &Proposal<'_>) -> Result<(), Refusal> {
+    match proposal.given.int(WEIGHT.name) {
+        Some(0) if proposal.is_new() => {
+            Err(Refusal::new([WEIGHT.name], "an integer from 1 to 65535 for a new domain"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that only these parameters are given while the host runs.
+pub fn only(given: &Params, tunable: &[ParamSpec]) -> Result<(), Refusal> {
+    let fixed = || given.iter().map(|(name, _)| name).filter(|&name| tunable.iter().all(|t| t.name != name));
+    if fixed().next().is_none() {
+        return Ok(());
+    }
+    let names: Vec<&str> = tunable.iter().map(|param| param.name).collect();
+    let names = if names.is_empty() { "no parameter".to_owned() } else { names.join(", ") };
+    Err(Refusal::new(fixed(), format!("{names} while the host runs")))
 }

@@ -1,8 +1,10 @@
 //! A policy as the registry knows it: its name, its generations, and how it is made.
 
-use vcpulab_host::{ParamSpec, Params, Scheduler};
+use vcpulab_host::{ParamSpec, Params, Scheduler, Scope, Span};
 
+use crate::proposal::{Proposal, Refusal};
 use crate::toolstack::Toolstack;
+use crate::width::Width;
 
 /// The release meant where none is named: the one that most hosts run (XCP-ng 8.3, Debian 12).
 pub const DEFAULT_RELEASE: &str = "xen4.17";
@@ -128,6 +130,30 @@ pub trait Registered: Scheduler + Sized {
 
     /// Its generations, oldest first, each with its rules.
     const GENERATIONS: &'static [(Generation, Self::Rules)];
+
+    /// Checks values, each of which is among those that its parameter takes: do they go together?
+    ///
+    /// # Errors
+    /// [`Refusal`]: [`Scheduler::adjust`] or [`Scheduler::adjust_global`] refuses them, or nothing of them would be in force in a new
+    /// domain or scheduler.
+    fn check(_rules: Self::Rules, _proposal: &Proposal<'_>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// The parameter that makes the policy act most often while nothing else happens, and the time from one act to the next.
+    /// `None`: none of those given does.
+    fn shortest_interval(
+        _rules: Self::Rules,
+        _scope: Scope,
+        _given: &Params,
+    ) -> Option<(&'static str, Span)> {
+        None
+    }
+
+    /// The width of a parameter in the interface of the release.
+    fn width(_rules: Self::Rules, _param: &str) -> Width {
+        Width::Bits32
+    }
 
     /// Makes it for a host with `pcpus` pCPUs. `global` holds those of its global parameters that were given.
     fn new(rules: Self::Rules, global: &Params, pcpus: u32) -> Self;

@@ -1,8 +1,10 @@
 //! The registry: all policies by name.
 
-use vcpulab_host::{HostRules, Params, Scheduler};
+use vcpulab_host::{HostRules, Params, Scheduler, Scope, Span};
 
 use crate::policy::{Generation, Policy, Registered, generation_of, put_generations};
+use crate::proposal::{Proposal, Refusal};
+use crate::width::Width;
 use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, fair, null, round_robin, rtds, sedf};
 
 /// A task for a scheduler whose type is known only once it is made.
@@ -67,6 +69,54 @@ macro_rules! registry {
                 }
                 $(if let Some(rules) = rules_of::<$other>(name, generation) {
                     return Some(runner.run(<$other>::new(rules, global, pcpus)));
+                })*
+            )*
+            None
+        }
+
+        /// Does a policy, as a release has it, accept these values? A policy that is not in the registry decides when it runs.
+        ///
+        /// # Errors
+        /// [`Refusal`]: why it does not.
+        pub fn check(name: &str, generation: &str, proposal: &Proposal<'_>) -> Result<(), Refusal> {
+            $(
+                if let Some(rules) = rules_of::<$first>(name, generation) {
+                    return <$first>::check(rules, proposal);
+                }
+                $(if let Some(rules) = rules_of::<$other>(name, generation) {
+                    return <$other>::check(rules, proposal);
+                })*
+            )*
+            Ok(())
+        }
+
+        /// The width of a parameter of a policy in the interface of a release.
+        pub fn width(name: &str, generation: &str, param: &str) -> Width {
+            $(
+                if let Some(rules) = rules_of::<$first>(name, generation) {
+                    return <$first>::width(rules, param);
+                }
+                $(if let Some(rules) = rules_of::<$other>(name, generation) {
+                    return <$other>::width(rules, param);
+                })*
+            )*
+            Width::Bits64
+        }
+
+        /// The parameter among those given that makes a policy act most often while nothing else happens, and the time from one
+        /// act to the next.
+        pub fn shortest_interval(
+            name: &str,
+            generation: &str,
+            scope: Scope,
+            given: &Params,
+        ) -> Option<(&'static str, Span)> {
+            $(
+                if let Some(rules) = rules_of::<$first>(name, generation) {
+                    return <$first>::shortest_interval(rules, scope, given);
+                }
+                $(if let Some(rules) = rules_of::<$other>(name, generation) {
+                    return <$other>::shortest_interval(rules, scope, given);
                 })*
             )*
             None

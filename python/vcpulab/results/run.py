@@ -159,10 +159,25 @@ def ran(scenario: Scenario, results: _engine.Results, *, decisions: bool = False
     if results.untraced:
         warnings.append(f"there was no room for {results.untraced} decisions; the last are not kept")
     if results.rejected_actions:
-        warnings.append(f"the scheduler refused the values of {results.rejected_actions} actions")
+        warnings.append(refused_actions(results.rejected_actions, results.rejected))
     not_attributed = results.not_attributed
     tables = EngineTables(results)
     return Run(scenario, tables, has_decisions=decisions, warnings=warnings, not_attributed=not_attributed)
+
+
+ACTIONS_SHOWN = 5
+"""Refused actions that a warning names."""
+
+
+def refused_actions(count: int, first: Sequence[tuple[int, str, str | None]]) -> str:
+    """The warning of actions that were refused: their number in all replications, and the first of them."""
+    shown = [
+        f"`{action}`{f' of `{domain}`' if domain else ''} at {time_ns / 1e9:g} s"
+        for time_ns, action, domain in first[:ACTIONS_SHOWN]
+    ]
+    more = ", …" if len(first) > ACTIONS_SHOWN else ""
+    actions = "1 action was" if count == 1 else f"{count} actions were"
+    return f"{actions} refused and changed nothing: {', '.join(shown)}{more}"
 
 
 class Run(ResultTables):

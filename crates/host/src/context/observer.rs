@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::accounting::Accounting;
-use crate::cache::Caches;
+use crate::cache::CacheCounts;
 use crate::context::policy::PolicyContext;
 use crate::{
     Costs, CpuMask, DomId, HostConfig, IoStep, PcpuId, RunState, Slowed, Span, Table, Time, VcpuId, WakeCause,
@@ -145,9 +145,9 @@ impl HostState {
         self.work
     }
 
-    /// The caches of the host.
-    pub fn caches(&self) -> &Caches {
-        &self.accounting.caches
+    /// The cost of cold caches to `v` so far.
+    pub fn cache_counts(&self, v: VcpuId) -> CacheCounts {
+        self.accounting.cache_counts(&self.policy, v)
     }
 
     /// The costs of physical mode.

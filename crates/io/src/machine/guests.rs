@@ -231,22 +231,19 @@ impl Guests {
     }
 
     /// Forgets the work of all vCPUs of a guest.
-    pub fn forget_work(&mut self, guest: GuestId, packets: &mut Packets) {
-        for vcpu in self.vcpus.iter_mut().flatten().filter(|vcpu| vcpu.guest == guest) {
-            packets.remove_all(vcpu.work.take().and_then(Work::packet));
+    pub fn forget_work(&mut self, host: &HostState, guest: GuestId, packets: &mut Packets) {
+        for (v, vcpu) in self.vcpus.enumerate_mut() {
+            let Some(vcpu) = vcpu.as_mut().filter(|vcpu| vcpu.guest == guest) else { continue };
+            packets.remove_all(vcpu.end_work(host.left(v), host.now()).and_then(Work::packet));
         }
     }
 
     /// Removes the piece of work at hand of a vCPU if it is its domain's back ends'.
-    pub fn take_driver_work(&mut self, v: VcpuId) -> Option<DriverWork> {
-        let at_hand = &mut self.vcpus[v].as_mut()?.work;
-        match *at_hand {
-            Some(Work::Driver(work)) => {
-                *at_hand = None;
-                Some(work)
-            }
-            _ => None,
-        }
+    pub fn take_driver_work(&mut self, host: &HostState, v: VcpuId) -> Option<DriverWork> {
+        let vcpu = self.vcpus[v].as_mut()?;
+        let Some(Work::Driver(work)) = vcpu.work else { return None };
+        vcpu.end_work(host.left(v), host.now());
+        Some(work)
     }
 
     /// CPU time of a guest by layer since the start.

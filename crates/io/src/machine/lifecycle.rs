@@ -26,7 +26,7 @@ impl Machine {
 
     /// Loses the work at hand of a guest, and breaks its connections: the other ends that wait hear of it.
     fn empty(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId) {
-        self.guests.forget_work(guest, &mut self.network.packets);
+        self.guests.forget_work(ctx.host(), guest, &mut self.network.packets);
         if let Some(netfront) = self.network.routes.netfront(guest) {
             self.network.netfronts[netfront].clear(&mut self.network.packets);
         }
@@ -61,7 +61,7 @@ impl Machine {
         let Some(&Vcpu { guest, number, .. }) = self.guests.vcpu(v) else { return };
         self.guests.all[guest].kernel.take_offline(number);
         // A kernel ends the work at hand of a driver before the vCPU goes.
-        if let Some(work) = self.guests.take_driver_work(v) {
+        if let Some(work) = self.guests.take_driver_work(ctx.host(), v) {
             self.finish_driver(ctx, guest, number, work);
         }
         self.drivers.take_offline(ctx, guest, number);

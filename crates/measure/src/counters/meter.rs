@@ -1,12 +1,13 @@
 //! Counters, waits and the trace of one run.
 
 use vcpulab_host::{
-    CacheCounts, DomId, HostState, NEVER, Observer, PcpuId, RunState, RunTimes, Slowed, Span, Switch, Table,
-    Time, VcpuId, WakeCause,
+    Acted, CacheCounts, HostState, NEVER, Observer, PcpuId, RunState, RunTimes, Slowed, Span, Switch, Time,
+    VcpuId, WakeCause,
 };
 
 use crate::counters::by_pcpu::ByPcpu;
 use crate::counters::decisions::Decisions;
+use crate::counters::rejected::RejectedActions;
 use crate::waits::{Sender, Waits, WaitsByOrigin};
 
 /// Counters of a vCPU.
@@ -44,8 +45,7 @@ const _: () = assert!(size_of::<Vcpu>() == 64, "a vCPU fills one cache line");
 pub(crate) struct Baseline {
     pub time: Time,
     pub vcpus: Vec<RunTimes>,
-    /// As far as vCPUs had any.
-    pub caches: Table<VcpuId, CacheCounts>,
+    pub caches: Vec<CacheCounts>,
     pub slowed: Vec<Slowed>,
     pub pcpus: Vec<(Span, Span, Span, u64)>,
 }
@@ -72,8 +72,8 @@ pub struct Meter {
     pub(crate) baseline: Baseline,
     /// If they are kept.
     pub decisions: Option<Decisions>,
-    /// Actions whose values the scheduler refused.
-    pub(crate) rejected_actions: u64,
+    /// Refused actions, those in the warm-up included.
+    pub(crate) rejected_actions: RejectedActions,
     pub(crate) by_pcpu: Option<ByPcpu>,
 }
 
@@ -88,7 +88,7 @@ impl Meter {
             switches: Vec::new(),
             baseline: Baseline::default(),
             decisions,
-            rejected_actions: 0,
+            rejected_actions: RejectedActions::default(),
             by_pcpu: keep.by_pcpu.then(ByPcpu::default),
         }
     }
@@ -107,7 +107,7 @@ impl Meter {
         self.baseline = Baseline {
             time: host.now(),
             vcpus: (0..host.vcpu_count()).map(|v| host.run_times(VcpuId(v as u32))).collect(),
-            caches: host.caches().all_counts().clone(),
+            caches: (0..host.vcpu_count()).map(|v| host.cache_counts(VcpuId(v as u32))).collect(),
             slowed: (0..host.vcpu_count()).map(|v| host.slowed(VcpuId(v as u32))).collect(),
             pcpus: (0..host.pcpu_count())
                 .map(|p| {
@@ -116,7 +116,6 @@ impl Meter {
                 })
                 .collect(),
         };
-        self.rejected_actions = 0;
         if let Some(by_pcpu) = &mut self.by_pcpu {
             by_pcpu.reset(host);
         }
@@ -191,8 +190,10 @@ impl Observer for Meter {
         }
     }
 
-    fn acted(&mut self, _host: &HostState, _domain: Option<DomId>, accepted: bool) {
-        self.rejected_actions += u64::from(!accepted);
+    fn acted(&mut self, host: &HostState, acted: Acted) {
+        if !acted.accepted {
+            self.rejected_actions.add(host.now(), acted);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod by_pcpu;
 mod decisions;
 mod meter;
+mod rejected;
 mod samples;
 
 pub use decisions::Decisions;

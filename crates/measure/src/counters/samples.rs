@@ -145,5 +145,5 @@ fn add(row: &mut SampleRow, before: Seen, now: Seen) {
 }
 
 fn look(host: &HostState, meter: &Meter, v: VcpuId) -> Seen {
-    (host.run_times(v), meter.counts(v), host.caches().counts(v), host.slowed(v))
+    (host.run_times(v), meter.counts(v), host.cache_counts(v), host.slowed(v))
 }

@@ -8,7 +8,7 @@ mod spool;
 
 pub use columns::Columns;
 pub use record::Record;
-pub use results::Results;
+pub use results::{RejectedAction, Results};
 pub use rows::{
     AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PathRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,
     ThreadRow, TraceRow, VcpuRow, VcpuSampleRow, VmRow, WaitRow, WakeUpBucketRow, WakeUpRow,

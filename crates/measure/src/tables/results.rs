@@ -45,6 +45,17 @@ macro_rules! each_table {
     };
 }
 
+/// An action that was refused: it was not possible, or the scheduler did not accept its values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RejectedAction {
+    /// The time since the start of the run, its warm-up included.
+    pub time_ns: i64,
+    /// The action's name.
+    pub action: &'static str,
+    /// Its domain, if it has one.
+    pub domain: Option<String>,
+}
+
 macro_rules! results {
     ($($(#[doc = $doc:literal])* $table:ident: $kept:ident<$row:ty>,)*) => {
         /// The result tables of a run, each ordered by replication.
@@ -55,8 +66,10 @@ macro_rules! results {
             pub not_attributed: Option<NotAttributed>,
             /// Decisions for which the trace had no room.
             pub untraced: u64,
-            /// Actions whose values the scheduler refused.
+            /// Actions that were refused, those in the warm-up included.
             pub rejected_actions: u64,
+            /// The first of them, each once.
+            pub rejected: Vec<RejectedAction>,
         }
 
         impl Results {
@@ -69,6 +82,10 @@ macro_rules! results {
                 self.not_attributed = self.not_attributed.or(next.not_attributed);
                 self.untraced += next.untraced;
                 self.rejected_actions += next.rejected_actions;
+                let known = self.rejected.len();
+                let new = |action: &RejectedAction| !self.rejected[..known].contains(action);
+                let new: Vec<RejectedAction> = next.rejected.into_iter().filter(new).collect();
+                self.rejected.extend(new);
             }
         }
 

@@ -193,7 +193,7 @@ fn overhead(host: &HostState) -> Span {
 
 /// The part of it in which cold caches were filled again.
 fn refill(host: &HostState) -> Span {
-    (0..host.vcpu_count() as u32).map(|v| host.caches().counts(VcpuId(v)).refill_ns).sum()
+    (0..host.vcpu_count() as u32).map(|v| host.cache_counts(VcpuId(v)).refill_ns).sum()
 }
 
 #[cfg(test)]

@@ -125,6 +125,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         let mut host = Host::new(config, scheduler, machine, observer).map_err(broken)?;
         let (state, observer) = host.observe();
         observer.reset(state);
+        refusal_at_boot(spec, replication, &host)?;
         let names = Names {
             domains: spec.domains.iter().map(|domain| domain.name.clone()).collect(),
             pools: spec.pools.iter().map(|pool| pool.name.clone()).collect(),
@@ -175,7 +176,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
                 called,
             );
             match some {
-                Ok(true) => return Ok(()),
+                Ok(true) => return refusal_at_boot(spec, replication, &self.host),
                 Ok(false) if !progress.goes_on() => return Err(RunError::Cancelled),
                 Ok(false) => {}
                 Err(broken) => {
@@ -186,6 +187,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
                     return Err(RunError::Broken { replication, broken });
                 }
             }
+            refusal_at_boot(spec, replication, &self.host)?;
             if let Some(what) = too_many_connections(spec, self.host.world()) {
                 return Err(RunError::Limit { replication, time: self.host.now(), what });
             }
@@ -262,6 +264,24 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         })?;
         Ok(results)
     }
+}
+
+/// Has the scheduler refused the parameters of a domain that was created? Such a domain would run with others.
+fn refusal_at_boot<S: Scheduler, O: Measuring>(
+    spec: &Spec,
+    replication: u32,
+    host: &Host<S, Machine, O>,
+) -> Result<(), RunError> {
+    let Some(id) = host.refused_boot() else { return Ok(()) };
+    let domain = &spec.domains[id];
+    let params = domain.params.iter().map(|(name, value)| format!("`{name}` = {value}"));
+    Err(RunError::Refused {
+        replication,
+        time: host.now(),
+        scheduler: spec.pools[domain.pool].policy.name,
+        domain: domain.name.clone(),
+        params: params.collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// Samples or decisions could not be written.

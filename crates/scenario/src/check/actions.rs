@@ -7,6 +7,7 @@ use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, LifeChange, POOL_0,
 use crate::check::fields::Checker;
 use crate::check::lifecycle::Lives;
 use crate::check::params::{allowed, allowed_for, params};
+use crate::check::refusals::InForce;
 use crate::file::raw::{
     NamedDomain, RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawLife, RawOnline, RawScenario,
 };
@@ -31,6 +32,7 @@ pub(crate) fn check(
     order.sort_by_key(|&index| times[index]);
     let mut pools: Table<DomId, PoolId> = spec.domains.iter().map(|domain| domain.pool).collect();
     let mut checked: Vec<Option<ActionSpec>> = vec![None; times.len()];
+    let mut in_force = InForce::of(spec, checker.report);
     let mut lives = Lives::new(&spec.domains, raw_domains, &spec.host.constants);
     for index in order {
         let At { value, place } = &actions[index];
@@ -39,6 +41,7 @@ pub(crate) fn check(
         let Some(action) = &checked[index] else { continue };
         lives.begin_until(action.at, checker.report);
         lives.act(action, place, checker.report);
+        in_force.act(spec, &pools, action, place, checker.report);
         if let Some((domain, pool)) = action.change.moves(&spec.domains) {
             pools[domain] = pool;
         }

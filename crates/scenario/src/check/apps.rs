@@ -1,6 +1,8 @@
 //! Applications: the kinds' tables of parameters say what may stand in a file.
 
+use vcpulab_guest::Step;
 use vcpulab_guest::apps::{AppDefault, AppParam, KINDS, find};
+use vcpulab_guest::script::Peer;
 use vcpulab_host::{DomId, ParamKind};
 use vcpulab_spec::limits::{APPS_MAX, TASKS_MAX};
 use vcpulab_spec::{AppSpec, AppValue, DomainSpec, HostSpec, PHASES, Service, Spec};
@@ -56,6 +58,7 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw: &[&Name
                 references(checker, spec, domain, position, app);
                 let its = &spec.domains[domain].apps[position];
                 disk_needed(checker, spec, domain, its, &app.place);
+                nic_needed(checker, spec, domain, its, &app.place);
                 if raw.value.idle_tick.is_none()
                     && let Some(field) = needs_tick(its)
                 {
@@ -190,6 +193,17 @@ fn app_param(
         checker.report.error(&given.place, Problem::not_allowed(allowed).maybe_hint(hint));
     }
     value.map(AppValue::Number)
+}
+
+/// Does an application send to the outside from a domain that has no network interface?
+fn nic_needed(checker: &mut Checker<'_, '_>, spec: &Spec, domain: DomId, app: &AppSpec, place: &Place) {
+    let config = app.alone();
+    let sends = config.script.steps.iter().any(|step| matches!(step, Step::Connect(Peer::Outside)));
+    let DomainSpec { nic, driver_domain, .. } = &spec.domains[domain];
+    if sends && nic.is_none() && !driver_domain {
+        let problem = Problem::says(format!("`{}` needs a network interface in its domain", app.kind()));
+        checker.report.error(place, problem.hint(format!("add `nic = {}`", front_to(spec))));
+    }
 }
 
 /// The services that an application asks.

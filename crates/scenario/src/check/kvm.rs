@@ -2,7 +2,8 @@
 
 use std::borrow::Borrow;
 
-use vcpulab_host::{Bound, Class, CpuMask, DomId, GroupConfig, Params, Span, Time};
+use vcpulab_host::{Bound, Class, CpuMask, DomId, GroupConfig, Params, Part, Span, Time};
+use vcpulab_sched::fair::limited_part;
 use vcpulab_spec::limits::{
     CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUPS_MAX, HALT_POLLS_US,
     NICES, PRIORITIES,
@@ -149,16 +150,27 @@ fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place, version
         Some(_) => checker.int(&raw.quota_us, 0, CGROUP_QUOTAS_US),
     };
     let period = checker.int(&raw.period_us, us(new.period), CGROUP_PERIODS_US).unwrap_or(us(new.period));
-    let burst = checker.int(&raw.burst_us, 0, 0..=quota.unwrap_or(*CGROUP_QUOTAS_US.end())).unwrap_or(0);
-    if let (Some(At { place: at, .. }), true, None) = (&raw.burst_us.0, burst > 0, quota) {
-        let problem = Problem::says("there is no quota that a burst could go beyond").found(burst);
-        checker.report.error(at, problem.hint(format!("add `quota_us` to [{}]", place.field)));
+    let burst = checker.int(&raw.burst_us, 0, 0..=*CGROUP_QUOTAS_US.end()).unwrap_or(0);
+    let (quota, burst) = (quota.map(Span::from_us), Span::from_us(burst));
+    if let Some(At { place: at, .. }) = &raw.burst_us.0 {
+        match quota {
+            None if burst > Span::ZERO => {
+                let problem =
+                    Problem::says("there is no quota that a burst could go beyond").found(us(burst));
+                checker.report.error(at, problem.hint(format!("add `quota_us` to [{}]", place.field)));
+            }
+            Some(most) if !GroupConfig::takes_burst(quota, burst) => {
+                let allowed = format!("an integer from 0 to {}", us(most));
+                checker.report.error(at, Problem::not_allowed(allowed));
+            }
+            _ => {}
+        }
     }
     GroupConfig {
         weight: weight as u32,
-        quota: quota.map(Span::from_us),
+        quota,
         period: Span::from_us(period),
-        burst: Span::from_us(burst),
+        burst,
         idle: raw.idle.get().copied().unwrap_or(false),
         ..new
     }
@@ -256,6 +268,14 @@ fn not_of_a_daemon(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
     refuse(checker, &raw.emulator_affinity, nothing);
     refuse(checker, &raw.iothread_affinity, nothing);
     refuse(checker, &raw.iothreads, nothing);
+    for (name, At { place, .. }) in &raw.params.0 {
+        if limited_part(&name.value).is_some_and(|part| part != Part::Whole) {
+            let problem = Problem::not_allowed(nothing).found(format!("`{}`", name.value));
+            checker
+                .report
+                .error(place, problem.hint("`global_quota_us` limits all threads of a daemon together"));
+        }
+    }
 }
 
 /// What a device of a KVM host cannot say.

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vcpulab_host::{Governor, Params, Span};
+use vcpulab_host::{Governor, Scope, Span};
 use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
     ActionSpec, AppSpec, CONSTANTS, Change, DomainSpec, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec,
     SHARE, Service, Spec, share, weight,
 };
 
-use crate::file::raw::{NamedDomain, RawDomain, RawScenario};
+use crate::check::refusals::hasty;
+use crate::file::raw::{NamedDomain, RawDomain, RawScenario, raw_pools};
 use crate::text::problem::{Place, Problem, Report, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::{CpuList, Duration};
@@ -40,7 +41,12 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         }
         useless_nice(domain, raw, report);
         useless_pinning(spec, domain, raw, report);
-        hasty_scheduler(&domain.params, &spec.pools[domain.pool], &name.place, report);
+        hasty(report, &spec.pools[domain.pool], Scope::Domain, &domain.params, &raw.value.params);
+    }
+    let raw_host = raw.host.get().map(|host| &host.params);
+    let raw_global = raw_host.into_iter().chain(raw_pools(raw).iter().map(|(_, raw)| &raw.value.params));
+    for (pool, raw) in spec.pools.iter().zip(raw_global) {
+        hasty(report, pool, Scope::Global, &pool.params, raw);
     }
     idle_governor(spec, raw, report);
     free_threads(spec, raw, report);
@@ -235,7 +241,7 @@ fn doubtful_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
 }
 
 /// Repeated more often than this, anything makes for so many events that runs are slow: a hundred thousand a second.
-const HASTY: Span = Span::from_us(10);
+pub(crate) const HASTY: Span = Span::from_us(10);
 
 /// A script whose rounds, or a job whose periods, are so short that simulated time hardly goes on.
 fn hasty_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
@@ -274,24 +280,6 @@ fn round_of(phases: &[PhaseSpec]) -> Option<Span> {
         Some(Span::from_ns(events.ns().saturating_mul(phase.rounds.into())))
     };
     phases.iter().map(once).try_fold(Span::ZERO, |all, phase| Some(all.saturating_add(phase?)))
-}
-
-/// Parameters of the scheduler that make it act very often.
-fn hasty_scheduler(params: &Params, pool: &PoolSpec, place: &Place, report: &mut Report<'_>) {
-    for param in pool.generation.params.iter().filter(|param| param.name.starts_with("period")) {
-        let unit = if param.unit == "us" { 1_000 } else { continue };
-        let Some(value) = params.int(param.name) else { continue };
-        let period = Span::from_ns(value.saturating_mul(unit));
-        if period < 10 * HASTY {
-            let message = format!(
-                "`{}` makes `{}` act every {} for each of its vCPUs: a simulated second has very many events",
-                param.name,
-                pool.policy.name,
-                Duration(period)
-            );
-            report.warning(place, Problem::says(message));
-        }
-    }
 }
 
 fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {

@@ -17,6 +17,7 @@ mod network;
 mod params;
 mod phases;
 mod policy;
+mod refusals;
 mod run;
 mod topology;
 

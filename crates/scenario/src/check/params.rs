@@ -7,6 +7,7 @@ use vcpulab_spec::{Cgroups, DomainSpec, PERCENT_OF_PCPU, PoolSpec, SHARE, Spec, 
 
 use crate::check::fields::Checker;
 use crate::check::kvm::weight_fits;
+use crate::check::refusals::{self, Units};
 use crate::file::raw::{NamedDomain, RawDomain, RawHost, RawPool, RawScenario, raw_pools};
 use crate::text::problem::{Problem, did_you_mean};
 use crate::text::read::{At, RawParam, RawParams, RawSlot, ReadTable as _};
@@ -29,11 +30,17 @@ pub(crate) fn check(
         params(checker, &raw.value.params, &allowed_for(spec, RawDomain::FIELDS, domain, pool))
     };
     let params: Vec<Params> = spec.domains.ids().zip(raw_domains).map(of_domain).collect();
-    for (pool, params) in spec.pools.iter_mut().zip(global) {
-        pool.params = params;
+    let units = Units::on(spec, checker.report);
+    let raw_global =
+        std::iter::once(&raw_host.params).chain(raw_pools(raw).iter().map(|(_, raw)| &raw.value.params));
+    for ((pool, params), raw) in spec.pools.iter_mut().zip(global).zip(raw_global) {
+        pool.params = refusals::new(checker, pool, Scope::Global, 0, params, raw);
     }
-    for (domain, params) in spec.domains.iter_mut().zip(params) {
-        domain.params = params;
+    for ((domain, params), (_, raw)) in spec.domains.ids().zip(params).zip(raw_domains) {
+        let pool = &spec.pools[spec.domains[domain].pool];
+        let units = units.of(spec, domain);
+        let params = refusals::new(checker, pool, Scope::Domain, units, params, &raw.value.params);
+        spec.domains[domain].params = params;
     }
 }
 

@@ -14,6 +14,7 @@ use crate::params::MS;
 use crate::policy::{Generation, Registered};
 use crate::table::put;
 use crate::toolstack::{Set, Toolstack};
+use crate::width::Width;
 
 /// Minimum charging unit, ns: time run is charged in whole ones, rounded up.
 const MCU: u32 = 100_000;
@@ -220,7 +221,7 @@ impl Scheduler for Bvt {
         if next != idle {
             let domain = &self.domains[ctx.dom(next)];
             if domain.warped && domain.warpl > Span::ZERO {
-                ctx.set_timer(domain.warp_timer, now + domain.warpl);
+                ctx.set_timer(domain.warp_timer, now.saturating_add(domain.warpl));
             }
         }
         if least_avt != NEVER_RUNS {
@@ -267,7 +268,7 @@ impl Scheduler for Bvt {
             if at_once {
                 domain.warpback = false;
             }
-            ctx.set_timer(domain.unwarp_timer, ctx.now() + domain.warpu);
+            ctx.set_timer(domain.unwarp_timer, ctx.now().saturating_add(domain.warpu));
             if at_once {
                 self.reschedule_domain(ctx, d);
             }
@@ -422,6 +423,18 @@ impl Registered for Bvt {
         (generation("xen2.0", xm("bvt DOM", "bvt_ctxallow")), XEN_2_0),
         (generation("xen3.0", xm("sched-bvt DOM", "sched-bvt-ctxallow")), XEN_3_0),
     ];
+
+    fn width(_rules: Rules, param: &str) -> Width {
+        if [WARPL.name, WARPU.name].contains(&param) { Width::Bits64 } else { Width::Bits32 }
+    }
+
+    /// A pCPU that idles decides again after the allowance, one with a single vCPU after ten times as long, in 32 bits.
+    fn shortest_interval(_rules: Rules, _scope: Scope, given: &Params) -> Option<(&'static str, Span)> {
+        let allow = given.int(CTX_ALLOW.name)? as i32;
+        let slices = [allow, allow.wrapping_mul(10)].map(|ns| Span::from_ns(ns.into()));
+        let least = slices.into_iter().filter(|slice| !slice.is_negative()).min();
+        least.map(|slice| (CTX_ALLOW.name, slice))
+    }
 
     fn new(rules: Rules, global: &Params, _pcpus: u32) -> Self {
         Bvt {

@@ -15,23 +15,27 @@ mod queue;
 pub(crate) mod rules;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
-    Scheduler, Span, Table, Time, TimerId, VcpuId,
+    Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
 };
 
 use self::params::{
-    AT_BOOT, BALANCE_RATELIMIT, CAP, MIGRATION_DELAY, RATELIMIT, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, TSLICE,
+    BALANCE_RATELIMIT, CAP, MIGRATION_DELAY, RATELIMIT, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, TSLICE, TUNABLE,
     WEIGHT,
 };
 use self::rules::{Pick, Rules};
+use self::tuning::Tuning;
 use crate::list::{Links, List};
-use crate::params::{MS, US};
+use crate::params::{MS, US, only, weight_counts};
 use crate::policy::{Generation, Registered};
+use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
+use crate::width::Width;
 
 /// The order in which vCPUs run; the greatest first. State files show its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -283,26 +287,18 @@ impl Scheduler for Credit {
     }
 
     fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
-        if !self.rules.tunable || AT_BOOT.iter().any(|param| params.int(param.name).is_some()) {
+        if !self.rules.tunable {
             return Err(Rejected);
         }
-        let delay = params.int(MIGRATION_DELAY.name).unwrap_or(self.migration_delay / US);
-        if !self.rules.checks_migration_delay {
+        only(params, TUNABLE)?;
+        let Credit { tslice, ratelimit, migration_delay, .. } = *self;
+        if let (Some(delay), false) = (params.int(MIGRATION_DELAY.name), self.rules.checks_migration_delay) {
             // It holds even if the others are refused.
             self.migration_delay = US.saturating_mul(delay);
         }
-        let tslice = params.int(TSLICE.name).unwrap_or(self.tslice / MS);
-        let ratelimit = params.int(RATELIMIT.name).unwrap_or(self.ratelimit / US);
-        let good = TSLICE.allows(&tslice.into())
-            && RATELIMIT.allows(&ratelimit.into())
-            && ratelimit * US <= tslice * MS
-            && (!self.rules.checks_migration_delay || MIGRATION_DELAY.allows(&delay.into()));
-        if !good {
-            return Err(Rejected);
-        }
-        self.ratelimit = ratelimit * US;
-        self.migration_delay = US.saturating_mul(delay);
-        self.set_timeslice(tslice * MS);
+        let tuning = Tuning { tslice, ratelimit, migration_delay }.adjusted(&self.rules, params)?;
+        (self.ratelimit, self.migration_delay) = (tuning.ratelimit, tuning.migration_delay);
+        self.set_timeslice(tuning.tslice);
         if self.rules.timeslice_changes_total {
             self.total_credit = self.period_credit.wrapping_mul(ctx.pcpus().len());
         }
@@ -409,6 +405,22 @@ impl Registered for Credit {
     const NAME: &'static str = "credit";
     const DOC: &'static str = "Proportional shares by weight, caps, boost on waking, global load balancing.";
     const GENERATIONS: &'static [(Generation, Rules)] = rules::GENERATIONS;
+
+    fn check(rules: Rules, proposal: &Proposal<'_>) -> Result<(), Refusal> {
+        match proposal.scope {
+            Scope::Domain => weight_counts(proposal),
+            Scope::Global => {
+                if !proposal.is_new() {
+                    only(proposal.given, TUNABLE)?;
+                }
+                Tuning::NEW.adjusted(&rules, &proposal.kept_and_given()).map(|_| ())
+            }
+        }
+    }
+
+    fn width(_rules: Rules, param: &str) -> Width {
+        if [WEIGHT.name, CAP.name].contains(&param) { Width::Bits16 } else { Width::Bits32 }
+    }
 
     fn new(rules: Rules, global: &Params, pcpus: u32) -> Self {
         let given = |spec: &ParamSpec| global.int(spec.name).unwrap_or(spec.default);

@@ -45,8 +45,8 @@ pub const OF_4_4: &[ParamSpec] = ALL.split_at(5).0;
 pub const OF_4_17: &[ParamSpec] = ALL.split_at(7).0;
 pub const OF_4_18: &[ParamSpec] = ALL;
 
-/// Those that only the hypervisor's command line sets.
-pub const AT_BOOT: &[ParamSpec] = &[SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, BALANCE_RATELIMIT];
+/// The parameters of the whole scheduler that change while the host runs. The hypervisor's command line sets the others.
+pub const TUNABLE: &[ParamSpec] = &[TSLICE, RATELIMIT, MIGRATION_DELAY];
 
 pub const XM: Toolstack = Toolstack {
     tool: "xm",

@@ -3,6 +3,9 @@
 
 use vcpulab_host::{DomId, PolicyContext, Rejected, Span, VcpuId};
 
+use super::params::CAP;
+use crate::proposal::Refusal;
+
 use super::{Credit2, Vcpu};
 use crate::list::List;
 
@@ -78,9 +81,7 @@ impl Credit2 {
 
     pub(super) fn set_cap(&mut self, ctx: &mut PolicyContext, d: DomId, cap: i64) -> Result<(), Rejected> {
         let count = ctx.vcpus_of(d).count() as i64;
-        if cap > 100 * count || cap < 0 {
-            return Err(Rejected);
-        }
+        cap_fits(cap, count)?;
         let was_capped = self.domains[d].cap != 0;
         self.domains[d].cap = cap;
         let Some(refill) = self.domains[d].refill else { return Ok(()) };
@@ -115,5 +116,17 @@ impl Credit2 {
             }
         }
         Ok(())
+    }
+}
+
+/// Can a domain with this number of units use that much?
+pub(super) fn cap_fits(cap: i64, units: i64) -> Result<(), Refusal> {
+    let most = 100 * units;
+    match (0..=most).contains(&cap) {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            [CAP.name],
+            format!("at most {most}, 100 for each of its {units} scheduling units"),
+        )),
     }
 }

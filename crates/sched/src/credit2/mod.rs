@@ -23,9 +23,10 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Creation, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext,
-    Rejected, Scheduler, Span, Table, Time, TimerId, VcpuId, ids,
+    Rejected, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId, ids,
 };
 
+use self::caps::cap_fits;
 use self::params::{
     CAP, CAP_PERIOD, MIGRATE_RESIST, OVER, PRECISION, RATELIMIT, RUNQUEUE, RUNQUEUE_MAX, SMT_POWER_SAVINGS,
     SOCKET, UNDER, WEIGHT, WINDOW_4_4, WINDOW_4_17,
@@ -33,9 +34,11 @@ use self::params::{
 use self::recent::Recent;
 use self::rules::{Rules, Scan, Window};
 use crate::list::{Links, List};
-use crate::params::{MS, US};
+use crate::params::{MS, US, only, weight_counts};
 use crate::policy::{Generation, Registered};
+use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
+use crate::width::Width;
 
 /// The credit of a new vCPU, and that of a reset.
 const ALLOTMENT: i32 = 10_000_000;
@@ -339,8 +342,9 @@ impl Scheduler for Credit2 {
     }
 
     fn adjust_global(&mut self, _ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
+        only(params, tunable(&self.rules))?;
         match params.int(RATELIMIT.name) {
-            Some(us) if self.rules.ratelimit && RATELIMIT.allows(&us.into()) => {
+            Some(us) if RATELIMIT.allows(&us.into()) => {
                 self.ratelimit = us * US;
                 Ok(())
             }
@@ -491,12 +495,33 @@ impl Credit2 {
 
 // ---- creation ----
 
+/// The parameters that change while the host runs.
+fn tunable(rules: &Rules) -> &'static [ParamSpec] {
+    if rules.ratelimit { &[RATELIMIT] } else { &[] }
+}
+
 impl Registered for Credit2 {
     type Rules = Rules;
     const NAME: &'static str = "credit2";
     const DOC: &'static str =
         "Proportional shares by weight with shared run queues and load balancing; caps.";
     const GENERATIONS: &'static [(Generation, Rules)] = rules::GENERATIONS;
+
+    fn check(rules: Rules, proposal: &Proposal<'_>) -> Result<(), Refusal> {
+        let Proposal { scope, given, units, .. } = *proposal;
+        match (scope, given.int(CAP.name)) {
+            (Scope::Global, _) if proposal.is_new() => Ok(()),
+            (Scope::Global, _) => only(given, tunable(&rules)),
+            (Scope::Domain, cap) => {
+                weight_counts(proposal)?;
+                cap.filter(|_| rules.caps).map_or(Ok(()), |cap| cap_fits(cap, i64::from(units)))
+            }
+        }
+    }
+
+    fn width(_rules: Rules, param: &str) -> Width {
+        if [WEIGHT.name, CAP.name].contains(&param) { Width::Bits16 } else { Width::Bits32 }
+    }
 
     fn new(rules: Rules, global: &Params, _pcpus: u32) -> Self {
         let given = |spec: &ParamSpec| global.int(spec.name).unwrap_or(spec.default);

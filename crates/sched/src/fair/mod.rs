@@ -33,5 +33,6 @@ pub use cfs::Cfs;
 pub use class::{Fair, Flavor, Settings};
 pub use eevdf::Eevdf;
 pub use limit::Bandwidth;
+pub use params::limited_part;
 pub use policy::Linux;
 pub use tree::TaskId;

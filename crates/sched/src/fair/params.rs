@@ -1,11 +1,12 @@
 //! The parameters of both policies, their defaults by the number of CPUs, and how they are set.
 
-use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Rejected, Scope, Span};
+use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Scope, Span};
 
 use super::limit::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings};
 use crate::params::{US, global};
 use crate::policy::Generation;
+use crate::proposal::{Proposal, Refusal};
 use crate::toolstack::{Set, Toolstack};
 
 /// The value that stands for the kernel's own default on so many CPUs.
@@ -202,10 +203,11 @@ impl Controls {
     /// With what is given changed.
     ///
     /// # Errors
-    /// [`Rejected`]: a burst is longer than its quota, or a quota or period too short.
-    pub fn adjusted(mut self, params: &Params) -> Result<Self, Rejected> {
+    /// [`Refusal`]: a burst is longer than its quota, or a quota or period too short.
+    pub fn adjusted(mut self, params: &Params) -> Result<Self, Refusal> {
         if let Some(weight) = params.int(WEIGHT.name) {
-            self.weight = u32::try_from(weight).map_err(|_| Rejected)?;
+            let refusal = |_| Refusal::new([WEIGHT.name], WEIGHT.kind.allowed());
+            self.weight = u32::try_from(weight).map_err(refusal)?;
         }
         self.idle = params.int(IDLE.name).map_or(self.idle, |idle| idle != 0);
         for (limits, (_, quota, period, burst)) in self.limits.iter_mut().zip(&LIMITS) {
@@ -215,9 +217,14 @@ impl Controls {
             }
             limits.period = us(period).unwrap_or(limits.period);
             limits.burst = burst.as_ref().and_then(us).unwrap_or(limits.burst);
-            let short = limits.period < LEAST || limits.quota.is_some_and(|quota| quota < LEAST);
-            if short || limits.quota.is_some_and(|quota| limits.burst > quota) {
-                return Err(Rejected);
+            if limits.period < LEAST || limits.quota.is_some_and(|quota| quota < LEAST) {
+                return Err(Refusal::new(
+                    [quota.name, period.name],
+                    "a quota and a period of at least 1000 us",
+                ));
+            }
+            if let (Some(burst), false) = (burst, GroupConfig::takes_burst(limits.quota, limits.burst)) {
+                return Err(Refusal::new([burst.name, quota.name], "a burst of at most the quota"));
             }
         }
         Ok(self)
@@ -228,6 +235,41 @@ impl Controls {
         let Limits { quota, period, burst } = self.limits[place(part)];
         quota.map(|quota| Bandwidth { quota, period, burst })
     }
+}
+
+/// Checks the parameters of a host, or of a domain whose groups are made with nothing else set.
+pub fn check(proposal: &Proposal<'_>) -> Result<(), Refusal> {
+    match proposal.scope {
+        Scope::Global if proposal.is_new() => Ok(()),
+        Scope::Global => {
+            let present = proposal.present.map(Common::new);
+            match present.is_none_or(|present| present.takes(proposal.given)) {
+                true => Ok(()),
+                false => {
+                    Err(Refusal::new([HZ.name], "the present value: it is the kernel's, as it was built"))
+                }
+            }
+        }
+        Scope::Domain => {
+            let controls = Controls::new(std::iter::empty()).adjusted(&proposal.kept_and_given())?;
+            let Limits { quota, burst, .. } = controls.limits[place(Part::Whole)];
+            if proposal.is_new() && quota.is_none() && burst > Span::ZERO {
+                let quota = LIMITS[place(Part::Whole)].1.name;
+                return Err(Refusal::new([GLOBAL_BURST.name, quota], "a quota beside the burst"));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The part of a domain that a parameter limits; `None`: it is no limit.
+pub fn limited_part(param: &str) -> Option<Part> {
+    LIMITS
+        .iter()
+        .find(|(_, quota, period, burst)| {
+            [Some(quota), Some(period), burst.as_ref()].into_iter().flatten().any(|spec| spec.name == param)
+        })
+        .map(|&(part, ..)| part)
 }
 
 fn place(part: Part) -> usize {

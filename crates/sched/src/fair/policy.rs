@@ -14,13 +14,14 @@ use super::average::Average;
 use super::class::{Fair, Flavor};
 use super::domains::Domains;
 use super::levels::Levels;
-use super::params::{Common, Tuned};
+use super::params::{self, Common, Tuned};
 use super::partners::Partners;
 use super::ready::Ready;
 use super::realtime::{self, FAIR, Rank, RealTime, rank};
 use super::timers::{Kind, Timers};
 use super::tree::TaskId;
 use crate::policy::{Generation, Registered};
+use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
 
 /// A vCPU as a thread.
@@ -534,6 +535,10 @@ impl<F: Tuned> Registered for Linux<F> {
     const NAME: &'static str = F::NAME;
     const DOC: &'static str = F::DOC;
     const GENERATIONS: &'static [(Generation, ())] = &[(F::GENERATION, ())];
+
+    fn check((): (), proposal: &Proposal<'_>) -> Result<(), Refusal> {
+        params::check(proposal)
+    }
 
     fn new((): (), global: &Params, _pcpus: u32) -> Self {
         Linux::with(global.clone())

@@ -16,6 +16,7 @@ use self::running::Running;
 use crate::list::{Links, List};
 use crate::params::US;
 use crate::policy::{Generation, Registered};
+use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
 use crate::toolstack::{Set, Toolstack};
 
@@ -26,10 +27,32 @@ mod running;
 /// Least period and budget.
 const LEAST: Span = Span::from_us(10);
 
-#[derive(Clone, Debug)]
-struct Vcpu {
+/// The budget of a vCPU in each period.
+#[derive(Clone, Copy, Debug)]
+struct Reservation {
     period: Span,
     budget: Span,
+}
+
+impl Reservation {
+    const NEW: Reservation =
+        Reservation { period: Span::from_us(PERIOD.default), budget: Span::from_us(BUDGET.default) };
+
+    /// The reservation with the values given.
+    fn adjusted(self, params: &Params) -> Result<Reservation, Refusal> {
+        let period = params.int(PERIOD.name).map_or(self.period, |us| US.saturating_mul(us));
+        let budget = params.int(BUDGET.name).map_or(self.budget, |us| US.saturating_mul(us));
+        if period < LEAST || budget < LEAST || budget > period {
+            let allowed = "a budget of at most the period, both of at least 10 us";
+            return Err(Refusal::new([PERIOD.name, BUDGET.name], allowed));
+        }
+        Ok(Reservation { period, budget })
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Vcpu {
+    reservation: Reservation,
     remaining: Span,
     charged_at: Time,
     deadline: Time,
@@ -51,8 +74,7 @@ enum Waits {
 
 impl Vcpu {
     const NEW: Vcpu = Vcpu {
-        period: Span::from_us(PERIOD.default),
-        budget: Span::from_us(BUDGET.default),
+        reservation: Reservation::NEW,
         remaining: Span::ZERO,
         charged_at: Time::ZERO,
         deadline: Time::ZERO,
@@ -68,7 +90,7 @@ impl Vcpu {
     fn go_on(&mut self, rules: Rules) {
         self.level =
             if rules.level_saturates { self.level.saturating_add(1) } else { self.level.wrapping_add(1) };
-        self.remaining = self.budget;
+        self.remaining = self.reservation.budget;
     }
 
     #[inline(always)]
@@ -106,10 +128,10 @@ impl Rtds {
     fn refresh(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let now = ctx.now();
         let vcpu = &mut self.vcpus[v];
-        let periods = (now - vcpu.deadline) / vcpu.period + 1;
-        vcpu.deadline += periods * vcpu.period;
+        let periods = (now - vcpu.deadline) / vcpu.reservation.period + 1;
+        vcpu.deadline += periods * vcpu.reservation.period;
         vcpu.charged_at = now;
-        vcpu.remaining = vcpu.budget;
+        vcpu.remaining = vcpu.reservation.budget;
         vcpu.level = 0;
         let (deadline, remaining) = (vcpu.deadline, vcpu.remaining);
         ctx.report(v, "deadline", deadline.ns());
@@ -420,14 +442,13 @@ impl Scheduler for Rtds {
         let mut result = Ok(());
         for v in ctx.vcpus_of(d) {
             let vcpu = &mut self.vcpus[v];
-            let period = params.int(PERIOD.name).map_or(vcpu.period, |us| US.saturating_mul(us));
-            let budget = params.int(BUDGET.name).map_or(vcpu.budget, |us| US.saturating_mul(us));
-            if period < LEAST || budget < LEAST || budget > period {
-                result = Err(Rejected);
-                continue;
+            match vcpu.reservation.adjusted(params) {
+                Ok(reservation) => vcpu.reservation = reservation,
+                Err(refusal) => {
+                    result = Err(refusal.into());
+                    continue;
+                }
             }
-            vcpu.period = period;
-            vcpu.budget = budget;
             let before = vcpu.extratime;
             vcpu.extratime = params.int(EXTRATIME.name).map_or(before, |flag| flag != 0);
             let gained = vcpu.extratime && !before;
@@ -523,6 +544,15 @@ impl Registered for Rtds {
         (generation("xen4.22", &[("xen4.22", 0)]), XEN_4_22),
     ];
 
+    fn check(_rules: Rules, proposal: &Proposal<'_>) -> Result<(), Refusal> {
+        Reservation::NEW.adjusted(&proposal.kept_and_given()).map(|_| ())
+    }
+
+    fn shortest_interval(_rules: Rules, _scope: Scope, given: &Params) -> Option<(&'static str, Span)> {
+        let us = |param: &ParamSpec| given.int(param.name).map(|us| (param.name, US.saturating_mul(us)));
+        us(&PERIOD).into_iter().chain(us(&BUDGET)).min_by_key(|&(_, span)| span)
+    }
+
     fn new(rules: Rules, _global: &Params, _pcpus: u32) -> Self {
         Rtds {
             rules,
@@ -553,7 +583,7 @@ mod tests {
             vcpu.go_on(rules);
             (vcpu.level, vcpu.remaining)
         };
-        assert_eq!(after(XEN_4_20_4), (0, Vcpu::NEW.budget));
-        assert_eq!(after(XEN_4_22), (u32::MAX, Vcpu::NEW.budget));
+        assert_eq!(after(XEN_4_20_4), (0, Reservation::NEW.budget));
+        assert_eq!(after(XEN_4_22), (u32::MAX, Reservation::NEW.budget));
     }
 }

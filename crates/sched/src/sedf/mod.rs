@@ -3,20 +3,25 @@
 //! utilisation queue). Generations `xen3.0.2`, `xen3.0.3`, `xen3.3.0` and `xen4.4.1`, whose differences are [`Rules`].
 //! All rules in words: `docs/schedulers/sedf.md`.
 
+mod entitlement;
 mod params;
 mod rules;
 
 use std::fmt;
 
 use vcpulab_host::{
-    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Span, Table, Time, VcpuId,
+    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Scope, Span, Table, Time,
+    VcpuId,
 };
 
-use self::params::{PERIOD_MAX, PERIOD_MIN, SLICE_MIN};
+use self::entitlement::{Entitlement, Share};
+use self::params::{PERIOD, SLICE, WEIGHT};
 use self::rules::Rules;
 use crate::list::{Links, List};
 use crate::policy::{Generation, Registered};
+use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
+use crate::width::Width;
 
 const EXTRA_QUANTUM: Span = Span::from_us(500);
 /// The period that reservations by weight and best-effort domains have.
@@ -437,29 +442,20 @@ impl Scheduler for Sedf {
     }
 
     fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
-        // A parameter left out of an adjust is 0.
-        let given = |name| params.int(name).unwrap_or(0);
-        let (period, slice, weight) = (given("period"), given("slice"), given("weight") as i16);
-        let extratime = given("extratime") & 1 != 0;
-        let by_weight = weight != 0;
-        if !by_weight {
-            let (period, slice) = (period as u64, slice as u64);
-            if !(PERIOD_MIN..=PERIOD_MAX).contains(&period) || slice > period || slice < SLICE_MIN {
-                return Err(Rejected);
-            }
-        }
-        let (period, slice) = (Span::from_ns(period), Span::from_ns(slice));
+        let Entitlement { extratime, share } = Entitlement::among(params)?;
         for v in ctx.vcpus_of(d) {
             let vcpu = &mut self.vcpus[v];
-            if !by_weight {
-                (vcpu.weight, vcpu.extraweight) = (0, 0);
-                (vcpu.period, vcpu.period_orig) = (period, period);
-                (vcpu.slice, vcpu.slice_orig) = (slice, slice);
-            } else if extratime && period.is_zero() {
-                (vcpu.weight, vcpu.extraweight) = (0, weight);
-                (vcpu.period, vcpu.slice) = (WEIGHT_PERIOD, Span::ZERO);
-            } else {
-                vcpu.weight = weight;
+            match share {
+                Share::Time { period, slice } => {
+                    (vcpu.weight, vcpu.extraweight) = (0, 0);
+                    (vcpu.period, vcpu.period_orig) = (period, period);
+                    (vcpu.slice, vcpu.slice_orig) = (slice, slice);
+                }
+                Share::ExtraTime(weight) => {
+                    (vcpu.weight, vcpu.extraweight) = (0, weight);
+                    (vcpu.period, vcpu.slice) = (WEIGHT_PERIOD, Span::ZERO);
+                }
+                Share::Weight(weight) => vcpu.weight = weight,
             }
         }
         self.recompute_weights(ctx);
@@ -508,6 +504,32 @@ impl Registered for Sedf {
     const DOC: &'static str =
         "Guaranteed slices in periods by earliest deadline first, and extra time by weight.";
     const GENERATIONS: &'static [(Generation, Rules)] = rules::GENERATIONS;
+
+    fn check(_rules: Rules, proposal: &Proposal<'_>) -> Result<(), Refusal> {
+        let Entitlement { share, .. } = Entitlement::among(proposal.given)?;
+        let slice = proposal.given.int(SLICE.name).unwrap_or(0);
+        match share {
+            Share::Time { .. } => Ok(()),
+            // The release ignores it.
+            Share::Weight(_) | Share::ExtraTime(_) if slice != 0 && proposal.is_new() => {
+                Err(Refusal::new([SLICE.name, WEIGHT.name], "either a period and a slice, or a weight"))
+            }
+            Share::Weight(_) | Share::ExtraTime(_) => Ok(()),
+        }
+    }
+
+    fn shortest_interval(_rules: Rules, _scope: Scope, given: &Params) -> Option<(&'static str, Span)> {
+        let params = [PERIOD, SLICE].into_iter();
+        let ns = params.filter_map(|param| Some((param.name, Span::from_ns(given.int(param.name)?))));
+        ns.filter(|&(_, span)| span > Span::ZERO).min_by_key(|&(_, span)| span)
+    }
+
+    fn width(_rules: Rules, param: &str) -> Width {
+        match param {
+            "extratime" | "weight" => Width::Bits32,
+            _ => Width::Bits64,
+        }
+    }
 
     fn new(rules: Rules, _global: &Params, _pcpus: u32) -> Self {
         Sedf {

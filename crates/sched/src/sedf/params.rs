@@ -4,48 +4,49 @@ use vcpulab_host::{ParamKind, ParamSpec, Scope};
 
 use crate::toolstack::{Set, Toolstack};
 
-pub const PERIOD_MIN: u64 = 10_000;
-pub const PERIOD_MAX: u64 = 10_000_000_000;
-pub const SLICE_MIN: u64 = 5_000;
+const PERIOD_MIN: i64 = 10_000;
+const PERIOD_MAX: i64 = 10_000_000_000;
+const SLICE_MIN: i64 = 5_000;
 
 const fn param(name: &'static str, unit: &'static str, kind: ParamKind, doc: &'static str) -> ParamSpec {
     ParamSpec { name, scope: Scope::Domain, unit, kind, default: 0, doc }
 }
 
-pub const ALL: &[ParamSpec] = &[
-    param(
-        "period",
-        "ns",
-        ParamKind::Int { min: PERIOD_MIN as i64, max: PERIOD_MAX as i64, also: &[0] },
-        "Length of a period, also the relative deadline; 0: extra time or a reservation by weight.",
-    ),
-    param(
-        "slice",
-        "ns",
-        ParamKind::Int { min: SLICE_MIN as i64, max: PERIOD_MAX as i64, also: &[0] },
-        "Guaranteed CPU time of each vCPU in each period; not more than the period.",
-    ),
-    param(
-        "latency",
-        "ns",
-        ParamKind::Int { min: 0, max: i64::MAX, also: &[] },
-        "Latency hint; it has no effect.",
-    ),
-    ParamSpec {
-        name: "extratime",
-        scope: Scope::Domain,
-        unit: "",
-        kind: ParamKind::Flag,
-        default: 1,
-        doc: "1: takes part in extra time. Left out beside other parameters of SEDF it counts as 0.",
-    },
-    param(
-        "weight",
+pub const PERIOD: ParamSpec = param(
+    "period",
+    "ns",
+    ParamKind::Int { min: PERIOD_MIN, max: PERIOD_MAX, also: &[0] },
+    "Length of a period, also the relative deadline; 0: extra time or a reservation by weight.",
+);
+pub const SLICE: ParamSpec = param(
+    "slice",
+    "ns",
+    ParamKind::Int { min: SLICE_MIN, max: PERIOD_MAX, also: &[0] },
+    "Guaranteed CPU time of each vCPU in each period; not more than the period.",
+);
+const LATENCY: ParamSpec = param(
+    "latency",
+    "ns",
+    ParamKind::Int { min: 0, max: i64::MAX, also: &[] },
+    "Latency hint; it has no effect.",
+);
+pub const EXTRATIME: ParamSpec = ParamSpec {
+    default: 1,
+    ..param(
+        "extratime",
         "",
-        ParamKind::Int { min: 0, max: i16::MAX as i64, also: &[] },
-        "With extratime and no period: share of the extra time; else a reservation in proportion to it.",
-    ),
-];
+        ParamKind::Flag,
+        "1: takes part in extra time. Left out beside other parameters of SEDF it counts as 0.",
+    )
+};
+pub const WEIGHT: ParamSpec = param(
+    "weight",
+    "",
+    ParamKind::Int { min: 0, max: i16::MAX as i64, also: &[] },
+    "With extratime and no period: share of the extra time; else a reservation in proportion to it.",
+);
+
+pub const ALL: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, EXTRATIME, WEIGHT];
 
 pub const XM: Toolstack = Toolstack {
     tool: "xm",

@@ -6,6 +6,7 @@ mod invariants;
 mod linux;
 mod pools;
 mod promises;
+mod refusals;
 mod topology;
 
 use vcpulab_host::{Params, Pools};
