@@ -9,13 +9,14 @@ PROFILE := $(CURDIR)/target/profile
 WHEEL_TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 STUDIES ?= --fast
 FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= 1000
 FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-counts-keep bench-growth bench-peers lint fmt docs evidence fuzz lock \
-	real-xen real-kvm site site-serve wheel wheel-test web web-serve web-picture web-test
+	fuzz-scenarios real-xen real-kvm site site-serve wheel wheel-test web web-serve web-picture web-test
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -179,7 +180,7 @@ evidence: build .venv/tools
 	$(BIN)/python docs/evidence.py
 
 ## Every fuzz target for a minute, or FUZZ_SECONDS (needs a nightly toolchain, cargo-fuzz and, for the last, Linux)
-fuzz: build .venv/tools
+fuzz: fuzz-scenarios
 	mkdir -p $(FUZZ_TARGETS:%=fuzz/corpus/%) fuzz/artifacts/texts
 	cargo +nightly fuzz run scenario fuzz/corpus/scenario fuzz/seeds/scenario crates/scenario/bad scenarios \
 	  -- -max_total_time=$(FUZZ_SECONDS) -dict=fuzz/scenario.dict
@@ -189,6 +190,10 @@ fuzz: build .venv/tools
 	$(PIP) fuzz/requirements.lock
 	PYTHONPATH=tests $(BIN)/python fuzz/fuzz_targets/fuzz_texts.py fuzz/corpus/texts fuzz/seeds/texts tests/recordings \
 	  -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -artifact_prefix=fuzz/artifacts/texts/
+
+## Random scenarios over the whole schema for a minute, or FUZZ_SECONDS, from FUZZ_SEED on
+fuzz-scenarios: build .venv/tools
+	PYTHONPATH=tests $(BIN)/python fuzz/fuzz_targets/fuzz_scenarios.py $(FUZZ_SEED) $(FUZZ_SECONDS)
 
 ## Pins every Python package, with hashes (needs uv)
 lock:
