@@ -10,7 +10,7 @@ from vcpulab import Run, Scenario
 SIGNED = {
     "df_vcpus": ("slowed_frequency_ns",),
     "df_domains": ("slowed_frequency_ns",),
-    "df_trace": ("from_domain", "to_domain"),
+    "df_decisions": ("from_domain", "to_domain"),
 }
 """Columns that may be below 0: turbo frequencies make time of slow ones negative, and idle vCPUs have no domain."""
 

@@ -156,7 +156,7 @@ class Draft:
         host: Table = {"scheduler": self.scheduler, "generation": self.generation["name"]}
         host["profile"] = random.choice(PROFILES)
         if self.is_kvm:
-            host["hypervisor"] = "kvm"
+            host |= {"hypervisor": "kvm", "cgroups": random.choice([1, 2, 2])}
         if self.chance(0.45):
             sockets, threads = random.choice([1, 1, 2, 4]), random.choice([1, 2, 2, 4])
             cores = max(1, self.pcpus // (sockets * threads))
@@ -414,16 +414,17 @@ def _add(draft: Table, problem: Table, random: Random) -> bool:
     if domain is None or random.random() < 0.1:
         return False
     back_end = {"driver_domain": "dom0"} if "dom0" in draft["domain"] else {}
+    apps = domain.get("app", [])
     if "needs a disk" in message and "disk" not in domain:
         domain["disk"] = back_end
     elif "network interface" in message and "nic" not in domain:
         domain["nic"] = back_end
-    elif "no service runs in domain" in message and len(domain["app"]) < 6:
-        domain["app"].append({"kind": "web-server"})
+    elif "no service runs in domain" in message and len(apps) < 6:
+        domain["app"] = [*apps, {"kind": "web-server"}]
     elif kind := re.search(r"must run one `([^`]*)`", message):
-        if any(app["kind"] == kind[1] for app in domain["app"]):
+        if any(app["kind"] == kind[1] for app in apps):
             return False
-        domain["app"].append({"kind": kind[1]})
+        domain["app"] = [*apps, {"kind": kind[1]}]
     else:
         return False
     return True
