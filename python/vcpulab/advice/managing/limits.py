@@ -27,7 +27,9 @@ def _rtds(share: float, vcpus: int) -> dict[str, int]:
 
 
 def _atropos(share: float, vcpus: int) -> dict[str, int]:
-    return {"nat_period": PERIOD_NS, "nat_slice": max(1, round(share / 100 / vcpus * PERIOD_NS)), "xtratime": 0}
+    nat_slice = max(1, round(share / 100 / vcpus * PERIOD_NS))
+    # The latency may not be longer than the period, and its default is.
+    return {"nat_period": PERIOD_NS, "nat_slice": nat_slice, "latency": PERIOD_NS, "xtratime": 0}
 
 
 _WAYS: Mapping[str, Callable[[float, int], dict[str, int]]] = {
