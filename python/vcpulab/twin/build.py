@@ -133,7 +133,7 @@ def make(
     used = scheduler or sources.scheduler
     if used is None:
         raise RequestError("no file says which one was recorded", field="scheduler", hint=sources.how_to_say_scheduler)
-    summary, left_out = _known(summary)
+    summary, left_out = _known(summary, sources)
     if left_out:
         notes.append(f"{left_out} vCPUs of whom the recording never says whether they run are left out")
     if not summary["vcpus"]:
@@ -273,10 +273,10 @@ def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> M
     return found or flat(pcpus)
 
 
-def _known(summary: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+def _known(summary: Mapping[str, Any], sources: Sources) -> tuple[dict[str, Any], int]:
     """A summary without the vCPUs that only a stray record names, and how many those are."""
     known = [vcpu for vcpu in summary["vcpus"] if vcpu["unknown_ns"] < summary["span_ns"]]
-    return _only(summary, known), len(summary["vcpus"]) - len(known)
+    return _only(summary, [_of_host(vcpu, sources) for vcpu in known]), len(summary["vcpus"]) - len(known)
 
 
 def _only(summary: Mapping[str, Any], vcpus: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -293,6 +293,13 @@ def _only(summary: Mapping[str, Any], vcpus: Sequence[Mapping[str, Any]]) -> dic
 
 def _does_something(its: Turns) -> bool:
     return any(turn.blocked or len(turn.computes) > 1 for turn in its.turns)
+
+
+def _of_host(thread: Mapping[str, Any], sources: Sources) -> Mapping[str, Any]:
+    """What a thread of the host did while nobody knows is nothing: only VMs did more of the same."""
+    if not sources.is_daemon(thread["domain"]):
+        return thread
+    return {**thread, "blocked_ns": thread["blocked_ns"] + thread["unknown_ns"], "unknown_ns": 0}
 
 
 def _lasting(summary: Mapping[str, Any], turns: Mapping[Vcpu, Turns], seen: float) -> set[Vcpu]:
