@@ -76,7 +76,7 @@ fn what_a_scheduler_refuses_at_boot_is_refused_with_the_values_and_what_is_allow
     let arinc = "scheduler = \"arinc653\"\n";
     refused(&format!("{arinc}major_frame_ns = 5"), "", &["major_frame_ns = 5", "both"]);
     let entries = "entries = [{ domain = \"a\", vcpu = 0, runtime = \"2ms\" }]";
-    refused(&format!("{arinc}{entries}"), "", &["both", "no `major_frame_ns`"]);
+    refused(&format!("{arinc}{entries}"), "", &["both", "major_frame_ns = 0` (not given)"]);
     refused(&format!("{arinc}{entries}\nmajor_frame_ns = 1999999"), "", &["2000000 ns"]);
     accepted(&format!("{arinc}{entries}\nmajor_frame_ns = 2000000"), "");
 }
