@@ -112,7 +112,9 @@ pub use ids::{DomId, GroupId, PcpuId, PoolId, TimerId, VcpuId};
 pub use listing::{DomainState, VcpuState};
 pub use mask::{CpuMask, PCPUS_MAX};
 pub use observer::{Observer, Switch};
-pub use params::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
+pub use params::{
+    ParamKind, ParamSpec, ParamValue, Params, Per, ReservationPart, Role, Scope, TimetableEntry,
+};
 pub use pools::Pools;
 pub use report::{IoKind, IoStep, StateRow};
 pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler};

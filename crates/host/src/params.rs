@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::groups::Part;
 use crate::time::Span;
 
 /// The owner of a parameter.
@@ -89,6 +90,57 @@ impl ParamKind {
     }
 }
 
+/// The owner of a weight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Per {
+    /// All vCPUs of a domain have it together.
+    Domain,
+    /// Each vCPU of a domain has it, beside all vCPUs of the pool.
+    Vcpu,
+    /// Each vCPU of a domain has it, beside those that belong to the same pCPU: nothing balances pCPUs.
+    VcpuOfPcpu,
+}
+
+/// The part of a reservation that a parameter is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReservationPart {
+    /// The CPU time of each vCPU in each period; 0: none is reserved.
+    Time,
+    /// The period, in the same unit; 0: none is reserved.
+    Period,
+    /// A weight: where it is not 0, time and period are not looked at.
+    Weight,
+}
+
+/// The meaning of a parameter for the CPU time that domains are entitled to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// None that follows from its value alone.
+    Plain,
+    /// A share in proportion to it.
+    Weight(Per),
+    /// A share in inverse proportion to it.
+    InverseWeight(Per),
+    /// Most CPU time of a domain, in percent of one pCPU; 0: no limit.
+    CapPercent,
+    /// CPU time that is reserved on any pCPU of the pool.
+    Reserved(ReservationPart),
+    /// CPU time that is reserved on the pCPU that a vCPU belongs to: nothing balances pCPUs.
+    ReservedOnPcpu(ReservationPart),
+    /// A timetable of the whole pool.
+    Timetable,
+    /// The time after which the timetable repeats.
+    Frame,
+    /// The weight of a domain's control group beside the groups in the same group.
+    GroupWeight,
+    /// 1: a domain's control group runs when nothing else wants to.
+    GroupIdle,
+    /// CPU time that a part of a domain may have in each period; negative: no limit.
+    GroupQuota(Part),
+    /// The period of that quota.
+    GroupPeriod(Part),
+}
+
 /// A parameter of a generation of a scheduler.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ParamSpec {
@@ -96,6 +148,8 @@ pub struct ParamSpec {
     pub name: &'static str,
     /// Global or per domain.
     pub scope: Scope,
+    /// Its meaning for the CPU time that domains are entitled to.
+    pub role: Role,
     /// The unit in words ("ms", "% of one pCPU"), empty for a plain number.
     pub unit: &'static str,
     /// Values it takes.

@@ -1,6 +1,7 @@
-//! Tests of what the weights of a scenario promise.
+//! Tests of what the parameters of a scenario promise.
 
 use vcpulab_scenario::Scenario;
+use vcpulab_sched::policies;
 use vcpulab_spec::entitlements;
 
 fn of(host: &str, domains: &str) -> Vec<Option<f64>> {
@@ -79,5 +80,90 @@ fn nothing_is_said_where_groups_do_not_decide_alone() {
     }
     for group in ["cpus = \"1\"", "idle = true"] {
         assert_eq!(of_kvm(&format!("[cgroup.\"machine.slice\"]\n{group}\n[domain.a]\n")), [None], "{group}");
+    }
+}
+
+/// `a` has one vCPU, and `b` two.
+fn on(policy: &str, generation: &str, host: &str, a: &str, b: &str) -> [Option<f64>; 2] {
+    let text = format!(
+        "[host]\nscheduler = \"{policy}\"\ngeneration = \"{generation}\"\nprofile = \"exact\"\n{host}\n[domain.a]\n{a}\n\
+         [domain.b]\nvcpus = 2\n{b}\n"
+    );
+    let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
+    entitlements(&scenario).try_into().unwrap()
+}
+
+#[test]
+fn every_generation_promises_what_its_parameters_mean() {
+    const THIRDS: [Option<f64>; 2] = [Some(1.0 / 3.0), Some(2.0 / 3.0)];
+    for policy in policies() {
+        for generation in policy.generations {
+            let on = |host: &str, a: &str, b: &str| on(policy.name, generation.name, host, a, b);
+            let alike = on("pcpus = 1", "", "");
+            match (policy.name, generation.name) {
+                ("credit", "xen3.0.3" | "xen3.3.0") => {
+                    assert_eq!(alike, [Some(0.5); 2], "a weight counts once for a domain");
+                    assert_eq!(on("pcpus = 1", "weight = 768", ""), [Some(0.75), Some(0.25)]);
+                }
+                ("credit" | "credit2" | "enhanced", name) => {
+                    assert_eq!(alike, THIRDS, "{name}: a weight counts for each vCPU");
+                    assert_eq!(on("pcpus = 1", "weight = 512", ""), [Some(0.5); 2]);
+                    // The first releases of Credit2 have no caps.
+                    if generation.params.iter().any(|param| param.name == "cap") {
+                        assert_eq!(on("pcpus = 1", "cap = 10", ""), [Some(0.1), Some(0.9)]);
+                    }
+                }
+                ("bvt", name) => {
+                    assert_eq!(alike, THIRDS);
+                    let half =
+                        if name == "acrn3" { ["weight = 64", "weight = 32"] } else { ["", "mcu_adv = 20"] };
+                    assert_eq!(on("pcpus = 1", half[0], half[1]), [Some(0.5); 2]);
+                    assert_eq!(on("pcpus = 2", "", ""), [None; 2], "nothing balances pCPUs");
+                }
+                ("sedf", _) => {
+                    let slice = |percent: u32| format!("period = 20000000\nslice = {}", percent * 200_000);
+                    assert_eq!(alike, [None; 2]);
+                    assert_eq!(on("pcpus = 1", "weight = 9", "extratime = 1\nweight = 3"), [None; 2]);
+                    assert_eq!(on("pcpus = 1", &slice(30), ""), [Some(0.3), None]);
+                    assert_eq!(on("pcpus = 2", &slice(30), &slice(35)), [Some(0.3), Some(0.7)]);
+                    assert_eq!(on("pcpus = 4", &slice(30), &slice(40)), [None; 2], "all may be on one pCPU");
+                    let by_weight = format!("{}\nweight = 7", slice(30));
+                    assert_eq!(on("pcpus = 1", &by_weight, &slice(20)), [None, Some(0.4)]);
+                }
+                ("atropos", "xen2.0") => assert_eq!(alike, [None; 2], "its guarantees fade away"),
+                ("atropos", _) => {
+                    assert_eq!(alike, [Some(0.001), Some(0.002)]);
+                    let slice = "nat_period = 20000000\nlatency = 20000000\nnat_slice = 5000000";
+                    assert_eq!(on("pcpus = 1", slice, ""), [Some(0.25), Some(0.002)]);
+                }
+                ("rtds", _) => {
+                    assert_eq!(alike, [None; 2], "4 ms in 10 for each of three is more than there is");
+                    assert_eq!(on("pcpus = 2", "", ""), [Some(0.4), Some(0.8)]);
+                    assert_eq!(on("pcpus = 2", "budget_us = 6000", ""), [Some(0.6), Some(0.8)]);
+                    assert_eq!(
+                        on("pcpus = 2", "budget_us = 9000", ""),
+                        [None; 2],
+                        "two of 4 ms may be first"
+                    );
+                    assert_eq!(on("pcpus = 2", "affinity = \"0\"", ""), [None; 2]);
+                }
+                ("arinc653", _) => {
+                    assert_eq!(alike, [None; 2]);
+                    let slot =
+                        |domain: &str, ms: u32| format!("{{ domain = \"{domain}\", runtime = \"{ms}ms\" }}");
+                    let entries = [slot("a", 2), slot("b", 5), slot("a", 1)].join(", ");
+                    let host = format!("pcpus = 1\nmajor_frame_ns = 10000000\nentries = [{entries}]");
+                    assert_eq!(on(&host, "", ""), [Some(0.3), Some(0.5)]);
+                }
+                ("linux-cfs" | "linux-eevdf", _) => {
+                    assert_eq!(alike, [Some(0.5); 2], "each domain is a group");
+                    assert_eq!(on("pcpus = 1", "weight = 300", ""), [Some(0.75), Some(0.25)]);
+                    assert_eq!(on("pcpus = 1", "vcpu_quota_us = 10000", ""), [Some(0.1), Some(0.9)]);
+                    assert_eq!(on("pcpus = 1", "idle = 1", ""), [None; 2]);
+                }
+                ("null" | "round-robin", _) => assert_eq!(alike, [None; 2], "no parameter of a domain"),
+                (name, generation) => panic!("what does {name} of {generation} promise?"),
+            }
+        }
     }
 }

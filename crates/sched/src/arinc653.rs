@@ -4,7 +4,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement,
-    PolicyContext, Rejected, Scheduler, Scope, Span, Table, Time, TimetableEntry, VcpuId,
+    PolicyContext, Rejected, Role, Scheduler, Scope, Span, Table, Time, TimetableEntry, VcpuId,
 };
 
 use crate::params::global;
@@ -210,20 +210,26 @@ impl Scheduler for Arinc653 {
 
 /// Timetables are loaded by a program of one's own, through the toolstack's library (xc_sched_arinc653_schedule_set).
 const XL: Toolstack = Toolstack { tool: "xl", sched: "arinc653", domain: "", global: "", set: &[] };
-const FRAME: ParamSpec = global(
-    "major_frame_ns",
-    "ns",
-    ParamKind::int(1, i64::MAX),
-    0,
-    "Length of the major frame; the entries' run times may not add up to more.",
-);
-const ENTRIES: ParamSpec = global(
-    "entries",
-    "",
-    ParamKind::Timetable(ENTRIES_MAX),
-    0,
-    "The timetable: whose slot it is, and for how long, from the start of each major frame on.",
-);
+const FRAME: ParamSpec = ParamSpec {
+    role: Role::Frame,
+    ..global(
+        "major_frame_ns",
+        "ns",
+        ParamKind::int(1, i64::MAX),
+        0,
+        "Length of the major frame; the entries' run times may not add up to more.",
+    )
+};
+const ENTRIES: ParamSpec = ParamSpec {
+    role: Role::Timetable,
+    ..global(
+        "entries",
+        "",
+        ParamKind::Timetable(ENTRIES_MAX),
+        0,
+        "The timetable: whose slot it is, and for how long, from the start of each major frame on.",
+    )
+};
 const PARAMS: &[ParamSpec] = &[FRAME, ENTRIES];
 
 /// The rules of one generation.

@@ -6,7 +6,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
-    PolicyContext, Rejected, Scheduler, Scope, Span, Table, Time, VcpuId,
+    PolicyContext, Rejected, ReservationPart, Role, Scheduler, Scope, Span, Table, Time, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -306,7 +306,7 @@ impl Scheduler for Atropos {
 
 const fn span(name: &'static str, default: Span, doc: &'static str) -> ParamSpec {
     let kind = ParamKind::Int { min: 1, max: i64::MAX, also: &[] };
-    ParamSpec { name, scope: Scope::Domain, unit: "ns", kind, default: default.ns(), doc }
+    ParamSpec { name, scope: Scope::Domain, role: Role::Plain, unit: "ns", kind, default: default.ns(), doc }
 }
 
 const PERIOD: ParamSpec =
@@ -318,6 +318,7 @@ const LATENCY: ParamSpec =
 const XTRATIME: ParamSpec = ParamSpec {
     name: "xtratime",
     scope: Scope::Domain,
+    role: Role::Plain,
     unit: "",
     kind: ParamKind::Flag,
     default: 1,
@@ -335,7 +336,14 @@ const XM: Toolstack = Toolstack {
         ("xtratime", Set::Place),
     ],
 };
-const PARAMS: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
+/// Of the generation whose guarantees fade away: they promise nothing.
+const FADING: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
+const PARAMS: &[ParamSpec] = &[
+    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Period), ..PERIOD },
+    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Time), ..SLICE },
+    LATENCY,
+    XTRATIME,
+];
 
 /// The rules of one generation.
 #[derive(Clone, Copy, Debug)]
@@ -345,8 +353,8 @@ pub struct Rules {
     keeps_guarantees: bool,
 }
 
-const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
-    Generation { name, since: &[], params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
+const fn generation(name: &'static str, params: &'static [ParamSpec], toolstack: Toolstack) -> Generation {
+    Generation { name, since: &[], params, work_conserving: false, hard_affinity: true, toolstack }
 }
 
 impl Registered for Atropos {
@@ -354,8 +362,8 @@ impl Registered for Atropos {
     const NAME: &'static str = "atropos";
     const DOC: &'static str = "Soft real-time: a slice in every period, latency hints, and slack.";
     const GENERATIONS: &'static [(Generation, Rules)] = &[
-        (generation("xen2.0", XM), Rules { keeps_guarantees: false }),
-        (generation("xen2.0-intended", Toolstack::NONE), Rules { keeps_guarantees: true }),
+        (generation("xen2.0", FADING, XM), Rules { keeps_guarantees: false }),
+        (generation("xen2.0-intended", PARAMS, Toolstack::NONE), Rules { keeps_guarantees: true }),
     ];
 
     fn check(_rules: Rules, proposal: &Proposal<'_>) -> Result<(), Refusal> {

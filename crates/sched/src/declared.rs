@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use vcpulab_host::{ParamKind, ParamSpec, Scope};
+use vcpulab_host::{ParamKind, ParamSpec, Per, Role, Scope};
 
 use crate::policy::{Generation, Policy};
 use crate::toolstack::Toolstack;
@@ -69,6 +69,12 @@ fn kept(declaration: &Declaration) -> &'static Policy {
     let param = |param: &DeclaredParam| ParamSpec {
         name: text(&param.name),
         scope: param.scope,
+        // This is what its author is told that it means.
+        role: if (param.scope, param.name.as_str()) == (Scope::Domain, "weight") {
+            Role::Weight(Per::Domain)
+        } else {
+            Role::Plain
+        },
         unit: text(&param.unit),
         kind: ParamKind::int(param.min, param.max),
         default: param.default,

@@ -7,7 +7,7 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, NEVER, ParamKind, ParamSpec, Params, PcpuId, PolicyContext,
-    Rejected, Scheduler, Scope, Table, Time, VcpuId,
+    Rejected, Role, Scheduler, Scope, Table, Time, VcpuId,
 };
 
 use crate::credit::rules::XEN_4_4_1;
@@ -288,12 +288,21 @@ impl Registered for Enhanced {
 }
 
 const fn option(name: &'static str, words: &'static [&'static str], doc: &'static str) -> ParamSpec {
-    ParamSpec { name, scope: Scope::Global, unit: "", kind: ParamKind::Choice(words), default: 0, doc }
+    ParamSpec {
+        name,
+        scope: Scope::Global,
+        role: Role::Plain,
+        unit: "",
+        kind: ParamKind::Choice(words),
+        default: 0,
+        doc,
+    }
 }
 
 const PASSES: ParamSpec = ParamSpec {
     name: "passes",
     scope: Scope::Global,
+    role: Role::Plain,
     unit: "",
     kind: ParamKind::Int { min: 1, max: 2, also: &[] },
     default: 1,

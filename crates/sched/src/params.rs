@@ -1,27 +1,34 @@
 //! Parameters and units that several policies share.
 
-use vcpulab_host::{ParamKind, ParamSpec, Params, Scope, Span};
+use vcpulab_host::{ParamKind, ParamSpec, Params, Per, Role, Scope, Span};
 
 use crate::proposal::{Proposal, Refusal};
 
 pub const US: Span = Span::from_us(1);
 pub const MS: Span = Span::from_ms(1);
 
+/// A domain's share under Credit and Credit2, which counts for each of its vCPUs.
+pub const WEIGHT: ParamSpec = weight(Per::Vcpu);
+
 /// A domain's share under Credit and Credit2.
-pub const WEIGHT: ParamSpec = ParamSpec {
-    name: "weight",
-    scope: Scope::Domain,
-    unit: "",
-    kind: ParamKind::Int { min: 1, max: 65535, also: &[0] },
-    default: 256,
-    doc: "Share of CPU time under contention, relative to the other domains' (0 in an adjust: leave as it is).",
-};
+pub const fn weight(per: Per) -> ParamSpec {
+    ParamSpec {
+        name: "weight",
+        scope: Scope::Domain,
+        role: Role::Weight(per),
+        unit: "",
+        kind: ParamKind::Int { min: 1, max: 65535, also: &[0] },
+        default: 256,
+        doc: "Share of CPU time under contention, relative to the other domains' (0 in an adjust: leave as it is).",
+    }
+}
 
 /// A domain's cap under Credit and Credit2.
 pub const fn cap(doc: &'static str) -> ParamSpec {
     ParamSpec {
         name: "cap",
         scope: Scope::Domain,
+        role: Role::CapPercent,
         unit: "% of one pCPU",
         kind: ParamKind::int(0, 65535),
         default: 0,
@@ -52,7 +59,7 @@ pub const fn global(
     default: i64,
     doc: &'static str,
 ) -> ParamSpec {
-    ParamSpec { name, scope: Scope::Global, unit, kind, default, doc }
+    ParamSpec { name, scope: Scope::Global, role: Role::Plain, unit, kind, default, doc }
 }
 
 /// Checks the weight of a new domain: 0 stands for the present weight, and it has none.

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use vcpulab_host::{
-    CpuMask, Decision, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected, Scheduler,
-    Scope, Span, VcpuId,
+    CpuMask, Decision, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected, Role,
+    Scheduler, Scope, Span, VcpuId,
 };
 
 use crate::params::MS;
@@ -121,6 +121,7 @@ impl Scheduler for RoundRobin {
 const SLICE: ParamSpec = ParamSpec {
     name: "slice_ms",
     scope: Scope::Global,
+    role: Role::Plain,
     unit: "ms",
     kind: ParamKind::Int { min: 1, max: 1000, also: &[] },
     default: 10,

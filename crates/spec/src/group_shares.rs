@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::{Class, DomId, GroupConfig, Span};
+use vcpulab_host::{Class, DomId, GroupConfig, Role, Span};
 
 use crate::domain::DomainSpec;
-use crate::host::POOL_0;
+use crate::host::{POOL_0, PoolSpec};
 use crate::kvm::{KvmSpec, ROOT};
-use crate::shares::{fair_shares, share, weight};
+use crate::shares::{fair_shares, is_idle, most, param_of, value};
 use crate::spec::Spec;
 
 /// A control group, or what a domain has below it.
@@ -25,7 +25,8 @@ struct Node {
 pub(crate) fn group_shares(spec: &Spec, kvm: &KvmSpec) -> Vec<Option<f64>> {
     let mut all = vec![None; spec.domains.len()];
     let idle = kvm.cgroups.iter().any(|group| group.config.idle || group.cpus.is_some());
-    if idle || spec.domains.iter().any(is_special) {
+    let pool = &spec.pools[POOL_0];
+    if idle || spec.domains.iter().any(|domain| is_special(domain, pool)) {
         return all;
     }
     let mut tree = Tree::new(kvm);
@@ -37,11 +38,16 @@ pub(crate) fn group_shares(spec: &Spec, kvm: &KvmSpec) -> Vec<Option<f64>> {
     all
 }
 
+/// Does its scheduler share CPU time among control groups?
+pub(crate) fn has_groups(pool: &PoolSpec) -> bool {
+    param_of(pool, Role::GroupWeight).is_some()
+}
+
 /// Is it about more than weights where a domain runs, and when?
-fn is_special(domain: &DomainSpec) -> bool {
+fn is_special(domain: &DomainSpec, pool: &PoolSpec) -> bool {
     let Some(threads) = &domain.threads else { return false };
     let pinned = domain.affinity.iter().any(Option::is_some);
-    pinned || !matches!(threads.class, Class::Other | Class::Batch) || domain.params.int("idle") == Some(1)
+    pinned || is_idle(domain, pool) || !matches!(threads.class, Class::Other | Class::Batch)
 }
 
 /// What a limit leaves, in pCPUs.
@@ -88,16 +94,10 @@ impl<'a> Tree<'a> {
         let Some(threads) = domain.threads.as_ref().filter(|its| !serves_a_vm(spec, &its.cgroup)) else {
             return;
         };
-        let Some(share) = share(&spec.pools[POOL_0]) else { return };
-        let value = |name: &str| domain.params.int(name);
-        let of = |quota: &str, period: &str| match value(quota) {
-            Some(quota) if quota > 0 => quota as f64 / value(period).unwrap_or(100_000) as f64,
-            _ => f64::INFINITY,
-        };
-        let each = of("vcpu_quota_us", "vcpu_period_us").min(1.0);
-        let most = of("global_quota_us", "global_period_us").min(each * f64::from(domain.vcpus()));
+        let pool = &spec.pools[POOL_0];
+        let Some(weight) = param_of(pool, Role::GroupWeight) else { return };
         let around = self.at(&threads.cgroup);
-        let weight = weight(domain, share) as f64;
+        let (weight, most) = (value(domain, weight) as f64, most(domain, pool));
         self.add(around, Node { weight, most, inside: Vec::new(), domain: Some(d) });
     }
 

@@ -30,6 +30,7 @@ mod host;
 mod kvm;
 pub mod limits;
 mod profile;
+mod reserved;
 mod shares;
 mod spec;
 
@@ -39,12 +40,12 @@ pub use client::{AskSpec, ClientMachineSpec, ClientSpec};
 pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, NetfrontSpec};
 pub use domain::{DomainSpec, OnCrash};
 pub use ending::Ending;
-pub use entitlement::{PERCENT_OF_PCPU, entitlements, has_groups};
+pub use entitlement::entitlements;
 pub use host::{Drivers, HostSpec, POOL_0, PoolSpec, Toolstack};
 pub use kvm::{
     CgroupSpec, Cgroups, DAEMONS, HOST, KvmSpec, MACHINES, ROOT, SLICES, ServiceThread, ThreadKind,
     ThreadsSpec, within,
 };
 pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
-pub use shares::{SHARE, share, weight};
+pub use shares::{value, weight_param};
 pub use spec::Spec;

@@ -1,21 +1,43 @@
-//! Weights, and what they promise: shares.
+//! Weights and caps, and how CPU time is shared by them.
 
-use vcpulab_host::{ParamSpec, Scope};
+use vcpulab_host::{ParamSpec, Part, Role};
 
 use crate::domain::DomainSpec;
 use crate::host::PoolSpec;
 
-/// The parameter that is a domain's share of CPU time under contention, in every scheduler that has shares.
-pub const SHARE: &str = "weight";
-
-/// A scheduler's parameter for shares, if it has one.
-pub fn share(pool: &PoolSpec) -> Option<&'static ParamSpec> {
-    pool.generation.params.iter().find(|param| param.scope == Scope::Domain && param.name == SHARE)
+/// The parameter of a pool's scheduler that has this meaning, if it has one.
+pub(crate) fn param_of(pool: &PoolSpec, role: Role) -> Option<&'static ParamSpec> {
+    pool.generation.params.iter().find(|param| param.role == role)
 }
 
-/// A domain's weight.
-pub fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
-    domain.params.int(SHARE).unwrap_or(share.default)
+/// A scheduler's parameter for the weights of domains, if it has one.
+pub fn weight_param(pool: &PoolSpec) -> Option<&'static ParamSpec> {
+    pool.generation.params.iter().find(|param| matches!(param.role, Role::Weight(_)))
+}
+
+/// The number that a domain has for a parameter.
+pub fn value(domain: &DomainSpec, param: &ParamSpec) -> i64 {
+    domain.params.int(param.name).unwrap_or(param.default)
+}
+
+/// Most a domain can get by its vCPUs, its cap and its quotas, in pCPUs.
+pub(crate) fn most(domain: &DomainSpec, pool: &PoolSpec) -> f64 {
+    let value_of = |role: Role| param_of(pool, role).map(|param| value(domain, param));
+    let quota = |part: Part| match (value_of(Role::GroupQuota(part)), value_of(Role::GroupPeriod(part))) {
+        (Some(quota @ 1..), Some(period)) => quota as f64 / period as f64,
+        _ => f64::INFINITY,
+    };
+    let cap = match value_of(Role::CapPercent) {
+        Some(cap @ 1..) => cap as f64 / 100.0,
+        _ => f64::INFINITY,
+    };
+    let each = quota(Part::Vcpu).min(1.0);
+    cap.min(quota(Part::Whole)).min(each * f64::from(domain.vcpus()))
+}
+
+/// Does it run only when nothing else wants to?
+pub(crate) fn is_idle(domain: &DomainSpec, pool: &PoolSpec) -> bool {
+    param_of(pool, Role::GroupIdle).is_some_and(|idle| value(domain, idle) == 1)
 }
 
 /// Shares by weight, none above its limit, and what those leave shared by weight again.

@@ -100,7 +100,7 @@ def _per(column: str, base: pl.Expr) -> pl.Expr:
     return pl.when(base != 0).then(pl.col(column) / base)
 
 
-_NO_ENTITLEMENT = "the scheduler has no notion of an entitlement"
+_NO_ENTITLEMENT = "neither weights nor reservations decide alone"
 _NOT_RUN = "it was never switched in"
 # What was neither switched in nor waited had nothing to wait for: its wait is 0.
 _SWITCHED_IN = (pl.col("executions") > 0) | (pl.col("runnable_ns") == 0)

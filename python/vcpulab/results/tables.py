@@ -145,8 +145,8 @@ class ResultTables:
             preemptions: times a vCPU of it was switched out although it could have gone on.
             migrations: times a vCPU of it was assigned to another pCPU.
             io_count: packets and requests it moved, once for each side of a ring (XenMon's I/O count).
-            entitlement: pCPUs it is entitled to when everybody wants all they can get; null where the scheduler has
-                no such notion.
+            entitlement: pCPUs that the scheduler's weights, reservations or timetable promise it when everybody wants
+                all they can get; null where these do not decide.
             wait_p50_ns: median wait for a pCPU, one wait for each execution.
             wait_p95_ns: 95th percentile of the wait.
             wait_p99_ns: 99th percentile of the wait.

@@ -49,7 +49,8 @@ columns! {
         pub migrations: u64,
         /// XenMon's I/O count: packets and requests it moved, once for each side of a ring.
         pub io_count: u64,
-        /// CPU time it is entitled to when everybody wants all they can get, in pCPUs; null: this scheduler has no such notion.
+        /// CPU time that the scheduler's weights, reservations or timetable promise it when everybody wants all they can get, in pCPUs; null
+        /// where these do not decide.
         pub entitlement: Option<f64>,
         /// Median wait for a pCPU, ns, one wait for each execution.
         pub wait_p50_ns: u64,

@@ -1,8 +1,8 @@
 //! Workload managers: they set scheduling parameters while a run goes on, by its last sample.
 
-use vcpulab_host::{DomId, ParamKind, ParamValue, Params, Scope};
+use vcpulab_host::{DomId, ParamKind, ParamValue, Params, Role, Scope};
 use vcpulab_measure::SampleRow;
-use vcpulab_spec::{PERCENT_OF_PCPU, Spec};
+use vcpulab_spec::Spec;
 
 /// The wishes of a manager: domains, each with values for parameters.
 pub type Wanted = Vec<(String, Vec<(String, i64)>)>;
@@ -50,7 +50,7 @@ fn checked(spec: &Spec, name: &str, values: &[(String, i64)]) -> Result<(DomId, 
             let allowed = known.kind.allowed();
             return Err(format!("domain `{name}`: {param}: found `{value}`; allowed: {allowed}"));
         }
-        if known.unit == PERCENT_OF_PCPU && value > most {
+        if known.role == Role::CapPercent && value > most {
             return Err(format!("domain `{name}`: {param}: found `{value}`; allowed: at most {most}"));
         }
         params.set(known.name, wanted);

@@ -6,7 +6,7 @@ use vcpulab_host::{Governor, Scope, Span};
 use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
     ActionSpec, AppSpec, CONSTANTS, Change, DomainSpec, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec,
-    SHARE, Service, Spec, share, weight,
+    Service, Spec, value, weight_param,
 };
 
 use crate::check::refusals::hasty;
@@ -304,16 +304,18 @@ fn inverted_shares(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Repor
         // On a KVM host the threads that serve a VM are in its own group.
         let driver = domain.driver().filter(|_| spec.host.kvm.is_none());
         let Some(driver) = driver.map(|driver| &spec.domains[driver]) else { continue };
-        let Some(share) = share(&spec.pools[domain.pool]).filter(|_| domain.pool == driver.pool) else {
+        let Some(weight) = weight_param(&spec.pools[domain.pool]).filter(|_| domain.pool == driver.pool)
+        else {
             continue;
         };
-        let (own, drivers) = (weight(domain, share), weight(driver, share));
+        let (own, drivers) = (value(domain, weight), value(driver, weight));
         if own > drivers {
             let message = format!(
-                "{SHARE} {own} is above {drivers}, that of its driver domain `{}`: under load its own I/O waits",
-                driver.name
+                "{} {own} is above {drivers}, that of its driver domain `{}`: under load its own I/O waits",
+                weight.name, driver.name
             );
-            let hint = format!("give `{}` at least the {SHARE} of the domains it serves", driver.name);
+            let hint =
+                format!("give `{}` at least the {} of the domains it serves", driver.name, weight.name);
             report.warning(&name.place, Problem::says(message).hint(hint));
         }
     }

@@ -1,9 +1,11 @@
 //! Scheduler parameters: checked against the registry's tables, which also say to which scheduler an unknown one belongs.
 
-use vcpulab_host::{DomId, ParamKind, ParamSpec, ParamValue, Params, PoolId, Scope, Table, TimetableEntry};
+use vcpulab_host::{
+    DomId, ParamKind, ParamSpec, ParamValue, Params, PoolId, Role, Scope, Table, TimetableEntry,
+};
 use vcpulab_sched::policies;
 use vcpulab_spec::limits::SPANS_ABOVE_ZERO;
-use vcpulab_spec::{Cgroups, DomainSpec, PERCENT_OF_PCPU, PoolSpec, SHARE, Spec, has_groups};
+use vcpulab_spec::{Cgroups, DomainSpec, PoolSpec, Spec};
 
 use crate::check::fields::Checker;
 use crate::check::kvm::weight_fits;
@@ -67,7 +69,7 @@ pub(crate) fn allowed<'s>(
     fields: &'static [&'static str],
     vcpus: Option<u32>,
 ) -> Allowed<'s> {
-    let cgroups = spec.host.kvm.as_ref().filter(|_| has_groups(&spec.pools[pool])).map(|kvm| kvm.version);
+    let cgroups = spec.host.kvm.as_ref().map(|kvm| kvm.version);
     Allowed { pool: &spec.pools[pool], scope, fields, vcpus, cgroups, domains: &spec.domains }
 }
 
@@ -88,7 +90,7 @@ pub(crate) struct Allowed<'a> {
     pub fields: &'static [&'static str],
     /// Number of vCPUs of the domain they are for.
     pub vcpus: Option<u32>,
-    /// The version of the host's control groups, if the scheduler looks at them.
+    /// The version of the host's control groups, if it has some.
     pub cgroups: Option<Cgroups>,
     /// All domains, for timetables.
     pub domains: &'a Table<DomId, DomainSpec>,
@@ -203,7 +205,8 @@ fn param(
         }
         _ => None,
     };
-    if let (Some(version), SHARE, Some(ParamValue::Int(weight))) = (allowed.cgroups, spec.name, &value)
+    if let (Some(version), Role::GroupWeight, Some(ParamValue::Int(weight))) =
+        (allowed.cgroups, spec.role, &value)
         && !weight_fits(checker, *weight, &raw.place, version)
     {
         return None;
@@ -218,7 +221,7 @@ fn param(
         checker.report.error(&raw.place, problem.maybe_hint(hint));
         return None;
     };
-    if let (PERCENT_OF_PCPU, Some(vcpus), ParamValue::Int(percent)) = (spec.unit, allowed.vcpus, &value) {
+    if let (Role::CapPercent, Some(vcpus), ParamValue::Int(percent)) = (spec.role, allowed.vcpus, &value) {
         let most = 100 * i64::from(vcpus);
         if *percent > most {
             let s = if vcpus == 1 { "" } else { "s" };

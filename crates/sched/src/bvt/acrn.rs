@@ -30,8 +30,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
-    Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
+    AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Per, PolicyContext,
+    Rejected, Role, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -316,6 +316,7 @@ impl Scheduler for Bvt {
 const WEIGHT: ParamSpec = ParamSpec {
     name: "weight",
     scope: Scope::Domain,
+    role: Role::Weight(Per::VcpuOfPcpu),
     unit: "",
     kind: ParamKind::int(1, WEIGHT_MAX),
     default: WEIGHT_MAX,
@@ -329,7 +330,7 @@ const UNWARP_PERIOD: ParamSpec = in_ms("unwarp_period", "Shortest time that it m
 
 const fn in_ms(name: &'static str, doc: &'static str) -> ParamSpec {
     let kind = ParamKind::int(0, i32::MAX as i64);
-    ParamSpec { name, scope: Scope::Domain, unit: "ms", kind, default: 0, doc }
+    ParamSpec { name, scope: Scope::Domain, role: Role::Plain, unit: "ms", kind, default: 0, doc }
 }
 
 const PARAMS: &[ParamSpec] = &[WEIGHT, WARP_VALUE, WARP_LIMIT, UNWARP_PERIOD];

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
-    Placement, PolicyContext, Rejected, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
+    AffinityRule, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Per,
+    Placement, PolicyContext, Rejected, Role, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -322,6 +322,7 @@ impl Scheduler for Bvt {
 const CTX_ALLOW: ParamSpec = ParamSpec {
     name: "ctx_allow",
     scope: Scope::Global,
+    role: Role::Plain,
     unit: "ns",
     kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
     default: 5_000_000,
@@ -330,6 +331,7 @@ const CTX_ALLOW: ParamSpec = ParamSpec {
 const MCU_ADV: ParamSpec = ParamSpec {
     name: "mcu_adv",
     scope: Scope::Domain,
+    role: Role::InverseWeight(Per::VcpuOfPcpu),
     unit: "virtual time per 100 us",
     kind: ParamKind::Int { min: 1, max: u32::MAX as i64, also: &[] },
     default: 10,
@@ -338,6 +340,7 @@ const MCU_ADV: ParamSpec = ParamSpec {
 const WARPBACK: ParamSpec = ParamSpec {
     name: "warpback",
     scope: Scope::Domain,
+    role: Role::Plain,
     unit: "",
     kind: ParamKind::Flag,
     default: 0,
@@ -346,6 +349,7 @@ const WARPBACK: ParamSpec = ParamSpec {
 const WARPVALUE: ParamSpec = ParamSpec {
     name: "warpvalue",
     scope: Scope::Domain,
+    role: Role::Plain,
     unit: "virtual time",
     kind: ParamKind::Int { min: i32::MIN as i64, max: i32::MAX as i64, also: &[] },
     default: 0,
@@ -354,6 +358,7 @@ const WARPVALUE: ParamSpec = ParamSpec {
 const WARPL: ParamSpec = ParamSpec {
     name: "warpl",
     scope: Scope::Domain,
+    role: Role::Plain,
     unit: "ms",
     kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
     default: 2000,
@@ -362,6 +367,7 @@ const WARPL: ParamSpec = ParamSpec {
 const WARPU: ParamSpec = ParamSpec {
     name: "warpu",
     scope: Scope::Domain,
+    role: Role::Plain,
     unit: "ms",
     kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
     default: 1000,

@@ -1,9 +1,9 @@
 //! Credit's parameters, and the commands that set them on a real host.
 
-use vcpulab_host::{ParamKind, ParamSpec};
+use vcpulab_host::{ParamKind, ParamSpec, Per};
 
 pub use crate::params::{SMT_POWER_SAVINGS, WEIGHT};
-use crate::params::{cap, global, ratelimit};
+use crate::params::{cap, global, ratelimit, weight};
 use crate::toolstack::{Set, Toolstack};
 
 pub const CAP: ParamSpec = cap(
@@ -40,7 +40,8 @@ pub const BALANCE_RATELIMIT: ParamSpec = global(
 /// Those of all releases from `xen4.18` on; those before have the first of them.
 const ALL: &[ParamSpec] =
     &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, BALANCE_RATELIMIT];
-pub const OF_DOMAINS: &[ParamSpec] = ALL.split_at(2).0;
+/// Those of the releases in which a domain's weight counts once, whatever the number of its vCPUs.
+pub const OF_3: &[ParamSpec] = &[weight(Per::Domain), CAP];
 pub const OF_4_4: &[ParamSpec] = ALL.split_at(5).0;
 pub const OF_4_17: &[ParamSpec] = ALL.split_at(7).0;
 pub const OF_4_18: &[ParamSpec] = ALL;

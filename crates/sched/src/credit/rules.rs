@@ -2,7 +2,7 @@
 
 use vcpulab_host::{AffinityRule, HostRules, ParamSpec, Placement};
 
-use super::params::{OF_4_4, OF_4_17, OF_4_18, OF_DOMAINS, XL_4_4, XL_4_17, XL_4_18, XM};
+use super::params::{OF_3, OF_4_4, OF_4_17, OF_4_18, XL_4_4, XL_4_17, XL_4_18, XM};
 use crate::policy::Generation;
 use crate::toolstack::Toolstack;
 
@@ -195,8 +195,8 @@ const SINCE_4_18: &[(&str, u32)] =
 
 /// Oldest first.
 pub const GENERATIONS: &[(Generation, Rules)] = &[
-    (generation("xen3.0.3", &[], XEN_3_0_3, OF_DOMAINS, XM), XEN_3_0_3),
-    (generation("xen3.3.0", &[], XEN_3_3_0, OF_DOMAINS, XM), XEN_3_3_0),
+    (generation("xen3.0.3", &[], XEN_3_0_3, OF_3, XM), XEN_3_0_3),
+    (generation("xen3.3.0", &[], XEN_3_3_0, OF_3, XM), XEN_3_3_0),
     (generation("xen4.4.1", &[], XEN_4_4_1, OF_4_4, XL_4_4), XEN_4_4_1),
     (generation("xen4.17", &[("xen4.17", 0)], XEN_4_17, OF_4_17, XL_4_17), XEN_4_17),
     (generation("xen4.22", SINCE_4_18, XEN_4_18, OF_4_18, XL_4_18), XEN_4_18),

@@ -1,6 +1,6 @@
 //! The parameters of both policies, their defaults by the number of CPUs, and how they are set.
 
-use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Scope, Span};
+use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Role, Scope, Span};
 
 use super::limit::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings};
@@ -103,24 +103,33 @@ const BASE_SLICE: ParamSpec = global(
 
 const fn domain(
     name: &'static str,
+    role: Role,
     unit: &'static str,
     kind: ParamKind,
     default: i64,
     doc: &'static str,
 ) -> ParamSpec {
-    ParamSpec { name, scope: Scope::Domain, unit, kind, default, doc }
+    ParamSpec { name, scope: Scope::Domain, role, unit, kind, default, doc }
 }
 
-const fn quota(name: &'static str, doc: &'static str) -> ParamSpec {
-    domain(name, "us", ParamKind::Int { min: 1_000, max: LONGEST, also: &[NONE] }, NONE, doc)
+const fn quota(part: Part, name: &'static str, doc: &'static str) -> ParamSpec {
+    domain(
+        name,
+        Role::GroupQuota(part),
+        "us",
+        ParamKind::Int { min: 1_000, max: LONGEST, also: &[NONE] },
+        NONE,
+        doc,
+    )
 }
 
-const fn period(name: &'static str, doc: &'static str) -> ParamSpec {
-    domain(name, "us", ParamKind::int(1_000, 1_000_000), 100_000, doc)
+const fn period(part: Part, name: &'static str, doc: &'static str) -> ParamSpec {
+    domain(name, Role::GroupPeriod(part), "us", ParamKind::int(1_000, 1_000_000), 100_000, doc)
 }
 
 const WEIGHT: ParamSpec = domain(
     "weight",
+    Role::GroupWeight,
     "",
     ParamKind::int(1, WEIGHT_MAX),
     100,
@@ -128,6 +137,7 @@ const WEIGHT: ParamSpec = domain(
 );
 const IDLE: ParamSpec = domain(
     "idle",
+    Role::GroupIdle,
     "",
     ParamKind::Flag,
     0,
@@ -135,6 +145,7 @@ const IDLE: ParamSpec = domain(
 );
 const GLOBAL_BURST: ParamSpec = domain(
     "global_burst_us",
+    Role::Plain,
     "us",
     ParamKind::int(0, LONGEST),
     0,
@@ -145,26 +156,38 @@ const GLOBAL_BURST: ParamSpec = domain(
 const LIMITS: [(Part, ParamSpec, ParamSpec, Option<ParamSpec>); 4] = [
     (
         Part::Whole,
-        quota("global_quota_us", "CPU time of all its threads together in each period (-1: no limit)."),
-        period("global_period_us", "The period of `global_quota_us`."),
+        quota(
+            Part::Whole,
+            "global_quota_us",
+            "CPU time of all its threads together in each period (-1: no limit).",
+        ),
+        period(Part::Whole, "global_period_us", "The period of `global_quota_us`."),
         Some(GLOBAL_BURST),
     ),
     (
         Part::Vcpu,
-        quota("vcpu_quota_us", "CPU time of each vCPU in each period (-1: no limit)."),
-        period("vcpu_period_us", "The period of `vcpu_quota_us`."),
+        quota(Part::Vcpu, "vcpu_quota_us", "CPU time of each vCPU in each period (-1: no limit)."),
+        period(Part::Vcpu, "vcpu_period_us", "The period of `vcpu_quota_us`."),
         None,
     ),
     (
         Part::Emulator,
-        quota("emulator_quota_us", "CPU time of the emulator's own threads in each period (-1: no limit)."),
-        period("emulator_period_us", "The period of `emulator_quota_us`."),
+        quota(
+            Part::Emulator,
+            "emulator_quota_us",
+            "CPU time of the emulator's own threads in each period (-1: no limit).",
+        ),
+        period(Part::Emulator, "emulator_period_us", "The period of `emulator_quota_us`."),
         None,
     ),
     (
         Part::IoThread,
-        quota("iothread_quota_us", "CPU time of each I/O thread in each period (-1: no limit)."),
-        period("iothread_period_us", "The period of `iothread_quota_us`."),
+        quota(
+            Part::IoThread,
+            "iothread_quota_us",
+            "CPU time of each I/O thread in each period (-1: no limit).",
+        ),
+        period(Part::IoThread, "iothread_period_us", "The period of `iothread_quota_us`."),
         None,
     ),
 ];

@@ -7,7 +7,7 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
-    Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
+    ReservationPart, Role, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
 };
 
 use self::key::Key;
@@ -489,6 +489,7 @@ const XL: Toolstack = Toolstack {
 const PERIOD: ParamSpec = ParamSpec {
     name: "period_us",
     scope: Scope::Domain,
+    role: Role::Reserved(ReservationPart::Period),
     unit: "us",
     kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
     default: 10_000,
@@ -497,6 +498,7 @@ const PERIOD: ParamSpec = ParamSpec {
 const BUDGET: ParamSpec = ParamSpec {
     name: "budget_us",
     scope: Scope::Domain,
+    role: Role::Reserved(ReservationPart::Time),
     unit: "us",
     kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
     default: 4_000,
@@ -505,6 +507,7 @@ const BUDGET: ParamSpec = ParamSpec {
 const EXTRATIME: ParamSpec = ParamSpec {
     name: "extratime",
     scope: Scope::Domain,
+    role: Role::Plain,
     unit: "",
     kind: ParamKind::Flag,
     default: 1,

@@ -1,6 +1,6 @@
 //! SEDF's parameters, and the commands that set them on a real host.
 
-use vcpulab_host::{ParamKind, ParamSpec, Scope};
+use vcpulab_host::{ParamKind, ParamSpec, ReservationPart, Role, Scope};
 
 use crate::toolstack::{Set, Toolstack};
 
@@ -9,7 +9,7 @@ const PERIOD_MAX: i64 = 10_000_000_000;
 const SLICE_MIN: i64 = 5_000;
 
 const fn param(name: &'static str, unit: &'static str, kind: ParamKind, doc: &'static str) -> ParamSpec {
-    ParamSpec { name, scope: Scope::Domain, unit, kind, default: 0, doc }
+    ParamSpec { name, scope: Scope::Domain, role: Role::Plain, unit, kind, default: 0, doc }
 }
 
 pub const PERIOD: ParamSpec = param(
@@ -46,7 +46,13 @@ pub const WEIGHT: ParamSpec = param(
     "With extratime and no period: share of the extra time; else a reservation in proportion to it.",
 );
 
-pub const ALL: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, EXTRATIME, WEIGHT];
+pub const ALL: &[ParamSpec] = &[
+    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Period), ..PERIOD },
+    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Time), ..SLICE },
+    LATENCY,
+    EXTRATIME,
+    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Weight), ..WEIGHT },
+];
 
 pub const XM: Toolstack = Toolstack {
     tool: "xm",
