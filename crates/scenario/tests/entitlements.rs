@@ -127,8 +127,7 @@ fn every_generation_promises_what_its_parameters_mean() {
                     assert_eq!(on("pcpus = 1", &slice(30), ""), [Some(0.3), None]);
                     assert_eq!(on("pcpus = 2", &slice(30), &slice(35)), [Some(0.3), Some(0.7)]);
                     assert_eq!(on("pcpus = 4", &slice(30), &slice(40)), [None; 2], "all may be on one pCPU");
-                    let by_weight = format!("{}\nweight = 7", slice(30));
-                    assert_eq!(on("pcpus = 1", &by_weight, &slice(20)), [None, Some(0.4)]);
+                    assert_eq!(on("pcpus = 1", "weight = 7", &slice(20)), [None, Some(0.4)]);
                 }
                 ("atropos", "xen2.0") => assert_eq!(alike, [None; 2], "its guarantees fade away"),
                 ("atropos", _) => {
