@@ -10,6 +10,7 @@ import vcpulab
 from support import ROOT
 from vcpulab.errors import ScenarioError
 from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.problems import Problem
 
 SCHEMA = json.loads((ROOT / "schema/scenario.schema.json").read_text(encoding="utf-8"))
 DEFINITIONS = SCHEMA["$defs"]
@@ -68,7 +69,8 @@ class Draft:
 
     def size(self) -> str | int:
         if self.chance(0.03):
-            return self.random.choice(["0B", "1B", "1GiB", 0, 1])
+            limits: list[str | int] = ["0B", "1B", "1GiB", 0, 1]
+            return self.random.choice(limits)
         return f"{round(exp(self.random.uniform(log(64), log(1 << 24))))}B"
 
     def cpus(self) -> str:
@@ -340,8 +342,7 @@ class Draft:
             (9, {self.random.choice(["lock", "unlock", "mutex", "signal", "wait", "barrier"]): name}),
             (6, {self.random.choice(["notify", "await", "suspend", "resume"]): name}),
         ]
-        weights, choices = zip(*events, strict=True)
-        return self.random.choices(choices, weights)[0]
+        return self.random.choices([event for _, event in events], [weight for weight, _ in events])[0]
 
     def network(self) -> Table:
         tables: Table = {"client": {f"c{number}": self.client() for number in range(self.random.choice([1, 1, 2]))}}
@@ -405,7 +406,7 @@ def repaired(draft: Table, random: Random) -> vcpulab.Scenario | None:
     return None
 
 
-def _add(draft: Table, problem: Table, random: Random) -> bool:
+def _add(draft: Table, problem: Problem, random: Random) -> bool:
     """Adds what a problem says is missing, if that is a device or a service."""
     message, field = problem["message"], problem["field"] or ""
     named = re.search(r"domain `([^`]*)`", message)
@@ -430,10 +431,10 @@ def _add(draft: Table, problem: Table, random: Random) -> bool:
     return True
 
 
-def _delete(draft: Table, problem: Table) -> bool:
+def _delete(draft: Table, problem: Problem) -> bool:
     """Deletes the field of a problem, or the table around a field that is missing."""
     parent: Any = None
-    key: str | int = ""
+    key: Any = ""
     node: Any = draft
     for quoted, plain, position in PATH.findall(problem["field"] or ""):
         step = int(position) if position else quoted or plain
@@ -442,7 +443,7 @@ def _delete(draft: Table, problem: Table) -> bool:
             break
         parent, key, node = node, step, node[step]
     vital = parent is draft and key in ("host", "domain", "run")
-    if parent is None or vital or (parent is draft.get("domain") and len(parent) < 2):
+    if parent is None or vital or (parent is draft["domain"] and len(parent) < 2):
         return False
     del parent[key]
     return True
