@@ -32,3 +32,19 @@ fn every_cost_reads_back() {
         }
     }
 }
+
+/// A constant of a profile that the document leaves out has its default.
+#[test]
+fn documents_have_every_cost_that_is_not_its_default() {
+    for profile in profiles() {
+        let text = format!("host.profile = \"{}\"\n[domain.a]\napp = [{{ kind = \"hog\" }}]\n", profile.name);
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}{problems}"));
+        let written = scenario.to_toml();
+        for constant in CONSTANTS {
+            let value = scenario.host.constants.get(constant.name);
+            if value.is_some() && value != constant.default {
+                assert!(written.contains(constant.name), "{}: {}", profile.name, constant.name);
+            }
+        }
+    }
+}

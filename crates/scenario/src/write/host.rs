@@ -20,9 +20,11 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
     let (drivers, bare_metal) = raw_drivers(host.drivers);
     let xen = host.kvm.is_none();
     let of_profile = constants_of(find_profile(&host.profile).unwrap_or_else(default_profile), !xen);
-    let costs = CONSTANTS
-        .iter()
-        .filter(|doc| doc.default.is_none() || host.constants.get(doc.name) != of_profile.get(doc.name));
+    // A constant that is left out has its default to readers of the document, and the value of the profile to the checks.
+    let is_implied = |name: &str, default: i64| {
+        [host.constants.get(name), of_profile.get(name)].iter().all(|value| *value == Some(default))
+    };
+    let costs = CONSTANTS.iter().filter(|doc| doc.default.is_none_or(|usual| !is_implied(doc.name, usual)));
     RawHost {
         hypervisor: word(&HYPERVISORS, &true).filter(|_| !xen).into(),
         drivers,
