@@ -378,7 +378,7 @@ def bounds(scenario: Source) -> "Bounds":
 
     Examples:
         >>> print(bounds(Scenario.starter()))
-        http: at most 350/s, limited by rate
+        http: at most 350/s, together with the others 350/s, limited by rate
         ...
     """
     from vcpulab.advice.bounds import bounds as bounds_of

@@ -184,7 +184,9 @@ def test_notes_are_no_findings_on_the_command_line(tmp_path: Path, command: Vcpu
     file.write_text(tomli_w.dumps(scenario({"a": busy(2), "b": busy(2)}, topology=FOUR_CORES).written()))
     plain = command("lint", "shared.toml", "--replications", "2")
     assert plain.returncode == 0
-    assert plain.stdout.startswith("note: a, b may run beside each other on the threads of 4 cores; ")
+    caution, note, *_ = plain.stdout.splitlines()
+    assert caution.startswith("a thread is not a core: the 8 pCPUs are threads of 4 cores")
+    assert note.startswith("note: a, b may run beside each other on the threads of 4 cores; ")
     assert plain.stdout.endswith("shared.toml: nothing found\n")
     data = json.loads(command("lint", "shared.toml", "--replications", "2", "--format", "json").stdout)
     assert data["files"] == {"shared.toml": []}

@@ -864,8 +864,8 @@ def test_a_hook_that_never_ends_can_be_interrupted(tmp_path: Path) -> None:
     arguments = [str(VCPULAB), "run", "hogs.toml"]
     pipe = subprocess.PIPE
     with subprocess.Popen(arguments, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "waiting\n"
+        assert process.stderr is not None
+        assert process.stderr.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=HANG_S)
     assert (process.returncode, errors) == (130, "interrupted\n")

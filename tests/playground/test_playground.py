@@ -197,7 +197,7 @@ run = {duration = "300ms", warmup = "50ms", replications = 2}
 host = {profile = "generic", pcpus = 4, scheduler = "own.py:Turns"}
 pool.slow = {pcpus = "2-3", scheduler = "own.py:Turns", rest_us = 4000}
 domain.a = {vcpus = 3, share = 5, app = [{kind = "hog", instance = 3}]}
-domain.b = {share = 7, affinity = "1", app = [{kind = "periodic", run = "1ms", period = "7ms"}]}
+domain.b = {share = 8, affinity = "1", app = [{kind = "periodic", run = "1ms", period = "7ms"}]}
 
 [domain.c]
 pool = "slow"

@@ -221,6 +221,11 @@ impl Caches {
         self.counts.entry(v);
     }
 
+    /// Every vCPU up to the last one that had sets.
+    pub fn ids(&self) -> impl Iterator<Item = VcpuId> + use<> {
+        self.counts.ids()
+    }
+
     /// The cost of the sets of `v` so far, with all of a refill that is under way.
     pub fn counts(&self, v: VcpuId) -> CacheCounts {
         self.counts.get(v).copied().unwrap_or_default()

@@ -1,6 +1,5 @@
 //! A host to be brought up: its pCPUs, domains and vCPUs, and the toolstack's actions.
 
-use crate::topology::Topology;
 use crate::{Bound, Costs, CpuMask, GroupConfig, Hardware, Params, PoolId, Span, ThreadConfig, TimedAction};
 
 /// One vCPU to be created.
@@ -113,14 +112,4 @@ pub struct HostConfig {
     pub creation: Creation,
     /// The toolstack's actions.
     pub actions: Vec<TimedAction>,
-}
-
-impl HostConfig {
-    /// The number of vCPUs of a domain that are scheduled together.
-    ///
-    /// # Panics
-    /// If a pCPU is in no pool, or a core or socket that is a unit of scheduling in several.
-    pub fn unit_size(&self) -> u32 {
-        Topology::new(self).unit_size()
-    }
 }

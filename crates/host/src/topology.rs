@@ -63,6 +63,16 @@ impl TopologyConfig {
     }
 }
 
+impl HostConfig {
+    /// The number of vCPUs of a domain that are scheduled together.
+    ///
+    /// # Panics
+    /// If a pCPU is in no pool, or a core or socket that is a unit of scheduling in several.
+    pub fn unit_size(&self) -> u32 {
+        Topology::new(self).unit_size()
+    }
+}
+
 impl Topology {
     /// # Panics
     /// If a pCPU is in no pool, or a resource in several.

@@ -112,7 +112,7 @@ fn add_wake_ups(results: &mut Results, replication: u32, names: &Names, meter: &
 fn vcpu_row(replication: u32, domain: &str, host: &HostState, meter: &Meter, v: VcpuId) -> VcpuRow {
     let (now, before, counts) = (host.run_times(v), meter.baseline.vcpus[v.index()], meter.counts(v));
     let caches = host.cache_counts(v);
-    let caches_before = meter.baseline.caches[v.index()];
+    let caches_before = meter.baseline.caches.get(v.index()).copied().unwrap_or_default();
     let slowed = host.slowed(v) - meter.baseline.slowed[v.index()];
     let (number, vcpu) = host.name(v);
     VcpuRow {

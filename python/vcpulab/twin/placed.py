@@ -169,10 +169,10 @@ def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) ->
 
 
 def _threads_too_many(info: Info) -> bool:
-    """Has a core in the table more threads than the machine has in any, as where Xen knows no topology?"""
-    said = info.said.get("threads_per_core", "")
-    cores = _grouped(info.cpus, lambda one: (one.socket, one.core))
-    return said.isdecimal() and len(said) < 6 and max(map(len, cores.values())) > max(1, int(said))
+    """Does the table have all CPUs in one core, more than `threads_per_core`, as where Xen knows no topology?"""
+    threads = info.said.get("threads_per_core", "")
+    cores = _grouped(info.cpus, lambda cpu: (cpu.socket, cpu.core))
+    return len(cores) == 1 and threads.isdecimal() and len(threads) < 6 and len(info.cpus) > max(1, int(threads))
 
 
 def _is_x86(machine: str) -> bool:

@@ -150,6 +150,11 @@ impl HostState {
         self.accounting.cache_counts(&self.policy, v)
     }
 
+    /// The cost of cold caches so far to every vCPU up to the last one that had a working set.
+    pub fn all_cache_counts(&self) -> Vec<CacheCounts> {
+        self.accounting.caches.ids().map(|v| self.cache_counts(v)).collect()
+    }
+
     /// The costs of physical mode.
     pub fn costs(&self) -> &Costs {
         &self.accounting.costs

@@ -45,6 +45,7 @@ const _: () = assert!(size_of::<Vcpu>() == 64, "a vCPU fills one cache line");
 pub(crate) struct Baseline {
     pub time: Time,
     pub vcpus: Vec<RunTimes>,
+    /// Up to the last vCPU that had a working set.
     pub caches: Vec<CacheCounts>,
     pub slowed: Vec<Slowed>,
     pub pcpus: Vec<(Span, Span, Span, u64)>,
@@ -107,7 +108,7 @@ impl Meter {
         self.baseline = Baseline {
             time: host.now(),
             vcpus: (0..host.vcpu_count()).map(|v| host.run_times(VcpuId(v as u32))).collect(),
-            caches: (0..host.vcpu_count()).map(|v| host.cache_counts(VcpuId(v as u32))).collect(),
+            caches: host.all_cache_counts(),
             slowed: (0..host.vcpu_count()).map(|v| host.slowed(VcpuId(v as u32))).collect(),
             pcpus: (0..host.pcpu_count())
                 .map(|p| {

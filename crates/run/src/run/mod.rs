@@ -293,7 +293,7 @@ mod tests {
         let order: Vec<u32> = one.domains.iter().map(|row| row.replication).collect();
         assert_eq!(order, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
         assert_ne!(one.domains[0].running_ns, one.domains[2].running_ns, "each has its own random numbers");
-        assert_eq!(one.domains[0].entitlement, Some(4.0 / 3.0));
+        assert_eq!(one.domains[0].entitlement, Some(1.5), "a weight counts for each vCPU");
         assert!(!one.trace.is_empty() && one.trace.in_memory().all(|row| row.time_ns >= 30_000_000));
     }
 

@@ -95,12 +95,7 @@ fn app(
     let most = if kind.classes.is_empty() { APPS_MAX as i64 } else { 1 };
     let instances = checker.int(&raw.instance, 1, 1..=most)? as u32;
     let values = values.into_iter().collect::<Option<_>>()?;
-    Some(AppSpec::Kind { kind, values, instances, assumed: assumed(raw) })
-}
-
-/// Was its work assumed by an import?
-pub(crate) fn assumed(raw: &RawApp) -> bool {
-    raw.assumed.get().copied().unwrap_or(false)
+    Some(AppSpec::Kind { kind, values, instances, assumed: raw.is_assumed() })
 }
 
 /// Fields that this kind does not have.

@@ -9,7 +9,7 @@ use vcpulab_spec::{
     Service, Spec, value, weight_param,
 };
 
-use crate::check::refusals::hasty;
+use crate::check::refusals::{HASTY, hasty};
 use crate::file::raw::{NamedDomain, RawDomain, RawScenario, raw_pools};
 use crate::text::problem::{Place, Problem, Report, did_you_mean};
 use crate::text::read::{At, Field};
@@ -239,9 +239,6 @@ fn doubtful_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
         report.warning(place, Problem::says(message));
     }
 }
-
-/// Repeated more often than this, anything makes for so many events that runs are slow: a hundred thousand a second.
-pub(crate) const HASTY: Span = Span::from_us(10);
 
 /// A script whose rounds, or a job whose periods, are so short that simulated time hardly goes on.
 fn hasty_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {

@@ -7,7 +7,6 @@ use vcpulab_host::Span;
 use vcpulab_spec::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPANS, SPANS_ABOVE_ZERO};
 use vcpulab_spec::{AppSpec, EventSpec, PhaseSpec};
 
-use crate::check::apps::assumed;
 use crate::check::fields::Checker;
 use crate::file::raw::{RawApp, RawEvent, RawPhase};
 use crate::text::problem::{Place, Problem};
@@ -34,7 +33,7 @@ pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Pl
         delay,
         softirq,
         instances,
-        assumed: assumed(raw),
+        assumed: raw.is_assumed(),
     })
 }
 

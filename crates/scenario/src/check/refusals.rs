@@ -7,10 +7,12 @@ use vcpulab_sched::{Proposal, Refusal, check, shortest_interval};
 use vcpulab_spec::{ActionSpec, Change, HostSpec, PoolSpec, Spec};
 
 use crate::check::fields::Checker;
-use crate::check::lint::HASTY;
 use crate::text::problem::{Place, Problem, Report};
 use crate::text::read::RawParams;
 use crate::text::units::Duration;
+
+/// Repeated more often than this, anything makes for so many events that runs are slow: a hundred thousand a second.
+pub(crate) const HASTY: Span = Span::from_us(10);
 
 /// Checks the parameters of a new scheduler, or of a new domain, each of which is among the values that it takes. The answer is
 /// those that the scheduler is to be given.

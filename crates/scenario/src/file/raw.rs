@@ -748,3 +748,10 @@ pub(crate) type NamedDomain = (At<String>, At<RawDomain>);
 pub(crate) fn raw_pools(raw: &RawScenario) -> &[(At<String>, At<RawPool>)] {
     raw.pool.get().map_or(&[][..], |named| &named.0)
 }
+
+impl RawApp {
+    /// Was its work assumed by an import?
+    pub fn is_assumed(&self) -> bool {
+        self.assumed.get().copied().unwrap_or(false)
+    }
+}

@@ -37,7 +37,10 @@ fn every_cost_reads_back() {
 #[test]
 fn documents_have_every_cost_that_is_not_its_default() {
     for profile in profiles() {
-        let text = format!("host.profile = \"{}\"\n[domain.a]\napp = [{{ kind = \"hog\" }}]\n", profile.name);
+        let text = format!(
+            "host.profile = \"{}\"\nhost.scheduler = \"credit\"\n[domain.a]\napp = [{{ kind = \"hog\" }}]\n",
+            profile.name
+        );
         let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}{problems}"));
         let written = scenario.to_toml();
         for constant in CONSTANTS {

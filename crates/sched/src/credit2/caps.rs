@@ -3,9 +3,7 @@
 
 use vcpulab_host::{DomId, PolicyContext, Rejected, Span, VcpuId};
 
-use super::params::CAP;
-use crate::proposal::Refusal;
-
+use super::params::cap_fits;
 use super::{Credit2, Vcpu};
 use crate::list::List;
 
@@ -116,17 +114,5 @@ impl Credit2 {
             }
         }
         Ok(())
-    }
-}
-
-/// Can a domain with this number of units use that much?
-pub(super) fn cap_fits(cap: i64, units: i64) -> Result<(), Refusal> {
-    let most = 100 * units;
-    match (0..=most).contains(&cap) {
-        true => Ok(()),
-        false => Err(Refusal::new(
-            [CAP.name],
-            format!("at most {most}, 100 for each of its {units} scheduling units"),
-        )),
     }
 }

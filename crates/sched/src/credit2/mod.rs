@@ -26,10 +26,9 @@ use vcpulab_host::{
     Rejected, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId, ids,
 };
 
-use self::caps::cap_fits;
 use self::params::{
     CAP, CAP_PERIOD, MIGRATE_RESIST, OVER, PRECISION, RATELIMIT, RUNQUEUE, RUNQUEUE_MAX, SMT_POWER_SAVINGS,
-    SOCKET, UNDER, WEIGHT, WINDOW_4_4, WINDOW_4_17,
+    SOCKET, UNDER, WEIGHT, WINDOW_4_4, WINDOW_4_17, cap_fits,
 };
 use self::recent::Recent;
 use self::rules::{Rules, Scan, Window};

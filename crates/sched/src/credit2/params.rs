@@ -4,6 +4,7 @@ use vcpulab_host::{PCPUS_MAX, ParamKind, ParamSpec};
 
 pub use crate::params::{SMT_POWER_SAVINGS, WEIGHT};
 use crate::params::{cap, global, ratelimit};
+use crate::proposal::Refusal;
 use crate::toolstack::{Set, Toolstack};
 
 pub const CAP: ParamSpec =
@@ -115,3 +116,15 @@ pub const XL_4_17: Toolstack = Toolstack {
     ],
     ..XL_4_4
 };
+
+/// Can a domain with this number of units use that much?
+pub(super) fn cap_fits(cap: i64, units: i64) -> Result<(), Refusal> {
+    let most = 100 * units;
+    match (0..=most).contains(&cap) {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            [CAP.name],
+            format!("at most {most}, 100 for each of its {units} scheduling units"),
+        )),
+    }
+}
