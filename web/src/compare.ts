@@ -203,9 +203,13 @@ export function inWords(found: readonly Comparison[]): string[] {
 const count = (metrics: number): string => `${metrics} metric${metrics === 1 ? "" : "s"}`;
 const value = (found: Interval | null): string => (found === null ? "undefined" : written(found.mean));
 
+/** The unit of a metric; of failures also how many units of work were begun in a replication before. */
+const unit = ({ one, tried }: Comparison): string => one.metric.unit + (tried ? ` of ${written(tried)}` : "");
+
 /** What may have become of a metric. */
-function inDoubt({ one, before, after }: Comparison): string {
-  return `${address(one)} ${value(before)} → ${after === null ? "undefined" : spread(after)} ${one.metric.unit}`;
+function inDoubt(comparison: Comparison): string {
+  const { one, before, after } = comparison;
+  return `${address(one)} ${value(before)} → ${after === null ? "undefined" : spread(after)} ${unit(comparison)}`;
 }
 
 /** The change of a metric. */
@@ -213,7 +217,7 @@ function change(comparison: Comparison): string {
   const { one, before, after } = comparison;
   const part = percent(comparison);
   if (before === null || after === null || part === null || Math.abs(part) > 1000) {
-    return `${address(one)} ${value(before)} → ${value(after)} ${one.metric.unit}`;
+    return `${address(one)} ${value(before)} → ${value(after)} ${unit(comparison)}`;
   }
   const text = written(part);
   return `${address(one)} ${text.startsWith("-") || text === "0" ? "" : "+"}${text} %`;
