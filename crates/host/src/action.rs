@@ -45,7 +45,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Its name: the word of scenarios where they have one for it.
+    /// The name of the action: the word of scenarios, where scenarios have this action.
     pub fn name(&self) -> &'static str {
         match self {
             Action::Adjust(..) => "adjust",
@@ -78,12 +78,12 @@ pub struct TimedAction {
     pub action: Action,
 }
 
-/// What became of an action.
+/// The result of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Acted {
     /// The [name](Action::name) of the action.
     pub action: &'static str,
-    /// Its domain, if it has one.
+    /// The domain that the action is about; `None`: it is about the host or a pool.
     pub domain: Option<DomId>,
     /// Was it possible, and did the scheduler accept its values?
     pub accepted: bool,

@@ -8,7 +8,7 @@ use crate::{DomId, GroupId, Span};
 pub struct GroupConfig {
     /// The group around it, which stands before it in the list (`None`: the root group).
     pub parent: Option<GroupId>,
-    /// Its share in units of `cpu.weight`, at most 25600 (`cpu.shares` of 262144).
+    /// The share of the group in units of `cpu.weight`, at most 25600 (`cpu.shares` of 262144).
     pub weight: u32,
     /// `cpu.max`: the CPU time that its threads may have together in each period (`None`: as much as they get).
     pub quota: Option<Span>,

@@ -148,7 +148,7 @@ pub struct ParamSpec {
     pub name: &'static str,
     /// Global or per domain.
     pub scope: Scope,
-    /// Its meaning for the CPU time that domains are entitled to.
+    /// The meaning of the parameter for the CPU time that domains are entitled to.
     pub role: Role,
     /// The unit in words ("ms", "% of one pCPU"), empty for a plain number.
     pub unit: &'static str,

@@ -35,7 +35,7 @@ pub enum ReadError {
         lines: u64,
         /// The first line that names such an event, or the first of all.
         line: u64,
-        /// That line, cut short.
+        /// The text of the line, cut short.
         text: String,
         /// How to record one that is read, or empty.
         hint: String,

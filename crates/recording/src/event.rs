@@ -86,7 +86,7 @@ pub enum Kind {
     Added,
     /// Its domain was destroyed.
     Removed,
-    /// Its runstate, and what the pCPU did, are unknown since then: a record that must have been there is missing.
+    /// The vCPU's runstate and the work of the pCPU are unknown since then: a record is missing.
     Unknown {
         /// Time since which they are unknown, ns.
         since_ns: i64,

@@ -10,7 +10,7 @@ pub enum RunError {
     /// The scheduler or the world broke the rules of the host.
     #[error("replication {replication}: {broken}")]
     Broken {
-        /// Its number, from 0.
+        /// The number of the replication, from 0.
         replication: u32,
         /// The breach.
         broken: Broken,
@@ -20,7 +20,7 @@ pub enum RunError {
         "replication {replication}: at {time} ns: the scheduler `{scheduler}` refused the parameters of domain `{domain}`: {params}"
     )]
     Refused {
-        /// Its number, from 0.
+        /// The number of the replication, from 0.
         replication: u32,
         /// The time.
         time: Time,
@@ -34,7 +34,7 @@ pub enum RunError {
     /// It would take more than a run may.
     #[error("replication {replication}: at {time} ns: {what}")]
     Limit {
-        /// Its number, from 0.
+        /// The number of the replication, from 0.
         replication: u32,
         /// The time.
         time: Time,
@@ -66,7 +66,7 @@ pub enum RunError {
     /// One of several scenarios failed.
     #[error("scenario {index}: {error}")]
     OneOf {
-        /// Its number, from 0.
+        /// The number of the replication, from 0.
         index: usize,
         /// Its error.
         error: Box<RunError>,

@@ -37,7 +37,7 @@ impl Proposal<'_> {
 pub struct Refusal {
     /// The names of the parameters whose values do not go together, or of the one whose value is not allowed.
     pub params: Vec<String>,
-    /// What is allowed, in words.
+    /// The allowed values, in words.
     pub allowed: String,
 }
 

@@ -41,7 +41,7 @@ pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     all
 }
 
-/// Those of the domains in a pool.
+/// The entitlements of the domains in a pool.
 fn in_pool(pool: &PoolSpec, domains: &[&DomainSpec]) -> Vec<Option<f64>> {
     let has = |role: Role| pool.generation.params.iter().any(|param| param.role == role);
     if has(Role::Timetable) {

@@ -298,7 +298,7 @@ impl Counter {
         (ended, whole.then_some(lasted))
     }
 
-    /// What it was at since then is unknown, and who ran on that pCPU.
+    /// Accounts time since then as unknown, for the vCPU and for the pCPU.
     fn unknown(&mut self, p: usize, who: Who, since_ns: i64, now: i64) {
         let pcpu = &mut self.pcpus[p];
         if pcpu.current.is_some_and(|(current, _)| current == who) {

@@ -40,7 +40,7 @@ pub const BALANCE_RATELIMIT: ParamSpec = global(
 /// Those of all releases from `xen4.18` on; those before have the first of them.
 const ALL: &[ParamSpec] =
     &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, BALANCE_RATELIMIT];
-/// Those of the releases in which a domain's weight counts once, whatever the number of its vCPUs.
+/// Parameters of the releases in which a domain's weight counts once, whatever the number of its vCPUs.
 pub const OF_3: &[ParamSpec] = &[weight(Per::Domain), CAP];
 pub const OF_4_4: &[ParamSpec] = ALL.split_at(5).0;
 pub const OF_4_17: &[ParamSpec] = ALL.split_at(7).0;

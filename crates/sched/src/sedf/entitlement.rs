@@ -10,7 +10,7 @@ use crate::proposal::Refusal;
 pub struct Entitlement {
     /// Does it take part in extra time?
     pub extratime: bool,
-    /// Its share.
+    /// The share of each vCPU of the domain.
     pub share: Share,
 }
 
