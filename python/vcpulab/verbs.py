@@ -205,7 +205,7 @@ def tune(
         Interrupted: it was cancelled, with the best so far, which is not confirmed.
     """
     require("optuna", "tune")
-    from vcpulab.advice.alone import alone
+    from vcpulab.advice.capacity.alone import alone
     from vcpulab.advice.tuning import goals as goals_of
     from vcpulab.advice.tuning import prices
     from vcpulab.advice.tuning.answer import Tuning

@@ -9,10 +9,12 @@ import pytest
 import vcpulab
 from support import Vcpulab
 from vcpulab.advice import sharing
+from vcpulab.advice.capacity import Capacity, words
 from vcpulab.advice.capacity.judging import judge
 from vcpulab.advice.compare import Comparison, compare, p_in_words
 from vcpulab.advice.in_short import headline, in_short
-from vcpulab.advice.placing.placing import _is_beyond
+from vcpulab.advice.placing.placing import UnplaceableError, _is_beyond
+from vcpulab.advice.verdicts import NotFound, Proven
 from vcpulab.results.addresses import slo
 from vcpulab.results.statistics import least_to_most
 
@@ -80,7 +82,10 @@ def test_a_placement_speaks_of_the_settings_as_they_are() -> None:
     """With equal weights the shop needs a host of its own; with another weight it does not."""
     light, heavy = (vcpulab.place([shops(weight)], slo=["http.response_p99 < 30ms"]) for weight in (256, 4096))
     assert (len(light.hosts), len(heavy.hosts)) == (2, 1)
-    assert light.least == "with the settings as they are, no fewer hosts keep the SLOs"
+    assert light.least == (
+        "with these settings, no fewer hosts keep the SLOs: each placement on fewer has domains that break one together"
+    )
+    assert heavy.least == "with these settings, one host keeps the SLOs"
     assert all(one.certain for one in light.refused)
     assert light.proven
 
@@ -142,3 +147,47 @@ def test_a_row_of_alike_things_says_whose_value_is_largest_and_has_all_p_values(
     (shown,) = [row for row in table.rows if row[0].startswith("batch") and row[0].endswith(".throughput")]
     batch = [one.p for one in found if one.address.name.startswith("batch") and one.address.metric.name == "throughput"]
     assert shown[6] == least_to_most([p for p in batch if p is not None], p_in_words)
+
+
+# ---- what is claimed of loads and room ----
+
+
+def at_150(pcpus: int, limit_ms: float) -> Capacity:
+    limit = f"http.response_p99 < {limit_ms}ms"
+    scenario = shops(256).change({"host.pcpus": pcpus})
+    return vcpulab.capacity(scenario, "http.rate", lowest=150, highest=150, slo=[limit], replications=2)
+
+
+def test_what_the_lowest_load_does_not_keep_is_impossible_only_with_a_proof() -> None:
+    """A request takes 2 ms. On two pCPUs it waits for nobody; on one pCPU a setting may help."""
+    impossible, missed = at_150(2, 1), at_150(1, 3)
+    assert isinstance(impossible.verdict, Proven)
+    assert isinstance(missed.verdict, NotFound)
+    assert "http.response_p99 < 1ms cannot be kept" in " ".join(words.said(impossible))
+    assert "cannot" not in " ".join(words.said(missed))
+    assert "Not found: the load tried (client.http.rate = 150) does not keep" in " ".join(words.said(missed))
+    (lowest,) = missed.points
+    unsure = replace(lowest, standing="open", judged=[replace(one, standing="open") for one in lowest.judged])
+    doubtful = replace(missed, points=[unsure])
+    assert doubtful.verdict is None
+    assert "cannot tell whether client.http.rate = 150, the lowest load, keeps" in " ".join(words.said(doubtful))
+
+
+def test_a_domain_that_fits_nowhere_is_a_matter_of_settings_unless_proven() -> None:
+    capped = shops(256).change({"domain.web.cap": 20, "host.pcpus": 2, "client.http.rate": 150})
+    with pytest.raises(UnplaceableError) as late:
+        vcpulab.place([capped], slo=["http.response_p99 < 30ms"], replications=2)
+    assert "with these settings" in str(late.value)
+    assert "vcpulab tune looks for other settings" in str(late.value)
+    with pytest.raises(UnplaceableError) as proven:
+        vcpulab.place([capped], slo=["http.response_p99 < 0.5ms"], replications=2)
+    assert "vcpulab tune" not in str(proven.value)
+    assert "no vCPU waits for a pCPU" in str(proven.value)
+
+
+def test_placements_on_fewer_hosts_are_counted_where_nothing_is_proven() -> None:
+    light = vcpulab.place([shops(256)], slo=["http.response_p99 < 30ms"])
+    assert light.tried_on_fewer == 1
+    assert replace(light, proven=False).least == (
+        "Not found: the placement tried (on fewer than 2 hosts) does not keep the SLOs with these settings; others may"
+    )

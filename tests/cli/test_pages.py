@@ -31,7 +31,7 @@ COMMANDS = {
     "tune": (["tune", "HOST", *SOON, "--trials", "4", "--minimise", "http.response_p99"], "^forty: "),
     "capacity": (
         ["capacity", "HOST", *SOON, "--vary", "http.rate", "--lowest", "200", "--highest", "400"],
-        "no load keeps",
+        "(does|not) +keep|cannot be kept|cannot tell",
     ),
     "place": (["place", "HOST", *SOON, "--slo", "http.response_p99 < 1s"], "^40 domains on 1 host"),
     "manage": (

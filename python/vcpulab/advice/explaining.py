@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab.advice.alone import Alone, alone
 from vcpulab.advice.attempts import NOTHING, Attempts, attempts
+from vcpulab.advice.capacity.alone import Alone, alone
 from vcpulab.advice.capacity.occupancy import stations, with_servers
 from vcpulab.advice.guest_tasks import vcpus_of
 from vcpulab.advice.lateness import Late

@@ -6,7 +6,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import split
@@ -30,23 +30,25 @@ class Proven:
 
 @dataclass(frozen=True)
 class NotFound:
-    """No setting that was tried helps; other settings may."""
+    """No setting (or load, or placement) that was tried helps; another may."""
 
     number: int
-    """How many settings were tried, without the present one."""
+    """How many were tried; of settings, without the present one."""
     parameters: tuple[str, ...]
     """The parameters and values that were tried, in words; see `in_words`."""
+    tried: Literal["setting", "load", "placement"] = "setting"
+    """The kind of thing that was tried."""
 
     def sentence(self, slos: Collection[str]) -> str:
         """What was tried for these SLOs."""
         which = " and ".join(slos)
         if not self.number:
-            return f"Not found: no setting was tried that may keep {which}"
+            return f"Not found: no {self.tried} was tried that may keep {which}"
         left = len(self.parameters) - NAMED_MAX
         named = ", ".join([*self.parameters[:NAMED_MAX], *([f"{left} more parameters"] if left > 0 else [])])
         if self.number == 1:
-            return f"Not found: the setting tried ({named}) does not keep {which}"
-        return f"Not found: none of the {self.number} settings tried ({named}) keeps {which}"
+            return f"Not found: the {self.tried} tried ({named}) does not keep {which}"
+        return f"Not found: none of the {self.number} {self.tried}s tried ({named}) keeps {which}"
 
 
 Verdict = Proven | NotFound

@@ -182,7 +182,7 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
         why.append(f"all needs together, in hosts: {most}")
     if placed.without_slos:
         names = ", ".join(listed(placed.without_slos))
-        why.append(f"no SLO is on {names}: what is left of a host's CPU time is enough for that")
+        why.append(f"no SLO is on {names}: no CPU time is kept free for that, it gets what is left of a host")
     for host in placed.hosts:
         why += on_assumed(host.scenario, [one.slo for one in host.judged])
     why += sharing.said(placed.fleet.base.to_dict())
@@ -206,7 +206,7 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
     narrower = Table("Hosts", ["host: domains, tightest SLO, nearest to full", *headings[4:]], below, together=True)
     yield page.rows(Table("Hosts", headings, rows, text_columns=4, together=True, narrower=narrower), "host")
     watts = placed.watts(power)
-    too_few = ", too few" if placed.proven and len(placed.today) < len(placed.hosts) else ""
+    too_few = ", too few as set" if placed.proven and len(placed.today) < len(placed.hosts) else ""
     energy = [
         [what, str(hosts), number_said(watts[key]), number_said(watts[key] * HOURS_PER_YEAR / 1000)]
         for what, key, hosts in (

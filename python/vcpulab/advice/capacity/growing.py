@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import polars as pl
 
 from vcpulab.advice import sharing, starving
+from vcpulab.advice.capacity.alone import Alone, alone
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
 from vcpulab.advice.capacity.search import Found, search
 from vcpulab.advice.capacity.slos import default_slos, served
 from vcpulab.advice.capacity.varying import Growth
+from vcpulab.advice.verdicts import NotFound, Verdict
 from vcpulab.errors import Interrupted, RequestError
 from vcpulab.guard import Guard
 from vcpulab.results.addresses import Slo, app_rows, in_short
@@ -59,6 +61,17 @@ class Capacity(Answer):
     found: Found
     points: list[Point]
     """Every load tried, in order."""
+    alone: Alone | None = None
+    """Where the lowest load breaks an SLO: that SLO's number, of the service alone on the host."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Why no load was found: proven, or not found; `None`: one was found, or the lowest one may keep the SLOs."""
+        lowest = self.point(self.growth.within.lowest)
+        if self.found.value is not None or lowest is None or lowest.standing != "broken":
+            return None
+        proof = None if self.alone is None else self.alone.proof(lowest.worst.slo)
+        return proof or NotFound(1, (f"{self.growth.name} = {self.growth.said(lowest.value)}",), "load")
 
     @cached_property
     def in_short(self) -> dict[str, list[Slo]]:
@@ -118,7 +131,7 @@ class Capacity(Answer):
 
     def __str__(self) -> str:
         most, first = self.found.value, self.first_beyond
-        said = f"{self.growth.name}: " + ("no load keeps the SLOs" if most is None else f"{most:g} keeps the SLOs")
+        said = f"{self.growth.name}: " + ("no load was found" if most is None else f"{most:g} keeps the SLOs")
         if self.found.stopped is not None:
             said += f"; {self.found.stopped}"
         return said if first is None else f"{said}; at {first.value:g} the first to break is {first.worst.slo}"
@@ -137,6 +150,7 @@ class Capacity(Answer):
             "broken_from": found.broken,
             "stopped": found.stopped,
             **({"notes": self.notes} if self.notes else {}),
+            "verdict": None if self.verdict is None else self.verdict.sentence([str(self.points[0].worst.slo)]),
             "slos": [str(slo) for slo in self.slos],
             "slos_by_default": self.by_default,
             "first_to_break": first.row() if first else None,
@@ -226,7 +240,10 @@ def capacity(
     answer = Capacity(growth, given, not slos, found, [points[value] for value in sorted(points)])
     if found.interrupted:
         raise Interrupted(answer) if points else KeyboardInterrupt
-    return answer
+    if answer.verdict is None:
+        return answer
+    (first, *_) = answer.points
+    return replace(answer, alone=alone(growth.at(first.value), first.worst.slo.address, jobs=jobs))
 
 
 def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> list[Slo]:

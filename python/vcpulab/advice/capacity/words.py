@@ -6,6 +6,10 @@ from vcpulab.advice.capacity.slos import on_assumed
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.advice.starving import in_a_line
+from vcpulab.advice.verdicts import Proven
+
+AS_SET = "with these settings"
+"""An answer about load or room holds for the settings of the scenario: others were not tried."""
 
 
 def said(found: Capacity) -> list[str]:
@@ -18,13 +22,14 @@ def said(found: Capacity) -> list[str]:
     if kept is not None and kept.starved:
         lines.append(in_a_line(kept.starved, f"starved at {grows.name} = {grows.said(kept.value)}"))
     if it.outcome == "none":
-        lines.append(f"no load keeps the SLOs: not even {grows.name} = {grows.said(grows.within.lowest)}")
+        lines += _none_said(found)
     elif it.outcome == "all":
-        lines.append(f"every load keeps the SLOs: {grows.name} up to {value}, which is as far as was looked")
+        lines.append(f"every load tried keeps the SLOs {AS_SET}: {grows.name} up to {value}, the highest")
     elif it.outcome == "stopped":
-        lines.append(f"not finished: {it.stopped}; {grows.name} = {value} is the largest known to keep the SLOs")
+        largest = "no load is known yet" if it.value is None else f"{grows.name} = {value} is the largest known"
+        lines.append(f"not finished: {it.stopped}; {largest} to keep the SLOs {AS_SET}")
     else:
-        lines.append(f"{grows.name} = {value} keeps all SLOs (95 % confidence); in the file it is {present}")
+        lines.append(f"{grows.name} = {value} keeps all SLOs {AS_SET} (95 % confidence); in the file it is {present}")
     lines += _borders_said(it, grows)
     if found.by_default:
         lines.append(f"SLOs, as none were given: {default_slos()}")
@@ -38,8 +43,22 @@ def said(found: Capacity) -> list[str]:
         full = saturated.bottleneck
         lines.append(f"bottleneck at {grows.said(saturated.value)}: {full}")
         if full.fullness < FULL:
-            lines.append("nothing is full there: response times grow before anything is used up")
+            lines.append(f"no station is {100 * FULL:.0f} % used there: response times grow before one is full")
     return [*lines, *found.notes]
+
+
+def _none_said(found: Capacity) -> list[str]:
+    """Why not even the lowest load is known to keep the SLOs."""
+    lowest = found.points[0]
+    slo, verdict = lowest.worst.slo, found.verdict
+    if verdict is None:
+        at = f"{found.growth.name} = {found.growth.said(lowest.value)}, the lowest load"
+        return [f"cannot tell whether {at}, keeps {slo} {AS_SET}: the difference from it is not significant"]
+    sentence = f"{verdict.sentence([str(slo)])}"
+    if isinstance(verdict, Proven):
+        return [f"at the lowest load, {sentence}"]
+    about = [] if found.alone is None else [found.alone.about(slo)]
+    return [f"{sentence} {AS_SET}; vcpulab tune looks for other settings", *about]
 
 
 def _borders_said(it: Found, grows: Growth) -> list[str]:

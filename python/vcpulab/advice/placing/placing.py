@@ -16,14 +16,17 @@ from typing import NamedTuple
 import polars as pl
 
 from vcpulab.advice import starving
+from vcpulab.advice.capacity.alone import alone
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, stations
 from vcpulab.advice.capacity.slos import asking, default_slos, served
+from vcpulab.advice.capacity.words import AS_SET
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import Fleet, Item, group, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
 from vcpulab.advice.runstates import gotten
+from vcpulab.advice.verdicts import NotFound
 from vcpulab.errors import Interrupted, RequestError, ScenarioError, VcpulabError
 from vcpulab.guard import Guard, StoppedError
 from vcpulab.results.addresses import Slo, find, slo, slos
@@ -125,6 +128,8 @@ class Placement(Answer):
     """How busy the pCPUs are of each scenario given, as it is, 0 to 1; none where it was interrupted."""
     runs: int
     """Hosts that were simulated."""
+    tried_on_fewer: int
+    """Placements on fewer hosts that were simulated, each of which breaks an SLO."""
 
     @property
     def uncertain(self) -> list[Refused]:
@@ -134,18 +139,29 @@ class Placement(Answer):
     @property
     def least(self) -> str:
         """What is known about fewer hosts, in words."""
-        if self.proven:
-            said = "with the settings as they are, no fewer hosts keep the SLOs"
+        if len(self.hosts) == 1:
+            said = f"{AS_SET}, one host keeps the SLOs"
+        elif self.proven:
+            said = f"{AS_SET}, no fewer hosts keep the SLOs: {self._proof}"
         elif self.uncertain:
             said = (
-                "cannot tell whether fewer hosts keep the SLOs with the settings as they are: of "
+                f"cannot tell whether fewer hosts keep the SLOs {AS_SET}: of "
                 f"{len(self.refused)} sets that were refused, {len(self.uncertain)} "
                 f"{'is' if len(self.uncertain) == 1 else 'are'} not significantly beyond one (more replications may "
                 "tell)"
             )
         else:
-            said = "with the settings as they are, fewer hosts may do, but were not found"
+            tried = NotFound(self.tried_on_fewer, (f"on fewer than {len(self.hosts)} hosts",), "placement")
+            said = f"{tried.sentence(['the SLOs'])} {AS_SET}; others may"
         return f"{said}: {self.stopped}" if self.stopped is not None else said
+
+    @property
+    def _proof(self) -> str:
+        """Why fewer hosts do not do, where that is proven."""
+        resource, total = next(iter(self.needs.items()), ("", 0.0))
+        if total > len(self.hosts) - 1:
+            return f"all domains need {total:.2f} hosts of {resource}"
+        return "each placement on fewer has domains that break one together"
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each host: its domains, how busy its pCPUs are, and the SLO nearest to breaking."""
@@ -272,6 +288,8 @@ class _Placing:
     """Items that hold alone, each on its host."""
     packed: list[list[Item]] = field(default_factory=list)
     """The best placement that is known, on fewer hosts than that."""
+    missed: list[int] = field(default_factory=list)
+    """The number of hosts of each placement that breaks an SLO."""
     needs: dict[str, float] = field(default_factory=dict)
     """What all need together."""
     stopped: str | None = None
@@ -330,6 +348,7 @@ class _Placing:
                 refused = self._refuse(loads, kinds)
                 if not refused:
                     return self._hosts(loads, kinds)
+                self.missed.append(hosts)
                 problem.refused += refused
         # Each alone holds.
         return [[item] for item in self.fleet.items]
@@ -346,6 +365,7 @@ class _Placing:
             refused = self._refuse(loads, kinds)
             if not refused:
                 return self._hosts(loads, kinds), True
+            self.missed.append(hosts)
             problem.refused += refused
         return None, False
 
@@ -367,7 +387,7 @@ class _Placing:
         for item in self.fleet.items:
             verdict = self._judge([item])
             if verdict.standing != "holds":
-                raise UnplaceableError(_unplaceable(item, verdict))
+                raise UnplaceableError(_unplaceable(item, verdict, self.jobs))
             self.alone.append(self._host([item]))
             self.fleet.busy.update({name: gotten(verdict.run, name) / 100 for name in item.domains})
 
@@ -472,9 +492,10 @@ class _Placing:
     def _placement(self, *, proven: bool, today: list[float]) -> Placement:
         """What is known."""
         packed = sorted(self.packed, key=lambda items: self.fleet.items.index(items[0]))
+        hosts = [self._host(items) for items in packed] or self.alone
         return Placement(
             fleet=self.fleet,
-            hosts=[self._host(items) for items in packed] or self.alone,
+            hosts=hosts,
             alone=self.alone,
             by_default=not self.texts,
             refused=self.refused,
@@ -485,6 +506,7 @@ class _Placing:
             without_slos=[name for name, slos in self.slos.items() if not slos],
             today=today,
             runs=len(self.verdicts),
+            tried_on_fewer=sum(1 for number in self.missed if number < len(hosts)),
         )
 
 
@@ -538,7 +560,14 @@ def _broken(verdict: Verdict) -> str:
     return f"{tightest.slo}: it {came_to}{how}"
 
 
-def _unplaceable(item: Item, verdict: Verdict) -> str:
-    domains = f"{item.name}: " + ("they break" if len(item.domains) > 1 else "it breaks")
+def _unplaceable(item: Item, verdict: Verdict, jobs: int) -> str:
     full = max(stations(verdict.run, item.domains), key=lambda station: station.used)
-    return f"{domains} an SLO even alone on a host\n  {_broken(verdict)}\n  nearest to full: {full}"
+    measured = f"  {_broken(verdict)}\n  nearest to full: {full}"
+    tightest = worst(verdict.judged)
+    if tightest.standing == "open":
+        return f"{item.name}: cannot tell whether it keeps the SLOs alone on a host, {AS_SET}\n{measured}"
+    by_itself = alone(verdict.run.scenario, tightest.slo.address, jobs=jobs)
+    about = "" if by_itself is None else f"\n  {by_itself.about(tightest.slo)}"
+    proven = by_itself is not None and by_itself.proof(tightest.slo) is not None
+    more = "" if proven else "\n  vcpulab tune looks for other settings"
+    return f"{item.name}: alone on a host it breaks an SLO, {AS_SET}\n{measured}{about}{more}"

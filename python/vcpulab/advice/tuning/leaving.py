@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from vcpulab.advice.alone import alone
+from vcpulab.advice.capacity.alone import alone
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station
 from vcpulab.advice.tuning.goals import Goal, Row, excess
 from vcpulab.advice.verdicts import Proven
