@@ -174,7 +174,7 @@ def test_what_the_lowest_load_does_not_keep_is_impossible_only_with_a_proof() ->
 
 
 def test_a_domain_that_fits_nowhere_is_a_matter_of_settings_unless_proven() -> None:
-    capped = shops(256).change({"domain.web.cap": 20, "host.pcpus": 2, "client.http.rate": 150})
+    capped = shops(256).change({"domain.web.cap": 20, "host.pcpus": 2, "client.http.rate": 100})
     with pytest.raises(UnplaceableError) as late:
         vcpulab.place([capped], slo=["http.response_p99 < 30ms"], replications=2)
     assert "with these settings" in str(late.value)
