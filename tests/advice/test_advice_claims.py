@@ -8,15 +8,16 @@ import pytest
 
 import vcpulab
 from vcpulab.advice.capacity.alone import alone
+from vcpulab.advice.isolation import isolations
 from vcpulab.advice.tuning import space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.advice.tuning.leads import leads
 from vcpulab.advice.tuning.report import write_report
 from vcpulab.advice.tuning.widening import shared, widened
-from vcpulab.advice.verdicts import NotFound, Proven
+from vcpulab.advice.verdicts import Costly, NotFound, Proven, in_words
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import slo
-from vcpulab.scenario.settings import apply
+from vcpulab.scenario.settings import apply, change
 
 HOGS = {"app": [{"kind": "hog"}]}
 
@@ -82,6 +83,54 @@ def test_isolation_is_tried_and_found() -> None:
     assert explained.nearest.finding.changes == wanted
 
 
+def roaming(**more: Any) -> Any:
+    """A real-time domain that is pinned nowhere, beside two that are busy most of the time."""
+    rt = {"app": [{"kind": "periodic", "run": "20us", "period": "1ms"}]}
+    win = {"vcpus": 4, "app": [{"kind": "periodic", "run": "8ms", "period": "20ms", "instance": 4}]}
+    return host({"rt": rt, "win1": win, "win2": win}, pcpus=4, **more)
+
+
+KVM = {"scheduler": "linux-eevdf", "hypervisor": "kvm"}
+
+
+@pytest.mark.parametrize("frame", [{}, KVM])
+def test_a_domain_that_is_not_pinned_is_isolated_too(frame: dict[str, Any]) -> None:
+    """Explain and tune find the same setting, and both say what it costs the others."""
+    scenario, limit = roaming(**frame), "rt.0.response_p99 < 0.03ms"
+    wanted = {"domain.win1.affinity": "0-2", "domain.win2.affinity": "0-2"}
+    answer = vcpulab.tune(scenario, slo=[limit], trials=16, replications=2)
+    assert answer.found.best.changes == wanted
+    explained = vcpulab.explain(scenario, limit, replications=2)
+    assert explained.costly is not None
+    assert explained.costly.finding.changes == wanted
+    assert isinstance(explained.verdict, Costly)
+    assert "none of the" not in explained.outlook()[0]
+    assert "late" in explained.outlook()[0]
+
+
+def test_a_pool_isolates_where_the_toolstack_has_pools() -> None:
+    (*_, pooled) = isolations(roaming().to_dict(), ["rt"])
+    assert pooled.pool == "only-rt"
+    change(roaming(), pooled.changes)
+    assert all(one.pool is None for one in isolations(roaming(**KVM).to_dict(), ["rt"]))
+    assert in_words([pooled.changes]) == ("pcpus of only-rt 3", "pool of rt only-rt")
+
+
+def test_pcpus_are_isolated_by_whole_cores_and_leave_some_for_others() -> None:
+    topology = {"sockets": 2, "cores": 2, "threads": 2, "nodes": 2}
+    wide = host({"rt": {**HOGS, "vcpus": 3, "memory_nodes": 0}, "win": HOGS}, pcpus=8, topology=topology)
+    assert [one.pcpus for one in isolations(wide.to_dict(), ["rt"]) if one.pool is None] == ["2-3", "0-3"]
+    assert not isolations(host({"rt": HOGS, "win": HOGS}, pcpus=1).to_dict(), ["rt"])
+    assert not isolations(host({"rt": HOGS, "win": {**HOGS, "affinity": "0"}}, pcpus=1).to_dict(), ["rt"])
+
+
+def test_a_new_pool_can_be_typed() -> None:
+    typed = [f"pool.only.{one}" for one in ("pcpus=3", "scheduler=credit2")]
+    assert apply(roaming(), [*typed, "rt.pool=only"]).scenario.to_dict()["pool"]["only"]["pcpus"] == "3"
+    with pytest.raises(RequestError, match=r"pool\.only\.scheduler: required"):
+        apply(roaming(), typed[:1])
+
+
 def test_only_pinned_domains_are_pinned_together() -> None:
     explained = vcpulab.explain(real_time(), "rt.0.response_p99 < 0.03ms", replications=2)
     reasons = [one.finding.reason for one in explained.advice if one.finding.rule == "pinned-together"]
@@ -128,6 +177,10 @@ def test_a_sentence_names_a_few_parameters() -> None:
     said = NotFound(9, ("a 1", "b 2", "c 3", "d 4", "e 5", "f 6")).sentence(["x < 1", "y < 2"])
     assert (
         said == "Not found: none of the 9 settings tried (a 1, b 2, c 3, d 4, 2 more parameters) keeps x < 1 and y < 2"
+    )
+    costly = Costly(7, "weight of a 512", "makes b late")
+    assert costly.sentence(["x < 1"]) == (
+        "Of 7 settings tried only those that harm others keep x < 1: weight of a 512 makes b late"
     )
     assert Proven("even alone it is 3").sentence(["x < 1"]) == "x < 1 cannot be kept: even alone it is 3"
 

@@ -23,6 +23,7 @@ MOST = 24
 LOOK = 2
 """Replications of each; those that keep the SLOs in these run again as often as the host did."""
 _FINALISTS = 3
+"""So many at a time run as often as the host did."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Attempts:
     settings: tuple[Mapping[str, Any], ...]
     """Path to value of each."""
     advice: tuple[Advice, ...]
-    """The mildest that keep the SLOs; if none does, the nearest."""
+    """The mildest that keep the SLOs; if none does without harm to others, one that harms them; or the nearest."""
 
 
 NOTHING = Attempts((), ())
@@ -77,7 +78,7 @@ def attempts(
         return NOTHING
     looks = run_many(scenarios, jobs=jobs, progress=progress)
     beyond = [_beyond(run, missed) for run in looks]
-    keeping = [index for index, excess in enumerate(beyond) if excess == 0][:_FINALISTS]
+    keeping = [index for index, excess in enumerate(beyond) if excess == 0]
     finalists = keeping or [min(range(len(settings)), key=beyond.__getitem__)]
     wanted = " and ".join(in_short(missed))
     verb = "keeps" if keeping else "comes nearest to"
@@ -91,9 +92,19 @@ def attempts(
         )
         for index in finalists
     ]
-    advice = [one for one in simulated(host, findings, slos, jobs=jobs) if one.helps]
-    best = sorted(advice, key=lambda one: len(one.misses))[:1]
-    return Attempts(tuple(settings), tuple(best))
+    return Attempts(tuple(settings), tuple(_best(host, findings, slos, jobs)))
+
+
+def _best(host: Host, findings: Sequence[Finding], slos: Sequence[Slo], jobs: int) -> list[Advice]:
+    """The mildest that helps without harm and misses fewest; if each harms others, the mildest that keeps the SLOs."""
+    costly: list[Advice] = []
+    for begin in range(0, len(findings), _FINALISTS):
+        advice = simulated(host, findings[begin : begin + _FINALISTS], slos, jobs=jobs)
+        best = sorted((one for one in advice if one.helps), key=lambda one: len(one.misses))
+        if best:
+            return best[:1]
+        costly += [one for one in advice if one.keeps]
+    return sorted(costly, key=lambda one: bool(one.starves))[:1]
 
 
 def _first(host: Host, missed: Sequence[Slo]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from vcpulab.advice.lint.catalogue import findings, first_words, settings
 from vcpulab.advice.lint.held_back import causes_of
 from vcpulab.advice.lint.host import Finding, Host, measured, of_pool
 from vcpulab.advice.lint.lint import Advice, as_data, tried
-from vcpulab.advice.verdicts import NotFound, Proven, Verdict, in_words
+from vcpulab.advice.verdicts import Costly, NotFound, Proven, Verdict, in_words
 from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import Toolstack
 from vcpulab.results.addresses import Address, Slo, apps, find, find_all, slos
@@ -121,12 +121,20 @@ class Explanation(Answer):
 
     @property
     def verdict(self) -> Verdict | None:
-        """Why SLOs are not kept: proven, or not found; `None`: there is none that no fix keeps."""
+        """Why SLOs are not kept: proven, only at others' cost, or not found; `None`: a fix keeps all."""
         if not self.missed or self.interrupted or (self.nearest is not None and not self.nearest.misses):
             return None
         proof = None if self.alone is None else self.alone.proof(self.missed[0])
-        tried = _tried(self.advice, self.attempts)
+        tried, costly = _tried(self.advice, self.attempts), self.costly
+        if proof is None and costly is not None:
+            return Costly(len(tried), _settings(costly), costly.harm.removeprefix("the mend "))
         return proof or NotFound(len(tried), in_words(tried))
+
+    @property
+    def costly(self) -> Advice | None:
+        """The first fix that keeps all SLOs and harms others; one that starves somebody comes last."""
+        keeping = [one for one in self.advice if one.keeps and one.harm]
+        return min(keeping, key=lambda one: bool(one.starves), default=None)
 
     def outlook(self) -> list[str]:
         """Why no fix keeps the SLOs that are missed, what comes nearest, and what the service would have alone."""
@@ -134,8 +142,9 @@ class Explanation(Answer):
         if verdict is None:
             return []
         lines = [verdict.sentence(in_short_slos(self.missed))]
-        lines += [] if best is None else [f"nearest: {_settings(best)}, which {'; '.join(best.kept())}"]
-        if isinstance(verdict, NotFound):
+        harmless = "without harm " if isinstance(verdict, Costly) else ""
+        lines += [] if best is None else [f"{harmless}nearest: {_settings(best)}, which {'; '.join(best.kept())}"]
+        if not isinstance(verdict, Proven):
             lines[0] += "; vcpulab tune searches further"
             lines += [] if self.alone is None else [self.alone.about(self.missed[0])]
         return lines
@@ -313,7 +322,7 @@ def _further(
         return answer
     done = _tried(answer.advice, answer.attempts)
     more = attempts(host, answer.missed, limits, done, jobs=jobs, progress=progress)
-    fixes = [one for one in more.advice if not one.misses or answer.nearest is None]
+    fixes = [one for one in more.advice if one.keeps or answer.nearest is None]
     return replace(answer, attempts=more, advice=(*fixes, *answer.advice))
 
 

@@ -1,14 +1,20 @@
-"""Domains alone on some pCPUs of their pool: what must be set so that no other domain runs there."""
+"""Domains alone on some pCPUs: what must be set so that no other domain runs there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcpulab.hypervisors.settings import DOM0, hypervisor_of
+from vcpulab.hypervisors.xen import HAS_POOLS
+from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import join
+from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, spans
 
 _ASSIGNED = ("null", "arinc653")
 """Schedulers that give each vCPU its place themselves."""
+_NAME_LONG = 20
+"""The name of a new pool has room for so much of a domain's."""
 
 
 @dataclass(frozen=True)
@@ -18,13 +24,50 @@ class Isolation:
     pcpus: str
     """Such as `4-5`."""
     changes: Mapping[str, Any]
-    """The affinities that make it so: full path to value."""
+    """The affinities of the others, or the pool, that make it so: full path to value."""
+    pool: str | None = None
+    """The CPU pool that is made for them; `None`: the others' affinities keep them away."""
+
+    def __str__(self) -> str:
+        """In words.
+
+        Examples:
+            >>> print(Isolation("4-5", {}), Isolation("3", {}, pool="only-rt"), sep="; ")
+            alone on pCPU 4-5; alone on pCPU 3, in a pool
+        """
+        return f"alone on pCPU {self.pcpus}{'' if self.pool is None else ', in a pool'}"
+
+
+def isolations(document: Mapping[str, Any], names: Sequence[str]) -> list[Isolation]:
+    """The ways to have domains of one pool alone on some pCPUs, the mildest first.
+
+    These are the pCPUs that the domains are pinned to. Where none is pinned, they are one pCPU, and one for each vCPU,
+    of those to which nobody is pinned: whole cores, at most half of all pCPUs. The other domains are kept away by their
+    affinity; or these get a CPU pool, where the toolstack has those.
+
+    Args:
+        document: the scenario as tables.
+        names: the domains, all of one pool.
+
+    Examples:
+        >>> host = {"pcpus": 4, "scheduler": "credit", "generation": "xen4.17", "hypervisor": "xen"}
+        >>> document = {"host": host, "domain": {"web": {"vcpus": 1}, "batch": {"vcpus": 4}}}
+        >>> for one in isolations(document, ["web"]):
+        ...     print(one, list(one.changes))
+        alone on pCPU 3 ['domain.batch.affinity']
+        alone on pCPU 3, in a pool ['pool.only-web.scheduler', ..., 'pool.only-web.pcpus', 'domain.web.pool']
+    """
+    pool = document["domain"][names[0]].get("pool")
+    here = pcpus_of(document, pool)
+    pinned = _pinned(document, names)
+    places = [own] if (own := sorted(pinned & set(here))) else [*_free(document, names, here)] if not pinned else []
+    usable = [one for one in places if len(one) < len(here)]
+    apart = [one for own in usable if (one := _kept_alone(document, names, own)) is not None]
+    return [*apart, *([_pooled(document, names, usable[-1])] if apart and _can_have_pool(document, names) else [])]
 
 
 def isolation(document: Mapping[str, Any], names: Sequence[str]) -> Isolation | None:
-    """Domains of one pool alone on the pCPUs that they are pinned to.
-
-    A domain that is not pinned is not isolated: that would take pCPUs from everybody else.
+    """Domains of one pool alone on the pCPUs that they are pinned to, by the affinities of all others.
 
     Args:
         document: the scenario as tables.
@@ -37,22 +80,89 @@ def isolation(document: Mapping[str, Any], names: Sequence[str]) -> Isolation | 
         >>> rt, batch = {"vcpus": 1, "affinity": "2"}, {"vcpus": 4}
         >>> host = {"pcpus": 4, "scheduler": "credit"}
         >>> isolation({"host": host, "domain": {"rt": rt, "batch": batch}}, ["rt"])
-        Isolation(pcpus='2', changes={'domain.batch.affinity': '0-1,3'})
+        Isolation(pcpus='2', changes={'domain.batch.affinity': '0-1,3'}, pool=None)
     """
+    here = pcpus_of(document, document["domain"][names[0]].get("pool"))
+    own = sorted(_pinned(document, names) & set(here))
+    return _kept_alone(document, names, own) if own and len(own) < len(here) else None
+
+
+def _pinned(document: Mapping[str, Any], names: Sequence[str]) -> set[int]:
+    """The pCPUs to which some of these domains are pinned."""
+    return {pcpu for name in names for pcpu in pinned_to(document["domain"][name]) or ()}
+
+
+def _free(document: Mapping[str, Any], names: Sequence[str], here: Sequence[int]) -> Iterator[list[int]]:
+    """Whole cores to which nobody is pinned: with one pCPU, and with one for each vCPU of these domains."""
+    domains, topology = document["domain"], Topology.of(document["host"])
+    taken = {pcpu for table in domains.values() for pcpu in pinned_to(table) or ()}
+    near = {node for name in names for node in _memory_nodes(domains[name])}
+    cores = [core for core in topology.by_core(here).values() if not taken & set(core)]
+    # The first pCPUs are those that interrupts go to; memory that is far costs more than a busy neighbor.
+    cores.sort(key=lambda core: (bool(near) and topology.node(core[0]) not in near, -core[0]))
+    most = len(here) // 2
+    found: list[list[int]] = []
+    for wanted in (1, min(most, sum(int(domains[name]["vcpus"]) for name in names))):
+        own: list[int] = []
+        for core in cores:
+            own += core if len(own) < wanted else []
+        if wanted <= len(own) <= max(most, 1) and sorted(own) not in found:
+            found.append(sorted(own))
+    yield from found
+
+
+def _memory_nodes(table: Mapping[str, Any]) -> list[int]:
+    given = table.get("memory_nodes", [])
+    return [int(node) for node in (given if isinstance(given, list) else [given])]
+
+
+def _kept_alone(document: Mapping[str, Any], names: Sequence[str], own: Sequence[int]) -> Isolation | None:
+    """The affinities of all others without these pCPUs; `None`: nobody else may run there, or the scheduler decides."""
     domains = document["domain"]
     pool = domains[names[0]].get("pool")
     frame = document["host"] if pool is None else document["pool"][pool]
-    here = pcpus_of(document, pool)
-    pinned = {name: mask for name in names if (mask := pinned_to(domains[name])) is not None}
-    own = [pcpu for pcpu in here if any(pcpu in mask for mask in pinned.values())]
-    if frame["scheduler"] in _ASSIGNED or not own or len(own) == len(here):
+    if frame["scheduler"] in _ASSIGNED:
         return None
+    here, inside = pcpus_of(document, pool), [name for name in names if pinned_to(domains[name]) is not None] or names
     changes: dict[str, Any] = {}
     for name, table in domains.items():
-        if name not in pinned and table.get("pool") == pool:
+        if name not in inside and table.get("pool") == pool:
             kept = _kept_off(table.get("affinity", "all"), here, own)
             changes |= {} if kept is None else {join(["domain", name, "affinity"]): kept}
     return Isolation(spans(own), changes) if changes else None
+
+
+def _can_have_pool(document: Mapping[str, Any], names: Sequence[str]) -> bool:
+    """May these domains have a CPU pool of their own? Dom0 and driver domains stay where they are."""
+    host, domains = document["host"], document["domain"]
+    generation = generation_of(host["scheduler"], host["generation"])
+    return (
+        hypervisor_of(document) == "xen"
+        and generation is not None
+        and generation["toolstack"]["tool"] == HAS_POOLS
+        and not any(name == DOM0 or domains[name].get("driver_domain") or domains[name].get("pool") for name in names)
+    )
+
+
+def _pooled(document: Mapping[str, Any], names: Sequence[str], own: Sequence[int]) -> Isolation:
+    """A pool of these pCPUs, under the scheduler of the host and with its parameters, for these domains."""
+    host, domains = document["host"], document["domain"]
+    generation = generation_of(host["scheduler"], host["generation"])
+    params = [param["name"] for param in generation["params"] if param["scope"] == "global"] if generation else []
+    pool = f"only-{names[0][:_NAME_LONG]}"
+    while pool in document.get("pool", {}):
+        pool += "x"
+    table = {field: host[field] for field in ("scheduler", "generation", *params) if field in host}
+    table["pcpus"] = spans(own)
+    changes: dict[str, Any] = {join(["pool", pool, field]): value for field, value in table.items()}
+    here = pcpus_of(document, None)
+    for name, fields in domains.items():
+        path, affinity = join(["domain", name, "affinity"]), fields.get("affinity", "all")
+        if name in names:
+            changes[join(["domain", name, "pool"])] = pool
+        elif affinity != "all" and not fields.get("pool") and (kept := _kept_off(affinity, here, own)) is not None:
+            changes[path] = kept
+    return Isolation(spans(own), changes, pool)
 
 
 def pcpus_of(document: Mapping[str, Any], pool: str | None) -> list[int]:

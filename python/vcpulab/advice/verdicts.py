@@ -1,7 +1,8 @@
 """What advice may claim of an SLO that is missed: that it cannot be kept, with the proof, or that no fix was found.
 
-`Proven` needs a bound, or a simulation of the service alone on the host that is late still. Everything else is
-`NotFound`, which names the settings that were tried and claims nothing about others.
+`Proven` needs a bound, or a simulation of the service alone on the host that is late still. `Costly` names a setting
+that keeps the SLO and harms others. Everything else is `NotFound`, which names the settings that were tried and claims
+nothing about others.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vcpulab.scenario.names import in_short
-from vcpulab.scenario.scenario import split
+from vcpulab.scenario.scenario import join, split
 
 NAMED_MAX = 4
 """A sentence names at most as many of the parameters that were tried."""
@@ -51,7 +52,25 @@ class NotFound:
         return f"Not found: none of the {self.number} {self.tried}s tried ({named}) keeps {which}"
 
 
-Verdict = Proven | NotFound
+@dataclass(frozen=True)
+class Costly:
+    """Settings that were tried help, and each of them harms others."""
+
+    number: int
+    """How many settings were tried, those that do not help included."""
+    setting: str
+    """The mildest that helps, in words."""
+    harm: str
+    """What it does to others, such as `makes batch late`."""
+
+    def sentence(self, slos: Collection[str]) -> str:
+        """The price of these SLOs."""
+        which, verb = " and ".join(slos), "keeps" if self.number == 1 else "keep"
+        tried = f"Of {self.number} settings tried only those" if self.number > 1 else "Only a setting"
+        return f"{tried} that harm{'s' if self.number == 1 else ''} others {verb} {which}: {self.setting} {self.harm}"
+
+
+Verdict = Proven | NotFound | Costly
 
 
 def in_words(tried: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -67,7 +86,10 @@ def in_words(tried: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     values: dict[str, dict[str, Any]] = {}
     for changes in tried:
         for path, value in changes.items():
-            values.setdefault(path, {})[str(value)] = value
+            *where, field = split(path)
+            # Of a new pool its pCPUs are enough.
+            if where[:1] != ["pool"] or field == "pcpus" or join([*where, "pcpus"]) not in changes:
+                values.setdefault(path, {})[str(value)] = value
     alike: dict[tuple[str, str], list[str]] = {}
     for path, given in values.items():
         *where, field = split(path)

@@ -168,7 +168,8 @@ def value_of(text: str) -> Any:
 
 def _typed(path: str, value: Any) -> Any:
     """The value as its field wants it: pCPUs are text, though one of them, or a list, looks like numbers."""
-    if split(path)[-1] not in _pcpu_sets():
+    steps = split(path)
+    if steps[-1] not in _pcpu_sets() and (steps[0], steps[-1]) != ("pool", "pcpus"):
         return value
     if isinstance(value, list):
         return [_typed(path, one) for one in value]
@@ -269,6 +270,9 @@ def resolve(scenario: Scenario, given: str, field: str = "path", document: Mappi
             name = rest[0] if rest else ""
             allowed = _listed(name, names) or "none, the scenario has none"
             hint = did_you_mean(name, names)
+            if first == "pool" and len(rest) == len(("name", "field")) and hint is None:
+                # It is made by this: what it needs besides is for the checks to say.
+                return join(steps)
             raise RequestError(f"there is no {first} `{name}`", field=field, found=given, allowed=allowed, hint=hint)
         return join(steps)
     if first in _engine_fields():

@@ -16,13 +16,14 @@ from vcpulab.advice.tuning.sensitivity import Sensitivity
 from vcpulab.advice.tuning.spaces import Space
 from vcpulab.advice.tuning.widening import held
 from vcpulab.advice.tuning.words import headline, in_words
-from vcpulab.advice.verdicts import NotFound, Proven, Verdict
+from vcpulab.advice.verdicts import Costly, NotFound, Proven, Verdict
 from vcpulab.advice.verdicts import in_words as tried_in_words
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.hypervisors.steps import Step
 from vcpulab.results.addresses import Slo, in_short
 from vcpulab.results.statistics import Interval, number
+from vcpulab.scenario.names import in_short as in_short_names
 from vcpulab.show.answer import Answer
 from vcpulab.show.table import Table
 
@@ -80,11 +81,16 @@ class Tuning(Answer):
 
     @property
     def missed(self) -> Verdict | None:
-        """Why SLOs are not kept: proven, or not found; `None`: all are kept."""
+        """Why SLOs are not kept: proven, only by starving somebody, or not found; `None`: all are kept."""
         if self.kept:
             return None
         proof = self.found.proof or (self.alone.proof(self._worst) if self.alone is not None else None)
         tried = self.found.tried
+        starving = (one for one in tried if one.starves and self.found.standings[one.number].excess <= 0)
+        costly = next(starving, None)
+        if proof is None and costly is not None:
+            harm = f"starves {in_short_names(costly.starves)}"
+            return Costly(len(tried), in_words(self.space, costly), harm)
         return proof or NotFound(len(tried), tried_in_words(one.changes for one in tried))
 
     def _why_missed(self) -> str:

@@ -97,7 +97,6 @@ _ORDER = (
     "reservation_period",
     "soft_affinity",
     "affinity",
-    "isolation",
     "pcpus",
     "pool",
 )
@@ -105,6 +104,9 @@ _ORDER = (
 
 def _rank(parameter: Parameter) -> int:
     last = split(parameter.name)[-1]
+    if last == "isolation":
+        # It is at the expense of all others.
+        return len(_ORDER) + 1
     return _ORDER.index(last) if last in _ORDER else len(_ORDER)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import with_servers
-from vcpulab.advice.isolation import isolation, pcpus_of, pinned_to
+from vcpulab.advice.isolation import isolations, pcpus_of, pinned_to
 from vcpulab.advice.spreading import behind, spread
 from vcpulab.advice.tuning.places import of_domains
 from vcpulab.advice.tuning.spaces import Option, Parameter, Space
@@ -223,10 +223,10 @@ def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[
 
 def _isolated(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[Parameter]:
     """Domains of a pool alone on some of its pCPUs, or not."""
-    found = isolation(document, names)
-    if found is None:
+    found = isolations(document, names)
+    if not found:
         return
-    options = (Option("shared", None), Option(f"alone on pCPU {found.pcpus}", found.changes))
+    options = (Option("shared", None), *(Option(str(one), one.changes) for one in found))
     paths = tuple(join(["domain", name, "isolation"]) for name in names)
     together = join(["domain", f"{names[0]} to {names[-1]}", "isolation"])
     several = len(names) > 1
