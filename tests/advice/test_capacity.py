@@ -115,6 +115,20 @@ def test_no_value_and_every_value() -> None:
     assert (everything.outcome, everything.value, everything.broken) == ("all", 100, None)
 
 
+def test_the_highest_allowed_value_is_looked_for_only_where_a_search_gets_there() -> None:
+    asked: list[float] = []
+
+    def allowed(value: float) -> bool:
+        asked.append(value)
+        return value <= 300
+
+    assert search(Range(1, math.inf, True, allowed), stepped(5, 5)).value == 5
+    assert max(asked) <= 12
+    everything = search(Range(1, math.inf, True, allowed), stepped(1000, 1000))
+    assert (everything.outcome, everything.value) == ("all", 300)
+    assert len(asked) < 30
+
+
 def test_a_hole_below_is_found_and_counts() -> None:
     it = search(Range(1, 1000, whole=True), lambda n: "broken" if 90 <= n <= 110 or n > 400 else "holds")
     assert it.value == 89

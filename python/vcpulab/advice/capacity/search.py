@@ -18,27 +18,56 @@ Outcome = Literal["found", "none", "all", "stopped"]
 PRECISION = 0.01
 """Of values that are no integers, as a fraction of them."""
 
+EDGE = 0.001
+"""How near the highest value comes to the first that is not allowed, as a fraction of it."""
+
 _BELOW = (0.25, 0.5, 0.75)
 _ABOVE = (1.25, 1.5, 2.0)
 _REPAIRS_MAX = 3
 
 
-@dataclass(frozen=True)
+@dataclass
 class Range:
-    """Where to look."""
+    """Where to look.
+
+    The largest value that makes a scenario is not searched for before it is needed: the largest scenarios have
+    thousands of domains, and most searches end far below them.
+    """
 
     lowest: float
     highest: float
+    """The largest value that is tried; it falls to the largest allowed value when a search gets there."""
     whole: bool
     """Integers only?"""
+    allowed: Callable[[float], bool] = lambda _value: True
+    """Does a value make a valid scenario?"""
+    _reached: float = field(init=False)
+    """The largest value that is known to be allowed."""
+
+    def __post_init__(self) -> None:
+        self._reached = self.lowest
 
     def settle(self, value: float) -> float:
-        """The nearest value that is tried: an integer, or one of three or four digits."""
+        """The nearest value that is tried: an integer, or a value of three or four digits, which is allowed."""
         if self.whole:
             settled: float = round(value)
         else:
             settled = float(f"{value:.{3 if f'{value:e}'[0] == '1' else 2}e}")
-        return min(max(settled, self.lowest), self.highest)
+        settled = min(max(settled, self.lowest), self.highest)
+        if settled > self._reached:
+            self._reach(settled)
+        return min(settled, self.highest)
+
+    def _reach(self, value: float) -> None:
+        """Raises the largest value known to be allowed to this one, or lowers the highest to what is allowed."""
+        if self.allowed(value):
+            self._reached = value
+            return
+        low, high = self._reached, value
+        while high - low > max(1.0 if self.whole else 0.0, EDGE * high):
+            middle = float((low + high) // 2) if self.whole else (low + high) / 2
+            low, high = (middle, high) if self.allowed(middle) else (low, middle)
+        self._reached = self.highest = low
 
     def next_to(self, low: float, high: float) -> bool:
         """Is there nothing worth trying between them?"""

@@ -55,7 +55,7 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
         word: a path, such as `web.users`, a pattern of them, which grow together, `copies:web`, or the `batch.count`
             of a `batch` that has one.
         lowest: from where; the default is 1, or the rate at which `REQUESTS_MIN` requests come in a replication.
-        highest: up to where; the default is what the scenario allows.
+        highest: up to where; if left out, as far as the values make valid scenarios.
 
     Raises:
         RequestError: that is nothing that can grow.
@@ -163,7 +163,7 @@ def _of_copy(address: Address, names: Mapping[str, str]) -> Address:
 
 
 def _within(
-    whole: bool, least: float, lowest: float | None, highest: float | None, valid: Callable[[float], bool | None]
+    whole: bool, least: float, lowest: float | None, highest: float | None, valid: Callable[[float], bool]
 ) -> Range:
     for field, value in (("lowest", lowest), ("highest", highest)):
         if value is None:
@@ -175,21 +175,10 @@ def _within(
     start = least if lowest is None else lowest
     if not valid(start):
         raise RequestError(f"{start:g} makes no valid scenario", field="vary", hint="give the lowest value, too")
-    end = _largest_valid(start, whole, valid) if highest is None else highest
+    end = math.inf if highest is None else highest
     if end < start:
         raise RequestError(field="highest", found=f"{end:g}", allowed=f"at least the lowest value, {start:g}")
-    return Range(start, end, whole)
-
-
-def _largest_valid(start: float, whole: bool, valid: Callable[[float], bool | None]) -> float:
-    """The largest value that makes a valid scenario, of those that are reached by doubling and halving."""
-    low, high = start, 2 * start
-    while valid(high):
-        low, high = high, 2 * high
-    while high - low > (1 if whole else high * 1e-3):
-        middle = float((low + high) // 2) if whole else (low + high) / 2
-        low, high = (middle, high) if valid(middle) else (low, middle)
-    return low
+    return Range(start, end, whole, valid)
 
 
 def _valid(at: Callable[[float], Scenario], value: float) -> bool:
