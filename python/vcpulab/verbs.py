@@ -3,20 +3,21 @@
 Answers print themselves (`str`, and in notebooks), and have `to_frame()`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from vcpulab.arguments import check, check_optional
 from vcpulab.errors import Interrupted, RequestError, ScenarioError
 from vcpulab.extras import require
 from vcpulab.results.addresses import find_all
 from vcpulab.results.addresses import slos as read_slos
 from vcpulab.results.run import Run
 from vcpulab.scenario import settings
-from vcpulab.scenario.scenario import Scenario, split
+from vcpulab.scenario.scenario import Scenario, Source, scenario_of, split
 from vcpulab.texts import Texts, groups, several, single
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from vcpulab.sweeps.store import Store
 
 _AnyDifferences = TypeVar("_AnyDifferences", bound="Differences")
-Source = Scenario | str | PathLike[str]
-"""A scenario, or the path of its file."""
 Progress = Callable[[float], bool | None]
 """Called now and then with the fraction done; returning `False` cancels, `True` or nothing continues."""
 
@@ -85,7 +84,9 @@ def compare(
     from vcpulab.advice.compare import compare as differences
     from vcpulab.advice.deciding import decide
 
-    first, second = _run_or_scenario(before), _run_or_scenario(after)
+    check(jobs=jobs)
+    check_optional(replications=replications, precision=precision, seconds=seconds, seed=seed)
+    first, second = _run_or_scenario(before, "before"), _run_or_scenario(after, "after")
     if isinstance(first, Run) != isinstance(second, Run):
         raise RequestError("a scenario and a run", allowed="two scenarios, or two runs")
     named = first.scenario if isinstance(first, Run) else first
@@ -142,7 +143,11 @@ def whatif(
     from vcpulab.advice.answers import WhatIf
     from vcpulab.advice.deciding import decide
 
-    given = _scenario(scenario)
+    check(jobs=jobs)
+    check_optional(replications=replications, precision=precision, seconds=seconds, seed=seed)
+    given = scenario_of(scenario)
+    if isinstance(changes, Sized) and not changes:
+        raise RequestError("nothing is set", field="changes", allowed="one change or several")
     before = with_replications(given, seed, replications)
     if isinstance(changes, Mapping):
         full = settings.expand(given, changes)
@@ -219,7 +224,9 @@ def tune(
     from vcpulab.advice.tuning.sensitivity import sensitivity as tried
     from vcpulab.advice.tuning.widening import shared, widened
 
-    scenario = _scenario(scenario)
+    check(jobs=jobs)
+    check_optional(trials=trials, seconds=seconds, replications=replications, seed=seed)
+    scenario = scenario_of(scenario)
     vary, only = several(vary, "vary"), several(only, "only")
     slos = read_slos(scenario, several(slo, "slo"))
     goals_of.contradictions(slos)
@@ -298,7 +305,9 @@ def capacity(
     from vcpulab.advice import capacity as capacities
     from vcpulab.guard import Guard
 
-    scenario = _scenario(scenario)
+    check(seconds=seconds, jobs=jobs)
+    check_optional(lowest=lowest, highest=highest, replications=replications)
+    scenario = scenario_of(scenario)
     slos = read_slos(scenario, several(slo, "slo"))
     grows = capacities.growth(scenario, single(vary, "vary"), lowest=lowest, highest=highest)
     return capacities.capacity(
@@ -346,23 +355,20 @@ def place(
     from vcpulab.advice.placing import fleet as fleets
     from vcpulab.advice.placing import placing
     from vcpulab.guard import Guard
-    from vcpulab.scenario.units import size_bytes
 
-    if isinstance(scenarios, Mapping):
-        labelled = {label: _scenario(one) for label, one in scenarios.items()}
-    else:
-        listed = [scenarios] if isinstance(scenarios, Scenario | str | PathLike) else scenarios
-        labelled = {f"scenario {number}": _scenario(one) for number, one in enumerate(listed, 1)}
+    check(margin=margin, seconds=seconds, jobs=jobs)
+    check_optional(replications=replications)
+    labelled = _labelled(scenarios)
     onto = fleets.host_of(labelled, host) if isinstance(host, str) else host
     taken = fleets.fleet(
-        labelled, host=None if onto is None else _scenario(onto), together=groups(together, "together")
+        labelled, host=None if onto is None else scenario_of(onto, "host"), together=groups(together, "together")
     )
     return placing.place(
         taken,
         several(slo, "slo"),
         apart=groups(apart, "apart"),
         margin=margin,
-        memory=size_bytes(memory) if isinstance(memory, str) else memory,
+        memory=_bytes(memory),
         replications=replications,
         jobs=jobs,
         guard=Guard(seconds),
@@ -383,7 +389,7 @@ def bounds(scenario: Source) -> "Bounds":
     """
     from vcpulab.advice.bounds import bounds as bounds_of
 
-    return bounds_of(_scenario(scenario))
+    return bounds_of(scenario_of(scenario))
 
 
 def lint(
@@ -416,13 +422,14 @@ def lint(
     from vcpulab.advice.lint import catalogue
     from vcpulab.advice.lint import lint as linting
 
+    check(replications=replications, jobs=jobs)
     names = catalogue.selected(several(select, "select"))
     effort: dict[str, Any] = {"replications": replications, "jobs": jobs, "progress": progress}
     try:
         if isinstance(scenario, Scenario):
             found = scenario, linting.advise(scenario, select=names, **effort)
         else:
-            found = linting.lint(Path(scenario), select=names, **effort)
+            found = linting.lint(_path(scenario, "scenario"), select=names, **effort)
     except Interrupted as interrupted:
         known = interrupted.so_far
         host, advice = (scenario, known) if isinstance(scenario, Scenario) else known
@@ -460,7 +467,8 @@ def explain(
     """
     from vcpulab.advice.explaining import explain as explained
 
-    return explained(_scenario(scenario), slo, replications=replications, jobs=jobs, progress=progress)
+    check(replications=replications, jobs=jobs)
+    return explained(scenario_of(scenario), slo, replications=replications, jobs=jobs, progress=progress)
 
 
 def sweep(
@@ -496,7 +504,8 @@ def sweep(
     from vcpulab.sweeps.store import Store
     from vcpulab.sweeps.tables import default_metrics, summary
 
-    plan = file if isinstance(file, Plan) else Plan.load(Path(file))
+    check(jobs=jobs)
+    plan = file if isinstance(file, Plan) else Plan.load(_path(file, "file"))
     scenario = plan.scenario(0)
     asked = default_metrics(plan) if metrics is None else find_all(scenario, several(metrics, "metrics"), "metrics")
     doing = executor_of(executor, jobs)
@@ -546,6 +555,7 @@ def study(
     from vcpulab.studies.answer import Agreement
     from vcpulab.studies.runner import Effort, Runner
 
+    check(precision=precision, jobs=jobs)
     it = study_of(name)
     if only is not None and only not in it.experiments:
         raise RequestError(field="only", found=only, allowed=", ".join(it.experiments))
@@ -616,11 +626,45 @@ def _whole(found: "_AnyDifferences") -> "_AnyDifferences":
     return found
 
 
-def _scenario(source: Source) -> Scenario:
-    return source if isinstance(source, Scenario) else Scenario.load(source)
+def _labelled(scenarios: Source | Iterable[Source] | Mapping[str, Source]) -> dict[str, Scenario]:
+    """The scenarios that an argument gives, by their labels or by their numbers.
+
+    Raises:
+        RequestError: it gives none, or something else.
+    """
+    if isinstance(scenarios, Mapping):
+        labelled = {label: scenario_of(one, "scenarios") for label, one in scenarios.items()}
+    elif isinstance(scenarios, Scenario | str | PathLike) or not isinstance(scenarios, Iterable):
+        labelled = {"scenario 1": scenario_of(scenarios, "scenarios")}
+    else:
+        labelled = {f"scenario {number}": scenario_of(one, "scenarios") for number, one in enumerate(scenarios, 1)}
+    if not labelled:
+        raise RequestError(field="scenarios", found="none", allowed="a scenario or several, or their files")
+    return labelled
 
 
-def _run_or_scenario(source: Source | Run) -> Scenario | Run:
+def _bytes(memory: str | float | None) -> float | None:
+    """Memory in bytes, of a text such as `64GiB` or a number."""
+    from vcpulab.scenario.units import size_bytes
+
+    if not isinstance(memory, str):
+        check_optional(memory=memory)
+        return memory
+    try:
+        return size_bytes(memory)
+    except ValueError as error:
+        raise RequestError(str(error), field="memory") from None
+
+
+def _path(given: str | PathLike[str], field: str) -> Path:
+    if not isinstance(given, str | PathLike):
+        raise RequestError(field=field, found=type(given).__name__, allowed="the path of a file")
+    return Path(given)
+
+
+def _run_or_scenario(source: Source | Run, field: str) -> Scenario | Run:
     if isinstance(source, Run | Scenario):
         return source
-    return Run.load(source) if Path(source).is_dir() else Scenario.load(source)
+    if isinstance(source, str | PathLike) and Path(source).is_dir():
+        return Run.load(source)
+    return scenario_of(source, field)

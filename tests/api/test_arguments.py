@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,64 @@ def test_charts_are_found_by_completion() -> None:
     assert "<table" in run.plot.tables()
     with pytest.raises(AttributeError):
         run.no_such_thing  # type: ignore[attr-defined]  # noqa: B018
+
+
+TAKE_NUMBERS: dict[str, Callable[..., object]] = {
+    "run": lambda **given: vcpulab.run(SHORT, **given),
+    "run_many": lambda **given: vcpulab.run_many([SHORT], **given),
+    "compare": lambda **given: vcpulab.compare(SHORT, SHORT, **given),
+    "whatif": lambda **given: vcpulab.whatif(SHORT, "web.weight=512", **given),
+    "tune": lambda **given: vcpulab.tune(SHORT, **given),
+    "capacity": lambda **given: vcpulab.capacity(SHORT, "http.rate", **given),
+    "place": lambda **given: vcpulab.place(SHORT, **given),
+    "lint": lambda **given: vcpulab.lint(SHORT, **given),
+    "explain": lambda **given: vcpulab.explain(SHORT, **given),
+    "sweep": lambda **given: vcpulab.sweep("sweep.toml", **given),
+    "study": lambda **given: vcpulab.study("cherkasova2007", **given),
+}
+
+
+@pytest.mark.parametrize("called", TAKE_NUMBERS)
+def test_what_is_no_number_is_refused_with_the_argument(called: str) -> None:
+    numbers = [
+        name
+        for name, declared in inspect.signature(getattr(vcpulab, called)).parameters.items()
+        if {"int", "float"} & set(re.findall(r"\w+", str(declared.annotation))) and "progress" not in name
+    ]
+    assert "jobs" in numbers
+    for name in numbers:
+        for wrong in ("soon", math.nan, -1, True, [2], b"2", -(10**400)):
+            with pytest.raises(RequestError) as raised:
+                TAKE_NUMBERS[called](**{name: wrong})
+            assert str(raised.value).startswith(f"{name}: "), str(raised.value)
+
+
+SCENARIOS = {"compare": "before", "place": "scenarios", "run_many": "scenarios", "sweep": "file"}
+
+
+@pytest.mark.parametrize("called", [*(name for name in TAKE_NUMBERS if name != "study"), "bounds"])
+@pytest.mark.parametrize("given", [None, 5, math.nan, {}, [None], b"web.toml"], ids=repr)
+def test_what_is_no_scenario_is_refused_with_the_argument(called: str, given: Any) -> None:
+    others: dict[str, list[Any]] = {"compare": [SHORT], "whatif": ["web.weight=512"], "capacity": ["http.rate"]}
+    further = others.get(called, [])
+    with pytest.raises(RequestError) as raised:
+        getattr(vcpulab, called)(given, *further)
+    assert str(raised.value).startswith(f"{SCENARIOS.get(called, 'scenario')}: found `")
+
+
+@pytest.mark.parametrize("given", [None, 5, "web.weight=512", ["web.weight=512"]], ids=repr)
+def test_changes_are_a_mapping(given: Any) -> None:
+    with pytest.raises(RequestError, match=r"^changes: found `"):
+        SHORT.change(given)
+
+
+def test_a_whatif_without_a_change_has_nothing_to_compare() -> None:
+    with pytest.raises(RequestError, match="changes: nothing is set"):
+        vcpulab.whatif(SHORT, {})
+    with pytest.raises(RequestError, match="changes: nothing is set"):
+        vcpulab.whatif(SHORT, [])
+
+
+def test_an_objective_is_finite() -> None:
+    with pytest.raises(RequestError, match=r"^slo: found `http.response_p99 < 1e400 ms`"):
+        vcpulab.tune(SHORT, slo="http.response_p99 < 1e400 ms")

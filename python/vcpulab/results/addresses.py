@@ -5,6 +5,7 @@ An address is the name of a thing and a metric of it. A client has its own name;
 one. Addresses are the same everywhere: in tables, in JSON, in `run["http.response_p99"]`, in options, in messages.
 """
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -386,8 +387,10 @@ def _slo(address: Address, text: str, field: str) -> Slo:
     try:
         bound = float(match["value"]) * written[match["unit"]]
     except (ValueError, KeyError):
+        bound = math.nan
+    if not math.isfinite(bound):
         units = ", ".join(unit for unit in written if unit) or "none"
         allowed = f"a number, with one of the units {units} or none"
-        raise RequestError(field=field, found=text, allowed=allowed) from None
+        raise RequestError(field=field, found=text, allowed=allowed)
     said = match["value"] + (match["unit"] or f" {address.unit}")
     return Slo(address, match["operator"], bound, said.rstrip())

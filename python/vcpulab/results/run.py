@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine
-from vcpulab.errors import EngineError, Interrupted
+from vcpulab.arguments import check
+from vcpulab.errors import EngineError, Interrupted, RequestError
 from vcpulab.results import accessors, store
 from vcpulab.results import trace as traces
 from vcpulab.results.addresses import Address, AddressError, find
@@ -18,7 +19,7 @@ from vcpulab.results.metrics import RUN_KINDS, Of, measured
 from vcpulab.results.statistics import Interval
 from vcpulab.results.summary import long, means, wait_shares, wakeup_means
 from vcpulab.results.tables import EngineTables, ResultTables
-from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.scenario import Scenario, scenario_of
 
 if TYPE_CHECKING:
     from vcpulab.show.plots import Plots
@@ -65,8 +66,8 @@ def run(
         >>> run(scenario).df_pcpus().height
         2
     """
-    if isinstance(scenario, str | PathLike):
-        scenario = Scenario.load(scenario)
+    check(jobs=jobs)
+    scenario = scenario_of(scenario)
     if trace is not None:
         traces.prepare(trace)
     logs = None if jtl is None else jtl.prepare()
@@ -143,7 +144,10 @@ def run_many(
         >>> [run.df_pcpus().height for run in runs]
         [2, 2]
     """
-    all_of_them = list(scenarios)
+    check(jobs=jobs)
+    if isinstance(scenarios, Scenario | Mapping) or not isinstance(scenarios, Iterable):
+        raise RequestError(field="scenarios", found=type(scenarios).__name__, allowed="several scenarios")
+    all_of_them = [scenario_of(scenario, "scenarios") for scenario in scenarios]
     try:
         results = _engine.run_many(
             [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress

@@ -6,11 +6,12 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import tomli_w
 
 from vcpulab import _engine, regular
+from vcpulab.arguments import check_optional
 from vcpulab.errors import RequestError
 from vcpulab.plugins import PluginError
 from vcpulab.policy import OwnPolicy, Policies
@@ -154,12 +155,15 @@ class Scenario:
             ScenarioError: everything that is wrong with the result.
             ChangeError: a path leads through something that has no fields, or removes what is not there, or a value is
                 of a type that no scenario file has.
+            RequestError: the changes are no mapping.
 
         Examples:
             >>> heavier = Scenario.starter().change({"domain.web.weight": 512, "seed": 7})
             >>> heavier.to_dict()["domain"]["web"]["weight"], heavier.seed
             (512, 7)
         """
+        if not isinstance(changes, Mapping):
+            raise RequestError(field="changes", found=type(changes).__name__, allowed="a mapping of paths to values")
         for path in changes:
             checked_path(path)
         own = {path: OwnPolicy.of_class(value) for path, value in changes.items() if isinstance(value, type)}
@@ -251,20 +255,12 @@ class Scenario:
 
         Raises:
             RequestError: a value is out of range.
-            ScenarioError: it is 0, or more than the engine takes.
 
         Examples:
             >>> Scenario.starter().with_run(replications=2).replications
             2
         """
-        try:
-            self._engine.with_run(seed=seed, replications=replications)
-        except OverflowError:
-            for field, value, least, most in (("seed", seed, 0, 2**63 - 1), ("replications", replications, 1, 10_000)):
-                if value is not None and not least <= value <= most:
-                    allowed = f"an integer from {least} to {most}"
-                    raise RequestError(field=field, found=value, allowed=allowed) from None
-            raise
+        check_optional(seed=seed, replications=replications)
         asked = {"seed": seed, "run.replications": replications}
         return self.change({field: value for field, value in asked.items() if value is not None})
 
@@ -333,6 +329,31 @@ class Scenario:
         s = "" if self.replications == 1 else "s"
         seconds = self.duration_ns / 1e9
         return f'<Scenario "{self.name}": {seconds:g} s, seed {self.seed}, {self.replications} replication{s}>'
+
+
+Source: TypeAlias = Scenario | str | PathLike[str]
+"""A scenario, or the path of its file."""
+
+
+def scenario_of(source: Source, field: str = "scenario") -> Scenario:
+    """The scenario that an argument gives, as it is or by the path of its file.
+
+    Raises:
+        RequestError: the argument gives something else.
+        ScenarioError: everything that is wrong with the file.
+        OSError: the file cannot be read.
+
+    Examples:
+        >>> scenario_of(None)
+        Traceback (most recent call last):
+        ...
+        vcpulab.errors.RequestError: scenario: found `NoneType`; allowed: a scenario, or the path of its file
+    """
+    if isinstance(source, Scenario):
+        return source
+    if not isinstance(source, str | PathLike):
+        raise RequestError(field=field, found=type(source).__name__, allowed="a scenario, or the path of its file")
+    return Scenario.load(source)
 
 
 def _params_of(name: str, generation: str | None, policies: Policies) -> set[str] | None:

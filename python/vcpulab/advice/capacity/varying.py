@@ -168,9 +168,11 @@ def _within(
     for field, value in (("lowest", lowest), ("highest", highest)):
         if value is None:
             continue
+        if not math.isfinite(value):
+            raise RequestError(field=field, found=f"{value:g}", allowed="a finite number")
         if whole and value != int(value):
             raise RequestError(field=field, found=f"{value:g}", allowed="an integer")
-        if not math.isfinite(value) or not valid(value):
+        if not valid(value):
             raise RequestError("makes no valid scenario", field=field, found=f"{value:g}")
     start = least if lowest is None else lowest
     if not valid(start):
