@@ -117,7 +117,7 @@ def test_use_that_cannot_be_is_reported(tmp_path: Path) -> None:
     use = domstats("web", (0, 0, []), (10, 94_000, []))
     _, notes = imported(tmp_path, kernel=KERNEL, cpus=CPUS, web=vm("web", 1, vcpus=4), use=use)
     assert "web: virsh domstats has 940 % of a pCPU, but its vCPUs 400, which is taken" in notes
-    assert "the VMs together used 9.4 pCPUs, and the host has 8" in notes
+    assert "the domains together used 9.4 pCPUs, and the host has 8" in notes
 
 
 def test_threads_that_share_a_core_are_said_to_have_no_price(tmp_path: Path) -> None:

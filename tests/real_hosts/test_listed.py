@@ -114,7 +114,7 @@ def test_xentop_is_read_or_refused(command: Vcpulab, tmp_path: Path) -> None:
 def test_numbered_domains_that_are_alike_are_one_table() -> None:
     rows = [("vm1", 50.0), ("vm2", 52.0), ("db1", 10.0), ("db2", 90.0), ("x1", 0.0), ("x3", 0.0)]
     usage = [Usage(update, name, "r", 9, cpu) for update in (0, 1) for name, cpu in rows]
-    vcpus = [Vcpu(name, number, 0, 0, "r", 9.0, "all", "all") for number, (name, _) in enumerate(rows)]
+    vcpus = [Vcpu(name, number, 0, 0, "r", 9.0, "all", "all") for number, (name, _) in enumerate(rows, 1)]
     path = Path("listed.txt")
     made = scenario_of([Read(path, "xl-vcpu-list", vcpus), Read(path, "xentop", usage)])
     assert vcpulab.Scenario.from_toml(made.text).copies() == {"domain": {"vm": ["vm1", "vm2"]}}

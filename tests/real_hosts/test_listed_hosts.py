@@ -452,7 +452,7 @@ def test_memory_beside_the_vcpus_needs_no_line() -> None:
 def test_clocks_are_those_that_xenpm_says(tmp_path: Path) -> None:
     (tmp_path / "xenpm.txt").write_text(XENPM)
     clocks = read(tmp_path / "xenpm.txt")
-    assert clocks.holds == [Frequencies(0, "ondemand", 1_700_000, 1_400_000, 20_000, 85)]
+    assert clocks.holds == [Frequencies(0, "ondemand", 1_700_000, 1_400_000, 20_000, 85, turbo=True)]
     its = document(host(epyc(), "cpufreq=xen:performance", more=[clocks]))["host"]
     assert its["governor"] == "ondemand", "what holds now was set later"
     wanted = {"cpu_mhz": 1700, "min_mhz": 1400, "governor_sample_ns": 20_000_000, "governor_up_percent": 85}
@@ -489,7 +489,8 @@ def test_a_profile_that_prices_threads_is_asked_for(command: Vcpulab, tmp_path: 
     made = command(
         "import", "xl", *listings, "--profile", "xeon-gold-6240", "--toolstack", "xapi", "--out", "host.toml"
     )
-    assert (made.returncode, made.stderr.count("warning")) == (0, 1), made.stderr
+    assert (made.returncode, made.stderr.count("warning")) == (0, 2), made.stderr
+    assert "xenpm: turbo mode is enabled" in made.stderr
     assert "warning: profile xeon-gold-6240: CPU use as xentop measured it contains" in made.stderr
     its = vcpulab.Scenario.load(tmp_path / "host.toml").to_dict()["host"]
     assert (its["profile"], its["toolstack"], its["pcpus"]) == ("xeon-gold-6240", "xapi", 64)

@@ -18,7 +18,7 @@ from vcpulab.formats.errors import wrong
 from vcpulab.formats.linux_host import Linux, Told
 from vcpulab.formats.sources import lines_of
 
-BEGINS = r"Control group \S*:\s*$|-\.slice\s*$"
+BEGINS = r"Control group \S*:\s*$|-\.slice\s*$|Unit \S+ \((?P<unit>/\S*)\):\s*$"
 """How such a tree begins."""
 _ROW = re.compile(r"(?P<tree>[│ \u00a0]*[├└]─|[| ]*[|`]-)(?P<rest>\S.*)")
 _PROCESS = re.compile(r"(?P<pid>\d{1,10})(\s.*)?")
@@ -33,11 +33,14 @@ def read_cgls(path: str | PathLike[str]) -> Linux:
         RecordingError: it is something else.
     """
     found = Linux()
+    above: list[str] = []
     around: list[str] = []
     begun = False
     for number, line in lines_of(path):
-        if not line.strip() or re.match(BEGINS, line):
+        begin = re.match(BEGINS, line)
+        if begin is not None or not line.strip():
             begun = True
+            above = begin["unit"].strip("/").split("/") if begin is not None and begin["unit"] else above
             continue
         match = _ROW.match(line)
         if match is None:
@@ -52,7 +55,7 @@ def read_cgls(path: str | PathLike[str]) -> Linux:
         if rest.startswith("→"):
             continue
         if process is not None:
-            found.threads[int(process["pid"])] = Told(int(process["pid"]), group="/".join(around[:depth]))
+            found.threads[int(process["pid"])] = Told(int(process["pid"]), group="/".join([*above, *around[:depth]]))
         else:
             around[depth:] = [_UNIT.sub("", rest)]
     return found

@@ -205,7 +205,9 @@ def listings_in(path: Path) -> list[tuple[Source, Kind | None]]:
     listings: list[tuple[Source, Kind | None]] = []
     for part in excerpts(path, text, _begun_by, _AGAIN, xl.HEADINGS):
         try:
-            listings.append((part, _kind_of_text(path, part.text.lstrip("\n")[:_PEEK_BYTES])))
+            prints_file = linux_host.printed_file(part) is not None
+            text = part.text.lstrip("\n")[:_PEEK_BYTES]
+            listings.append((part, "linux" if prints_file else _kind_of_text(path, text)))
         except UnknownKindError:
             listings.append((part, None))
     if not any(kind for _, kind in listings):
@@ -340,7 +342,7 @@ def threads_in(folder: Path) -> Path | None:
 
 def _of_heading(words: list[str]) -> Kind | None:
     headings: dict[Kind, list[list[str]]] = {
-        "xl-vcpu-list": [xl.VCPU_HEADING, xl.OLD_VCPU_HEADING],
+        "xl-vcpu-list": list(xl.VCPU_HEADINGS),
         "xl-cpupool-list": [xl.POOL_HEADING, xl.POOL_CPUS_HEADING],
         "virsh-list": virsh.LIST_HEADINGS,
     }
@@ -354,7 +356,7 @@ def _of_heading(words: list[str]) -> Kind | None:
 _HEADING_WORDS_MOST = 24
 """No heading has more."""
 _BEGUN: dict[str, Kind] = {
-    r"Cpupool \S{1,255}:": "xl-sched",
+    r"Cpupool [^:]{1,255}:": "xl-sched",
     r"\s{0,80}NAME\s{1,80}STATE\s{1,80}CPU\(sec\)\s{1,80}CPU\(%\)": "xentop",
     xentop.SCREEN_BEGINS.pattern: "xentop",
     r"cpu id\s{0,80}: \d": "xenpm",
@@ -391,7 +393,8 @@ _XML = re.compile(r"(?m)^[ \t]*<(?P<root>capabilities>|domain\s[^>]{0,400}?type=
 """The first element that libvirt's XML is known by: capabilities have elements of the other name in them."""
 _OF_KVM: tuple[tuple[Kind, str], ...] = (
     ("virsh-domstats", r"(?m)^Domain: '"),
-    ("lscpu", rf"(?m)^{linux_cpus.COLUMNS}"),
+    ("lscpu", rf"(?m)^{linux_cpus.COLUMNS}\S"),
+    ("linux", r"(?m)^==> /(sys|proc)/\S{1,4096} <==$"),
 )
 """Listings of KVM hosts that are known by a line, …"""
 _OF_KVM_FIRST: tuple[tuple[Kind, str], ...] = (
@@ -405,8 +408,10 @@ _OF_KVM_FIRST: tuple[tuple[Kind, str], ...] = (
 )
 """… by the first below a heading, …"""
 _QM_CONFIG = re.compile(
-    r"(?m)^(agent|boot|cores|cpu|cpuunits|memory|meta|name|net0|numa|ostype|scsihw|smbios1|sockets|vmgenid): "
+    r"(?m)^(agent|boot|cores|cpu|cpuunits|memory|meta|name|net0|numa|ostype|scsihw|smbios1|sockets|vmgenid"
+    r"|rootfs|unprivileged): "
 )
+_OF_CONTAINERS = ("rootfs", "unprivileged")
 """… or by several such lines."""
 
 
@@ -421,7 +426,8 @@ def _of_kvm(text: str, lines: Sequence[str]) -> Kind | None:
         by_root = ["xen-xml" if re.search(xen_xml.BEGINS, text) else "virsh-xml"]
     by_line = (kind for kind, pattern in _OF_KVM if re.search(pattern, text))
     by_first = (kind for kind, pattern in _OF_KVM_FIRST if re.match(pattern, first))
-    configured: list[Kind] = ["qm-config"] if len(set(_QM_CONFIG.findall(text))) > 1 else []
+    settings = set(_QM_CONFIG.findall(text))
+    configured: list[Kind] = ["qm-config"] if len(settings) > 1 and not settings & set(_OF_CONTAINERS) else []
     return next(chain(by_root, by_line, by_first, configured), None)
 
 
@@ -435,11 +441,11 @@ def names_of(found: Iterable[Read]) -> tuple[dict[int, str], list[Path]]:
             # An `xl list` beside a trace is of the same host.
             for listing in sorted(one.path.parent.glob("list*.txt")):
                 try:
-                    names.update((domain.number, domain.name) for domain in xl.read_list(listing))
+                    names.update(xl.names_of(xl.read_list(listing)))
                 except (RecordingError, OSError):
                     unread.append(listing)
         elif one.kind == "xl-list":
-            names.update((domain.number, domain.name) for domain in one.holds)
+            names.update(xl.names_of(one.holds))
     return names, unread
 
 

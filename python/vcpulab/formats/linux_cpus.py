@@ -17,9 +17,11 @@ _NAMES = {
 }
 """Of nodeinfo and lscpu, as `xl info` calls them. (The sockets that nodeinfo counts are those of a node.)"""
 _NUMBER = re.compile(r"\d{1,6}")
+_ONLINE, _MODEL = "On-line CPU(s) list", "Model name"
 _NODE_CPUS = re.compile(r"NUMA node(\d{1,4}) CPU\(s\)")
-COLUMNS = "# CPU,Core,Socket,Node"
-"""The last line of the heading of `lscpu -p`."""
+_PLACE = ("cpu", "core", "socket", "node")
+COLUMNS = "# CPU,"
+"""How the last line of the heading of `lscpu -p` begins."""
 
 
 def read_counts(path: str | PathLike[str]) -> Info:
@@ -29,6 +31,7 @@ def read_counts(path: str | PathLike[str]) -> Info:
         RecordingError: it is something else.
     """
     info = Info({})
+    models = 0
     for number, line in enumerate(text_of(path).splitlines(), 1):
         name, sign, value = (part.strip() for part in line.partition(":"))
         if line.strip() and not sign:
@@ -38,26 +41,43 @@ def read_counts(path: str | PathLike[str]) -> Info:
             info.said[_NAMES[name]] = value
         elif node is not None:
             info.said[f"node{node[1]}_cpus"] = value
+        elif name == _ONLINE:
+            info.said["online_cpus"] = value
+        models += name == _MODEL
+    if models > 1:
+        # Counts of cores are of each kind of them.
+        info.said["kinds_of_cores"] = str(models)
     if "nr_cpus" not in info.said:
         raise wrong(str(path), None, "nothing", "`CPU(s): NUMBER`")
     return info
 
 
 def read_lscpu(path: str | PathLike[str]) -> Info:
-    """`lscpu -p`: a line for each CPU that is online.
+    """`lscpu -p`: a line for each CPU, also with other columns, in another order, and with CPUs that are offline.
 
     Raises:
         RecordingError: it is something else.
     """
     info = Info({})
+    columns = list(_PLACE)
+    rows: list[tuple[int, dict[str, str]]] = []
     for number, line in enumerate(text_of(path).splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        # What a host does not tell is empty, and there are columns for caches.
-        cells = [cell.strip() or "0" for cell in line.split(",")][:4]
-        if len(cells) < 4 or not all(map(_NUMBER.fullmatch, cells)):
-            raise wrong(str(path), number, line, "`CPU,CORE,SOCKET,NODE,…`")
-        info.cpus.append(Cpu(*map(int, cells)))
+        if line.startswith(COLUMNS):
+            columns = [column.strip().lower() for column in line.removeprefix("#").split(",")]
+        elif line.strip() and not line.startswith("#"):
+            rows.append((number, dict(zip(columns, map(str.strip, line.split(",")), strict=False))))
+    if "core" not in columns:
+        raise wrong(str(path), None, f"the columns {', '.join(columns)}", "among them CPU and Core, as `lscpu -p` has")
+    # CPUs that are offline have no core.
+    has_cores = any(row.get("core") for _, row in rows)
+    for number, row in rows:
+        # What a host does not tell is empty, or no column.
+        cells = [row.get(column) or "0" for column in _PLACE]
+        cut = any(column in columns and column not in row for column in _PLACE)
+        if cut or not row.get("cpu") or not all(map(_NUMBER.fullmatch, cells)):
+            raise wrong(str(path), number, ",".join(row.values()), f"`{','.join(columns).upper()}`")
+        if row.get("online", "Y") in ("Y", "yes") and (row["core"] or not has_cores):
+            info.cpus.append(Cpu(*map(int, cells)))
     _each_once(path, info)
     return info
 

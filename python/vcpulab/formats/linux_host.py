@@ -1,7 +1,8 @@
 r"""What a Linux host says of itself: its kernel, files of /sys and /proc, control groups, threads.
 
 Any of these lines, in any order, as `grep -s . FILES` writes them for several files (`PATH:VALUE`), or with a blank
-after the colon: files of /sys, /proc and /sys/fs/cgroup; a control group in brackets, and `FILE: VALUE` of it below;
+after the colon, or below a heading `==> PATH <==` (`tail -n +1 FILES`) or a prompt with `cat PATH`: files of /sys,
+/proc and /sys/fs/cgroup; a control group in brackets, and `FILE: VALUE` of it below;
 what `uname -a`, `-sr` or `-r` and /proc/version say; lines of /boot/config-…; `NAME = VALUE` as sysctl prints; what
 `mount` and `stat -fc %T /sys/fs/cgroup` print. `cpu.stat` of groups, twice, with `date +%s.%N` before each, tells
 their CPU use.
@@ -13,6 +14,8 @@ from os import PathLike
 from typing import Any
 
 from vcpulab.formats.errors import wrong
+from vcpulab.formats.excerpts import Excerpt
+from vcpulab.formats.headed import heading_of
 from vcpulab.formats.sources import lines_of
 
 LINES_MAX = 1_000_000
@@ -65,7 +68,7 @@ _KERNEL = re.compile(
     rf"Linux (?:\S+ )?(?P<uname>{_RELEASE.pattern}(?:\s.*)?)"
 )
 _CGROUP_FILE = re.compile(
-    r"(?P<path>/\S*?)/?(?P<file>(?:cpu|cpuset|cpuacct|cgroup)\.[a-z_.]+)\s*:\s?(?P<value>.*)", re.ASCII
+    r"(?P<path>/[^:]*?)/?(?P<file>(?:cpu|cpuset|cpuacct|cgroup)\.[a-z_.]+)\s*:\s?(?P<value>.*)", re.ASCII
 )
 _CONTROLLERS = re.compile(r"^/sys/fs/cgroup(/(cpu|cpuset|cpu,cpuacct|cpuacct,cpu|unified|systemd))?(?=/|$)")
 _PROC = re.compile(
@@ -79,11 +82,13 @@ _MOUNT = re.compile(r"\S{1,4096} on (?P<on>/\S{0,4096}) type (?P<type>\S{1,64}) 
 _PROC_MOUNTS = re.compile(r"\S{1,4096} (?P<on>/\S{0,4096}) (?P<type>[\w.]{1,64}) (?P<options>\S{1,4096}) \d \d")
 _V1_PATH = re.compile(r"/sys/fs/cgroup/(cpu|cpu,cpuacct|cpuacct,cpu)/.*")
 _SYSCTL = re.compile(r"(?P<name>[a-z]\w*(?:\.[\w-]+)+) = (?P<value>.*)")
-_GROUP = re.compile(r"\[(?P<path>/?[^\]]*)\]")
+_GROUP = re.compile(r"\[(?P<path>/?[^\]\"{]*)\]")
+_CAT = re.compile(r"(?:sudo )?(?:cat|more|less|tail(?: -n ?\+1)?) ['\"]?(?P<path>/(?:sys|proc)/[^'\"]*)['\"]?")
+"""A command that prints one file."""
 _IN_GROUP = re.compile(r"(?P<name>[a-z_.]+)(?::\s*| )(?P<value>.*)")
 BEGINS = (
     r"version: Linux |Linux version |Linux (\S+ )?\d+\.\d+|"
-    rf"{_RELEASE.pattern}\s*$|/(sys|proc|boot)/\S+\s*:|\[[^\]]*\]$|"
+    rf"{_RELEASE.pattern}\s*$|/(sys|proc|boot)/[^:\n]{{1,4096}}:|\[[^\]\"{{]*\]$|"
     r"CONFIG_\w+=|# Automatically generated file|[a-z]\w*\.[\w.-]+ = |\d{9,11}(\.\d{1,9})?\s*$|(cgroup2fs|tmpfs)\s*$|"
     r"\S{1,4096} on /\S{0,4096} type \S{1,64} \("
 )
@@ -99,10 +104,15 @@ def read_linux(path: str | PathLike[str]) -> Linux:
     found = Linux()
     group: str | None = None
     at: float | None = None
+    file = printed_file(path)
     for number, line in lines_of(path):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
+        if text.startswith("==>"):
+            file = heading_of(text)
+            continue
+        text = text if file is None or _STAMP.fullmatch(text) else f"{file}:{text}"
         if number > LINES_MAX:
             raise wrong(str(path), number, "more lines", f"at most {LINES_MAX}")
         header = _GROUP.fullmatch(text)
@@ -117,6 +127,12 @@ def read_linux(path: str | PathLike[str]) -> Linux:
             allowed = "`PATH:VALUE` of files in /sys and /proc, `[GROUP]`, or what uname, sysctl or /boot/config-… says"
             raise wrong(str(path), number, line, allowed)
     return found
+
+
+def printed_file(path: str | PathLike[str]) -> str | None:
+    """The file of /sys or /proc that the command above an excerpt prints; `None`: it prints no file, or several."""
+    match = _CAT.fullmatch(path.command) if isinstance(path, Excerpt) else None
+    return None if match is None else match["path"]
 
 
 def _path(text: str) -> str:

@@ -40,9 +40,13 @@ class Machine:
     """By vCPU: the CPUs it may run on."""
     emulator_pin: str | None = None
     iothread_pins: dict[int, str] = field(default_factory=dict)
+    iothread_pin: str | None = None
+    """The CPUs of I/O threads that have no pin of their own."""
     iothreads: int | None = None
     scheduling: dict[int, tuple[str, int]] = field(default_factory=dict)
     """By vCPU: another policy than `SCHED_OTHER`, and its priority."""
+    nice: int | None = None
+    """Of its vCPUs' threads."""
     memory_nodes: str | None = None
     """The host's nodes that its memory is bound to."""
     partition: str | None = None

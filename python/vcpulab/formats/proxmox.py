@@ -85,7 +85,8 @@ def _machine(path: str, about: str, settings: dict[str, str]) -> Machine:
     # It is the affinity of the whole process.
     pin = settings.get("affinity")
     if pin:
-        machine.vcpu_pins, machine.emulator_pin = dict.fromkeys(range(min(machine.vcpus, 4096)), pin), pin
+        machine.vcpu_pins = dict.fromkeys(range(min(machine.vcpus, 4096)), pin)
+        machine.emulator_pin = machine.iothread_pin = pin
     bound = [_NODES.search(value) for name, value in settings.items() if re.fullmatch(r"numa\d+", name)]
     machine.memory_nodes = ",".join(match["nodes"] for match in bound if match).replace(";", ",") or None
     disks = [value for name, value in settings.items() if re.fullmatch(r"(scsi|virtio)\d+", name)]

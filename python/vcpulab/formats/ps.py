@@ -12,6 +12,17 @@ from vcpulab.formats.sources import lines_of
 
 _TID = ("TID", "LWP", "SPID")
 _ROWS_MAX = 200_000
+_POLICIES = {
+    "FF": "fifo",
+    "RR": "rr",
+    "B": "batch",
+    "IDL": "idle",
+    "1": "fifo",
+    "2": "rr",
+    "3": "batch",
+    "5": "idle",
+}
+"""Of the columns CLS or POL, and SCH."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,11 @@ class Thread:
     """The path of its control group, without the first `/`."""
     cgroups: int | None = None
     """The version of control groups that the CPU is under; `None`: not known."""
+    policy: str = "other"
+    """`fifo`, `rr`, `batch`, `idle`, or `other`: no other one is listed."""
+    priority: int = 0
+    """That of `fifo` and `rr`."""
+    nice: int = 0
 
 
 BEGINS = r"(?=.*\bPID\b)(?=.*\b(TID|LWP|SPID)\b).*\b(COMMAND|CMD)\s*$"
@@ -41,12 +57,16 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
     """
     found: list[Thread] = []
     columns: list[str] = []
+    name_width = 0
     for number, line in lines_of(path):
         words = line.split()
         if not columns:
             if not re.match(BEGINS, line):
                 raise wrong(str(path), number, line, "a heading with PID, TID (or LWP, SPID), and COMMAND at the end")
             columns = words
+            heading = line.rstrip()
+            # With a second column of text, the first one is as wide as to that.
+            name_width = len(heading) - len(re.sub(r"\S+\s+\S+$", "", heading)) - len(words[-1])
             continue
         if not words:
             continue
@@ -56,23 +76,34 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
         tid = next((row[column] for column in _TID if column in row), "")
         if not all(re.fullmatch(r"\d{1,10}", text) for text in (row.get("PID", ""), tid)):
             raise wrong(str(path), number, line, " ".join(columns))
-        name, args = _texts(cells[-1] if len(cells) > len(columns) - texts else "", texts)
-        found.append(Thread(int(row["PID"]), int(tid), name, args, *_group(row.get("CGROUP", ""))))
+        name, args = _texts(cells[-1] if len(cells) > len(columns) - texts else "", texts, name_width)
+        group, version = _group(row.get("CGROUP", ""))
+        policy = _POLICIES.get(row.get("CLS") or row.get("POL") or row.get("SCH") or "", "other")
+        priority, nice = (_number(row.get(column, "")) for column in ("RTPRIO", "NI"))
+        found.append(Thread(int(row["PID"]), int(tid), name, args, group, version, policy, priority, nice))
         if len(found) > _ROWS_MAX:
             raise wrong(str(path), number, "more threads", f"at most {_ROWS_MAX}")
     return found
 
 
-def _texts(rest: str, texts: int) -> tuple[str, str]:
+def _number(cell: str) -> int:
+    return int(cell) if re.fullmatch(r"-?\d{1,3}", cell) else 0
+
+
+def _texts(rest: str, texts: int, name_width: int = 0) -> tuple[str, str]:
     """Name and command line; of a single column it is told by its looks which of both it is.
 
     Examples:
         >>> _texts("CPU 0/KVM            /usr/bin/qemu-system-x86_64 -name guest=web", 2)
         ('CPU 0/KVM', '/usr/bin/qemu-system-x86_64 -name guest=web')
+        >>> _texts("qemu-system-x86 /usr/bin/kvm -id 100", 2, 16)
+        ('qemu-system-x86', '/usr/bin/kvm -id 100')
         >>> _texts("/usr/bin/kvm -id 100", 1), _texts("CPU 0/KVM", 1)
         (('', '/usr/bin/kvm -id 100'), ('CPU 0/KVM', ''))
     """
     if texts == 2:
+        if rest[name_width - 1 : name_width] == " ":
+            return rest[:name_width].strip(), rest[name_width:].strip()
         name, _, args = rest.partition("  ")
         return name.strip(), args.strip()
     return ("", rest) if re.match(r"/|\S+ -", rest) else (rest.strip(), "")

@@ -8,6 +8,9 @@ _USE = "for n in 1 2; do date +%s.%N; virsh domstats --cpu-total --vcpu; sleep 1
 _STAT = "for n in 1 2; do date +%s.%N; grep -rs . /sys/fs/cgroup --include=cpu.stat; sleep 10; done > use.txt"
 _CPUS = "lscpu -p > lscpu.txt"
 _XEN = "xl info -n > info.txt; xl vcpu-list > vcpus.txt; xl cpupool-list -c > pools.txt; xl sched-credit > sched.txt"
+_QM = "qm list > list.txt; qm config VMID > VMID.conf"
+_GROUPS = "grep -rs . /sys/fs/cgroup --include='cpu*' > groups.txt"
+_LIST = "LC_ALL=C virsh list --all > list.txt"
 _XML = "virsh dumpxml NAME > NAME.xml"
 
 
@@ -44,6 +47,28 @@ _BEGINS = tuple(
         ),
         (r"^[ \t]{0,80}(Static|Transient) hostname: ", "`hostnamectl`", "uname -a > kernel.txt"),
         (r"^pve-manager/\d", "`pveversion`", "uname -a > kernel.txt"),
+        (r"^(rootfs|unprivileged): \S", "`pct config`: a container, which is no VM; of a VM", _QM),
+        (
+            r"^VMID[ \t]{1,80}Status[ \t]{1,80}Lock[ \t]{1,80}Name",
+            "`pct list`: containers, which are no VMs; of VMs",
+            "qm list",
+        ),
+        (r"^ballooninfo:|^qmpstatus: ", "`qm status --verbose`", _QM),
+        (r'^[ \t]{0,80}[│┃][^\n]{0,2000} (vmid|VMID) |"vmid" ?: ?"?\d', "`pvesh get`", _QM),
+        (r"^Control Group[ \t]{1,80}Tasks[ \t]{1,80}%CPU", "`systemd-cgtop`", _STAT),
+        (r"^(CPUWeight|CPUShares|CPUQuotaPerSecUSec)=", "`systemctl show`", _GROUPS),
+        (r"^(USER|UID)[ \t]{1,80}PID[ \t]{1,80}%CPU[ \t]", "`ps aux`, without threads", _THREADS),
+        (
+            r"^(Architektur|Architecture|Arquitectura|Arquitetura|Architettura|Architectuur|Архитектура|アーキテクチャ|架构)"
+            r"[ \t\u00a0]{0,80}[:\uff1a]",
+            "`lscpu` in another language than English",
+            _CPUS,
+        ),
+        (
+            r"^ {0,80}I[dD] {1,80}\S{1,80} {1,80}\S{1,80}\n *-{20}",
+            "`virsh list` in another language than English",
+            _LIST,
+        ),
         (r"^/usr/bin/(kvm|qemu-system-\S+) -id \d", "`qm showcmd`", "qm config VMID > VMID.conf"),
         (
             r"^[ \t]{0,80}(\*?[A-Z.][0-9. ] {1,3}){1,512}\*? {0,80}\d+\.\d+ secs\b",

@@ -4,7 +4,7 @@ Columns and names are those of virsh(1) and libvirt's domain XML format.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from xml.etree import ElementTree
 
@@ -12,6 +12,7 @@ from vcpulab.formats.errors import wrong
 from vcpulab.formats.headed import headed, heading_of
 from vcpulab.formats.machine import Machine, quota_us
 from vcpulab.formats.sources import text_of
+from vcpulab.scenario.units import spans
 
 LIST_HEADINGS = [["Id", "Name", "State"], ["Id", "Name", "State", "Title"]]
 _COMMANDS = "vcpuinfo|vcpupin|emulatorpin|iothreadinfo|schedinfo|domstats|dumpxml"
@@ -43,13 +44,42 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
     for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.split() in LIST_HEADINGS or re.fullmatch(r"-+", line.strip()):
             continue
-        # Names and states may have a blank inside, and two blanks between them.
-        cells = [cell.strip() for cell in line.replace("\t", "  ").split("  ") if cell.strip()]
-        if len(cells) not in (3, 4) or not re.fullmatch(r"\d{1,9}|-", cells[0]):
-            raise wrong(str(path), number, line, "an id or `-`, a name, a state")
-        known = None if cells[0] == "-" else int(cells[0])
-        found.append(Machine(cells[1], known, running=cells[2] != "shut off"))
+        cells = _list_cells(line)
+        if cells is None:
+            raise wrong(str(path), number, line, f"an id or `-`, a name, a state: {', '.join(_STATES)}")
+        domain, name, state = cells
+        machine = Machine(name, None if domain == "-" else int(domain), running=domain != "-")
+        if state in _STANDING:
+            machine.omitted[f"that it is {state}: here it runs"] = None
+        found.append(machine)
     return found
+
+
+_STATES = ("no state", "running", "idle", "paused", "in shutdown", "shut off", "crashed", "pmsuspended")
+_STANDING = ("paused", "crashed", "pmsuspended")
+"""States in which a machine that has a QEMU does not run."""
+
+
+def _list_cells(line: str) -> tuple[str, str, str] | None:
+    """The id, the name and the state of a row; `None`: it is none. Names and states may have a blank inside.
+
+    Examples:
+        >>> _list_cells(" 1    my web    in shutdown"), _list_cells(" 22   a-long-name running")
+        (('1', 'my web', 'in shutdown'), ('22', 'a-long-name', 'running'))
+        >>> _list_cells(" -    web    shut off    The title"), _list_cells("web running")
+        (('-', 'web', 'shut off'), None)
+    """
+    domain, *rest = line.replace("\t", "  ").split(maxsplit=1)
+    if not rest or not re.fullmatch(r"\d{1,9}|-", domain):
+        return None
+    cells = [cell.strip() for cell in rest[0].split("  ") if cell.strip()]
+    if len(cells) > 1 and cells[1] in _STATES:
+        return domain, cells[0], cells[1]
+    # After a long name is one blank.
+    for state in _STATES:
+        if cells[0].endswith(f" {state}"):
+            return domain, cells[0].removesuffix(state).strip(), state
+    return None
 
 
 def read_domain(path: str | PathLike[str]) -> list[Machine]:
@@ -132,6 +162,9 @@ def elements(path: str | PathLike[str], root: str) -> list[ElementTree.Element]:
         raise wrong(str(path), None, "<!DOCTYPE", "XML without document types, as libvirt writes it")
     parsed = []
     for begin, end in _spans(text, root):
+        if end < 0:
+            first = text[begin:].split("\n", 1)[0]
+            raise wrong(str(path), text.count("\n", 0, begin) + 1, first, f"`<{root}>` … `</{root}>`")
         piece = text[begin:end]
         try:
             parsed.append(ElementTree.fromstring(piece))
@@ -145,7 +178,7 @@ def elements(path: str | PathLike[str], root: str) -> list[ElementTree.Element]:
 
 
 def _spans(text: str, root: str) -> Iterator[tuple[int, int]]:
-    """Where the elements of that name begin and end; one pass, whatever the text is."""
+    """Where the elements of that name begin, and end: an end of -1 is missing. One pass, whatever the text is."""
     end_mark = f"</{root}>"
     at = 0
     while (begin := text.find(f"<{root}", at)) >= 0:
@@ -154,6 +187,7 @@ def _spans(text: str, root: str) -> Iterator[tuple[int, int]]:
             continue
         end = text.find(end_mark, at)
         if end < 0:
+            yield begin, -1
             return
         at = end + len(end_mark)
         yield begin, at
@@ -204,7 +238,7 @@ def _machine(path: str | PathLike[str], element: ElementTree.Element) -> Machine
         machine.vcpus = number("vcpu", vcpu.get("current") or vcpu.text, 1)
         if vcpu.get("cpuset"):
             machine.vcpu_pins = dict.fromkeys(range(min(machine.vcpus, 4096)), vcpu.get("cpuset", ""))
-            machine.emulator_pin = vcpu.get("cpuset")
+            machine.emulator_pin = machine.iothread_pin = vcpu.get("cpuset")
     if element.find("iothreads") is not None:
         machine.iothreads = number("iothreads", element.findtext("iothreads"))
     machine.partition = (element.findtext("resource/partition") or "").strip() or None
@@ -212,7 +246,27 @@ def _machine(path: str | PathLike[str], element: ElementTree.Element) -> Machine
         _take_tuning(machine, child, number)
     _take_memory(machine, element.iterfind("numatune/*"))
     _take_omitted(machine, element)
+    online = sorted(
+        number("vcpu id", vcpu.get("id"), 0) for vcpu in element.iterfind("vcpus/vcpu") if vcpu.get("enabled") == "yes"
+    )
+    _count_from_0(machine, dict(zip(online, range(len(online)), strict=True)))
     return machine
+
+
+def _count_from_0(machine: Machine, online: Mapping[int, int]) -> None:
+    """Leaves out what is said of vCPUs that are offline, and numbers the others.
+
+    Args:
+        machine: theirs.
+        online: by vCPU that is online: its number among these; empty: these are the first ones.
+    """
+    told = {*machine.vcpu_pins, *machine.scheduling}
+    numbers = online or {vcpu: vcpu for vcpu in told if vcpu < (machine.vcpus or 1)}
+    offline = sorted(told.difference(numbers))
+    if offline:
+        machine.omitted[f"what vCPUs {spans(offline)} may do, which are offline"] = None
+    machine.vcpu_pins = {numbers[vcpu]: pin for vcpu, pin in machine.vcpu_pins.items() if vcpu in numbers}
+    machine.scheduling = {numbers[vcpu]: policy for vcpu, policy in machine.scheduling.items() if vcpu in numbers}
 
 
 def _take_tuning(machine: Machine, child: ElementTree.Element, number: Callable[[str, str | None], int]) -> None:
@@ -256,6 +310,9 @@ def _take_omitted(machine: Machine, element: ElementTree.Element) -> None:
         machine.omitted["what its disks and network interfaces do: add `disk`, `nic` and the work that uses them"] = (
             None
         )
+    kind = element.get("type", "kvm")
+    if kind not in ("kvm", "qemu"):
+        machine.omitted[f"that it is no VM of KVM (type='{kind}'): here it is one"] = None
     vcpu = element.find("vcpu")
     if vcpu is not None and vcpu.get("placement") == "auto":
         machine.omitted["vCPUs placed by numad (placement='auto')"] = None

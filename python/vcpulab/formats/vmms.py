@@ -1,5 +1,6 @@
 """VMs by the command lines and threads of the programs that run them: QEMU, Firecracker, cloud-hypervisor."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,17 +20,17 @@ class _Vmm:
     name: re.Pattern[str] | None
     """Where its command line names the VM."""
     vcpus: re.Pattern[str] | None = None
-    """Where its command line tells the number of vCPUs."""
+    """Where its command line tells the number of vCPUs, or the parts whose product it is."""
     number: re.Pattern[str] | None = None
     """Where its command line numbers the VM."""
 
 
 _VMMS = (
     _Vmm(
-        re.compile(r"(.*/)?(qemu|kvm)[^/]*"),
-        re.compile(r"CPU (?P<vcpu>\d{1,4})/KVM"),
-        re.compile(r"(?:^|\s)-name\s+(?:guest=)?(?P<value>[^\s,]+)"),
-        re.compile(r"(?:^|\s)-smp\s+(?:cpus=)?(?P<value>\d{1,4})"),
+        re.compile(r"(.*/)?(qemu-system-[^/]*|qemu-kvm|qemu|kvm)"),
+        re.compile(r"CPU (?P<vcpu>\d{1,4})/(KVM|TCG)"),
+        re.compile(r"(?:^|\s)-name\s+(?:guest=)?(?P<value>[^,]+?)(?=,|\s+-|\s*$)"),
+        re.compile(r"(?:^|\s)-smp\s+(?P<value>\S+)"),
         re.compile(r"(?:^|\s)-id\s+(?P<value>\d{1,9})(?:\s|$)"),
     ),
     _Vmm(
@@ -59,18 +60,42 @@ def machines_of(threads: Iterable[Thread]) -> Iterator[Machine]:
         vmm = next((vmm for vmm in _VMMS if vmm.program.fullmatch(program)), None)
         if vmm is None:
             continue
-        name = _value(vmm.name, main.args)
-        if name is None and vmm.name is not None:
+        if _NO_MACHINE.search(main.args):
             continue
-        number, vcpus = _value(vmm.number, main.args), _value(vmm.vcpus, main.args)
-        seen = [int(match["vcpu"]) + 1 for thread in own if (match := vmm.vcpu.fullmatch(thread.name))]
-        yield Machine(
+        name, number = _value(vmm.name, main.args), _value(vmm.number, main.args)
+        seen = {int(match["vcpu"]): thread for thread in own if (match := vmm.vcpu.fullmatch(thread.name))}
+        machine = Machine(
             name or f"{program.rpartition('/')[2]}-{process}",
             None if number is None else int(number),
             process,
             running=True,
-            vcpus=int(vcpus) if vcpus is not None else max(seen, default=None),
+            vcpus=_vcpus(_value(vmm.vcpus, main.args)) or (max(seen) + 1 if seen else None),
         )
+        for vcpu, thread in seen.items():
+            machine.nice = thread.nice if machine.nice is None else machine.nice
+            if thread.policy != "other":
+                machine.scheduling[vcpu] = thread.policy, thread.priority
+        yield machine
+
+
+_NO_MACHINE = re.compile(r"(?:^|\s)-(machine|M)\s+none\b")
+"""libvirt asks QEMU for its abilities so."""
+_PARTS = ("drawers", "books", "sockets", "dies", "clusters", "modules", "cores", "threads")
+"""Parts of a topology, of which each is in one of the part before."""
+
+
+def _vcpus(given: str | None) -> int | None:
+    """The number of vCPUs: a number, or the product of the parts of a topology; `None`: not given.
+
+    Examples:
+        >>> _vcpus("4,maxcpus=8,sockets=8"), _vcpus("cpus=3"), _vcpus("sockets=2,cores=4"), _vcpus(None)
+        (4, 3, 8, None)
+    """
+    counts = dict(part.rpartition("=")[::2] for part in (given or "").split(","))
+    numbers = {name: int(count) for name, count in counts.items() if count.isdecimal() and len(count) < 5}
+    count = numbers.get("") or numbers.get("cpus")
+    product = math.prod(numbers[name] for name in _PARTS if name in numbers)
+    return count or (product if numbers.keys() & set(_PARTS) and product < 10_000 else None)
 
 
 def _value(pattern: re.Pattern[str] | None, args: str) -> str | None:

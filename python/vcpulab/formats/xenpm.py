@@ -25,6 +25,8 @@ class Frequencies:
     """Time between two choices of the governor `ondemand`."""
     up_percent: int | None = None
     """How busy a CPU may be before that takes the highest one."""
+    turbo: bool = False
+    """May it exceed the highest frequency?"""
 
 
 _RANGE = re.compile(r"max \[(\d{1,9})\] min \[(\d{1,9})\] cur \[(\d{1,9})\]")
@@ -50,6 +52,8 @@ def read_frequencies(path: str | PathLike[str]) -> list[Frequencies]:
             found[-1] = replace(found[-1], most_khz=int(values[1]), least_khz=int(values[2]))
         elif name == "sampling_rate" and values is not None:
             found[-1] = replace(found[-1], sample_us=int(values[3]))
+        elif name == "turbo mode":
+            found[-1] = replace(found[-1], turbo=value == "enabled")
         elif name == "up_threshold" and value.isdecimal() and len(value) < 4:
             found[-1] = replace(found[-1], up_percent=int(value))
     if not found:

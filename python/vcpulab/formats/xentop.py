@@ -19,8 +19,11 @@ _OF_DEVICES = re.compile(
 )
 """Rows of `-n`, `-x` and `-v`, and the line of keys at the end of the screen."""
 _ROW = re.compile(
-    r"(?P<name>.{1,400}?)\s(?P<state>[dsbcpr-]{6})\s+(?P<cpu_s>\d{1,12})\s+(?P<percent>\d{1,6}\.\d{1,3})\s.*"
+    r"(?P<name>.{1,400}?)\s(?P<state>[dsbcpr-]{6})\s+(?P<cpu_s>\d{1,12})\s+(?P<percent>\d{1,6}\.\d{1,3})\s(?P<rest>.*)"
 )
+_MEMORY = r"\s{0,40}\d{1,15}\s{1,40}[\d.]{1,8}\s{1,40}(no limit|\d{1,15})\s{1,40}(n/a|[\d.]{1,8})"
+_VCPUS = re.compile(rf"{_MEMORY}\s{{1,40}}(?P<vcpus>\d{{1,5}})\s")
+"""The columns MEM(k), MEM(%), MAXMEM(k), MAXMEM(%) and VCPUS."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Usage:
     """CPU time since its creation."""
     cpu_percent: float
     """CPU time since the last update, % of one pCPU."""
+    vcpus: int | None = None
+    """`None`: not listed."""
 
 
 def read_xentop(path: str | PathLike[str]) -> list[Usage]:
@@ -58,7 +63,10 @@ def read_xentop(path: str | PathLike[str]) -> list[Usage]:
                 raise wrong(str(path), number, line, allowed)
             if match is not None:
                 name, cpu_s, percent = match["name"].strip(), int(match["cpu_s"]), float(match["percent"])
-                usages.append(Usage(update, name, match["state"], cpu_s, percent))
+                vcpus = _VCPUS.match(match["rest"])
+                usages.append(
+                    Usage(update, name, match["state"], cpu_s, percent, int(vcpus["vcpus"]) if vcpus else None)
+                )
     if update < 0:
         raise wrong(str(path), 1, "", f"the heading `{' '.join(HEADING)} …`")
     return usages

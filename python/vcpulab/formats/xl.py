@@ -4,7 +4,7 @@ Columns are those of xl(1) of Xen 4.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 
@@ -18,7 +18,8 @@ class Domain:
     """A line of `xl list`."""
 
     name: str
-    number: int
+    number: int | None
+    """Its ID; `None`: it is off, and `xm` has its configuration."""
     memory_mb: int
     vcpus: int
     state: str
@@ -65,11 +66,15 @@ _NUMBER = r"[0-9]{1,9}"
 _SECONDS = r"[0-9]{1,12}(\.[0-9]{1,9})?"
 _LIST = (r".+", _NUMBER, _NUMBER, _NUMBER, r"[a-z-]{6}", _SECONDS)
 _VCPU = (r".+", _NUMBER, _NUMBER, rf"{_NUMBER}|-", r"[a-z-]{3}", _SECONDS)
+_POOL = (r".+", _NUMBER, r"\S+", r"y|n", _NUMBER)
+_POOL_CPUS = (r".+", r"\d{1,5}([,-]\d{1,5})*")
 """The cells of a row; names may hold spaces."""
+_LIST_OFF = (r".+", _NUMBER, _NUMBER, _SECONDS)
+"""A row of `xm list` without an ID and a state."""
 LIST_HEADING = ["Name", "ID", "Mem", "VCPUs", "State", "Time(s)"]
 _MORE = {
     "pool": (["Cpupool"], r"\S+", "pool"),
-    "nodes": (["NODE", "Affinity"], r"[\w,-]+", "nodes"),
+    "nodes": (["NODE", "Affinity"], r"any_node|[\w,-]+", "nodes"),
     "uuid": (["UUID"], r"[0-9A-Fa-f-]{1,36}", "UUID"),
     "reason": (["Reason-Code"], r"\S+", "reason"),
     "label": (["Security", "Label"], r"\S+", "label"),
@@ -80,6 +85,9 @@ POOL_CPUS_HEADING = ["Name", "CPU", "list"]
 VCPU_HEADING = ["Name", "ID", "VCPU", "CPU", "State", "Time(s)", "Affinity", "(Hard", "/", "Soft)"]
 OLD_VCPU_HEADING = ["Name", "ID", "VCPU", "CPU", "State", "Time(s)", "CPU", "Affinity"]
 """Up to Xen 4.4, which has no soft affinity."""
+OLDEST_VCPU_HEADING = ["Name", "ID", "VCPUs", "CPU", "State", "Time(s)", "CPU", "Affinity"]
+"""`xm vcpu-list` of Xen 3."""
+VCPU_HEADINGS = (VCPU_HEADING, OLD_VCPU_HEADING, OLDEST_VCPU_HEADING)
 OLD_LIST_HEADING = ["Name", "ID", "Mem(MiB)", "VCPUs", "State", "Time(s)"]
 """`xm list` of Xen 3."""
 HEADINGS = (
@@ -88,8 +96,7 @@ HEADINGS = (
     *([*LIST_HEADING, *words] for words, _, _ in _MORE.values()),
     POOL_HEADING,
     POOL_CPUS_HEADING,
-    VCPU_HEADING,
-    OLD_VCPU_HEADING,
+    *VCPU_HEADINGS,
 )
 
 
@@ -131,10 +138,17 @@ def read_list(path: str | PathLike[str]) -> list[Domain]:
         raise _no_heading(path, lines, LIST_HEADING)
     row = (*_LIST, *(_MORE[column][1] for column in more))
     allowed = ", ".join(["name, ID, memory, vCPUs, six state letters, seconds", *(_MORE[column][2] for column in more)])
-    domains = []
-    for name, number, memory, vcpus, state, time, *rest in _rows(path, lines[1:], row, allowed):
+    domains = [_off(line) for _, line in lines[1:]]
+    off = [domain for domain in domains if domain is not None]
+    rows = [
+        (number, line.replace("any node", "any_node"))
+        for (number, line), domain in zip(lines[1:], domains, strict=True)
+        if domain is None
+    ]
+    running = []
+    for name, number, memory, vcpus, state, time, *rest in _rows(path, rows, row, allowed):
         cells = dict(zip(more, rest, strict=True))
-        domains.append(
+        running.append(
             Domain(
                 name,
                 int(number),
@@ -146,7 +160,18 @@ def read_list(path: str | PathLike[str]) -> list[Domain]:
                 cells.get("nodes"),
             )
         )
-    return domains
+    return [*running, *off]
+
+
+def names_of(domains: Iterable[Domain]) -> dict[int, str]:
+    """The names of domains by their IDs."""
+    return {domain.number: domain.name for domain in domains if domain.number is not None}
+
+
+def _off(line: str) -> Domain | None:
+    """A domain that `xm list` has and that does not run: a row without an ID; `None`: another row."""
+    cells = _cells(line, _LIST_OFF)
+    return None if cells is None else Domain(cells[0], None, int(cells[1]), int(cells[2]), "", 0.0)
 
 
 def read_pools(path: str | PathLike[str]) -> list[Pool]:
@@ -164,13 +189,18 @@ def read_pools(path: str | PathLike[str]) -> list[Pool]:
             with_cpus = cells == POOL_CPUS_HEADING
         elif with_cpus is None:
             raise _no_heading(path, lines, POOL_HEADING)
-        elif with_cpus and len(cells) == 2 and re.fullmatch(r"\d{1,5}([,-]\d{1,5})*", cells[1]):
-            pools[cells[0]] = replace(pools.get(cells[0], Pool(cells[0])), cpus=cells[1])
-        elif not with_cpus and len(cells) == 5 and cells[3] in ("y", "n") and re.fullmatch(r"\d{1,5}", cells[1]):
-            pools[cells[0]] = replace(pools.get(cells[0], Pool(cells[0])), scheduler=cells[2], size=int(cells[1]))
-        elif not (with_cpus and len(cells) == 1):
-            allowed = "name and CPUs" if with_cpus else "name, number of CPUs, scheduler, y or n, number of domains"
-            raise wrong(str(path), number, line, allowed)
+        else:
+            row = _cells(line, _POOL_CPUS if with_cpus else _POOL)
+            # A pool without CPUs is a name alone.
+            if row is None and (not with_cpus or "  " in line.strip()):
+                allowed = "name and CPUs" if with_cpus else "name, number of CPUs, scheduler, y or n, number of domains"
+                raise wrong(str(path), number, line, allowed)
+            name, *rest = row or [line.strip()]
+            pool = pools.get(name, Pool(name))
+            if with_cpus:
+                pools[name] = replace(pool, cpus=rest[0]) if rest else pool
+            else:
+                pools[name] = replace(pool, scheduler=rest[1], size=int(rest[0]))
     if not pools:
         raise _no_heading(path, lines, POOL_HEADING)
     return list(pools.values())
@@ -184,7 +214,7 @@ def read_vcpu_list(path: str | PathLike[str]) -> list[Vcpu]:
     """
     lines = list(numbered(text_of(path)))
     heading = lines[0][1].split() if lines else []
-    if heading not in (VCPU_HEADING, OLD_VCPU_HEADING):
+    if heading not in VCPU_HEADINGS:
         raise _no_heading(path, lines, VCPU_HEADING)
     soft_too = heading == VCPU_HEADING
     row = (*_VCPU, *((r".+", "/", r".+") if soft_too else (r".+",)))
@@ -223,8 +253,10 @@ def _rows(
     while at < len(lines):
         number, line = lines[at]
         cells = _cells(line, row)
+        # A line that is a row by itself does not end another one.
         if cells is None and at + 1 < len(lines) and lines[at + 1][0] == number + 1:
-            cells = _cells(f"{line} {lines[at + 1][1]}", row)
+            rest = lines[at + 1][1]
+            cells = None if _cells(rest, row) else _cells(f"{line} {rest}", row)
             at += 1
         if cells is None:
             raise wrong(str(path), number, line, allowed)

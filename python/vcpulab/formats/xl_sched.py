@@ -13,6 +13,11 @@ COLUMNS = ("weight", "cap", "period", "budget", "extratime", "vcpu", "slice", "l
 _WORDS = {"extratime": ("yes", "no"), "vcpu": ("all",)}
 """Columns of RTDS whose cells may be words."""
 _SCHEDULER = re.compile(r"\bsched-(\w+)")
+_MS = re.compile(r"\d{1,9}\.0")
+"""A time as xm prints it of SEDF."""
+_COLUMN_NAMES = {"period(ms)": "period", "slice(ms)": "slice", "lat(ms)": "latency"}
+_NAMES = {"edf": "sedf"}
+"""By name that xl prints of a scheduler: its name elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,13 @@ def is_heading(words: list[str]) -> bool:
         >>> is_heading("Name ID Weight Cap".split()), is_heading("Name ID Mem VCPUs State Time(s)".split())
         (True, False)
     """
-    columns = [word.lower() for word in words]
+    columns = _columns(words)
     return columns[:2] == ["name", "id"] and len(columns) > 2 and set(COLUMNS).issuperset(columns[2:])
+
+
+def _columns(words: list[str]) -> list[str]:
+    columns = [word.lower() for word in words]
+    return [_COLUMN_NAMES.get(column, column) for column in columns]
 
 
 def read_sched(path: str | PathLike[str]) -> list[Sched]:
@@ -54,7 +64,7 @@ def read_sched(path: str | PathLike[str]) -> list[Sched]:
         if words[0] == "Cpupool":
             pool, columns = _pool(str(path), number, line, pools), None
         elif is_heading(words):
-            columns = [word.lower() for word in words]
+            columns = _columns(words)
             pool = pool or pools.setdefault("", Sched("", _scheduler_of(path, columns), {}))
         elif pool is None or columns is None:
             allowed = "`Cpupool NAME: PARAMETER=VALUE …`" if pool is None else "the heading `Name ID …`"
@@ -75,13 +85,14 @@ def _scheduler_of(path: str | PathLike[str], columns: list[str]) -> str:
 
 
 def _pool(path: str, number: int, line: str, pools: dict[str, Sched]) -> Sched:
-    match = re.fullmatch(r"Cpupool (\S{1,255}):(.*)", line.strip())
+    match = re.fullmatch(r"Cpupool ([^:]{1,255}):(.*)", line.strip())
     parameters = [word.partition("=") for word in re.split(r"[\s,]+", match[2].strip()) if word] if match else []
     if match is None or any(not sign for _, sign, _ in parameters):
         raise wrong(path, number, line, "`Cpupool NAME: PARAMETER=VALUE …`")
     values = {key: value for key, _, value in parameters}
     # Credit has a time slice, Credit2 none; RTDS says its name.
     scheduler = values.pop("sched", "credit" if "tslice" in values else "credit2").lower()
+    scheduler = _NAMES.get(scheduler, scheduler)
     known = pools.setdefault(match[1], Sched(match[1], scheduler, values))
     known.parameters.update(values)
     return known
@@ -94,7 +105,11 @@ def _add_domain(path: str, number: int, line: str, pool: Sched, columns: list[st
         raise wrong(path, number, line, allowed)
     row: dict[str, int | str] = {}
     for column, cell in zip(columns, cells, strict=True):
-        if column == "name" or cell in _WORDS.get(column, ()):
+        if column == "name":
+            row[column] = cell.strip()
+        elif _MS.fullmatch(cell):
+            row[column] = int(cell.partition(".")[0])
+        elif cell in _WORDS.get(column, ()):
             row[column] = cell.strip()
         elif cell.isdecimal() and len(cell) <= 18:
             row[column] = int(cell)

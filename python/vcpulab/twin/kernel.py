@@ -24,6 +24,8 @@ _US_OF_NS = {
 }
 """Of /sys/kernel/debug/sched, and of sysctl before Linux 5.13."""
 _US = {"sched_cfs_bandwidth_slice_us": "bandwidth_slice_us"}
+PARAMETERS = frozenset({*_US_OF_NS, *_US})
+"""The parameters of a kernel's scheduler that a scenario says."""
 
 
 @dataclass(frozen=True)

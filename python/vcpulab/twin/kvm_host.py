@@ -1,5 +1,6 @@
 """What is known of a KVM host, from whatever files there are of it: its kernel, its VMs, their groups and pinning."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -90,7 +91,7 @@ class KvmHost:
                 self.info = Info({**self.info.said, **holds.said}, holds.cpus, holds.nodes or self.info.nodes)
         else:
             for machine in holds:
-                self._add(machine)
+                self._add(machine, by_number=kind.startswith("qm-"))
 
     def _take_linux(self, holds: Linux) -> None:
         self.said.version = holds.version or self.said.version
@@ -103,9 +104,18 @@ class KvmHost:
         for version, why in holds.cgroups.items():
             self.said.cgroups.setdefault(version, why)
 
-    def _add(self, machine: Machine) -> None:
-        """Takes a listing of a machine."""
-        same = self._same(machine)
+    def _add(self, machine: Machine, *, by_number: bool = False) -> None:
+        """Takes a listing of a machine. `by_number`: machines of one name may be several, with a number each."""
+        named = self.machines.get(machine.name)
+        if by_number and named is not None and machine.number not in (None, named.number) and named.number is not None:
+            same = self.machines.get(self._numbered.get(machine.number or 0, ""))
+            self.notes.append(
+                f"VMs {named.number} and {machine.number} are both called `{machine.name}`: {machine.number} has its "
+                "number in its name here"
+            )
+            machine.name = f"{machine.name}-{machine.number}"
+        else:
+            same = self._same(machine)
         if same is None:
             self.machines[machine.name] = same = machine
             self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(machine)
@@ -141,7 +151,7 @@ class KvmHost:
             known = self.machines.get(machine.name)
             if known is not None and known.vcpus is not None:
                 machine.vcpus = None  # It is from when the VM was started.
-            self._add(machine)
+            self._add(machine, by_number=True)
 
     # ---- names ----
 
@@ -266,16 +276,11 @@ class KvmHost:
             found["iothreads"] = 1
         if machine.iothreads and machine.iothreads > 1:
             notes.append(f"{vm.name}: {machine.iothreads} I/O threads; a scenario has one, which does the work of all")
-        told = set(machine.scheduling.values())
-        if vm.realtime:
-            told = {("fifo", vm.realtime)}
-        if len(told) > 1:
-            notes.append(f"{vm.name}: its vCPUs have different policies or priorities; the first one's count for all")
-        for policy, priority in sorted(told)[:1]:
-            if policy in _POLICIES and policy != "other":
-                found["sched_policy"] = policy
-                if policy in ("fifo", "rr"):
-                    found["sched_priority"] = max(1, priority)
+        policy, priority = ("fifo", vm.realtime) if vm.realtime else _policy(vm, vcpus, notes)
+        if policy in _POLICIES and policy != "other":
+            found["sched_policy"] = policy
+            if policy in ("fifo", "rr"):
+                found["sched_priority"] = max(1, priority)
         if vm.nice and "sched_policy" not in found and vm.scope:
             found["nice"] = vm.nice
         return found
@@ -355,7 +360,10 @@ class KvmHost:
             notes.append(f"{vm.name}: its I/O threads are pinned to different CPUs; the first one's count")
         for name, listed in (
             ("emulator_affinity", machine.emulator_pin or own["emulator"]),
-            ("iothread_affinity", next(iter(machine.iothread_pins.values()), own["iothread"])),
+            (
+                "iothread_affinity",
+                next(iter(machine.iothread_pins.values()), _iothread_pin(machine) or own["iothread"]),
+            ),
         ):
             if listed and here(listed) != "all":
                 found[name] = here(listed)
@@ -389,6 +397,25 @@ def allowed_name(name: str) -> str:
     """
     plain = plain_name(name)
     return f"{plain}-vm" if plain in _TAKEN else plain
+
+
+def _policy(vm: Vm, vcpus: int, notes: list[str]) -> tuple[str, int]:
+    """The policy of its vCPUs' threads, and their priority; of different ones that which most have."""
+    of_vcpus = Counter(vm.machine.scheduling.get(vcpu, ("other", 0)) for vcpu in range(vcpus))
+    [(taken, _), *others] = of_vcpus.most_common()
+    if others:
+        shown = ", ".join(
+            f"{count} {name} {priority}".removesuffix(" 0") for (name, priority), count in of_vcpus.items()
+        )
+        notes.append(
+            f"{vm.name}: its vCPUs have different policies or priorities ({shown}); a scenario has one of each VM: "
+            f"{taken[0]} counts for all"
+        )
+    return taken
+
+
+def _iothread_pin(machine: Machine) -> str | None:
+    return machine.iothread_pin if machine.iothreads else None
 
 
 def _memory(vm: Vm, placed: Map, notes: list[str]) -> dict[str, list[int]]:

@@ -22,6 +22,7 @@ from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
+from vcpulab.twin.contradictions import contradictions
 from vcpulab.twin.imported import Made, left_out, made, plain_name
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.prices import cautions
@@ -145,6 +146,8 @@ def scenario_of(
     _count_vcpus(domains, host)
     notes += cautions(profile, placed.topology, "xentop" if any(domain.used for domain in domains.values()) else None)
     lines = [*_host_lines(host, profile, toolstack), *_pool_lines(host)]
+    uses = ((name, domain.used, domain.vcpus or 1, "xentop") for name, domain in domains.items())
+    notes += contradictions(uses, placed.pcpus)
     for name, domain, count in _alike(domains, notes):
         lines += ["", *_table(name, domain, host, count)]
     title = info.said.get("host", "a host as xl lists it")
@@ -338,6 +341,8 @@ def _clock_lines(host: _Host) -> Iterator[str]:
     costs: dict[str, int] = {}
     at_boot, clocks = governor(host.options), host.clocks
     if clocks:
+        if any(one.turbo for one in clocks):
+            host.notes.append("xenpm: turbo mode is enabled: rates above the highest listed one are left out")
         if len({replace(one, cpu=0) for one in clocks}) > 1:
             host.notes.append(f"xenpm: not all CPUs have the frequencies and the governor of CPU {clocks[0].cpu}")
         said, one = clocks[0].governor, clocks[0]
@@ -431,6 +436,9 @@ def _add_use(holds: Mapping[str, Any], domains: Mapping[str, Domain], notes: lis
             unlisted.append(name)
         else:
             domain.used = math.fsum(values) / len(values)
+    unknown = [name for name in used if not any(known[:NAME_MOST] == name[:NAME_MOST] for known in domains)]
+    if unknown:
+        notes.append(f"{in_short(unknown)}: CPU use by xentop is left out: no listing has these domains")
     if unlisted:
         notes.append(
             f"{in_short(unlisted)}: not listed by xentop, or with a name cut; nothing runs in there (-f: full names)"

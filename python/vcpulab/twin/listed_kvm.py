@@ -14,16 +14,17 @@ from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.twin.cgroups import cpuset_of
+from vcpulab.twin.contradictions import contradictions
 from vcpulab.twin.imported import Made, made
 from vcpulab.twin.kernel import EEVDF, kernel_of, params_of
 from vcpulab.twin.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.prices import cautions
+from vcpulab.twin.unused_groups import unused_groups
+from vcpulab.twin.unused_settings import unused_settings
 from vcpulab.twin.use import Use, use_of
-from vcpulab.twin.written import PERCENT, VCPUS_MAX, comment, inline, key, toml, work
+from vcpulab.twin.written import VCPUS_MAX, comment, inline, key, toml, work
 
-_TOLERATED_PERCENT = 5.0
-"""The error of CPU use, % of a pCPU: two readings are not taken at one instant."""
 _TWICE = "for n in 1 2; do date +%s.%N; {}; sleep 10; done > use.txt"
 _CPU_STAT = "grep -H . /sys/fs/cgroup/{}/cpu.stat"
 _USE_LISTERS: Mapping[Toolstack, str] = {
@@ -67,7 +68,8 @@ def scenario_of(
         name = _once(machine.name, vms)
         if name != machine.name:
             notes.append(f"`{machine.name}` is {name}: in commands type the host's own name")
-        vms[name] = Vm(name, machine, scopes.get(machine.name), threads=machine.vcpus or 1)
+        scope, threads = scopes.get(machine.name), machine.vcpus or 1
+        vms[name] = Vm(name, machine, scope, nice=machine.nice or 0, threads=threads)
     if host.toolstack == "proxmox":
         for vm in vms.values():
             if vm.scope is None and vm.machine.number is not None:
@@ -76,7 +78,13 @@ def scenario_of(
     for vm in vms.values():
         vm.alone = vm.scope is None or owners[vm.scope] == 1
     named = files_by_name(reads)
-    files = {name: named.get(vm.machine.name, []) for name, vm in vms.items()}
+    files = {
+        name: [
+            *named.get(vm.machine.name, []),
+            *(read.path for read in reads if read.kind == "linux" and vm.scope in read.holds.groups),
+        ]
+        for name, vm in vms.items()
+    }
     lines = list(_host_lines(host, profile, toolstack, placed, notes))
     for path, table in tables_around(vms, (), host, placed).items():
         lines += [
@@ -96,12 +104,16 @@ def scenario_of(
         hint = f"CPU use first: {lister}"
     elif unmeasured:
         notes.append(f"{in_short(unmeasured)}: no listing tells their CPU use; nothing runs in there")
-    notes += _contradictions(vms, uses, placed)
+    measured = ((name, use) for name, use in uses.items() if use is not None)
+    notes += contradictions(
+        ((name, use.percent, vms[name].machine.vcpus or 1, use.measured_by) for name, use in measured), placed.pcpus
+    )
     measured_by = next((use.measured_by for use in uses.values() if use is not None), None)
     notes += cautions(profile, placed.topology, measured_by)
     for name, vm in vms.items():
         lines += ["", *_table(vm, uses[name], host, placed, notes)]
-    notes += _omitted(vms)
+    notes += [*_omitted(vms), *unused_settings(host.said)]
+    notes += unused_groups({name: vm.scope for name, vm in vms.items() if vm.scope}, host.said)
     result = made("vcpulab import kvm", "a KVM host as it is listed", lines, notes, folder=folder, files=files)
     return replace(result, hint=hint)
 
@@ -200,21 +212,6 @@ def _omitted(vms: Mapping[str, Vm]) -> Iterator[str]:
             names.setdefault(what, []).append(name)
     for what, of in names.items():
         yield f"{in_short(of)}: no field of a scenario says {what}; left out"
-
-
-def _contradictions(vms: Mapping[str, Vm], uses: Mapping[str, Use | None], placed: Map) -> Iterator[str]:
-    """CPU use that the VMs or the host cannot have had."""
-    total = 0.0
-    for name, vm in vms.items():
-        use, most = uses[name], 100 * (vm.machine.vcpus or 1)
-        total += 0.0 if use is None else use.percent
-        if use is not None and use.percent > most + _TOLERATED_PERCENT:
-            yield f"{name}: {use.measured_by} has {use.percent:.4g} {PERCENT}, but its vCPUs {most}, which is taken"
-    if total > 100 * placed.pcpus + _TOLERATED_PERCENT:
-        yield (
-            f"the VMs together used {total / 100:.4g} pCPUs, and the host has {placed.pcpus}: not all listings are of "
-            "the same host and time"
-        )
 
 
 def _table(vm: Vm, use: Use | None, host: KvmHost, placed: Map, notes: list[str]) -> Iterator[str]:

@@ -115,19 +115,21 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
         notes: where to say what a scenario cannot express, or what is assumed.
         lister: what lists CPUs one by one.
     """
-    if info.cpus and _threads_too_many(info):
-        cpus = sorted(one.cpu for one in info.cpus)
-        notes.append(
-            f"`{lister}` has more CPUs in a core than its threads_per_core, {info.said['threads_per_core']}, as on "
-            "Arm: each CPU is a core of its own here, in one socket"
-        )
-        return Map(tuple(cpus), _flat(len(cpus)))
     if info.cpus:
-        return _of_cpus(sorted(info.cpus, key=lambda one: one.cpu), info, notes)
+        return _of_table(info, notes, lister)
     said = {name: int(text) for name, text in info.said.items() if text.isdecimal() and len(text) < 6}
     pcpus = said.get("nr_cpus", 0)
     if not pcpus:
         return None
+    online = numbers_of(info.said.get("online_cpus", "")) or list(range(pcpus))
+    offline = sorted(set(range(pcpus)) - set(online))
+    if offline:
+        notes.append(f"CPUs {spans(offline)} are offline, and no pCPUs here")
+    pcpus = len(online)
+    if online[-1] >= pcpus or said.get("kinds_of_cores", 1) > 1:
+        why = "cores are of several kinds" if online[-1] < pcpus else "which core each CPU is in is not listed"
+        notes.append(f"{why}: each CPU is a core of its own here, of the same speed (`{lister}` says where each is)")
+        return Map(tuple(online), _flat(pcpus))
     cores, threads, nodes = (max(1, said.get(name, 1)) for name in ("cores_per_socket", "threads_per_core", "nr_nodes"))
     if pcpus > cores * threads == nodes == 1 and not _is_x86(info.said.get("machine", "")):
         notes += [
@@ -144,6 +146,18 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
         )
         return flat(pcpus)
     return _of_counts(info, Topology(sockets, cores, threads, nodes), notes, lister)
+
+
+def _of_table(info: Info, notes: list[str], lister: str) -> Map:
+    """The pCPUs by a table that has each CPU."""
+    cpus = sorted(info.cpus, key=lambda one: one.cpu)
+    if not _threads_too_many(info):
+        return _of_cpus(cpus, info, notes)
+    notes.append(
+        f"`{lister}` has more CPUs in a core than its threads_per_core, {info.said['threads_per_core']}, as on Arm: "
+        "each CPU is a core of its own here, in one socket"
+    )
+    return Map(tuple(one.cpu for one in cpus), _flat(len(cpus)))
 
 
 def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) -> Map:

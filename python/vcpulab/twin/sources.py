@@ -9,7 +9,7 @@ from typing import Any
 from vcpulab import formats as recordings
 from vcpulab.errors import RequestError
 from vcpulab.formats.errors import wrong
-from vcpulab.formats.xl import Domain, Vcpu
+from vcpulab.formats.xl import Vcpu, names_of
 from vcpulab.formats.xl_info import Info
 from vcpulab.formats.xl_sched import Sched
 from vcpulab.scenario.catalogue import generation_of
@@ -176,8 +176,7 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
         of = "a KVM host" if sources.kvm is None else "a Xen host"
         sources.notes.append(f"{path}: not used: {kind} is of {of}, and the recording is not")
     elif kind == "xl-list":
-        listed: list[Domain] = holds
-        sources.names.update((domain.number, domain.name) for domain in listed)
+        sources.names.update(names_of(holds))
     elif kind == "xl-vcpu-list":
         vcpus: list[Vcpu] = holds
         sources.names.update((vcpu.domain, vcpu.name) for vcpu in vcpus)

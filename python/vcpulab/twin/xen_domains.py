@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vcpulab.formats import xl
 from vcpulab.formats.kinds import Read
+from vcpulab.formats.xentop import NAME_MOST
 from vcpulab.formats.xl_cfg import Value, number_of
 from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.names import in_short
@@ -14,6 +16,15 @@ from vcpulab.scenario.units import members
 from vcpulab.twin.imported import left_out
 
 _PARAMS = {"weight": "weight", "cap": "cap"}
+_NS_OF_MS = 1_000_000
+_SEDF_PARAMS = {
+    "period": ("period", _NS_OF_MS),
+    "slice": ("slice", _NS_OF_MS),
+    "latency": ("latency", _NS_OF_MS),
+    "extra": ("extratime", 1),
+    "weight": ("weight", 1),
+}
+"""By column of `xl sched-sedf`: the parameter, and how many of its units the column has in one."""
 _RTDS_PARAMS = {"period": "period_us", "budget": "budget_us", "extratime": "extratime"}
 """By column of `xl sched-…`: the parameter."""
 _SETTINGS = {"cpu_weight": "weight", "cap": "cap"}
@@ -66,7 +77,7 @@ class Names:
             if row.number is not None:
                 numbers.setdefault((row.path, row.kind, row.name), set()).add(row.number)
                 names.setdefault(row.number, {}).setdefault(row.name, row.path)
-        self._shared = {name for (_, _, name), several in numbers.items() if len(several) > 1}
+        self._shared = {name for (_, _, name), several in numbers.items() if len(several - {0}) > 1}
         for name in sorted(self._shared):
             ids = sorted(set().union(*(several for (_, _, of), several in numbers.items() if of == name)))
             shown = in_short([str(number) for number in ids])
@@ -77,7 +88,9 @@ class Names:
                 notes.append(f"ID {number} is {shown}: listings of different times or hosts? Both are domains here")
 
     def of(self, name: str, number: int | None) -> str:
-        """The domain that a listing calls so."""
+        """The domain that a listing calls so; that of ID 0 is Dom0, whatever its name."""
+        if number == 0:
+            return called("dom0")
         return f"{name}-{number}" if name in self._shared and number is not None else name
 
 
@@ -108,11 +121,11 @@ def domains_of(reads: Sequence[Read], notes: list[str], *, with_dom0: bool) -> d
     names = Names(reads, notes)
     domains: dict[str, Domain] = {}
     gone = _add_list(reads, names, domains, notes)
-    _add_vcpus(reads, names, domains)
+    _add_vcpus(reads, names, domains, notes)
     for read in reads:
         if read.kind == "xl-sched":
             _add_params(read, names, domains, notes)
-    _add_debug(reads, names, domains)
+    _add_debug(reads, names, domains, notes)
     domains = {name: domain for name, domain in domains.items() if name not in gone}
     _add_memory(reads, names, domains)
     for read in reads:
@@ -130,6 +143,14 @@ def domains_of(reads: Sequence[Read], notes: list[str], *, with_dom0: bool) -> d
                 notes.append(f"{read.path}: not used: no listing has a domain `{name}`: it does not run")
     if domains and not running and with_dom0:
         return {called("dom0"): Domain(), **domains}
+    return domains or _of_xentop(reads, notes)
+
+
+def _of_xentop(reads: Sequence[Read], notes: list[str]) -> dict[str, Domain]:
+    """The domains that xentop lists, where nothing else lists any."""
+    domains = {row.name: Domain(row.vcpus) for row in _last(reads, "xentop")}
+    if domains:
+        notes.append(f"the domains are those of xentop, which cuts names to {NAME_MOST} characters (-f: full names)")
     return domains
 
 
@@ -143,20 +164,35 @@ def _add_list(reads: Sequence[Read], names: Names, domains: dict[str, Domain], n
     gone = set()
     for row in _last(reads, "xl-list"):
         name = names.of(row.name, row.number)
-        if "d" in row.state or not row.vcpus:
-            why = "it is dying" if "d" in row.state else "it has no vCPU"
-            notes.append(f"domain `{row.name}` (ID {row.number}) is left out: {why}")
+        why = _gone(row)
+        if why is not None:
+            notes.append(f"domain `{row.name}` (ID {'-' if row.number is None else row.number}) is left out: {why}")
             gone.add(name)
-        else:
-            domains[name] = Domain(row.vcpus, pool=row.pool)
+            continue
+        domains[name] = Domain(row.vcpus, pool=row.pool)
+        if "p" in row.state:
+            notes.append(f"domain `{row.name}` (ID {row.number}) is paused on the host; here it runs")
     return gone
 
 
-def _add_debug(reads: Sequence[Read], names: Names, domains: dict[str, Domain]) -> None:
+def _gone(row: xl.Domain) -> str | None:
+    """Why a domain of `xl list` does not run any more, or not yet; `None`: it runs."""
+    if row.number is None:
+        return "it is off"
+    states = {"d": "it is dying", "c": "it has crashed", "s": "it has shut down"}
+    why = next((why for letter, why in states.items() if letter in row.state), None)
+    return "it has no vCPU" if why is None and not row.vcpus else why
+
+
+def _add_debug(reads: Sequence[Read], names: Names, domains: dict[str, Domain], notes: list[str]) -> None:
     """What `xl debug-keys r` says of domains, which it has by number, and no listing does."""
     called_so = _by_number(reads, names)
     for read in reads:
         if read.kind == "xl-dmesg":
+            if read.holds.domains:
+                notes.append(
+                    f"{read.path}: credits and loads of vCPUs and run queues are left out: they are of one instant"
+                )
             for row in read.holds.domains:
                 domain = domains.setdefault(called_so.get(row.number, f"domain-{row.number}"), Domain())
                 domain.vcpus = row.vcpus if domain.vcpus is None else domain.vcpus
@@ -165,13 +201,17 @@ def _add_debug(reads: Sequence[Read], names: Names, domains: dict[str, Domain]) 
                 domain.scheduled_by = domain.scheduled_by or read.path
 
 
-def _add_vcpus(reads: Sequence[Read], names: Names, domains: dict[str, Domain]) -> None:
+def _add_vcpus(reads: Sequence[Read], names: Names, domains: dict[str, Domain], notes: list[str]) -> None:
     online: dict[str, list[tuple[str, str]]] = {}
     for vcpu in _last(reads, "xl-vcpu-list"):
         if vcpu.pcpu is not None:
             online.setdefault(names.of(vcpu.name, vcpu.domain), []).append((vcpu.hard, vcpu.soft))
     for name, masks in online.items():
         domain = domains.setdefault(name, Domain())
+        if domain.vcpus not in (None, len(masks)):
+            notes.append(
+                f"{name}: `xl list` has {domain.vcpus} vCPUs online, and `xl vcpu-list` {len(masks)}, which are taken"
+            )
         domain.vcpus = len(masks)
         domain.affinity, domain.soft = [hard for hard, _ in masks], [soft for _, soft in masks]
 
@@ -199,6 +239,9 @@ def _add_params(read: Read, names: Names, domains: dict[str, Domain], notes: lis
                 vcpus = [row["vcpu"] + 1 for row in of_domain if isinstance(row.get("vcpu"), int)]
                 if domain.vcpus is None and vcpus:
                     domain.vcpus = min(max(vcpus), VCPUS_MOST)
+                continue
+            if pool.scheduler == "sedf":
+                domain.params = _sedf_params(of_domain[-1])
                 continue
             domain.params = {to: row[column] for row in of_domain for column, to in _PARAMS.items() if column in row}
             notes += [
@@ -234,6 +277,25 @@ def _reservation(name: str, rows: Sequence[Mapping[str, Any]], path: Path, notes
             f"least is assumed for each vCPU ({taken})"
         )
     return least
+
+
+def _sedf_params(row: Mapping[str, Any]) -> dict[str, int]:
+    """SEDF's parameters. Without a slice, or with a weight, a period reserves nothing; 0 is not given.
+
+    Examples:
+        >>> _sedf_params({"period": 100, "slice": 20, "latency": 0, "extra": 1, "weight": 0})
+        {'period': 100000000, 'slice': 20000000, 'extratime': 1}
+        >>> _sedf_params({"period": 100, "slice": 20, "extra": 0, "weight": 2})
+        {'extratime': 0, 'weight': 2}
+    """
+    best_effort = row.get("weight", 0) > 0 or not row.get("slice")
+    return {
+        param: row[column] * unit
+        for column, (param, unit) in _SEDF_PARAMS.items()
+        if column in row
+        and (row[column] or param == "extratime")
+        and not (best_effort and param in ("period", "slice"))
+    }
 
 
 _VCPUS_SHOWN = 8

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from vcpulab.formats.kinds import Read
 from vcpulab.formats.xl_info import Info
+from vcpulab.hypervisors.settings import DOM0
+from vcpulab.hypervisors.xen import called
 from vcpulab.twin.placed import Map
 
 _PCPUS_MOST = 512
@@ -15,6 +17,13 @@ def pcpus_named(reads: Sequence[Read], notes: list[str]) -> int:
     """How many pCPUs there are by what the listings name, where no `xl info` says it."""
     pools = [pool.size for read in reads if read.kind == "xl-cpupool-list" for pool in read.holds if pool.size]
     dom0 = [row.vcpus for read in reads if read.kind == "xl-list" for row in read.holds if row.number == 0]
+    dom0 += [
+        row.vcpus
+        for read in reads
+        if read.kind == "xentop"
+        for row in read.holds
+        if row.name == called(DOM0) and row.vcpus
+    ]
     vcpus = [vcpu for read in reads if read.kind == "xl-vcpu-list" for vcpu in read.holds]
     dom0.append(sum(1 for vcpu in vcpus if vcpu.domain == 0 and vcpu.pcpu is not None))
     counts: dict[str, int] = {

@@ -1,0 +1,223 @@
+"""Listings of KVM hosts as its tools print them: each value becomes that of the scenario, or a note names it."""
+
+from pathlib import Path
+
+import pytest
+
+from kvm_imports import KERNEL, imported, vm
+from vcpulab.errors import RecordingError, RequestError, ScenarioError
+from vcpulab.formats import read_all
+from vcpulab.twin.listed_kvm import scenario_of
+
+LSCPU = """\
+Architecture:            x86_64
+CPU(s):                  8
+  On-line CPU(s) list:   {online}
+  Model name:            A
+    Thread(s) per core:  1
+    Core(s) per socket:  4
+    Socket(s):           1
+NUMA node(s):            1
+NUMA node0 CPU(s):       {online}
+"""
+SCOPE = r"machine.slice/machine-qemu\x2d3\x2dweb.scope"
+
+
+# ---- where CPUs are ----
+
+
+@pytest.mark.parametrize(
+    ("online", "pins", "affinity"),
+    [("0-3", "2", "2"), ("0,2,4,6", "4", "2"), ("4-7", "4-5", "0-1")],
+)
+def test_cpus_that_lscpu_has_offline_are_not_there(online: str, pins: str, affinity: str, tmp_path: Path) -> None:
+    pinned = f"<cputune><vcpupin vcpu='0' cpuset='{pins}'/></cputune>"
+    scenario, notes = imported(tmp_path, kernel=KERNEL, lscpu=LSCPU.format(online=online), vms=vm("a", 1, pinned, 1))
+    assert scenario["host"]["pcpus"] == 4
+    assert scenario["domain"]["a"]["affinity"] == affinity
+    assert "are offline, and no pCPUs here" in notes
+
+
+def test_cores_of_several_kinds_are_named(tmp_path: Path) -> None:
+    kinds = LSCPU.format(online="0-7").replace(
+        "NUMA node(s)", "  Model name: B\n    Core(s) per socket: 2\nNUMA node(s)"
+    )
+    scenario, notes = imported(tmp_path, lscpu=kinds, vms=vm("a", 1))
+    assert scenario["host"]["pcpus"] == 8
+    assert "cores are of several kinds: each CPU is a core of its own here" in notes
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "# CPU,Core,Socket,Node,,L1d\n0,0,0,0,,0\n1,0,0,0,,0\n2,1,0,0,,1\n3,1,0,0,,1\n4,,,,,\n",
+        "# CPU,Core,Socket\n0,0,0\n1,0,0\n2,1,0\n3,1,0\n",
+        "# CPU,Node,Socket,Core,Online\n0,0,0,0,Y\n1,0,0,0,Y\n2,0,0,1,Y\n3,0,0,1,Y\n4,0,0,2,N\n",
+    ],
+)
+def test_columns_of_lscpu_p_are_those_of_its_heading(table: str, tmp_path: Path) -> None:
+    scenario, _ = imported(tmp_path, lscpu=table, vms=vm("a", 1))
+    topology = scenario["host"]["topology"]
+    assert (topology["sockets"], topology["cores"], topology["threads"]) == (1, 2, 2)
+
+
+# ---- virsh ----
+
+
+def test_rows_of_virsh_list(tmp_path: Path) -> None:
+    table = """\
+ Id   Name                 State
+------------------------------------
+ 1    my web               running
+ 22   a-name-so-long-that-one-blank-follows paused
+ -    off vm               shut off    Its title
+ -    broken               crashed
+"""
+    scenario, notes = imported(tmp_path, list=table)
+    assert list(scenario["domain"]) == ["my-web", "a-name-so-long-that-one-blank-follows"]
+    assert "off vm, broken: off, and left out" in notes
+    assert "a-name-so-long-that-one-blank-follows: no field of a scenario says that it is paused" in notes
+
+
+def test_an_xml_that_is_cut_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=r"vms\.txt:5: found `<domain type='kvm' id='4'>`; allowed: `<domain>`"):
+        imported(tmp_path, vms=vm("a", 3) + vm("b", 4).removesuffix("</domain>\n"))
+
+
+def test_pins_are_of_the_vcpus_that_are_online(tmp_path: Path) -> None:
+    pins = "".join(f"<vcpupin vcpu='{vcpu}' cpuset='{vcpu}'/>" for vcpu in range(6))
+    plugged = "".join(f"<vcpu id='{vcpu}' enabled='{'yes' if vcpu in (0, 4) else 'no'}'/>" for vcpu in range(6))
+    xml = vm("a", 1, f"<cputune>{pins}</cputune><vcpus>{plugged}</vcpus>").replace("<vcpu>", "<vcpu current='2'>")
+    scenario, notes = imported(tmp_path, vms=xml)
+    assert scenario["domain"]["a"]["affinity"] == ["0", "4"]
+    assert "a: no field of a scenario says what vCPUs 1-3,5 may do, which are offline" in notes
+    scenario, notes = imported(tmp_path, vms=vm("a", 1, f"<cputune>{pins}</cputune>"))
+    assert scenario["domain"]["a"]["affinity"] == ["0", "1"]
+    assert "what vCPUs 2-5 may do, which are offline" in notes
+
+
+def test_policies_of_some_vcpus_are_not_silently_those_of_all(tmp_path: Path) -> None:
+    some = "<cputune><vcpusched vcpus='0' scheduler='fifo' priority='1'/></cputune>"
+    scenario, notes = imported(tmp_path, vms=vm("a", 1, some, 3))
+    assert scenario["domain"]["a"]["sched_policy"] == "other"
+    assert "a: its vCPUs have different policies or priorities (1 fifo 1, 2 other)" in notes
+
+
+def test_a_cpuset_of_all_vcpus_holds_for_io_threads(tmp_path: Path) -> None:
+    more = "<iothreads>1</iothreads><cputune><vcpupin vcpu='0' cpuset='0'/></cputune>"
+    xml = vm("a", 1, more, 1).replace("<vcpu>", "<vcpu cpuset='2-3'>")
+    assert imported(tmp_path, vms=xml)[0]["domain"]["a"]["iothread_affinity"] == "2-3"
+
+
+def test_a_domain_of_another_driver_is_named(tmp_path: Path) -> None:
+    assert "no VM of KVM (type='lxc')" in imported(tmp_path, vms=vm("a", 1).replace("'kvm'", "'lxc'"))[1]
+
+
+# ---- Proxmox, ps ----
+
+
+def test_vms_of_one_name_are_told_apart_by_their_numbers(tmp_path: Path) -> None:
+    table = "VMID NAME STATUS MEM(MB) BOOTDISK(GB) PID\n100 web running 1 1.00 10\n101 web running 1 1.00 11\n"
+    (tmp_path / "100.conf").write_text("cores: 2\nname: web\n")
+    (tmp_path / "101.conf").write_text("cores: 4\nname: web\n")
+    scenario, notes = imported(
+        tmp_path, "100.conf", "101.conf", list=table, groups="/sys/fs/cgroup/qemu.slice/101.scope/cpu.weight:300\n"
+    )
+    assert {name: domain["vcpus"] for name, domain in scenario["domain"].items()} == {"web": 2, "web-101": 4}
+    assert scenario["domain"]["web-101"]["weight"] == 300
+    assert "VMs 100 and 101 are both called `web`" in notes
+
+
+def test_a_container_is_no_vm(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=r"`pct config`: a container"):
+        imported(tmp_path, container="arch: amd64\ncores: 2\nhostname: ct\nmemory: 1\nrootfs: a:b,size=8G\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "name", "vcpus"),
+    [
+        ("/usr/bin/qemu-system-x86_64 -name guest=my web,debug-threads=on -smp 4,maxcpus=8", "my-web", 4),
+        ("/usr/libexec/qemu-kvm -name web -smp sockets=2,cores=4,threads=1", "web", 8),
+        ("/usr/bin/kvm -id 100 -name web,debug-threads=on -smp cpus=3", "web", 3),
+        ("qemu-system-aarch64 -machine virt -smp 2", "qemu-system-aarch64-7", 2),
+    ],
+)
+def test_command_lines_of_qemu(args: str, name: str, vcpus: int, tmp_path: Path) -> None:
+    heading, other = "  PID   TID COMMAND         COMMAND", "    8     8 qemu-nbd        qemu-nbd -c"
+    table = f"{heading}\n    7     7 qemu-system-x86 {args}\n{other}\n"
+    scenario, _ = imported(tmp_path, ps=table)
+    assert {name: domain["vcpus"] for name, domain in scenario["domain"].items()} == {name: vcpus}
+
+
+def test_policies_of_ps(tmp_path: Path) -> None:
+    table = """\
+    PID     TID CLS RTPRIO  NI COMMAND         COMMAND
+      7       7  TS      -   0 qemu-system-x86 /usr/bin/qemu-system-x86_64 -name a -smp 2
+      7       8  FF      2   - CPU 0/KVM       /usr/bin/qemu-system-x86_64 -name a -smp 2
+      7       9  FF      2   - CPU 1/KVM       /usr/bin/qemu-system-x86_64 -name a -smp 2
+"""
+    domain = imported(tmp_path, ps=table)[0]["domain"]["a"]
+    assert (domain["sched_policy"], domain["sched_priority"]) == ("fifo", 2)
+
+
+# ---- control groups, and what the host says ----
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"==> /sys/fs/cgroup/{SCOPE}/cpu.weight <==\n200\n\n==> /sys/fs/cgroup/{SCOPE}/cpu.max <==\n150000 100000\n",
+        f"# cat '/sys/fs/cgroup/{SCOPE}/cpu.weight'\n200\n# cat '/sys/fs/cgroup/{SCOPE}/cpu.max'\n150000 100000\n",
+    ],
+)
+def test_files_of_groups_as_tail_and_cat_print_them(text: str, tmp_path: Path) -> None:
+    (tmp_path / "groups.txt").write_text(text)
+    (tmp_path / "web.xml").write_text(vm("web", 3))
+    made = scenario_of([*read_all(tmp_path / "groups.txt")[0], *read_all(tmp_path / "web.xml")[0]])
+    assert "weight = 200" in made.text
+    assert "global_quota_us = 150000" in made.text
+
+
+def test_values_of_groups_that_no_field_says_are_named(tmp_path: Path) -> None:
+    files = {"cpu.weight": "-5", "cpu.max": "-7 1", "cpu.uclamp.max": "50.00", "cpuset.cpus.partition": "isolated"}
+    text = "".join(f"/sys/fs/cgroup/{SCOPE}/{name}:{value}\n" for name, value in files.items())
+    _, notes = imported(tmp_path, groups=text, vms=vm("web", 3))
+    assert all(f"web: {name} of /{SCOPE} is `{value}`" in notes for name, value in files.items())
+
+
+def test_groups_of_vms_that_no_listing_has_are_named(tmp_path: Path) -> None:
+    other = SCOPE.replace("web", "other")
+    _, notes = imported(tmp_path, groups=f"/sys/fs/cgroup/{other}/cpu.weight:50\n", vms=vm("web", 3))
+    assert f"no listing has the VMs of the control groups /{other}; left out" in notes
+    tree = f"Unit machine.slice (/machine.slice):\n`-{other.split('/')[1]}\n  `-23 /usr/bin/qemu-system-x86_64\n"
+    assert f"/{other}; left out" in imported(tmp_path, tree=tree, vms=vm("web", 3))[1]
+
+
+def test_isolated_cpus_and_settings_without_a_field_are_named(tmp_path: Path) -> None:
+    told = "/proc/cmdline:ro isolcpus=2-3\n/proc/sys/kernel/sched_rt_runtime_us:-1\n/proc/7/task/8/schedstat:1 2 3\n"
+    _, notes = imported(tmp_path, linux=told, vms=vm("web", 3))
+    assert "no field of a scenario says isolcpus=2-3: here threads are balanced among these CPUs" in notes
+    assert "/proc/sys/kernel/sched_rt_runtime_us = -1, /proc/7/task/8/schedstat = 1 2 3; left out" in notes
+
+
+def test_values_that_a_scenario_refuses_are_in_the_file_that_has_them(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"groups\.txt: domain\.web\.global_period_us: found `5`"):
+        imported(tmp_path, groups=f"/sys/fs/cgroup/{SCOPE}/cpu.max:50000 5\n", vms=vm("web", 3))
+
+
+def test_a_text_in_json_is_no_control_group(tmp_path: Path) -> None:
+    with pytest.raises((RecordingError, RequestError), match="qm config"):
+        imported(tmp_path, vms='[{"cpus":4,"name":"web","status":"running","vmid":100}]\n')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Architektur:       x86_64\nCPU(s):            8\n",
+        "Architecture :      x86_64\nProcesseur(s) :     8\n",
+        " Id   Name   Status\n-----------------------\n 1    web    laufend\n",
+    ],
+)
+def test_listings_in_other_languages_have_the_command_that_is_read(text: str, tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=r"in another language than English: not read(.|\n)*(lscpu -p|LC_ALL=C)"):
+        imported(tmp_path, listing=text)
