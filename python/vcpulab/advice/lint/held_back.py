@@ -425,22 +425,25 @@ class _Reserved:
             return None
         length, within = (number(one * spelt.unit_ns / 1e6) for one in (amount, period))
 
+        def fields(one: str) -> dict[str, int]:
+            return {name: host.value(one, name) or 0 for name in (spelt.amount, spelt.period, *spelt.at_most_period)}
+
         def cut(one: str) -> dict[str, int]:
             """A domain's period made so many times shorter, for the same share; nothing, if it is short already."""
-            had, span = (host.value(one, name) or 0 for name in (spelt.amount, spelt.period))
-            if span * spelt.unit_ns < SHORTER * LEAST_PERIOD_NS:
+            present = fields(one)
+            shorter = spelt.scaled(present, 1 / SHORTER) if present[spelt.amount] else present
+            if (
+                shorter[spelt.period] * spelt.unit_ns < LEAST_PERIOD_NS
+                or shorter[spelt.period] >= present[spelt.period]
+            ):
                 return {}
-            # The tools of Xen 4 take whole ms of what is given in ns.
-            step = 1_000_000 if spelt.unit_ns == 1 and had >= 1_000_000 else 1
-            return {
-                of_domain(one, spelt.period): span // SHORTER,
-                of_domain(one, spelt.amount): ceil(had / SHORTER / step) * step,
-            }
+            return {of_domain(one, name): value for name, value in shorter.items()}
 
         way = (one for one in with_servers(host.domains, [held.late.domain]) if one in host.inside(held.pool))
         larger = [{of_domain(domain, spelt.amount): min(period, times * amount)} for times in (2, 4)]
         if amount <= period // SHORTER and cut(domain):
-            larger.append({of_domain(domain, spelt.period): period // SHORTER})
+            shorter = spelt.with_period(fields(domain), spelt.whole(period / SHORTER, period))
+            larger.append({of_domain(domain, name): value for name, value in shorter.items()})
         return cls(
             domain,
             spelt.amount,

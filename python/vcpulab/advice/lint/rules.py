@@ -11,7 +11,7 @@ from typing import Any
 
 from vcpulab.advice.lint.host import FEW_WAITS, WAITS, Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.rule import Rules, Stands
-from vcpulab.advice.reservations import RESERVATIONS
+from vcpulab.advice.reservations import RESERVATIONS, Reservation
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
@@ -102,16 +102,19 @@ def overbooked(host: Host) -> Iterator[Finding]:
                 f"{100 * host.waited(first):.0f} % of the time"
             )
             mends = [
-                {
-                    of_domain(one, spelt.amount): max(spelt.least, int((host.value(one, spelt.amount) or 0) * kept))
-                    for one in those
-                }
+                {of_domain(one, spelt.amount): _less(spelt, host.value(one, spelt.amount) or 0, kept) for one in those}
                 # Batch work alone, where it has enough to give up; otherwise all.
                 for those in ([one for one in inside if not host.serves(one)], list(inside))
                 if (kept := 1 - (total - len(where)) / max(sum(inside[one] for one in those), 1e-9)) > 0
             ]
             yield Finding(of_pool(pool, "scheduler"), reason, mends[0], otherwise=tuple(mends[1:]))
             break
+
+
+def _less(spelt: Reservation, amount: int, kept: float) -> int:
+    """A smaller amount, at most a fraction `kept` of it where it is not the least that can be given."""
+    step = spelt.whole(1, amount)
+    return max(step, int(amount * kept) // step * step)
 
 
 def _is_broken(host: Host, domain: str, vcpus: list[tuple[frozenset[int], float]]) -> bool:
@@ -157,7 +160,7 @@ _SLICES = {"tslice_ms": 1e6, "slice_ms": 1e6, "ctx_allow": 1} | {
     one.amount: one.unit_ns for one in RESERVATIONS.values()
 }
 """Parameters that say how long somebody runs at a time, and their unit in ns."""
-_PERIODS = {one.amount: one.period for one in RESERVATIONS.values()}
+_RESERVED_BY = {one.amount: one for one in RESERVATIONS.values()}
 
 
 @rule("short-slice")
@@ -192,11 +195,11 @@ def short_slices(host: Host) -> Iterator[Finding]:
             if not value or unit is None or cost <= SLICE_COST_MAX * value * unit:
                 continue
             shortest, factor = min(shortest, value * unit), cost / (SLICE_COST_WANTED * value * unit)
-            mended[join([*steps, param])] = ceil(value * factor)
-            period = _PERIODS.get(param)
-            if period is not None and fields.get(period):
-                # The same share of the CPU, in longer turns.
-                mended[join([*steps, period])] = ceil(fields[period] * factor)
+            spelt = _RESERVED_BY.get(param)
+            longer = {param: ceil(value * factor)}
+            if spelt is not None and fields.get(spelt.period):
+                longer = spelt.scaled(fields, factor)
+            mended |= {join([*steps, field]): longer[field] for field in longer}
         if mended:
             reason = (
                 f"{number(shortest / 1e3)} µs beside a switch of up to {number(cost / 1e3)} µs (decision, switch, "
