@@ -64,6 +64,16 @@ def test_each_releases_own_commands(scheduler: str, domain: str, expected: list[
     assert texts(typed(f'scheduler = "{scheduler}"', domain)) == expected
 
 
+@pytest.mark.parametrize(("generation", "times"), [("xen4.17", 1), ("xen4.17.3", 0), ("xen4.19", 0)])
+def test_an_option_that_older_releases_lack_is_named_once(generation: str, times: int) -> None:
+    """A host before Xen 4.10 has RTDS without extra time, and is simulated by the rules of 4.17."""
+    host = f'scheduler = "rtds"\ngeneration = "{generation}"'
+    steps = typed(host, "extratime = 0", "[domain.db]\nextratime = 0")
+    assert len(texts(steps)) == 2
+    notes = [text for text in texts(steps, "cannot") if "`-e` is there from Xen 4.10 on" in text]
+    assert len(notes) == times
+
+
 def test_global_parameters_go_where_the_release_takes_them() -> None:
     steps = typed('scheduler = "credit2"\nratelimit_us = 500\nmigrate_resist_us = 0\nrunqueue = "core"', "")
     options = "sched=credit2 maxcpus=4 sched_ratelimit_us=500 sched_credit2_migrate_resist=0 credit2_runqueue=core"

@@ -1,8 +1,10 @@
 """The commands that set up a KVM host, or a change of one: libvirt, Proxmox VE, control groups alone."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +310,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[Toolstack, list[str]]]] = [
         {"domain.vm101.global_quota_us": 50_000, "domain.vm101.global_burst_us": 10_000, "domain.vm101.idle": True},
         {
             "proxmox": [
+                "echo 0 > /sys/fs/cgroup/qemu.slice/101.scope/cpu.max.burst",
                 "qm set 101 --cpulimit 0.5",
                 "echo 10000 > /sys/fs/cgroup/qemu.slice/101.scope/cpu.max.burst",
                 "echo 1 > /sys/fs/cgroup/qemu.slice/101.scope/cpu.idle",
@@ -328,6 +331,41 @@ CHANGES: list[tuple[str, dict[str, Any], dict[Toolstack, list[str]]]] = [
 )
 def test_a_change_is_typed(changes: Mapping[str, Any], toolstack: Toolstack, expected: list[str]) -> None:
     assert typed(changes, toolstack) == expected
+
+
+LIMIT = {
+    r"global_quota=(-?\d+)": 1,
+    r"--cpulimit ([\d.]+)": 100_000,
+    r"CPUQuota=([\d.]+)%": 1000,
+    r"echo (-?\d+) > .*cfs_quota_us": 1,
+    r"echo '(\d+) \d+' > .*cpu\.max": 1,
+}
+"""How commands say a quota, and how many microseconds of a period of 100 ms each unit of it is."""
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("toolstack", TOOLSTACKS["kvm"])
+def test_the_kernel_takes_each_step_to_another_quota_and_burst(toolstack: Toolstack, version: int) -> None:
+    """It refuses a quota below the burst that there is, and a burst above the quota."""
+    kinds = [(50_000, 0), (50_000, 20_000), (50_000, 50_000), (10_000, 10_000), (200_000, 80_000), (-1, 0)]
+    hosts = {
+        kind: EEVDF.change(
+            {"host.cgroups": version, "domain.web.global_quota_us": kind[0], "domain.web.global_burst_us": kind[1]}
+        )
+        for kind in kinds
+    }
+    for before, after in permutations(kinds, 2):
+        quota, burst = before
+        for step in new_steps(hosts[before], hosts[after], toolstack):
+            written = re.search(r"echo (\d+) > .*burst", step.text)
+            burst = int(written[1]) if written else burst
+            for pattern, unit in LIMIT.items():
+                found = re.search(pattern, step.text)
+                quota = round(float(found[1]) * unit) if found else quota
+            if re.search(r"CPUQuota=(?!\d)|echo 'max|--cpulimit 0\b(?!\.)", step.text):
+                quota = -1
+            assert quota < 0 or burst <= quota, (before, after, step.text)
+        assert (quota, burst) == after
 
 
 V1 = EEVDF.change({"host.cgroups": 1})
@@ -352,11 +390,13 @@ OF_VERSION_1: list[tuple[dict[str, Any], dict[Toolstack, list[str]]]] = [
         },
         {
             "libvirt": [
+                f'echo 0 > "{SCOPE_V1}/cpu.cfs_burst_us"',
                 "virsh schedinfo web --set global_quota=50000 vcpu_quota=20000 --live --config",
                 f'echo 10000 > "{SCOPE_V1}/cpu.cfs_burst_us"',
                 f"#   domain web: cpu.cfs_burst_us: {AGAIN}",
             ],
             "cgroup": [
+                f'echo 0 > "{SCOPE_V1}/cpu.cfs_burst_us"',
                 f'systemctl set-property --runtime "{SCOPE.rsplit("/", 1)[-1]}" CPUQuota=50%',
                 f'echo 10000 > "{SCOPE_V1}/cpu.cfs_burst_us"',
                 f'for f in "{SCOPE_V1}"/vcpu*/cpu.cfs_period_us; do echo 100000 > $f; done',

@@ -100,11 +100,13 @@ def shared(place: Place, values: Mapping[str, Any], table: Mapping[str, Any], do
     properties = [text for part in parts for text in part.properties]
     files = [file for part in parts for file in part.files]
     found = Way(domain)
+    before, after = burst_files(version, values)
+    found.run += [written(text, place.file(name)) for name, text in before]
     if properties:
         runtime = "" if place.lasts else "--runtime "
         found.run.append(f"systemctl set-property {runtime}{unit} {' '.join(properties)}")
-    found.run += [written(text, place.file(name)) for name, text in files]
-    names = [name for name, _ in files]
+    found.run += [written(text, place.file(name)) for name, text in (*files, *after)]
+    names = list(dict.fromkeys(name for name, _ in (*files, *before, *after)))
     if names and place.lasts:
         found.cannot.append(f"{place.path}: {', '.join(names)}: holds until the host restarts")
     if "cpu.idle" in names and version == 1:
@@ -143,8 +145,6 @@ def _limit(version: Version, values: Mapping[str, Any], table: Mapping[str, Any]
             found.files += limit_files(version, quota, period)
         else:
             found.properties += properties
-    if "burst_us" in values:
-        found.files.append((burst_file(version), str(values["burst_us"])))
     return found
 
 
@@ -173,9 +173,28 @@ def weight_file(version: Version, weight: int) -> tuple[str, str]:
     return _FILES[version]["weight"], str(shares_of_weight(weight) if version == 1 else weight)
 
 
-def burst_file(version: Version) -> str:
-    """The file for quota that may be used later."""
-    return _FILES[version]["burst"]
+def burst_files(version: Version, values: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The files for quota that may be used later, and what they hold: written before the limit, and after it.
+
+    The kernel refuses a quota below the burst, and a burst above the quota. It takes a burst of 0 beside any quota.
+
+    Args:
+        version: of control groups.
+        values: what is set, as `shared` takes it.
+
+    Examples:
+        >>> burst_files(2, {"quota_us": 20_000, "burst_us": 10_000})
+        ([('cpu.max.burst', '0')], [('cpu.max.burst', '10000')])
+        >>> burst_files(1, {"burst_us": 10_000}), burst_files(2, {"quota_us": -1, "burst_us": 0})
+        (([], [('cpu.cfs_burst_us', '10000')]), ([('cpu.max.burst', '0')], []))
+    """
+    if "burst_us" not in values:
+        return [], []
+    name, burst = _FILES[version]["burst"], str(values["burst_us"])
+    none = (name, "0")
+    if not values.keys() & {"quota_us", "period_us"}:
+        return [], [(name, burst)]
+    return [none], [(name, burst)] if burst != "0" else []
 
 
 def limit_files(version: Version, quota_us: int, period_us: int) -> list[tuple[str, str]]:

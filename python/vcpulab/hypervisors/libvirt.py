@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from vcpulab.hypervisors import linux, systemd
-from vcpulab.hypervisors.groups import NONE, Place, burst_file, is_none, written
+from vcpulab.hypervisors.groups import NONE, Place, burst_files, is_none, of_whole, written
 from vcpulab.hypervisors.scope_names import MACHINE_CHARS, SURE_CHARS, machine_chars
 from vcpulab.hypervisors.settings import (
     DEFAULT_SLICES,
@@ -154,16 +154,16 @@ def _params(setting: Params, where: Place) -> Way:
     """One command for all that libvirt has a name for; the rest in files of the VM's control group."""
     domain = setting.domain or ""
     named = dict(_schedinfo(setting.values, where.version))
-    found = Way()
+    before, after = burst_files(where.version, of_whole(setting.values))
+    if "idle" in setting.values:
+        after.append(("cpu.idle", str(int(setting.values["idle"]))))
+    found = Way(run=[written(text, where.file(file)) for file, text in before])
     if named:
         words = " ".join(f"{name}={value}" for name, value in named.items())
         flags = "--live" if setting.moment == "action" else _BOTH
         found.run.append(f"virsh schedinfo {domain} --set {words} {flags}")
-    files = {"global_burst_us": burst_file(where.version), "idle": "cpu.idle"}
-    for name, file in files.items():
-        if name in setting.values:
-            found.run.append(written(str(int(setting.values[name])), where.file(file)))
-            found.cannot.append(again(domain, file))
+    found.run += [written(text, where.file(file)) for file, text in after]
+    found.cannot = [again(domain, file) for file in dict.fromkeys(file for file, _ in (*before, *after))]
     return found
 
 

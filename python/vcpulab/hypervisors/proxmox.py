@@ -125,6 +125,7 @@ def _params(setting: Params, vm: str, where: Place) -> Way:
     domain, values, table, version = setting.domain or "", setting.values, setting.table, where.version
     quota, period = table.get("global_quota_us", groups.NONE), table.get("global_period_us", groups.PERIOD_US)
     options, files = list[str](), list[tuple[str, str]]()
+    before, after = groups.burst_files(version, groups.of_whole(values))
     if "weight" in values:
         units = shares_of_weight(values["weight"]) if version == 1 else values["weight"]
         options.append(f"--cpuunits {units}")
@@ -134,19 +135,19 @@ def _params(setting: Params, vm: str, where: Place) -> Way:
             files += groups.limit_files(version, quota, period)
         else:
             options.append(f"--cpulimit {cpus}")
-    if "global_burst_us" in values:
-        files.append((groups.burst_file(version), str(values["global_burst_us"])))
+    files += after
     if "idle" in values:
         files.append(("cpu.idle", str(int(values["idle"]))))
     one_limit = f"domain {domain}: {{}}: Proxmox VE has one limit for all threads of a VM (global_quota_us, --cpulimit)"
     others = [name for name in values if name.startswith(("vcpu_", "emulator_", "iothread_"))]
     return Way(
         run=[
+            *(groups.written(text, where.file(name)) for name, text in before),
             *([f"qm set {vm} {' '.join(options)}"] if options else []),
             *(groups.written(text, where.file(name)) for name, text in files),
         ],
         cannot=[
-            *([libvirt.again(domain, ", ".join(name for name, _ in files))] if files else []),
+            *([libvirt.again(domain, ", ".join(dict.fromkeys(name for name, _ in files)))] if files else []),
             *([one_limit.format(", ".join(others))] if others else []),
         ],
     )

@@ -31,6 +31,8 @@ class Way:
     """The same, when they are there."""
     cannot: list[str] = field(default_factory=list)
     """What cannot be done, and why."""
+    notes: list[str] = field(default_factory=list)
+    """What holds of commands of this kind, whichever domain they are about: said once."""
 
     @classmethod
     def none(cls, reason: str, domain: str | None = None) -> "Way":
@@ -49,5 +51,7 @@ def run(ways: Iterable[Way]) -> Iterator[Step]:
 
 
 def cannot(ways: Iterable[Way]) -> Iterator[Step]:
-    """What cannot be done, and why."""
-    return (Step("cannot", text, domain=one.domain) for one in ways for text in one.cannot)
+    """What cannot be done, and why; then what holds of several commands, once."""
+    listed = list(ways)
+    yield from (Step("cannot", text, domain=one.domain) for one in listed for text in one.cannot)
+    yield from (Step("cannot", text) for text in dict.fromkeys(text for one in listed for text in one.notes))

@@ -11,7 +11,7 @@ are scheduled; the help of `xenpm` (`set-sched-smt`, `set-scaling-governor`) and
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import singledispatch
 
 from vcpulab.hypervisors import dom0
@@ -47,6 +47,7 @@ from vcpulab.hypervisors.settings import (
     default_of,
 )
 from vcpulab.hypervisors.way import Way
+from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.units import spans
 
 # The tool whose releases know CPU pools.
@@ -63,6 +64,9 @@ AT_RUN_TIME: Mapping[str, Mapping[int, str]] = {
     "smt_power_savings": {0: "xenpm set-sched-smt disable", 1: "xenpm set-sched-smt enable"},
 }
 """What sets parameters that have an option of the hypervisor's command line, and no command of `xl`, while it runs."""
+
+OPTIONS_SINCE: Mapping[tuple[str, str], str] = {("rtds", "-e"): "4.10"}
+"""Options of commands of `xl` that came later than the scheduler itself: the first release with them."""
 
 KEEPS_SHARES = ("credit", "credit2")
 """The schedulers whose weights and caps stand in the configuration of a domain ("honoured by", says `xl.cfg(5)`)."""
@@ -269,8 +273,18 @@ def _(setting: Params) -> Way:
         found.cannot.append(f"{setting.whose}: {', '.join(typed)} cannot be typed without it")
     elif typed:
         found.run.append(_command(setting, options))
+        found.notes = list(_older(pool, options))
         _keep(found, setting, typed)
     return found
+
+
+def _older(pool: Pool, options: Sequence[str]) -> Iterator[str]:
+    """What releases before the first one that is simulated do not take: a host of them has that one's rules here."""
+    first = (policy["generations"][0]["name"] for policy in schedulers() if policy["name"] == pool.scheduler)
+    if pool.generation in first:
+        for (scheduler, option), since in OPTIONS_SINCE.items():
+            if scheduler == pool.scheduler and option in options:
+                yield f"xl sched-{scheduler}: `{option}` is there from Xen {since} on; leave it out on an older host"
 
 
 def _at_boot(found: Way, setting: Params, name: str, option: str, value: object) -> None:
