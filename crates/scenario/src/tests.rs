@@ -568,6 +568,30 @@ fn cpusets_are_taken_together_along_the_path() {
     );
 }
 
+/// What limits or pins a thread that a VM does not have is a question; of one that it has, it is none.
+#[test]
+fn settings_of_threads_that_are_not_there_are_questioned() {
+    let warnings = |fields: &str| -> usize {
+        let text = format!(
+            "[host]\nhypervisor = \"kvm\"\nscheduler = \"linux-eevdf\"\npcpus = 4\n[nic.eth0]\n[disk.sda]\n\
+             [domain.vm]\napp = [{{ kind = \"hog\" }}]\n{fields}\n"
+        );
+        let scenario = Scenario::parse(&text, "vm.toml").unwrap_or_else(|problems| panic!("{problems}"));
+        scenario.warnings().iter().filter(|one| one.to_string().contains("changes nothing")).count()
+    };
+    for (part, there, missing) in [
+        ("emulator", "nic = {}", ""),
+        ("emulator", "disk = {}", "disk = {}\niothreads = 1"),
+        ("iothread", "disk = {}\niothreads = 1", "disk = {}"),
+        ("iothread", "disk = {}\niothreads = 1", "iothreads = 1"),
+    ] {
+        for field in [format!("{part}_affinity = \"1\""), format!("{part}_quota_us = 50000")] {
+            assert_eq!(warnings(&format!("{there}\n{field}")), 0, "{there} {field}");
+            assert_eq!(warnings(&format!("{missing}\n{field}")), 1, "{missing} {field}");
+        }
+    }
+}
+
 #[test]
 fn a_kvm_host_reads_back_without_its_own_threads() {
     let scenario = Scenario::parse(KVM, "kvm.toml").unwrap_or_else(|problems| panic!("{problems}"));

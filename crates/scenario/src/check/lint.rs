@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vcpulab_host::{Governor, Scope, Span};
+use vcpulab_host::{Governor, Part, Scope, Span};
+use vcpulab_sched::fair::limited_part;
 use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
     ActionSpec, AppSpec, CONSTANTS, Change, DomainSpec, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec,
-    Service, Spec, value, weight_param,
+    Service, Spec, ThreadKind, value, weight_param,
 };
 
 use crate::check::refusals::{HASTY, hasty};
@@ -41,6 +42,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         }
         useless_nice(domain, raw, report);
         useless_pinning(spec, domain, raw, report);
+        idle_threads(domain, raw, report);
         hasty(report, &spec.pools[domain.pool], Scope::Domain, &domain.params, &raw.value.params);
     }
     let raw_host = raw.host.get().map(|host| &host.params);
@@ -97,6 +99,33 @@ fn useless_nice(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_
         let message = "changes nothing: a nice value counts among the threads of one control group, and others are not in it";
         report
             .warning(place, Problem::says(message).hint("`weight` is the share of all its threads together"));
+    }
+}
+
+/// Limits and affinities of threads that serve a VM, of one that has no such thread.
+fn idle_threads(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_>) {
+    if domain.threads.as_ref().is_none_or(|threads| threads.daemon) {
+        return;
+    }
+    let kinds = domain.served_by();
+    let of_disk = kinds.contains(&ThreadKind::IoThread);
+    let others = kinds.iter().any(|kind| *kind != ThreadKind::IoThread);
+    let RawDomain { emulator_affinity, iothread_affinity, params, .. } = &raw.value;
+    let affinities = [(Part::Emulator, emulator_affinity), (Part::IoThread, iothread_affinity)];
+    let affinities =
+        affinities.into_iter().filter_map(|(part, field)| Some((part, &field.0.as_ref()?.place)));
+    let limits = params.0.iter().filter_map(|(name, value)| Some((limited_part(&name.value)?, &value.place)));
+    for (part, place) in affinities.chain(limits) {
+        let problem = match part {
+            Part::Emulator if !others => {
+                Problem::says("changes nothing: no emulator or vhost thread works for this VM")
+                    .hint("they do for one with a `nic`, or with a `disk` without an I/O thread")
+            }
+            Part::IoThread if !of_disk => Problem::says("changes nothing: this VM has no I/O thread")
+                .hint("one with a `disk` has, by `iothreads = 1`"),
+            _ => continue,
+        };
+        report.warning(place, problem);
     }
 }
 
