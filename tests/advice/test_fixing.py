@@ -77,7 +77,7 @@ WEIGHT = Finding("domain.web.weight", "waits", {"domain.web.weight": 512}, "wait
         (Advice(WEIGHT, None, None), [], "the mend does not go together with other settings"),
         (Advice(WEIGHT, [], None, starves={"batch": "never ran"}), [], "the mend starves batch"),
         (Advice(WEIGHT, [], None, delays=("mail", "shop")), [], "the mend makes mail, shop late"),
-        (Advice(WEIGHT, [], None), [], "the mend improves nothing"),
+        (Advice(WEIGHT, [], None), [], "the mend improves nothing significantly"),
         (
             Advice(WEIGHT, [], None),
             [Advice(Finding("domain.web.weight", "", {"domain.web.weight": 128}, "inverted-weights"), [], None)],

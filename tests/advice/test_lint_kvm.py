@@ -9,6 +9,7 @@ import vcpulab
 from vcpulab.advice.explaining import explain
 from vcpulab.advice.lint.catalogue import findings, settings
 from vcpulab.advice.lint.host import Finding, Host
+from vcpulab.advice.lint.lint import advise
 
 WEB = {"kind": "web-server"}
 
@@ -248,3 +249,46 @@ def test_no_finding_speaks_of_xen(scheduler: str) -> None:
     assert found
     for one in found:
         assert not [word for word in ("dom0", "Dom0", "Pool-0", "netback", " cap ", "Xen") if word in one.reason]
+
+
+# ---- pins ----
+
+
+def overlapping(*masks: str, rate: float = 300) -> vcpulab.Scenario:
+    """Services on a host that idles, each with a vCPU for each of the pCPUs that it is pinned to."""
+    domains = {f"vm{n}": web(len(mask), affinity=list(mask)) for n, mask in enumerate(masks)}
+    clients = {f"u{n}": {"kind": "open-loop", "server": f"vm{n}", "rate": rate} for n in range(len(masks))}
+    return scenario(domains, clients, pcpus=8)
+
+
+def test_pins_that_overlap_are_found_where_they_cost_something() -> None:
+    it = overlapping("01", "12", "23", "30")
+    found = on(it)["pins-overlap"]
+    assert found.changes == {f"domain.vm{n}.affinity": "all" for n in (0, 1, 2, 3)}
+    before = vcpulab.run(it)["u0.response_p99"].mean
+    assert mended(it, found)["u0.response_p99"].mean < 0.8 * before
+    (advice,) = [one for one in advise(it, replications=4) if one.finding.rule == "pins-overlap"]
+    assert advice.improves
+    assert not advice.against
+    assert "pins-overlap" not in on(overlapping("0", "1", "2", "3")), "nobody shares a pCPU"
+    assert "pins-overlap" not in on(overlapping("01", "12", rate=20)), "they hardly wait"
+
+
+# ---- weights of either version of control groups ----
+
+
+@pytest.mark.parametrize(("cgroups", "most"), [(1, 25_600), (2, 10_000)])
+def test_weights_are_offered_up_to_the_greatest_that_the_host_takes(cgroups: int, most: int) -> None:
+    it = scenario({"web": web(4, weight=9000), "batch": busy(1, weight=9000)}, asked(900), cgroups=cgroups)
+    host = Host(it, vcpulab.run(it))
+    assert host.weight_most == most
+    weights = [
+        value
+        for finding in settings(host)
+        for changes in (finding.changes, *finding.otherwise)
+        for path, value in changes.items()
+        if path.endswith("weight")
+    ]
+    assert max(weights) == most
+    for weight in weights:
+        it.change({"domain.web.weight": weight})

@@ -123,4 +123,4 @@ def why_not(advice: Advice, made: Sequence[Advice]) -> str:
         if path in set_already:
             value, rule = set_already[path]
             return f"the mend sets {path}, which `{rule}` has set to {value} already"
-    return "" if advice.improves else "the mend improves nothing"
+    return "" if advice.improves else "the mend improves nothing significantly"

@@ -98,7 +98,7 @@ def _row(one: Checked) -> dict[str, Any]:
 
 # ---- tables ----
 
-_LIMITED = {"rate": "nothing: all can be served", "customers": "its own users, or tasks"}
+_LIMITED = {"rate": "nothing that is counted", "customers": "its own users, or tasks"}
 
 
 def _parts(scenario: Scenario, found: Bounds, checked: Sequence[Checked] | None) -> Iterator[Part]:

@@ -18,7 +18,6 @@ from vcpulab.advice.lint.held import HALF_FULL, LATE_IS, NEVER_BLOCKED, Held, ca
 from vcpulab.advice.lint.host import (
     FEW_WAITS,
     GROUP_WEIGHT,
-    GROUP_WEIGHT_MAX,
     IDLE,
     WAITS,
     WAITS_MOSTLY,  # noqa: F401 - page of `late-wake-ups`
@@ -48,8 +47,6 @@ GETS_HALF = 0.5
 """A control domain that gets less than this part of the CPU time that it wants is held back. Assumed."""
 SLICE_MS = 10
 """So can a slice; Credit's own is 30 ms."""
-WEIGHT_MAX = 65_535
-"""The largest weight that Xen's toolstack takes; Linux takes `GROUP_WEIGHT_MAX`."""
 SHARE_MAX = 0.8
 """A mended weight entitles to this part of the pCPUs at most."""
 ADVANCE_TIMES = 16
@@ -718,8 +715,8 @@ def _weights(host: Host, domain: str, own: int, enough: float) -> list[dict[str,
 
 def _round_weight(host: Host, weight: float) -> int:
     """A weight in few digits, at most the greatest: under Xen a power of 2, under Linux one of 2 times its default."""
-    unit, most = (GROUP_WEIGHT, GROUP_WEIGHT_MAX) if host.is_kvm else (1, WEIGHT_MAX)
-    return int(min(most, unit * 2.0 ** ceil(log2(weight / unit))))
+    unit = GROUP_WEIGHT if host.is_kvm else 1
+    return int(min(host.weight_most, unit * 2.0 ** ceil(log2(weight / unit))))
 
 
 def _advances(domain: str, own: int, theirs: Mapping[str, int], times: float) -> dict[str, int]:
@@ -816,7 +813,7 @@ def _wakes_late(held: Held) -> Finding | None:
         mends.append({path: value for mend in mends for path, value in mend.items()})
     heaviest = max((host.value(one, "weight") or 0 for one in _most_of_its_waits(held)), default=0)
     if heaviest > (host.value(domain, "weight") or heaviest):
-        mends.append({of_domain(domain, "weight"): min(WEIGHT_MAX, 2 * heaviest)})
+        mends.append({of_domain(domain, "weight"): min(host.weight_most, 2 * heaviest)})
     if host.is_kvm and (own := host.value(domain, "weight")):
         weights = dict.fromkeys(_round_weight(host, own * times) for times in WAKES_TIMES)
         mends += [{of_domain(domain, "weight"): weight} for weight in weights if weight > own]

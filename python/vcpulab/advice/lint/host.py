@@ -19,6 +19,7 @@ from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.cgroups import version_of, weight_most
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.threads import HOST, cpuset, quota
 from vcpulab.scenario.topology import Topology
@@ -38,8 +39,8 @@ WAKES_PER_S = 10
 """... and wakes up this often. Assumed, all three."""
 GROUP_WEIGHT = 100
 """The default of `cpu.weight`."""
-GROUP_WEIGHT_MAX = 10_000
-"""The greatest."""
+XEN_WEIGHT_MAX = 65_535
+"""The largest weight that Xen's toolstack takes."""
 LOCAL = 10
 """The distance of a node from itself: ACPI, System Locality Information Table."""
 
@@ -158,6 +159,11 @@ class Host:
     def is_kvm(self) -> bool:
         """Is it a KVM host, whose vCPUs are threads in control groups?"""
         return hypervisor_of(self.document) == "kvm"
+
+    @cached_property
+    def weight_most(self) -> int:
+        """The largest weight that a domain, or a control group, can have."""
+        return weight_most(version_of(self.document)) if self.is_kvm else XEN_WEIGHT_MAX
 
     @cached_property
     def machines(self) -> list[str]:

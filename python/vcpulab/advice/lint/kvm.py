@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
-from vcpulab.advice.lint.host import FEW_WAITS, GROUP_WEIGHT, GROUP_WEIGHT_MAX, IDLE, WAITS, Finding, Host, of_domain
+from vcpulab.advice.lint.host import FEW_WAITS, GROUP_WEIGHT, IDLE, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
@@ -207,7 +207,7 @@ def light_vcpus(host: Host) -> Iterator[Finding]:
             continue
         path = of_domain(domain, "weight")
         most = max(heavy.values())
-        fair = min(GROUP_WEIGHT_MAX, round(most * vcpus))
+        fair = min(host.weight_most, round(most * vcpus))
         reason = (
             f"weight {own} for {vcpus} vCPUs is {number(own / vcpus)} for each, beside {number(most)} of "
             f"{in_short(list(heavy))}: its vCPUs wait for {100 * host.waited(domain):.0f} % of the time"
@@ -250,7 +250,7 @@ def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
         }
         waiting = [one for one, share in behind.items() if share >= OF_WAITS]
         weight = host.group_weight(group)
-        if not waiting or weight >= min(GROUP_WEIGHT_MAX, GROUP_WEIGHT * len(machines)):
+        if not waiting or weight >= min(host.weight_most, GROUP_WEIGHT * len(machines)):
             continue
         path = join(["cgroup", group, "weight"])
         first = max(waiting, key=lambda one: behind[one])
@@ -258,7 +258,7 @@ def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
             f"all {len(machines)} VMs in it weigh {weight} together, beside the slice of {in_short(others)}: {first} "
             f"waits for {100 * host.waited(first):.0f} % of the time, {behind[first]:.0f} % of that for daemons"
         )
-        wanted = min(GROUP_WEIGHT_MAX, GROUP_WEIGHT * len(machines))
+        wanted = min(host.weight_most, GROUP_WEIGHT * len(machines))
         milder = [{path: value} for part in MILDER if (value := round(wanted / part)) > weight]
         yield Finding(path, reason, {path: wanted}, otherwise=tuple(milder))
 

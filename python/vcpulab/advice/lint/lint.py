@@ -214,7 +214,7 @@ class Advice:
         """Why it is not recommended, in a sentence; nothing: it is, or there is nothing to recommend."""
         if self.effect is None or self.helps:
             return ""
-        return f"{self.harm or 'it improves nothing that matters'}: better leave it as it is"
+        return f"{self.harm or 'it improves nothing that matters significantly'}: better leave it as it is"
 
     @property
     def makes_worse(self) -> bool:

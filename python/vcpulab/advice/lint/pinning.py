@@ -1,8 +1,9 @@
 """Domains that wait because of where they are pinned, or were put."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
+from vcpulab.advice.isolation import pinned_to
 from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.scenario.names import in_short
@@ -10,6 +11,8 @@ from vcpulab.scenario.units import spans
 
 MUCH_IDLE = 0.5
 """A pCPU that idles for more than this part of the time has room for another vCPU. Assumed."""
+SOME_WAITS = 0.02
+"""Waits that short may cost a service something, where they come at the wrong time. Assumed."""
 
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
@@ -52,6 +55,70 @@ def pinning_leaves_idle(host: Host) -> Iterator[Finding]:
                     f"the time, while pCPU {spans(others)} idle for {100 * host.idle_of(others):.0f} %"
                 )
                 yield Finding(path, reason, {path: "all"})
+
+
+@rule("pins-overlap")
+def pins_overlap(host: Host) -> Iterator[Finding]:
+    """Services that are pinned to some of the same pCPUs wait for each other now and then, though the host idles.
+
+    Mechanism: Two vCPUs that want to run at the same time on one pCPU run one after the other, however short they run
+    and however much of the host idles: pinning keeps the second from another pCPU.
+
+    Evidence: Domains that clients ask, or with periodic jobs, share pCPUs by their pins; a vCPU of one of them waits
+    for more than {SOME_WAITS:.0%} of the time on average, while the pCPUs of the pool idle for more than
+    {MUCH_IDLE:.0%}.
+
+    Silent: Where unpinning these domains improves nothing. Of domains that wait for more than {FEW_WAITS:.0%} of
+    the time `pinning-leaves-idle` speaks, of services that are late `pinned-together`.
+
+    Mend: Unpinning those that overlap; if that harms somebody, the one that waits most.
+
+    Schedulers: All but `null` and `arinc653`, where places are given once.
+
+    Sources: Xen's `xl vcpu-pin`, hard affinity; libvirt's domain XML, `vcpupin`.
+    """
+    for name, table in host.pools.items():
+        if table["scheduler"] in ("null", "arinc653") or host.idle_of(host.pcpus_of(name)) <= MUCH_IDLE:
+            continue
+        masks = {
+            one: mask
+            for one in host.inside(name)
+            if (mask := pinned_to(host.domains[one])) is not None and _has_response(host, one)
+        }
+        for group in _overlapping(masks):
+            worst = max(group, key=host.mean_waited)
+            if not SOME_WAITS < host.mean_waited(worst) <= FEW_WAITS:
+                continue
+            path = of_domain(worst, "affinity")
+            reason = (
+                f"{in_short(group)} are pinned to pCPUs that they share ({spans(sorted(masks[worst]))} of {worst}), "
+                f"and {worst} waits there for {100 * host.mean_waited(worst):.0f} % of the time, while the pCPUs "
+                f"idle for {100 * host.idle_of(host.pcpus_of(name)):.0f} %"
+            )
+            unpinned = {of_domain(one, "affinity"): "all" for one in group}
+            yield Finding(path, reason, unpinned, otherwise=({path: "all"},))
+
+
+def _has_response(host: Host, domain: str) -> bool:
+    """Does it serve clients, or has it jobs that are due?"""
+    return host.serves(domain) or any(app["kind"] == "periodic" for app in host.domains[domain].get("app", []))
+
+
+def _overlapping(masks: Mapping[str, set[int]]) -> Iterator[list[str]]:
+    """Groups of two or more domains whose pins overlap, directly or by others between them.
+
+    Examples:
+        >>> list(_overlapping({"a": {0, 1}, "b": {1, 2}, "c": {4}, "d": {2}}))
+        [['a', 'b', 'd']]
+    """
+    left = list(masks)
+    while left:
+        group = [left.pop(0)]
+        while more := [one for one in left if masks[one] & set[int]().union(*(masks[name] for name in group))]:
+            group += more
+            left = [one for one in left if one not in more]
+        if len(group) > 1:
+            yield group
 
 
 @rule("placed-together")

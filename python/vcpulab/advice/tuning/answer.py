@@ -156,7 +156,7 @@ class Tuning(Answer):
                 if goal in goals
             ]
             mark = " *" if one.recommended else ""
-            harm = "nobody" if one.harm is None else str(one.harm)
+            harm = "nobody significantly" if one.harm is None else str(one.harm)
             gain = [str(one.gain) for _ in gains]
             rows.append([in_words(self.space, one.candidate) + mark, *values, *gain, f"{one.price:g}", harm])
         return Table(_FRONT, headings, rows, together=True)
@@ -176,7 +176,7 @@ class Tuning(Answer):
                 if value is not None
             ]
             said = values if len(values) == 1 == len(self.search.goals) else [f"gain {one.gain}"]
-            harm = "nobody pays" if one.harm is None else f"most pays {one.harm}"
+            harm = "nobody pays significantly" if one.harm is None else f"most pays {one.harm}"
             mark = "* " if one.recommended else "- "
             lines.append(f"{mark}{in_words(self.space, one.candidate)}: {said[0]}; price {one.price:g} %; {harm}")
         return lines

@@ -130,7 +130,7 @@ def _front(answer: Tuning) -> "alt.TopLevelMixin":
             "setting": words_of(answer.space, one.candidate),
             "gain": one.gain.mean,
             "loss": one.loss,
-            "pays most": "nobody" if one.harm is None else str(one.harm),
+            "pays most": "nobody significantly" if one.harm is None else str(one.harm),
             "price": one.price,
             "which": "recommended" if one.recommended else "other",
         }
