@@ -3,14 +3,17 @@
 Recorded shares and rates are of the time of which a vCPU's runstate is known.
 
 A recorded wait after waking ends when the hypervisor has decided and switched; a simulated one ends with the decision.
-The waits of vCPUs that nobody was in the way of (of the tenth percentiles the least) are what that takes: no wait is
-shorter. On Linux it takes longer where somebody runs, who gives way only on the way out of the kernel: there the median
-of a vCPU's own waits that nobody was in the way of counts, up to twice the least.
+So a percentile of simulated waits is at least what deciding and switching took, which is seen in the waits for no other
+vCPU: on Xen the least of the tenth percentiles of all vCPUs. On Linux it takes longer where a thread runs, which gives
+way only on its way out of the kernel, and in some of ten waits: there it is the recorded percentile itself, up to twice
+that least for the median and four times for the 90th percentile, which no wait for another thread is as short as.
+
+The simulated percentile is the median of those of the replications: of few waits, a percentile is far longer in some
+replications than in most.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import polars as pl
@@ -32,10 +35,8 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
 }
 """How far a good twin may be off: points of a pCPU, or % of what was recorded."""
 REPLICATIONS = 10
-_BUSY = 2
-"""How many times what an idle CPU takes to decide and switch a busy one may take."""
-_AT_ONCE = 4
-"""How many times its tenth percentile a wait of a vCPU may be that nobody was in the way of."""
+_SWITCHING: Mapping[str, float] = {"wake_p50": 2, "wake_p90": 4}
+"""How many times the least that a CPU of Linux takes to decide and switch a percentile of that may be."""
 
 
 @dataclass(frozen=True)
@@ -113,24 +114,16 @@ def score(
         name = sources.name(number)
         if name in domains and not sources.is_daemon(number):
             vcpus = [vcpu for vcpu in summary["vcpus"] if vcpu["domain"] == number]
-            rows += _of_domain(name, vcpus, summary["span_ns"], done, switching.get(number, 0.0))
+            rows += _of_domain(name, vcpus, summary["span_ns"], done, switching)
     return rows
 
 
-def _switching_us(summary: Mapping[str, Any], sources: Sources) -> dict[int, float]:
-    """How long each domain waits after waking where nobody is in its way, µs."""
-    # The host's own threads include real-time ones, which nobody is ever in the way of.
+def _switching_us(summary: Mapping[str, Any], sources: Sources) -> dict[str, float]:
+    """How long deciding and switching take at most, by percentile, µs."""
+    # The host's own threads include real-time ones, which no other thread keeps waiting.
     woken = [vcpu for vcpu in summary["vcpus"] if vcpu["wakes"] and not sources.is_daemon(vcpu["domain"])]
     least = min((vcpu["wake_latency"]["p10_ns"] for vcpu in woken), default=0) / 1e3
-    if not sources.of_linux:
-        return {vcpu["domain"]: least for vcpu in summary["vcpus"]}
-    found: dict[int, float] = {}
-    for vcpu in woken:
-        waits = vcpu["wake_latency"]
-        at_once = [wait for wait in waits["quantiles_ns"] if wait <= _AT_ONCE * waits["p10_ns"]]
-        own = min(median(at_once) / 1e3 if at_once else 0.0, _BUSY * least)
-        found[vcpu["domain"]] = min(own, found.get(vcpu["domain"], own))
-    return found
+    return {name: least * (times if sources.of_linux else 1) for name, times in _SWITCHING.items()}
 
 
 def _switches(summary: Mapping[str, Any], done: Run) -> Row:
@@ -145,7 +138,9 @@ def _switches(summary: Mapping[str, Any], done: Run) -> Row:
     return Row(_NAMED["switches"], "host", recorded, simulated, 0)
 
 
-def _of_domain(name: str, vcpus: list[Mapping[str, Any]], span_ns: int, done: Run, floor_us: float) -> list[Row]:
+def _of_domain(
+    name: str, vcpus: list[Mapping[str, Any]], span_ns: int, done: Run, switching_us: Mapping[str, float]
+) -> list[Row]:
     simulated = done.df_domains().filter(domain=name)
     percent = 100 / simulated["elapsed_ns"]
 
@@ -168,9 +163,10 @@ def _of_domain(name: str, vcpus: list[Mapping[str, Any]], span_ns: int, done: Ru
     if len(vcpus) == 1 and wakes:
         for metric in WAKEUP:
             waits = simulated[f"{metric.name}_ns"].drop_nulls()
-            found = Interval.of(max(floor_us, wait / 1e3) for wait in waits)
+            recorded = vcpus[0]["wake_latency"][f"{metric.name.removeprefix('wake_')}_ns"] / 1e3
+            least_us = min(recorded, switching_us[metric.name])
+            found = Interval.of_median([max(least_us, wait / 1e3) for wait in waits])
             if found is not None:
-                recorded = vcpus[0]["wake_latency"][f"{metric.name.removeprefix('wake_')}_ns"] / 1e3
                 rows.append(Row(metric, name, recorded, found, wakes))
     return rows
 

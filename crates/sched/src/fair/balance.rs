@@ -258,7 +258,8 @@ impl<F: Tuned> Linux<F> {
             }
             (_, State::Overloaded) => {
                 let (less, more) = (own.mean_load(), busiest.mean_load());
-                if less >= mean || more * 100 <= percent * less {
+                let is_even = own.state == State::Overloaded && more * 100 <= percent * less;
+                if less >= mean || is_even {
                     return None;
                 }
                 Imbalance::Load((more.saturating_sub(mean) * busiest.cpus).min((mean - less) * own.cpus))
