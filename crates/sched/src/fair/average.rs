@@ -48,7 +48,7 @@ const DECAY: [u64; 32] = [
 ];
 
 /// Binary digits behind the point.
-const FRACTION: u32 = 10;
+pub const FRACTION: u32 = 10;
 
 /// The average of something that changes at points in time.
 #[derive(Clone, Copy, Debug, Default)]

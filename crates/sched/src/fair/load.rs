@@ -2,6 +2,7 @@
 
 use vcpulab_host::{GroupId, PcpuId, Time};
 
+use super::average::FRACTION;
 use super::class::{Fair, Flavor};
 use super::tree::{EntityId, Kind, QueueId, Task, TaskId};
 use super::weight::{Weight, plain};
@@ -119,14 +120,14 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// The average load of a CPU, with its fraction.
+    /// The average load of a CPU, as a whole number as in the kernel: loads that are equal but for a fraction are balanced.
     pub(super) fn load_on(&mut self, cpu: PcpuId, now: Time) -> u64 {
         let root = QueueId(cpu.0);
         self.average_queue(root, now);
-        self.queues[root].average.exact()
+        self.queues[root].average.whole()
     }
 
-    /// The average load of a task as seen from the root queue of its CPU, with its fraction.
+    /// The average load of a task as seen from the root queue of its CPU, as a whole number.
     pub(super) fn load_of(&mut self, task: TaskId, now: Time) -> u64 {
         let Task { entity: e, .. } = self.tasks[task];
         self.average(e, now);
@@ -139,7 +140,7 @@ impl<F: Flavor> Fair<F> {
             load = load * u128::from(self.entities[group].average.exact()) / whole;
             q = self.entities[group].queue;
         }
-        load as u64
+        load as u64 >> FRACTION
     }
 
     /// The part of the time that a task is runnable, of `whole`.

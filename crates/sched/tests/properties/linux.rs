@@ -125,6 +125,25 @@ fn weights_are_of_groups_on_several_cpus() {
     }
 }
 
+/// Hogs of one weight take turns beside sleepers: a CPU that runs a single thread also takes from one that is a little more
+/// loaded, so that none of the hogs keeps a CPU for itself.
+#[test]
+fn hogs_take_turns_beside_sleepers() {
+    let light = || hogs(Params::new().with("weight", 33), 1);
+    let vm = |weight: i64, programs: Vec<Program>| Vm {
+        params: Params::new().with("weight", weight),
+        vcpus: programs.into_iter().map(|program| (vcpu(), program)).collect(),
+    };
+    let heavy = vm(400, vec![sleeper(4100, 20_000)]);
+    let quick = vm(100, vec![sleeper(200, 1070), sleeper(810, 3010)]);
+    let vms = [light(), light(), light(), heavy, quick];
+    for policy in POLICIES {
+        let got = after_a_second(policy, &config(2, &vms), &vms);
+        let (least, most) = (got[..3].iter().min().unwrap(), got[..3].iter().max().unwrap());
+        assert!(most - least < 150, "{policy:?}: {got:?}");
+    }
+}
+
 /// A weight changes while the host runs.
 #[test]
 fn weights_are_adjusted() {
