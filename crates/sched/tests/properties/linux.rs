@@ -125,22 +125,15 @@ fn weights_are_of_groups_on_several_cpus() {
     }
 }
 
-/// Hogs of one weight take turns beside sleepers: a CPU that runs a single thread also takes from one that is a little more
-/// loaded, so that none of the hogs keeps a CPU for itself.
+/// A CPU that runs a single thread also takes from one that is a little more loaded: only between CPUs of which both have more
+/// threads than they can run does a difference of less than 17 % stay.
 #[test]
-fn hogs_take_turns_beside_sleepers() {
-    let light = || hogs(Params::new().with("weight", 33), 1);
-    let vm = |weight: i64, programs: Vec<Program>| Vm {
-        params: Params::new().with("weight", weight),
-        vcpus: programs.into_iter().map(|program| (vcpu(), program)).collect(),
-    };
-    let heavy = vm(400, vec![sleeper(4100, 20_000)]);
-    let quick = vm(100, vec![sleeper(200, 1070), sleeper(810, 3010)]);
-    let vms = [light(), light(), light(), heavy, quick];
+fn a_cpu_of_one_thread_takes_from_a_little_more_loaded_one() {
+    let hog_of = |weight: i64| hogs(Params::new().with("weight", weight), 1);
+    let vms = [hog_of(100), hog_of(55), hog_of(55)];
     for policy in POLICIES {
         let got = after_a_second(policy, &config(2, &vms), &vms);
-        let (least, most) = (got[..3].iter().min().unwrap(), got[..3].iter().max().unwrap());
-        assert!(most - least < 150, "{policy:?}: {got:?}");
+        assert!(got[0] < 990 && got.iter().sum::<i64>() >= 1990, "{policy:?}: {got:?}");
     }
 }
 
