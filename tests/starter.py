@@ -1,8 +1,8 @@
-"""Starts `vcpulab` in a process of its own, with what it imports from elsewhere loaded already.
+"""Starts `vcpulab` in a process of its own, in which every module that a command may import is already loaded.
 
-A start takes 0.9 s of CPU time, of which 0.8 s import polars, scipy, rich and cyclopts; a fork of a process that has
-them takes a tenth of it, and the tests start some hundreds. Our own modules are loaded by each command, as when a user
-starts it. What a start itself is like (its time, what it loads, Ctrl-C) is tested with the real one.
+A start takes a second of CPU time and more, nearly all of it for imports: polars, scipy, rich, cyclopts and our own
+modules, for some commands OR-tools, Optuna or Altair. A fork of a process that has them takes hundredths of a second,
+and the tests start more than a thousand. `tests/cli/test_startup.py` tests real starts: what they import, and Ctrl-C.
 """
 
 import multiprocessing
@@ -13,8 +13,27 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import vcpulab
+
+_PACKAGE = Path(vcpulab.__file__).parent
+_OUR_MODULES = [
+    ".".join((_PACKAGE.name, *path.relative_to(_PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for path in sorted(_PACKAGE.rglob("*.py"))
+    if "data" not in path.parts
+]
+_IMPORTED_LATE = (
+    "cyclopts",
+    "rich.console",
+    "rich.progress",
+    "rich.table",
+    "polars",
+    "scipy.optimize",
+    "scipy.stats.qmc",
+)
+_OF_EXTRAS = ("altair", "markdown_it", "optuna", "ortools.sat.python.cp_model", "vl_convert")
+
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["cyclopts", "polars", "rich.console", "rich.progress", "rich.table", "scipy.special"])
+_CONTEXT.set_forkserver_preload([*_IMPORTED_LATE, *_OF_EXTRAS, *_OUR_MODULES])
 
 
 def start(
