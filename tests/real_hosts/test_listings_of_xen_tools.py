@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import vcpulab
+from support import Vcpulab
 from vcpulab.errors import RecordingError
 from vcpulab.formats import read_all
 from vcpulab.twin.listed import scenario_of
@@ -134,3 +135,51 @@ def test_turbo_and_loads_of_one_instant_are_named(tmp_path: Path) -> None:
     _, notes = host(tmp_path, rows(), clocks, debug)
     assert "xenpm: turbo mode is enabled" in notes
     assert "credits and loads of vCPUs and run queues are left out" in notes
+
+
+CREDIT = """\
+Cpupool Pool-0: tslice=30ms ratelimit=1000us
+Name                                ID Weight  Cap
+Domain-0                             0    256    0
+web                                  3    512   50
+"""
+WEB = "web           3   499     2     -b----       1.0"
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("commands without prompts", f"xl list\n{rows(WEB)}\nxl sched-credit\n{CREDIT}"),
+        ("Markdown", f"My host:\n```\n# xl list\n{rows(WEB)}```\nand\n~~~text\n{CREDIT}~~~\nThanks.\n"),
+        ("an arrow as prompt", f"root@xen1 ~ \u276f xl list\n{rows(WEB)}root@xen1 ~ \u276f xl sched-credit\n{CREDIT}"),
+    ],
+)
+def test_pastes_are_what_their_commands_printed(title: str, text: str, tmp_path: Path) -> None:
+    assert host(tmp_path, text)[0] == host(tmp_path, rows(WEB), CREDIT)[0], title
+
+
+def test_a_pool_that_no_listing_has_and_vcpus_that_are_all_offline_are_named(tmp_path: Path) -> None:
+    _, notes = host(tmp_path, 'name = "web"\nmemory = 1\nvcpus = 1\npool = "rt"\nvnuma = [["pnode=0"]]\n')
+    assert "web: pool `rt` is left out: its CPUs are not listed" in notes
+    assert "web: vnuma `[['pnode=0']]` is left out" in notes
+    heading = "Name                                ID  VCPU   CPU State   Time(s) Affinity (Hard / Soft)\n"
+    vcpus = f"{heading}Domain-0  0     0    0   r--   10.0  all / all\nweb       3     0    -   --p    0.0  all / all\n"
+    scenario, notes = host(tmp_path, rows(WEB), vcpus)
+    assert list(scenario["domain"]) == ["dom0"]
+    assert "domain `web` is left out: none of its vCPUs is online" in notes
+
+
+def test_a_reservation_in_a_domains_file_is_taken_under_rtds(tmp_path: Path) -> None:
+    heading = "Cpupool Pool-0: sched=RTDS\nName   ID VCPU    Period    Budget  Extratime"
+    rtds = f"{heading}\nDomain-0   0    0     10000      4000    yes\n"
+    file = 'name = "web"\nmemory = 1\nvcpus = 1\nperiod = 20000\nbudget = 5000\nextratime = 0\n'
+    domain = host(tmp_path, rtds, rows(WEB), file)[0]["domain"]["web"]
+    assert domain.items() >= {"period_us": 20000, "budget_us": 5000, "extratime": 0}.items()
+
+
+def test_hints_quote_paths(command: Vcpulab, tmp_path: Path) -> None:
+    (tmp_path / "my list.txt").write_text(rows(WEB) + USE)
+    made = command("import", "xl", "my list.txt", "--out", "a $(b).toml")
+    assert "hint: vcpulab run 'a $(b).toml'" in made.stderr
+    (tmp_path / "kvm list.txt").write_text(" Id   Name   State\n-----\n 1    web    running\n")
+    assert "hint: vcpulab import kvm 'kvm list.txt'" in command("import", "xl", "kvm list.txt").stderr

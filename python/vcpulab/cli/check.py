@@ -105,7 +105,7 @@ def init(
     files.check_new(path, force=force)
     text = _like(threads, scheduler, vms) if like else starter()
     whole.write(path, text)
-    terminal.say(f"written to {path}\n  hint: vcpulab run {path}")
+    terminal.say(f"written to {path}\n  hint: vcpulab run {files.word(path)}")
 
 
 def _like(threads: int | None, scheduler: str | None, vms: Mapping[str, int | None]) -> str:

@@ -1,5 +1,6 @@
 """Files that a command line names: read and written, with one line for each problem."""
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,17 @@ from vcpulab.scenario.scenario import Scenario
 if TYPE_CHECKING:
     from vcpulab.hypervisors import Toolstack
     from vcpulab.results.run import Run
+
+
+def word(path: Path) -> str:
+    """A path as a shell and every command take it.
+
+    Examples:
+        >>> word(Path("my host.toml")), word(Path("-x.toml")), word(Path("/tmp/a.toml"))
+        ("'my host.toml'", './-x.toml', '/tmp/a.toml')
+    """
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 _ALIKE_MOST = 3

@@ -1,7 +1,6 @@
 """`vcpulab import`: recordings of real hosts, and the files of other tools."""
 
 import json
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,7 +128,7 @@ def import_rt_app(
         print(made.text, end="")
         return
     whole.write(out, made.text)
-    terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
+    terminal.say(f"written to {out}\n  hint: vcpulab run {files.word(out)}")
 
 
 @command("xl", "vcpulab import xl recorded/list0.txt recorded/sched.txt --out host.toml", of=import_)
@@ -238,7 +237,7 @@ def _listed(
         print(made.text, end="")
         return
     whole.write(out, made.text)
-    terminal.say(f"written to {out}\n  hint: {made.hint or f'vcpulab run {out}'}")
+    terminal.say(f"written to {out}\n  hint: {made.hint or f'vcpulab run {files.word(out)}'}")
 
 
 _IMPORTS: dict[str, str] = {"xen": "xl", "kvm": "kvm"}
@@ -258,7 +257,7 @@ def _hint(name: str, kind: recordings.Kind, paths: Sequence[Path]) -> str | None
     hypervisor = recordings.hypervisor_of(kind)
     if hypervisor is None or _IMPORTS[hypervisor] == name:
         return None
-    return f"vcpulab import {_IMPORTS[hypervisor]} {shlex.join(map(str, paths))}"
+    return f"vcpulab import {_IMPORTS[hypervisor]} {' '.join(map(files.word, paths))}"
 
 
 def _names(held: Sequence[Read]) -> dict[int, str]:

@@ -18,7 +18,7 @@ Source = Annotated[Path, Parameter(help="A run that `vcpulab run --out` wrote, o
 def _of_xen(source: Path) -> Callable[[Scenario], None]:
     """What refuses a KVM host."""
     file = source / "scenario.toml" if source.is_dir() else source
-    instead = f"vcpulab run {file} --counters kvm"
+    instead = f"vcpulab run {files.word(file)} --counters kvm"
     return lambda scenario: files.check_xen(scenario, instead)
 
 

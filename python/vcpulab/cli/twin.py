@@ -64,8 +64,8 @@ def make(
         return
     whole.write(out, text)
     # Only under the scheduler that was recorded can it be held against the recording.
-    held = " ".join(["twin score", *map(str, paths)])
-    terminal.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {out}'}")
+    held = " ".join(["twin score", *map(files.word, paths)])
+    terminal.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {files.word(out)}'}")
 
 
 @command("score", "vcpulab twin score recorded", of=twin)

@@ -118,7 +118,7 @@ def _of(file: Path, hypervisor: str, verb: str) -> Scenario:
     if found != hypervisor:
         tool = {"xen": "xl", "kvm": "virsh"}[found]
         reason = f"its host is a {HYPERVISORS[found]} host (host.hypervisor)"
-        raise RequestError(reason, field="file", found=file, hint=f"vcpulab {tool} {verb} {file}")
+        raise RequestError(reason, field="file", found=file, hint=f"vcpulab {tool} {verb} {files.word(file)}")
     return scenario
 
 

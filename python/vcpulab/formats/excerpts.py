@@ -5,12 +5,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PROMPT = re.compile(
-    r"[\w.@~:/\\\[\]() +*-]{0,160}[$#%>]\s{0,8}(?P<command>(sudo\s{1,8})?(/\S{1,80}/)?("
+_COMMAND = (
+    r"(?P<command>(sudo\s{1,8})?(/\S{1,80}/)?("
     r"(xl|xm)\s+(-\S+\s+)*(list|vcpu-list|info|cpupool-list|sched-\w+|dmesg|debug-keys|top)"
     r"|virsh\s+\S|qm\s+(list|config)|xentop|xenpm|lscpu|uname|numactl|ps\s|cat\s|grep\s|systemd-cgls|date\b|xe\s)[^\n]*)"
 )
+PROMPT = re.compile(r"[\w.@~:/\\\[\]() +*-]{0,160}[$#%>\u276f\u279c\u00bb\u03bb]\s{0,8}" + _COMMAND)
 """A line of a shell: a prompt, and a command whose output is read here."""
+_TYPED = re.compile(
+    r"(?P<command>(sudo )?((xl|xm) (list|vcpu-list|info|cpupool-list|sched-\w{1,20}|dmesg)"
+    r"|virsh (list|dumpxml|vcpuinfo|vcpupin|emulatorpin|iothreadinfo|schedinfo|nodeinfo|capabilities|domstats)"
+    r"|qm (list|config)|lscpu|uname|systemd-cgls|xentop -b|xenpm get-cpufreq-para)( [\w./=-]{1,80}){0,8})"
+)
+"""A command without a prompt."""
+_FENCE = re.compile(r"[`~]{3,20}\w{0,20}")
+"""What is around a text in Markdown."""
 _NAMED_PROMPT = re.compile(
     r"\[?\w[\w.-]{0,60}@[\w.-]{1,80}[: ][^$#%>\n]{0,120}\]?[$#%>](?P<command>(\s[^\n]*)?)", re.ASCII
 )
@@ -81,7 +90,12 @@ def excerpts(
     parts: list[tuple[str, int, int]] = []
     command, first, kind = "", 0, None
     for number, line in enumerate(lines):
-        prompt = PROMPT.fullmatch(line) or _NAMED_PROMPT.fullmatch(line)
+        if _FENCE.fullmatch(line):
+            parts.append((command, first, number))
+            command, first, kind = "", number + 1, None
+            lines[number] = ""
+            continue
+        prompt = PROMPT.fullmatch(line) or _NAMED_PROMPT.fullmatch(line) or _TYPED.fullmatch(line)
         heading = None if prompt else begins(line)
         if prompt is not None or (heading is not None and (heading != kind or heading in again)):
             below_prompt = heading is not None and kind is None and not any(map(str.strip, lines[first:number]))

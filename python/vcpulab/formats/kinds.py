@@ -250,9 +250,8 @@ def _kind_of_text(path: Path, text: str) -> Kind:
     if output is not None:
         raise RecordingError(f"{path}: {output.title}: not read, but this is\n  hint: {output.command}")
     if _SCENARIO.search(text):
-        raise RecordingError(
-            f"{path}: a scenario, no recording\n  hint: vcpulab run {path} --trace DIRECTORY records one"
-        )
+        recorder = f"vcpulab run {shlex.quote(str(path))} --trace DIRECTORY"
+        raise RecordingError(f"{path}: a scenario, no recording\n  hint: {recorder} records one")
     if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
         return "xl-cfg"
     raise _unknown(path)

@@ -4,6 +4,7 @@ Policies of the user's own are in `policies.json`, with what stood in their file
 """
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from io import BytesIO
@@ -114,7 +115,9 @@ class _Saved(dict[str, pl.DataFrame]):
 
     def __missing__(self, name: str) -> pl.DataFrame:
         said = f"the run has no table `{name}`: the version of vcpulab that saved it had none"
-        raise RequestError(said, field="run", found=str(self.path), hint=f"vcpulab run {self.path / 'scenario.toml'}")
+        raise RequestError(
+            said, field="run", found=str(self.path), hint=f"vcpulab run {shlex.quote(str(self.path / 'scenario.toml'))}"
+        )
 
 
 def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool]:

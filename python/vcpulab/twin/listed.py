@@ -505,6 +505,8 @@ def _table(name: str, domain: Domain, host: _Host, count: int) -> list[str]:
         lines.append("driver_domain = true")
     if domain.pool is not None and domain.pool in [one.name for one in host.pools[1:]]:
         lines.append(f"pool = {toml(plain_name(domain.pool))}")
+    elif domain.pool not in (None, POOL_0, host.pools[0].name):
+        host.notes.append(left_out(name, "pool", domain.pool, "its CPUs are not listed (`xl cpupool-list -c` does)"))
     lines += [f"{param} = {value}" for param, value in _accepted(name, domain, host).items() if known[param] != value]
     masks_here: list[str] = []
     for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):

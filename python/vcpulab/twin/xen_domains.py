@@ -27,9 +27,9 @@ _SEDF_PARAMS = {
 """By column of `xl sched-sedf`: the parameter, and how many of its units the column has in one."""
 _RTDS_PARAMS = {"period": "period_us", "budget": "budget_us", "extratime": "extratime"}
 """By column of `xl sched-…`: the parameter."""
-_SETTINGS = {"cpu_weight": "weight", "cap": "cap"}
+_SETTINGS = {"cpu_weight": "weight", "cap": "cap", **_RTDS_PARAMS}
 """By setting of a domain's file: the parameter."""
-_OF_SCHEDULING = re.compile(r"cpu_\w+|cap|period|budget|slice|latency|extratime|sched_\w+|vcpu_\w+")
+_OF_SCHEDULING = re.compile(r"cpu_\w+|cap|period|budget|slice|latency|extratime|sched_\w+|vcpu_\w+|vnuma|nodes|cpupool")
 """Settings of a domain's file that seem to be about scheduling."""
 _TAKEN = {"name", "vcpus", "cpus", "cpus_soft", "pool", *_SETTINGS}
 _NODES = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?){0,64}")
@@ -203,9 +203,15 @@ def _add_debug(reads: Sequence[Read], names: Names, domains: dict[str, Domain], 
 
 def _add_vcpus(reads: Sequence[Read], names: Names, domains: dict[str, Domain], notes: list[str]) -> None:
     online: dict[str, list[tuple[str, str]]] = {}
+    offline: dict[str, None] = {}
     for vcpu in _last(reads, "xl-vcpu-list"):
+        offline[names.of(vcpu.name, vcpu.domain)] = None
         if vcpu.pcpu is not None:
             online.setdefault(names.of(vcpu.name, vcpu.domain), []).append((vcpu.hard, vcpu.soft))
+    notes += [f"domain `{name}` is left out: none of its vCPUs is online" for name in offline if name not in online]
+    for name in offline:
+        if name not in online:
+            domains.pop(name, None)
     for name, masks in online.items():
         domain = domains.setdefault(name, Domain())
         if domain.vcpus not in (None, len(masks)):
