@@ -124,6 +124,15 @@ def test_pcpus_are_isolated_by_whole_cores_and_leave_some_for_others() -> None:
     assert not isolations(host({"rt": HOGS, "win": {**HOGS, "affinity": "0"}}, pcpus=1).to_dict(), ["rt"])
 
 
+def test_threads_that_serve_other_vms_are_kept_away_too() -> None:
+    served = {"nic": {}, "disk": {}, "iothreads": 1, "app": [{"kind": "web-server"}]}
+    kvm = host({"rt": HOGS, "web": served, "batch": HOGS}, **KVM)
+    (alone_on_3,) = isolations(kvm.to_dict(), ["rt"])
+    fields = {"web.affinity", "web.emulator_affinity", "web.iothread_affinity", "batch.affinity"}
+    assert alone_on_3.changes == {f"domain.{field}": "0-2" for field in fields}
+    change(kvm, alone_on_3.changes)
+
+
 def test_a_new_pool_can_be_typed() -> None:
     typed = [f"pool.only.{one}" for one in ("pcpus=3", "scheduler=credit2")]
     assert apply(roaming(), [*typed, "rt.pool=only"]).scenario.to_dict()["pool"]["only"]["pcpus"] == "3"
@@ -170,6 +179,28 @@ def test_what_was_tried_is_named() -> None:
     assert isinstance(answer.missed, NotFound)
     assert answer.missed.number == 3
     assert "Not found: none of the 3 settings tried (weight of web " in answer.verdict
+
+
+def test_a_setting_that_starves_others_is_not_counted_among_those_that_do_not_help() -> None:
+    hogs = host({"a": HOGS, "b": HOGS}, pcpus=1, scheduler="credit")
+    answer = vcpulab.tune(hogs, slo=["a.throughput > 950"], vary=["b.cap=0,2,80"], replications=2)
+    assert not answer.advised
+    assert isinstance(answer.missed, Costly)
+    assert answer.verdict.startswith("Of 2 settings tried only those that harm others keep a.throughput > 950 1/s: ")
+    assert "starves b" in answer.verdict
+
+
+def test_a_setting_too_near_to_an_slo_gives_way_to_one_that_keeps_it_by_far() -> None:
+    """The mildest that keeps it in the search is not sure to keep it: a greater weight is."""
+    web = {"nic": {"driver_domain": "dom0"}, "app": [{"kind": "web-server", "request_cpu": "2ms"}]}
+    users = {"users": {"kind": "open-loop", "server": "web", "rate": 200}}
+    shop = host({"dom0": {"driver_domain": True}, "web": web, "batch": HOGS}, pcpus=1, client=users)
+    weights = ["web.weight=256,512,1024,2048"]
+    limit = vcpulab.run(shop.change({"domain.web.weight": 512})).get("users.response_p99")
+    assert limit is not None
+    answer = vcpulab.tune(shop, slo=[f"users.response_p99 < {1.02 * limit.mean:.4g}ms"], vary=weights, replications=2)
+    assert answer.advised
+    assert answer.found.best.changes["domain.web.weight"] > 512
 
 
 def test_a_sentence_names_a_few_parameters() -> None:
@@ -220,6 +251,26 @@ def test_what_is_proven_impossible_is_kept_by_no_setting(seed: int) -> None:
         reached = [value.mean for run in runs if (value := run.get(address.name)) is not None]
         bound = better * by_itself.value
         assert all(value > bound if better < 1 else value < bound for value in reached), (by_itself, settings)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_explain_and_tune_do_not_contradict_each_other(seed: int) -> None:
+    """What one proves impossible the other does not advise; where explain finds nothing, nothing it tried does it."""
+    scenario = drawn(Random(seed))
+    alone_ms = alone(scenario, slo(scenario, "users.response_p99 > 0").address)
+    assert alone_ms is not None
+    assert alone_ms.value is not None
+    limit = f"users.response_p99 < {1.5 * alone_ms.value:.4g}ms"
+    explained = vcpulab.explain(scenario, limit, replications=2)
+    answer = vcpulab.tune(scenario, slo=[limit], trials=8, replications=2)
+    fixes = [one for one in explained.advice if one.keeps]
+    assert not (isinstance(explained.verdict, Proven) and answer.advised)
+    assert not (isinstance(answer.missed, Proven) and fixes)
+    if isinstance(explained.verdict, NotFound):
+        assert not fixes
+        runs = vcpulab.run_many([change(scenario, one).scenario for one in explained.attempts.settings])
+        values = [value.mean for run in runs if (value := run.get("users.response_p99")) is not None]
+        assert all(value >= 1.5 * alone_ms.value for value in values)
 
 
 def test_assumed_jobs_come_last_and_are_no_goals() -> None:

@@ -43,7 +43,7 @@ def isolations(document: Mapping[str, Any], names: Sequence[str]) -> list[Isolat
 
     These are the pCPUs that the domains are pinned to. Where none is pinned, they are one pCPU, and one for each vCPU,
     of those to which nobody is pinned: whole cores, at most half of all pCPUs. The other domains are kept away by their
-    affinity; or these get a CPU pool, where the toolstack has those.
+    affinity, on a KVM host with the threads that serve them; or these get a CPU pool, where the toolstack has those.
 
     Args:
         document: the scenario as tables.
@@ -127,9 +127,20 @@ def _kept_alone(document: Mapping[str, Any], names: Sequence[str], own: Sequence
     changes: dict[str, Any] = {}
     for name, table in domains.items():
         if name not in inside and table.get("pool") == pool:
-            kept = _kept_off(table.get("affinity", "all"), here, own)
-            changes |= {} if kept is None else {join(["domain", name, "affinity"]): kept}
+            for field in ("affinity", *_of_threads(document, table)):
+                kept = _kept_off(table.get(field, "all"), here, own)
+                changes |= {} if kept is None else {join(["domain", name, field]): kept}
     return Isolation(spans(own), changes) if changes else None
+
+
+def _of_threads(document: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[str]:
+    """The affinities of the threads that serve a VM of a KVM host."""
+    if hypervisor_of(document) == "kvm":
+        disk_alone = bool(table.get("iothreads")) and "disk" in table
+        if "nic" in table or ("disk" in table and not disk_alone):
+            yield "emulator_affinity"
+        if disk_alone:
+            yield "iothread_affinity"
 
 
 def _can_have_pool(document: Mapping[str, Any], names: Sequence[str]) -> bool:

@@ -137,8 +137,17 @@ class Advice:
         for name, row in slos_in_short(those).items():
             values = [value for one in row if (value := self._with(one)) is not None]
             ends = f"{least_to_most(values)} {row[0].address.unit}" if values else "undefined"
-            said.append(f"{verb} {name}: {ends}")
+            doubt = "" if all(map(self._surely, row)) else " on average, not for sure"
+            said.append(f"{verb} {name}: {ends}{doubt}")
         return said
+
+    def _surely(self, one: Slo) -> bool:
+        """Is it on the same side of the bound, kept or not, over the whole interval?"""
+        found = self.after.get(one.address.name) if self.after is not None else None
+        if found is None or found.half_width is None:
+            return True
+        ends = {one.holds(found.mean + sign * found.half_width) for sign in (-1, 1)}
+        return len(ends) == 1
 
     def _with(self, one: Slo) -> float | None:
         """The metric of an SLO with the mend."""

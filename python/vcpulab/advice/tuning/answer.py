@@ -86,7 +86,8 @@ class Tuning(Answer):
             return None
         proof = self.found.proof or (self.alone.proof(self._worst) if self.alone is not None else None)
         tried = self.found.tried
-        starving = (one for one in tried if one.starves and self.found.standings[one.number].excess <= 0)
+        slos = self.search.slos
+        starving = (one for one in tried if one.starves and all(excess(slo, one.rows) <= 0 for slo in slos))
         costly = next(starving, None)
         if proof is None and costly is not None:
             harm = f"starves {in_short_names(costly.starves)}"

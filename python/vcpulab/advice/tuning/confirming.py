@@ -95,7 +95,9 @@ def settle(
         if not why:
             return now, confirmed, rejected
         rejected.append(Rejected(now.best, why))
-        now = search.without(found, [one.candidate for one in rejected], progress)
+        out = [one.candidate for one in rejected]
+        # What is too near to an SLO gives way to what keeps it by far, not to what is next to it.
+        now = (search.without if confirmed.starved else search.safer)(found, out, progress)
     return found, first, rejected
 
 

@@ -47,6 +47,8 @@ REPLICATIONS = 6
 PATIENCE = 4
 """A search without a stated end ends when so many batches one after the other have found nothing better."""
 _FINALISTS = 6
+SAFER = 0.5
+"""A setting keeps SLOs by far if it is at least this part as far inside them as the one that is furthest. Assumed."""
 _EVERY_MAX = 4096
 """Where there are no more settings, they are tried in order."""
 
@@ -178,6 +180,24 @@ class Search:
         tell = progress or (lambda _: True)
         self.rejected = [*rejected]
         return self._with_best(found, self._mildest(self.present, tell), tell)
+
+    def safer(
+        self, found: Found, rejected: Sequence[Candidate], progress: Callable[[float], bool | None] | None = None
+    ) -> Found:
+        """The same search, where its best is too near to an SLO: the mildest of those that keep the SLOs by far.
+
+        Raises:
+            EngineError: a run failed.
+        """
+        left = [one for one in self._full() if one not in rejected and self.worth.slack(one) > 0]
+        far = SAFER * max(map(self.worth.slack, left), default=0.0)
+        inside = [one for one in left if self.worth.slack(one) >= far]
+        if not inside:
+            return self.without(found, rejected, progress)
+        self.rejected = [*rejected]
+        best = min(inside, key=self.worth.cost)
+        self._trials.until([best], len(self.present.rows), progress or (lambda _: True))
+        return self._with_best(found, best, progress or (lambda _: True))
 
     def present_run(self) -> Run:
         """The present setting's first replication, whole: others are set against it."""

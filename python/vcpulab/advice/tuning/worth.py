@@ -90,6 +90,12 @@ class Worth:
         """Does it keep the SLOs, and starve nobody?"""
         return self.standing(candidate).excess <= 0
 
+    def slack(self, candidate: Candidate) -> float:
+        """How far inside its SLOs it is, as a fraction of the bound that is nearest; 0: it does not keep them."""
+        if not self.slos or not self.keeps(candidate):
+            return 0.0
+        return min(-excess(slo, candidate.rows) for slo in self.slos)
+
     def late(self, candidate: Candidate) -> bool:
         """Does a response time that is a goal stay above what its owner feels?"""
         for goal in self.goals:
