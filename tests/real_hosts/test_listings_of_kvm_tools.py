@@ -1,9 +1,11 @@
 """Listings of KVM hosts as its tools print them: each value becomes that of the scenario, or a note names it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import vcpulab
 from kvm_imports import KERNEL, imported, vm
 from vcpulab.errors import RecordingError, RequestError, ScenarioError
 from vcpulab.formats import read_all
@@ -21,6 +23,15 @@ NUMA node(s):            1
 NUMA node0 CPU(s):       {online}
 """
 SCOPE = r"machine.slice/machine-qemu\x2d3\x2dweb.scope"
+
+
+def pasted(folder: Path, *texts: str) -> dict[str, Any]:
+    """The VMs of texts in which several commands may have printed."""
+    reads = []
+    for number, text in enumerate(texts):
+        (folder / f"{number}.txt").write_text(text)
+        reads += read_all(folder / f"{number}.txt")[0]
+    return dict(vcpulab.Scenario.from_toml(scenario_of(reads).text).to_dict()["domain"])
 
 
 # ---- where CPUs are ----
@@ -171,11 +182,8 @@ def test_policies_of_ps(tmp_path: Path) -> None:
     ],
 )
 def test_files_of_groups_as_tail_and_cat_print_them(text: str, tmp_path: Path) -> None:
-    (tmp_path / "groups.txt").write_text(text)
-    (tmp_path / "web.xml").write_text(vm("web", 3))
-    made = scenario_of([*read_all(tmp_path / "groups.txt")[0], *read_all(tmp_path / "web.xml")[0]])
-    assert "weight = 200" in made.text
-    assert "global_quota_us = 150000" in made.text
+    web = pasted(tmp_path, text, vm("web", 3))["web"]
+    assert (web["weight"], web["global_quota_us"]) == (200, 150_000)
 
 
 def test_values_of_groups_that_no_field_says_are_named(tmp_path: Path) -> None:
@@ -221,3 +229,71 @@ def test_a_text_in_json_is_no_control_group(tmp_path: Path) -> None:
 def test_listings_in_other_languages_have_the_command_that_is_read(text: str, tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match=r"in another language than English: not read(.|\n)*(lscpu -p|LC_ALL=C)"):
         imported(tmp_path, listing=text)
+
+
+# ---- pastes ----
+
+VIRSH_LIST = " Id   Name   State\n----------------------\n 1    web    running\n"
+PINS = " VCPU   CPU Affinity\n----------------------\n 0      0-3\n 1      2\n"
+SHARES = "Scheduler      : posix\ncpu_shares     : 200\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"virsh # list\n{VIRSH_LIST}\nvirsh # vcpupin web\n{PINS}\nvirsh # schedinfo web\n{SHARES}\n",
+        f"$ ssh root@kvm1 virsh list\n{VIRSH_LIST}$ ssh -p 22 root@kvm1 sudo virsh vcpupin web\n{PINS}"
+        f"PS C:\\Users\\me> ssh root@kvm1 virsh schedinfo web\n{SHARES}",
+        f"{VIRSH_LIST}\nvirsh vcpupin web\n{PINS}\nsudo virsh schedinfo web\n{SHARES}",
+    ],
+)
+def test_commands_name_the_vm_that_a_listing_is_of(text: str, tmp_path: Path) -> None:
+    vms = pasted(tmp_path, text)
+    assert list(vms) == ["web"]
+    assert (vms["web"]["weight"], vms["web"]["affinity"]) == (200, ["all", "2"])
+
+
+def test_a_configuration_that_cat_prints_has_the_number_of_its_file(tmp_path: Path) -> None:
+    weight = "# cat /sys/fs/cgroup/qemu.slice/100.scope/cpu.weight\n50\n"
+    text = f"root@pve:~# cat /etc/pve/qemu-server/100.conf\ncores: 2\nname: web\nmemory: 1\n{weight}"
+    assert pasted(tmp_path, text)["web"]["weight"] == 50
+
+
+@pytest.mark.parametrize("table", [SHARES, PINS, "VCPU:           0\nCPU Affinity:   yy\n"])
+def test_two_tables_of_a_kind_need_the_names_of_their_vms(table: str, tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="a heading `== NAME ==` above what is of another machine"):
+        imported(tmp_path, web=f"{table}\n{table}")
+
+
+def test_of_two_configurations_the_later_one_counts_as_a_whole(tmp_path: Path) -> None:
+    first = "<cputune><shares>200</shares><vcpupin vcpu='0' cpuset='1'/></cputune>"
+    scenario, notes = imported(tmp_path, a=vm("web", 1, first), b=vm("web", 5, vcpus=4))
+    assert "weight" not in scenario["domain"]["web"]
+    assert scenario["domain"]["web"]["affinity"] == "all"
+    assert "two listings have configurations of web that differ: the later one is taken" in notes
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("  <vcpu placement='static'>4</vcpu>\n", "virsh dumpxml NAME"),
+        ("    PID PSR COMMAND\n      7   1 qemu-system-x86\n", "ps -eLo"),
+        ("USER   PID %CPU COMMAND\nroot   7   1.0 qemu\n", "ps -eLo"),
+        ("Machine (16GB total)\n  Package L#0\n", "lscpu -p"),
+        ("CPUs present:        8\nCPUs online:         8\n", "lscpu -p"),
+        ("numa_mode      : strict\nnuma_nodeset   : 0\n", "virsh dumpxml NAME"),
+        ("BOOT_IMAGE=/vmlinuz ro isolcpus=2\n", "grep -H . /proc/cmdline"),
+        ("cpu.weight: 200\n", "grep -rs . /sys/fs/cgroup"),
+        ("cur cores: 4\nnew cores: 2\n", "qm config VMID"),
+        ("\u250c\u2500\u2500\u2510\n\u2502 vmid \u2502\n", "qm config VMID"),
+        ("VMID       Status     Lock         Name\n200        running                 ct\n", "qm list"),
+        ("balloon: 1\nballooninfo:\n\tactual: 1\n", "qm config VMID"),
+        ("Control Group       Tasks   %CPU\n/     512  123.4\n", "cpu.stat"),
+        ("Slice=machine.slice\nCPUWeight=200\n", "grep -rs . /sys/fs/cgroup"),
+    ],
+)
+def test_what_is_not_read_has_the_command_whose_output_is(text: str, command: str, tmp_path: Path) -> None:
+    with pytest.raises(RecordingError) as refused:
+        imported(tmp_path, listing=text)
+    assert "not read, but this is" in str(refused.value)
+    assert command in str(refused.value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _COMMAND = (
-    r"(?P<command>(sudo\s{1,8})?(/\S{1,80}/)?("
+    r"(?P<command>(ssh\s[^\n]{1,200}?\s)?(sudo\s{1,8})?(/\S{1,80}/)?("
     r"(xl|xm)\s+(-\S+\s+)*(list|vcpu-list|info|cpupool-list|sched-\w+|dmesg|debug-keys|top)"
     r"|virsh\s+\S|qm\s+(list|config)|xentop|xenpm|lscpu|uname|numactl|ps\s|cat\s|grep\s|systemd-cgls|date\b|xe\s)[^\n]*)"
 )
@@ -18,6 +18,8 @@ _TYPED = re.compile(
     r"|qm (list|config)|lscpu|uname|systemd-cgls|xentop -b|xenpm get-cpufreq-para)( [\w./=-]{1,80}){0,8})"
 )
 """A command without a prompt."""
+_VIRSH_PROMPT = re.compile(r"virsh [#>] (?P<command>[^\n]*)")
+"""The prompt of virsh itself."""
 _FENCE = re.compile(r"[`~]{3,20}\w{0,20}")
 """What is around a text in Markdown."""
 _NAMED_PROMPT = re.compile(
@@ -64,9 +66,16 @@ class Excerpt:
             'web'
             >>> Excerpt(Path("paste.txt"), "", "virsh -c qemu:///system schedinfo --domain web --live").about
             'web'
+            >>> Excerpt(Path("paste.txt"), "", "cat /etc/pve/qemu-server/100.conf").about
+            '/etc/pve/qemu-server/100.conf'
+            >>> Excerpt(Path("paste.txt"), "", "ssh root@kvm sudo virsh schedinfo web").about
+            'web'
             >>> Excerpt(Path("paste.txt"), "", "xl info -n").about
         """
-        words = re.sub(r"\s+-c\s+\S+", "", self.command.removeprefix("sudo ")).split()
+        command = re.sub(r"^ssh\s.{1,200}?\s(?=(sudo|virsh|xl|xm|qm|cat)\s)", "", self.command).removeprefix("sudo ")
+        words = re.sub(r"\s+-c\s+\S+", "", command).split()
+        if words[:1] == ["cat"] and len(words) == 2:
+            return words[1]
         return next((word for word in words[2:] if not word.startswith("-")), None)
 
 
@@ -95,7 +104,8 @@ def excerpts(
             command, first, kind = "", number + 1, None
             lines[number] = ""
             continue
-        prompt = PROMPT.fullmatch(line) or _NAMED_PROMPT.fullmatch(line) or _TYPED.fullmatch(line)
+        inside_virsh = _VIRSH_PROMPT.fullmatch(line)
+        prompt = inside_virsh or PROMPT.fullmatch(line) or _NAMED_PROMPT.fullmatch(line) or _TYPED.fullmatch(line)
         heading = None if prompt else begins(line)
         if prompt is not None or (heading is not None and (heading != kind or heading in again)):
             below_prompt = heading is not None and kind is None and not any(map(str.strip, lines[first:number]))
@@ -105,6 +115,7 @@ def excerpts(
             kind = heading
         if prompt is not None:
             command, first, kind = prompt["command"].strip(), number + 1, None
+            command = f"virsh {command}" if inside_virsh else command
             lines[number] = ""
     parts.append((command, first, len(lines)))
     return [

@@ -60,7 +60,7 @@ def headed(path: str | PathLike[str], commands: str, comments: str | None = None
         comments: the names, as a pattern, that make a line `# NAME` a heading. Others are comments, and so are all of
             them where the file's name or another heading names the machine. `None`: each is a heading.
     """
-    about = (path.about if isinstance(path, Excerpt) else None) or of_file(Path(path).name, commands)
+    about = of_file((path.about if isinstance(path, Excerpt) else None) or Path(path).name, commands)
     named = comments is not None and re.fullmatch(comments, about) is not None
     for number, line in enumerate(text_of(path).splitlines(), 1):
         name = heading_of(line)

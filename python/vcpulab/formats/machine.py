@@ -17,6 +17,13 @@ def quota_us(us: int) -> int:
     return us if 0 < us <= NO_QUOTA_US else -1
 
 
+_CONFIGURATION = (
+    *("vcpus", "params", "shares", "vcpu_pins", "emulator_pin", "iothread_pins", "iothread_pin", "iothreads"),
+    *("scheduling", "memory_nodes", "partition", "omitted"),
+)
+"""What the configuration of a machine says."""
+
+
 @dataclass
 class Machine:
     """A virtual machine; `None` or empty: not said."""
@@ -57,6 +64,16 @@ class Machine:
     """By time and vCPU: the same of each vCPU."""
     omitted: dict[str, None] = field(default_factory=dict)
     """What listings say of it that a scenario has no field for, in words."""
+
+    def configured_anew(self, more: "Machine") -> bool:
+        """Forgets its configuration where another listing has all of it; was there one, and another than that?"""
+        if not (self.configured and more.configured):
+            return False
+        fresh, changed = Machine(self.name), False
+        for name in _CONFIGURATION:
+            changed = changed or getattr(self, name) != getattr(more, name)
+            setattr(self, name, getattr(fresh, name))
+        return changed
 
     def add(self, more: "Machine") -> None:
         """Takes what another listing of the same machine says; what both say, it says."""

@@ -54,10 +54,22 @@ _BEGINS = tuple(
             "qm list",
         ),
         (r"^ballooninfo:|^qmpstatus: ", "`qm status --verbose`", _QM),
-        (r'^[ \t]{0,80}[│┃][^\n]{0,2000} (vmid|VMID) |"vmid" ?: ?"?\d', "`pvesh get`", _QM),
+        (r'^[ \t]{0,80}[┌╒]|"vmid" ?: ?"?\d', "`pvesh get`", _QM),
         (r"^Control Group[ \t]{1,80}Tasks[ \t]{1,80}%CPU", "`systemd-cgtop`", _STAT),
         (r"^(CPUWeight|CPUShares|CPUQuotaPerSecUSec)=", "`systemctl show`", _GROUPS),
-        (r"^(USER|UID)[ \t]{1,80}PID[ \t]{1,80}%CPU[ \t]", "`ps aux`, without threads", _THREADS),
+        (r"^(?=[^\n]{0,400}\bPID\b)[^\n]{0,400}\b(COMMAND|CMD)[ \t]{0,80}$", "`ps` without threads (TID)", _THREADS),
+        (r"^\(domain$", "`xl list -l` of old releases", _XEN),
+        (r"^[ \t]{0,80}<(vcpu|cputune|vcpupin|emulatorpin|shares|topology)\b", "a part of `virsh dumpxml`", _XML),
+        (r"^numa_mode[ \t]{0,80}:", "`virsh numatune`", _XML),
+        (r"^CPUs present: ", "`virsh nodecpumap`", _CPUS),
+        (r"^Machine \(\d", "`lstopo`", _CPUS),
+        (r"^BOOT_IMAGE=", "/proc/cmdline", "grep -H . /proc/cmdline > kernel.txt"),
+        (r"^cur [a-z_]{1,40}\d{0,4}: ", "`qm pending`", _QM),
+        (
+            r"^cpu\.(shares|cfs_quota_us|weight|max):? [\dm-]",
+            "`cgget`, or files of a control group without their paths",
+            _GROUPS,
+        ),
         (
             r"^(Architektur|Architecture|Arquitectura|Arquitetura|Architettura|Architectuur|Архитектура|アーキテクチャ|架构)"
             r"[ \t\u00a0]{0,80}[:\uff1a]",
@@ -65,7 +77,7 @@ _BEGINS = tuple(
             _CPUS,
         ),
         (
-            r"^ {0,80}I[dD] {1,80}\S{1,80} {1,80}\S{1,80}\n *-{20}",
+            r"^ {0,80}I[dD] {1,80}(?!Name {1,80}State)\S{1,80} {1,80}\S{1,80}\n *-{20}",
             "`virsh list` in another language than English",
             _LIST,
         ),

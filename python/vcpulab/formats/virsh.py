@@ -90,12 +90,17 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
     """
     machines: dict[str, Machine] = {}
     table: str | None = None
+    begun: set[tuple[str, str]] = set()
     for about, number, line in headed(path, _COMMANDS):
         its = machines.setdefault(about, Machine(about))
         words = line.split()
         begins = re.match(DOMAIN_BEGINS, line)
         if begins is not None:
             table = "info" if re.match(r"VCPU:\s+\d", begins[1]) else begins[1].split()[0].rstrip(":").lower()
+        if table is not None and begins is not None and (table != "info" or _FIRST_VCPU.fullmatch(line)):
+            if (about, table) in begun:
+                raise wrong(str(path), number, line, "a heading `== NAME ==` above what is of another machine")
+            begun.add((about, table))
         if begins is not None and table not in ("info", "scheduler"):
             continue
         if not line.strip(" \t-"):
@@ -103,6 +108,9 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
         if table is None or not _took(its, table, line, words):
             raise wrong(str(path), number, line, "a line of virsh vcpuinfo, vcpupin, emulatorpin, or schedinfo")
     return list(machines.values())
+
+
+_FIRST_VCPU = re.compile(r"\s*VCPU:\s+0\s*")
 
 
 def _took(machine: Machine, table: str, line: str, words: list[str]) -> bool:

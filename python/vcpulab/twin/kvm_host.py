@@ -120,6 +120,10 @@ class KvmHost:
             self.machines[machine.name] = same = machine
             self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(machine)
         else:
+            if same.configured_anew(machine):
+                self.notes.append(
+                    f"two listings have configurations of {same.name} that differ: the later one is taken"
+                )
             same.add(machine)
         if same.number is not None:
             self._numbered[same.number] = same.name
