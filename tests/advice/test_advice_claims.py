@@ -90,7 +90,7 @@ def roaming(**more: Any) -> Any:
     return host({"rt": rt, "win1": win, "win2": win}, pcpus=4, **more)
 
 
-KVM = {"scheduler": "linux-eevdf", "hypervisor": "kvm"}
+KVM: dict[str, Any] = {"scheduler": "linux-eevdf", "hypervisor": "kvm"}
 
 
 @pytest.mark.parametrize("frame", [{}, KVM])
