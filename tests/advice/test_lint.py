@@ -284,6 +284,9 @@ def test_reservations_that_do_not_do(tmp_path: Path) -> None:
     small = {"job": job | {"budget_us": 2000, "period_us": 10000, "extratime": 0}}
     found = advice_on(tmp_path, {"scheduler": "rtds", "pcpus": 2}, small)["reservation-too-small"]
     assert found.finding.changes == {"domain.job.extratime": 1}
+    wide = {"job": small["job"] | {"vcpus": 4}}
+    found = advice_on(tmp_path, {"scheduler": "rtds", "pcpus": 4}, wide)["reservation-too-small"]
+    assert "(20 % of a pCPU for each vCPU) reserved, uses 20 %" in found.finding.reason
     reserved = {"slice": 2_000_000, "period": 20_000_000, "extratime": 1}
     domains = {"dom0": DOM0 | reserved, "web": WEBSITE | reserved, "batch": HOG, "other": HOG}
     found = advice_on(tmp_path, {"scheduler": "sedf"}, domains, asked(350))["reservation-too-small"]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import vcpulab
+from vcpulab.advice.capacity import stations
 from vcpulab.advice.explaining import explain
 from vcpulab.advice.lint.catalogue import findings, settings
 from vcpulab.advice.lint.host import Finding, Host
@@ -96,6 +97,21 @@ def test_a_service_that_its_quota_throttles() -> None:
     assert "(vcpu_quota_us), while the pCPUs idle" in found.reason
     assert found.changes == {"domain.web.vcpu_quota_us": 60_000}
     assert mended(it, found)["users.response_p99"].mean < 0.2 * vcpulab.run(it)["users.response_p99"].mean
+
+
+def test_a_quota_of_each_vcpu_is_compared_with_the_vcpu_that_works() -> None:
+    """A server of a single task keeps one of its four vCPUs at the quota, and the VM far below that of all four."""
+    server = web(4, vcpu_quota_us=20_000)
+    server["app"][0]["workers"] = 1
+    it = scenario({"web": server, **{f"batch{n}": busy(1) for n in range(2)}}, asked(300))
+    run = vcpulab.run(it)
+    found = {one.rule: one for one in findings(Host(it, run))}
+    assert "its quota of 0.200 pCPUs for each vCPU (vcpu_quota_us)" in found["quota-throttles"].reason
+    assert "waits-behind-equals" not in found
+    assert stations(run, ["web"])[0].kind == "quota"
+    explained = str(vcpulab.explain(it, "users.response_p99", replications=2))
+    assert "waits for its quota or a pCPU" in explained
+    assert "web waits for its quota or a pCPU, batch" in explained
 
 
 # ---- weights ----

@@ -1,4 +1,4 @@
-"""Reservations that advice makes longer or shorter: schedulers accept them, tools take them, and shares do not shrink."""
+"""Reservations that advice makes longer or shorter: schedulers accept them, and tools take them."""
 
 from random import Random
 

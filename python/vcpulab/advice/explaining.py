@@ -424,7 +424,8 @@ def _of_domain(host: Host, domain: str, vcpus: Collection[int]) -> Iterator[Part
         share = Interval.of(its[column])
         if share is None:
             continue
-        yield Part(1, said, share)
+        throttled = column == "runnable_ns" and host.throttled(domain) > 0
+        yield Part(1, "waits for its quota or a pCPU" if throttled else said, share)
         if column == "running_ns":
             yield from _of_running(rows.filter(vcpu=busiest))
         if column == "runnable_ns" and share.mean >= SHOWN:

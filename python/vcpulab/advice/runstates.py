@@ -27,6 +27,11 @@ def gotten(run: Run, domain: str) -> float:
     return 0.0 if found is None else found.mean
 
 
+def most_gotten(run: Run, domain: str) -> float:
+    """CPU time of the vCPU that gets most, % of a pCPU: what limits of each vCPU are compared with."""
+    return 100 * max(shares(run, domain, "running"), default=0.0)
+
+
 def lost(run: Run, domain: str, to: str) -> float:
     """The part of the time gotten that a domain loses to `threads`, `memory` or `frequency`; below 0: it wins."""
     sums = run.df_domains().filter(domain=domain).select(pl.col("running_ns", f"slowed_{to}_ns").sum())

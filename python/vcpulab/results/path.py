@@ -1,6 +1,6 @@
 """The path of a single request: where it was and what it waited for, from its begin to its answer, without a gap."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,7 +12,7 @@ from vcpulab import _engine
 from vcpulab.results.addresses import Address, apps
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.threads import HOST, HostThread, host_threads
+from vcpulab.scenario.threads import HOST, HostThread, host_threads, quota
 
 MEDIAN = 0.5
 KINDS = (
@@ -176,9 +176,11 @@ def paths(
     quantiles = list(dict.fromkeys((quantile, MEDIAN)))
     asked = _engine.follow(scenario._engine, client, quantiles, replication=replication, progress=progress)
     frame = pl.DataFrame(asked)
-    threads = host_threads(scenario.to_dict())
+    document = scenario.to_dict()
+    threads = host_threads(document)
+    limited = {name for name, table in document["domain"].items() if quota(table) is not None}
     told = pl.DataFrame(
-        [_told(leg, threads) for leg in frame.iter_rows(named=True)],
+        [_told(leg, threads, limited) for leg in frame.iter_rows(named=True)],
         schema={"where": pl.String, "kind": pl.String, "said": pl.String},
         orient="row",
     )
@@ -190,8 +192,11 @@ def paths(
     ]
 
 
-def _told(leg: Mapping[str, Any], threads: Sequence[HostThread]) -> tuple[str, str, str]:
-    """Where it is, what happens, and in words; on a KVM host with its own threads instead of a driver domain."""
+def _told(leg: Mapping[str, Any], threads: Sequence[HostThread], limited: Container[str]) -> tuple[str, str, str]:
+    """Where it is, what happens, and in words; on a KVM host with its own threads instead of a driver domain.
+
+    A vCPU of a domain that is limited by a quota may be throttled, which Linux does not tell from waiting for a pCPU.
+    """
     where, kind, said = _PLACES[leg["place"]]
     domain, state, by = leg["domain"], leg["state"], leg["by_domain"]
     if domain is not None:
@@ -204,7 +209,8 @@ def _told(leg: Mapping[str, Any], threads: Sequence[HostThread]) -> tuple[str, s
     if state == "runnable":
         behind = f", {by} runs" if by is not None else ""
         idle = f" while pCPU {leg['pcpu']} idles" if not behind and leg["pcpu"] is not None else ""
-        return where, KINDS[3], f"{domain} waits for a pCPU{behind}{idle}"
+        wanted = "its quota or a pCPU" if leg["domain"] in limited else "a pCPU"
+        return where, KINDS[3], f"{domain} waits for {wanted}{behind}{idle}"
     if state == "offline":
         return where, KINDS[4], f"{domain} is withheld by its cap, or paused"
     if leg["place"] == "nic" and state != "running":

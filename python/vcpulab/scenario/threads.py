@@ -92,9 +92,17 @@ def quota(table: Mapping[str, Any]) -> float | None:
         >>> quota({"vcpus": 4, "vcpu_quota_us": 50_000}), quota({"vcpus": 1, "global_quota_us": -1})
         (2.0, None)
     """
-    limits = [
-        times * table[f"{part}_quota_us"] / table.get(f"{part}_period_us", PERIOD_US)
-        for part, times in (("global", 1), ("vcpu", table["vcpus"]))
-        if table.get(f"{part}_quota_us", -1) > 0
-    ]
-    return min(limits, default=None)
+    whole, each = quota_of(table, "global"), quota_of(table, "vcpu")
+    limits = [whole, None if each is None else table["vcpus"] * each]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def quota_of(table: Mapping[str, Any], part: str) -> float | None:
+    """The quota of a VM's table for the whole VM (`global`) or for each vCPU (`vcpu`), in pCPUs; `None`: it has none.
+
+    Examples:
+        >>> quota_of({"vcpus": 4, "vcpu_quota_us": 50_000}, "vcpu")
+        0.5
+    """
+    length = table.get(f"{part}_quota_us", -1)
+    return length / table.get(f"{part}_period_us", PERIOD_US) if length > 0 else None

@@ -19,7 +19,7 @@ from vcpulab.advice.bounds.packets import FRAMING_BYTES
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.run import Run
-from vcpulab.scenario.threads import HOST, host_threads, quota
+from vcpulab.scenario.threads import HOST, host_threads, quota, quota_of
 from vcpulab.scenario.units import span_ns
 
 Kind = Literal[
@@ -144,7 +144,7 @@ class _Host:
             held = waited + (withheld if self.domains[name].get("cap") else 0)
             why = f"runs {100 * runs:.0f} % of the time, waits {100 * held:.0f} %"
             if held > WAITS_MATTER * (runs + held):
-                kind, which, why = self._held_back(name, which, used[name], why, waits.get(name, {}))
+                kind, which, why = self._held_back(name, which, (used[name], runs), why, waits.get(name, {}))
             yield Station(kind, which, runs + held, why, name, "", held, self._busy_of(kind, name))
 
     def _thread(
@@ -160,7 +160,9 @@ class _Host:
         said = ""
         if waited > WAITS_MATTER * (runs + waited):
             said = f"{thread} waits for {100 * waited:.0f} % of the time"
-            kind, which, why = self._held_back(thread.domain, which, used[thread.domain], why, waits.get(HOST, {}))
+            kind, which, why = self._held_back(
+                thread.domain, which, (used[thread.domain], 0.0), why, waits.get(HOST, {})
+            )
         busy = self._busy_of(kind, thread.domain)
         yield Station(kind, which, runs + waited, why, thread.domain, said, waited, busy)
 
@@ -169,9 +171,10 @@ class _Host:
         return self._busy(self.domains[name].get("pool", "Pool-0")) if kind == "pCPUs" else 0.0
 
     def _held_back(
-        self, name: str, which: str, used: float, why: str, waits: Mapping[str, float]
+        self, name: str, which: str, gets: tuple[float, float], why: str, waits: Mapping[str, float]
     ) -> tuple[Kind, str, str]:
-        """What keeps a vCPU from running."""
+        """What keeps a vCPU from running; its domain gets so many pCPUs, and it itself so many of them."""
+        used, runs = gets
         cap = self.domains[name].get("cap", 0)
         if cap and used >= NEAR_FULL * cap / 100:
             return (
@@ -184,10 +187,14 @@ class _Host:
         if limit is not None and used >= NEAR_FULL * limit:
             limited = f"{name} gets {100 * used:.0f} % of a pCPU, its quota is {100 * limit:.0f} %"
             return "quota", f"quota of {name}", f"{which} {why}; {limited}"
+        of_each = quota_of(table, "vcpu")
+        if of_each is not None and runs >= NEAR_FULL * of_each:
+            limited = f"the quota of each vCPU is {100 * of_each:.0f} % of a pCPU"
+            return "quota", f"quota of {name}", f"{which} {why}; {limited}"
         for reservation in RESERVATIONS.values():
-            share = table["vcpus"] * reservation.share(table)
-            if share and not reservation.gets_extra(table) and used >= NEAR_FULL * share:
-                reserved = f"{name} gets {100 * used:.0f} % of a pCPU, reserved are {100 * share:.0f} %"
+            of_vcpu = reservation.share(table)
+            if of_vcpu and not reservation.gets_extra(table) and runs >= NEAR_FULL * of_vcpu:
+                reserved = f"{100 * of_vcpu:.0f} % of a pCPU is reserved for each vCPU"
                 return "budget", f"budget of {name}", f"{which} {why}; {reserved}"
         total = sum(waits.values())
         if waits.get("idle", 0) > WAITS_MATTER * total:

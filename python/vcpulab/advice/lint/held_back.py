@@ -295,7 +295,8 @@ def _throttled(held: Held) -> Finding | None:
     Mechanism: Once the quota of a period is used up, the vCPUs that it is for are taken off the pCPUs until the next
     period, though pCPUs may idle. Of a quota for a whole VM `vm-quota-freezes` tells more.
 
-    Evidence: It gets more than {NEAR_FULL:.0%} of its quota. Late is: {LATE_IS}.
+    Evidence: It gets more than {NEAR_FULL:.0%} of its quota, or one of its vCPUs does of a quota for each. Late is:
+    {LATE_IS}.
 
     Silent: Where nobody is late: then a quota is a contract.
 
@@ -307,16 +308,16 @@ def _throttled(held: Held) -> Finding | None:
     Sources: Linux's `Documentation/scheduler/sched-bwc`; libvirt's domain XML, `cputune`.
     """
     host, domain = held.host, held.domain
-    limit = host.quota(domain)
-    if not held.waits or not limit or host.gotten(domain) < NEAR_FULL * limit:
+    if not held.waits:
         return None
     table = host.domains[domain]
-    part = next(
-        part
-        for part, times in (("global", 1), ("vcpu", table["vcpus"]))
-        if (host.value(domain, f"{part}_quota_us") or -1) > 0
-        and 100 * times * table[f"{part}_quota_us"] <= 1.001 * limit * (host.value(domain, f"{part}_period_us") or 1)
-    )
+    of_all, of_each = (host.quota_of(domain, part) for part in ("global", "vcpu"))
+    if of_all and host.gotten(domain) >= NEAR_FULL * of_all:
+        part, size = "global", f"{number(of_all / 100)} pCPUs"
+    elif of_each and host.most_gotten(domain) >= NEAR_FULL * of_each:
+        part, size = "vcpu", f"{number(of_each / 100)} pCPUs{' for each vCPU' if table['vcpus'] > 1 else ''}"
+    else:
+        return None
     path = of_domain(domain, f"{part}_quota_us")
     top = (host.value(domain, f"{part}_period_us") or 1) * (table["vcpus"] if part == "global" else 1)
     larger = {path: min(top, 3 * table[f"{part}_quota_us"])}
@@ -324,7 +325,7 @@ def _throttled(held: Held) -> Finding | None:
     idle = host.idle_of(held.pcpus)
     beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
     often = f"in {100 * host.throttled(domain):.0f} % of the periods"
-    reason = f"{domain} is throttled {often} by its quota of {number(limit / 100)} pCPUs ({part}_quota_us), {beside}"
+    reason = f"{domain} is throttled {often} by its quota of {size} ({part}_quota_us), {beside}"
     return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
 
 
@@ -335,7 +336,7 @@ def _reserved_too_little(held: Held) -> Finding | None:
     Mechanism: Without extra time it waits for its next period once the budget is used; with extra time it shares what
     is left over with all others who take some.
 
-    Evidence: It gets more than {NEAR_FULL:.0%} of its reservation. Late is: {LATE_IS}.
+    Evidence: One of its vCPUs gets more than {NEAR_FULL:.0%} of its reservation. Late is: {LATE_IS}.
 
     Silent: Where nobody is late; where reservations add up to more than there is: see `overbooked-reservations`.
 
@@ -364,7 +365,7 @@ def _reserved_for_too_long(held: Held) -> Finding | None:
     Mechanism: Once the budget of a period is used, whoever has no extra time waits for the next period: what comes in
     that gap waits as long. Under SEDF so does who wakes up in the period in which it blocked.
 
-    Evidence: The domain gets less than {NEAR_FULL:.0%} of its reservation, has no extra time, and waits. Late is:
+    Evidence: None of its vCPUs gets {NEAR_FULL:.0%} of its reservation, and it has no extra time, and waits. Late is:
     {LATE_IS}.
 
     Silent: Where nobody is late; where reservations add up to more than there is: see `overbooked-reservations`.
@@ -398,6 +399,7 @@ class _Reserved:
     share: float
     """% of a pCPU, for each vCPU."""
     uses: float
+    """% of a pCPU, of the vCPU that gets most."""
     extra: bool
     with_extra: dict[str, int]
     larger: tuple[dict[str, int], ...]
@@ -447,7 +449,7 @@ class _Reserved:
             spelt.period,
             f"a budget of {length} ms in every {within} ms",
             100 * amount / period,
-            host.gotten(domain) / host.domains[domain]["vcpus"],
+            host.most_gotten(domain),
             spelt.gets_extra(host.domains[domain]),
             {of_domain(domain, spelt.extra): 1},
             tuple(larger),

@@ -21,7 +21,7 @@ from vcpulab.results.run import Run, run
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.cgroups import version_of, weight_most
 from vcpulab.scenario.scenario import Scenario, join
-from vcpulab.scenario.threads import HOST, cpuset, quota
+from vcpulab.scenario.threads import HOST, cpuset, quota, quota_of
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, pcpu_set
 
@@ -191,6 +191,10 @@ class Host:
         """The limit of a VM of a KVM host, of all its vCPUs together, % of one pCPU; 0: it has none."""
         return 100 * (quota(self.domains[domain]) or 0.0)
 
+    def quota_of(self, domain: str, part: str) -> float:
+        """The limit of a VM of a KVM host (`global`), or of each of its vCPUs (`vcpu`), % of a pCPU; 0: none."""
+        return 100 * (quota_of(self.domains[domain], part) or 0.0)
+
     def throttled(self, domain: str) -> float:
         """The part of the periods of a VM's quotas at whose end one was used up, over all its groups."""
         ended, exhausted = self._periods.get(domain, (0, 0))
@@ -326,6 +330,10 @@ class Host:
     def gotten(self, domain: str) -> float:
         """CPU time of a domain, % of one pCPU."""
         return runstates.gotten(self.run, domain)
+
+    def most_gotten(self, domain: str) -> float:
+        """CPU time of the vCPU of a domain that gets most, % of a pCPU."""
+        return runstates.most_gotten(self.run, domain)
 
     def of_entitlement(self, domain: str) -> float | None:
         """CPU time of a domain, as a part of what its weight entitles it to; `None`: there is no such thing."""
