@@ -1,5 +1,6 @@
 """`vcpulab lint`: each rule finds what was planted, says what mending it does, and how to mend it."""
 
+import contextlib
 import json
 import re
 import tomllib
@@ -15,9 +16,11 @@ from support import ROOT, Vcpulab
 from vcpulab.advice.compare import compare
 from vcpulab.advice.fixing import fix
 from vcpulab.advice.lint.catalogue import RULES, settings
+from vcpulab.advice.lint.foreign import without_foreign
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, lint
 from vcpulab.advice.lint.rule import PARTS
+from vcpulab.errors import ScenarioError
 
 HOG = {"app": [{"kind": "hog"}]}
 WEB = {"nic": {"driver_domain": "dom0"}, "app": [{"kind": "web-server"}]}
@@ -510,3 +513,27 @@ def test_lint_on_the_command_line(command: Vcpulab, tmp_path: Path) -> None:
         assert "Traceback" not in result.stderr
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     assert command("lint", "binary.toml").returncode == 2
+
+
+DAMAGED = (0, -1, 10**18, 1.5, float("nan"), "", "x", True, [], {}, [[1]], {"a": 1})
+"""Values that fields of other types have in damaged files."""
+
+
+def test_a_damaged_file_is_refused_as_by_check(tmp_path: Path) -> None:
+    """Whichever table or value is another one: also whole tables, of which `lint` looks for parameters."""
+    host = {"profile": "exact", "scheduler": "credit", "pcpus": 2}
+    pool = {"p": {"pcpus": "1", "scheduler": "credit2"}}
+    domain = {"a": {"weight": 1, "app": [{"kind": "hog"}]}, "b": {"pool": "p", "cap": 1}}
+    document: dict[str, Any] = {"host": host, "pool": pool, "domain": domain}
+    path = tmp_path / "damaged.toml"
+    for place in ("host", "host.scheduler", "pool", "pool.p", "domain", "domain.b", "domain.b.pool"):
+        steps = place.split(".")
+        for value in DAMAGED:
+            damaged = json.loads(json.dumps(document))
+            table = damaged
+            for step in steps[:-1]:
+                table = table[step]
+            table[steps[-1]] = value
+            path.write_text(tomli_w.dumps(damaged))
+            with contextlib.suppress(ScenarioError):
+                without_foreign(path)

@@ -264,6 +264,10 @@ def test_another_scheduler_takes_away_what_it_does_not_know(tmp_path: Path) -> N
             "scenario = 'web.toml'\nsample = { points = 1e9 }\nvary = [{ path = 'web.cap', values = [1] }]",
             "sample.points: found `1000000000.0`",
         ),
+        (
+            "vary = [{ path = 'a.cap', values = [1] }]\n[scenario]\ndomain.a = { app = [{ kind = 'hog', x = nan }] }",
+            "scenario.domain.a.app[0].x: found `nan` or `inf`; allowed: finite numbers",
+        ),
         ("scenario = [", "sweep.toml: TOML parse error at line 1"),
     ],
 )

@@ -155,15 +155,17 @@ def value_of(text: str) -> Any:
     """The value that a word means.
 
     Examples:
-        >>> value_of("512"), value_of("credit2"), value_of("[1, 2]"), value_of("5ms"), value_of("")
-        (512, 'credit2', [1, 2], '5ms', None)
+        >>> value_of("512"), value_of("credit2"), value_of("[1, 2]"), value_of("5ms"), value_of("nan"), value_of("")
+        (512, 'credit2', [1, 2], '5ms', 'nan', None)
     """
     if not text:
         return None
     try:
-        return json.loads(_engine.tables(f"value = {text}\n"))["value"]
+        value = json.loads(_engine.tables(f"value = {text}\n"))["value"]
     except ValueError:
         return text
+    # A number that is not finite is none that a field takes.
+    return text if value is None else value
 
 
 def _typed(path: str, value: Any) -> Any:

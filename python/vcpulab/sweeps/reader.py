@@ -56,6 +56,9 @@ class Reader:
         given = self._document.get("scenario")
         try:
             if isinstance(given, dict):
+                infinite = _infinite(given, "scenario")
+                if infinite is not None:
+                    raise RequestError(f"{self._path}: {infinite}: found `nan` or `inf`; allowed: finite numbers")
                 text = tomli_w.dumps(given)
                 return Scenario.from_toml(text, f"{self._path}: [scenario]", folder=self._path.parent)
             if isinstance(given, str):
@@ -242,3 +245,21 @@ def _is_whole(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     return _is_whole(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _infinite(value: Any, path: str = "") -> str | None:
+    """The path of a number that is not finite, which the engine's reader has as `None`; `None`: there is none.
+
+    Examples:
+        >>> _infinite({"vary": [{"values": [1, None]}]}), _infinite({"seed": 1})
+        ('vary[0].values[1]', None)
+    """
+    if value is None:
+        return path
+    if isinstance(value, dict):
+        parts = ((f"{path}.{name}" if path else name, part) for name, part in value.items())
+    elif isinstance(value, list):
+        parts = ((f"{path}[{at}]", part) for at, part in enumerate(value))
+    else:
+        return None
+    return next((found for where, part in parts if (found := _infinite(part, where)) is not None), None)

@@ -59,9 +59,17 @@ def _foreign(written: Mapping[str, Any], steps: Sequence[str]) -> Finding | None
 
     Sources: `vcpulab schedulers` lists every parameter.
     """
-    param, owning = steps[-1], _owners(steps[-1])
-    pool = written["domain"][steps[1]].get("pool") if steps[0] == "domain" else None
-    where = steps[:2] if steps[0] == "pool" else ["host"] if pool is None else ["pool", pool]
+    match steps:
+        case ["host", param]:
+            where = ["host"]
+        case ["pool", name, param]:
+            where = ["pool", name]
+        case ["domain", name, param]:
+            pool = written["domain"][name].get("pool")
+            where = ["host"] if pool is None else ["pool", pool]
+        case _:
+            return None
+    owning = _owners(param)
     table = _value_at(written, where)
     has = generation_of(table["scheduler"], table.get("generation"))
     if not owning or has is None or param in {known["name"] for known in has["params"]}:
