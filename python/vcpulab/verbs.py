@@ -236,7 +236,7 @@ def tune(
     by_hand = bool(vary or only)
     domains = [*concerned(wanted), *(one.address.domain for one in missed)]
     search = Search(
-        shared(there, domains) if by_hand else widened(there, domains),
+        shared(there, domains) if by_hand else widened(there, domains, [one.address.domain for one in missed]),
         wanted,
         slos,
         seed=scenario.seed if seed is None else seed,

@@ -97,7 +97,7 @@ KVM: dict[str, Any] = {"scheduler": "linux-eevdf", "hypervisor": "kvm"}
 def test_a_domain_that_is_not_pinned_is_isolated_too(frame: dict[str, Any]) -> None:
     """Explain and tune find the same setting, and both say what it costs the others."""
     scenario, limit = roaming(**frame), "rt.0.response_p99 < 0.03ms"
-    wanted = {"domain.win1.affinity": "0-2", "domain.win2.affinity": "0-2"}
+    wanted = {"domain.rt.affinity": "3", "domain.win1.affinity": "0-2", "domain.win2.affinity": "0-2"}
     answer = vcpulab.tune(scenario, slo=[limit], trials=16, replications=2)
     assert answer.found.best.changes == wanted
     explained = vcpulab.explain(scenario, limit, replications=2)
@@ -106,6 +106,12 @@ def test_a_domain_that_is_not_pinned_is_isolated_too(frame: dict[str, Any]) -> N
     assert isinstance(explained.verdict, Costly)
     assert "none of the" not in explained.outlook()[0]
     assert "late" in explained.outlook()[0]
+
+
+def test_pcpus_are_taken_from_others_only_for_an_slo_that_is_missed() -> None:
+    names = [[one.name for one in widened(space(roaming()), ["rt"], missing).parameters] for missing in ([], ["rt"])]
+    assert "domain.rt.isolation" not in names[0]
+    assert "domain.rt.isolation" in names[1]
 
 
 def test_a_pool_isolates_where_the_toolstack_has_pools() -> None:
@@ -129,7 +135,7 @@ def test_threads_that_serve_other_vms_are_kept_away_too() -> None:
     kvm = host({"rt": HOGS, "web": served, "batch": HOGS}, **KVM)
     (alone_on_3,) = isolations(kvm.to_dict(), ["rt"])
     fields = {"web.affinity", "web.emulator_affinity", "web.iothread_affinity", "batch.affinity"}
-    assert alone_on_3.changes == {f"domain.{field}": "0-2" for field in fields}
+    assert alone_on_3.changes == {"domain.rt.affinity": "3", **{f"domain.{field}": "0-2" for field in fields}}
     change(kvm, alone_on_3.changes)
 
 

@@ -113,7 +113,7 @@ def _first(host: Host, missed: Sequence[Slo]) -> list[dict[str, Any]]:
     if not domains:
         return []
     try:
-        searched = widened(space(host.scenario), domains)
+        searched = widened(space(host.scenario), domains, domains)
     except RequestError:
         return []
     picks = leads(searched, host.run, domains, bottleneck(stations(host.run, domains)))

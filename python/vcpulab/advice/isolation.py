@@ -1,7 +1,7 @@
 """Domains alone on some pCPUs: what must be set so that no other domain runs there."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vcpulab.hypervisors.settings import DOM0, hypervisor_of
@@ -43,7 +43,8 @@ def isolations(document: Mapping[str, Any], names: Sequence[str]) -> list[Isolat
 
     These are the pCPUs that the domains are pinned to. Where none is pinned, they are one pCPU, and one for each vCPU,
     of those to which nobody is pinned: whole cores, at most half of all pCPUs. The other domains are kept away by their
-    affinity, on a KVM host with the threads that serve them; or these get a CPU pool, where the toolstack has those.
+    affinity, on a KVM host with the threads that serve them, and these are pinned there; or these get a CPU pool, where
+    the toolstack has those.
 
     Args:
         document: the scenario as tables.
@@ -54,7 +55,7 @@ def isolations(document: Mapping[str, Any], names: Sequence[str]) -> list[Isolat
         >>> document = {"host": host, "domain": {"web": {"vcpus": 1}, "batch": {"vcpus": 4}}}
         >>> for one in isolations(document, ["web"]):
         ...     print(one, list(one.changes))
-        alone on pCPU 3 ['domain.batch.affinity']
+        alone on pCPU 3 ['domain.web.affinity', 'domain.batch.affinity']
         alone on pCPU 3, in a pool ['pool.only-web.scheduler', ..., 'pool.only-web.pcpus', 'domain.web.pool']
     """
     pool = document["domain"][names[0]].get("pool")
@@ -62,7 +63,11 @@ def isolations(document: Mapping[str, Any], names: Sequence[str]) -> list[Isolat
     pinned = _pinned(document, names)
     places = [own] if (own := sorted(pinned & set(here))) else [*_free(document, names, here)] if not pinned else []
     usable = [one for one in places if len(one) < len(here)]
-    apart = [one for own in usable if (one := _kept_alone(document, names, own)) is not None]
+    apart = [
+        one if pinned else _pinned_there(document, names, own, one)
+        for own in usable
+        if (one := _kept_alone(document, names, own)) is not None
+    ]
     return [*apart, *([_pooled(document, names, usable[-1])] if apart and _can_have_pool(document, names) else [])]
 
 
@@ -131,6 +136,15 @@ def _kept_alone(document: Mapping[str, Any], names: Sequence[str], own: Sequence
                 kept = _kept_off(table.get(field, "all"), here, own)
                 changes |= {} if kept is None else {join(["domain", name, field]): kept}
     return Isolation(spans(own), changes) if changes else None
+
+
+def _pinned_there(document: Mapping[str, Any], names: Sequence[str], own: Sequence[int], alone: Isolation) -> Isolation:
+    """The same with the domains pinned there, where there is a pCPU for each vCPU: they wait for others elsewhere."""
+    domains = document["domain"]
+    if sum(int(domains[name]["vcpus"]) for name in names) > len(own):
+        return alone
+    pins = {join(["domain", name, "affinity"]): alone.pcpus for name in names}
+    return replace(alone, changes={**pins, **alone.changes})
 
 
 def _of_threads(document: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[str]:

@@ -5,7 +5,7 @@ how many pCPUs its pool has, how many vCPUs it or its driver domain has, and whi
 that are alike in all but their names share their parameters: what is good for one of them is good for all.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,16 +23,19 @@ _DRIVER_VCPUS_MAX = 4
 """Back ends are spread over up to so many vCPUs."""
 
 
-def widened(space: Space, concerned: Iterable[str]) -> Space:
+def widened(space: Space, concerned: Iterable[str], missing: Iterable[str] = ()) -> Space:
     """A space with the parameters that may hold some domains back, and those of domains that are alike made one.
 
     Args:
         space: what the schedulers have.
         concerned: the domains that the goals and missed SLOs are about; none: nothing is added.
+        missing: those of them whose SLOs are missed: only for these pCPUs may be taken from all others.
     """
     names = [name for name in dict.fromkeys(concerned) if name]
     there = {parameter.name for parameter in space.parameters}
-    more = [one for one in _cures(space.scenario, names) if one.name not in there and len(one.options) > 1]
+    more = [
+        one for one in _cures(space.scenario, names, set(missing)) if one.name not in there and len(one.options) > 1
+    ]
     return shared(Space(space.scenario, (*space.parameters, *more)), names)
 
 
@@ -126,7 +129,7 @@ def _grouped(parameters: Sequence[Parameter], groups: Iterable[Sequence[str]]) -
 # ---- what may hold a domain back ----
 
 
-def _cures(scenario: Scenario, names: Sequence[str]) -> Iterator[Parameter]:
+def _cures(scenario: Scenario, names: Sequence[str], missing: Container[str]) -> Iterator[Parameter]:
     document, written = scenario.to_dict(), scenario.written()
     yield from of_domains(scenario, [name for name in names if name in document["domain"]], unasked=True)
     for name in names:
@@ -139,7 +142,8 @@ def _cures(scenario: Scenario, names: Sequence[str]) -> Iterator[Parameter]:
         if name in document["domain"]:
             pools.setdefault(document["domain"][name].get("pool"), []).append(name)
     for inside in pools.values():
-        yield from _isolated(document, inside)
+        pinned = any(pinned_to(document["domain"][name]) is not None for name in inside)
+        yield from _isolated(document, inside if pinned else [name for name in inside if name in missing])
     served = with_servers(scenario.to_dict()["domain"], names)
     yield from _affinities(document, served)
     for name in served:
@@ -223,7 +227,7 @@ def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[
 
 def _isolated(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[Parameter]:
     """Domains of a pool alone on some of its pCPUs, or not."""
-    found = isolations(document, names)
+    found = isolations(document, names) if names else []
     if not found:
         return
     options = (Option("shared", None), *(Option(str(one), one.changes) for one in found))
