@@ -13,7 +13,7 @@ from vcpulab.advice.capacity import Capacity, words
 from vcpulab.advice.capacity.judging import judge
 from vcpulab.advice.compare import Comparison, compare, p_in_words
 from vcpulab.advice.in_short import headline, in_short
-from vcpulab.advice.placing.placing import UnplaceableError, _is_beyond
+from vcpulab.advice.placing.placing import Placement, UnplaceableError, _is_beyond
 from vcpulab.advice.verdicts import NotFound, Proven
 from vcpulab.results.addresses import slo
 from vcpulab.results.statistics import least_to_most
@@ -78,9 +78,15 @@ def shops(weight: int) -> vcpulab.Scenario:
     )
 
 
-def test_a_placement_speaks_of_the_settings_as_they_are() -> None:
+@pytest.fixture(scope="module")
+def light() -> Placement:
+    """With equal weights the shop needs a host of its own."""
+    return vcpulab.place([shops(256)], slo=["http.response_p99 < 30ms"])
+
+
+def test_a_placement_speaks_of_the_settings_as_they_are(light: Placement) -> None:
     """With equal weights the shop needs a host of its own; with another weight it does not."""
-    light, heavy = (vcpulab.place([shops(weight)], slo=["http.response_p99 < 30ms"]) for weight in (256, 4096))
+    heavy = vcpulab.place([shops(4096)], slo=["http.response_p99 < 30ms"])
     assert (len(light.hosts), len(heavy.hosts)) == (2, 1)
     assert light.least == (
         "with these settings, no fewer hosts keep the SLOs: each placement on fewer has domains that break one together"
@@ -90,8 +96,7 @@ def test_a_placement_speaks_of_the_settings_as_they_are() -> None:
     assert light.proven
 
 
-def test_a_difference_that_is_not_significant_proves_nothing() -> None:
-    light = vcpulab.place([shops(256)], slo=["http.response_p99 < 30ms"])
+def test_a_difference_that_is_not_significant_proves_nothing(light: Placement) -> None:
     doubtful = replace(light, proven=False, refused=[one._replace(certain=False) for one in light.refused])
     assert doubtful.least.startswith("cannot tell whether fewer hosts keep the SLOs")
     assert "no fewer hosts" not in str(doubtful)
@@ -185,8 +190,7 @@ def test_a_domain_that_fits_nowhere_is_a_matter_of_settings_unless_proven() -> N
     assert "no vCPU waits for a pCPU" in str(proven.value)
 
 
-def test_placements_on_fewer_hosts_are_counted_where_nothing_is_proven() -> None:
-    light = vcpulab.place([shops(256)], slo=["http.response_p99 < 30ms"])
+def test_placements_on_fewer_hosts_are_counted_where_nothing_is_proven(light: Placement) -> None:
     assert light.tried_on_fewer == 1
     assert replace(light, proven=False).least == (
         "Not found: the placement tried (on fewer than 2 hosts) does not keep the SLOs with these settings; others may"

@@ -139,7 +139,7 @@ class Placement(Answer):
     @property
     def least(self) -> str:
         """What is known about fewer hosts, in words."""
-        if len(self.hosts) == 1:
+        if len(self.hosts) == 1 and not self.not_placed:
             said = f"{AS_SET}, one host keeps the SLOs"
         elif self.proven:
             said = f"{AS_SET}, no fewer hosts keep the SLOs: {self._proof}"
