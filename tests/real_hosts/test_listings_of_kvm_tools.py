@@ -297,3 +297,39 @@ def test_what_is_not_read_has_the_command_whose_output_is(text: str, command: st
         imported(tmp_path, listing=text)
     assert "not read, but this is" in str(refused.value)
     assert command in str(refused.value)
+
+
+# ---- what is not exact, or not there ----
+
+
+def test_shares_below_the_least_weight_are_named(tmp_path: Path) -> None:
+    groups = rf"/sys/fs/cgroup/cpu/{SCOPE}/cpu.shares:2" + "\n"
+    scenario, notes = imported(tmp_path, groups=groups, vms=vm("web", 3))
+    assert scenario["domain"]["web"]["weight"] == 1
+    assert "web: 2 shares are a weight of 0.195; 1 is the nearest" in notes
+    old = "Linux n 3.10.0-1160.el7.x86_64 #1 SMP x86_64 GNU/Linux\n"
+    shares = vm("web", 3, "<cputune><shares>3</shares></cputune>")
+    (tmp_path / "groups.txt").unlink()
+    assert "web: 3 shares are a weight of 0.293; 1 is the nearest" in imported(tmp_path, kernel=old, vms=shares)[1]
+
+
+def test_groups_that_compete_with_vms_are_named(tmp_path: Path) -> None:
+    weights = {"system.slice/docker-7.scope": 500, "user.slice": 100, "machine.slice": 300, SCOPE: 50}
+    text = "".join(f"/sys/fs/cgroup/{path}/cpu.weight:{weight}\n" for path, weight in weights.items())
+    _, notes = imported(tmp_path, groups=text, vms=vm("web", 3))
+    assert "control groups of others than VMs are left out: /system.slice/docker-7.scope" in notes.split("\n")[-1]
+
+
+def test_memory_is_on_the_nodes_of_the_group(tmp_path: Path) -> None:
+    cpus = "# CPU,Core,Socket,Node\n0,0,0,0\n1,1,0,0\n2,2,1,1\n3,3,1,1\n"
+    groups = f"/sys/fs/cgroup/{SCOPE}/cpuset.mems:1\n"
+    assert imported(tmp_path, cpus=cpus, groups=groups, vms=vm("web", 3))[0]["domain"]["web"]["memory_nodes"] == 1
+
+
+def test_io_threads_and_waits_of_virsh(tmp_path: Path) -> None:
+    table = " IOThread ID   CPU Affinity\n-----------------------------\n 1             0-1\n 2             2\n"
+    use = "1700000000\nDomain: 'web'\n  vcpu.current=1\n  vcpu.0.wait=0\n  vcpu.0.delay=12345\n"
+    scenario, notes = imported(tmp_path, web=table, use=use)
+    assert scenario["domain"]["web"]["iothreads"] == 1
+    assert "web: 2 I/O threads; a scenario has one" in notes
+    assert "web: no field of a scenario says how long its vCPUs waited" in notes

@@ -183,3 +183,13 @@ def test_hints_quote_paths(command: Vcpulab, tmp_path: Path) -> None:
     assert "hint: vcpulab run 'a $(b).toml'" in made.stderr
     (tmp_path / "kvm list.txt").write_text(" Id   Name   State\n-----\n 1    web    running\n")
     assert "hint: vcpulab import kvm 'kvm list.txt'" in command("import", "xl", "kvm list.txt").stderr
+
+
+def test_a_schedule_that_no_tool_lists_and_ids_that_changed_are_named(tmp_path: Path) -> None:
+    info = "host : h\nnr_cpus : 4\nxen_version : 4.17.0\nxen_scheduler : arinc653\n"
+    sched = "Name   ID Weight  Cap\nDomain-0   0    256    0\nweb   5    512    0\n"
+    assert (
+        "no listing has major_frame_ns, entries of arinc653, without which nothing runs"
+        in host(tmp_path, info, rows())[1]
+    )
+    assert "`web` has the IDs 3 and 5: listings of different times?" in host(tmp_path, rows(WEB), sched)[1]

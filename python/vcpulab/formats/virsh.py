@@ -134,6 +134,7 @@ def _took(machine: Machine, table: str, line: str, words: list[str]) -> bool:
         machine.vcpus = max(machine.vcpus or 0, int(number) + 1)
     elif number.isdecimal() and len(number) < 5 and table == "iothread":
         machine.iothread_pins[int(number)] = words[1]
+        machine.iothreads = len(machine.iothread_pins)
     else:
         return False
     return True
@@ -352,6 +353,7 @@ def numbers_of(text: str) -> list[int]:
 # ---- use ----
 
 _STAMP = re.compile(r"\d{9,11}(\.\d{1,9})?")
+_VCPU_WAIT = re.compile(r"vcpu\.\d{1,4}\.(wait|delay)")
 _VCPU_TIME = re.compile(r"vcpu\.(\d{1,4})\.time")
 
 
@@ -386,6 +388,8 @@ def _take_count(machine: Machine, at: float, name: str, value: int) -> None:
         machine.cpu_ns[at] = value
     elif vcpu is not None:
         machine.vcpu_ns[at, int(vcpu[1])] = value
+    elif value and _VCPU_WAIT.fullmatch(name):
+        machine.omitted["how long its vCPUs waited (vcpu.N.wait, vcpu.N.delay)"] = None
     elif name == "vcpu.current" and value < 10_000:
         machine.vcpus = value
     elif name == "state.state":

@@ -13,6 +13,7 @@ WEIGHT = 100
 """The weight of a new group."""
 SHARES = 1024
 """The shares of a new group."""
+_ROUNDED = 20
 _SHARES_LEAST, _SHARES_MOST = 2, 262_144
 _WEIGHT_MOST: Mapping[Version, int] = {1: _SHARES_MOST * WEIGHT // SHARES, 2: 10_000}
 
@@ -45,6 +46,16 @@ def shares_of_weight(weight: int) -> int:
         (4096, 502, 10, 262144)
     """
     return min(max((weight * SHARES + WEIGHT // 2) // WEIGHT, _SHARES_LEAST), _SHARES_MOST)
+
+
+def is_rounded(shares: int) -> bool:
+    """Is the weight for `cpu.shares` of version 1 another share of the CPU, by more than 5 %?
+
+    Examples:
+        >>> is_rounded(2), is_rounded(1024), is_rounded(50)
+        (True, False, False)
+    """
+    return abs(weight_of_shares(shares) * SHARES / WEIGHT - shares) > shares / _ROUNDED
 
 
 def weight_of_shares(shares: int) -> int:

@@ -17,12 +17,13 @@ from vcpulab.formats.vmms import machines_of
 from vcpulab.formats.xl_info import Info
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.scope_names import SURE_CHARS, machine_chars, machine_part
-from vcpulab.scenario.cgroups import SHARES, WEIGHT, weight_of_shares
+from vcpulab.scenario.cgroups import SHARES, WEIGHT, is_rounded, weight_of_shares
 from vcpulab.twin import cgroups
 from vcpulab.twin.cgroup_version import TELLER, Evidence, version_of
 from vcpulab.twin.imported import plain_name
 from vcpulab.twin.kernel import halt_poll_us
 from vcpulab.twin.placed import Map
+from vcpulab.twin.unused_groups import rounded
 
 KINDS: tuple[recordings.Kind, ...] = get_args(recordings.KvmKind)
 """What is understood."""
@@ -275,6 +276,9 @@ class KvmHost:
         found |= self._params(vm, notes)
         found |= self._pins(vm, vcpus, placed, notes)
         machine = vm.machine
+        bound = self.said.groups.get(vm.scope or "", {}).get("cpuset.mems", "") if vm.alone else ""
+        if len(numbers_of(bound)) < placed.topology.nodes:
+            machine.memory_nodes = machine.memory_nodes or bound or None
         found |= _memory(vm, placed, notes)
         if machine.iothreads:
             found["iothreads"] = 1
@@ -301,6 +305,8 @@ class KvmHost:
         shares = machine.shares_now or machine.shares
         if shares is not None:
             found["weight"] = weight_of_shares(shares) if self.version.version == 1 else shares
+            if self.version.version == 1 and is_rounded(shares):
+                notes.append(rounded(vm.name, shares))
         files = self.said.groups.get(vm.scope or "", {}) if vm.alone else {}
         weight = cgroups.weight_of(files)
         if weight is not None:

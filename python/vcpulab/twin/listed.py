@@ -88,6 +88,11 @@ class _Host:
         """The parameters of a pool's scheduler, each with its default."""
         return {param["name"]: default_of(param) for param in self._parameters(pool)}
 
+    def needed(self, pool: str | None) -> list[str]:
+        """The parameters of a pool's scheduler as a whole that have no default."""
+        parameters = self._parameters(pool)
+        return [param["name"] for param in parameters if param["scope"] == "global" and default_of(param) is None]
+
     def allowed(self, pool: str | None) -> dict[str, str]:
         """The parameters of a domain in a pool, each with the values that it takes."""
         return {param["name"]: param["allowed"] for param in self._parameters(pool) if param["scope"] == "domain"}
@@ -386,6 +391,11 @@ def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
     elif pool is host.pools[0]:
         host.notes.append("no `xl info` says which release of Xen it is; the default is taken (`vcpulab schedulers`)")
     known = host.known(pool.name)
+    needed = [name for name in host.needed(pool.name) if name not in pool.params]
+    if needed:
+        host.notes.append(
+            f"pool {pool.name}: no listing has {in_short(needed)} of {pool.scheduler}, without which nothing runs"
+        )
     for name, value in pool.params.items():
         if name in known:
             yield f"{name} = {value}"

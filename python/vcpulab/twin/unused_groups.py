@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from vcpulab.formats.linux_host import Linux
+from vcpulab.scenario.cgroups import SHARES, WEIGHT, is_rounded, weight_of_shares
 from vcpulab.scenario.names import in_short
-from vcpulab.twin.cgroups import limit_of, place_of
+from vcpulab.twin.cgroups import NONE_US as _NO_LIMIT
+from vcpulab.twin.cgroups import limit_of, place_of, weight_of
 
 _DEFAULTS = {
     "cpu.uclamp.min": ("0.00", "0"),
@@ -46,7 +48,19 @@ def unused_groups(scopes: Mapping[str, str], said: Linux) -> Iterator[str]:
             if path in around or places[path].scope == scope:
                 for file in _unused(files):
                     yield f"{name}: {file} of /{path} is `{files[file]}`, which no field of a scenario says; left out"
+                shares = files.get("cpu.shares", "")
+                if path in around and _NUMBERS["cpu.shares"].fullmatch(shares) and is_rounded(int(shares)):
+                    yield rounded(name, int(shares))
     known = set(scopes.values())
+    above = {"/".join(scope.split("/")[:end]) for scope in known for end in range(1, scope.count("/") + 1)}
+    competing = [
+        f"/{path}"
+        for path, files in said.groups.items()
+        if places[path].name is None and places[path].number is None and places[path].scope not in known | above
+        if weight_of(files) not in (None, WEIGHT) or (limit_of(files) or (_NO_LIMIT, 0))[0] != _NO_LIMIT
+    ]
+    if competing:
+        yield f"weights and limits of control groups of others than VMs are left out: {in_short(competing)}"
     others = {
         place.scope
         for place in places.values()
@@ -55,6 +69,12 @@ def unused_groups(scopes: Mapping[str, str], said: Linux) -> Iterator[str]:
     if others:
         shown = in_short([f"/{scope}" for scope in sorted(others)])
         yield f"no listing has the VMs of the control groups {shown}; left out"
+
+
+def rounded(name: str, shares: int) -> str:
+    """The note on shares of control groups of version 1 that no weight is equal to."""
+    weight = weight_of_shares(shares)
+    return f"{name}: {shares} shares are a weight of {shares * WEIGHT / SHARES:.3g}; {weight} is the nearest"
 
 
 def _unused(files: Mapping[str, str]) -> Iterator[str]:

@@ -82,6 +82,13 @@ class Names:
             ids = sorted(set().union(*(several for (_, _, of), several in numbers.items() if of == name)))
             shown = in_short([str(number) for number in ids])
             notes.append(f"{len(ids)} domains are called `{name}`: their IDs ({shown}) are in the names here")
+        ids: dict[str, set[int]] = {}
+        for (_, _, name), several in numbers.items():
+            ids.setdefault(name, set()).update(several)
+        for name, several in ids.items():
+            if len(several) > 1 and name not in self._shared:
+                shown = " and ".join(map(str, sorted(several)))
+                notes.append(f"`{name}` has the IDs {shown}: listings of different times? It is one domain here")
         for number, called_so in sorted(names.items()):
             if len(called_so) > 1:
                 shown = " and ".join(f"`{name}` in {path}" for name, path in called_so.items())
