@@ -515,7 +515,7 @@ def test_lint_on_the_command_line(command: Vcpulab, tmp_path: Path) -> None:
     assert command("lint", "binary.toml").returncode == 2
 
 
-DAMAGED = (0, -1, 10**18, 1.5, float("nan"), "", "x", True, [], {}, [[1]], {"a": 1})
+DAMAGED: tuple[Any, ...] = (0, -1, 10**18, 1.5, float("nan"), "", "x", True, [], {}, [[1]], {"a": 1})
 """Values that fields of other types have in damaged files."""
 
 

@@ -82,10 +82,10 @@ class Names:
             ids = sorted(set().union(*(several for (_, _, of), several in numbers.items() if of == name)))
             shown = in_short([str(number) for number in ids])
             notes.append(f"{len(ids)} domains are called `{name}`: their IDs ({shown}) are in the names here")
-        ids: dict[str, set[int]] = {}
+        of_name: dict[str, set[int]] = {}
         for (_, _, name), several in numbers.items():
-            ids.setdefault(name, set()).update(several)
-        for name, several in ids.items():
+            of_name.setdefault(name, set()).update(several)
+        for name, several in of_name.items():
             if len(several) > 1 and name not in self._shared:
                 shown = " and ".join(map(str, sorted(several)))
                 notes.append(f"`{name}` has the IDs {shown}: listings of different times? It is one domain here")
