@@ -143,3 +143,9 @@ def test_manage_on_the_command_line(command: Vcpulab, tmp_path: Path, browser: s
         assert (result.returncode, result.stdout) == (2, ""), (arguments, result.stderr)
         assert said in result.stderr, (arguments, result.stderr)
         assert "Traceback" not in result.stderr
+
+
+def test_a_run_that_is_too_short_for_any_interval_is_refused() -> None:
+    short = SERVICES.change({"run.duration": "8ms"})
+    with pytest.raises(RequestError, match=r"the run of 0\.008 s is too short"):
+        manage(short, Settings(controller=Proportional, domains=["web"], interval_s=0.005))

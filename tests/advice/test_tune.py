@@ -20,6 +20,7 @@ import pytest
 import vcpulab
 import vcpulab.scenario.settings
 from support import HANG_S, ROOT, VCPULAB, Vcpulab, opened
+from vcpulab.advice.capacity import bottleneck, stations
 from vcpulab.advice.tuning import Found, Parameter, Search, confirm, confirming, goal, space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.advice.tuning.leads import leads
@@ -632,6 +633,21 @@ def test_whatever_holds_the_goal_back_is_among_the_first(changes: dict[str, Any]
     assert wanted in tried[:20]
 
 
+def test_a_quota_that_holds_the_goal_back_is_tried_before_weights() -> None:
+    server = {"vcpu_quota_us": 20_000, "nic": {}, "app": [{"kind": "web-server", "request_cpu": "3ms"}]}
+    scenario = vcpulab.Scenario.from_dict(
+        {
+            "run": {"duration": "500ms"},
+            "host": {"hypervisor": "kvm", "profile": "exact", "pcpus": 2, "scheduler": "linux-eevdf"},
+            "domain": {"web": server, "batch": {"count": 3, "app": [{"kind": "hog"}]}},
+            "client": {"users": {"kind": "open-loop", "server": "web", "rate": 100}},
+        }
+    )
+    there, run = space(scenario), vcpulab.run(scenario)
+    first = leads(there, run, ["web"], bottleneck(stations(run, ["web"])))[0]
+    assert there.changes(first).keys() == {"domain.web.vcpu_quota_us"}
+
+
 def test_back_ends_are_spread_over_the_vcpus_of_the_driver_domain() -> None:
     scenario = busy(host__pcpus=4).change({"domain.batch1.nic": {"driver_domain": "dom0"}})
     there = widened(space(scenario), ["shop"])
@@ -653,3 +669,15 @@ def test_what_is_taken_from_another_service_is_no_gain() -> None:
     answer = advice(vcpulab.Scenario.from_dict(pooled))
     assert answer.advised
     assert "domain.shop.weight" not in answer.found.best.changes
+
+
+def test_a_pattern_of_what_no_scheduler_has_is_answered_in_words() -> None:
+    scenario = vcpulab.Scenario.from_dict(
+        {
+            "host": {"profile": "exact", "scheduler": "arinc653", "sched_gran": "cpu", "major_frame_ns": 10_000_000}
+            | {"entries": [{"domain": "a", "runtime": "2ms"}]},
+            "domain": {"a": {"app": [{"kind": "hog"}]}},
+        }
+    )
+    with pytest.raises(RequestError, match=r"only: found `domain.\*.weight`; allowed: \S"):
+        space(scenario, only=["domain.*.weight"])

@@ -17,6 +17,9 @@ from vcpulab.results.run import Run, finished, ran
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.units import members
 
+LEAST_INTERVAL_S = 0.005
+"""A manager decides no more often."""
+
 DECISIONS = {
     "replication": pl.UInt32,
     "time_s": pl.Float64,
@@ -122,9 +125,13 @@ def _check(document: Mapping[str, Any], settings: Settings, scenario: Scenario) 
         raise RequestError("no domain to manage", field="domain")
     if not 0 < settings.target <= 1:
         raise RequestError(field="target", found=f"{settings.target:g}", allowed="above 0, at most 1")
-    if not 0.01 <= settings.interval_s * 2 <= scenario.duration_ns / 1e9:
+    if not LEAST_INTERVAL_S <= settings.interval_s <= scenario.duration_ns / 2e9:
         longest = scenario.duration_ns / 2e9
-        allowed = f"0.005 to {longest:g} s, half of the run"
+        if longest < LEAST_INTERVAL_S:
+            reason = f"the run of {2 * longest:g} s is too short: a manager looks at least twice"
+            hint = f"set run.duration to {2 * LEAST_INTERVAL_S:g} s or more"
+            raise RequestError(reason, field="interval", found=f"{settings.interval_s:g} s", hint=hint)
+        allowed = f"{LEAST_INTERVAL_S:g} to {longest:g} s, half of the run"
         raise RequestError(f"found `{settings.interval_s:g}` s", field="interval", allowed=allowed)
     if settings.start is not None and not settings.start >= LEAST:
         raise RequestError(field="start", found=f"{settings.start:g}", allowed=f"at least {LEAST:g} % of a pCPU")

@@ -28,7 +28,7 @@ _SHORTER = (3, 6, 15)
 """Slices and rate limits of the host are tried at so many parts of what they are."""
 _INVERSE = ("mcu_adv",)
 """Who has more of these gets less."""
-_CURES = {"cap": "cap", "budget": "budget", "pCPUs": "weight", "driver domain": "vcpus"}
+_CURES = {"cap": "cap", "quota": "cap", "budget": "budget", "pCPUs": "weight", "driver domain": "vcpus"}
 """What holds a domain back, to the kind of parameter to begin with."""
 
 

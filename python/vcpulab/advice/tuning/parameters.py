@@ -72,5 +72,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
 
 
 def _some(names: set[str]) -> str:
+    if not names:
+        return "none of this scenario: its scheduler has no parameter that is tuned"
     listed = sorted(names)
     return ", ".join(listed if len(listed) <= 24 else [*listed[:24], "…"])
