@@ -251,3 +251,16 @@ def test_what_nobody_feels_is_not_paid_but_said(host: vcpulab.Scenario, ms: tupl
         worse,  # type: ignore[arg-type]
     )
     assert paid(host, {one.address.name: one}, set()) == said
+
+
+@pytest.mark.parametrize("objective", ["batch.gotten < 30", "batch.throughput < 100"])
+def test_a_ceiling_for_what_a_domain_does_is_not_refuted_by_how_much_it_does_alone(objective: str) -> None:
+    """A cap keeps it, whatever the domain has alone on the host."""
+    scenario = vcpulab.Scenario.starter().change({"run.duration": "100ms", "run.replications": 1})
+    ceiling, floor = slos(scenario, [objective, objective.replace("<", ">") + "000"])
+    by_itself = alone(scenario, ceiling.address)
+    assert by_itself is not None
+    assert by_itself.reason
+    assert by_itself.proof(ceiling) is None
+    assert "hold it back" not in by_itself.about(ceiling)
+    assert by_itself.proof(floor) is not None

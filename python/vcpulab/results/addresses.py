@@ -293,6 +293,11 @@ class Slo(NamedTuple):
     written: str = ""
     """The bound as somebody wrote it, such as `10s`."""
 
+    @property
+    def wants(self) -> Better:
+        """The direction in which values keep it."""
+        return "lower" if self.operator.startswith("<") else "higher"
+
     def holds(self, value: float | None) -> bool:
         """Does it hold of this value? Not of one that is not defined."""
         return value is not None and _OPERATORS[self.operator](value, self.bound)

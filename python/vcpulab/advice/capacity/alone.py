@@ -16,6 +16,7 @@ from vcpulab.advice.runstates import lost, shares
 from vcpulab.advice.verdicts import Proven
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Address, Slo
+from vcpulab.results.metrics import Better
 from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
@@ -82,9 +83,16 @@ class Alone:
         value = "undefined" if self.value is None else f"{number(self.value)} {self.address.unit}"
         return f"{self.where}, {self.address} is {value}"
 
+    def is_extreme(self, direction: Better) -> bool:
+        """Does a service that is alone have most of it in this direction?
+
+        Its owner's good direction, and CPU time: a ceiling for what it does is kept by a limit, not by more room.
+        """
+        return direction == (self.address.better or ("higher" if self.address.metric.name == "gotten" else None))
+
     def proof(self, slo: Slo) -> Proven | None:
         """The proof that no setting keeps an SLO; `None`: there is none."""
-        if slo.holds(self.value) or not self.reason:
+        if slo.holds(self.value) or not self.reason or not self.is_extreme(slo.wants):
             return None
         more = _MORE.get(self.bottleneck.kind if self.bottleneck is not None else "", "faster or more CPUs")
         return Proven(f"even {self.said}: {self.reason}; less load or {more} may help")
@@ -94,6 +102,8 @@ class Alone:
         proven = self.proof(slo)
         if proven is not None:
             return f"{_capital(proven.reason)}."
+        if not self.is_extreme(slo.wants):
+            return f"{_capital(self.said)}."
         if not slo.holds(self.value):
             may = f" {_capital(' and '.join(self.own))} may hold it back." if self.own else ""
             return f"Even {self.said}.{may}"

@@ -133,6 +133,8 @@ def out_of_reach(
         present = [value for row in rows if (value := row[address.name]) is not None]
         if by_itself is None or not by_itself.reason or not present:
             return None
+        if not by_itself.is_extreme("higher" if goal.higher else "lower"):
+            return None
         now = math.fsum(present) / len(present)
         if goal.gain({address.name: by_itself.value}, {address.name: now}) >= LEAST_GAIN:
             return None
