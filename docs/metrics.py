@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vcpulab.results.metrics import METRICS, RUN_KINDS, Metric, Of
+from vcpulab.results.metrics import METRICS, RUN_KINDS, Metric, ThingKind
 
 FILE = Path(__file__).parents[1] / "schema/metrics.json"
-_TABLES: dict[Of, str] = {"domain": "domains", "app": "apps", "pcpu": "pcpus", "io": "io"}
+_TABLES: dict[ThingKind, str] = {"domain": "domains", "app": "apps", "pcpu": "pcpus", "io": "io"}
 _OPERATORS = {
     "Plus": "+", "Minus": "-", "Multiply": "*", "TrueDivide": "/", "Gt": ">", "Eq": "=", "NotEq": "!=", "Or": "or"
 }  # fmt: skip
@@ -16,7 +16,7 @@ _OPERATORS = {
 def page() -> str:
     """The metrics of runs, each with its value: an operator and what it is applied to, in lists; texts are columns."""
 
-    def described(of: Of, metric: Metric) -> dict[str, Any]:
+    def described(of: ThingKind, metric: Metric) -> dict[str, Any]:
         value = _value(json.loads(metric.expression.meta.serialize(format="json")))
         columns = metric.expression.meta.root_names()
         table = _TABLES.get(of) or ("pcpus" if set(columns) & PCPU_COLUMNS else "domains")
@@ -34,7 +34,7 @@ def page() -> str:
             "value": value,
         }
 
-    def lines(of: Of) -> str:
+    def lines(of: ThingKind) -> str:
         return ",\n".join(json.dumps(described(of, metric), ensure_ascii=False) for metric in METRICS[of])
 
     return "{\n" + ",\n".join(f'"{of}": [\n{lines(of)}\n]' for of in RUN_KINDS) + "\n}\n"

@@ -157,7 +157,7 @@ def test_report_of_a_comparison_in_a_browser(command: Vcpulab, web: Path, browse
 def test_names_of_metrics() -> None:
     assert find(WEB, "web.throughput") == find(WEB, "httperf.throughput")
     assert find(WEB, "web.0.throughput").thing == "web.0"
-    assert find(WEB, "web.gotten").of == "domain"
+    assert find(WEB, "web.gotten").kind == "domain"
     named = [found.name for found in addresses(WEB)]
     assert len(named) == len(set(named))
     with pytest.raises(RequestError, match="`web` has no metric `speed`; allowed: throughput"):
@@ -202,7 +202,7 @@ def test_values_make_the_intervals_of_the_run() -> None:
     asked = addresses(WEB)
     found = run.values(asked)
     for one in asked:
-        assert vcpulab.Interval.of(found[one.name]) == run.get(one.name)
+        assert vcpulab.Interval.from_values(found[one.name]) == run.get(one.name)
 
 
 def test_fairness_is_one_where_all_wait_alike() -> None:

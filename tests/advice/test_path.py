@@ -92,9 +92,9 @@ def test_short_legs_share_a_line() -> None:
     legs = [(0, 10, "a"), (10, 12, "b"), (12, 13, "c"), (13, 30, "a"), (30, 31, "b"), (31, 60, "d")]
     frame = pl.DataFrame(legs, schema=["begin_ns", "end_ns", "said"], orient="row")
     path = paths.Path("c", 0.99, 0, frame)
-    assert [line.said for line in path.lines(6)] == ["a", "b", "c", "a", "b", "d"]
-    assert [line.said for line in path.lines(5)] == ["a", "2 short legs, mostly: b", "a", "b", "d"]
-    assert [line.said for line in path.lines(2)] == ["5 short legs, mostly: a", "d"]
+    assert [line.text for line in path.lines(6)] == ["a", "b", "c", "a", "b", "d"]
+    assert [line.text for line in path.lines(5)] == ["a", "2 short legs, mostly: b", "a", "b", "d"]
+    assert [line.text for line in path.lines(2)] == ["5 short legs, mostly: a", "d"]
 
 
 def test_only_clients_have_requests_to_follow() -> None:

@@ -22,7 +22,7 @@ from vcpulab.results.store import describe
     [(2, 12.706), (3, 4.303), (5, 2.776), (10, 2.262), (30, 2.045), (121, 1.980)],
 )
 def test_interval_is_students(n: int, t: float) -> None:
-    interval = Interval.of([float(value) for value in range(n)])
+    interval = Interval.from_values([float(value) for value in range(n)])
     assert interval is not None
     assert interval.mean == (n - 1) / 2
     deviation = math.sqrt(n * (n + 1) / 12)
@@ -30,14 +30,14 @@ def test_interval_is_students(n: int, t: float) -> None:
 
 
 def test_what_is_missing_does_not_count() -> None:
-    assert Interval.of([]) is None
-    assert Interval.of([None, None]) is None
-    assert Interval.of([None, 3.0]) == Interval(3.0, None, 1)
+    assert Interval.from_values([]) is None
+    assert Interval.from_values([None, None]) is None
+    assert Interval.from_values([None, 3.0]) == Interval(3.0, None, 1)
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=20), st.floats(-1e6, 1e6), st.floats(0.001, 1000))
 def test_interval_moves_and_stretches_with_its_values(values: list[float], shift: float, scale: float) -> None:
-    one, other = Interval.of(values), Interval.of([shift + scale * value for value in values])
+    one, other = Interval.from_values(values), Interval.from_values([shift + scale * value for value in values])
     assert one is not None
     assert other is not None
     assert other.mean == pytest.approx(shift + scale * one.mean, rel=1e-6, abs=1e-3)
@@ -52,7 +52,7 @@ def test_a_number_is_written_close_to_what_it_is(value: float) -> None:
 
 @given(st.floats(-1e12, 1e12), st.integers(2, 30))
 def test_equal_values_have_no_width(value: float, n: int) -> None:
-    assert Interval.of([value] * n) == Interval(value, 0.0, n, 0.0)
+    assert Interval.from_values([value] * n) == Interval(value, 0.0, n, 0.0)
 
 
 def test_intervals_are_written_to_two_digits_of_their_width() -> None:

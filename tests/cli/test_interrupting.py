@@ -113,7 +113,7 @@ def test_what_is_known_is_printed_and_marked(
 def test_a_run_has_the_first_replications_that_are_finished() -> None:
     scenario = Scenario.from_toml(LONG)
     with pytest.raises(Interrupted) as interrupted:
-        vcpulab.run(scenario, jobs=1, so_far=True, progress=lambda done: done < 0.6)
+        vcpulab.run(scenario, jobs=1, keep_finished=True, progress=lambda done: done < 0.6)
     known = interrupted.value.so_far
     n = known.scenario.replications
     assert interrupted.value.said == f"{n} of 4 replications"
@@ -127,7 +127,7 @@ def test_an_own_policy_has_the_replications_before_the_one_that_is_interrupted()
     Path("turns.py").write_text(TURNS)
     scenario = Scenario.from_toml(SHORT).change({"host.scheduler": "turns.py:Turns", "run.replications": 5})
     with pytest.raises(Interrupted) as interrupted:
-        vcpulab.run(scenario, so_far=True, progress=lambda done: done < 0.5)
+        vcpulab.run(scenario, keep_finished=True, progress=lambda done: done < 0.5)
     assert interrupted.value.said == "2 of 5 replications"
     assert interrupted.value.so_far.df_pcpus()["replication"].to_list() == [0, 1]
 

@@ -61,8 +61,8 @@ def measured(it: vcpulab.Scenario) -> tuple[Interval, Interval]:
     """Throughput, 1/s, and mean response time, s, of the client."""
     rows = vcpulab.run(it, waits=False).df_apps().filter(pl.col("kind").str.ends_with("loop"))
     assert rows["failed"].sum() == 0
-    throughput = Interval.of(rows["throughput_per_s"].to_list())
-    response = Interval.of((rows["response_mean_ns"] / 1e9).to_list())
+    throughput = Interval.from_values(rows["throughput_per_s"].to_list())
+    response = Interval.from_values((rows["response_mean_ns"] / 1e9).to_list())
     assert throughput is not None
     assert response is not None
     return throughput, response
@@ -131,7 +131,7 @@ def test_one_server_that_shares_its_time() -> None:
     )
     rows = vcpulab.run(it, waits=False).df_apps().filter(kind="open-loop")
     answered = (pl.col("response_mean_ns") * pl.col("completed")).sum() / pl.col("completed").sum() / 1e9
-    response = Interval.of(rows.group_by("replication").agg(answered.alias("mean"))["mean"].to_list())
+    response = Interval.from_values(rows.group_by("replication").agg(answered.alias("mean"))["mean"].to_list())
     assert response is not None
     agrees(response, mean / (1 - 0.6), within=0.05)
     # In the order of arrival it would be another, too far away to be mistaken for it.
@@ -179,8 +179,8 @@ def test_machine_repairman_with_a_hypervisor_that_shares_its_time(machines: int,
     rows = vcpulab.run(it, waits=False).df_apps().group_by("replication")
     found = rows.agg(pl.col("throughput_per_s").sum(), pl.col("response_mean_ns").mean() / 1e9)
     expected = solve([Centre("pCPUs", pcpus)], [Closed("all", machines, {"pCPUs": 0.050000001}, think=0.5)])
-    throughput = Interval.of(found["throughput_per_s"].to_list())
-    response = Interval.of(found["response_mean_ns"].to_list())
+    throughput = Interval.from_values(found["throughput_per_s"].to_list())
+    response = Interval.from_values(found["response_mean_ns"].to_list())
     assert throughput is not None
     assert response is not None
     agrees(throughput, expected.throughput["all"], within=0.01)

@@ -143,7 +143,7 @@ class Comparison:
     @property
     def rank(self) -> tuple[int, bool, float]:
         """What comes first: clients and applications, then what means less to owners; of these what counts, by size."""
-        return NEAREST.index(self.address.of), not (self.of_consequence or self.may_regress), -self.size
+        return NEAREST.index(self.address.kind), not (self.of_consequence or self.may_regress), -self.size
 
     @property
     def percent_undefined(self) -> str | None:
@@ -211,7 +211,7 @@ def compare(
         first = asked = list(asked) if asked is not None else None
     if asked is None:
         # The host stands for its pCPUs.
-        there = {address.name for address in addresses(after.scenario) if address.of != "pcpu"}
+        there = {address.name for address in addresses(after.scenario) if address.kind != "pcpu"}
         asked = [address for address in addresses(before.scenario) if address.name in there]
     question = {address.name for address in (seen_by_clients(before) if first is None else first)}
     old, new, asked, seconds = _alike_in_time(before, after, list(asked))
@@ -224,7 +224,7 @@ def compare(
             continue
         pairs = [(a, b) for a, b in both if a is not None and b is not None]
         difference = paired([a for a, _ in pairs], [b for _, b in pairs])
-        was, became = Interval.of(b for _, b in pairs), Interval.of(a for a, _ in pairs)
+        was, became = Interval.from_values(b for _, b in pairs), Interval.from_values(a for a, _ in pairs)
         if difference is not None and was is not None and became is not None:
             found.append((address, was, became, difference))
     corrected: dict[str, float] = {}
@@ -293,7 +293,7 @@ def _one_sided(address: Address, both: Sequence[tuple[float | None, float | None
     gained = sum(1 for a, b in both if a is not None and b is None)
     if not lost + gained:
         return None
-    was, became = Interval.of(b for _, b in both), Interval.of(a for a, _ in both)
+    was, became = Interval.from_values(b for _, b in both), Interval.from_values(a for a, _ in both)
     for gone, there, verdict in ((lost, was, "regresses"), (gained, became, "improves")):
         if there is None or 2 * gone <= there.n:
             continue

@@ -119,7 +119,7 @@ def decide(
         began = time.monotonic()
         pair = [one.with_run(seed=before.seed, replications=n << look) for one in (before, after)]
         try:
-            old, new = run_many(pair, jobs=jobs, progress=progress, so_far=not look)
+            old, new = run_many(pair, jobs=jobs, progress=progress, keep_finished=not look)
         except KeyboardInterrupt as pressed:
             if look:
                 # What is known is of the look before.

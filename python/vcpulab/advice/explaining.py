@@ -250,7 +250,7 @@ def _followed(one: Explained) -> Iterator[str]:
     for path in one.paths[:1]:
         yield f"  The {path.title}:"
         for line in path.lines(LINES_MAX):
-            yield f"    {line.begin_ms:.3f} to {line.end_ms:.3f} ms  {line.said}"
+            yield f"    {line.begin_ms:.3f} to {line.end_ms:.3f} ms  {line.text}"
 
 
 def _line(part: Part) -> str:
@@ -396,7 +396,7 @@ def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained
         if not station.domain and station.kind in ("disk", "link", "client machine", "connections", "backlog"):
             parts.append(Part(0, f"{station.name}, in use", Interval(100 * station.used, None, 1)))
     kept = tuple(part for part in parts if part.percent.mean >= SHOWN)
-    (app,) = (app for app in apps(host.scenario) if app.name == address.thing) if address.of == "app" else (None,)
+    (app,) = (app for app in apps(host.scenario) if app.name == address.thing) if address.kind == "app" else (None,)
     assumed = app is not None and app.assumed
     return Explained(address.name, address.unit, host.run.get(address.name), limit, kept, assumed=assumed)
 
@@ -416,12 +416,12 @@ def _of_domain(host: Host, domain: str, vcpus: Collection[int]) -> Iterator[Part
     occupied = shares.group_by("vcpu").agg(pl.sum_horizontal(pl.col(c).mean() for _, c in _STATES).alias("used"))
     busiest = occupied.sort("used", "vcpu", descending=[True, False])["vcpu"][0]
     its = shares.filter(vcpu=busiest)
-    total = Interval.of(its.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
+    total = Interval.from_values(its.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
     if total is None:
         return
     yield Part(0, f"vCPU {busiest} of {domain}, not blocked", total)
     for said, column in _STATES:
-        share = Interval.of(its[column])
+        share = Interval.from_values(its[column])
         if share is None:
             continue
         throttled = column == "runnable_ns" and host.throttled(domain) > 0
@@ -438,11 +438,11 @@ def _of_thread(host: Host, number: int) -> Iterator[Part]:
     """What a thread of a KVM host does that serves a domain."""
     rows = host.run.df_vcpus().filter(domain=HOST, vcpu=number)
     its = _of_elapsed(rows)
-    total = Interval.of(its.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
+    total = Interval.from_values(its.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
     if total is not None:
         yield Part(0, f"{host_threads(host.document)[number]}, not blocked", total)
         for said, column in _STATES:
-            share = Interval.of(its[column])
+            share = Interval.from_values(its[column])
             if share is not None:
                 yield Part(1, said, share)
 
@@ -462,7 +462,7 @@ _LOSSES = (
 def _of_running(rows: pl.DataFrame) -> Iterator[Part]:
     """What of the time that a vCPU runs is work, and what is lost; nothing where all is work."""
     shares = {
-        said: Interval.of((100 * rows[column] / rows["elapsed_ns"]).to_list())
+        said: Interval.from_values((100 * rows[column] / rows["elapsed_ns"]).to_list())
         for said, column in (("is work done", "work_ns"), *_LOSSES)
     }
     if any(share is not None and share.mean >= SHOWN for said, share in shares.items() if said.startswith("lost")):

@@ -25,7 +25,7 @@ def vcpus_of(scenario: Scenario, address: Address) -> frozenset[int]:
         >>> [sorted(vcpus_of(both, find(both, name))) for name in ("vm.0.throughput", "vm.1.throughput", "vm.waited")]
         [[0], [1, 2], []]
     """
-    if address.of != "app":
+    if address.kind != "app":
         return frozenset()
     document = scenario.to_dict()
     table = document["domain"][address.domain]

@@ -165,7 +165,7 @@ def _freed(found: Sequence[Comparison], scenario: Scenario) -> list[str]:
     idle = next((one for one in found if one.address.name == "host.idle"), None)
     if idle is None or idle.difference is None or idle.verdict not in ("higher", "lower"):
         return []
-    work = [one for one in found if one.address.of == "app" and one.address.metric.name in ("throughput", "failed")]
+    work = [one for one in found if one.address.kind == "app" and one.address.metric.name in ("throughput", "failed")]
     if abs(idle.difference.mean) < SMALL or any(one.of_consequence or one.may_regress for one in work):
         return []
     percent = abs(idle.difference.mean) * int(scenario.to_dict()["host"]["pcpus"])

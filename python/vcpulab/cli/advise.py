@@ -368,7 +368,7 @@ def _warn_of_differences(a: Run, b: Run) -> None:
     if a.scenario.duration_ns != b.scenario.duration_ns:
         lengths = f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s"
         terminal.warn(f"{lengths}: of different lengths; counts are compared for each second")
-    theirs = [{address.thing: None for address in addresses(run.scenario) if address.of != "pcpu"} for run in (a, b)]
+    theirs = [{address.thing: None for address in addresses(run.scenario) if address.kind != "pcpu"} for run in (a, b)]
     for one, other, which in ((*theirs, "first"), (*reversed(theirs), "second")):
         if alone := [name for name in one if name not in other]:
             terminal.warn(f"only in the {which}, not compared: {', '.join(alone)}")

@@ -66,7 +66,7 @@ def bounds(
 def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked] | None:
     with terminal.progress(f"running {scenario.name}") as progress:
         try:
-            return check(found, run(scenario, jobs=jobs, waits=False, progress=progress, so_far=True))
+            return check(found, run(scenario, jobs=jobs, waits=False, progress=progress, keep_finished=True))
         except Interrupted as interrupted:
             raise Interrupted(check(found, interrupted.so_far), interrupted.said) from None
         except KeyboardInterrupt:

@@ -87,7 +87,7 @@ def run(
         result, interrupted = so_far(
             run_scenario,
             scenario,
-            so_far=True,
+            keep_finished=True,
             jobs=jobs,
             decisions=out is not None,
             trace=trace,

@@ -313,7 +313,7 @@ def show_xencpu(used: pl.DataFrame) -> None:
     """CPU used by each domain, with its share of the driver domain."""
 
     def mean(domain: str, column: str, scale: float) -> str:
-        return str(Interval.of((scale * used.filter(domain=domain)[column]).to_list()) or "–")
+        return str(Interval.from_values((scale * used.filter(domain=domain)[column]).to_list()) or "–")
 
     columns = {"busy_s": 1, "exchanges": 1, "attributed_s": 1, "utilisation": 100}
     domains = used["domain"].unique(maintain_order=True)

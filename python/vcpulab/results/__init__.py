@@ -1,4 +1,4 @@
-"""What a run leaves: tables, metrics at their addresses, statistics, files."""
+"""The results of a run: tables, metrics at their addresses, statistics, files."""
 
 accessors = {"plot": "vcpulab.show.plots:Plots"}
-"""What the layers above add to a run: attribute to `module:class`, imported when it is first used."""
+"""Attributes of a run from the layers above: name to `module:class`, imported at the first use."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vcpulab.errors import RequestError
-from vcpulab.results.metrics import APP, DOMAIN, HOST, IO, PCPU, Better, Metric, Of
+from vcpulab.results.metrics import APP, DOMAIN, HOST, IO, PCPU, Better, Metric, ThingKind
 from vcpulab.results.statistics import number
 from vcpulab.scenario.assumed import is_assumed
 from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
@@ -22,23 +22,23 @@ from vcpulab.scenario.scenario import Scenario, join, split
 
 
 class AddressError(RequestError, KeyError):
-    """There is no number of that address, or it was never defined."""
+    """No number has that address, or the number was never defined."""
 
 
 class Address(NamedTuple):
     """A metric of a thing."""
 
     thing: str
-    """What it is of, as in `Run.summary`."""
-    of: Of
-    """The kind of thing."""
+    """The name of the measured thing, as in `Run.summary`."""
+    kind: ThingKind
+    """The kind of thing that is measured."""
     metric: Metric
     domain: str
-    """The domain that it concerns; for a client the one that it asks, for the host and its pCPUs nothing."""
+    """The domain that the metric concerns: a client's server; empty for the host and its pCPUs."""
 
     @property
     def name(self) -> str:
-        """As people type it, such as `web.response_p99`."""
+        """The address as it is typed, such as `web.response_p99`."""
         return f"{self.thing}.{self.metric.name}"
 
     @property
@@ -48,12 +48,12 @@ class Address(NamedTuple):
 
     @property
     def better(self) -> Better | None:
-        """The good direction; `None`: there is none."""
+        """The good direction of the metric; `None`: it has none."""
         return self.metric.better
 
     @property
     def title(self) -> str:
-        """Its name and unit, as for an axis."""
+        """Name and unit, as the title of an axis."""
         return f"{self.name}, {self.unit}"
 
     def __str__(self) -> str:
@@ -65,19 +65,19 @@ class App:
     """An application or a client: a row of `Run.df_apps`."""
 
     name: str
-    """What it is called in addresses and tables."""
+    """The name in addresses and tables."""
     domain: str
-    """Where it runs; for a client the domain that it asks."""
+    """The domain that runs the application; for a client the domain that serves it."""
     position: int
-    """In its domain, from 0; clients come after the applications."""
+    """The position in the domain, from 0; clients come after the applications."""
     kind: str
-    """As in a scenario file."""
+    """The kind, as in a scenario file."""
     client: str | None
     """The client's name; `None`: an application."""
     aliases: tuple[str, ...]
-    """What else it may be called."""
+    """Other names that addresses may use."""
     assumed: bool = False
-    """Did an import assume its work?"""
+    """`True`: an import assumed the work of the application."""
 
 
 def apps(scenario: Scenario) -> Sequence[App]:
@@ -95,11 +95,14 @@ def _apps(scenario: Scenario) -> Sequence[App]:
     clients: dict[str, list[tuple[str, str]]] = {}
     for name, client in document.get("client", {}).items():
         clients.setdefault(client["server"], []).append((name, str(client["kind"])))
-    found: list[App] = []
+    all_apps: list[App] = []
     for domain, table in document["domain"].items():
         running = [app for app in table.get("app", []) for _ in range(app.get("instance", 1))]
         asking = clients.get(domain, [])
-        rows = [*((None, str(app["kind"]), is_assumed(app)) for app in running), *((*one, False) for one in asking)]
+        rows = [
+            *((None, str(app["kind"]), is_assumed(app)) for app in running),
+            *((name, kind, False) for name, kind in asking),
+        ]
         for position, (client, kind, assumed) in enumerate(rows):
             names = [join([domain, str(position)])]
             if client is not None and client not in document["domain"]:
@@ -108,23 +111,23 @@ def _apps(scenario: Scenario) -> Sequence[App]:
             if (client is not None and len(asking) == 1) or (not asking and len(running) == 1):
                 names.insert(0 if client is None or client == domain else 1, join([domain]))
             name, *aliases = dict.fromkeys(names)
-            found.append(App(name, domain, position, kind, client, tuple(aliases), assumed))
-    return tuple(found)
+            all_apps.append(App(name, domain, position, kind, client, tuple(aliases), assumed))
+    return tuple(all_apps)
 
 
 def app_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The applications and clients of alike domains that have the same place in them."""
+    """Rows of applications and clients with the same position in alike domains."""
     of_domain: dict[str, list[str]] = {}
     for app in apps(scenario):
         of_domain.setdefault(app.domain, []).append(app.name)
-    return [list(row) for group in alike for row in zip(*(of_domain.get(one, []) for one in group), strict=False)]
+    return [list(row) for group in alike for row in zip(*(of_domain.get(domain, []) for domain in group), strict=False)]
 
 
-_OF_DOMAINS: Mapping[Of, tuple[Metric, ...]] = {"domain": DOMAIN, "io": IO}
+_OF_DOMAINS: Mapping[ThingKind, tuple[Metric, ...]] = {"domain": DOMAIN, "io": IO}
 
 
 def addresses(scenario: Scenario) -> Sequence[Address]:
-    """The address of every number that runs of a scenario have: of applications and clients, domains, the host, pCPUs.
+    """The address of every number in a run of a scenario: of applications and clients, domains, the host, pCPUs.
 
     Examples:
         >>> [address.name for address in addresses(Scenario.starter()) if address.metric.name == "throughput"]
@@ -137,15 +140,15 @@ def _addresses(scenario: Scenario) -> Sequence[Address]:
     document = scenario.to_dict()
     domains = [(join([name]), name) for name in document["domain"]]
     return (
-        *(Address(app.name, "app", one, app.domain) for app in apps(scenario) for one in APP),
+        *(Address(app.name, "app", metric, app.domain) for app in apps(scenario) for metric in APP),
         *(
-            Address(thing, of, one, domain)
+            Address(thing, kind, metric, domain)
             for thing, domain in domains
-            for of, metrics in _OF_DOMAINS.items()
-            for one in metrics
+            for kind, metrics in _OF_DOMAINS.items()
+            for metric in metrics
         ),
-        *(Address("host", "host", one, "") for one in HOST),
-        *(Address(f"pcpu.{pcpu}", "pcpu", one, "") for pcpu in range(document["host"]["pcpus"]) for one in PCPU),
+        *(Address("host", "host", metric, "") for metric in HOST),
+        *(Address(f"pcpu.{pcpu}", "pcpu", metric, "") for pcpu in range(document["host"]["pcpus"]) for metric in PCPU),
     )
 
 
@@ -158,7 +161,7 @@ JUDGED_BY = ("throughput", "failed", "response_p99")
 
 
 def judged(scenario: Scenario) -> list[Address]:
-    """What owners judge by: `JUDGED_BY` of all clients, and of the applications that no client asks.
+    """The addresses that owners judge by: `JUDGED_BY` of all clients, and of applications without a client.
 
     Examples:
         >>> [address.name for address in judged(Scenario.starter()) if address.metric.name == "throughput"]
@@ -166,19 +169,19 @@ def judged(scenario: Scenario) -> list[Address]:
     """
     services = {(client["server"], client.get("app")) for client in scenario.to_dict().get("client", {}).values()}
     things = {app.name for app in apps(scenario) if (app.domain, app.kind) not in services}
-    return [one for one in addresses(scenario) if one.thing in things and one.metric.name in JUDGED_BY]
+    return [address for address in addresses(scenario) if address.thing in things and address.metric.name in JUDGED_BY]
 
 
 def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
     """The address that a text means.
 
     Args:
-        scenario: what it is an address in.
-        text: an address; `web.response_p99` may stand for that of the only client of `web`.
-        field: the argument that it comes from, for messages.
+        scenario: the scenario whose addresses are searched.
+        text: an address; `web.response_p99` may mean the response time of the only client of `web`.
+        field: the argument that the text comes from, for messages.
 
     Raises:
-        AddressError: there is none; the text says which there are.
+        AddressError: no number has that address; the message lists the allowed names.
 
     Examples:
         >>> find(Scenario.starter(), "web.response_p99").name
@@ -195,9 +198,9 @@ def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
             return listed[f"{name}.{last}"]
     things = list(dict.fromkeys(address.thing for address in listed.values()))
     if not steps:
-        # Whose it is, clients say best.
+        # A metric without a name is most likely a client's.
         clients = [app.name for app in apps(scenario) if app.client is not None]
-        names = [f"{one}.{last}" for one in (*clients, *things) if f"{one}.{last}" in listed]
+        names = [f"{name}.{last}" for name in (*clients, *things) if f"{name}.{last}" in listed]
         raise AddressError(
             "it does not say of what",
             field=field,
@@ -213,8 +216,8 @@ def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
             allowed=_things(things),
             hint=did_you_mean(thing, things),
         )
-    # What a domain's client has is meant more often than what the domain has itself.
-    metrics = list(dict.fromkeys(a.metric.name for one in (*meant, thing) for a in listed.values() if a.thing == one))
+    # The metrics of a domain's client are meant more often than the metrics of the domain.
+    metrics = list(dict.fromkeys(a.metric.name for name in (*meant, thing) for a in listed.values() if a.thing == name))
     raise AddressError(
         f"`{thing}` has no metric `{last}`",
         field=field,
@@ -229,41 +232,41 @@ def _things(names: Iterable[str]) -> str:
 
 
 def find_all(scenario: Scenario, texts: Iterable[str], field: str | None = None) -> list[Address]:
-    """The addresses that texts mean, where `web*.response_p99` means that of everything whose name matches.
+    """The addresses that texts mean; a pattern such as `web*.response_p99` means every address that matches.
 
     Args:
-        scenario: what they are addresses in.
-        texts: addresses, and patterns of them; a domain that matches stands for its client as in `find`.
-        field: the argument that they come from, for messages.
+        scenario: the scenario whose addresses are searched.
+        texts: addresses and patterns of addresses; a domain that matches may mean its client, as in `find`.
+        field: the argument that the texts come from, for messages.
 
     Raises:
-        AddressError: there is none of that name, or nothing matches.
+        AddressError: no number has that address, or nothing matches.
 
     Examples:
         >>> [address.name for address in find_all(Scenario.starter(), ["*.gotten", "web*.response_p99"])]
         ['dom0.gotten', 'web.gotten', 'batch.gotten', 'web.0.response_p99', 'http.response_p99']
     """
-    found: dict[str, Address] = {}
+    by_name: dict[str, Address] = {}
     for text in texts:
         for address in _matched(scenario, text, field) if is_pattern(text) else [find(scenario, text, field)]:
-            found.setdefault(address.name, address)
-    return list(found.values())
+            by_name.setdefault(address.name, address)
+    return list(by_name.values())
 
 
 def _matched(scenario: Scenario, text: str, field: str | None) -> list[Address]:
-    known = scenario.kept(_by_name)
-    meant = dict(known)
+    by_name = scenario.kept(_by_name)
+    meant = dict(by_name)
     for app in apps(scenario):
         for alias in app.aliases:
             meant |= {
-                f"{alias}.{m.name}": known[f"{app.name}.{m.name}"] for m in APP if f"{alias}.{m.name}" not in known
+                f"{alias}.{m.name}": by_name[f"{app.name}.{m.name}"] for m in APP if f"{alias}.{m.name}" not in by_name
             }
     named = [text] if text in meant else matching(text, meant)
     if named:
         return [meant[name] for name in named]
     *steps, last = split(text) or [""]
     thing = join(steps)
-    things = list(dict.fromkeys(address.thing for address in known.values()))
+    things = list(dict.fromkeys(address.thing for address in by_name.values()))
     if matching(thing, (name.rpartition(".")[0] for name in meant)):
         metrics = list(dict.fromkeys(n.rpartition(".")[2] for n in meant if matching(thing, [n.rpartition(".")[0]])))
         reason, allowed, hint = f"`{thing}` has no metric `{last}`", ", ".join(metrics), did_you_mean(last, metrics)
@@ -289,9 +292,9 @@ class Slo(NamedTuple):
     address: Address
     operator: str
     bound: float
-    """In the metric's unit."""
+    """The bound in the metric's unit."""
     written: str = ""
-    """The bound as somebody wrote it, such as `10s`."""
+    """The bound as the user wrote it, such as `10s`."""
 
     @property
     def wants(self) -> Better:
@@ -299,11 +302,11 @@ class Slo(NamedTuple):
         return "lower" if self.operator.startswith("<") else "higher"
 
     def holds(self, value: float | None) -> bool:
-        """Does it hold of this value? Not of one that is not defined."""
+        """Whether a value keeps the SLO; an undefined value does not."""
         return value is not None and _OPERATORS[self.operator](value, self.bound)
 
     def excess(self, value: float | None) -> float:
-        """How far a value is beyond the bound, as a fraction of it; 0 or less: it keeps it."""
+        """The distance of a value outside the bound, as a fraction of the bound; 0 or less: the SLO is kept."""
         if value is None:
             return float("inf")
         over = value - self.bound if self.operator.startswith("<") else self.bound - value
@@ -317,7 +320,7 @@ def slo(scenario: Scenario, text: str, field: str = "slo") -> Slo:
     """An SLO such as `web.response_p99 < 50ms`.
 
     Raises:
-        RequestError: it cannot be understood.
+        RequestError: the text is no SLO.
 
     Examples:
         >>> print(slo(Scenario.starter(), "web.response_p99<0.05s"))
@@ -328,10 +331,10 @@ def slo(scenario: Scenario, text: str, field: str = "slo") -> Slo:
 
 
 def slos(scenario: Scenario, texts: Iterable[str], field: str = "slo") -> list[Slo]:
-    """The SLOs that texts mean, where `web*.response_p99 < 50ms` is one on everything whose name matches.
+    """The SLOs that texts mean; a pattern such as `web*.response_p99 < 50ms` is an SLO on every address that matches.
 
     Raises:
-        RequestError: one cannot be understood.
+        RequestError: a text is no SLO.
 
     Examples:
         >>> print(*slos(Scenario.starter(), ["*.gotten > 5"]), sep=", ")
@@ -345,11 +348,11 @@ def slos(scenario: Scenario, texts: Iterable[str], field: str = "slo") -> list[S
 
 
 def in_short(slos: Iterable[Slo], rows: Iterable[Sequence[str]] = ()) -> dict[str, list[Slo]]:
-    """SLOs of the same bound on the same metric, under one name.
+    """SLOs with the same bound on the same metric, grouped under one name.
 
     Args:
         slos: the SLOs.
-        rows: the things that share a name whatever their bounds, which are shown from the least to the most.
+        rows: things that share a name whatever their bounds; the bounds are shown from the least to the most.
 
     Examples:
         >>> list(in_short(slos(Scenario.starter(), ["*.gotten > 5", "web.waited < 9"])))
@@ -359,22 +362,22 @@ def in_short(slos: Iterable[Slo], rows: Iterable[Sequence[str]] = ()) -> dict[st
     """
     row_of = {thing: number for number, row in enumerate(rows) if len(row) > 1 for thing in row}
     alike: dict[tuple[str, str, str | int], list[Slo]] = {}
-    for one in slos:
-        bound = str(one).removeprefix(str(one.address))
-        key = (one.address.metric.name, one.operator, row_of.get(one.address.thing, bound))
-        alike.setdefault(key, []).append(one)
+    for slo in slos:
+        bound = str(slo).removeprefix(str(slo.address))
+        key = (slo.address.metric.name, slo.operator, row_of.get(slo.address.thing, bound))
+        alike.setdefault(key, []).append(slo)
     return {
-        f"{names_in_short([one.address.thing for one in row])}.{metric}{_bounds(row)}": row
+        f"{names_in_short([slo.address.thing for slo in row])}.{metric}{_bounds(row)}": row
         for (metric, _, _), row in alike.items()
     }
 
 
 def _bounds(row: Sequence[Slo]) -> str:
-    """The bound of SLOs on one metric, or the least and the most of them."""
+    """The bound of SLOs on one metric as text; of different bounds the least and the most."""
     first = row[0]
-    if len({(one.operator, one.bound) for one in row}) == 1:
+    if len({(slo.operator, slo.bound) for slo in row}) == 1:
         return str(first).removeprefix(str(first.address))
-    least, most = min(one.bound for one in row), max(one.bound for one in row)
+    least, most = min(slo.bound for slo in row), max(slo.bound for slo in row)
     return f" {first.operator} {least:g} to {most:g} {first.address.unit}"
 
 
@@ -397,5 +400,5 @@ def _slo(address: Address, text: str, field: str) -> Slo:
         units = ", ".join(unit for unit in written if unit) or "none"
         allowed = f"a number, with one of the units {units} or none"
         raise RequestError(field=field, found=text, allowed=allowed)
-    said = match["value"] + (match["unit"] or f" {address.unit}")
-    return Slo(address, match["operator"], bound, said.rstrip())
+    bound_text = match["value"] + (match["unit"] or f" {address.unit}")
+    return Slo(address, match["operator"], bound, bound_text.rstrip())

@@ -1,10 +1,10 @@
-"""A cache of measured values, under keys that name all they depend on.
+"""A cache of measured values, with keys that cover everything the values depend on.
 
-What a run measures follows from its scenario, the engine, and the Python code that reads the values off the engine's
-results. So a key covers the engine's binary, and the source of the module that measures with all modules of this
-package that it imports, directly or not. A mended statistic or metric makes other keys, and nothing stale is served as
-new. A mended chart, claim or command does not, as it decides no value: the whole package in every key would throw hours
-of runs away for the wording of a report.
+Measured values follow from the scenario, the engine, and the Python code that reads the values from the engine's
+results. So a key covers the engine's binary, and the source of the measuring module with all modules of this package
+that it imports, directly or not. A fixed statistic or metric makes new keys, and no stale value is returned. A fixed
+chart, claim or command makes no new keys, as it decides no value: with the whole package in every key, a new wording of
+a report would discard hours of runs.
 """
 
 import ast
@@ -20,9 +20,9 @@ from typing import Any
 from vcpulab import _engine
 
 _PARSING = Lock()
-"""Python 3.11 counts the depth of all threads' trees together, and fails at times (CPython's issue 106905)."""
+"""A lock around the parser: Python 3.11 counts the depth of all threads' trees together (CPython's issue 106905)."""
 _TRIES = 10
-"""Libraries that parse in threads of their own do not know the lock: what failed for them is parsed again."""
+"""Attempts to parse a source: other libraries parse in threads of their own without the lock."""
 _PACKAGE = "vcpulab"
 _ENGINE = f"{_PACKAGE}._engine"
 _ROOT = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ _ROOT = Path(__file__).parents[1]
 
 @cache
 def maker(*modules: str) -> str:
-    """A hash of what makes a value: the engine, and every source that these modules import, themselves among them.
+    """A hash of everything that makes a value: the engine, these modules, and every source that they import.
 
     Args:
         modules: the modules that measure, such as `vcpulab.sweeps.work`.
@@ -48,7 +48,7 @@ def _engine_hash() -> bytes:
 
 
 def key(made_by: str, *depends: str) -> str:
-    """The key of a value: its maker, and everything else that it depends on.
+    """The key of a value, from its maker and everything else that the value depends on.
 
     Examples:
         >>> key("maker", "scenario", "1") == key("maker", "scenario", "2")
@@ -58,23 +58,23 @@ def key(made_by: str, *depends: str) -> str:
 
 
 def sources(*modules: str) -> dict[str, Path]:
-    """The modules of this package that some modules import, directly or not, and themselves: name to file, by name.
+    """Modules of this package with all modules that they import, directly or not: name to file, sorted by name.
 
     Raises:
         ModuleNotFoundError: the package has no such module.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     to_do = list(modules)
     while to_do:
         name = to_do.pop()
-        if name in found or name == _ENGINE:
+        if name in files or name == _ENGINE:
             continue
         file = _file(name)
         if file is None:
             raise ModuleNotFoundError(f"no module `{name}`")
-        found[name] = file
+        files[name] = file
         to_do += _imported(file)
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 def _imported(file: Path) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _parsed(source: bytes) -> ast.AST:
 
 
 def _run(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those that only a type checker reads."""
+    """All nodes of a tree, except nodes that only a type checker reads."""
     to_do = [tree]
     while to_do:
         node = to_do.pop()
@@ -119,14 +119,14 @@ def _file(module: str) -> Path | None:
 
 
 class RunCache:
-    """Measured values by key, each metric with its value: a file of lines that only grows, each with its own hash."""
+    """Measured values by key, in a file that only grows; each line has its own hash."""
 
     def __init__(self, path: Path | None) -> None:
-        """Reads what is there; `None`: values are kept in memory only."""
+        """Reads the values in the file; `None`: values are kept in memory only."""
         self._path = path
         self._values: dict[str, dict[str, float]] = {}
         self.damaged = 0
-        """Lines that are not as they were written: their values are measured again."""
+        """Number of lines whose hash does not match: their values are measured again."""
         if path is not None and path.exists():
             whole = path.read_bytes()
             *lines, cut = whole.split(b"\n")
@@ -136,17 +136,17 @@ class RunCache:
                     self.damaged += 1
                 else:
                     self._values[unit["key"]] = unit["metrics"]
-            # A last line that was cut off when its writer was killed is nothing to tell.
+            # A last line without an end was cut off when its writer was killed: it is no damage.
             if cut:
                 with path.open("r+b") as file:
                     file.truncate(len(whole) - len(cut))
 
     def get(self, key: str) -> dict[str, float] | None:
-        """What was measured, if it was."""
+        """The measured values of a key; `None`: none were measured."""
         return self._values.get(key)
 
     def add(self, key: str, case: str, replication: int, metrics: dict[str, float]) -> None:
-        """Keeps what was measured; `case` and `replication` tell a reader of the file what it is."""
+        """Keeps measured values; `case` and `replication` are for readers of the file."""
         self._values[key] = metrics
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ class RunCache:
 
     @property
     def note(self) -> str | None:
-        """What is to be told of what was there."""
+        """A note about damaged lines; `None`: no line is damaged."""
         if not self.damaged:
             return None
         lines = "1 line is" if self.damaged == 1 else f"{self.damaged} lines are"
@@ -171,10 +171,10 @@ def _hash(unit: Mapping[str, object]) -> str:
 
 
 def _unit(line: bytes) -> dict[str, Any] | None:
-    """What a line holds; `None`: it is damaged."""
+    """The content of a line; `None`: the line is damaged."""
     try:
         unit = json.loads(line)
-        found = unit.pop(_HASH)
+        stored_hash = unit.pop(_HASH)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return unit if found == _hash(unit) else None
+    return unit if stored_hash == _hash(unit) else None

@@ -1,4 +1,4 @@
-"""Logs of clients' requests as JMeter writes them, for the tools that read those.
+"""Logs of clients' requests in JMeter's formats, for tools that read JMeter's logs.
 
 One file for each client that sends requests, and replication: `CLIENT-0.jtl` and so on. Time 0 of a run is
 2000-01-01 00:00:00 UTC there.
@@ -22,17 +22,17 @@ class Jtl:
     """
 
     directory: str | PathLike[str]
-    """Where to; new, empty, or with nothing but logs, which are replaced."""
+    """The directory of the logs: new, empty, or with nothing but logs, which are replaced."""
     format: Format = "csv"
-    """As which of JMeter's formats."""
+    """The format, one of JMeter's."""
     warmup: bool = True
-    """Log what is over before the warm-up is, too? JMeter, which knows no warm-up, would."""
+    """`True`: also log requests that end during the warm-up, as JMeter would, which has no warm-up."""
 
     def prepare(self) -> tuple[Path, bool, bool]:
-        """Makes the directory, and removes logs that are there; answers with what the engine takes.
+        """Makes the directory and removes old logs; returns the arguments of the engine.
 
         Raises:
-            FileExistsError: there is something else.
+            FileExistsError: the directory holds something else.
         """
         path = Path(self.directory)
         if path.exists() and not path.is_dir():
@@ -46,7 +46,7 @@ class Jtl:
         return path, self.format == "xml", self.warmup
 
     def keep(self, replications: int) -> None:
-        """Keeps the logs of so many replications; those of others break off."""
+        """Keeps the logs of the first N replications; the other logs are incomplete."""
         for log in Path(self.directory).glob("*-*.jtl"):
             if int(log.stem.rpartition("-")[2]) >= replications:
                 log.unlink()

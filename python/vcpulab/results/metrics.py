@@ -1,7 +1,7 @@
-"""The metrics: all that has a value people judge by, each declared once.
+"""The metrics, each declared once.
 
-A metric says what it is, in which unit, which direction is good, which values are possible, and how it is read off the
-tables of a run. Tables, charts, SLOs, goals, comparisons, sweeps and messages ask here, and nowhere else.
+A metric has a name, a description, a unit, a good direction, a range of possible values, and an expression over the
+tables of a run. Tables, charts, SLOs, goals, comparisons, sweeps and messages use these declarations.
 """
 
 import math
@@ -14,8 +14,8 @@ import polars as pl
 from vcpulab.results.statistics import Interval
 
 Better = Literal["higher", "lower"]
-Of = Literal["domain", "app", "pcpu", "io", "host", "controller", "wakeup"]
-"""What metrics are of: `app` is an application or a client, `io` the devices of a domain, `wakeup` its wake-ups."""
+ThingKind = Literal["domain", "app", "pcpu", "io", "host", "controller", "wakeup"]
+"""The kind of a measured thing; `app`: an application or a client, `io`: devices of a domain, `wakeup`: wake-ups."""
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -25,23 +25,23 @@ class Unit:
     """A unit of measurement."""
 
     text: str
-    """As it is shown."""
+    """The unit as it is shown."""
     written: Mapping[str, float] = field(default_factory=lambda: {"": 1.0})
-    """How a value may be written where one is given: suffix to factor; without a suffix it is in this unit."""
+    """The suffixes of values that users write, each with its factor; a value without a suffix is in this unit."""
     whole: float | None = None
-    """What differences are a part of: 100 for percentages, 1 for an index; `None`: only of the values themselves."""
+    """The whole that differences are a fraction of: 100 for percentages, 1 for an index; `None`: the value itself."""
 
     def __str__(self) -> str:
         return self.text
 
 
-def _percent(of: str = "") -> Unit:
-    return Unit(f"% {of}".rstrip(), {"": 1.0, "%": 1.0}, whole=100.0)
+def _percent(base: str = "") -> Unit:
+    return Unit(f"% {base}".rstrip(), {"": 1.0, "%": 1.0}, whole=100.0)
 
 
 OF_A_PCPU = _percent("of a pCPU")
 OF_A_VCPU = _percent("of a vCPU")
-"""Of what one vCPU could do all the time: domains of several may have more than 100."""
+"""Percent of the time of one vCPU: a domain with several vCPUs may have more than 100."""
 OF_ELAPSED = _percent("of elapsed")
 PERCENT = _percent()
 MICROSECONDS = Unit("µs", {"": 1.0, "ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6})
@@ -55,36 +55,36 @@ INDEX = Unit("index", whole=1.0)
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """Something that is measured of each thing of a kind, in each replication."""
+    """A number that is measured for each thing of a kind, in each replication."""
 
     name: str
     unit: Unit
     doc: str
-    """What it is, in a phrase."""
+    """The description, a phrase."""
     expression: pl.Expr
-    """Its value, from a row of the table of its kind; of the host, from all rows."""
+    """The value, computed from a row of the table of the kind; for the host, from all rows."""
     better: Better | None = None
-    """The good direction; `None`: it has none, as CPU time, which tells only what happened."""
+    """The good direction; `None`: it has none, such as CPU time."""
     bounds: tuple[float, float] = (0.0, math.inf)
-    """The values that are possible, both ends included."""
+    """The range of possible values, both ends included."""
     undefined_is: str = "nothing was measured"
-    """What it means where it has no value."""
+    """The reason for a missing value."""
     undefined_is_worst: bool = False
-    """Is having no value worse than any value, as of the wait of what waits and never runs?"""
+    """`True`: a missing value is worse than any value, such as the wait of a vCPU that never runs."""
     accumulates: bool = False
-    """Does it grow with the time that is measured?"""
+    """`True`: the value grows with the measured time."""
 
     def per_second(self) -> "Metric":
-        """The same of each second, of what accumulates: for runs of different lengths."""
+        """An accumulating metric per second, to compare runs of different lengths."""
         return replace(self, unit=PER_SECOND, doc=f"{self.doc}, a second", accumulates=False)
 
     @property
     def title(self) -> str:
-        """Its name and unit, as for an axis."""
+        """Name and unit, as the title of an axis."""
         return f"{self.name}, {self.unit}"
 
     def possible(self, value: float) -> float:
-        """The value, or the nearest one that is possible: where an interval ends."""
+        """The value clamped to the possible values, as the end of an interval."""
         return min(max(value, self.bounds[0]), self.bounds[1])
 
 
@@ -102,15 +102,15 @@ def _per(column: str, base: pl.Expr) -> pl.Expr:
 
 _NO_ENTITLEMENT = "neither weights nor reservations decide alone"
 _NOT_RUN = "it was never switched in"
-# What was neither switched in nor waited had nothing to wait for: its wait is 0.
+# A domain that was neither switched in nor waited had nothing to wait for: its wait is 0.
 _SWITCHED_IN = (pl.col("executions") > 0) | (pl.col("runnable_ns") == 0)
 
 
-def _wait(percentile: int, said: str) -> Metric:
+def _wait(percentile: int, statistic: str) -> Metric:
     return Metric(
         f"wait_p{percentile}",
         MICROSECONDS,
-        f"wait for a pCPU at one execution, {said}",
+        f"wait for a pCPU at one execution, {statistic}",
         pl.when(_SWITCHED_IN).then(pl.col(f"wait_p{percentile}_ns") / 1e3),
         "lower",
         undefined_is="it waited and was never switched in",
@@ -119,7 +119,7 @@ def _wait(percentile: int, said: str) -> Metric:
 
 
 SPEED = ("work", "slowed_threads", "slowed_memory", "slowed_frequency")
-"""Metrics of domains that say what their CPU time was worth: where nothing makes a host slower, there are none."""
+"""Metrics of the speed of a domain's CPU time; undefined where nothing makes the host slower."""
 _IS_SLOWED = pl.col("running_ns") != pl.col("work_ns")
 _NOT_SLOWED = "nothing on this host makes it slower: all time gotten is work"
 
@@ -177,14 +177,14 @@ DOMAIN = (
     _wait(50, "median"),
     _wait(99, "99th percentile"),
 )
-"""Of a domain."""
+"""The metrics of a domain."""
 
 
-def _response(percentile: int, said: str) -> Metric:
+def _response(percentile: int, statistic: str) -> Metric:
     return Metric(
         f"response_p{percentile}",
         MILLISECONDS,
-        f"response time, {said}",
+        f"response time, {statistic}",
         pl.col(f"response_p{percentile}_ns") / 1e6,
         "lower",
         undefined_is="nothing was completed, or it has no response time",
@@ -206,7 +206,7 @@ APP = (
     _response(95, "95th percentile"),
     _response(99, "99th percentile"),
 )
-"""Of an application or a client."""
+"""The metrics of an application or a client."""
 
 PCPU = (
     Metric("run", OF_ELAPSED, "time in which vCPUs made progress", _share("run_ns"), bounds=(0.0, 100.0)),
@@ -222,7 +222,7 @@ PCPU = (
     Metric("decisions", PER_SECOND, "decisions taken", _rate("decisions")),
     Metric("switches", PER_SECOND, "decisions that changed what it runs", _rate("switches")),
 )
-"""Of a pCPU."""
+"""The metrics of a pCPU."""
 
 
 def _device(name: str, unit: Unit, doc: str, expression: pl.Expr, better: Better | None = None) -> Metric:
@@ -260,14 +260,14 @@ IO = (
     _device("device_interrupts", PER_SECOND, "interrupts that they raised", _rate("device_interrupts")),
     _device("device_busy", OF_ELAPSED, "time in which they had something to serve", _share("device_busy_ns")),
 )
-"""Of the devices of a domain."""
+"""The metrics of the devices of a domain."""
 
 _WANTED = pl.col("running_ns") + pl.col("runnable_ns")
 _MET = pl.when(_WANTED > 0).then(pl.col("running_ns") / _WANTED)
 
 _HOST_OF_PCPUS = tuple(
-    Metric(one.name, one.unit, f"{one.doc}, mean over the pCPUs", one.expression.mean(), one.better, one.bounds)
-    for one in PCPU
+    Metric(pcpu.name, pcpu.unit, f"{pcpu.doc}, mean over the pCPUs", pcpu.expression.mean(), pcpu.better, pcpu.bounds)
+    for pcpu in PCPU
 )
 _HOST_OF_DOMAINS = (
     Metric(
@@ -282,7 +282,7 @@ _HOST_OF_DOMAINS = (
     ),
 )
 HOST = (*_HOST_OF_PCPUS, *_HOST_OF_DOMAINS)
-"""Of the whole host."""
+"""The metrics of the whole host."""
 
 CONTROLLER = (
     Metric("allocated", OF_A_PCPU, "mean allocation", pl.col("allocated")),
@@ -305,14 +305,14 @@ CONTROLLER = (
         bounds=(0.0, 100.0),
     ),
 )
-"""Of the controller of a managed domain."""
+"""The metrics of the controller of a managed domain."""
 
 
-def _wakeup(percentile: int, said: str) -> Metric:
+def _wakeup(percentile: int, statistic: str) -> Metric:
     return Metric(
         f"wake_p{percentile}",
         MICROSECONDS,
-        f"wait for a pCPU after waking up, {said}",
+        f"wait for a pCPU after waking up, {statistic}",
         pl.col(f"wake_p{percentile}_ns") / 1e3,
         "lower",
         undefined_is="it was never woken up",
@@ -320,9 +320,9 @@ def _wakeup(percentile: int, said: str) -> Metric:
 
 
 WAKEUP = (_wakeup(50, "median"), _wakeup(90, "90th percentile"))
-"""Of the wake-ups of a domain, where a recording has them too."""
+"""The metrics of the wake-ups of a domain, where a recording has them too."""
 
-METRICS: Mapping[Of, tuple[Metric, ...]] = {
+METRICS: Mapping[ThingKind, tuple[Metric, ...]] = {
     "domain": DOMAIN,
     "app": APP,
     "pcpu": PCPU,
@@ -331,21 +331,21 @@ METRICS: Mapping[Of, tuple[Metric, ...]] = {
     "controller": CONTROLLER,
     "wakeup": WAKEUP,
 }
-"""The registry: every metric by what it is of."""
+"""The registry: every metric by the kind of thing it measures."""
 
 
-def metric(of: Of, name: str) -> Metric:
-    """The metric of that name.
+def metric(kind: ThingKind, name: str) -> Metric:
+    """The metric with a name, of a kind of thing.
 
     Examples:
         >>> metric("domain", "gotten").title
         'gotten, % of a pCPU'
     """
-    return next(one for one in METRICS[of] if one.name == name)
+    return next(entry for entry in METRICS[kind] if entry.name == name)
 
 
-RUN_KINDS: tuple[Of, ...] = ("domain", "app", "pcpu", "io", "host")
-"""The kinds of things that every run has metrics of."""
+RUN_KINDS: tuple[ThingKind, ...] = ("domain", "app", "pcpu", "io", "host")
+"""The kinds of things with metrics in every run."""
 
 
 # Names with dots are quoted, as in paths.
@@ -354,35 +354,35 @@ _DOMAIN = (
     .then(pl.format('"{}"', "domain"))
     .otherwise(pl.col("domain"))
 )
-_SOURCES: Mapping[Of, tuple[str, pl.Expr]] = {
+_SOURCES: Mapping[ThingKind, tuple[str, pl.Expr]] = {
     "domain": ("domains", _DOMAIN),
     "app": ("apps", pl.col("name")),
     "pcpu": ("pcpus", pl.format("pcpu.{}", "pcpu")),
     "io": ("io", _DOMAIN),
 }
-"""Kind to its table, and what the thing of a row is called in addresses."""
+"""The table of each kind, and the name of a row's thing in addresses."""
 
 
-def measured(tables: Mapping[str, Frame], of: Of, by: str = "replication") -> Frame:
-    """The metrics of all things of a kind, a row for each of them and for each value of `by`.
+def measured(tables: Mapping[str, Frame], kind: ThingKind, by: str = "replication") -> Frame:
+    """The metrics of all things of a kind, a row for each thing and each value of `by`.
 
     Args:
-        tables: those of a run, or of several.
-        of: the kind of thing.
-        by: the column that tells rows of the same thing apart.
+        tables: the tables of a run, or of several runs.
+        kind: the kind of thing.
+        by: the column that distinguishes rows of the same thing.
 
     Returns:
         `by`, `thing` as in addresses, and a column for each metric.
     """
-    if of == "host":
+    if kind == "host":
         pcpus, domains = (
-            tables[table].group_by(by).agg(one.expression.alias(one.name) for one in these)
-            for table, these in (("pcpus", _HOST_OF_PCPUS), ("domains", _HOST_OF_DOMAINS))
+            tables[table].group_by(by).agg(metric.expression.alias(metric.name) for metric in metrics)
+            for table, metrics in (("pcpus", _HOST_OF_PCPUS), ("domains", _HOST_OF_DOMAINS))
         )
-        names = [one.name for one in HOST]
+        names = [metric.name for metric in HOST]
         return pcpus.join(domains, on=by).sort(by).select(by, pl.lit("host").alias("thing"), *names)
-    table, thing = _SOURCES[of]
-    values = (one.expression.cast(pl.Float64).alias(one.name) for one in METRICS[of])
+    table, thing = _SOURCES[kind]
+    values = (metric.expression.cast(pl.Float64).alias(metric.name) for metric in METRICS[kind])
     return tables[table].select(by, thing.alias("thing"), *values)
 
 
@@ -401,12 +401,12 @@ SUMMARY = pl.Schema(
 """The columns of `Run.summary`."""
 
 
-def summarise(values: pl.DataFrame, of: Of, metrics: Iterable[Metric]) -> pl.DataFrame:
+def summarise(values: pl.DataFrame, kind: ThingKind, metrics: Iterable[Metric]) -> pl.DataFrame:
     """The mean of each metric of each thing over the replications.
 
     Args:
         values: `thing`, and a column for each metric; a row for each replication.
-        of: the kind of thing.
+        kind: the kind of thing.
         metrics: the metrics.
 
     Returns:
@@ -414,20 +414,20 @@ def summarise(values: pl.DataFrame, of: Of, metrics: Iterable[Metric]) -> pl.Dat
     """
     metrics = tuple(metrics)
     rows = []
-    of_things = values.group_by("thing", maintain_order=True).agg(one.name for one in metrics)
+    of_things = values.group_by("thing", maintain_order=True).agg(metric.name for metric in metrics)
     for thing, *replications in of_things.iter_rows():
-        for one, its in zip(metrics, replications, strict=True):
-            interval = Interval.of(its)
+        for metric, per_replication in zip(metrics, replications, strict=True):
+            interval = Interval.from_values(per_replication)
             mean = interval[:3] if interval else (None, None, 0)
-            rows.append((f"{thing}.{one.name}", of, thing, one.name, one.unit.text, *mean))
+            rows.append((f"{thing}.{metric.name}", kind, thing, metric.name, metric.unit.text, *mean))
     return pl.DataFrame(rows, SUMMARY, orient="row")
 
 
 def markdown() -> str:
     """The registry as a table for the documentation."""
     rows = [
-        f"| {of} | `{one.name}` | {one.unit} | {one.better or '–'} | {one.doc} |"
-        for of, metrics in METRICS.items()
-        for one in metrics
+        f"| {kind} | `{metric.name}` | {metric.unit} | {metric.better or '–'} | {metric.doc} |"
+        for kind, metrics in METRICS.items()
+        for metric in metrics
     ]
     return "\n".join(["| of | metric | unit | better if | what it is |", "|---|---|---|---|---|", *rows])

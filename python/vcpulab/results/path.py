@@ -1,4 +1,4 @@
-"""The path of a single request: where it was and what it waited for, from its begin to its answer, without a gap."""
+"""The path of a single request: its places and waits, from its begin to its answer, without a gap."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,7 +24,7 @@ KINDS = (
     "waits its turn",
     "waits for something else",
 )
-"""What happens to a request at a place; something else is a device, a lock, another service, or a time."""
+"""The states of a request at a place; something else is a device, a lock, another service, or a time."""
 
 _PLACES: Mapping[str, tuple[str, str, str]] = {
     "client": ("client", KINDS[0], "with the client"),
@@ -54,15 +54,15 @@ _PLACES: Mapping[str, tuple[str, str, str]] = {
     "lost": ("network", KINDS[6], "lost, until it is sent again"),
     "delayed-ack": ("network", KINDS[6], "until a delayed acknowledgement"),
 }
-"""Where it is there (``: in the domain), what happens to it, and in words."""
+"""The engine's places of a request: where that is (``: in the domain), the kind of the leg, and the leg in words."""
 
 
 class Line(NamedTuple):
-    """Legs one after the other that are told in one line; times in ms from the begin of the request."""
+    """Consecutive legs that share a line; times in ms from the begin of the request."""
 
     begin_ms: float
     end_ms: float
-    said: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Path:
 
     where: the place: the client, the link, a NIC, a vCPU, a domain
     kind: what happens to the request there, one of `KINDS`
-    said: the same in words, with the vCPU that has the pCPU meanwhile
+    said: the leg in words, with the vCPU that has the pCPU meanwhile
     """
 
     @property
@@ -91,18 +91,18 @@ class Path:
         return int(self.legs["end_ns"][-1]) - self.begin_ns
 
     def as_data(self) -> dict[str, object]:
-        """For machines: which request it is, and its legs."""
-        which = {"client": self.client, "quantile": self.quantile, "replication": self.replication}
-        return {**which, "begin_ns": self.begin_ns, "response_ns": self.response_ns, "legs": self.legs.to_dicts()}
+        """The request and its legs as data."""
+        request = {"client": self.client, "quantile": self.quantile, "replication": self.replication}
+        return {**request, "begin_ns": self.begin_ns, "response_ns": self.response_ns, "legs": self.legs.to_dicts()}
 
     @property
     def title(self) -> str:
-        """Which request it is, in words."""
-        which = "median request" if self.quantile == MEDIAN else f"request at p{100 * self.quantile:g}"
-        return f"{which} of {self.client}"
+        """The request in words."""
+        request = "median request" if self.quantile == MEDIAN else f"request at p{100 * self.quantile:g}"
+        return f"{request} of {self.client}"
 
     def lines(self, most: int) -> list[Line]:
-        """It in at most so many lines: short legs one after the other share one."""
+        """The path in at most `most` lines: consecutive short legs share a line."""
         legs = zip(*(self.legs[column].to_list() for column in ("begin_ns", "end_ns", "said")), strict=True)
         merged = [_line(self.begin_ns, list(group)) for _, group in groupby(legs, key=lambda leg: leg[2])]
         longest = sorted(range(len(merged)), key=lambda place: merged[place].begin_ms - merged[place].end_ms)
@@ -114,7 +114,7 @@ class Path:
         return lines
 
     def sums(self) -> pl.DataFrame:
-        """Time of all legs that are told alike: columns `said` and `ms`, the longest first."""
+        """The total time of legs with the same words: columns `said` and `ms`, the longest first."""
         ms = ((pl.col("end_ns") - pl.col("begin_ns")) / 1e6).sum().alias("ms")
         return self.legs.group_by("said", maintain_order=True).agg(ms).sort("ms", descending=True, maintain_order=True)
 
@@ -124,23 +124,28 @@ def _line(begin_ns: int, legs: Sequence[tuple[int, int, str]]) -> Line:
 
 
 def _folded(lines: Sequence[Line], kept: AbstractSet[int]) -> Iterator[Line]:
-    """Lines, where those that are not kept share one with their neighbours that are not, either."""
+    """Lines, where neighbors that are not kept share a line."""
     for alone, group in groupby(range(len(lines)), key=lambda place: place in kept):
-        those = [lines[place] for place in group]
-        if alone or len(those) == 1:
-            yield from those
+        short_legs = [lines[place] for place in group]
+        if alone or len(short_legs) == 1:
+            yield from short_legs
         else:
-            most = max(those, key=lambda line: sum(one.end_ms - one.begin_ms for one in those if one.said == line.said))
-            yield Line(those[0].begin_ms, those[-1].end_ms, f"{len(those)} short legs, mostly: {most.said}")
+            most = max(short_legs, key=lambda line: sum(_ms(leg) for leg in short_legs if leg.text == line.text))
+            summary = f"{len(short_legs)} short legs, mostly: {most.text}"
+            yield Line(short_legs[0].begin_ms, short_legs[-1].end_ms, summary)
+
+
+def _ms(line: Line) -> float:
+    return line.end_ms - line.begin_ms
 
 
 def is_followed(scenario: Scenario, address: Address) -> bool:
-    """Is that a percentile of a client's response times, so that there is a request to follow?"""
+    """Whether an address is a percentile of a client's response times, so that a request can be followed."""
     return _client(scenario, address) is not None and address.metric.name.startswith("response_p")
 
 
 def _client(scenario: Scenario, address: Address) -> str | None:
-    return next((app.client for app in apps(scenario) if address.of == "app" and app.name == address.thing), None)
+    return next((app.client for app in apps(scenario) if address.kind == "app" and app.name == address.thing), None)
 
 
 def paths(
@@ -150,7 +155,7 @@ def paths(
     *,
     progress: Callable[[float], bool | None] | None = None,
 ) -> list[Path]:
-    """The paths of the request at a percentile of a client's response times, and of the median one.
+    """The paths of the request at a percentile of a client's response times, and of the median request.
 
     The replication is simulated once more for its response times, and once more to follow the two requests.
 
@@ -161,7 +166,7 @@ def paths(
         progress: called now and then with the fraction done; returning `False` cancels.
 
     Returns:
-        Two paths (of the median, one); none if nothing was answered.
+        Two paths (for the median itself, one path); none if nothing was answered.
 
     Examples:
         >>> from vcpulab.results.addresses import find
@@ -174,35 +179,36 @@ def paths(
     assert client is not None, "there is a request to follow"
     quantile = int(address.metric.name.removeprefix("response_p")) / 100
     quantiles = list(dict.fromkeys((quantile, MEDIAN)))
-    asked = _engine.follow(scenario._engine, client, quantiles, replication=replication, progress=progress)
-    frame = pl.DataFrame(asked)
+    frame = pl.DataFrame(
+        _engine.follow(scenario._engine, client, quantiles, replication=replication, progress=progress)
+    )
     document = scenario.to_dict()
     threads = host_threads(document)
     limited = {name for name, table in document["domain"].items() if quota(table) is not None}
-    told = pl.DataFrame(
-        [_told(leg, threads, limited) for leg in frame.iter_rows(named=True)],
+    places = pl.DataFrame(
+        [_place(leg, threads, limited) for leg in frame.iter_rows(named=True)],
         schema={"where": pl.String, "kind": pl.String, "said": pl.String},
         orient="row",
     )
-    legs = frame.hstack(told)
+    legs = frame.hstack(places)
     return [
-        Path(address.thing, one, replication, legs.filter(quantile=one).drop("replication", "quantile"))
-        for one in quantiles
+        Path(address.thing, followed, replication, legs.filter(quantile=followed).drop("replication", "quantile"))
+        for followed in quantiles
         if not legs.is_empty()
     ]
 
 
-def _told(leg: Mapping[str, Any], threads: Sequence[HostThread], limited: Container[str]) -> tuple[str, str, str]:
-    """Where it is, what happens, and in words; on a KVM host with its own threads instead of a driver domain.
+def _place(leg: Mapping[str, Any], threads: Sequence[HostThread], limited: Container[str]) -> tuple[str, str, str]:
+    """The columns `where`, `kind` and `said` of a leg; a KVM host has threads instead of a driver domain.
 
-    A vCPU of a domain that is limited by a quota may be throttled, which Linux does not tell from waiting for a pCPU.
+    A vCPU of a domain with a quota may be throttled, which Linux does not distinguish from waiting for a pCPU.
     """
-    where, kind, said = _PLACES[leg["place"]]
+    where, kind, words = _PLACES[leg["place"]]
     domain, state, by = leg["domain"], leg["state"], leg["by_domain"]
     if domain is not None:
         where = domain if leg["vcpu"] is None else f"{domain} vCPU {leg['vcpu']}"
     if threads:
-        said = said.replace(" (netback)", "").replace("netfront", "virtio-net")
+        words = words.replace(" (netback)", "").replace("netfront", "virtio-net")
         by = "a thread of the host" if by == HOST else by
         if domain == HOST and leg["vcpu"] is not None:
             domain = where = str(threads[leg["vcpu"]])
@@ -219,11 +225,11 @@ def _told(leg: Mapping[str, Any], threads: Sequence[HostThread], limited: Contai
         return where, kind, f"no task of {domain} is free"
     if state == "blocked":
         return where, KINDS[6], f"{domain} is blocked"
-    return where, kind, said.format(domain=domain)
+    return where, kind, words.format(domain=domain)
 
 
 def typical(run: Run, address: Address) -> int:
-    """The replication whose value of a metric is nearest to the mean; of several the first."""
+    """The replication with the value nearest to the mean of a metric; of several the first."""
     values = [(number, value) for number, value in enumerate(run.values([address])[address.name]) if value is not None]
     mean = sum(value for _, value in values) / len(values) if values else 0.0
-    return min(values, key=lambda one: (abs(one[1] - mean), one[0]), default=(0, 0.0))[0]
+    return min(values, key=lambda numbered: (abs(numbered[1] - mean), numbered[0]), default=(0, 0.0))[0]

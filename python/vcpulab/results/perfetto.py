@@ -27,13 +27,13 @@ def export_perfetto(
         out: the file to write.
         replication: from 0.
         request: a percentile of a client's response times, such as `http.response_p99`: the request at it, and the
-            median one, are followed on tracks of their own.
+            median request, are followed on tracks of their own.
 
     Raises:
-        FileNotFoundError: there is neither.
-        ValueError: the run has no decisions, or there is no such replication.
-        RequestError: there is no such request to follow.
-        EngineError: it cannot be read or written.
+        FileNotFoundError: the directory holds no trace and no run.
+        ValueError: the run has no decisions, or the replication does not exist.
+        RequestError: the percentile has no request to follow.
+        EngineError: a file cannot be read or written.
     """
     path = Path(source)
     if mark_of(path) is not None:
@@ -57,19 +57,19 @@ def export_perfetto(
 
 
 def _slices(scenario: Scenario, request: str, replication: int) -> list[tuple[str, int, int, str]]:
-    """The legs of the requests followed, on a track for each request."""
+    """The legs of the followed requests, on a track for each request."""
     address = find(scenario, request, "request")
     if not is_followed(scenario, address):
         raise RequestError(field="request", found=request, allowed="a percentile of a client's response times")
     return [
-        (path.title, begin, end, said)
+        (path.title, begin, end, words)
         for path in paths(scenario, address, replication)
-        for begin, end, said in path.legs.select("begin_ns", "end_ns", "said").iter_rows()
+        for begin, end, words in path.legs.select("begin_ns", "end_ns", "said").iter_rows()
     ]
 
 
 def _events_of(run: Run, replication: int) -> pl.DataFrame:
-    """The decisions of a saved run as events: who had which pCPU, and when each vCPU ran."""
+    """The decisions of a saved run as events: the vCPU on each pCPU over time, and when each vCPU ran."""
     end = run.scenario.warmup_ns + run.scenario.duration_ns
     slices = slices_of(run, replication, run.scenario.warmup_ns, end).with_columns(
         pl.col("vcpu").cast(pl.Int64), pl.col("domain").cast(pl.Int64), pl.col("pcpu").cast(pl.UInt32)
@@ -77,8 +77,8 @@ def _events_of(run: Run, replication: int) -> pl.DataFrame:
     ran = slices.filter(pl.col("domain") >= 0)
     empty = pl.lit(None, pl.Int64)
 
-    def events(of: pl.DataFrame, time: str, kind: str, what: str | None) -> pl.DataFrame:
-        return of.select(
+    def events(rows: pl.DataFrame, time: str, kind: str, detail: str | None) -> pl.DataFrame:
+        return rows.select(
             pl.col(time).alias("time_ns"),
             pl.lit(kind).alias("kind"),
             "pcpu",
@@ -86,7 +86,7 @@ def _events_of(run: Run, replication: int) -> pl.DataFrame:
             "vcpu",
             empty.alias("by_domain"),
             empty.alias("by_vcpu"),
-            pl.lit(what, pl.String).alias("what"),
+            pl.lit(detail, pl.String).alias("what"),
             empty.alias("value"),
             pl.lit(None, pl.UInt64).alias("id"),
         )

@@ -15,7 +15,7 @@ from vcpulab.results import accessors, store
 from vcpulab.results import trace as traces
 from vcpulab.results.addresses import Address, AddressError, find
 from vcpulab.results.jtl import Jtl
-from vcpulab.results.metrics import RUN_KINDS, Of, measured
+from vcpulab.results.metrics import RUN_KINDS, ThingKind, measured
 from vcpulab.results.statistics import Interval
 from vcpulab.results.summary import long, means, wait_shares, wakeup_means
 from vcpulab.results.tables import EngineTables, ResultTables
@@ -35,31 +35,31 @@ def run(
     jtl: Jtl | None = None,
     live: "_engine.LiveSamples | None" = None,
     progress: Callable[[float], bool | None] | None = None,
-    so_far: bool = False,
+    keep_finished: bool = False,
 ) -> "Run":
     """Runs every replication of a scenario. The same scenario gives the same results, whatever `jobs` is.
 
     Under a policy in Python, replications run one after the other in this thread.
 
     Args:
-        scenario: what to run, or the path of its file.
+        scenario: the scenario to run, or the path of its file.
         jobs: how many replications at a time; 0: as many as there are processors.
         decisions: keep every decision that changed what a pCPU runs (the first four million of each replication).
-        waits: ask who made whom wait, and how long vCPUs waited by what woke them; without, those tables are empty, and
-            runs a little quicker.
-        trace: directory, new or empty, to which everything that happens is written while it happens; see
-            `vcpulab.Trace`. If the run fails, it is empty again.
+        waits: record the domains that each domain waited for, and waits by cause of the wake-up; without, these tables
+            are empty, and runs are slightly quicker.
+        trace: directory, new or empty, for all events, written during the run; see `vcpulab.Trace`. If the run fails,
+            it is empty again.
         jtl: log the requests of clients, as JMeter would, while they are made.
-        live: where samples are shown while it goes on.
+        live: receives the samples during the run.
         progress: called now and then with the fraction done; returning `False` cancels.
-        so_far: keep the first replications, as many as are finished, when it is cancelled: they are what a run of so
-            many has.
+        keep_finished: when the run is cancelled, keep the first N replications, those that are finished: the same as a
+            run with N replications.
 
     Raises:
-        EngineError: the run failed; what a policy raised is its cause.
-        FileExistsError: there is something else where the trace or the logs should go.
-        Interrupted: it was cancelled when some were finished, and they are kept.
-        KeyboardInterrupt: it was cancelled otherwise.
+        EngineError: the run failed; its cause is the exception of a policy, if a policy raised one.
+        FileExistsError: the directory of the trace or the logs holds something else.
+        Interrupted: the run was cancelled, and finished replications are kept.
+        KeyboardInterrupt: the run was cancelled, and nothing is kept.
 
     Examples:
         >>> scenario = Scenario.starter().change({"run.duration": "50ms", "run.replications": 2})
@@ -87,14 +87,14 @@ def run(
             traces.discard(trace)
         raise
     except Interrupted as interrupted:
-        if not so_far:
+        if not keep_finished:
             raise KeyboardInterrupt from None
-        (known,), said = finished([scenario], interrupted, decisions=decisions)
+        (kept,), completed = finished([scenario], interrupted, decisions=decisions)
         if trace is not None:
-            traces.complete(trace, known)
+            traces.complete(trace, kept)
         if jtl is not None:
-            jtl.keep(known.scenario.replications)
-        raise Interrupted(known, said) from None
+            jtl.keep(kept.scenario.replications)
+        raise Interrupted(kept, completed) from None
     done = ran(scenario, results, decisions=decisions)
     if trace is not None:
         traces.complete(trace, done)
@@ -104,13 +104,13 @@ def run(
 def finished(
     scenarios: Sequence[Scenario], interrupted: Interrupted, *, decisions: bool = False
 ) -> "tuple[list[Run], str]":
-    """Runs that were interrupted, each of as many replications as are finished, and how many that is."""
-    known = [
+    """Interrupted runs, each with its finished replications, and the number of these as text."""
+    runs = [
         ran(scenario.with_run(replications=replications), results, decisions=decisions)
         for scenario, (replications, results) in zip(scenarios, interrupted.so_far, strict=True)
     ]
-    least, most = (min(one.replications for one in of) for of in ([run.scenario for run in known], scenarios))
-    return known, f"{least} of {most} replications"
+    least, most = min(run.scenario.replications for run in runs), min(full.replications for full in scenarios)
+    return runs, f"{least} of {most} replications"
 
 
 def run_many(
@@ -119,24 +119,24 @@ def run_many(
     jobs: int = 0,
     waits: bool = True,
     progress: Callable[[float], bool | None] | None = None,
-    so_far: bool = False,
+    keep_finished: bool = False,
 ) -> "list[Run]":
     """Runs every replication of several scenarios together: quicker than one `run` after another where there are many.
 
     Args:
-        scenarios: what to run.
+        scenarios: the scenarios to run.
         jobs: how many replications, of whichever scenarios, at a time; 0: as many as there are processors.
         waits: as for `run`.
         progress: called now and then with the fraction done of all; returning `False` cancels.
-        so_far: as for `run`; the first replications of all scenarios come before the second.
+        keep_finished: as for `run`; the first replications of all scenarios come before the second.
 
     Returns:
-        For each scenario what `run` would have returned, in their order.
+        A run for each scenario, in their order, the same as from `run`.
 
     Raises:
-        EngineError: a run failed; the error says which, counted from 0.
-        Interrupted: it was cancelled when some replications of every scenario were finished, and they are kept.
-        KeyboardInterrupt: it was cancelled otherwise.
+        EngineError: a run failed; the error has its index, counted from 0.
+        Interrupted: the runs were cancelled, and finished replications of every scenario are kept.
+        KeyboardInterrupt: the runs were cancelled, and nothing is kept.
 
     Examples:
         >>> scenario = Scenario.starter().change({"run.duration": "50ms", "run.replications": 2})
@@ -147,18 +147,18 @@ def run_many(
     check(jobs=jobs)
     if isinstance(scenarios, Scenario | Mapping) or not isinstance(scenarios, Iterable):
         raise RequestError(field="scenarios", found=type(scenarios).__name__, allowed="several scenarios")
-    all_of_them = [scenario_of(scenario, "scenarios") for scenario in scenarios]
+    checked = [scenario_of(scenario, "scenarios") for scenario in scenarios]
     try:
         results = _engine.run_many(
-            [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
+            [scenario._engine for scenario in checked], jobs=jobs, waits=waits, progress=progress
         )
     except Interrupted as interrupted:
-        raise (Interrupted(*finished(all_of_them, interrupted)) if so_far else KeyboardInterrupt) from None
-    return [ran(scenario, left) for scenario, left in zip(all_of_them, results, strict=True)]
+        raise (Interrupted(*finished(checked, interrupted)) if keep_finished else KeyboardInterrupt) from None
+    return [ran(scenario, left) for scenario, left in zip(checked, results, strict=True)]
 
 
 def ran(scenario: Scenario, results: _engine.Results, *, decisions: bool = False) -> "Run":
-    """A run, from what the engine left."""
+    """A run, made from the engine's results."""
     warnings = []
     if results.untraced:
         warnings.append(f"there was no room for {results.untraced} decisions; the last are not kept")
@@ -170,11 +170,11 @@ def ran(scenario: Scenario, results: _engine.Results, *, decisions: bool = False
 
 
 ACTIONS_SHOWN = 5
-"""Refused actions that a warning names."""
+"""Maximum number of refused actions that a warning names."""
 
 
 def refused_actions(count: int, first: Sequence[tuple[int, str, str | None]]) -> str:
-    """The warning of actions that were refused: their number in all replications, and the first of them."""
+    """The warning about refused actions: their number in all replications, and the first few."""
     shown = [
         f"`{action}`{f' of `{domain}`' if domain else ''} at {time_ns / 1e9:g} s"
         for time_ns, action, domain in first[:ACTIONS_SHOWN]
@@ -211,17 +211,17 @@ class Run(ResultTables):
     ) -> None:
         super().__init__(scenario, tables)
         self.has_decisions = has_decisions
-        """Were the decisions kept?"""
+        """`True`: the decisions were kept."""
         self.not_attributed = not_attributed
-        """Why it is not known who made whom wait, if so."""
+        """The reason why waits are not attributed to domains; `None`: they are."""
         self._warnings = warnings
-        self._measured: dict[Of, pl.DataFrame] = {}
-        self._by_thing: dict[Of, dict[str, dict[str, list[float | None]]]] = {}
+        self._measured: dict[ThingKind, pl.DataFrame] = {}
+        self._by_thing: dict[ThingKind, dict[str, dict[str, list[float | None]]]] = {}
         self._summary: pl.DataFrame | None = None
 
     @property
     def plot(self) -> "Plots":
-        """Its charts, a method for each."""
+        """The charts of the run, a method for each chart."""
         # Charts are in a layer above this one, and take long to load.
         module, _, name = accessors["plot"].partition(":")
         plots: Plots = getattr(import_module(module), name)(self)
@@ -229,36 +229,36 @@ class Run(ResultTables):
 
     @property
     def warnings(self) -> list[str]:
-        """What came out differently than asked for."""
+        """Warnings about differences between the request and the run."""
         return list(self._warnings)
 
     def __getitem__(self, address: str) -> Interval:
-        """The metric at an address: its mean with its 95 % confidence interval over the replications.
+        """The mean of the metric at an address, with its 95 % confidence interval over the replications.
 
         Args:
             address: such as `http.response_p99`, `web.wait_p99` or `host.idle`.
 
         Raises:
-            AddressError: there is none, or it was not defined in any replication.
+            AddressError: no number has the address, or it was not defined in any replication.
         """
-        found = self.get(address)
-        if found is None:
+        interval = self.get(address)
+        if interval is None:
             meaning = find(self.scenario, address).metric.undefined_is
             raise AddressError(f"not defined in any replication: {meaning}", field=address)
-        return found
+        return interval
 
     def get(self, address: str) -> Interval | None:
-        """The same; `None` where it was not defined in any replication.
+        """The metric at an address, as `run[address]`; `None` if it was not defined in any replication.
 
         Raises:
-            AddressError: there is no such address.
+            AddressError: no number has the address.
         """
         (values,) = self.values([find(self.scenario, address)]).values()
-        return Interval.of(values)
+        return Interval.from_values(values)
 
-    def values(self, asked: Iterable[Address]) -> dict[str, list[float | None]]:
-        """Addresses by name, with a value for each replication; `None` where it is not defined."""
-        return {address.name: self._of(address).get(address.metric.name, []) for address in asked}
+    def values(self, addresses: Iterable[Address]) -> dict[str, list[float | None]]:
+        """The values of addresses, by name: a value for each replication; `None` where it is not defined."""
+        return {address.name: self._values_of(address).get(address.metric.name, []) for address in addresses}
 
     def metrics(self) -> pl.DataFrame:
         """Every metric in every replication.
@@ -272,7 +272,7 @@ class Run(ResultTables):
             unit: its unit.
             value: its value; null where it is not defined.
         """
-        return pl.concat([long(self._wide(of), of) for of in RUN_KINDS])
+        return pl.concat([long(self._wide(kind), kind) for kind in RUN_KINDS])
 
     def summary(self) -> pl.DataFrame:
         """Every metric as mean ± half the width of its 95 % confidence interval over the replications.
@@ -288,23 +288,23 @@ class Run(ResultTables):
             n: number of replications in which it was defined.
         """
         if self._summary is None:
-            self._summary = means({of: self._wide(of) for of in RUN_KINDS})
+            self._summary = means({kind: self._wide(kind) for kind in RUN_KINDS})
         return self._summary
 
-    def _wide(self, of: Of) -> pl.DataFrame:
+    def _wide(self, kind: ThingKind) -> pl.DataFrame:
         """The metrics of one kind of thing, a column for each."""
-        if of not in self._measured:
-            # Only the tables that are needed: others may be long, and are not in memory.
-            tables = {"apps": self.df_apps()} if of == "app" else self._tables
-            self._measured[of] = measured(tables, of).sort("replication", maintain_order=True)
-        return self._measured[of]
+        if kind not in self._measured:
+            # Only the tables that are needed: other tables may be long, and are not in memory.
+            tables = {"apps": self.df_apps()} if kind == "app" else self._tables
+            self._measured[kind] = measured(tables, kind).sort("replication", maintain_order=True)
+        return self._measured[kind]
 
-    def _of(self, address: Address) -> Mapping[str, list[float | None]]:
-        """The metrics of one thing, a value for each replication."""
-        if address.of not in self._by_thing:
-            lists = self._wide(address.of).group_by("thing", maintain_order=True).all()
-            self._by_thing[address.of] = {row["thing"]: row for row in lists.iter_rows(named=True)}
-        return self._by_thing[address.of].get(address.thing, {})
+    def _values_of(self, address: Address) -> Mapping[str, list[float | None]]:
+        """The metrics of the thing of an address, a value for each replication."""
+        if address.kind not in self._by_thing:
+            lists = self._wide(address.kind).group_by("thing", maintain_order=True).all()
+            self._by_thing[address.kind] = {row["thing"]: row for row in lists.iter_rows(named=True)}
+        return self._by_thing[address.kind].get(address.thing, {})
 
     def df_wait_shares(self) -> pl.DataFrame:
         """Who made whom wait, as means over the replications.
@@ -342,17 +342,17 @@ class Run(ResultTables):
         """Writes the scenario as run and all tables (Parquet) to a directory, all or nothing.
 
         Raises:
-            FileExistsError: there is something else of that name.
-            OSError: it cannot be written.
+            FileExistsError: the directory holds something else.
+            OSError: a file cannot be written.
         """
         store.save(self, directory)
 
     @classmethod
     def load(cls, directory: str | PathLike[str]) -> Self:
-        """Reads what `save` wrote.
+        """Reads a run that `save` wrote.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: a file cannot be read.
         """
         scenario, tables, has_decisions = store.load(directory)
         return cls(scenario, tables, has_decisions=has_decisions)

@@ -1,4 +1,4 @@
-"""Statistics that several parts need, each with its source.
+"""Statistics of replications, each with its source.
 
 Replications are independent, so the interval of a mean over them is Student's: mean ± t(0.975, n-1) s/√n (Student 1908,
 "The probable error of a mean").
@@ -20,26 +20,26 @@ class Interval(NamedTuple):
     half_width: float | None
     """`None`: one value alone has no interval."""
     n: int
-    """Number of replications it was taken from."""
+    """Number of replications of the mean."""
     standard_error: float | None = None
     """s/√n, the standard error of the mean; `None`: one value alone has none."""
 
     @classmethod
-    def of(cls, values: Iterable[float | None]) -> "Interval | None":
-        """The mean of these values with its 95 % confidence interval; missing values do not count.
+    def from_values(cls, values: Iterable[float | None]) -> "Interval | None":
+        """The mean of values with its 95 % confidence interval; missing values do not count.
 
         Returns:
             `None` if there is no value at all.
 
         Examples:
-            >>> Interval.of([10.0, 12.0, 14.0])
+            >>> Interval.from_values([10.0, 12.0, 14.0])
             Interval(mean=12.0, half_width=4.96..., n=3, standard_error=1.15...)
         """
         present = [value for value in values if value is not None]
         n = len(present)
         if n == 0:
             return None
-        # From the first value on, so that equal values have no width at all.
+        # Summed as distances from the first value, so that equal values have a width of exactly 0.
         mean = present[0] + math.fsum(value - present[0] for value in present) / n
         if n == 1:
             return cls(mean, None, 1)
@@ -49,7 +49,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def of_median(cls, values: Iterable[float]) -> "Interval | None":
-        """The median of these values in place of the mean: what half of the replications exceed.
+        """The median of values with its 95 % confidence interval, in place of the mean.
 
         For a percentile of few waits, which a single slow replication of ten would move. Its half width is half of the
         distance between the order statistics that enclose the median with the least probability of at least 95 %
@@ -75,7 +75,7 @@ class Interval(NamedTuple):
         return cls(median(ordered), (ordered[n - 1 - below] - ordered[below]) / 2, n)
 
     def row(self) -> dict[str, float | None]:
-        """As flat data: mean, half width and number."""
+        """The interval as flat data: mean, half width and number."""
         return {"mean": self.mean, "half_width": self.half_width, "n": self.n}
 
     def __str__(self) -> str:
@@ -106,8 +106,8 @@ def number(value: float) -> str:
     return f"{value:.{_decimals(value, 3)}f}" if value else "0"
 
 
-def least_to_most(values: Collection[float], said: Callable[[float], str] = number) -> str:
-    """A value; of several that are not said alike, the least and the most; a dash, if there is none.
+def least_to_most(values: Collection[float], formatted: Callable[[float], str] = number) -> str:
+    """Values as text: the least and the most if their texts differ; a dash if there are no values.
 
     Examples:
         >>> least_to_most([3.0, 1.0, 2.0]), least_to_most([1.0001, 1.0]), least_to_most([])
@@ -115,12 +115,12 @@ def least_to_most(values: Collection[float], said: Callable[[float], str] = numb
     """
     if not values:
         return "–"
-    least, most = said(min(values)), said(max(values))
+    least, most = formatted(min(values)), formatted(max(values))
     return least if least == most else f"{least} to {most}"
 
 
 def _decimals(value: float, digits: int) -> int:
-    """Decimals that show so many significant digits of the value, at most 6."""
+    """Number of decimals for `digits` significant digits of the value, at most 6."""
     if value == 0:
         return 6
     return max(0, min(6, digits - 1 - math.floor(math.log10(abs(value)))))
@@ -130,7 +130,7 @@ MSER_BATCH = 5
 
 
 def mser5(series: Sequence[float]) -> int:
-    """How many values at the beginning of a series are warm-up, by MSER-5.
+    """The number of values at the beginning of a series that are warm-up, by MSER-5.
 
     The series is cut where the standard error of the mean of what remains would be least, looked for in the first half
     of it, in batches of five (White, Cobb and Spratt 2000, "A comparison of five steady-state truncation heuristics
@@ -170,22 +170,22 @@ class Difference(NamedTuple):
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Difference | None:
-    """Student's test of paired differences, first minus second: what common random numbers are for.
+    """Student's test of paired differences, first minus second, for runs with common random numbers.
 
     Args:
         first: a value for each replication.
-        second: the same for another configuration; what the longer one has more is left out.
+        second: a value for each replication of another configuration; extra values of the longer sequence are ignored.
 
     Returns:
         `None` where there is no pair.
 
     Examples:
-        >>> found = paired([5.0, 6.0, 7.0], [1.0, 2.5, 2.9])
-        >>> round(found.interval.mean, 2), found.p < 0.01
+        >>> difference = paired([5.0, 6.0, 7.0], [1.0, 2.5, 2.9])
+        >>> round(difference.interval.mean, 2), difference.p < 0.01
         (3.87, True)
     """
     differences = [a - b for a, b in zip(first, second, strict=False)]
-    interval = Interval.of(differences)
+    interval = Interval.from_values(differences)
     if interval is None:
         return None
     if interval.standard_error is None:
@@ -214,7 +214,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Rank agreement, Kendall's tau-b: 1: the same order, -1: the opposite one; `None` where there is no order.
+    """Kendall's tau-b, the rank agreement: 1: the same order, -1: the opposite order; `None` without an order.
 
     Examples:
         >>> round(kendall_tau([1, 2, 3], [10, 30, 20]), 2)
@@ -228,7 +228,7 @@ def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None
 
 
 def mape(published: Sequence[float], simulated: Sequence[float]) -> float | None:
-    """Mean absolute error in % of the published value; values of 0 do not count; `None` where none is left.
+    """Mean absolute error in % of the published values; values of 0 do not count; `None` if none remain.
 
     Examples:
         >>> mape([100.0, 50.0], [110.0, 45.0])

@@ -1,6 +1,6 @@
-"""A run on disk: the scenario as run, its tables as Parquet, and `result.json`, which says what they are.
+"""A run on disk: the scenario as run, its tables as Parquet, and `result.json`, which describes them.
 
-Policies of the user's own are in `policies.json`, with what stood in their files.
+Policies of the user are in `policies.json`, with the content of their files.
 """
 
 import json
@@ -30,16 +30,16 @@ _MARK = "result.json"
 _POLICIES = "policies.json"
 _FORMAT = "vcpulab-run/1"
 _ROW_GROUP = 1 << 15
-"""Rows that are in memory while a table is written."""
+"""Number of rows in memory while a table is written."""
 _FILES = {_MARK, _POLICIES, "scenario.toml", *(f"{name}.parquet" for name in TABLES)}
-"""All that a run on disk consists of."""
+"""All files of a run on disk."""
 
 
 def check_free(directory: str | PathLike[str]) -> Path:
-    """The directory, links followed, if a run may be written there: it is new, empty, or holds a run alone.
+    """The directory, links followed, if a run may be written there: it is new, empty, or holds only a run.
 
     Raises:
-        FileExistsError: it is something else, or other files would be lost.
+        FileExistsError: it is no directory, or other files would be lost.
     """
     return whole.check_folder(directory, _MARK, _FILES, "a run's")
 
@@ -62,7 +62,7 @@ def write_parquet(table: pl.DataFrame, file: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    # Polars, which would not say what the system said, writes to memory.
+    # Polars writes to memory, as it would not report the system's error.
     buffer = BytesIO()
     table.write_parquet(buffer)
     file.write_bytes(buffer.getbuffer())
@@ -84,16 +84,16 @@ def write_parts(parts: Iterator[pl.DataFrame], file: Path) -> None:
         return (part if columns is None else part.select(columns) for part in chain([first, second], parts))
 
     with file.open("wb") as opened:
-        said = _Said(opened)
+        output = _Output(opened)
         try:
             table = register_io_source(read, schema=first.schema)
-            table.sink_parquet(cast("BinaryIO", said), row_group_size=_ROW_GROUP, engine="streaming")
+            table.sink_parquet(cast("BinaryIO", output), row_group_size=_ROW_GROUP, engine="streaming")
         except pl.exceptions.ComputeError:
-            raise said.error or OSError(f"{file.name} cannot be written") from None
+            raise output.error or OSError(f"{file.name} cannot be written") from None
 
 
-class _Said:
-    """A file that remembers what the system said, which Polars would not."""
+class _Output:
+    """A file for output that keeps the system's error, which Polars does not report."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -109,19 +109,22 @@ class _Said:
 
 
 class _Saved(dict[str, pl.DataFrame]):
-    """The tables of a run on disk; it may have been saved before others were thought of."""
+    """The tables of a run on disk; an older version may have saved fewer tables."""
 
     path: Path
 
     def __missing__(self, name: str) -> pl.DataFrame:
-        said = f"the run has no table `{name}`: the version of vcpulab that saved it had none"
+        problem = f"the run has no table `{name}`: the version of vcpulab that saved it had none"
         raise RequestError(
-            said, field="run", found=str(self.path), hint=f"vcpulab run {shlex.quote(str(self.path / 'scenario.toml'))}"
+            problem,
+            field="run",
+            found=str(self.path),
+            hint=f"vcpulab run {shlex.quote(str(self.path / 'scenario.toml'))}",
         )
 
 
 def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool]:
-    """The scenario, the tables, and whether decisions were kept. Policies are remembered, not executed."""
+    """The scenario, the tables, and whether decisions were kept. Policies are loaded as text, not executed."""
     path = Path(directory)
     mark = _mark(path)
     if mark is None:
@@ -134,16 +137,17 @@ def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFra
 
 
 def _policies(file: Path) -> Policies:
-    """Those that a run remembers, whatever else its file says."""
+    """The saved policies of a run, never executed, whatever their file contains."""
     own = json.loads(file.read_text()) if file.exists() else []
-    params = (tuple(Param(**param) for param in one["params"]) for one in own)
-    return Policies(
-        None, [OwnPolicy(**{**one, "params": its}).remembered() for one, its in zip(own, params, strict=True)]
+    policies = (
+        OwnPolicy(**{**policy, "params": tuple(Param(**param) for param in policy["params"])}).remembered()
+        for policy in own
     )
+    return Policies(None, list(policies))
 
 
 def describe(run: "Run") -> dict[str, Any]:
-    """What was run, with which engine, and every metric; `undefined` says why one has no mean."""
+    """The scenario, the engine, and every metric of a run; `undefined` is the reason for a missing mean."""
     return {
         "format": _FORMAT,
         "engine": _engine.build_info(),
@@ -158,7 +162,7 @@ def describe(run: "Run") -> dict[str, Any]:
 
 
 def rows(summary: pl.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a summary as data; `undefined` says why one has no mean."""
+    """Rows of a summary as data; `undefined` is the reason for a missing mean."""
     return [
         {**row, "undefined": metric(row["of"], row["metric"]).undefined_is if row["mean"] is None else None}
         for row in summary.to_dicts()
@@ -166,7 +170,7 @@ def rows(summary: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _mark(path: Path) -> dict[str, object] | None:
-    """What `result.json` says; `None` if no run is there."""
+    """The content of `result.json`; `None` if the directory holds no run."""
     try:
         mark = json.loads((path / _MARK).read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Runs that go on while the results of others are looked at."""
+"""Runs that continue while the results of earlier runs are used."""
 
 from collections.abc import Callable, Iterable
 from typing import Generic, Self, TypeVar
@@ -12,10 +12,10 @@ Name = TypeVar("Name")
 
 
 class Stream(Generic[Name]):
-    """Runs of scenarios, in the order in which they were begun: no processor waits while results are looked at.
+    """Runs of scenarios, in the order in which they were begun: no processor waits while results are used.
 
-    With one job, and under a policy in Python, a scenario runs when it is taken. At the end of a `with` block what
-    still runs is called off.
+    With one job, and under a policy in Python, a scenario runs when it is taken. The end of a `with` block calls off
+    all runs that are left.
 
     Examples:
         >>> scenario = Scenario.starter().change({"run.duration": "50ms", "run.replications": 1})
@@ -30,14 +30,14 @@ class Stream(Generic[Name]):
     """
 
     def __init__(self, *, jobs: int = 0, waits: bool = True) -> None:
-        """Nothing runs yet.
+        """Starts the threads; nothing runs yet.
 
         Args:
             jobs: runs at a time; 0: as many as there are processors.
             waits: as for `run`.
 
         Raises:
-            EngineError: there are no threads to be had.
+            EngineError: the system refuses to start threads.
         """
         self._engine = _engine.Stream(jobs=jobs, waits=waits)
         self._begun: dict[Name, tuple[int, Scenario]] = {}
@@ -45,23 +45,23 @@ class Stream(Generic[Name]):
         """Runs at a time."""
 
     def begin(self, name: Name, scenario: Scenario) -> None:
-        """Begins to run a scenario, all its replications; `name` is what it is taken by."""
+        """Begins to run all replications of a scenario, under a name."""
         self._begun[name] = (self._engine.begin(scenario._engine), scenario)
 
     def __contains__(self, name: Name) -> bool:
-        """Was it begun, and neither taken nor called off?"""
+        """Whether a run was begun, and neither taken nor called off."""
         return name in self._begun
 
     def take(self, name: Name, progress: Callable[[float], bool | None] | None = None) -> Run:
-        """A run, once it is over.
+        """Waits for a run and returns it.
 
         Args:
-            name: its name; it is free then.
+            name: the name of the run; the name is free afterwards.
             progress: called now and then; returning `False` cancels.
 
         Raises:
             EngineError: the run failed.
-            KeyboardInterrupt: it was cancelled.
+            KeyboardInterrupt: the run was cancelled.
         """
         number, scenario = self._begun.pop(name)
         try:
@@ -71,7 +71,7 @@ class Stream(Generic[Name]):
         return ran(scenario, results)
 
     def call_off(self, names: Iterable[Name]) -> None:
-        """Ends these runs, or never starts them: nobody will take them. Those that were not begun do not matter."""
+        """Stops runs, or never starts them. Names of runs that were not begun are ignored."""
         for name in list(names):
             if name in self._begun:
                 self._engine.call_off(self._begun.pop(name)[0])

@@ -1,10 +1,10 @@
-"""Means of a run over its replications: of every metric, of who made whom wait, of waits after wake-ups."""
+"""Means of a run over its replications: of every metric, of waits by cause, of waits after wake-ups."""
 
 from collections.abc import Mapping
 
 import polars as pl
 
-from vcpulab.results.metrics import METRICS, Of, summarise
+from vcpulab.results.metrics import METRICS, ThingKind, summarise
 from vcpulab.results.statistics import Interval
 
 VALUES = pl.Schema(
@@ -25,24 +25,24 @@ _WAIT_SHARES = {"domain": pl.String, "by": pl.String} | dict.fromkeys(
 )
 
 
-def long(wide: pl.DataFrame, of: Of) -> pl.DataFrame:
+def long(wide: pl.DataFrame, kind: ThingKind) -> pl.DataFrame:
     """The metrics of one kind of thing, a row for each value; columns as in `Run.metrics`."""
-    units = {one.name: one.unit.text for one in METRICS[of]}
+    units = {metric.name: metric.unit.text for metric in METRICS[kind]}
     rows = wide.unpivot(list(units), index=["replication", "thing"], variable_name="metric", value_name="value")
     unit = pl.col("metric").replace_strict(units, return_dtype=pl.String)
     address = pl.format("{}.{}", "thing", "metric")
-    return rows.with_columns(of=pl.lit(of), unit=unit, address=address).select(VALUES.names()).cast(VALUES)
+    return rows.with_columns(of=pl.lit(kind), unit=unit, address=address).select(VALUES.names()).cast(VALUES)
 
 
-def means(wide: Mapping[Of, pl.DataFrame]) -> pl.DataFrame:
-    """Every metric of every thing over the replications; columns as in `Run.summary`."""
-    summary = pl.concat(summarise(rows, of, METRICS[of]) for of, rows in wide.items())
+def means(wide: Mapping[ThingKind, pl.DataFrame]) -> pl.DataFrame:
+    """The mean of every metric of every thing over the replications; columns as in `Run.summary`."""
+    summary = pl.concat(summarise(rows, kind, METRICS[kind]) for kind, rows in wide.items())
     # Most domains have few devices.
     return summary.filter((pl.col("of") != "io") | pl.col("mean").is_not_null())
 
 
 def wait_shares(domains: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """See `Run.df_wait_shares`. What a domain never waited for in any replication is left out."""
+    """See `Run.df_wait_shares`. Causes without any wait of the domain are left out."""
     pairs = waits.select("domain", "by").unique(maintain_order=True)
     # In a replication without the pair it waited 0.
     each = (
@@ -58,7 +58,7 @@ def wait_shares(domains: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
     )
     rows = []
     for domain, by, *shares in by_pair.iter_rows():
-        interval, of_wait = map(Interval.of, shares)
+        interval, of_wait = map(Interval.from_values, shares)
         if interval is not None:
             rows.append((domain, by, interval.mean, of_wait and of_wait.mean, interval.half_width))
     return pl.DataFrame(rows, _WAIT_SHARES, orient="row")

@@ -1,4 +1,4 @@
-"""The result tables of a run: what each holds, column by column."""
+"""The result tables of a run, and the meaning of their columns."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ TABLES = (
 
 
 class _Threads:
-    """Polars' threads, which a process that is forked when they are at work does not have: it would wait for ever."""
+    """A check of Polars' threads: a process forked after they started has none, and would wait forever."""
 
     def __init__(self) -> None:
         self._used = self._lost = False
@@ -42,10 +42,10 @@ class _Threads:
         self._lost = self._used
 
     def check(self) -> None:
-        """They are about to be used.
+        """Must be called before Polars' threads are used.
 
         Raises:
-            EngineError: they are not here.
+            EngineError: this process does not have the threads.
         """
         if self._lost:
             raise EngineError(
@@ -59,7 +59,7 @@ _threads = _Threads()
 
 
 class EngineTables(Mapping[str, pl.DataFrame]):
-    """The tables that the engine left, each made a frame when it is first asked for: few runs are asked for all."""
+    """The tables of the engine's results, each made a frame at its first use: most runs use few of them."""
 
     def __init__(self, results: _engine.Results) -> None:
         self._results = results
@@ -78,7 +78,7 @@ class EngineTables(Mapping[str, pl.DataFrame]):
         return table
 
     def parts(self, name: str) -> Iterator[pl.DataFrame]:
-        """A table in parts, one or more; only that which is looked at takes memory."""
+        """A table in parts, one or more; only the current part takes memory."""
         _threads.check()
         return map(pl.DataFrame, [self._frames[name]] if name in self._frames else self._table(name).parts())
 
@@ -89,12 +89,12 @@ class EngineTables(Mapping[str, pl.DataFrame]):
         return len(TABLES)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled as frames: what the engine left cannot leave this process."""
+        """Pickled as frames: the engine's results cannot leave this process."""
         return dict, (dict(self),)
 
 
 def named(table: pl.DataFrame, listed: Sequence[App]) -> pl.DataFrame:
-    """The table of applications, with a column for what each is called in addresses."""
+    """The table of applications, with a column for their names in addresses."""
     names = {(app.domain, app.position): app.name for app in listed}
     return table.with_columns(
         name=pl.Series([names[row] for row in table.select("domain", "app").iter_rows()], dtype=pl.String)
@@ -106,19 +106,19 @@ class ResultTables:
 
     def __init__(self, scenario: Scenario, tables: Mapping[str, pl.DataFrame]) -> None:
         self.scenario = scenario
-        """What was run."""
+        """The scenario that was run."""
         self._tables = tables
         self._named_apps: pl.DataFrame | None = None
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """All result tables by name, as they are saved; `df_apps` has the names of applications besides."""
+        """All result tables by name, as they are saved; `df_apps` also has the names of applications."""
         return dict(self._tables)
 
     def in_parts(self) -> Iterator[tuple[str, Iterator[pl.DataFrame]]]:
-        """The same in parts: of a long run, samples and decisions are in a temporary file until they are asked for."""
+        """All result tables by name, in parts: a long run keeps samples and decisions in a temporary file."""
         for name in self._tables:
-            one = self._tables.parts(name) if isinstance(self._tables, EngineTables) else iter([self._tables[name]])
-            yield name, one
+            parts = self._tables.parts(name) if isinstance(self._tables, EngineTables) else iter([self._tables[name]])
+            yield name, parts
 
     def df_domains(self) -> pl.DataFrame:
         """What each domain got.

@@ -1,4 +1,4 @@
-"""Who had each pCPU from when to when: the decisions of a run as slices of time."""
+"""The decisions of a run as slices of time: the vCPU on each pCPU from start to end."""
 
 from typing import TYPE_CHECKING
 
@@ -9,21 +9,21 @@ if TYPE_CHECKING:
 
 
 def slices(run: "Run", replication: int, start_ns: int, end_ns: int) -> pl.DataFrame:
-    """The slices of a run that lie in a window, cut to it.
+    """The slices of a run in a window, cut to the window.
 
     Args:
         run: a run that kept its decisions.
-        replication: which one.
-        start_ns: start of the window, since the host started.
-        end_ns: its end.
+        replication: the number of the replication.
+        start_ns: the start of the window, ns since the host started.
+        end_ns: the end of the window.
 
     Returns:
         `pcpu`, `domain` (its number; -1: idle), `vcpu`, `start_ns`, `end_ns`, and `waited_ns`, the wait for a pCPU
-        before the slice; null for what ran already when measuring began.
+        before the slice; null for slices that began before measuring did.
     """
     trace = run.df_decisions().filter(replication=replication).sort("pcpu", "time_ns", maintain_order=True)
     measured_ns = run.scenario.warmup_ns
-    # What ran before the first decision is what that decision replaced.
+    # The vCPU before the first decision is the vCPU that this decision replaced.
     first = trace.group_by("pcpu", maintain_order=True).first()
     before = first.select(
         "pcpu",

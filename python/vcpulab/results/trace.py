@@ -1,6 +1,6 @@
-"""Everything that happened in a run, written to disk while it happened.
+"""Traces: all events of a run, written to disk during the run.
 
-A directory with the scenario as run, `trace.json`, which says what it is, and one Arrow file for each replication.
+A trace is a directory with the scenario as run, its description `trace.json`, and an Arrow file for each replication.
 """
 
 import json
@@ -22,10 +22,10 @@ _FORMAT = "vcpulab-trace/1"
 
 
 def prepare(directory: str | PathLike[str]) -> None:
-    """Makes the directory; a trace that is there goes.
+    """Makes the directory, and removes an old trace in it.
 
     Raises:
-        FileExistsError: it is something else, or holds something else.
+        FileExistsError: it is no directory, or holds something else.
     """
     path = Path(directory)
     if path.exists() and not path.is_dir():
@@ -35,19 +35,19 @@ def prepare(directory: str | PathLike[str]) -> None:
         raise FileExistsError(f"`{path}` holds other files than a trace's; choose another directory")
     for file in (*path.glob("events-*.arrow"), path / "scenario.toml"):
         file.unlink(missing_ok=True)
-    # From now on it is one, if an incomplete one.
+    # From now on the directory is a trace, although incomplete.
     whole.write(path / _MARK, json.dumps({"format": _FORMAT, "complete": False}) + "\n")
 
 
 def discard(directory: str | PathLike[str]) -> None:
-    """Takes away what was written of a trace whose run failed; the directory remains, and is empty."""
+    """Removes the files of a trace whose run failed; the directory remains, and is empty."""
     path = Path(directory)
     for file in (*path.glob("events-*.arrow"), path / _MARK):
         file.unlink(missing_ok=True)
 
 
 def complete(directory: str | PathLike[str], run: "Run") -> None:
-    """Says what the events are of; those of replications that the run has not, as it was interrupted, go."""
+    """Describes the events; removes those of replications that an interrupted run does not have."""
     path = Path(directory)
     for file in path.glob("events-*.arrow"):
         if int(file.stem.rpartition("-")[2]) >= run.scenario.replications:
@@ -84,14 +84,14 @@ class Trace:
         self._names = names
         self._places = places
         self.replications = replications
-        """How many there are."""
+        """Number of replications."""
 
     @classmethod
     def load(cls, directory: str | PathLike[str]) -> Self:
         """Opens the trace in a directory.
 
         Raises:
-            FileNotFoundError: there is none, or not a complete one.
+            FileNotFoundError: the directory holds no complete trace.
         """
         path = Path(directory)
         mark = mark_of(path)
@@ -153,13 +153,13 @@ class Trace:
 
 
 def domain_names(run: "Run") -> dict[str, str]:
-    """Number of a domain, as text, to its name."""
+    """The name of each domain by its number, as text."""
     names = run.df_domains().select("number", "domain").unique(maintain_order=True)
     return {str(number): name for number, name in names.iter_rows()}
 
 
 def mark_of(path: Path) -> dict[str, object] | None:
-    """What `trace.json` says; `None` if no trace is there."""
+    """The content of `trace.json`; `None` if the directory holds no trace."""
     try:
         mark = json.loads((path / _MARK).read_text())
     except (OSError, ValueError):

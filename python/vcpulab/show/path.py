@@ -28,7 +28,7 @@ def timeline(path: Path, most: int = LINES_MAX) -> Table:
         # What is too short for a bar is a stroke where it is.
         bar = "█" * (end - begin) or "▏"
         lead = " " * min(begin, _BAR_CHARS - 1)
-        rows.append([line.said, lead + bar, f"{line.begin_ms:.3f}", f"{line.end_ms - line.begin_ms:.3f}"])
+        rows.append([line.text, lead + bar, f"{line.begin_ms:.3f}", f"{line.end_ms - line.begin_ms:.3f}"])
     begun = f"begun at {path.begin_ns / 1e9:.6f} s of replication {path.replication}"
     title = f"The {path.title}: {number(whole)} ms, {begun}"
     headings = ["what happens", "when", "from, ms", "for, ms"]
@@ -72,6 +72,6 @@ def chart(path: Path) -> "alt.TopLevelMixin":
         ((pl.col("end_ns") - path.begin_ns) / 1e6).alias("end_ms"),
     )
     lines = path.lines(LINES_MAX)
-    said = "; ".join(f"from {number(one.begin_ms)} to {number(one.end_ms)} ms {one.said}" for one in lines)
+    said = "; ".join(f"from {number(one.begin_ms)} to {number(one.end_ms)} ms {one.text}" for one in lines)
     title = f"The {path.title}: {number(path.response_ns / 1e6)} ms"
     return charts.legs(frame, title, f"{title}. {said}.")

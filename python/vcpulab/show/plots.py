@@ -8,7 +8,7 @@ import polars as pl
 
 from vcpulab.results.addresses import app_rows
 from vcpulab.results.addresses import apps as applications
-from vcpulab.results.metrics import Of, metric
+from vcpulab.results.metrics import ThingKind, metric
 from vcpulab.results.places import labels
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
@@ -99,7 +99,7 @@ def _services(run: Run) -> set[str]:
     return {app.name for app in applications(run.scenario) if (app.domain, app.kind) in services}
 
 
-def _bars(runs: Mapping[str, Run], of: Of, name: str, published: Published) -> pl.DataFrame:
+def _bars(runs: Mapping[str, Run], of: ThingKind, name: str, published: Published) -> pl.DataFrame:
     """One metric of all runs, as `charts.bars` takes it; below each what was published of the same.
 
     If something was, groups of which nothing was published are left out.
@@ -134,7 +134,7 @@ def _together(intervals: Sequence[Interval]) -> tuple[float, float | None, str]:
     return fmean(means), None, f"{least if least == most else f'{least} to {most}'} ({len(means)})"
 
 
-def _alike(scenarios: Sequence[Scenario], of: Of = "domain") -> dict[str, str]:
+def _alike(scenarios: Sequence[Scenario], of: ThingKind = "domain") -> dict[str, str]:
     """What each domain, or application, is called in a chart: of many, alike ones are drawn as one."""
     alike = rows(*scenarios)
     if sum(map(len, alike)) <= ROWS_MAX:

@@ -62,7 +62,7 @@ class Results:
         Raises:
             Missing: a case was not run, or does not measure the metric.
         """
-        interval = Interval.of(self.each(function, *of))
+        interval = Interval.from_values(self.each(function, *of))
         if interval is None:
             raise Missing("no replication")
         return interval

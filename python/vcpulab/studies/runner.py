@@ -96,7 +96,7 @@ class Runner:
         metrics = self._metrics(case, n)
         needed = n
         for name in case.precise:
-            interval = Interval.of(metric[name] for metric in metrics)
+            interval = Interval.from_values(metric[name] for metric in metrics)
             if interval is None or interval.half_width is None or not interval.mean:
                 continue
             width = interval.half_width / abs(interval.mean)

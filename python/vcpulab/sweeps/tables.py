@@ -13,7 +13,7 @@ from vcpulab import _engine, children, whole
 from vcpulab.errors import EngineError, RequestError
 from vcpulab.guard import Guard
 from vcpulab.results.addresses import Address, addresses
-from vcpulab.results.metrics import METRICS, RUN_KINDS, Of, measured
+from vcpulab.results.metrics import METRICS, RUN_KINDS, ThingKind, measured
 from vcpulab.results.statistics import Interval
 from vcpulab.results.store import write_parquet
 from vcpulab.sweeps.plan import Plan
@@ -76,7 +76,7 @@ def metrics(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
     return pl.concat([_long(measured(tables, of, by="run_id"), of) for of in RUN_KINDS])
 
 
-def _long(wide: pl.LazyFrame, of: Of) -> pl.LazyFrame:
+def _long(wide: pl.LazyFrame, of: ThingKind) -> pl.LazyFrame:
     units = {one.name: one.unit.text for one in METRICS[of]}
     long = wide.unpivot(list(units), index=["run_id", "thing"], variable_name="metric", value_name="value")
     return long.drop_nulls("value").select(
@@ -111,7 +111,7 @@ def summary(plan: Plan, store: Store, asked: Sequence[Address]) -> list[Row]:
     for point, name, value in table.select("point", "address", "value").iter_rows():
         values.setdefault((point, name), []).append(value)
     return [
-        Row(point, at, tuple(Interval.of(values.get((point, address.name), ())) for address in asked))
+        Row(point, at, tuple(Interval.from_values(values.get((point, address.name), ())) for address in asked))
         for point, at in enumerate(plan.points)
     ]
 
@@ -121,9 +121,9 @@ def default_metrics(plan: Plan) -> list[Address]:
     scenario = plan.scenario(0)
     listed = addresses(scenario)
     clients = scenario.to_dict().get("client", {})
-    throughput = [address for address in listed if address.of == "app" and address.metric.name == "throughput"]
+    throughput = [address for address in listed if address.kind == "app" and address.metric.name == "throughput"]
     asking = [address for address in throughput if address.thing in clients]
-    chosen = asking or [address for address in listed if address.of == "domain" and address.metric.name == "gotten"]
+    chosen = asking or [address for address in listed if address.kind == "domain" and address.metric.name == "gotten"]
     return chosen[:8]
 
 

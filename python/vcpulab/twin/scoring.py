@@ -133,7 +133,7 @@ def _switches(summary: Mapping[str, Any], done: Run) -> Row:
         .group_by("replication", maintain_order=True)
         .agg((1e9 * pl.col("switches") / pl.col("elapsed_ns")).sum().alias("rate"))
     )
-    simulated = Interval.of(each["rate"])
+    simulated = Interval.from_values(each["rate"])
     assert simulated is not None
     return Row(_NAMED["switches"], "host", recorded, simulated, 0)
 
@@ -145,7 +145,7 @@ def _of_domain(
     percent = 100 / simulated["elapsed_ns"]
 
     def interval(values: pl.Series) -> Interval:
-        found = Interval.of(values)
+        found = Interval.from_values(values)
         assert found is not None
         return found
 

@@ -68,12 +68,12 @@ def check(found: Bounds, run: Run) -> list[Checked]:
         limiting = found.model.stations.get(one.limit)
         if limiting is not None:
             slack[load.name] += limiting.burst / seconds / load.demands[limiting.name]
-        interval = Interval.of(rates[load.name])
+        interval = Interval.from_values(rates[load.name])
         if interval is not None:
             checked.append(
                 Checked(load.name, "throughput", interval, one.throughput_max, slack[load.name], one.throughput)
             )
-        response = Interval.of(_responses(load, run)) if load.has_response else None
+        response = Interval.from_values(_responses(load, run)) if load.has_response else None
         if response is not None:
             count = max(1.0, sum(rates[load.name]) * seconds)
             chance = DEVIATIONS * load.variation * load.alone / math.sqrt(count)
@@ -84,7 +84,7 @@ def check(found: Bounds, run: Run) -> list[Checked]:
             math.fsum(rates[name][i] * demand for name, demand in demands.items())
             for i in range(run.scenario.replications)
         ]
-        interval = Interval.of(work)
+        interval = Interval.from_values(work)
         if interval is not None and interval.mean > 0:
             spare = math.fsum(slack[name] * demand for name, demand in demands.items())
             spare += station.burst / seconds / station.servers

@@ -69,7 +69,7 @@ def judge(slo: Slo, found: Sequence[float | None], *, slos: int = 1) -> Judged:
         ['holds', 'open', 'broken']
     """
     present = [value for value in found if value is not None]
-    interval = Interval.of(present)
+    interval = Interval.from_values(present)
     if interval is None:
         return Judged(slo, None, "broken")
     if _surely_broken(slo, present):

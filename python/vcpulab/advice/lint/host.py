@@ -432,6 +432,6 @@ def measured(scenario: Scenario, jobs: int) -> tuple[Host, Interrupted | None]:
         KeyboardInterrupt: it was cancelled before its first replication was over.
     """
     try:
-        return Host(scenario, run(scenario, jobs=jobs, so_far=True)), None
+        return Host(scenario, run(scenario, jobs=jobs, keep_finished=True)), None
     except Interrupted as interrupted:
         return Host(interrupted.so_far.scenario, interrupted.so_far), interrupted

@@ -87,7 +87,7 @@ class Advice:
 
         def others(one: Comparison) -> tuple[bool, bool]:
             address = one.address
-            return address.of != "app" or not about & {address.thing, address.domain}, address.thing not in self.whom
+            return address.kind != "app" or not about & {address.thing, address.domain}, address.thing not in self.whom
 
         seen = sorted(self._seen(), key=lambda one: (*others(one), one.rank))
         told = seen[:SHOWN]
@@ -228,7 +228,7 @@ class Advice:
     @property
     def makes_worse(self) -> bool:
         """Would mending it only cost those who are served here, or take from some clients what it gives to others?"""
-        seen = [one for one in self._seen() if one.address.of == "app"]
+        seen = [one for one in self._seen() if one.address.kind == "app"]
         # What jobs that an import assumed gain is no reason to take from anybody.
         served = [one for one in seen if one.address.thing not in self._assumed] or seen
         clients = {app.name for app in apps(self.after.scenario) if app.client is not None} if self.after else set()

@@ -323,5 +323,5 @@ def _said(interval: Interval | None) -> dict[str, Any] | None:
 
 
 def _mean(candidate: Candidate, slo: Slo) -> str:
-    interval = Interval.of(row[slo.address.name] for row in candidate.rows)
+    interval = Interval.from_values(row[slo.address.name] for row in candidate.rows)
     return "undefined" if interval is None else f"{number(interval.mean)} {slo.address.unit}"

@@ -144,7 +144,7 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool 
             break
         if decided != "unclear" and why is None:
             first, why = look, doubt
-    mean = Interval.of(scores)
+    mean = Interval.from_values(scores)
     assert mean is not None
     gains = {goal.name: _of(goal, old, new) for goal in search.goals}
     added = Added(first or look, look, tuple(why or ()), tuple(doubt))
@@ -166,8 +166,8 @@ def _verdict(scores: Sequence[float], kept: Sequence[Kept], *, broken: bool) -> 
 def _kept(slo: Slo, rows: Sequence[Row]) -> Kept:
     found = [row[slo.address.name] for row in rows]
     if any(value is None for value in found):
-        return Kept(slo, Interval.of(found), False)
-    interval = Interval.of(found)
+        return Kept(slo, Interval.from_values(found), False)
+    interval = Interval.from_values(found)
     assert interval is not None
     half = interval.half_width or 0.0
     ends = [slo.holds(interval.mean - half), slo.holds(interval.mean + half)]
@@ -175,6 +175,6 @@ def _kept(slo: Slo, rows: Sequence[Row]) -> Kept:
 
 
 def _of(goal: Goal, old: Sequence[Row], new: Sequence[Row]) -> Interval:
-    interval = Interval.of(goal.gain(b, a) for a, b in zip(old, new, strict=True))
+    interval = Interval.from_values(goal.gain(b, a) for a, b in zip(old, new, strict=True))
     assert interval is not None
     return interval

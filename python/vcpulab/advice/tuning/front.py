@@ -90,10 +90,12 @@ def front(
 
 
 def _offer(search: Search, found: Found, candidate: Candidate, confirmed: Confirmation) -> Offer:
-    gain = Interval.of(search.worth.scores(candidate))
+    gain = Interval.from_values(search.worth.scores(candidate))
     assert gain is not None
     goals = tuple(
-        Interval.of(row[goal.addresses[0].name] for row in candidate.rows) if len(goal.addresses) == 1 else None
+        Interval.from_values(row[goal.addresses[0].name] for row in candidate.rows)
+        if len(goal.addresses) == 1
+        else None
         for goal in search.goals
     )
     best = candidate is found.best

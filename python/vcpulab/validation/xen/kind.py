@@ -134,7 +134,7 @@ def _held(
     order = list(BARS)
     for (of, metric), recorded in sorted(setting.values.items(), key=lambda one: (order.index(one[0][1]), one[0][0])):
         values = list(_values(demands, (own, there), of, metric))
-        interval = Interval.of(values)
+        interval = Interval.from_values(values)
         if interval is None or not recorded:
             continue
         scale = 1.0 if metric in OF_POINTS else 100 / recorded
