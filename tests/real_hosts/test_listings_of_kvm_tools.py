@@ -49,6 +49,12 @@ def test_cpus_that_lscpu_has_offline_are_not_there(online: str, pins: str, affin
     assert "are offline, and no pCPUs here" in notes
 
 
+def test_lines_of_lscpu_that_grep_left_are_read(tmp_path: Path) -> None:
+    text = "CPU op-mode(s): 32-bit\nCPU(s): 8\nThread(s) per core: 1\nCore(s) per socket: 4\nSocket(s): 2\n"
+    topology = imported(tmp_path, lscpu=text, vms=vm("a", 1))[0]["host"]["topology"]
+    assert (topology["sockets"], topology["cores"]) == (2, 4)
+
+
 def test_cores_of_several_kinds_are_named(tmp_path: Path) -> None:
     kinds = LSCPU.format(online="0-7").replace(
         "NUMA node(s)", "  Model name: B\n    Core(s) per socket: 2\nNUMA node(s)"

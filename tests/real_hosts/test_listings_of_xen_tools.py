@@ -7,7 +7,7 @@ import pytest
 
 import vcpulab
 from support import Vcpulab
-from vcpulab.errors import RecordingError
+from vcpulab.errors import RecordingError, ScenarioError
 from vcpulab.formats import read_all
 from vcpulab.twin.listed import scenario_of
 
@@ -193,3 +193,8 @@ def test_a_schedule_that_no_tool_lists_and_ids_that_changed_are_named(tmp_path: 
         in host(tmp_path, info, rows())[1]
     )
     assert "`web` has the IDs 3 and 5: listings of different times?" in host(tmp_path, rows(WEB), sched)[1]
+
+
+def test_a_value_of_the_host_that_is_refused_is_in_the_file_that_has_it(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"1\.txt: host\.tslice_ms: found `5000`"):
+        host(tmp_path, rows(WEB), CREDIT.replace("30ms", "5000ms"))

@@ -71,8 +71,8 @@ _BEGINS = tuple(
             _GROUPS,
         ),
         (
-            r"^(Architektur|Architecture|Arquitectura|Arquitetura|Architettura|Architectuur|Архитектура|アーキテクチャ|架构)"
-            r"[ \t\u00a0]{0,80}[:\uff1a]",
+            r"^(Architektur|Architecture[ \u00a0]|Arquitectura|Arquitetura|Architettura|Architectuur|Архитектура"
+            r"|アーキテクチャ|架构)[ \t\u00a0]{0,80}[:\uff1a]",
             "`lscpu` in another language than English",
             _CPUS,
         ),

@@ -71,7 +71,7 @@ def made(
         lines: its tables.
         notes: what is assumed, or left out; a note that occurs twice counts once.
         folder: where the scenario will be, for a profile that is a file.
-        files: by domain of the scenario: the listings that name it.
+        files: by domain of the scenario: the listings that name it; by an empty name: those that the host is of.
 
     Raises:
         ScenarioError: the tables are no scenario; its problems are in the listings, by name and not by line.

@@ -147,6 +147,7 @@ def scenario_of(
     named = files_by_name(reads)
     renamed = _renamed(domains, notes)
     files = {here: named.get(name, []) for name, here in renamed.items()}
+    files[""] = [read.path for read in reads if read.kind in _OF_HOST]
     domains = {renamed[name]: domain for name, domain in domains.items()}
     _count_vcpus(domains, host)
     notes += cautions(profile, placed.topology, "xentop" if any(domain.used for domain in domains.values()) else None)
@@ -161,6 +162,8 @@ def scenario_of(
     return result if loaded else replace(result, hint="CPU use first: xentop -b -f -i 2 > use.txt")
 
 
+_OF_HOST = ("xl-sched", "xl-info", "xl-dmesg", "xl-cpupool-list", "xenpm")
+"""Kinds that the fields of the host and of pools are of."""
 _SINGLE = ("xl-list", "xl-vcpu-list", "xl-info", "xenpm", "xentop")
 """Kinds of which one listing says all."""
 

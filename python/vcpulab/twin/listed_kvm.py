@@ -25,6 +25,8 @@ from vcpulab.twin.unused_settings import unused_settings
 from vcpulab.twin.use import Use, use_of
 from vcpulab.twin.written import VCPUS_MAX, comment, inline, key, toml, work
 
+_OF_HOST = ("linux", "lscpu", "virsh-capabilities", "virsh-nodeinfo")
+"""Kinds that the fields of the host and of its control groups are of."""
 _TWICE = "for n in 1 2; do date +%s.%N; {}; sleep 10; done > use.txt"
 _CPU_STAT = "grep -H . /sys/fs/cgroup/{}/cpu.stat"
 _USE_LISTERS: Mapping[Toolstack, str] = {
@@ -85,6 +87,7 @@ def scenario_of(
         ]
         for name, vm in vms.items()
     }
+    files[""] = [read.path for read in reads if read.kind in _OF_HOST]
     lines = list(_host_lines(host, profile, toolstack, placed, notes))
     for path, table in tables_around(vms, (), host, placed).items():
         lines += [
