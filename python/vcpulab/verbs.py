@@ -489,7 +489,7 @@ def sweep(
             client.
         executor: `local` (threads), `dask://HOST:PORT` or `dask://local?workers=N`. It never changes the results.
         jobs: runs at a time on this machine; 0: one for each processor.
-        progress: called now and then with the fraction done of what the store lacked.
+        progress: called now and then with the fraction done of what the store lacked; see `Progress`.
 
     Raises:
         RequestError: everything that is wrong with the file.
@@ -513,8 +513,8 @@ def sweep(
         there = len(it.done({unit.key for unit in plan.units()}))
 
         def lacking(done: int, total: int) -> None:
-            if progress is not None:
-                progress(max(0.0, (done - there) / max(total - there, 1)))
+            if progress is not None and progress(max(0.0, (done - there) / max(total - there, 1))) is False:
+                raise KeyboardInterrupt
 
         try:
             run_plan(plan, it, doing, progress=lacking)

@@ -148,3 +148,19 @@ def test_the_exit_status_of_a_callback_is_that_of_the_program() -> None:
     code = "import sys, vcpulab; vcpulab.run(vcpulab.Scenario.starter(), progress=lambda done: sys.exit(3))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_progress_that_answers_false_cancels_a_sweep(tmp_path: Path) -> None:
+    """After the first point, which is kept."""
+    tmp_path.joinpath("s.toml").write_text(SHORT.text)
+    points = 'scenario = "s.toml"\nreplications = 1\n[[vary]]\npath = "domain.web.weight"\nvalues = [1, 2, 3, 4]\n'
+    tmp_path.joinpath("sweep.toml").write_text(points)
+    told: list[float] = []
+
+    def progress(done: float) -> bool:
+        told.append(done)
+        return done == 0
+
+    with pytest.raises(vcpulab.Interrupted):
+        vcpulab.sweep(tmp_path / "sweep.toml", tmp_path / "store", jobs=1, progress=progress)
+    assert told[-1] < 1
