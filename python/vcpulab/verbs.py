@@ -226,6 +226,7 @@ def tune(
 
     check(jobs=jobs)
     check_optional(trials=trials, seconds=seconds, replications=replications, seed=seed)
+    kept = None if folder is None else _path(folder, "folder")
     scenario = scenario_of(scenario)
     vary, only = several(vary, "vary"), several(only, "only")
     slos = read_slos(scenario, several(slo, "slo"))
@@ -245,8 +246,8 @@ def tune(
         by_hand=by_hand,
         prices=prices.stated(several(price, "price")),
     )
-    if folder is not None:
-        search.keep(Path(str(folder).replace("{search}", search.name())))
+    if kept is not None:
+        search.keep(Path(str(kept).replace("{search}", search.name())))
     stated = trials is not None or seconds is not None
     try:
         found = search.run(trials=trials if stated else TRIALS, seconds=seconds, patient=stated, progress=progress)
@@ -658,7 +659,7 @@ def _bytes(memory: str | float | None) -> float | None:
 
 def _path(given: str | PathLike[str], field: str) -> Path:
     if not isinstance(given, str | PathLike):
-        raise RequestError(field=field, found=type(given).__name__, allowed="the path of a file")
+        raise RequestError(field=field, found=type(given).__name__, allowed="a path")
     return Path(given)
 
 

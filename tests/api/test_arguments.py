@@ -218,6 +218,12 @@ def test_changes_are_a_mapping(given: Any) -> None:
         SHORT.change(given)
 
 
+def test_a_folder_is_a_path() -> None:
+    wrong: Any = 3
+    with pytest.raises(RequestError, match=r"^folder: found `int`"):
+        vcpulab.tune(SHORT, folder=wrong)
+
+
 def test_a_whatif_without_a_change_has_nothing_to_compare() -> None:
     with pytest.raises(RequestError, match="changes: nothing is set"):
         vcpulab.whatif(SHORT, {})
@@ -228,3 +234,28 @@ def test_a_whatif_without_a_change_has_nothing_to_compare() -> None:
 def test_an_objective_is_finite() -> None:
     with pytest.raises(RequestError, match=r"^slo: found `http.response_p99 < 1e400 ms`"):
         vcpulab.tune(SHORT, slo="http.response_p99 < 1e400 ms")
+
+
+@pytest.mark.parametrize("given", [None, 5, [5], [None]], ids=repr)
+def test_what_is_no_address_is_refused_with_the_argument(given: Any) -> None:
+    done = vcpulab.run(SHORT)
+    with pytest.raises(RequestError, match=r"^addresses: found `"):
+        done.values(given)
+    with pytest.raises(RequestError, match=r"^address: found `"):
+        done.get(given)
+
+
+def test_values_take_texts() -> None:
+    done = vcpulab.run(SHORT)
+    assert done.values("http.throughput") == done.values(["http.throughput"])
+
+
+@pytest.mark.parametrize("given", [None, 5, b"name = 1", ["x"]], ids=repr)
+def test_what_is_no_text_or_table_is_refused_with_the_argument(given: Any) -> None:
+    with pytest.raises(RequestError, match=r"^text: found `"):
+        Scenario.from_toml(given)
+    with pytest.raises(RequestError, match=r"^document: found `"):
+        Scenario.from_dict(given)
+    log: Any = "log" if given is None else given
+    with pytest.raises(RequestError, match=r"^jtl: found `"):
+        vcpulab.run(SHORT, jtl=log)

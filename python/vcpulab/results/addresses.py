@@ -8,6 +8,7 @@ one. Addresses are the same everywhere: in tables, in JSON, in `run["http.respon
 import math
 import operator
 import re
+import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -187,6 +188,8 @@ def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
         >>> find(Scenario.starter(), "web.response_p99").name
         'http.response_p99'
     """
+    if not isinstance(text, str):
+        raise AddressError(field=field or "address", found=reprlib.repr(text), allowed="one text, NAME.METRIC")
     listed = scenario.kept(_by_name)
     if text in listed:
         return listed[text]

@@ -70,6 +70,8 @@ def run(
     scenario = scenario_of(scenario)
     if trace is not None:
         traces.prepare(trace)
+    if not isinstance(jtl, Jtl | None):
+        raise RequestError(field="jtl", found=type(jtl).__name__, allowed="a vcpulab.Jtl")
     logs = None if jtl is None else jtl.prepare()
     try:
         results = _engine.run(
@@ -256,9 +258,24 @@ class Run(ResultTables):
         (values,) = self.values([find(self.scenario, address)]).values()
         return Interval.from_values(values)
 
-    def values(self, addresses: Iterable[Address]) -> dict[str, list[float | None]]:
-        """The values of addresses, by name: a value for each replication; `None` where it is not defined."""
-        return {address.name: self._values_of(address).get(address.metric.name, []) for address in addresses}
+    def values(self, addresses: "str | Iterable[Address | str]") -> dict[str, list[float | None]]:
+        """The values of addresses, by name: a value for each replication; `None` where it is not defined.
+
+        Args:
+            addresses: an address such as `http.response_p99`, or several.
+
+        Raises:
+            AddressError: no number has the address.
+
+        Examples:
+            >>> run(Scenario.starter().change({"run.duration": "50ms"})).values("batch.gotten").keys()
+            dict_keys(['batch.gotten'])
+        """
+        if not isinstance(addresses, Iterable):
+            raise RequestError(field="addresses", found=type(addresses).__name__, allowed="one address or several")
+        given = [addresses] if isinstance(addresses, str) else addresses
+        known = [one if isinstance(one, Address) else find(self.scenario, one, "addresses") for one in given]
+        return {address.name: self._values_of(address).get(address.metric.name, []) for address in known}
 
     def metrics(self) -> pl.DataFrame:
         """Every metric in every replication.

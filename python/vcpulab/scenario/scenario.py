@@ -101,6 +101,8 @@ class Scenario:
             ...
             vcpulab.errors.ScenarioError: <string>:1:1: ...
         """
+        if not isinstance(text, str):
+            raise RequestError(field="text", found=type(text).__name__, allowed="the text of a scenario file")
         folder = folder or Path()
         policies = policies or Policies(folder)
         made = cls.__new__(cls)
@@ -124,6 +126,8 @@ class Scenario:
             ScenarioError: everything that is wrong with it.
             RequestError: a value is of a type that no scenario file has.
         """
+        if not isinstance(document, Mapping):
+            raise RequestError(field="document", found=type(document).__name__, allowed="tables, as in a scenario file")
         try:
             text = tomli_w.dumps(document)
         except (TypeError, ValueError, AttributeError, RecursionError) as error:
