@@ -339,3 +339,9 @@ def test_io_threads_and_waits_of_virsh(tmp_path: Path) -> None:
     assert scenario["domain"]["web"]["iothreads"] == 1
     assert "web: 2 I/O threads; a scenario has one" in notes
     assert "web: no field of a scenario says how long its vCPUs waited" in notes
+
+
+def test_parameters_of_another_hypervisor_are_named(tmp_path: Path) -> None:
+    _, notes = imported(tmp_path, web="Scheduler      : credit\nweight         : 512\ncap            : 50\n")
+    assert "web: no field of a scenario says weight = 512, which `virsh schedinfo` has of another hypervisor" in notes
+    assert "cap = 50" in notes

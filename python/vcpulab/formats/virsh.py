@@ -123,6 +123,8 @@ def _took(machine: Machine, table: str, line: str, words: list[str]) -> bool:
         elif name == "cpu_shares" and value.isdecimal() and len(value) < 10 and int(value):
             # A machine that is off and has none configured has 0.
             machine.shares_now = int(value)
+        elif name not in ("Scheduler", "cpu_shares", *_PARAMS):
+            machine.omitted[f"{name} = {value}, which `virsh schedinfo` has of another hypervisor"] = None
         return bool(sign)
     if len(words) != 2 or not _CPUS.fullmatch(words[1]):
         return False
