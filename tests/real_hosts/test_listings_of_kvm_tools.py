@@ -265,6 +265,13 @@ def test_a_configuration_that_cat_prints_has_the_number_of_its_file(tmp_path: Pa
     assert pasted(tmp_path, text)["web"]["weight"] == 50
 
 
+def test_the_version_of_control_groups_may_be_below_a_prompt(tmp_path: Path) -> None:
+    shares = vm("web", 3, "<cputune><shares>512</shares></cputune>")
+    version = "$ stat -fc %T /sys/fs/cgroup\ntmpfs\n"
+    text = f"{version}$ sysctl kernel.sched_rt_runtime_us\nkernel.sched_rt_runtime_us = 950000\n"
+    assert pasted(tmp_path, text, shares)["web"]["weight"] == 50
+
+
 @pytest.mark.parametrize("table", [SHARES, PINS, "VCPU:           0\nCPU Affinity:   yy\n"])
 def test_two_tables_of_a_kind_need_the_names_of_their_vms(table: str, tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="a heading `== NAME ==` above what is of another machine"):
