@@ -22,12 +22,13 @@ from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
+from vcpulab.twin.alike_domains import alike
 from vcpulab.twin.contradictions import contradictions
 from vcpulab.twin.imported import Made, left_out, made, plain_name
 from vcpulab.twin.placed import Map, flat, map_of
 from vcpulab.twin.prices import cautions
 from vcpulab.twin.release import rules_of
-from vcpulab.twin.written import IDLE_PERCENT, PERCENT, comment, inline, key, toml, work
+from vcpulab.twin.written import comment, inline, key, toml, work
 from vcpulab.twin.xen_domains import VCPUS_MOST, Domain, domains_of
 from vcpulab.twin.xen_pcpus import are_numbered, pcpus_named
 
@@ -45,8 +46,6 @@ KINDS: tuple[Kind, ...] = (
     "xentop",
 )
 """What is understood."""
-_SAME = 1.2
-"""Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""
 _UNEVEN = 0.2
 """The part of a domain's memory that may be elsewhere before that is said."""
 
@@ -154,7 +153,7 @@ def scenario_of(
     lines = [*_host_lines(host, profile, toolstack), *_pool_lines(host)]
     uses = ((name, domain.used, domain.vcpus or 1, "xentop") for name, domain in domains.items())
     notes += contradictions(uses, placed.pcpus)
-    for name, domain, count in _alike(domains, notes):
+    for name, domain, count in alike(domains, notes):
         lines += ["", *_table(name, domain, host, count)]
     title = info.said.get("host", "a host as xl lists it")
     result = made("vcpulab import xl", title, lines, notes, folder=folder, files=files)
@@ -456,33 +455,6 @@ def _add_use(holds: Mapping[str, Any], domains: Mapping[str, Domain], notes: lis
         notes.append(
             f"{in_short(unlisted)}: not listed by xentop, or with a name cut; nothing runs in there (-f: full names)"
         )
-
-
-def _alike(domains: Mapping[str, Domain], notes: list[str]) -> Iterator[tuple[str, Domain, int]]:
-    """The domains, numbered ones that are alike as one, each with how many it stands for."""
-    rows: dict[str, list[str]] = {}
-    for name in domains:
-        rows.setdefault(name.rstrip("0123456789"), []).append(name)
-    for stem, names in rows.items():
-        count = len(names)
-        numbered = [f"{stem}{number:0{len(str(count))}}" for number in range(1, count + 1)]
-        row = [domains[name] for name in names]
-        if count == 1 or not stem or sorted(names) != numbered or not _same(row):
-            yield from ((name, domains[name], 1) for name in names)
-            continue
-        used = [one.used for one in row if one.used is not None]
-        mean = math.fsum(used) / count if used else None
-        if len(set(used)) > 1:
-            notes.append(f"{in_short(numbered)}: {min(used):.4g} to {max(used):.4g} {PERCENT}; all get the mean")
-        yield stem, replace(row[0], used=mean), count
-
-
-def _same(domains: Sequence[Domain]) -> bool:
-    """Have they the same settings, and about the same use?"""
-    first, used = domains[0], [one.used or 0.0 for one in domains]
-    return all(replace(one, used=first.used) == first for one in domains) and max(used) <= (
-        IDLE_PERCENT if min(used) <= IDLE_PERCENT else _SAME * min(used)
-    )
 
 
 def _usual_nodes(topology: Topology, masks: Sequence[str]) -> list[int]:
