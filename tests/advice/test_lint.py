@@ -537,3 +537,11 @@ def test_a_damaged_file_is_refused_as_by_check(tmp_path: Path) -> None:
             path.write_text(tomli_w.dumps(damaged))
             with contextlib.suppress(ScenarioError):
                 without_foreign(path)
+
+
+def test_beside_equals_of_the_greatest_weight_theirs_are_lowered(tmp_path: Path) -> None:
+    job = {"app": [{"kind": "periodic", "run": "6ms", "period": "10ms"}], "weight": 65535}
+    domains = {"job": job, **{f"batch{n}": HOG | {"weight": 65535} for n in (1, 2)}}
+    found = advice_on(tmp_path, {"scheduler": "credit2"}, domains)["waits-behind-equals"].finding
+    assert found.changes.keys() == {"domain.batch1.weight", "domain.batch2.weight"}
+    assert max(found.changes.values()) < 65535

@@ -694,7 +694,7 @@ def _outweighed(held: Held) -> Finding | None:
     enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
     path = of_domain(domain, name)
     if name == "weight":
-        mends = _weights(host, domain, own, enough)
+        mends = _weights(host, domain, own, enough) or _lighter(host, theirs, enough)
     else:
         mends = [_advances(domain, own, theirs, times * enough) for times in (1, ADVANCE_TIMES)]
         mends = [*([{path: mends[0][path]}] if len(mends[0]) > 1 else []), *mends]
@@ -704,7 +704,7 @@ def _outweighed(held: Held) -> Finding | None:
         f"% busy: its {name} of "
         f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
     )
-    return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+    return Finding(path, reason, mends[0] if mends else {}, otherwise=tuple(mends[1:]))
 
 
 def _weights(host: Host, domain: str, own: int, enough: float) -> list[dict[str, int]]:
@@ -713,6 +713,13 @@ def _weights(host: Host, domain: str, own: int, enough: float) -> list[dict[str,
     return [
         {of_domain(domain, "weight"): one} for one in sorted({*steps, _round_weight(host, own * enough)}) if one > own
     ]
+
+
+def _lighter(host: Host, theirs: Mapping[str, int], times: float) -> list[dict[str, int]]:
+    """Smaller weights for those whom a domain of the greatest weight waits for; none, where theirs are the least."""
+    lighter = {one: max(1, _round_weight(host, value / times)) for one, value in theirs.items()}
+    changes = {of_domain(one, "weight"): value for one, value in lighter.items() if value < theirs[one]}
+    return [changes] if changes else []
 
 
 def _round_weight(host: Host, weight: float) -> int:
