@@ -126,7 +126,7 @@ def _tables(runs: dict[str, Managed], view: View) -> list[Table]:
         (label, folded_table(one.run.scenario, one.stability(), "", CONTROLLER, view)) for label, one in runs.items()
     ]
     served = [
-        (label, folded_table(one.run.scenario, one.run.summary().filter(of="app"), "", APP, view, of="app"))
+        (label, folded_table(one.run.scenario, one.run.summary().filter(of="app"), "", APP, view, kind="app"))
         for label, one in runs.items()
     ]
     return [

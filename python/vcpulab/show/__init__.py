@@ -1,1 +1,1 @@
-"""How values are shown: tables, charts, pages."""
+"""Tables, charts and pages of results."""

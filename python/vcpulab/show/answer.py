@@ -1,4 +1,4 @@
-"""Answers that print themselves: in words, as a frame, in a notebook."""
+"""The base class of answers: as text, as a frame, and in a notebook."""
 
 from abc import ABC, abstractmethod
 from html import escape
@@ -7,15 +7,15 @@ import polars as pl
 
 
 class Answer(ABC):
-    """What a call found out."""
+    """The answer of a call, as text and as a table."""
 
     @abstractmethod
     def to_frame(self) -> pl.DataFrame:
-        """It as a table."""
+        """The answer as a table."""
 
     @abstractmethod
     def __str__(self) -> str:
-        """It in words."""
+        """The answer in words."""
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>{self.to_frame()._repr_html_()}"

@@ -1,4 +1,4 @@
-"""Answers as JSON, which knows no infinity."""
+"""Answers as JSON, which has no infinite numbers."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def as_json(document: Any) -> str:
-    """The text of a document; numbers that are infinite or undefined are `null`, and something beside them says why.
+    """The JSON text of a document; infinite and undefined numbers are `null`, with the reason in another field.
 
     Examples:
         >>> print(as_json({"response_s": float("inf"), "undefined": "it grows"}))

@@ -1,4 +1,4 @@
-"""What a long report consists of, and its two forms: a page, and Markdown with charts beside it."""
+"""The blocks of a long report, and its two forms: a page, and Markdown with charts in files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Heading:
 
     @property
     def anchor(self) -> str:
-        """Its name in links."""
+        """The name of the section in links."""
         return "".join(letter if letter.isalnum() else "-" for letter in self.text.lower())
 
 
@@ -63,7 +63,7 @@ def page(blocks: Sequence[Block]) -> Iterator[Markup]:
 
 
 def text(blocks: Sequence[Block], title: str, folder: Path) -> str:
-    """The blocks as Markdown; charts become files in that folder."""
+    """The blocks as Markdown; charts are written to files in a folder."""
     parts = [f"# {title}"]
     specs = [_sized(block.spec) for block in blocks if isinstance(block, Drawing)]
     files = [folder / f"figure-{number}.svg" for number in range(1, len(specs) + 1)]
@@ -89,7 +89,7 @@ def _prose(text: str) -> Markup:
     from markdown_it.renderer import RendererHTML
 
     class Scrolled(RendererHTML):
-        """Tables that scroll by themselves on narrow screens."""
+        """A renderer of tables that scroll separately on narrow screens."""
 
         def table_open(self, *_: object) -> str:
             return "<div class=scroll><table class=prose>"
@@ -101,7 +101,7 @@ def _prose(text: str) -> Markup:
 
 
 def _sized(spec: dict[str, Any]) -> dict[str, Any]:
-    """A chart that fills its page needs a width where there is none; on white paper, ink is black."""
+    """A chart for a file: with a fixed width, and black on white."""
     sized = {**spec, "width": _SVG_WIDTH} if spec.get("width") == "container" else spec
     return _inked(sized)  # type: ignore[return-value]
 

@@ -1,7 +1,7 @@
 """Charts (Altair) of tidy frames.
 
-Each says the same by position and label as by colour, and reads on light and dark paper. Each carries its own
-configuration, so that a notebook's theme stays its user's.
+Each chart shows the same by position and label as by color, and is readable on light and dark paper. Each has its own
+configuration, so that the theme of a notebook does not change it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 else:
     alt = require("altair", "report")
 
-# Okabe and Ito's eight colours, told apart with any colour vision; black is left out: it is lost on dark paper.
+# Okabe and Ito's eight colors, distinct for any color vision; without black, which is invisible on dark paper.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442"]
 
 
 def palette(names: Sequence[str]) -> list[str]:
-    """A colour for each name, none twice: those of `COLOURS`, and further ones around the circle of hues.
+    """A distinct color for each name: first `COLOURS`, then further colors around the circle of hues.
 
-    Further ones differ in lightness from one to the next, so that neighbours are told apart without their hue.
+    Further colors alternate in lightness, so that neighbors are distinct without their hue.
 
     Examples:
         >>> len(set(palette([str(number) for number in range(60)])))
@@ -44,16 +44,16 @@ _PUBLISHED_COLOUR = "#888888"
 _INK = "currentColor"
 _BAR_PX = 20
 LABEL_PX = 220
-"""The most that names beside a chart take of its width."""
+"""Maximum width of names beside a chart."""
 LONG_LABEL_PX = alt.expr(f"windowSize()[0] < 600 ? 160 : {1.4 * LABEL_PX}")
-"""The same of names with a metric, which are long: less on a telephone."""
+"""Maximum width of names with a metric, which are long: less on a telephone."""
 _COLUMNS = alt.expr("windowSize()[0] < 600 ? 1 : 4")
-"""Columns of a legend: fewer on a telephone."""
+"""Number of columns of a legend: fewer on a telephone."""
 CHAR_PX = 6.5
 """Mean width of a character of labels and values."""
 
 _TICKS = [-100, -50, -20, -10, 0, 10, 20, 50, *(digit * 10**power for power in range(2, 9) for digit in (1, 2, 5))]
-"""Where the axis of changes in % may have a label: on its scale, round numbers are far apart."""
+"""Possible labels of the axis of changes in %: on its scale, round numbers are far apart."""
 
 VERDICTS = ("improves", "regresses", "no significant difference")
 """The verdicts that `differences` draws."""
@@ -67,18 +67,18 @@ BARS = {
     "shown": pl.String(),
     "published": pl.Boolean(),
 }
-"""Columns of the frame of `bars`: the thing measured (a domain, an application), under what (a scheduler), the mean and
-half the width of its interval, the value in words, and whether it is a published one, which is drawn hollow."""
+"""Columns of the frame of `bars`: the measured thing (a domain, an application), the label of the run (a scheduler),
+the mean and half the width of its interval, the value in words, and whether it is published, which is drawn hollow."""
 
 
 def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
     """Horizontal bars with their confidence intervals and values, from a frame with the columns `BARS`."""
     half_width = pl.col("half_width").fill_null(0.0)
     frame = frame.with_columns(
-        # None of these can be below 0.
+        # No metric of bars can be below 0.
         low=(pl.col("mean") - half_width).clip(lower_bound=0.0),
         high=pl.col("mean") + half_width,
-        # A published value stands below its label.
+        # A published value is below its label.
         text=pl.format("{}: {}", pl.when("published").then(pl.lit("published")).otherwise("label"), "shown"),
     ).drop("half_width")
     measured = _in_order(frame.filter(~pl.col("published"))["label"])
@@ -93,7 +93,7 @@ def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
         ),
         yOffset=alt.YOffset("label:N", sort=labels),
     )
-    # The values stand beside the bars: room for them, however wide the page is.
+    # The values are beside the bars: the axis leaves room for them at any width of the page.
     most = max(frame["high"], default=0.0)
     room = CHAR_PX * max(map(len, frame["text"]), default=0)
     end = alt.expr(f"{most} * width / max(width - {room}, 0.25 * width)")
@@ -109,25 +109,25 @@ def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
     )
     whisker = base.mark_rule(color=_INK, strokeWidth=1.5, clip=True).encode(x="low:Q", x2="high:Q")
     text = base.mark_text(align="left", baseline="middle", dx=6, color=_INK).encode(x="high:Q", text="text:N")
-    said = "; ".join(f"{row['group']}, {row['label']}: {row['shown']}" for row in frame.iter_rows(named=True))
+    values = "; ".join(f"{row['group']}, {row['label']}: {row['shown']}" for row in frame.iter_rows(named=True))
     chart = alt.layer(bar, whisker, text).properties(
-        width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, {axis}. {said}."
+        width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, {axis}. {values}."
     )
     return dressed(chart)
 
 
 _DIFFERENCES_MAX = 16
-"""The changes that are drawn, the largest: the table has all."""
+"""Maximum number of changes that are drawn, the largest first; the table has all changes."""
 
 
 def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
-    """Changes in % with their intervals, a line for each metric: those that change most, the most first.
+    """Changes in % with their intervals, a line for each metric, the largest changes first.
 
-    No interval reaches below -100 %: nothing can lose more than all it has.
+    No interval reaches below -100 %, the loss of the whole value.
 
     Args:
-        frame: columns `metric`, `percent`, `low`, `high`, `verdict`, one of `VERDICTS`, `size`, by which they are
-            ordered, and `told`, for what comes before all else.
+        frame: columns `metric`, `percent`, `low`, `high`, `verdict` (one of `VERDICTS`), `size`, which orders the
+            changes, and `told`, which moves changes before all others.
     """
     clipped = frame.with_columns(pl.col("low", "high").clip(lower_bound=-100.0))
     shown = clipped.sort("told", "size", descending=True, maintain_order=True).head(_DIFFERENCES_MAX)
@@ -143,7 +143,7 @@ def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
         ),
         tooltip=["metric:N", "percent:Q", "low:Q", "high:Q", "verdict:N"],
     )
-    # Where one change dwarfs all others they can still be told from none.
+    # On this scale, small changes differ visibly from 0 beside a large one.
     scale = alt.Scale(type="symlog", constant=10, nice=False)
     ends = [shown["low"].min(), shown["high"].max(), 0.0]
     ticks = [tick for tick in _TICKS if min(ends) <= tick <= max(ends)]  # type: ignore[type-var]
@@ -155,17 +155,17 @@ def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
     shape = alt.Shape("verdict:N", scale=alt.Scale(domain=verdicts, range=["triangle-up", "triangle-down", "circle"]))
     point = base.mark_point(filled=True, size=70).encode(x="percent:Q", shape=shape)
     zero = alt.Chart(rows_of([{"zero": 0}])).mark_rule(color=_INK, opacity=0.5).encode(x="zero:Q")
-    said = "; ".join(f"{row['metric']} {row['percent']:.3g} %, {row['verdict']}" for row in rows)
+    changes = "; ".join(f"{row['metric']} {row['percent']:.3g} %, {row['verdict']}" for row in rows)
     cut = "" if len(shown) == len(frame) else f": the {len(shown)} largest of {len(frame)}"
     title = f"Change of each metric{cut}"
     chart = alt.layer(zero, rule, point).properties(
-        width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, in %. {said}."
+        width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, in %. {changes}."
     )
     return dressed(chart)
 
 
 def _by_domain(domains: Sequence[str]) -> "alt.Color":
-    """A colour for each domain, with a legend above."""
+    """A color for each domain, with a legend above."""
     return alt.Color(
         "domain:N",
         title=None,
@@ -176,11 +176,11 @@ def _by_domain(domains: Sequence[str]) -> "alt.Color":
 
 
 _DASHES = [[1, 0], [8, 4], [2, 3], [10, 3, 2, 3], [4, 2], [16, 4]]
-"""Lines that are told from one another in a legend, too."""
+"""Patterns of dashes that are distinct in a legend."""
 
 
 def _dashes(orient: Literal["top", "bottom"]) -> "alt.Legend":
-    """A legend of dashed lines, long enough to tell them apart."""
+    """A legend of dashed lines, long enough to distinguish them."""
     line: dict[str, Any] = {
         "symbolType": "stroke",
         "symbolStrokeColor": _INK,
@@ -191,12 +191,12 @@ def _dashes(orient: Literal["top", "bottom"]) -> "alt.Legend":
 
 
 def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
-    """What each managed domain was allocated and what it used, interval by interval."""
+    """The allocation and use of each managed domain, interval by interval."""
     long = decisions.select("time_s", "domain", "allocated", "used").unpivot(
         ["allocated", "used"], index=["time_s", "domain"], variable_name="what", value_name="percent"
     )
     domains = _in_order(decisions["domain"])
-    said = "; ".join(
+    means = "; ".join(
         f"{name}: allocated {number(float(group['allocated'].mean() or 0))} % and used "  # type: ignore[arg-type]
         f"{number(float(group['used'].mean() or 0))} % of a pCPU on average"  # type: ignore[arg-type]
         for (name,), group in decisions.group_by(["domain"], maintain_order=True)
@@ -217,20 +217,20 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
             ),
             tooltip=["domain:N", "what:N", "time_s:Q", "percent:Q"],
         )
-        .properties(width="container", height=220, title=title, description=f"{title}. {said}.")
+        .properties(width="container", height=220, title=title, description=f"{title}. {means}.")
     )
     return dressed(chart)
 
 
 def waits(frame: pl.DataFrame, domains: Sequence[str], title: str) -> "alt.TopLevelMixin":
-    """A map of the domains that waited and of what they waited for.
+    """A map of waits: the waiting domains, and the causes of their waits.
 
     Args:
         frame: columns of `Run.df_wait_shares`.
-        domains: their order.
-        title: of the chart.
+        domains: the domains in their order.
+        title: the title of the chart.
     """
-    labels = [_share_said(share) for share in frame["of_elapsed"]]
+    labels = [_share_text(share) for share in frame["of_elapsed"]]
     frame = frame.with_columns(pl.Series("said", labels, pl.String), pl.col("of_wait").round(1))
     base = alt.Chart(_data(frame)).encode(
         x=alt.X("by:N", title="waited for", sort=[*domains, "idle", "hypervisor"], axis=alt.Axis(labelAngle=-40)),
@@ -248,31 +248,31 @@ def waits(frame: pl.DataFrame, domains: Sequence[str], title: str) -> "alt.TopLe
     # The upper third of the blues is dark.
     dark = f"datum.of_elapsed > {0.65 * max(frame['of_elapsed'], default=0)}"
     text = base.mark_text().encode(text="said:N", color=alt.condition(dark, alt.value("white"), alt.value("black")))
-    said = "; ".join(f"{row['domain']} for {row['by']}: {row['said']} %" for row in frame.iter_rows(named=True))
+    shares = "; ".join(f"{row['domain']} for {row['by']}: {row['said']} %" for row in frame.iter_rows(named=True))
     # Cells have room for their numbers, however narrow the page is.
     chart = alt.layer(map_, text).properties(
-        width=alt.Step(56), height=alt.Step(32), title=title, description=f"{title}, {OF_ELAPSED}. {said}."
+        width=alt.Step(56), height=alt.Step(32), title=title, description=f"{title}, {OF_ELAPSED}. {shares}."
     )
     return dressed(chart)
 
 
-def _share_said(share: float) -> str:
-    """A percentage as it fits a cell of a map."""
-    if share < 0.01:
+def _share_text(percent: float) -> str:
+    """A percentage, short enough for a cell of a map."""
+    if percent < 0.01:
         return "< 0.01"
-    return f"{share:.{2 if share < 10 else 1}f}"
+    return f"{percent:.{2 if percent < 10 else 1}f}"
 
 
 def wakeups(frame: pl.DataFrame, means: pl.DataFrame, domains: Sequence[str], title: str) -> "alt.TopLevelMixin":
-    """The share of the wake-ups that waited at most some time, a line for each domain and cause.
+    """The cumulative share of wake-ups by wait, a line for each domain and cause.
 
     Args:
         frame: columns `domain`, `cause`, `wait_us` and `share`, the cumulative share in %.
         means: columns of `Run.df_wakeup_means`.
-        domains: their order.
-        title: of the chart.
+        domains: the domains in their order.
+        title: the title of the chart.
     """
-    said = "; ".join(
+    percentiles = "; ".join(
         f"{row['domain']}, {row['cause']}: median {number(row['p50_us'])} µs, 99 % within {number(row['p99_us'])} µs"
         for row in means.iter_rows(named=True)
     )
@@ -283,12 +283,12 @@ def wakeups(frame: pl.DataFrame, means: pl.DataFrame, domains: Sequence[str], ti
         detail="cause:N",
         tooltip=["domain:N", "cause:N", "wait_us:Q", "share:Q"],
     )
-    # Points of the line's own would have no stroke in its legend.
+    # Points that belong to the line would have no stroke in its legend.
     line = base.mark_line(interpolate="step-before").encode(
         strokeDash=alt.StrokeDash("cause:N", title=None, scale=alt.Scale(range=_DASHES), legend=_dashes("bottom"))
     )
     chart = alt.layer(line, base.mark_point(filled=True, size=30, opacity=1)).properties(
-        width="container", height=240, title=title, description=f"{title}. {said}."
+        width="container", height=240, title=title, description=f"{title}. {percentiles}."
     )
     return dressed(chart)
 
@@ -300,15 +300,15 @@ def timeline(
     window_ms: tuple[float, float],
     title: str,
 ) -> "alt.TopLevelMixin":
-    """Slices of CPU time, a row for each pCPU, in the colour of who ran.
+    """Slices of CPU time, a row for each pCPU, in the color of the running domain.
 
     Args:
         frame: columns `pcpu`, `domain`, `vcpu`, `start_ms`, `end_ms`, `ran_us` and `waited_us`, a row for each slice;
-            `domain` is the domain, or the row of alike ones that it is among.
-        domains: their order.
-        places: what rows are called instead of the numbers of their pCPUs, in the order of the rows; empty: nothing.
-        window_ms: what is shown at first, ms since the host started.
-        title: of the chart.
+            `domain` is the domain, or the name of its group of alike domains.
+        domains: the domains in their order.
+        places: names of the rows by pCPU, in the order of the rows; empty: the numbers of the pCPUs.
+        window_ms: the window that is shown at first, ms since the host started.
+        title: the title of the chart.
     """
     start_ms, end_ms = window_ms
     window = f"{start_ms:g} to {end_ms:g} ms"
@@ -343,12 +343,12 @@ def timeline(
 
 
 def legs(frame: pl.DataFrame, title: str, description: str) -> "alt.TopLevelMixin":
-    """What happens to a request where, a row for each place.
+    """The states of a request over time, a row for each place.
 
     Args:
         frame: columns `where`, `kind` (one of `results.path.KINDS`), `said`, `begin_ms` and `end_ms`.
-        title: of the chart.
-        description: the same in words.
+        title: the title of the chart.
+        description: the chart in words.
     """
     kinds = [kind for kind in KINDS if kind in frame["kind"]]
     colours = [COLOURS[KINDS.index(kind)] for kind in kinds]
@@ -375,7 +375,7 @@ def legs(frame: pl.DataFrame, title: str, description: str) -> "alt.TopLevelMixi
 def rows_of(rows: Iterable[Mapping[str, object]]) -> "alt.InlineData":
     """Rows as the data of a chart, in the chart itself: Altair refuses frames of more than 5000.
 
-    They are set last, and are no list: Altair would check each against its schema, and copy all of them with each step.
+    The rows are set last, and as a tuple: Altair would check each row of a list, and copy the list with each step.
     """
     data = alt.InlineData(values=[])
     data.values = tuple(rows)
@@ -403,10 +403,10 @@ CONFIG: dict[str, Any] = {
     "legend": {"labelColor": _INK, "titleColor": _INK},
     "title": {"color": _INK, "anchor": "start", "fontSize": 14},
 }
-"""Vega-Lite's configuration of every chart: drawn in the colour of the text around it, on whatever stands behind it."""
+"""Vega-Lite's configuration of every chart: in the color of the text around it, on a transparent background."""
 
 
 def dressed(chart: "alt.TopLevelMixin") -> "alt.TopLevelMixin":
-    """The same chart with the configuration `CONFIG`."""
+    """A chart with the configuration `CONFIG`."""
     dressed: alt.TopLevelMixin = chart.configure(**CONFIG)
     return dressed

@@ -1,4 +1,4 @@
-"""Tables as CSV, which spreadsheets open, too."""
+"""Tables as CSV, safe for spreadsheets."""
 
 import polars as pl
 
@@ -8,7 +8,7 @@ _FORMULA = r"^[=+\-@\t\r]"
 
 
 def csv(frame: pl.DataFrame) -> str:
-    """With a line of headings. Text that a spreadsheet would take for a formula has a `'` before it.
+    """A frame as CSV, with a line of headings. Text that a spreadsheet would treat as a formula gets a leading `'`.
 
     Raises:
         RequestError: a column holds lists.

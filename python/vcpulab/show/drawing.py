@@ -1,4 +1,4 @@
-"""Charts drawn by vl-convert, in a process of its own: it ends the process that it is in where memory is short.
+"""Charts drawn by vl-convert in a separate process, because it ends its process when memory is short.
 
 Needs the extra `report`.
 """
@@ -17,42 +17,42 @@ from vcpulab.extras import require
 _PROGRAM = """\
 import json, sys, vl_convert
 from base64 import b64encode
-what, specs = json.load(sys.stdin)
-if what == "library":
+product, specs = json.load(sys.stdin)
+if product == "library":
     drawn = [vl_convert.javascript_bundle()]
 else:
-    drawn = [getattr(vl_convert, "vegalite_to_" + what)(spec) for spec in specs]
-json.dump([b64encode(one if what == "png" else one.encode()).decode() for one in drawn], sys.stdout)
+    drawn = [getattr(vl_convert, "vegalite_to_" + product)(spec) for spec in specs]
+json.dump([b64encode(image if product == "png" else image.encode()).decode() for image in drawn], sys.stdout)
 """
 
 
 class DrawingError(VcpulabError):
-    """Charts could not be drawn; the text says why."""
+    """Charts could not be drawn; the message has the reason."""
 
 
 def library() -> str:
-    """The program that draws charts in a page, for the script of one.
+    """The JavaScript program that draws charts in a page.
 
     Raises:
-        DrawingError: it could not be put together.
+        DrawingError: vl-convert failed.
     """
     return _drawn("library", ())[0].decode()
 
 
-def pictures(what: Literal["svg", "png"], specs: Sequence[Mapping[str, Any]]) -> list[bytes]:
+def pictures(picture_format: Literal["svg", "png"], specs: Sequence[Mapping[str, Any]]) -> list[bytes]:
     """Charts, specified in Vega-Lite, as pictures.
 
     Raises:
-        DrawingError: one cannot be drawn.
+        DrawingError: a chart cannot be drawn.
     """
-    return _drawn(what, specs)
+    return _drawn(picture_format, specs)
 
 
-def _drawn(what: str, specs: Sequence[Mapping[str, Any]]) -> list[bytes]:
+def _drawn(product: str, specs: Sequence[Mapping[str, Any]]) -> list[bytes]:
     require("vl_convert", "report")
-    asked = json.dumps([what, specs])
-    done = subprocess.run([sys.executable, "-c", _PROGRAM], input=asked, capture_output=True, text=True, check=False)
+    request = json.dumps([product, specs])
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], input=request, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = why(done.returncode, done.stderr)
-        raise DrawingError(f"charts could not be drawn: vl-convert: {said}\n  hint: is there enough memory?")
-    return [b64decode(one) for one in json.loads(done.stdout)]
+        reason = why(done.returncode, done.stderr)
+        raise DrawingError(f"charts could not be drawn: vl-convert: {reason}\n  hint: is there enough memory?")
+    return [b64decode(picture) for picture in json.loads(done.stdout)]

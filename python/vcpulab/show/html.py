@@ -1,4 +1,4 @@
-"""HTML from templates (Jinja2): what pages are made of, and pages that need nothing else. All text is escaped."""
+"""HTML from templates (Jinja2): parts of pages, and self-contained pages. All text is escaped."""
 
 import json
 from collections.abc import Iterable
@@ -43,8 +43,8 @@ def chart(shown: "alt.TopLevelMixin") -> Markup:
 
 
 def specified(spec: dict[str, Any]) -> Markup:
-    """The same of what Altair makes of a chart: its specification in Vega-Lite."""
-    # `<` might end the script, or begin a comment in it; Vega takes separators of lines and paragraphs for no text.
+    """A chart from its specification in Vega-Lite, drawn when the page is opened."""
+    # `<` might end the script, or begin a comment in it; Vega does not treat line and paragraph separators as text.
     data = json.dumps(spec, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     data = data.replace("\u2028", " ").replace("\u2029", " ")
     return _part("chart", spec.get("description", ""), Markup(data))
@@ -66,17 +66,17 @@ def bullets(lines: Iterable[str]) -> Markup:
 
 
 def folded(heading: str, parts: Iterable[Markup]) -> Markup:
-    """Parts that are folded away at first."""
+    """Parts that a reader unfolds."""
     return _part("folded", heading, list(parts))
 
 
 def preformatted(text: str) -> Markup:
-    """Text as it stands, such as commands."""
+    """Preformatted text, such as commands."""
     return _part("preformatted", text)
 
 
 def side_by_side(parts: Iterable[Markup]) -> Markup:
-    """Sections whose charts stand beside one another where there is room."""
+    """Sections with charts side by side where there is room."""
     return _part("side_by_side", list(parts))
 
 
@@ -99,9 +99,9 @@ def write(path: str | PathLike[str], title: str, parts: Iterable[Markup], lead: 
     """Writes a page in which charts are drawn. Needs the extra `report`.
 
     Args:
-        path: the file; replaced if it is there.
-        title: of the page.
-        parts: its sections.
+        path: the file; an existing file is replaced.
+        title: the title of the page.
+        parts: the sections of the page.
         lead: paragraphs under the title.
     """
     page = _templates().get_template("page.html")
@@ -116,10 +116,10 @@ def write(path: str | PathLike[str], title: str, parts: Iterable[Markup], lead: 
 
 
 def _library() -> str:
-    """The program that draws charts. Putting it together takes two seconds: it is kept where the user's caches are."""
+    """The JavaScript program that draws charts, cached in the user's cache folder: making it takes two seconds."""
     vl_convert, platformdirs = require("vl_convert", "report"), require("platformdirs", "report")
     kept = Path(platformdirs.user_cache_dir("vcpulab"), f"vega-{vl_convert.__version__}.js")
-    # Who has no place for caches waits each time.
+    # Without a cache folder, the program is made each time.
     with suppress(OSError):
         return kept.read_text(encoding="utf-8")
     library = drawing_of.library()

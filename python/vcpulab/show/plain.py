@@ -1,4 +1,4 @@
-"""Text of others, such as names in a recording, as it may stand in a terminal."""
+"""Text from outside, such as names in a recording, made safe for a terminal."""
 
 _CONTROLS = {*range(0x20), 0x7F, *range(0x80, 0xA0)} - {ord("\t"), ord("\n")}
 _DIRECTIONS = {0x061C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
@@ -6,7 +6,7 @@ _ESCAPED = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for cod
 
 
 def plain(text: str) -> str:
-    r"""The text with escapes for what a terminal would obey: control characters, and changes of direction.
+    r"""The text with escapes for characters that a terminal would obey: controls, and changes of direction.
 
     Ends of lines and tabs stay.
 

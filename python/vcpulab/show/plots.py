@@ -1,4 +1,4 @@
-"""Charts of runs: `run.plot`, and the same of several labelled runs. All but `tables` need the extra `report`."""
+"""Charts of runs: `run.plot`, and charts of several labeled runs. All but `tables` need the extra `report`."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _TIMELINE_SLICES_MAX = 20_000
 
 Published = Mapping[str, Mapping[str, float]]
-"""Label of a run to address to published value."""
+"""Published values by address, by the label of the run."""
 PUBLISHED = " (published)"
-"""What follows the label where something was published."""
+"""Suffix of the label of a published value."""
 
 
 class Plots:
@@ -44,22 +44,22 @@ class Plots:
         return apps({self._run.scenario.name: self._run})
 
     def waits(self) -> "alt.TopLevelMixin":
-        """Who made whom wait, as a map."""
+        """A map of waits: the waiting domains, and the causes of their waits."""
         return waits(self._run)
 
     def wakeups(self) -> "alt.TopLevelMixin":
-        """How long vCPUs waited after waking up, by domain and cause."""
+        """The waits of vCPUs after waking up, by domain and cause."""
         return wakeups(self._run)
 
     def timeline(
         self, *, replication: int = 0, start_ms: float | None = None, window_ms: float = 200
     ) -> "alt.TopLevelMixin":
-        """Who ran when: zoom with the wheel, move by dragging. Needs a run with its decisions.
+        """The running vCPUs over time: zoom with the wheel, move by dragging. Needs a run with its decisions.
 
         Args:
-            replication: which one.
-            start_ms: start of the window, since the host started; `None`: the end of the warm-up.
-            window_ms: length of the window; it ends earlier where there is more in it than a browser can draw.
+            replication: the number of the replication.
+            start_ms: start of the window, ms since the host started; `None`: the end of the warm-up.
+            window_ms: length of the window; the window ends earlier if it has more slices than a browser can draw.
 
         Raises:
             ValueError: the run kept no decisions.
@@ -67,16 +67,16 @@ class Plots:
         return timeline(self._run, replication=replication, start_ms=start_ms, window_ms=window_ms)
 
     def tables(self) -> str:
-        """The metrics as HTML tables; of many domains alike ones in a row."""
+        """The metrics as HTML tables; if there are many domains, alike ones share a row."""
         from vcpulab.show import html
 
-        tables = (html.table(one.table()) for one in things(self._run, View()))
+        tables = (html.table(kind.table()) for kind in things(self._run, View()))
         # A notebook breaks cells at any space.
         return "".join(tables).replace(" ± ", "\u00a0±\u00a0")
 
 
 def domains(runs: Mapping[str, Run], published: Published | None = None) -> "alt.TopLevelMixin":
-    """CPU time by domain, for each of the labelled runs."""
+    """CPU time by domain, for each of the labeled runs."""
     from vcpulab.show import charts
 
     frame = _bars(runs, "domain", "gotten", published or {})
@@ -84,39 +84,39 @@ def domains(runs: Mapping[str, Run], published: Published | None = None) -> "alt
 
 
 def apps(runs: Mapping[str, Run], published: Published | None = None) -> "alt.TopLevelMixin":
-    """Throughput by application, for each of the labelled runs. A service is shown as its clients."""
+    """Throughput by application, for each of the labeled runs. A service is shown as its clients."""
     from vcpulab.show import charts
 
-    asked = {name for run in runs.values() for name in _services(run)}
-    frame = _bars(runs, "app", "throughput", published or {}).filter(~pl.col("group").is_in(asked))
+    services = {name for run in runs.values() for name in _services(run)}
+    frame = _bars(runs, "app", "throughput", published or {}).filter(~pl.col("group").is_in(services))
     return charts.bars(frame, metric("app", "throughput").title, "Throughput by application")
 
 
 def _services(run: Run) -> set[str]:
-    """The applications that clients ask, as addresses name them."""
+    """The names of the applications that serve clients, as in addresses."""
     clients = run.scenario.to_dict().get("client", {}).values()
     services = [(client["server"], client["app"]) for client in clients]
     return {app.name for app in applications(run.scenario) if (app.domain, app.kind) in services}
 
 
-def _bars(runs: Mapping[str, Run], of: ThingKind, name: str, published: Published) -> pl.DataFrame:
-    """One metric of all runs, as `charts.bars` takes it; below each what was published of the same.
+def _bars(runs: Mapping[str, Run], kind: ThingKind, name: str, published: Published) -> pl.DataFrame:
+    """A metric of all runs for `charts.bars`, with published values below the simulated ones.
 
-    If something was, groups of which nothing was published are left out.
+    If any value is published, groups without a published value are left out.
     """
     from vcpulab.show.charts import BARS
 
     rows: list[tuple[str, str, float, float | None, str, bool]] = []
-    row_of = _alike([run.scenario for run in runs.values()], of)
+    row_of = _alike([run.scenario for run in runs.values()], kind)
     for label, run in runs.items():
         printed = published.get(label, {})
-        those: dict[str, list[Interval]] = {}
-        for row in run.summary().filter(of=of, metric=name).drop_nulls("mean").iter_rows(named=True):
+        of_groups: dict[str, list[Interval]] = {}
+        for row in run.summary().filter(of=kind, metric=name).drop_nulls("mean").iter_rows(named=True):
             interval = Interval(row["mean"], row["half_width"], row["n"])
-            those.setdefault(row_of.get(row["thing"], row["thing"]), []).append(interval)
-        for thing, intervals in those.items():
+            of_groups.setdefault(row_of.get(row["thing"], row["thing"]), []).append(interval)
+        for thing, intervals in of_groups.items():
             rows.append((thing, label, *_together(intervals), False))
-        for row in run.summary().filter(of=of, metric=name).drop_nulls("mean").iter_rows(named=True):
+        for row in run.summary().filter(of=kind, metric=name).drop_nulls("mean").iter_rows(named=True):
             value = printed.get(row["address"])
             if value is not None:
                 rows.append((row["thing"], label + PUBLISHED, value, None, f"{value:g}", True))
@@ -126,36 +126,36 @@ def _bars(runs: Mapping[str, Run], of: ThingKind, name: str, published: Publishe
 
 
 def _together(intervals: Sequence[Interval]) -> tuple[float, float | None, str]:
-    """Mean, half width and words of one value; of those of alike things their mean, and the least and the most."""
+    """Mean, half width and text of a value; for alike things the mean, and the least and the most as text."""
     if len(intervals) == 1:
         return intervals[0].mean, intervals[0].half_width, str(intervals[0])
-    means = [one.mean for one in intervals]
+    means = [interval.mean for interval in intervals]
     least, most = number(min(means)), number(max(means))
     return fmean(means), None, f"{least if least == most else f'{least} to {most}'} ({len(means)})"
 
 
-def _alike(scenarios: Sequence[Scenario], of: ThingKind = "domain") -> dict[str, str]:
-    """What each domain, or application, is called in a chart: of many, alike ones are drawn as one."""
+def _alike(scenarios: Sequence[Scenario], kind: ThingKind = "domain") -> dict[str, str]:
+    """The name of each domain or application in a chart: if there are many, alike ones share a name."""
     alike = rows(*scenarios)
     if sum(map(len, alike)) <= ROWS_MAX:
         return {}
-    named = app_rows(scenarios[0], alike) if of == "app" else [[join([one]) for one in row] for row in alike]
+    named = app_rows(scenarios[0], alike) if kind == "app" else [[join([domain]) for domain in row] for row in alike]
     return {name: in_short(row) for row in named for name in row}
 
 
 def _called(run: Run, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """A frame whose domains are called as in charts."""
+    """A frame with the names of domains as in charts."""
     called = _alike([run.scenario])
     return frame.with_columns(pl.col(column).replace(called) for column in columns)
 
 
 def waits(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
-    """A map: who waited, for whom, how much."""
+    """A map of waits: the waiting domains, and the causes of their waits."""
     from vcpulab.show import charts
 
     shares = _called(run, run.df_wait_shares().with_columns(of=pl.col("domain")), "domain", "by")
     members = pl.col("of").n_unique().over("domain")
-    # What a domain waits for all of alike ones; the mean of alike ones that wait.
+    # The waits for alike domains are summed; the waits of alike domains are averaged.
     frame = (
         shares.with_columns(pl.col("of_elapsed", "of_wait") / members)
         .group_by("domain", "by", maintain_order=True)
@@ -165,7 +165,7 @@ def waits(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
 
 
 def wakeups(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
-    """The share of the wake-ups that waited at most some time, a line for each domain and cause."""
+    """The cumulative share of wake-ups by wait, a line for each domain and cause."""
     from vcpulab.show import charts
 
     frame = (
@@ -177,7 +177,7 @@ def wakeups(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
         .select("domain", "cause", (pl.col("below_ns") / 1e3).alias("wait_us"), "share")
     )
     title = title or f"Wait after waking up: {run.scenario.name}"
-    # In words, of alike domains the first.
+    # The text has the first of alike domains.
     means = _called(run, run.df_wakeup_means(), "domain").unique(["domain", "cause"], keep="first", maintain_order=True)
     return charts.wakeups(frame, means, _domains(run), title)
 
@@ -199,7 +199,7 @@ def timeline(
     end_ns = min(start_ns + round(window_ms * 1e6), run.scenario.warmup_ns + run.scenario.duration_ns)
     shown = slices(run, replication, start_ns, end_ns).filter(pl.col("domain") >= 0)
     if shown.height > _TIMELINE_SLICES_MAX:
-        # A browser would choke on more: the window ends where they are used up.
+        # A browser is too slow with more slices: the window ends at the maximum.
         end_ns = shown["start_ns"].sort()[_TIMELINE_SLICES_MAX]
         shown = slices(run, replication, start_ns, end_ns).filter(pl.col("domain") >= 0)
     names = run.df_domains().select(pl.col("number").alias("domain"), pl.col("domain").alias("name")).unique()

@@ -1,4 +1,4 @@
-"""Pages on runs: charts and tables of each, and of all together. Needs the extra `report`."""
+"""Reports on runs as pages: charts and tables of each run, and of all runs. Needs the extra `report`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
@@ -19,15 +19,15 @@ def write(
     first: Sequence[Markup] = (),
     published: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
-    """Writes a report on labelled runs.
+    """Writes a report on labeled runs.
 
     Args:
-        path: the file; replaced if it is there.
-        title: of the page.
-        runs: label (such as the scheduler) to run; a timeline is drawn for those that kept their decisions.
+        path: the file; an existing file is replaced.
+        title: the title of the page.
+        runs: runs by label (such as the scheduler); a run that kept its decisions gets a timeline.
         lead: paragraphs under the title.
         first: parts before the charts.
-        published: label of a run to address to value: drawn below it, marked as published.
+        published: published values by address, by the label of the run; drawn below the simulated ones.
     """
     parts = [*first, overview(runs, published), *waits(runs), *timelines(runs), details(runs)]
     html.write(path, title, parts, lead)
@@ -42,7 +42,7 @@ def overview(runs: Mapping[str, Run], published: Mapping[str, Mapping[str, float
 
 
 def waits(runs: Mapping[str, Run]) -> Iterator[Markup]:
-    """Who made whom wait, and how long after waking up, for each run in which any vCPU did."""
+    """The causes of waits, and the waits after waking up, for each run in which any vCPU waited."""
     from vcpulab.show import plots
 
     charts = []

@@ -18,21 +18,21 @@ _KINDS = (
 
 
 def summary(run: Run) -> Iterator[Table]:
-    """A table for each kind of thing in the summary of a run; things are called as in addresses."""
+    """A table for each kind of thing in the summary of a run; names are as in addresses."""
     kinds = {app.name: app.kind for app in apps(run.scenario)}
-    for of, title, metrics in _KINDS:
-        table = table_of(run.summary().filter(of=of), title, of, metrics)
-        if of == "app":
+    for kind, title, metrics in _KINDS:
+        table = table_of(run.summary().filter(of=kind), title, kind, metrics)
+        if kind == "app":
             named = [[f"{name} ({kinds[name]})", *cells] for name, *cells in table.rows]
             table = Table(table.title, table.headings, named)
         yield table
 
 
 def table_of(summary: pl.DataFrame, title: str, heading: str, metrics: Sequence[Metric]) -> Table:
-    """The summary of things of one kind: a row for each, under a first heading for their names."""
+    """The summary of things of one kind as a table, with a row for each thing."""
     rows = []
     for (name,), values in summary.group_by(["thing"], maintain_order=True):
-        # A domain without a device has no metrics of one.
+        # A domain without a device has no metrics of devices.
         cells = {
             row["metric"]: str(Interval(row["mean"], row["half_width"], row["n"]))
             for row in values.iter_rows(named=True)

@@ -12,14 +12,14 @@ from vcpulab.show.plain import plain
 from vcpulab.show.table import Table
 
 _WORDS = re.compile(r"[a-z]{4}")
-"""What a verdict has, and no number with its unit."""
+"""A pattern of words, which matches verdicts, and no number with its unit."""
 
 
 def rendered(shown: Table, width: int) -> Iterator[RichTable]:
-    """The table, cut into several where its numbers do not fit beside one another, unless they belong together.
+    """The table, cut into several tables if its numbers are wider than the terminal, unless they belong together.
 
     Args:
-        shown: the table; text may wrap, numbers go on below.
+        shown: the table; text may wrap, further columns of numbers continue below.
         width: columns of the terminal.
     """
     shown = suited(shown, width)
@@ -30,9 +30,9 @@ def rendered(shown: Table, width: int) -> Iterator[RichTable]:
     for numbers in parts:
         table = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for index in range(shown.text_columns):
-            # Names stay whole where only what is said of numbers need wrap.
+            # Names do not wrap where wrapping the words beside numbers is enough.
             whole = shown.together and _least(shown) <= width and not any("\n" in row[index] for row in rows)
-            # Beside numbers names stand at the bottom, where these are; words begin in the same line.
+            # Names are at the bottom beside numbers, which are there, too; text columns alone begin in the same line.
             vertical: VerticalAlignMethod = "bottom" if numbers else "top"
             table.add_column(Text(headings[index]), vertical=vertical, overflow="fold", no_wrap=whole)
         for index in numbers:
@@ -45,7 +45,7 @@ def rendered(shown: Table, width: int) -> Iterator[RichTable]:
 
 
 def suited(shown: Table, width: int) -> Table:
-    """The table, or the widest of its narrower ones that there is room for."""
+    """The table, or its widest narrower variant that fits the terminal."""
     if shown.together and shown.narrower is not None and _least(shown) > width:
         return suited(shown.narrower, width)
     return shown
@@ -56,9 +56,9 @@ def _wraps(shown: Table, index: int) -> bool:
 
 
 def _least(shown: Table) -> int:
-    """The fewest columns of a terminal that show it well: in one piece, and no name broken.
+    """The minimum width of a terminal that shows the table in one piece, without a broken name.
 
-    What wraps is what is said of numbers, and text that has several lines anyway.
+    Words beside numbers may wrap, and text that has several lines anyway.
     """
     total = 0
     for index, heading in enumerate(shown.headings):
@@ -76,7 +76,7 @@ def _least(shown: Table) -> int:
 
 
 def fitting(shown: Table, width: int) -> list[list[int]]:
-    """The columns of numbers, cut into tables that are no wider than that."""
+    """The columns of numbers, cut into groups for tables that fit a width."""
     # Padding on both sides and a column of the box.
     gap = 3
     widths = [
