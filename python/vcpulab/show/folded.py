@@ -92,8 +92,8 @@ def things(run: Run, view: View) -> Iterator[Things]:
         means = {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}
         rows = _cut(_sorted(rows, means, metrics, view.sort), means, metrics, folded=folded, sort=view.sort)
         if rows:
-            heading = f"{title}: {len(shown)}, alike ones in a row, least to most" if folded else title
-            yield Things(kind, heading, rows, means, metrics, folded, view.sort)
+            full_title = f"{title}: {len(shown)}, alike ones in a row, least to most" if folded else title
+            yield Things(kind, full_title, rows, means, metrics, folded, view.sort)
 
 
 def folded_table(

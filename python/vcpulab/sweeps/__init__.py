@@ -1,4 +1,4 @@
-"""Sweeps: many scenarios, on as many machines as there are, in a store that keeps every run once."""
+"""Sweeps: runs of many scenarios, on one or more machines, in a store that keeps every run once."""
 
 from vcpulab.sweeps.executors import ClusterLostError, Dask, Executor, Local, executor
 from vcpulab.sweeps.plan import Plan

@@ -13,27 +13,27 @@ from vcpulab.sweeps.tables import Row
 
 @dataclass(frozen=True)
 class Sweep(Answer):
-    """The points of a sweep, and what stands at some addresses at each."""
+    """The points of a sweep, with the values of some metrics at each point."""
 
     plan: Plan
     metrics: tuple[Address, ...]
     rows: tuple[Row, ...]
 
     def to_frame(self) -> pl.DataFrame:
-        """A row for each point: its values, then mean and half width of each metric under its address."""
+        """A row for each point: its values, then the mean and half width of each metric, named by its address."""
         columns: dict[str, list[object]] = {"point": [row.point for row in self.rows]}
         for index, path in enumerate(self.plan.paths):
             columns[path] = [row.values[index] for row in self.rows]
         for index, address in enumerate(self.metrics):
             intervals = [row.intervals[index] for row in self.rows]
-            columns[address.name] = [None if one is None else one.mean for one in intervals]
-            columns[f"{address.name} ±"] = [None if one is None else one.half_width for one in intervals]
+            columns[address.name] = [None if interval is None else interval.mean for interval in intervals]
+            columns[f"{address.name} ±"] = [None if interval is None else interval.half_width for interval in intervals]
         return pl.DataFrame(columns, strict=False)
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each metric of each point: its values, unit, mean, half width and number of replications.
 
-        `undefined` says why it has no mean.
+        `undefined` is the reason for a missing mean.
         """
         return [
             {
@@ -51,4 +51,4 @@ class Sweep(Answer):
         ]
 
     def __str__(self) -> str:
-        return f"{self.plan.name}: {len(self.rows)} points; {', '.join(one.title for one in self.metrics)}"
+        return f"{self.plan.name}: {len(self.rows)} points; {', '.join(metric.title for metric in self.metrics)}"

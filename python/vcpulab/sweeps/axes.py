@@ -1,4 +1,4 @@
-"""What varies in a sweep, and the points that follow: the whole grid, or a sample."""
+"""The axes of a sweep, and its points: the whole grid, or a sample."""
 
 import math
 import random
@@ -8,40 +8,40 @@ from typing import Any, NamedTuple
 
 
 class Span(NamedTuple):
-    """All values between two."""
+    """A range of values, both ends included."""
 
     low: float
     high: float
     whole: bool
-    """Only integers: both ends are."""
+    """`True`: only integers; both ends are integers."""
     logarithmic: bool
     unit: str
 
     def at(self, fraction: float) -> int | float | str:
-        """The value at a fraction of the way, 0 to 1."""
+        """The value at a fraction of the range, 0 to 1."""
         if self.logarithmic:
             value = math.exp(math.log(self.low) + fraction * (math.log(self.high) - math.log(self.low)))
         else:
             value = self.low + fraction * (self.high - self.low)
-        # Twelve digits: what a way through logarithms adds behind them is not meant.
+        # Twelve digits: further digits are errors of the logarithms.
         value = min(max(float(f"{value:.12g}"), self.low), self.high)
         number = round(value) if self.whole else value
         return f"{number}{self.unit}" if self.unit else number
 
     def steps(self, number: int) -> tuple[int | float | str, ...]:
-        """A number of values, evenly spaced, both ends among them."""
+        """Evenly spaced values, both ends included."""
         return tuple(self.at(index / max(number - 1, 1)) for index in range(number))
 
 
 class Axis(NamedTuple):
-    """A field that varies."""
+    """A field of the scenario that varies."""
 
     path: str
     values: tuple[Any, ...]
-    """What it takes; empty: anything in the span."""
+    """The values of the field; empty: anything in the span."""
     span: Span | None
     zip: str | None
-    """Axes of the same name here move together."""
+    """A label: axes with the same label vary together."""
 
     def at(self, fraction: float) -> Any:
         """The value for a sample, 0 up to but not 1."""
@@ -55,11 +55,11 @@ Point = tuple[Any, ...]
 
 
 def groups(axes: Sequence[Axis]) -> list[list[int]]:
-    """The axes by number, those that move together in one group."""
-    found: dict[str, list[int]] = {}
+    """The numbers of the axes, in groups of axes that vary together."""
+    members: dict[str, list[int]] = {}
     for index, axis in enumerate(axes):
-        found.setdefault(f"zip {axis.zip}" if axis.zip else f"axis {index}", []).append(index)
-    return list(found.values())
+        members.setdefault(f"zip {axis.zip}" if axis.zip else f"axis {index}", []).append(index)
+    return list(members.values())
 
 
 def grid(axes: Sequence[Axis]) -> Iterator[Point]:
@@ -74,10 +74,10 @@ def grid(axes: Sequence[Axis]) -> Iterator[Point]:
 
 
 def sample(axes: Sequence[Axis], method: str, number: int, seed: int) -> Iterator[Point]:
-    """Points spread over the axes: by Sobol's sequence, shifted by chance, or by chance alone.
+    """Points spread over the axes: Sobol's sequence with a random shift, or random points.
 
     Sobol 1967, "On the distribution of points in a cube and the approximate evaluation of integrals"; the shift modulo
-    1 is that of Cranley and Patterson 1976, "Randomization of number theoretic methods for multiple integration".
+    1 is from Cranley and Patterson 1976, "Randomization of number theoretic methods for multiple integration".
     """
     chance = random.Random(seed)
     together = groups(axes)

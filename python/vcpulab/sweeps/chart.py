@@ -1,4 +1,4 @@
-"""A metric over what varies, as a picture."""
+"""Pictures of a metric over the axes of a sweep."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ def check(plan: Plan, file: Path) -> None:
     """Makes sure that a picture can be drawn.
 
     Raises:
-        RequestError: it cannot.
+        RequestError: the file or the sweep is not supported.
     """
     if file.suffix not in _KINDS:
         raise RequestError(field="plot", found=file, allowed=f"a file {', '.join(f'*{kind}' for kind in _KINDS)}")
@@ -36,9 +36,9 @@ def check(plan: Plan, file: Path) -> None:
 
 
 def _line(plan: Plan) -> int | None:
-    """The path that has a line for each of its values.
+    """The index of the path that has a line for each of its values; `None`: there is a single line.
 
-    The first of the second group; or, where all move together, the second if values of the first repeat.
+    It is the first path of the second group. Where all paths vary together: the second, if values of the first repeat.
     """
     if len(plan.groups) == 2:
         return plan.groups[1][0]
@@ -51,7 +51,7 @@ _NARROW_PX = 290
 
 
 def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixin":
-    """The metric over what varies first, a line for each value of the second, with 95 % confidence intervals."""
+    """The metric over the first axis, a line for each value of the second, with 95 % confidence intervals."""
     first = plan.paths[0]
     line = _line(plan)
     second = None if line is None else plan.paths[line]
@@ -76,8 +76,8 @@ def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixi
     if across:
         base = base.encode(x=alt.X("x:Q", title=first, scale=alt.Scale(zero=False)))
     else:
-        # Side by side: there is no way between them.
-        # They slant where they would touch on a telephone.
+        # Points are side by side: values without an order have no line between them.
+        # Labels are slanted if they would touch on a telephone.
         needed = plots.CHAR_PX * sum(len(name) + 2 for name in {str(each["x"]) for each in data})
         x = alt.X("x:N", title=first, sort=None, axis=alt.Axis(labelAngle=0 if needed < _NARROW_PX else -40))
         base = base.encode(x=x, xOffset=alt.XOffset("line:N", sort=lines))
@@ -88,19 +88,21 @@ def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixi
     if across:
         marks.insert(0, base.mark_line().encode(y=y))
     title = f"{address} over {first}"
-    said = "; ".join(f"{plan.said(row.point)}: {row.intervals[0]}" for row in rows if row.intervals[0] is not None)
+    values = "; ".join(
+        f"{plan.values_text(row.point)}: {row.intervals[0]}" for row in rows if row.intervals[0] is not None
+    )
     chart = alt.layer(*marks).properties(
-        width=560, height=320, title=title, description=f"{title}, {address.unit}. {said}."
+        width=560, height=320, title=title, description=f"{title}, {address.unit}. {values}."
     )
     return plots.dressed(chart)
 
 
 def write(plan: Plan, rows: Sequence[Row], address: Address, file: Path) -> None:
-    """Writes the picture; a page needs nothing but itself.
+    """Writes the picture; a page is self-contained.
 
     Raises:
-        OSError: it cannot be written.
-        DrawingError: it cannot be drawn.
+        OSError: the file cannot be written.
+        DrawingError: the chart cannot be drawn.
     """
     chart = draw(plan, rows, address)
     if file.suffix == ".html":

@@ -1,4 +1,4 @@
-"""Where runs are done: on threads of this machine, or on a Dask cluster. Results do not depend on it."""
+"""Executors of runs: threads of this machine, or a Dask cluster. Results do not depend on the executor."""
 
 import logging
 import os
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 
 
 class ClusterLostError(VcpulabError):
-    """There is nobody left to do the work."""
+    """The cluster has no workers left, or its scheduler does not answer."""
 
 
 class BatchResult(NamedTuple):
-    """What became of a batch."""
+    """The result of a batch, or its failure."""
 
     batch: int
     measured: Measured | None
-    """`None`: it was not done."""
+    """The results; `None`: the batch was not done."""
     error: BaseException | None = None
-    """Why not; `None`: whoever had it is gone, and it may be given to another."""
+    """The error of the batch; `None`: its worker is gone, and the batch may be submitted again."""
 
 
 class Executor(Protocol):
-    """Someone who does batches of runs."""
+    """An executor of batches of runs."""
 
     def slots(self) -> int:
-        """How many batches are worked on at a time; it may change."""
+        """The number of batches that run at a time; it may change."""
 
     def submit(self, batch: Batch) -> None:
-        """Takes a batch to do."""
+        """Submits a batch."""
 
     def gather(self, timeout_s: float) -> list[BatchResult]:
-        """What has become of batches since last asked; waits at most this long for the first.
+        """The results since the last call; waits at most `timeout_s` for the first result.
 
         Raises:
-            ClusterLostError: nothing will become of any.
+            ClusterLostError: no batch will be done.
         """
 
     def close(self) -> None:
-        """Stops; what is being worked on is given up."""
+        """Stops; batches in progress are abandoned."""
 
 
 class Local:
@@ -73,7 +73,7 @@ class Local:
     def _do(self, batch: Batch) -> None:
         try:
             outcome = BatchResult(batch.number, measure(batch, lambda: not self._stop.is_set()))
-        except BaseException as error:  # noqa: BLE001 - told to whoever gathers
+        except BaseException as error:  # noqa: BLE001 - raised by the caller of `gather`
             outcome = BatchResult(batch.number, None, error)
         self._outcomes.put(outcome)
 
@@ -88,36 +88,36 @@ class Local:
 
 
 def _drained(outcomes: "queue.SimpleQueue[BatchResult]", timeout_s: float) -> list[BatchResult]:
-    found: list[BatchResult] = []
+    drained: list[BatchResult] = []
     try:
-        found.append(outcomes.get(timeout=timeout_s))
+        drained.append(outcomes.get(timeout=timeout_s))
         while True:
-            found.append(outcomes.get_nowait())
+            drained.append(outcomes.get_nowait())
     except queue.Empty:
-        return found
+        return drained
 
 
 PATIENCE_S = 60.0
-"""How long a cluster may be without any worker."""
+"""Maximum time in which a cluster may have no worker."""
 
 
 class Dask:
-    """A Dask cluster: one that is there, or worker processes of its own on this machine."""
+    """A Dask cluster: an existing cluster, or worker processes on this machine."""
 
     def __init__(self, scheduler: str | None, *, workers: int = 0, patience_s: float = PATIENCE_S) -> None:
         """Joins a cluster.
 
         Args:
-            scheduler: its scheduler, HOST:PORT; `None`: a cluster of its own.
-            workers: processes of a cluster of its own; 0: one for each processor.
-            patience_s: how long to wait while there is no worker.
+            scheduler: the address of its scheduler, HOST:PORT; `None`: a new cluster on this machine.
+            workers: processes of a new cluster; 0: one for each processor.
+            patience_s: maximum time without any worker.
 
         Raises:
             MissingExtraError: `distributed` is not installed.
             ClusterLostError: the scheduler does not answer.
         """
         distributed = require("distributed", "dask")
-        # What becomes of the cluster is told here; its own stack traces say it in many words.
+        # Failures of the cluster are reported here, so Dask's own stack traces are turned off.
         for name in list(logging.root.manager.loggerDict):
             if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
                 logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -129,7 +129,7 @@ class Dask:
                 n_workers=workers or os.cpu_count() or 1,
                 threads_per_worker=1,
                 dashboard_address=None,
-                # Without a dashboard it still serves its state; another cluster may have the usual port.
+                # Without a dashboard the scheduler still has a web port; another cluster may use the default port.
                 scheduler_kwargs={"dashboard_address": ":0"},
                 silence_logs=logging.CRITICAL,
             )
@@ -142,14 +142,14 @@ class Dask:
         self._futures: dict[int, Future[Measured]] = {}
         self._outcomes: queue.SimpleQueue[BatchResult] = queue.SimpleQueue()
         self._slots = 0
-        self._asked_at = -1.0
+        self._polled_at = -1.0
         self._deserted_at: float | None = None
 
     def slots(self) -> int:
         """See `Executor`."""
         now = time.monotonic()
-        if now - self._asked_at > 1.0:
-            self._asked_at = now
+        if now - self._polled_at > 1.0:
+            self._polled_at = now
             self._slots = self._threads()
         if self._slots:
             self._deserted_at = None
@@ -164,12 +164,12 @@ class Dask:
 
     def _threads(self) -> int:
         try:
-            found: dict[str, int] = self._client.nthreads()
+            threads: dict[str, int] = self._client.nthreads()
         except (OSError, TimeoutError, AttributeError, RuntimeError):
-            # It may come back; whether it is gone is told by what becomes of the batches.
+            # The scheduler may come back; the results of the batches show whether it is gone.
             self._check()
             return self._slots
-        return sum(found.values())
+        return sum(threads.values())
 
     def _check(self) -> None:
         if self._client.status != "running":
@@ -177,7 +177,7 @@ class Dask:
 
     def submit(self, batch: Batch) -> None:
         """See `Executor`."""
-        # Dask itself gives the batches of a worker that died to another one, four times at most.
+        # Dask itself gives the batches of a dead worker to another worker, four times at most.
         try:
             future = self._client.submit(measure, batch, pure=False)
         except RuntimeError:
@@ -199,13 +199,13 @@ class Dask:
 
     def gather(self, timeout_s: float) -> list[BatchResult]:
         """See `Executor`."""
-        found = _drained(self._outcomes, timeout_s)
+        outcomes = _drained(self._outcomes, timeout_s)
         if self._client.status != "running":
-            # What has arrived counts; to hand out the rest again is of no use.
-            found = [outcome for outcome in found if outcome.measured is not None]
-            if not found:
+            # Results that have arrived count; submitting the other batches again would fail.
+            outcomes = [outcome for outcome in outcomes if outcome.measured is not None]
+            if not outcomes:
                 self._check()
-        return found
+        return outcomes
 
     def close(self) -> None:
         """See `Executor`."""
@@ -217,25 +217,28 @@ class Dask:
 
 
 def executor(text: str, jobs: int = 0) -> Executor:
-    """The executor that is meant by `local`, `dask://HOST:PORT` or `dask://local?workers=N`.
+    """The executor for `local`, `dask://HOST:PORT` or `dask://local?workers=N`.
 
     Raises:
-        RequestError: none is.
+        RequestError: the text names no executor.
         MissingExtraError: a package is not installed.
         ClusterLostError: the scheduler does not answer.
     """
     if text == "local":
         return Local(jobs)
     url = urlsplit(text)
-    asked = parse_qs(url.query, keep_blank_values=True)
+    parameters = parse_qs(url.query, keep_blank_values=True)
     allowed = "local, dask://HOST:PORT or dask://local?workers=N (and ?patience=SECONDS)"
     wrong = RequestError(field="executor", found=text, allowed=allowed)
-    if url.scheme != "dask" or url.path or url.fragment or not asked.keys() <= {"workers", "patience"}:
+    if url.scheme != "dask" or url.path or url.fragment or not parameters.keys() <= {"workers", "patience"}:
         raise wrong
     if jobs:
         raise RequestError(field="jobs", allowed=f"only with the executor `local`; `{text}` has its own workers")
     try:
-        workers, patience_s = int(_one(asked, "workers", "0")), float(_one(asked, "patience", str(PATIENCE_S)))
+        workers, patience_s = (
+            int(_single(parameters, "workers", "0")),
+            float(_single(parameters, "patience", str(PATIENCE_S))),
+        )
         port = url.port
     except ValueError:
         raise wrong from None
@@ -248,8 +251,8 @@ def executor(text: str, jobs: int = 0) -> Executor:
     return Dask(url.netloc, patience_s=patience_s)
 
 
-def _one(asked: dict[str, list[str]], name: str, default: str) -> str:
-    values: Sequence[str] = asked.get(name, [default])
+def _single(parameters: dict[str, list[str]], name: str, default: str) -> str:
+    values: Sequence[str] = parameters.get(name, [default])
     if len(values) != 1:
         raise ValueError(name)
     return values[0]

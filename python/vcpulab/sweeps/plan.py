@@ -1,4 +1,4 @@
-"""A sweep file: which scenarios, how often. Everything is checked before anything runs."""
+"""The plan of a sweep, from its file: scenarios and replications. Everything is checked before anything runs."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ _PROBLEMS_SHOWN = 20
 
 
 class Unit(NamedTuple):
-    """One run of a point."""
+    """A run of a point."""
 
     point: int
     replication: int
@@ -29,10 +29,10 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep file asks for, all of it valid.
+    """The plan of a sweep file, checked.
 
-    Replication k of every point is its scenario with the seed `seed` + k, so that all points meet the same random
-    numbers, and more replications leave those that are there as they are.
+    Replication k of every point is its scenario with the seed `seed` + k, so that all points have the same random
+    numbers, and more replications do not change existing ones.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Plan:
     replications: int
     seed: int
     digests: tuple[str, ...]
-    """What stands for each point's scenario in the keys of its runs."""
+    """The digest of each point's scenario, for the keys of its runs."""
     left_out: tuple[str, ...]
     """Parameters of the scenario that some of the schedulers of the sweep do not have."""
     groups: tuple[tuple[int, ...], ...]
-    """The paths by number, those that move together in one group."""
+    """The numbers of the paths, in groups of paths that vary together."""
 
     @classmethod
     def load(cls, path: Path, checked: Callable[[float], bool | None] | None = None) -> Self:
@@ -55,12 +55,12 @@ class Plan:
 
         Args:
             path: the file.
-            checked: called now and then with the fraction of the points that are checked.
+            checked: called now and then with the fraction of the points that are checked; `False` cancels.
 
         Raises:
-            RequestError: everything that is wrong with the file, or with its points.
-            ScenarioError: what is wrong with the scenario that it starts from.
-            OSError: it cannot be read.
+            RequestError: the file or its points are wrong; the message lists every problem.
+            ScenarioError: the base scenario is wrong.
+            OSError: the file cannot be read.
         """
         with regular.opened(path) as file:
             data = file.read(_FILE_BYTES_MAX + 1)
@@ -74,7 +74,7 @@ class Plan:
 
     @classmethod
     def from_toml(cls, text: str, path: Path, checked: Callable[[float], bool | None] | None = None) -> Self:
-        """As `load`; the scenario's file is looked for beside `path`."""
+        """As `load`, from text; the path of the scenario's file is relative to the folder of `path`."""
         read = Reader(text, path)
         base = read.scenario()
         axes = read.axes(base)
@@ -83,7 +83,7 @@ class Plan:
         name = read.name()
         chosen = read.points(axes, replications)
         read.finish()
-        assert base is not None, "what is missing is a problem, and problems end in `finish`"
+        assert base is not None, "a missing scenario is a problem, and `finish` raises problems"
         points = tuple(chosen)
         paths = tuple(axis.path for axis in axes)
         digests, left_out = _check(path, base, paths, points, checked)
@@ -96,22 +96,22 @@ class Plan:
 
     def units(self) -> Iterator[Unit]:
         """Every run, point by point."""
-        for point, its in enumerate(self.digests):
+        for point, scenario_digest in enumerate(self.digests):
             for replication in range(self.replications):
                 seed = self.seed + replication
-                yield Unit(point, replication, seed, key_of(its, seed))
+                yield Unit(point, replication, seed, key_of(scenario_digest, seed))
 
-    def said(self, point: int) -> str:
-        """The values of a point, for people."""
-        return _said(self.paths, self.points[point])
+    def values_text(self, point: int) -> str:
+        """The values of a point as text."""
+        return _values_text(self.paths, self.points[point])
 
 
-def _said(paths: Sequence[str], values: Sequence[Any]) -> str:
+def _values_text(paths: Sequence[str], values: Sequence[Any]) -> str:
     return ", ".join(f"{path} = {json.dumps(value)}" for path, value in zip(paths, values, strict=True))
 
 
 def _resolved(base: Scenario, paths: Sequence[str]) -> list[list[str]]:
-    """The settings that each path stands for."""
+    """The settings that each path means."""
     document = base.to_dict()
     return [settings.resolve_all(base, path, path, document) for path in paths]
 
@@ -135,7 +135,7 @@ def _check(
     """The digest of each point's scenario.
 
     Raises:
-        RequestError: what is wrong with any of them.
+        RequestError: points are wrong; the message lists the problems.
     """
     # Once for all points: it depends on the scenario alone.
     resolved = _resolved(base, paths)
@@ -157,12 +157,12 @@ def _check(
             raise KeyboardInterrupt
     if not wrong:
         return tuple(digests), tuple(left_out)
-    bad = len({point for those in wrong.values() for point in those})
+    bad = len({point for bad_points in wrong.values() for point in bad_points})
     lines = [f"{path}: {bad} of {len(points)} points cannot be run; nothing was run"]
-    for message, those in list(wrong.items())[:_PROBLEMS_SHOWN]:
-        others = "" if len(those) == 1 else f", and {len(those) - 1} more"
+    for message, bad_points in list(wrong.items())[:_PROBLEMS_SHOWN]:
+        more = "" if len(bad_points) == 1 else f", and {len(bad_points) - 1} more"
         first, *hints = message.splitlines()
-        lines.append(f"  {first} (point {those[0]}: {_said(paths, points[those[0]])}{others})")
+        lines.append(f"  {first} (point {bad_points[0]}: {_values_text(paths, points[bad_points[0]])}{more})")
         lines += hints
     if len(wrong) > _PROBLEMS_SHOWN:
         lines.append(f"  and {len(wrong) - _PROBLEMS_SHOWN} more problems")

@@ -1,4 +1,4 @@
-"""Reads a sweep file, and says everything that is wrong with it, each with its place."""
+"""Reads a sweep file, and reports every problem with its place."""
 
 import difflib
 import json
@@ -27,14 +27,14 @@ _OWN = {"seed": "seed", "run.replications": "replications"}
 
 
 class Reader:
-    """Reads a sweep file field by field, and keeps what is wrong with it."""
+    """A reader of a sweep file, field by field, which collects problems."""
 
     def __init__(self, text: str, path: Path) -> None:
         self._lines = text.splitlines()
         self._path = path
         self._problems: list[str] = []
         try:
-            # By the engine's own reader: Python's knows an older TOML.
+            # Read by the engine: Python's reader supports an older version of TOML.
             self._document: dict[str, Any] = json.loads(_engine.tables(text))
         except ValueError as error:
             raise RequestError(f"{path}: {error}".rstrip()) from None
@@ -46,13 +46,13 @@ class Reader:
 
     def finish(self) -> None:
         """Raises:
-        RequestError: everything that was wrong.
+        RequestError: the file has problems; the message lists them.
         """  # noqa: D205
         if self._problems:
             raise RequestError("\n".join(self._problems))
 
     def scenario(self) -> Scenario | None:
-        """The scenario that the sweep starts from."""
+        """The base scenario of the sweep; `None`: it has a problem."""
         given = self._document.get("scenario")
         try:
             if isinstance(given, dict):
@@ -71,14 +71,14 @@ class Reader:
         return None
 
     def name(self) -> str:
-        """What the sweep is called: after its file unless it says otherwise."""
+        """The name of the sweep: by default the name of its file."""
         name = self._document.get("name", re.sub(r"[^A-Za-z0-9_.-]", "-", self._path.stem).lstrip(".-") or "sweep")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self._wrong("name", name, "up to 64 letters, digits, `_`, `-` and `.`, a letter, digit or `_` first")
         return str(name)
 
     def whole(self, field: str, low: int, high: int, default: int | None, table: str = "") -> int:
-        """An integer."""
+        """The integer in a field."""
         holder = self._document.get(table, {}) if table else self._document
         value = holder.get(field, default)
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
@@ -87,7 +87,7 @@ class Reader:
         return low
 
     def axes(self, base: Scenario | None) -> tuple[Axis, ...]:
-        """What varies."""
+        """The axes of the sweep."""
         tables = self._document.get("vary", [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self._wrong("vary", tables, "tables [[vary]]")
@@ -113,12 +113,13 @@ class Reader:
             self._say(f"{where}.path", f"found `{path}`; allowed: other fields\n  hint: `{_OWN[path]} = …` above")
         elif base is not None:
             try:
-                # A pattern, or the name of alike domains, stays: it varies all that it means, together.
+                # A pattern, or the name of alike domains, is kept: all fields that it means vary together.
                 meant = settings.resolve_all(base, path)
                 path = path if is_pattern(path) or len(meant) > 1 else meant[0]
             except RequestError as error:
-                error.found = None  # the place tells
-                self._problems.append(error.text(self._place(f"{where}.path")))
+                # Without the value, which the place has.
+                problem = RequestError(error.reason, allowed=error.allowed, hint=error.hint)
+                self._problems.append(problem.text(self._place(f"{where}.path")))
         if label is not None and (not isinstance(label, str) or not label):
             self._wrong(f"{where}.zip", label, "a name")
             label = None
@@ -169,7 +170,7 @@ class Reader:
         return Axis(path, span.steps(steps), span, label)
 
     def points(self, axes: Sequence[Axis], replications: int) -> Iterator[Point]:
-        """The points: on the whole grid, or a sample of it."""
+        """The points: the whole grid, or a sample."""
         for members in groups(axes):
             lengths = [len(axes[index].values) for index in members]
             if len(set(lengths)) > 1:
@@ -193,29 +194,29 @@ class Reader:
         lengths = [len(axes[members[0]].values) for members in groups(axes)]
         runs = math.prod(lengths) * replications
         if runs > RUNS_MAX:
-            said = " × ".join(str(length) for length in lengths)
+            size = " × ".join(str(length) for length in lengths)
             self._say(
                 "vary",
-                f"{said} points × {replications} replications are {runs} runs; allowed: at most {RUNS_MAX}\n"
+                f"{size} points × {replications} replications are {runs} runs; allowed: at most {RUNS_MAX}\n"
                 "  hint: a sample: sample = { points = 1000 }",
             )
 
-    def _fields(self, table: Mapping[str, Any], prefix: str, known: Sequence[str]) -> None:
+    def _fields(self, table: Mapping[str, Any], prefix: str, allowed: Sequence[str]) -> None:
         for field in table:
-            if field not in known:
-                near = difflib.get_close_matches(field, known, n=1)
+            if field not in allowed:
+                near = difflib.get_close_matches(field, allowed, n=1)
                 hint = f"\n  hint: did you mean `{near[0]}`?" if near else ""
-                self._say(f"{prefix}{field}", f"unknown field; allowed: {', '.join(known)}{hint}")
+                self._say(f"{prefix}{field}", f"unknown field; allowed: {', '.join(allowed)}{hint}")
 
-    def _wrong(self, field: str, found: object, allowed: str) -> None:
-        said = "nothing" if found is None else f"`{str(found)[:80]}`"
-        self._say(field, f"found {said}; allowed: {allowed}")
+    def _wrong(self, field: str, value: object, allowed: str) -> None:
+        shown = "nothing" if value is None else f"`{str(value)[:80]}`"
+        self._say(field, f"found {shown}; allowed: {allowed}")
 
     def _say(self, field: str, message: str) -> None:
         self._problems.append(f"{self._place(field)}: {message}")
 
     def _place(self, field: str) -> str:
-        """File, line (as far as a look at the text tells) and field."""
+        """File, line (where it can be determined) and field."""
         line = self._line(field)
         return f"{self._path}{'' if line is None else f':{line}'}: {field}"
 
@@ -248,7 +249,7 @@ def _is_number(value: object) -> bool:
 
 
 def _infinite(value: Any, path: str = "") -> str | None:
-    """The path of a number that is not finite, which the engine's reader has as `None`; `None`: there is none.
+    """The path of a number that is not finite, which the engine's reader returns as `None`; `None`: all are finite.
 
     Examples:
         >>> _infinite({"vary": [{"values": [1, None]}]}), _infinite({"seed": 1})
@@ -262,4 +263,4 @@ def _infinite(value: Any, path: str = "") -> str | None:
         parts = ((f"{path}[{at}]", part) for at, part in enumerate(value))
     else:
         return None
-    return next((found for where, part in parts if (found := _infinite(part, where)) is not None), None)
+    return next((infinite for where, part in parts if (infinite := _infinite(part, where)) is not None), None)

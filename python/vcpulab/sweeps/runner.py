@@ -1,4 +1,4 @@
-"""Does what of a plan is not done yet, and keeps it. Killed at any moment, it goes on from what is kept."""
+"""Runs the missing runs of a plan and stores them. A killed sweep continues from the stored runs."""
 
 import json
 import math
@@ -17,30 +17,30 @@ from vcpulab.sweeps.store import Store
 from vcpulab.sweeps.work import Batch, Item, Measured, RunFailedError, canonical, engine
 
 TASK_S = 0.5
-"""How long a task should last: more than the quarter of a second below which handing it out weighs, by a margin for
-runs that are quicker than those before them."""
+"""Target duration of a task: below a quarter of a second the cost of submitting it matters; the rest is a margin for
+runs that are quicker than earlier ones."""
 _GROWTH_MAX = 8
-"""How much larger a batch may be than the one before: an estimate from a few runs may be far off."""
+"""Maximum growth from a batch to the next: an estimate from a few runs may have a large error."""
 _BATCH_MAX = 10_000
 _SHORTEST_S = 0.05
-"""To hand a task out takes some milliseconds."""
+"""Minimum duration of a task: submitting it takes some milliseconds."""
 _KEEP_S = 1.0
-"""Results are kept at least so often: what is lost at worst."""
+"""Interval at which results are stored: the most that can be lost."""
 _ROUNDS_MAX = 6
-"""What is damaged is done again, unless it is damaged again and again."""
+"""Maximum number of rounds in which damaged runs are done again."""
 _TRIES = 4
-"""How often a batch is handed out when workers die of it, or with it."""
+"""Maximum number of times that a batch is submitted when its workers die."""
 
 Progress = Callable[[int, int], object]
-"""Told how many runs are done, and how many there are."""
+"""A callback with the number of finished runs, and the number of all runs."""
 
 
 class SweepFailedError(VcpulabError):
-    """A sweep came to an end before its end; what was done is kept."""
+    """A sweep stopped early; finished runs are kept."""
 
 
 class Sizer:
-    """How many runs make a task of about `task_s` seconds, from how long the ones before took.
+    """The number of runs in a task of about `task_s` seconds, estimated from the durations of earlier tasks.
 
     Examples:
         >>> sizer = Sizer(task_s=0.5)
@@ -57,17 +57,21 @@ class Sizer:
         self._run_s: float | None = None
 
     def learn(self, runs: int, seconds: float) -> None:
-        """Takes in how long a batch took."""
+        """Updates the estimate with the duration of a batch."""
         each = max(seconds, 1e-6) / runs
         self._run_s = each if self._run_s is None else (self._run_s + each) / 2
         self.size = max(1, min(math.ceil(self._task_s / self._run_s), _GROWTH_MAX * self.size, _BATCH_MAX))
 
     def next(self, left: int, slots: int) -> int:
-        """How many of the runs that are left make the next task, where so many tasks are worked on at a time.
+        """The number of runs in the next task.
 
-        Towards the end tasks become smaller, so that all who work end together: none is more than half of a worker's
-        share of what is left (after Polychronopoulos and Kuck 1987, "Guided self-scheduling"), if it does not become so
-        short that handing it out weighs.
+        Towards the end tasks become smaller, so that all workers finish together: no task is more than half of a
+        worker's share of the runs left (after Polychronopoulos and Kuck 1987, "Guided self-scheduling"), unless it
+        becomes so short that the cost of submitting it matters.
+
+        Args:
+            left: the number of runs left.
+            slots: the number of tasks that run at a time.
 
         Examples:
             >>> sizer = Sizer()
@@ -82,35 +86,35 @@ class Sizer:
 
 
 class Fixed(Sizer):
-    """Number of runs in a task."""
+    """A fixed number of runs in a task."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
 
     def learn(self, runs: int, seconds: float) -> None:
-        """Nothing."""
+        """Does nothing: the size is fixed."""
 
     def next(self, left: int, slots: int) -> int:  # noqa: ARG002
-        """The same always."""
+        """The fixed size, or the runs left."""
         return min(self.size, left)
 
 
 def run(
     plan: Plan, store: Store, executor: Executor, sizer: Sizer | None = None, progress: Progress | None = None
 ) -> None:
-    """Does every run of the plan that is not in the store.
+    """Runs every run of the plan that is not in the store.
 
     Args:
-        plan: what to run.
-        store: where results are, and are kept.
-        executor: who does it.
-        sizer: how many runs make a task.
-        progress: told now and then how far it is.
+        plan: the plan.
+        store: the store of the results.
+        executor: the executor of the runs.
+        sizer: the number of runs in a task.
+        progress: called now and then.
 
     Raises:
-        SweepFailedError: a run failed, or nobody is left to do them; what was done is kept.
-        KeyboardInterrupt: it was interrupted; what was done is kept.
+        SweepFailedError: a run failed, or no workers are left; finished runs are kept.
+        KeyboardInterrupt: the sweep was interrupted; finished runs are kept.
         OSError: results cannot be written.
     """
     units = {unit.key: unit for unit in plan.units()}
@@ -122,7 +126,7 @@ def run(
             _Sweep(plan, store, executor=executor, sizer=sizer or Sizer(), progress=progress, total=len(units)).run(
                 missing
             )
-        # What cannot be read is done again.
+        # Runs that cannot be read are done again.
         elif not store.verify(store.shards(units)):
             return
     raise SweepFailedError(f"{store.folder}: what is written there does not read the same\n  hint: is the disk sound?")
@@ -144,7 +148,7 @@ def plan_frame(plan: Plan) -> pl.DataFrame:
 
 
 def _column(name: str, values: list[object]) -> pl.Series:
-    """Values of a field as a column: numbers as numbers, all else as in a scenario file."""
+    """Values of a field as a column: numbers as numbers, other values as in a scenario file."""
     kinds = {type(value) for value in values}
     if kinds <= {int} or kinds <= {bool}:
         return pl.Series(name, values)
@@ -154,7 +158,7 @@ def _column(name: str, values: list[object]) -> pl.Series:
 
 
 class _Sweep:
-    """One go at what is missing."""
+    """A round over the missing runs."""
 
     def __init__(
         self, plan: Plan, store: Store, *, executor: Executor, sizer: Sizer, progress: Progress | None, total: int
@@ -163,7 +167,7 @@ class _Sweep:
         self._progress = progress
         self._total = total
         self._pending: dict[int, tuple[Batch, int]] = {}
-        """Batches handed out, and how often each was before."""
+        """Submitted batches, each with the number of its submissions."""
         self._unkept: list[pl.DataFrame] = []
         self._kept_at = time.monotonic()
         self._number = 0
@@ -175,7 +179,7 @@ class _Sweep:
         done = self._total - len(missing)
         try:
             while left or self._pending:
-                # Twice as many as are worked on, so that nobody waits for the next.
+                # Twice as many batches as run at a time, so that no worker waits for the next.
                 room = 2 * self._executor.slots() - len(self._pending)
                 while left and room > 0:
                     self._hand_out(self._batch(left))
@@ -195,7 +199,7 @@ class _Sweep:
             self._keep()
 
     def _arrived(self) -> list[BatchResult]:
-        """What came in while the sweep was being stopped."""
+        """The results that arrived while the sweep was stopping."""
         try:
             return self._executor.gather(timeout_s=0)
         except ClusterLostError:
@@ -213,7 +217,7 @@ class _Sweep:
         return Batch(self._number, tuple(work), tuple(policies.values()))
 
     def _at(self, point: int) -> tuple[Scenario, str]:
-        """The scenario of a point, and as its workers get it; runs of one point follow each other."""
+        """The scenario of a point, and its text for workers; runs of a point are consecutive."""
         if self._scenario is None or self._scenario[0] != point:
             scenario = self._plan.scenario(point)
             self._scenario = (point, scenario, canonical(scenario))
@@ -224,7 +228,7 @@ class _Sweep:
         self._executor.submit(batch)
 
     def _take(self, outcome: BatchResult) -> int:
-        """Takes in what became of a batch; how many runs are done by it."""
+        """Processes the result of a batch; returns the number of finished runs."""
         batch, tries = self._pending.pop(outcome.batch)
         if outcome.measured is not None:
             self._check(outcome.measured)
@@ -244,7 +248,7 @@ class _Sweep:
             point = self._points[outcome.error.key]
             seed = next(item.seed for item in batch.items if item.key == outcome.error.key)
             raise SweepFailedError(
-                f"point {point} ({self._plan.said(point)}), seed {seed}: {outcome.error.message}"
+                f"point {point} ({self._plan.values_text(point)}), seed {seed}: {outcome.error.message}"
             ) from outcome.error
         if isinstance(outcome.error, KeyboardInterrupt):
             raise outcome.error

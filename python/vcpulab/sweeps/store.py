@@ -1,14 +1,14 @@
-"""What sweeps have run: a directory of files named by their content, and an index that can be made again from them.
+"""The store of sweeps: a directory of files named by their content, and an index that can be rebuilt from them.
 
-    STORE/store.json             which format this is
+    STORE/store.json             the format of the store
     STORE/shards/HASH.parquet    results: a row for each run, each table a list of rows in it
-    STORE/plans/HASH.parquet     what a sweep asked for: a row for each of its runs, with the parameters of the point
-    STORE/damaged/               files whose content is not what their name says
-    STORE/index.sqlite           which run stands in which shard
+    STORE/plans/HASH.parquet     a plan: a row for each run of a sweep, with the parameters of the point
+    STORE/damaged/               files whose content does not match their name
+    STORE/index.sqlite           the shard of each run
 
-A run stands in one shard, whoever writes at the same time: to add runs is a transaction of the index, which lets one
-writer in at a time, takes in first what others have left, and adds what is not there yet. A file has its name only when
-it is whole and on the disk. So a writer that is killed leaves either nothing or a shard that the next one takes in.
+A run is in one shard, even with several writers: adding runs is a transaction of the index, which allows one writer at
+a time, first indexes files that other writers have left, and then adds new runs. A file gets its name only when it is
+complete and on the disk. So a killed writer leaves either nothing or a shard that the next writer indexes.
 """
 
 import json
@@ -37,9 +37,9 @@ CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, file TEXT NOT NULL) WITHO
 CREATE INDEX IF NOT EXISTS runs_by_file ON runs (file);
 """
 _WAIT_S = 60
-"""How long a writer waits for another one."""
+"""Maximum time that a writer waits for another writer."""
 _AGAIN_S = 0.01
-"""Where SQLite itself does not wait."""
+"""Interval of new attempts where SQLite itself does not wait."""
 
 
 class Store:
@@ -49,7 +49,7 @@ class Store:
         """Use `open`."""
         self.folder = folder
         self.notes: list[str] = []
-        """What was found that should be told."""
+        """Notes for the user about damaged and foreign files."""
         self._index = index
 
     @classmethod
@@ -57,20 +57,20 @@ class Store:
         """The store in a directory.
 
         Args:
-            folder: where.
-            create: make one, if nothing is there.
+            folder: the directory.
+            create: make a new store if the directory has none.
 
         Raises:
-            RequestError: it holds no store, or one of another format.
-            OSError: it cannot be read, or written.
+            RequestError: the directory holds no store, or a store of another format.
+            OSError: a file cannot be read or written.
         """
         _check(folder, create=create)
-        found = cls(folder, _connect(folder, create=create))
-        found.refresh()
-        return found
+        store = cls(folder, _connect(folder, create=create))
+        store.refresh()
+        return store
 
     def close(self) -> None:
-        """Lets go of the index."""
+        """Closes the index."""
         self._index.close()
 
     def __enter__(self) -> Self:
@@ -79,12 +79,12 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ---- what is there ----
+    # ---- reading ----
 
     def done(self, runs: Iterable[str]) -> set[str]:
-        """Those of these runs that are there."""
-        asked = json.dumps(list(runs))
-        return {run for (run,) in self._index.execute(f"SELECT run FROM runs WHERE run IN ({_LISTED})", (asked,))}
+        """The runs, of those given, that the store has."""
+        listed = json.dumps(list(runs))
+        return {run for (run,) in self._index.execute(f"SELECT run FROM runs WHERE run IN ({_LISTED})", (listed,))}
 
     def shards(self, runs: Iterable[str] | None = None) -> list[Path]:
         """The files of these runs, or of all runs of this engine."""
@@ -97,32 +97,36 @@ class Store:
         return [self.folder / name for (name,) in rows]
 
     def plans(self) -> list[tuple[str, int, Path]]:
-        """What sweeps asked for: name of the sweep, how often it had been changed, and file; the last ones last."""
+        """The plans: the name of the sweep, the version of the plan, and its file; sorted by name and version."""
         rows = self._index.execute("SELECT name FROM files WHERE name LIKE 'plans/%'")
         files = [self.folder / name for (name,) in rows]
-        said = [(_says(file), file) for file in files]
-        return sorted((it["sweep"], int(it["version"]), file) for it, file in said if it.get("format") == FORMAT)
+        described = [(_metadata(file), file) for file in files]
+        return sorted(
+            (metadata["sweep"], int(metadata["version"]), file)
+            for metadata, file in described
+            if metadata.get("format") == FORMAT
+        )
 
     def count(self) -> int:
-        """Runs of this engine that are there."""
+        """Number of runs of this engine."""
         query = "SELECT count(*) FROM runs JOIN files ON name = file WHERE engine = ?"
         return int(self._index.execute(query, (engine(),)).fetchone()[0])
 
     def foreign(self) -> dict[str, int]:
-        """Runs of other engines: they are kept, and not used."""
+        """Number of runs of each other engine: they are kept, and not used."""
         query = "SELECT engine, count(*) FROM runs JOIN files ON name = file WHERE engine != ? GROUP BY engine"
         return dict(self._index.execute(query, (engine(),)).fetchall())
 
     def refresh(self) -> None:
-        """Takes in what is in the directory and not in the index, and forgets what is gone."""
+        """Indexes new files in the directory, and removes missing files from the index."""
         with self._writing():
             pass
 
     def verify(self, files: Iterable[Path] | None = None) -> int:
-        """Reads these files, or all, and sets aside those whose content is not what their name says.
+        """Reads some files, or all, and moves files whose content does not match their name to `damaged`.
 
         Returns:
-            How many were set aside; their runs are not there any more.
+            The number of moved files; the store no longer has their runs.
         """
         listed = [*self._files()] if files is None else list(files)
         bad = [file for file in listed if not _is_whole(file)]
@@ -135,10 +139,10 @@ class Store:
     # ---- adding ----
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Keeps runs (rows as in `work.Measured`); those that are there already are left as they are.
+        """Stores runs (rows as in `work.Measured`); runs that the store has already are not changed.
 
         Raises:
-            OSError: they cannot be written; nothing of them is kept.
+            OSError: the runs cannot be written; none of them is stored.
         """
         with self._writing():
             fresh = frame.filter(~pl.col("run_id").is_in(self.done(frame["run_id"])))
@@ -146,10 +150,10 @@ class Store:
                 self._take_in(self._write("shards", fresh, {"engine": engine()}))
 
     def add_plan(self, sweep: str, frame: pl.DataFrame) -> None:
-        """Keeps what a sweep asks for. What it asked for before is kept, too: it names the parameters of runs.
+        """Stores the plan of a sweep. Its earlier plans are kept: they have the parameters of runs.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the plan cannot be written.
         """
         with self._writing():
             before = [(version, file) for name, version, file in self.plans() if name == sweep]
@@ -159,7 +163,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One writer at a time, who knows all that is there."""
+        """A transaction of a single writer, with an index of all files."""
         with _uninterrupted():
             try:
                 self._index.execute("BEGIN IMMEDIATE")
@@ -175,36 +179,36 @@ class Store:
                 raise OSError(f"{self.folder / _INDEX}: {error}") from None
 
     def _catch_up(self) -> None:
-        known = {name: (size, changed) for name, size, changed in self._index.execute(_KNOWN)}
+        indexed = {name: (size, changed) for name, size, changed in self._index.execute(_KNOWN)}
         for file in self._files():
             name, state = self._name(file), file.stat()
-            if known.pop(name, None) == (state.st_size, state.st_mtime_ns):
+            if indexed.pop(name, None) == (state.st_size, state.st_mtime_ns):
                 continue
             if not _is_whole(file):
                 self._set_aside(file)
-            elif file.parent.name == "shards" and _says(file).get("format") == FORMAT and not _has_tables(file):
+            elif file.parent.name == "shards" and _metadata(file).get("format") == FORMAT and not _has_tables(file):
                 self._set_aside(file, "its columns are not those of runs")
             else:
                 self._forget(file)
                 self._take_in(file)
-        for name in known:
+        for name in indexed:
             self._forget(self.folder / name)
         for kind in _KINDS:
             for left in (self.folder / kind).glob(".*"):
                 left.unlink(missing_ok=True)  # of a writer that was killed: no other one is here now
 
     def _take_in(self, file: Path) -> None:
-        """Puts a file, known to be whole, into the index."""
-        says = _says(file)
-        made_by = says.get("engine")
-        if says.get("format") != FORMAT:
-            self._note(f"{file}: of another format (`{says.get('format')}`): kept, not used")
+        """Adds an undamaged file to the index."""
+        metadata = _metadata(file)
+        made_by = metadata.get("engine")
+        if metadata.get("format") != FORMAT:
+            self._note(f"{file}: of another format (`{metadata.get('format')}`): kept, not used")
             made_by = None
         elif file.parent.name == "shards":
             runs = pl.read_parquet(file, columns=["run_id"])["run_id"]
             twice = self.done(runs)
             if twice:
-                # Whoever brought this file here brought runs that are here already.
+                # A file from elsewhere may have runs that the store has already.
                 rest = pl.read_parquet(file).filter(~pl.col("run_id").is_in(twice))
                 replaced = self._write("shards", rest, {"engine": str(made_by)}) if rest.height else None
                 file.unlink()
@@ -217,15 +221,15 @@ class Store:
         row = (self._name(file), made_by, state.st_size, state.st_mtime_ns)
         self._index.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
 
-    def _write(self, kind: str, frame: pl.DataFrame, says: dict[str, str]) -> Path:
-        """A new file, named by its content: there whole, or not at all."""
+    def _write(self, kind: str, frame: pl.DataFrame, metadata: dict[str, str]) -> Path:
+        """A new file, named by its content, written atomically."""
         buffer = BytesIO()
-        frame.write_parquet(buffer, metadata={"format": FORMAT, **says})
+        frame.write_parquet(buffer, metadata={"format": FORMAT, **metadata})
         file = self.folder / kind / f"{sha256(buffer.getbuffer()).hexdigest()}.parquet"
         whole.write(file, buffer.getvalue())
         return file
 
-    def _set_aside(self, file: Path, why: str = "its content is not what its name says") -> None:
+    def _set_aside(self, file: Path, reason: str = "its content is not what its name says") -> None:
         damaged = self.folder / "damaged"
         damaged.mkdir(exist_ok=True)
         runs = self._index.execute("SELECT count(*) FROM runs WHERE file = ?", (self._name(file),)).fetchone()[0]
@@ -233,7 +237,7 @@ class Store:
         if file.exists():
             file.replace(damaged / file.name)
         lost = f"; its {runs} runs will be done again" if runs else ""
-        self._note(f"{file}: damaged ({why}): moved to {damaged}{lost}")
+        self._note(f"{file}: damaged ({reason}): moved to {damaged}{lost}")
 
     def _forget(self, file: Path) -> None:
         self._index.execute("DELETE FROM runs WHERE file = ?", (self._name(file),))
@@ -258,7 +262,7 @@ _KNOWN = "SELECT name, size, changed FROM files"
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until it is over: it must not come between a transaction and its end."""
+    """Delays Ctrl-C until the end of a transaction."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -272,8 +276,8 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _says(file: Path) -> dict[str, str]:
-    """What a file says of itself; nothing: it is none of ours."""
+def _metadata(file: Path) -> dict[str, str]:
+    """The metadata of a Parquet file; empty: it is not a file of a store."""
     try:
         return pl.read_parquet_metadata(file)
     except (pl.exceptions.PolarsError, OSError):
@@ -281,7 +285,7 @@ def _says(file: Path) -> dict[str, str]:
 
 
 def _has_tables(file: Path) -> bool:
-    """Has it the columns of runs, and each table as a list of rows?"""
+    """Whether a file has the columns of runs, and each table as a list of rows."""
     try:
         schema = pl.read_parquet_schema(file)
     except (pl.exceptions.PolarsError, OSError):
@@ -292,7 +296,7 @@ def _has_tables(file: Path) -> bool:
 
 
 def _is_whole(file: Path) -> bool:
-    """Is its content what its name says?"""
+    """Whether the content of a file matches its name."""
     try:
         with file.open("rb") as content:
             return file_digest(content, "sha256").hexdigest() == file.stem
@@ -301,10 +305,10 @@ def _is_whole(file: Path) -> bool:
 
 
 def _check(folder: Path, *, create: bool) -> None:
-    """Makes sure that a store is there.
+    """Makes sure that a directory is a store.
 
     Raises:
-        RequestError: it is something else.
+        RequestError: the directory is something else.
     """
     mark = folder / _MARK
     if folder.exists() and not folder.is_dir():
@@ -313,14 +317,14 @@ def _check(folder: Path, *, create: bool) -> None:
         if not create:
             raise RequestError(f"{folder}: no store of sweeps is there", hint="vcpulab sweep makes one")
         held = folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir())
-        # Another process may be making it: the mark comes before all else.
+        # Another process may be making the store: it writes the mark first.
         if held and not mark.exists():
             raise RequestError(f"{folder}: holds other files than a store of sweeps", hint="a new directory")
         folder.mkdir(parents=True, exist_ok=True)
         whole.write(mark, json.dumps({"format": FORMAT}).encode() + b"\n")
     try:
-        found = json.loads(mark.read_bytes())
-        written = found["format"]
+        content = json.loads(mark.read_bytes())
+        written = content["format"]
     except (ValueError, KeyError, TypeError):
         raise RequestError(f"{mark}: damaged\n  hint: its content is {json.dumps({'format': FORMAT})}") from None
     if written != FORMAT:
@@ -330,7 +334,7 @@ def _check(folder: Path, *, create: bool) -> None:
 
 
 def _connect(folder: Path, *, create: bool) -> sqlite3.Connection:
-    """The index; one that is damaged is begun anew, and who only reads can do without."""
+    """The index; a damaged index is rebuilt, and readers of a read-only store use one in memory."""
     file = folder / _INDEX
     try:
         return _opened(file)
@@ -339,7 +343,7 @@ def _connect(folder: Path, *, create: bool) -> sqlite3.Connection:
             raise OSError(f"{file}: {error}") from None
         return _opened(":memory:")
     except sqlite3.DatabaseError:
-        # Everything in it stands in the files, too.
+        # Everything in the index is in the files, too.
         for left in (file, file.with_name(f"{_INDEX}-wal"), file.with_name(f"{_INDEX}-shm")):
             left.unlink(missing_ok=True)
         return _opened(file)
@@ -349,10 +353,10 @@ def _opened(file: Path | str) -> sqlite3.Connection:
     index = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None)
     try:
         _write_ahead(index)
-        # Lost at worst with the machine's power, and made again from the files.
+        # A power failure may lose the index, which is rebuilt from the files.
         index.execute("PRAGMA synchronous = NORMAL")
         index.executescript(_SCHEMA)
-        # Can it be written?
+        # A test whether the index can be written.
         index.execute("BEGIN IMMEDIATE")
         index.execute("ROLLBACK")
         (state,) = index.execute("PRAGMA quick_check(1)").fetchone()
@@ -365,7 +369,7 @@ def _opened(file: Path | str) -> sqlite3.Connection:
 
 
 def _write_ahead(index: sqlite3.Connection) -> None:
-    """Lets some read while one writes. SQLite itself does not wait for another process that looks at a new index."""
+    """Allows reading during writes. SQLite itself does not wait for another process that opens a new index."""
     until = time.monotonic() + _WAIT_S
     while True:
         try:

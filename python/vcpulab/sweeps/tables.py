@@ -1,4 +1,4 @@
-"""What a store says: its runs as tables, for SQL, for figures, and for files that are the same whoever did the runs."""
+"""The runs of a store as tables: for SQL, for figures, and for reproducible files."""
 
 import json
 import re
@@ -24,17 +24,17 @@ from vcpulab.sweeps.work import TABLES
 _MARK = "export.json"
 _FORMAT = "vcpulab-sweep-export/1"
 _FILES = {_MARK, *(f"{name}.parquet" for name in ("runs", *TABLES))}
-"""All that an export consists of."""
+"""All files of an export."""
 
 _POINTS = pl.Schema({"sweep": pl.String, "point": pl.UInt32, "replication": pl.UInt32, "run_id": pl.String})
 
 
 def scan(shards: Sequence[Path], table: str | None = None) -> pl.LazyFrame:
-    """A table of the runs in some shards, read when it is asked for: `run_id`, then its columns.
+    """A table of the runs in some shards, read lazily: `run_id`, then its columns.
 
     Args:
         shards: the files, at least one.
-        table: which of `TABLES`; `None`: the runs themselves.
+        table: one of `TABLES`; `None`: the runs themselves.
     """
     whole = pl.scan_parquet(list(shards))
     if table is None:
@@ -43,46 +43,46 @@ def scan(shards: Sequence[Path], table: str | None = None) -> pl.LazyFrame:
 
 
 def views(store: Store) -> dict[str, pl.LazyFrame]:
-    """The tables that a store offers to SQL, by name.
+    """The tables of a store for SQL, by name.
 
-    `runs` has a row for each run that is there, `points` one for each run that a sweep asked for, `metrics` what
-    `vcpulab run` prints, and the result tables what `Run.df_domains` and the like say, with `run_id` instead of the
-    replication.
+    `runs` has a row for each stored run, `points` a row for each run in the plan of a sweep, `metrics` the metrics that
+    `vcpulab run` prints, and the result tables the columns of `Run.df_domains` and its siblings, with `run_id` instead
+    of the replication.
 
     Raises:
-        RequestError: there are no runs of this engine.
+        RequestError: the store has no runs of this engine.
     """
     shards = store.shards()
     if not shards:
         raise RequestError(f"{store.folder}: there are no runs of this engine", hint="vcpulab sweep FILE")
-    found = {table: scan(shards, table) for table in TABLES}
+    tables = {table: scan(shards, table) for table in TABLES}
     plans = {(sweep, version): pl.read_parquet(file) for sweep, version, file in store.plans()}
-    asked = pl.concat(plans.values(), how="diagonal_relaxed") if plans else pl.DataFrame(schema=_POINTS)
-    # A run of several sweeps has the values that any of them gave it: they are all of one scenario.
-    paths = [column for column in asked.columns if column not in _POINTS]
-    values = asked.group_by("run_id").agg(pl.col(path).drop_nulls().first() for path in paths)
+    planned = pl.concat(plans.values(), how="diagonal_relaxed") if plans else pl.DataFrame(schema=_POINTS)
+    # A run of several sweeps has the values from any of their plans: they describe the same scenario.
+    paths = [column for column in planned.columns if column not in _POINTS]
+    values = planned.group_by("run_id").agg(pl.col(path).drop_nulls().first() for path in paths)
     newest = dict(sorted(plans))
     points = pl.concat([pl.DataFrame(schema=_POINTS), *(plans[last].select(*_POINTS) for last in newest.items())])
     return {
         "runs": scan(shards).join(values.lazy(), on="run_id", how="left").select("run_id", "seed", *paths, "scenario"),
         "points": points.lazy(),
-        "metrics": metrics(found),
-        **found,
+        "metrics": metrics(tables),
+        **tables,
     }
 
 
 def metrics(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
     """Every metric of every run: `run_id`, then columns as in `Run.metrics`; undefined values are left out."""
-    return pl.concat([_long(measured(tables, of, by="run_id"), of) for of in RUN_KINDS])
+    return pl.concat([_long(measured(tables, kind, by="run_id"), kind) for kind in RUN_KINDS])
 
 
-def _long(wide: pl.LazyFrame, of: ThingKind) -> pl.LazyFrame:
-    units = {one.name: one.unit.text for one in METRICS[of]}
+def _long(wide: pl.LazyFrame, kind: ThingKind) -> pl.LazyFrame:
+    units = {metric.name: metric.unit.text for metric in METRICS[kind]}
     long = wide.unpivot(list(units), index=["run_id", "thing"], variable_name="metric", value_name="value")
     return long.drop_nulls("value").select(
         "run_id",
         pl.format("{}.{}", "thing", "metric").alias("address"),
-        pl.lit(of).alias("of"),
+        pl.lit(kind).alias("of"),
         "thing",
         "metric",
         pl.col("metric").replace_strict(units, return_dtype=pl.String).alias("unit"),
@@ -92,32 +92,32 @@ def _long(wide: pl.LazyFrame, of: ThingKind) -> pl.LazyFrame:
 
 @dataclass(frozen=True)
 class Row:
-    """A point and what came of it."""
+    """The results of a point."""
 
     point: int
     values: tuple[Any, ...]
     intervals: tuple[Interval | None, ...]
-    """For each metric asked for; `None` where it was never defined."""
+    """The interval of each metric; `None`: the metric was never defined."""
 
 
-def summary(plan: Plan, store: Store, asked: Sequence[Address]) -> list[Row]:
-    """What stands at these addresses at each point: mean and 95 % confidence interval over its replications."""
+def summary(plan: Plan, store: Store, addresses: Sequence[Address]) -> list[Row]:
+    """The mean and 95 % confidence interval of some addresses at each point, over its replications."""
     runs = plan_frame(plan).select("point", "replication", "run_id")
     shards = store.shards(runs["run_id"])
-    found = metrics({table: scan(shards, table) for table in ("domains", "apps", "pcpus", "io")})
-    wanted = found.filter(pl.col("address").is_in([address.name for address in asked]))
+    values_of_runs = metrics({table: scan(shards, table) for table in ("domains", "apps", "pcpus", "io")})
+    wanted = values_of_runs.filter(pl.col("address").is_in([address.name for address in addresses]))
     table = runs.lazy().join(wanted, on="run_id").sort("point", "replication").collect()
     values: dict[tuple[int, str], list[float]] = {}
     for point, name, value in table.select("point", "address", "value").iter_rows():
         values.setdefault((point, name), []).append(value)
     return [
-        Row(point, at, tuple(Interval.from_values(values.get((point, address.name), ())) for address in asked))
+        Row(point, at, tuple(Interval.from_values(values.get((point, address.name), ())) for address in addresses))
         for point, at in enumerate(plan.points)
     ]
 
 
 def default_metrics(plan: Plan) -> list[Address]:
-    """What is shown unless something else is asked for: throughput of clients, or CPU time where there are none."""
+    """The metrics that are shown by default: throughput of clients, or CPU time if there are no clients."""
     scenario = plan.scenario(0)
     listed = addresses(scenario)
     clients = scenario.to_dict().get("client", {})
@@ -128,7 +128,7 @@ def default_metrics(plan: Plan) -> list[Address]:
 
 
 def check_free(directory: Path) -> Path:
-    """The directory, links followed, if an export may be written there: it is new, empty, or holds an export alone.
+    """The directory, links followed, if an export may be written there: it is new, empty, or holds only an export.
 
     Raises:
         FileExistsError: it is something else, or other files would be lost.
@@ -137,24 +137,24 @@ def check_free(directory: Path) -> Path:
 
 
 def export(plan: Plan, store: Store, directory: Path) -> None:
-    """Writes all tables of a sweep (Parquet), in the order of its points: the same bytes whoever did the runs.
+    """Writes all tables of a sweep (Parquet), in the order of its points: the same bytes with any executor.
 
     Raises:
         FileExistsError: it is something else, or other files would be lost.
-        OSError: it cannot be written.
+        OSError: a file cannot be written.
     """
     free = check_free(directory)
-    asked = plan_frame(plan).drop("sweep")
-    shards = store.shards(asked["run_id"])
-    where = asked.select("point", "replication", "run_id").lazy()
+    planned = plan_frame(plan).drop("sweep")
+    shards = store.shards(planned["run_id"])
+    where = planned.select("point", "replication", "run_id").lazy()
     with whole.replaced(free) as new:
-        runs = asked.lazy().join(scan(shards), on="run_id", how="left", maintain_order="left")
+        runs = planned.lazy().join(scan(shards), on="run_id", how="left", maintain_order="left")
         write_parquet(runs.collect().rechunk(), new / "runs.parquet")
         for table in TABLES:
             rows = scan(shards, table).with_row_index("row")
             ordered = where.join(rows, on="run_id").sort("point", "replication", "row").drop("run_id", "row")
             write_parquet(ordered.collect().rechunk(), new / f"{table}.parquet")
-        said = {
+        mark = {
             "format": _FORMAT,
             "engine": _engine.build_info(),
             "sweep": plan.name,
@@ -162,7 +162,7 @@ def export(plan: Plan, store: Store, directory: Path) -> None:
             "replications": plan.replications,
             "seed": plan.seed,
         }
-        (new / _MARK).write_text(json.dumps(said, indent=2) + "\n")
+        (new / _MARK).write_text(json.dumps(mark, indent=2) + "\n")
 
 
 _READS = ("select", "with", "from", "explain", "show", "values", "(")
@@ -179,19 +179,19 @@ answer.write_ipc(sys.stdout.buffer)
 
 
 def query(store: Store, sql: str, *, seconds: float = float("inf")) -> pl.DataFrame:
-    """The answer to a question in SQL, as Polars understands it.
+    """The answer to a query in SQL, in Polars' dialect.
 
-    It is answered in a process of its own, which Polars ends where memory is short; nothing goes on when it is stopped.
+    A separate process answers the query, because Polars ends its process when memory is short.
 
     Args:
-        store: what is asked about; other files are not.
-        sql: the question.
-        seconds: time to answer it.
+        store: the store; the query cannot read other files.
+        sql: the query.
+        seconds: the time limit.
 
     Raises:
-        RequestError: it is no such question, or cannot be answered.
-        StoppedError: the time is over, or the answer takes half of the machine's memory.
-        EngineError: Polars ended, most often for want of memory.
+        RequestError: the query does not only read, or fails.
+        StoppedError: the query exceeds the time limit, or half of the machine's memory.
+        EngineError: Polars ended its process, most often because memory was short.
     """
     if not sql.strip().lower().startswith(_READS):
         allowed = "a query that only reads, such as SELECT … FROM runs"
@@ -200,13 +200,13 @@ def query(store: Store, sql: str, *, seconds: float = float("inf")) -> pl.DataFr
     if reader is not None:
         raise RequestError(found=reader[0], allowed="the tables of the store", hint="vcpulab query STORE --tables")
     try:
-        asked = pl.SQLContext(views(store), eager=False).execute(sql).serialize()
+        request = pl.SQLContext(views(store), eager=False).execute(sql).serialize()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         hint = next((f"\n  hint: {line[0].lower()}{line[1:]}" for line in lines if line.startswith("Did you mean")), "")
         raise RequestError(f"{lines[0] if lines else type(error).__name__}{hint}") from None
     try:
-        return pl.read_ipc(children.answered(_PROGRAM, asked, Guard(seconds)))
+        return pl.read_ipc(children.answered(_PROGRAM, request, Guard(seconds)))
     except children.EndedError as error:
         if not error.killed:
             raise RequestError(str(error)) from None
@@ -214,7 +214,7 @@ def query(store: Store, sql: str, *, seconds: float = float("inf")) -> pl.DataFr
 
 
 def columns(store: Store) -> list[tuple[str, str, str]]:
-    """Table, column and type of everything that can be asked for."""
+    """The table, name and type of every column that queries can use."""
     return [
         (table, column, str(kind))
         for table, frame in views(store).items()

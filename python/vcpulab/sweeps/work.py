@@ -1,4 +1,4 @@
-"""The work of a sweep in pieces: what a worker is given, does, and gives back. It needs nothing but this package."""
+"""The batches of a sweep: the input, work and output of a worker, which needs only this package."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,25 +21,25 @@ TABLES = ("domains", "vcpus", "pcpus", "apps", "io", "waits", "wakeups")
 KEYS = {"run_id": pl.String(), "scenario": pl.String(), "seed": pl.Int64()}
 """The columns of a shard that are no tables."""
 FORMAT = "vcpulab-sweep/1"
-"""What shards look like; another format is another kind of file."""
+"""The format of shards."""
 
 
 @cache
 def engine() -> str:
-    """The engine: its version, and a hash of its code and of what keeps its tables here.
+    """The engine: its version, and a hash of its code and of the Python code that keeps its tables.
 
-    Only runs of the same one are taken for the same.
+    Runs of different engines are never treated as the same.
     """
     return f"{_engine.build_info()['version']}-{maker(__name__)[:16]}"
 
 
 def canonical(scenario: Scenario) -> str:
-    """A scenario, complete, as if for one replication from seed 0: what all its runs have in common."""
+    """The text of a scenario with one replication and seed 0, which is the same for all its runs."""
     return _of_all_runs(scenario).to_toml()
 
 
 def digest(scenario: Scenario) -> str:
-    """What stands for the canonical scenario in the keys of its runs."""
+    """The digest of the canonical scenario, for the keys of its runs."""
     return sha256(_of_all_runs(scenario).to_json().encode()).hexdigest()
 
 
@@ -48,12 +48,12 @@ def _of_all_runs(scenario: Scenario) -> _engine.Scenario:
 
 
 def key_of(digest: str, seed: int) -> str:
-    """What names a run: everything that it depends on, with the `digest` of its scenario."""
+    """The key of a run, from everything that the run depends on, with the `digest` of its scenario."""
     return key(engine(), FORMAT, digest, str(seed))
 
 
 class Item(NamedTuple):
-    """One run to do."""
+    """A run of a batch."""
 
     key: str
     scenario: str
@@ -62,26 +62,26 @@ class Item(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Runs that one task does together."""
+    """Runs that a task does together."""
 
     number: int
     items: tuple[Item, ...]
     policies: tuple[OwnPolicy, ...] = ()
-    """Schedulers of these scenarios that are not built in."""
+    """The policies of the scenarios that are not built in."""
 
 
 class Measured(NamedTuple):
-    """What a batch left behind."""
+    """The results of a batch."""
 
     engine: str
     seconds: float
-    """How long the task took."""
+    """The duration of the task."""
     frame: pl.DataFrame
     """A row for each run: its key, seed, scenario, and each table as a list of rows."""
 
 
 class RunFailedError(VcpulabError):
-    """The engine failed in a run; it would again."""
+    """The engine failed in a run, reproducibly."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(key, message)
@@ -93,12 +93,12 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
     """Does the runs of a batch, one after the other in this thread.
 
     Args:
-        batch: what to run.
-        go_on: asked now and then; `False` cancels.
+        batch: the batch.
+        go_on: called now and then; `False` cancels.
 
     Raises:
         RunFailedError: a run failed.
-        KeyboardInterrupt: it was cancelled.
+        KeyboardInterrupt: the batch was cancelled.
     """
     started = time.perf_counter()
     progress = None if go_on is None else lambda _: go_on()
