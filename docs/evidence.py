@@ -140,7 +140,7 @@ def xen_signs(found: Agreement) -> Iterator[Row]:
 
 def xen_summary(found: Agreement, folders: Sequence[Path]) -> Iterator[Row]:
     """How much was compared."""
-    whats = found.of(WHAT_IF)
+    whats = found.cells_of(WHAT_IF)
     recordings = [read(folder) for folder in folders]
     yield {
         "recordings": len(found.recordings),
@@ -164,14 +164,14 @@ def xen_worst(found: Agreement) -> Iterator[Row]:
     """The what-ifs that are farthest off; of each domain's metric in a setting one."""
     seen: set[tuple[str, ...]] = set()
     for cell in found.worst(len(found.cells)):
-        key = (cell.setting, cell.of, cell.metric)
+        key = (cell.setting, cell.thing, cell.metric)
         if key not in seen and len(seen) < _WORST:
             seen.add(key)
             yield {
                 "demands": cell.demands,
                 "setting": cell.setting,
                 "changed": cell.changed,
-                "of": cell.of,
+                "of": cell.thing,
                 "metric": cell.metric,
                 "recorded": _said(cell.recorded),
                 "predicted": _said(cell.predicted),
@@ -185,7 +185,7 @@ def xen_guests(found: Agreement) -> Iterator[Row]:
         for metric in BARS:
             row: dict[str, object] = {"guests": guests, "metric": metric}
             for kind, name in ((OWN, "own"), (WHAT_IF, "what_if")):
-                cells = [cell for cell in found.of(kind, metric) if cell.guests == guests]
+                cells = [cell for cell in found.cells_of(kind, metric) if cell.guests == guests]
                 off = sorted(abs(cell.off) for cell in cells)
                 row |= {f"{name}_cells": len(off), f"{name}_median": "", f"{name}_p90": ""}
                 if off:
@@ -195,16 +195,16 @@ def xen_guests(found: Agreement) -> Iterator[Row]:
 
 def xen_own(found: Agreement) -> Iterator[Row]:
     """Median waits in each recording, and of its own twin in its own setting."""
-    for cell in found.of(OWN, "wait_median"):
+    for cell in found.cells_of(OWN, "wait_median"):
         if cell.demands == cell.setting:
             values = {"recorded": _said(cell.recorded), "predicted": _said(cell.predicted)}
-            yield {"recording": cell.setting, "of": cell.of} | values
+            yield {"recording": cell.setting, "of": cell.thing} | values
 
 
 def xen_demands(found: Agreement) -> Iterator[Row]:
     """By the recording that twins were made of: which part of all its what-ifs is within the widest limits."""
-    for demands in dict.fromkeys(cell.demands for cell in found.of(WHAT_IF)):
-        cells = [cell for cell in found.of(WHAT_IF) if cell.demands == demands]
+    for demands in dict.fromkeys(cell.demands for cell in found.cells_of(WHAT_IF)):
+        cells = [cell for cell in found.cells_of(WHAT_IF) if cell.demands == demands]
         within = sum(cell.excess <= 1 for cell in cells)
         yield {"demands": demands, "predictions": len(cells), "within_percent": f"{100 * within / len(cells):.1f}"}
 
@@ -214,7 +214,7 @@ def xen_ranks(found: Agreement) -> Iterator[Row]:
     kinds = dict.fromkeys(cell.guests for cell in found.cells)
     for metric in PARTS:
         for guests in ("all", *kinds):
-            cells = [cell for cell in found.of(WHAT_IF, metric) if guests in ("all", cell.guests)]
+            cells = [cell for cell in found.cells_of(WHAT_IF, metric) if guests in ("all", cell.guests)]
             ranks = sorted(cell.off_rank for cell in cells if cell.off_rank is not None)
             beyond = [cell.off_rank for cell in cells if cell.excess > 1 and cell.off_rank is not None]
             if not ranks:
@@ -262,7 +262,7 @@ def xen_repeating(found: Agreement) -> Iterator[Row]:
         for same in (True, False):
             cells = [
                 cell
-                for cell in found.of(WHAT_IF)
+                for cell in found.cells_of(WHAT_IF)
                 if (cell.demands not in failing) == repeats and (_boot(cell.demands) == _boot(cell.setting)) == same
             ]
             row: dict[str, object] = {"repeats": repeats, "same_boot": same}
@@ -272,7 +272,9 @@ def xen_repeating(found: Agreement) -> Iterator[Row]:
 
 def _failing(found: Agreement) -> set[str]:
     """The recordings that their own twins do not repeat."""
-    own = [cell for cell in found.of(OWN) if cell.demands == cell.setting and cell.metric in ("share", "switches")]
+    own = [
+        cell for cell in found.cells_of(OWN) if cell.demands == cell.setting and cell.metric in ("share", "switches")
+    ]
     return {cell.demands for cell in own if cell.excess > 1}
 
 
@@ -295,7 +297,7 @@ def xen_causes(found: Agreement) -> Iterator[Row]:
         "other boots": lambda cell: _boot(cell.demands) != _boot(cell.setting),
         "twins that do not repeat their own recording": lambda cell: cell.demands in failing,
     }
-    left = found.of(WHAT_IF)
+    left = found.cells_of(WHAT_IF)
     yield {"without": "", "cells": len(left)} | _within_limits(left)
     for cause, is_of_it in causes.items():
         left = [cell for cell in left if not is_of_it(cell)]
@@ -305,7 +307,7 @@ def xen_causes(found: Agreement) -> Iterator[Row]:
 def xen_directions(found: Agreement) -> Iterator[Row]:
     """Parts within the widest limits, by kind of guests, and by what is changed: setting, boot, scheduler."""
     by: dict[tuple[str, str, str, str], list[Held]] = {}
-    for cell in found.of(WHAT_IF):
+    for cell in found.cells_of(WHAT_IF):
         demanded, held = _boot(cell.demands), _boot(cell.setting)
         boot = "same" if demanded == held else "another"
         # Of different releases there are too few pairs.
@@ -323,7 +325,7 @@ def xen_repeated(found: Agreement) -> Iterator[Row]:
     against the same limits without forgiving what chance explains: twins in their own setting, and what-ifs.
     """
     of_kind: dict[tuple[str, str], dict[str, list[bool]]] = {}
-    again = {cell.setting for cell in found.of(OWN) if _boot(cell.demands) != _boot(cell.setting)}
+    again = {cell.setting for cell in found.cells_of(OWN) if _boot(cell.demands) != _boot(cell.setting)}
     for cell in found.cells:
         if cell.setting not in again:
             continue
@@ -351,7 +353,7 @@ _WHICH = {"unseen": _UNSEEN, "after": _AFTER}
 def xen_unseen(found: Agreement) -> Iterator[Row]:
     """Parts within the widest limits of what-ifs held against recordings nobody had looked at, by kind; and others."""
     held: dict[tuple[str, str], list[Held]] = {}
-    for cell in found.of(WHAT_IF):
+    for cell in found.cells_of(WHAT_IF):
         which = next((name for name, those in _WHICH.items() if those.search(cell.setting)), "others")
         held.setdefault((which, cell.guests), []).append(cell)
         held.setdefault((which, "all"), []).append(cell)
@@ -383,9 +385,9 @@ def xen_boots(found: Agreement) -> Iterator[Row]:
             for same, name in ((True, "same"), (False, "other")):
                 cells = [
                     cell
-                    for cell in found.of(WHAT_IF, "wait_median")
+                    for cell in found.cells_of(WHAT_IF, "wait_median")
                     if cell.guests == kind
-                    and (cell.of == "dom0") == (of == "dom0")
+                    and (cell.thing == "dom0") == (of == "dom0")
                     and (_boot(cell.demands) == _boot(cell.setting)) == same
                 ]
                 within = 100 * sum(cell.excess <= 1 for cell in cells) / max(len(cells), 1)

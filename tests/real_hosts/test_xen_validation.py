@@ -72,7 +72,7 @@ def test_every_prediction_is_a_row(command: Vcpulab, weights: Agreement) -> None
 
 def test_twins_in_the_setting_of_another_are_near_what_was_recorded(weights: Agreement) -> None:
     """Loose enough for chance, tight enough that the setting must have been taken over."""
-    shares = {(cell.setting, cell.of): cell for cell in weights.of(WHAT_IF, "share")}
+    shares = {(cell.setting, cell.thing): cell for cell in weights.cells_of(WHAT_IF, "share")}
     assert len(shares) == 8
     assert all(abs(cell.off) < 4 for cell in shares.values())
     doubled = shares["xen4.17-credit2-weights", "hogB"]
@@ -89,7 +89,7 @@ def test_weights_of_the_other_are_taken_over(tmp_path: Path) -> None:
     assert swapped != listing.read_text()
     listing.write_text(swapped)
     found = Xen().validate(find(tmp_path))
-    cell = next(c for c in found.of(WHAT_IF, "share") if c.of == "hogA" and c.setting == "swapped")
+    cell = next(c for c in found.cells_of(WHAT_IF, "share") if c.thing == "hogA" and c.setting == "swapped")
     assert cell.changed == "weight"
     assert cell.predicted > 2 * cell.recorded, "sixteen times the weight, of a recording without it"
     assert not found.passed
@@ -158,7 +158,7 @@ def test_the_shortest_wait_is_none_that_clocks_of_two_pcpus_make() -> None:
 
 def test_the_shortest_wait_is_that_of_the_scheduler_in_question(weights: Agreement) -> None:
     """Credit2 takes twice as long to decide, so most of Dom0's and the sleeper's waits are no shorter."""
-    there = {cell.setting: cell for cell in weights.of(WHAT_IF, "wait_median") if cell.of == "slp"}
+    there = {cell.setting: cell for cell in weights.cells_of(WHAT_IF, "wait_median") if cell.thing == "slp"}
     credit, credit2 = (there[name].predicted for name in WEIGHTS)
     assert credit == pytest.approx(9, rel=0.05)
     assert credit2 > 17
@@ -218,7 +218,7 @@ def test_bars_and_quantiles() -> None:
 
 
 def test_a_bar_is_reached_by_as_many_as_it_says(weights: Agreement) -> None:
-    model = weights.of(WHAT_IF, "share")[0]
+    model = weights.cells_of(WHAT_IF, "share")[0]
 
     def off(by: float) -> Held:
         return replace(model, off=by, chance=5.0)

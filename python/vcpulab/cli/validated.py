@@ -52,9 +52,9 @@ def _summed(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for kind in dict.fromkeys(verdict.kind for verdict in verdicts):
         mine = [verdict for verdict in verdicts if verdict.kind == kind]
         said = [
-            f"{_NAMES.get(one.metric, one.metric)} {one.within} of {one.of}"
+            f"{_NAMES.get(one.metric, one.metric)} {one.within} of {one.total}"
             + (f" and {one.chance} that chance explains" if one.chance else "")
-            + (f" ({one.needed} needed)" if one.needed < one.of else "")
+            + (f" ({one.needed} needed)" if one.needed < one.total else "")
             for one in mine
         ]
         passed = "passed" if all(one.passed for one in mine) else "failed"
@@ -89,7 +89,7 @@ def _cell(cell: Cell) -> list[str]:
     verdict = "within" if cell.holds else "chance" if cell.chance else "beyond"
     low, high = (number(value) for value in cell.range)
     return [
-        cell.of,
+        cell.thing,
         cell.metric,
         cell.unit,
         verdict,

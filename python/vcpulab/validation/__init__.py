@@ -1,8 +1,8 @@
-"""Validation: what is predicted of recorded hosts, beside what was recorded of them.
+"""Validation: predictions of recorded hosts, compared with the recordings.
 
-A *free run* predicts a recording from what its threads demand and its setting; a *what-if* predicts it from the demands
-of another recording of the same threads or guests, made in another setting. Each kind of recordings is a module, or a
-package, with a `Kind`.
+A *free run* predicts a recording from the demands of its threads and its setting; a *what-if* predicts it from the
+demands of another recording of the same threads or guests, made in another setting. Each kind of recordings is a
+module, or a package, with a `Kind`.
 """
 
 from vcpulab.validation.pairs import validate

@@ -1,4 +1,4 @@
-"""Recordings of Linux, on one CPU: free runs of their threads on a simulated host under the same kernel's scheduler."""
+"""Recordings of Linux on one CPU: free runs of their threads under the simulated scheduler of the same kernel."""
 
 import json
 from pathlib import Path
@@ -17,28 +17,28 @@ class Linux:
         """Reads a recording.
 
         Raises:
-            RecordingError: it is none.
+            RecordingError: the folder holds no recording.
         """
         return linux_folder.read(folder)
 
     def refusal(self, recording: LinuxRecording) -> str | None:
-        """Why it cannot be run."""
+        """The reason why a recording cannot be run; `None`: it can."""
         return recording.refusal
 
     def same(self, recording: LinuxRecording) -> str:
-        """What recordings have in common that differ in settings alone."""
+        """The work of a recording: the same text for recordings that differ only in their settings."""
         return recording.work
 
     def compare(self, folders: tuple[Path, Path], recordings: tuple[LinuxRecording, LinuxRecording]) -> Comparison:
-        """What one's demands give in the setting of the other, which may be the same.
+        """Predicts a recording from the demands of the first one, in the setting of the second; they may be the same.
 
         Raises:
-            RecordingError: the two do not go together.
+            RecordingError: the two recordings have different threads.
         """
         demands, setting = recordings
         try:
             compared = json.loads(demands.compare(None if setting is demands else setting))
         except ValueError as error:
             raise linux_folder.wrong(folders[0], error) from None
-        cells = [Cell(**{**cell, "range": tuple(cell["range"])}) for cell in compared["cells"]]
+        cells = [Cell(thing=cell.pop("of"), **{**cell, "range": tuple(cell["range"])}) for cell in compared["cells"]]
         return Comparison(*folders, compared["scheduler"], cells)

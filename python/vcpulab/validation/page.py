@@ -15,54 +15,54 @@ if TYPE_CHECKING:
     import altair as alt
 
 CELLS_MAX = 20_000
-"""A browser takes no longer tables; the CSV has all of them."""
+"""Maximum number of rows of a table, for browsers; the CSV has all predictions."""
 _COMMAND = "vcpulab validate DIR --report PAGE"
 
 
-def write(path: str | PathLike[str], found: Report) -> None:
-    """Writes the page; replaces the file.
+def write(path: str | PathLike[str], report: Report) -> None:
+    """Writes the page; an existing file is replaced.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
-    parts = [*_of_xen(found.xen)] if found.xen is not None else []
-    parts += [*_of_linux(found)]
-    if found.skipped:
-        rows = [[str(folder), why] for folder, why in found.skipped.items()]
+    parts = [*_of_xen(report.xen)] if report.xen is not None else []
+    parts += [*_of_linux(report)]
+    if report.skipped:
+        rows = [[str(folder), reason] for folder, reason in report.skipped.items()]
         parts += [Heading("Not compared"), Table("", ["recording", "why"], rows, 2)]
     html.write(path, "Predicted and recorded", blocks.page(parts))
 
 
-def _of_xen(found: Agreement) -> Iterator[Block]:
+def _of_xen(agreement: Agreement) -> Iterator[Block]:
     yield Heading("Xen")
     yield Prose(
-        "\n".join(f"* {line}" for line in tables.in_words(found))
+        "\n".join(f"* {line}" for line in tables.in_words(agreement))
         + "\n\nThe twin of each recording is run in the setting of every other recording of the same guests. It has "
         "seen nothing of the recording that it is held against but its setting, and where that is of another boot, "
         "ticks of its guests are drawn at random. A prediction is the median of ten replications. *Chance* is how far "
         "recordings of one setting are apart that differ by their seed, or else the halves of each recording; *bias* "
         "the median of the errors with their signs."
     )
-    yield tables.verdicts(found)
-    yield tables.signs(found)
+    yield tables.verdicts(agreement)
+    yield tables.signs(agreement)
     yield Heading("Predicted against recorded")
     for metric, bar in BARS.items():
-        if any(cell.metric == metric for cell in found.cells):
+        if any(cell.metric == metric for cell in agreement.cells):
             text = f"Each mark is one prediction; on the line it equals what was recorded. The bar: {bar}."
-            yield Drawing(bar.name.capitalize(), scatter(found, metric).to_dict(), text, _COMMAND)
+            yield Drawing(bar.name.capitalize(), scatter(agreement, metric).to_dict(), text, _COMMAND)
     yield Heading("By what was changed")
-    yield tables.by_change(found)
+    yield tables.by_change(agreement)
     yield Heading("Farthest off")
-    yield tables.worst(found)
+    yield tables.worst(agreement)
     yield Heading("Every prediction")
     for metric, bar in BARS.items():
-        for kind in found.kinds:
-            held = found.of(kind, metric)[:CELLS_MAX]
+        for kind in agreement.kinds:
+            held = agreement.cells_of(kind, metric)[:CELLS_MAX]
             if held:
                 yield tables.cells(f"{bar.name}, {kind}: {len(held)}", held, folded=True)
 
 
-def scatter(found: Agreement, metric: str) -> "alt.TopLevelMixin":
+def scatter(agreement: Agreement, metric: str) -> "alt.TopLevelMixin":
     """Predicted against recorded values of a metric, on the line where they are equal."""
     from vcpulab.extras import require
     from vcpulab.show import charts as plots
@@ -74,10 +74,10 @@ def scatter(found: Agreement, metric: str) -> "alt.TopLevelMixin":
             "recorded": cell.recorded,
             "predicted": cell.predicted,
             "kind": cell.kind,
-            "cell": f"{cell.of}: twin of {cell.demands}, in the setting of {cell.setting}",
+            "cell": f"{cell.thing}: twin of {cell.demands}, in the setting of {cell.setting}",
             "off": f"{cell.off:+.3g} {cell.bar.unit}",
         }
-        for cell in found.cells
+        for cell in agreement.cells
         if cell.metric == metric and (not logarithmic or (cell.recorded > 0 and cell.predicted > 0))
     ]
     ends = [value for row in rows for value in (float(str(row["recorded"])), float(str(row["predicted"])))]
@@ -101,21 +101,28 @@ def scatter(found: Agreement, metric: str) -> "alt.TopLevelMixin":
     return plots.dressed((equal + marks).properties(width="container", height=380, description=description))
 
 
-def _of_linux(found: Report) -> Iterator[Block]:
-    if not found.comparisons:
+def _of_linux(report: Report) -> Iterator[Block]:
+    if not report.comparisons:
         return
     yield Heading("Linux")
     rows = [
-        [one.kind, one.metric, "passed" if one.passed else "failed", str(one.within), str(one.of), str(one.chance)]
-        for one in found.verdicts
+        [
+            verdict.kind,
+            verdict.metric,
+            "passed" if verdict.passed else "failed",
+            str(verdict.within),
+            str(verdict.total),
+            str(verdict.chance),
+        ]
+        for verdict in report.verdicts
     ]
     headings = ["kind", "metric", "verdict", "within", "of", "that chance explains"]
     yield Table("Predictions within their limits", headings, rows, 3)
     headings = ["of", "metric", "recorded", "predicted", "range", "off by", "limit", "within"]
-    for one in found.comparisons:
+    for comparison in report.comparisons:
         lines = [
             [
-                cell.of,
+                cell.thing,
                 f"{cell.metric}, {cell.unit}",
                 f"{cell.recorded:.4g}",
                 f"{cell.predicted:.4g}",
@@ -124,7 +131,7 @@ def _of_linux(found: Report) -> Iterator[Block]:
                 cell.limit,
                 "yes" if cell.holds else "chance" if cell.chance else "no",
             ]
-            for cell in one.cells
+            for cell in comparison.cells
         ]
-        title = f"{one.kind}: {one.setting.name}, from the demands of {one.demands.name}"
+        title = f"{comparison.kind}: {comparison.setting.name}, from the demands of {comparison.demands.name}"
         yield Table(title, headings, lines, 2, folded=True)

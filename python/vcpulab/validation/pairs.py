@@ -1,4 +1,4 @@
-"""`validate`: finds recordings, pairs those of the same threads or guests, and compares."""
+"""The verb `validate`: finds recordings, pairs recordings of the same threads or guests, and compares."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ Progress = Callable[[float], bool | None]
 
 
 class Kind(Protocol):
-    """A kind of recordings: how they are found."""
+    """A kind of recordings that can be found."""
 
     def find(self, path: Path, /) -> list[Path]:
         """The recordings at or below a path."""
@@ -25,16 +25,16 @@ class Paired(Kind, Protocol):
     """A kind of recordings that are read and predicted pair by pair."""
 
     def read(self, folder: Path) -> Any:
-        """A recording."""
+        """Reads a recording."""
 
     def refusal(self, recording: Any) -> str | None:
-        """Why it cannot be predicted; None: it can."""
+        """The reason why a recording cannot be predicted; `None`: it can."""
 
     def same(self, recording: Any) -> str:
-        """What recordings have in common that differ in settings alone."""
+        """The work of a recording: the same text for recordings that differ only in their settings."""
 
     def compare(self, folders: tuple[Path, Path], recordings: tuple[Any, Any]) -> Comparison:
-        """What one's demands give in the setting of the other."""
+        """Predicts a recording from the demands of the first one, in the setting of the second."""
 
 
 LINUX: Paired = Linux()
@@ -50,33 +50,35 @@ def validate(
     jobs: int = 0,
     progress: Progress = lambda _: True,
 ) -> Report:
-    """Predicts each recording at or below the paths from its own demands, and from those of others of the same threads.
+    """Predicts each recording at or below the paths from its own demands, and from others of the same work.
 
     Args:
         paths: Recordings, or folders with them.
-        what_if: Also in the settings of others.
-        store: A file in which what runs of Xen's recordings measured is kept: an ended validation goes on there.
+        what_if: Also predict recordings from the demands of other recordings.
+        store: A file for the results of runs of Xen's recordings: a stopped validation continues from it.
         jobs: Runs of Xen's recordings at a time; 0: one for each processor.
         progress: Takes the fraction done; false ends the work.
 
     Raises:
-        RequestError: there is no recording at a path, or none that can be predicted.
-        RecordingError: one cannot be read.
-        KeyboardInterrupt: the work was ended.
+        RequestError: a path has no recording, or no recording can be predicted.
+        RecordingError: a recording cannot be read.
+        KeyboardInterrupt: the work was stopped.
     """
-    found = _found(paths)
-    of_linux, of_xen = found[LINUX], found[XEN]
-    # A recording of Xen is predicted by all others, one of Linux by few.
-    part = len(of_linux) / (len(of_linux) + len(of_xen) ** 2)
-    comparisons, skipped = _compared(LINUX, of_linux, _part(progress, 0.0, part), what_if=what_if)
+    folders = _recordings(paths)
+    of_linux, of_xen = folders[LINUX], folders[XEN]
+    # A recording of Xen is predicted from all others, a recording of Linux from few.
+    linux_part = len(of_linux) / (len(of_linux) + len(of_xen) ** 2)
+    comparisons, skipped = _compared(LINUX, of_linux, _part(progress, 0.0, linux_part), what_if=what_if)
     agreement: Agreement | None = None
     if of_xen:
         kept = None if store is None else RunCache(store)
-        agreement = XEN.validate(of_xen, what_if=what_if, store=kept, jobs=jobs, progress=_part(progress, part, 1.0))
+        agreement = XEN.validate(
+            of_xen, what_if=what_if, store=kept, jobs=jobs, progress=_part(progress, linux_part, 1.0)
+        )
         skipped |= agreement.skipped
     if not comparisons and (agreement is None or not agreement.cells):
-        said = "; ".join(f"{folder}: {reason}" for folder, reason in skipped.items())
-        raise RequestError(f"no recording can be predicted: {said}")
+        reasons = "; ".join(f"{folder}: {reason}" for folder, reason in skipped.items())
+        raise RequestError(f"no recording can be predicted: {reasons}")
     progress(1.0)
     return Report(comparisons, skipped, agreement)
 
@@ -86,11 +88,11 @@ def _part(progress: Progress, begin: float, end: float) -> Progress:
 
 
 def _compared(
-    kind: Paired, found: Sequence[Path], progress: Progress, *, what_if: bool
+    kind: Paired, folders: Sequence[Path], progress: Progress, *, what_if: bool
 ) -> tuple[list[Comparison], dict[Path, str]]:
     recordings: dict[Path, Any] = {}
     skipped: dict[Path, str] = {}
-    for folder in found:
+    for folder in folders:
         recording = kind.read(folder)
         reason = kind.refusal(recording)
         if reason is None:
@@ -108,8 +110,8 @@ def _compared(
     return comparisons, skipped
 
 
-def _found(paths: Iterable[Path]) -> dict[Kind, list[Path]]:
-    found: dict[Kind, dict[Path, None]] = {kind: {} for kind in KINDS}
+def _recordings(paths: Iterable[Path]) -> dict[Kind, list[Path]]:
+    folders_of: dict[Kind, dict[Path, None]] = {kind: {} for kind in KINDS}
     for path in paths:
         if not path.exists():
             raise RequestError(f"{path}: no such file or folder")
@@ -121,5 +123,5 @@ def _found(paths: Iterable[Path]) -> dict[Kind, list[Path]]:
                 allowed=f"a folder with {linux}, or with {NEEDED} and {TRACES[0]}",
             )
         for kind, folders in here.items():
-            found[kind].update(dict.fromkeys(folders))
-    return {kind: list(folders) for kind, folders in found.items()}
+            folders_of[kind].update(dict.fromkeys(folders))
+    return {kind: list(folders) for kind, folders in folders_of.items()}

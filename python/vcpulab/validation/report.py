@@ -1,4 +1,4 @@
-"""The answer of a validation: every prediction beside what was recorded, and the verdicts."""
+"""The answer of a validation: every prediction beside the recorded value, and the verdicts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,30 +11,34 @@ if TYPE_CHECKING:
     import polars as pl
 
 NEEDED: Mapping[str, float] = {"share": 1.0, "switches": 1.0, "wait_median": 0.9, "wait_p90": 0.9}
-"""The part of the predictions of each metric that is to be within its limit: of waits, nine threads in ten."""
+"""The required fraction of predictions within their limits, by metric: of waits, nine threads in ten."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A prediction beside what was recorded."""
+    """A prediction beside the recorded value."""
 
-    of: str
+    thing: str
     """Thread (`VM/vCPU`), domain, or `host`."""
     metric: str
     unit: str
     recorded: float
     predicted: float
     range: tuple[float, float]
-    """What predictions of hosts give that differ by chance alone."""
+    """The range of predictions for hosts that differ only by chance."""
     off: float
     off_unit: str
-    """`points`, or `%` of what was recorded."""
+    """`points`, or `%` of the recorded value."""
     limit: str
-    """How far off it may be."""
+    """The limit of the error."""
     holds: bool
-    """Whether it is no farther off."""
+    """Whether the error is within the limit."""
     chance: bool
-    """Whether what was recorded is in the range."""
+    """Whether the recorded value is in the range."""
+
+    def row(self) -> dict[str, Any]:
+        """The prediction as flat data, with the column `of` for the thing."""
+        return {"of" if name == "thing" else name: value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,9 @@ class Comparison:
     """The predictions for one recording."""
 
     demands: Path
-    """The recording that the demands are of."""
+    """The recording with the demands."""
     setting: Path
-    """The recording that the setting is of, and that is predicted: the same in a free run."""
+    """The recording with the setting, which is predicted; in a free run the same."""
     scheduler: str
     cells: Sequence[Cell]
 
@@ -55,41 +59,47 @@ class Comparison:
 
     @property
     def beyond(self) -> Sequence[Cell]:
-        """The predictions that are beyond their limits."""
+        """The predictions outside their limits."""
         return [cell for cell in self.cells if not cell.holds]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How many predictions of a metric are within their limits."""
+    """The number of predictions of a metric within their limits, and the number needed."""
 
     kind: str
     metric: str
     within: int
-    of: int
+    total: int
     needed: int
     chance: int
-    """Of those beyond their limits, those whose recorded value chance alone may give."""
+    """Number of predictions outside their limits whose recorded value chance alone may explain."""
 
     @property
     def passed(self) -> bool:
-        """Whether enough are, or differ from what was recorded by no more than runs by chance alone."""
+        """Whether enough predictions are within their limits, or differ from the recorded value only by chance."""
         return self.within + self.chance >= self.needed
+
+    def row(self) -> dict[str, Any]:
+        """The verdict as flat data, with the column `of` for the total."""
+        return {"of" if name == "total" else name: value for name, value in asdict(self).items()} | {
+            "passed": self.passed
+        }
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was compared, and what could not be."""
+    """The compared recordings, and the recordings that could not be compared."""
 
     comparisons: Sequence[Comparison]
     skipped: Mapping[Path, str]
-    """Recordings that cannot be run here, and why."""
+    """Recordings that cannot be run, each with the reason."""
     xen: Agreement | None = None
-    """What was compared of recordings of Xen; `comparisons` are those of Linux."""
+    """The comparison of recordings of Xen; `comparisons` are of recordings of Linux."""
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """By kind and metric."""
+        """The verdicts by kind and metric."""
         return list(self._verdicts())
 
     def _verdicts(self) -> Iterator[Verdict]:
@@ -108,17 +118,17 @@ class Report:
         return all(verdict.passed for verdict in self.verdicts) and (self.xen is None or self.xen.passed)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """The report as data for JSON."""
         return {
             "passed": self.passed,
-            "verdicts": [asdict(verdict) | {"passed": verdict.passed} for verdict in self.verdicts],
+            "verdicts": [verdict.row() for verdict in self.verdicts],
             "comparisons": [
                 {
                     "kind": comparison.kind,
                     "demands": str(comparison.demands),
                     "setting": str(comparison.setting),
                     "scheduler": comparison.scheduler,
-                    "cells": [asdict(cell) for cell in comparison.cells],
+                    "cells": [cell.row() for cell in comparison.cells],
                 }
                 for comparison in self.comparisons
             ],
@@ -127,7 +137,7 @@ class Report:
         }
 
     def to_frame(self) -> "pl.DataFrame":
-        """Every prediction in a row."""
+        """A row for each prediction."""
         import polars as pl
 
         rows = [
@@ -136,7 +146,7 @@ class Report:
                 "demands": str(comparison.demands),
                 "setting": str(comparison.setting),
                 "scheduler": comparison.scheduler,
-                **{key: value for key, value in asdict(cell).items() if key != "range"},
+                **{key: value for key, value in cell.row().items() if key != "range"},
                 "low": cell.range[0],
                 "high": cell.range[1],
             }

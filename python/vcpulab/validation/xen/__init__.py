@@ -1,4 +1,4 @@
-"""Recordings of Xen: the twin of each, run in the settings of others of the same guests, beside what was recorded."""
+"""Recordings of Xen: the twin of each recording, run in the settings of other recordings of the same guests."""
 
 from vcpulab.validation.xen.judged import BARS, OWN, WHAT_IF, Agreement, Held, Verdict, quantile
 from vcpulab.validation.xen.kind import Xen

@@ -1,7 +1,7 @@
-"""What chance alone gives: how far recordings of one setting are apart that differ in nothing but a seed.
+"""The effect of chance: differences between recordings of one setting that differ only in a seed.
 
-Where there are no two such recordings, the halves of each stand in for them: half as long, they differ by twice the
-standard deviation of a whole one's. Deviations are pooled over the settings of the same guests under one scheduler.
+Where no two such recordings exist, the halves of each recording are compared instead: they are half as long, and have
+twice the variance of a whole recording. Deviations are pooled over the settings of the same guests under one scheduler.
 """
 
 import math
@@ -13,12 +13,12 @@ from vcpulab.results.statistics import CONFIDENCE, t_quantile
 from vcpulab.validation.xen.recorded import Recorded
 
 OF_POINTS = frozenset({"share"})
-"""Metrics that differ by points; others by % of what was recorded."""
+"""Metrics with differences in points; other metrics have differences in % of the recorded value."""
 
 
 @dataclass(frozen=True)
 class Chance:
-    """How far off chance alone may be: points, or %."""
+    """The error that chance alone may cause: points, or %."""
 
     deviation: float
     """Standard deviation of one recording."""
@@ -28,46 +28,46 @@ class Chance:
 
     @property
     def half_width(self) -> float:
-        """Of the interval in which 95 % of recordings are around their mean."""
+        """Half the width of the interval around the mean with 95 % of the recordings."""
         return t_quantile(self.degrees, 0.5 + CONFIDENCE / 2) * self.deviation
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Chance by metric, and what single pairs of recordings differ by."""
+    """Chance by metric, and the differences of single pairs of recordings."""
 
     by_cell: Mapping[tuple[str, str, str, str], Chance]
-    """By guests, scheduler, domain and metric."""
+    """The effect of chance by guests, scheduler, domain and metric."""
     apart: Mapping[str, Mapping[str, Sequence[float]]]
-    """By metric and evidence: how far recordings that differ by chance alone are apart."""
+    """Differences between recordings that differ only by chance, by metric and evidence."""
 
-    def of(self, recorded: Recorded, of: str, metric: str) -> Chance | None:
-        """What chance gives for one value; `None`: there is nothing to tell."""
-        return self.by_cell.get((recorded.guests, recorded.setting.scheduler, of, metric))
+    def chance_of(self, recorded: Recorded, thing: str, metric: str) -> Chance | None:
+        """The effect of chance on a value; `None`: no recordings show it."""
+        return self.by_cell.get((recorded.guests, recorded.setting.scheduler, thing, metric))
 
 
 def spread(recordings: Iterable[Recorded]) -> Spread:
-    """What the recordings themselves say of chance."""
+    """The effect of chance, estimated from the recordings."""
     groups: dict[tuple[str, str], dict[str, list[Recorded]]] = {}
-    for one in recordings:
-        settings = groups.setdefault((one.guests, one.setting.scheduler), {})
-        settings.setdefault(one.setting.key, []).append(one)
+    for recording in recordings:
+        settings = groups.setdefault((recording.guests, recording.setting.scheduler), {})
+        settings.setdefault(recording.setting.key, []).append(recording)
     by_cell: dict[tuple[str, str, str, str], Chance] = {}
     apart: dict[str, dict[str, list[float]]] = {}
     for (guests, scheduler), settings in groups.items():
         same = [group for group in settings.values() if len(group) > 1]
         evidence = "seeds" if same else "halves"
         squares: dict[tuple[str, str], list[tuple[float, int]]] = {}
-        for group in same or [[one] for ones in settings.values() for one in ones]:
-            samples = [one.values for one in group] if same else list(group[0].halves)
-            for of, metric in set.intersection(*(set(sample) for sample in samples)):
-                values = [sample[of, metric] for sample in samples]
-                squares.setdefault((of, metric), []).append(_squares(values, metric, halves=not same))
+        for group in same or [[recording] for repeated in settings.values() for recording in repeated]:
+            samples = [recording.values for recording in group] if same else list(group[0].halves)
+            for thing, metric in set.intersection(*(set(sample) for sample in samples)):
+                values = [sample[thing, metric] for sample in samples]
+                squares.setdefault((thing, metric), []).append(_squares(values, metric, halves=not same))
                 apart.setdefault(metric, {}).setdefault(evidence, []).extend(_apart(values, metric, halves=not same))
-        for (of, metric), found in squares.items():
-            degrees = sum(degrees for _, degrees in found)
-            deviation = math.sqrt(sum(square for square, _ in found) / degrees)
-            by_cell[guests, scheduler, of, metric] = Chance(deviation, degrees, evidence)
+        for (thing, metric), deviations in squares.items():
+            degrees = sum(degrees for _, degrees in deviations)
+            deviation = math.sqrt(sum(square for square, _ in deviations) / degrees)
+            by_cell[guests, scheduler, thing, metric] = Chance(deviation, degrees, evidence)
     return Spread(by_cell, apart)
 
 
@@ -80,10 +80,10 @@ def _squares(values: Sequence[float], metric: str, *, halves: bool) -> tuple[flo
 
 
 def _apart(values: Sequence[float], metric: str, *, halves: bool) -> list[float]:
-    """How far whole recordings are apart."""
-    found = []
-    for at, one in enumerate(values):
-        for other in values[at + 1 :]:
-            scale = 1.0 if metric in OF_POINTS else 100 / other if other else 0.0
-            found.append(abs(scale * (one - other)) / (math.sqrt(2) if halves else 1))
-    return found
+    """The differences between pairs of whole recordings."""
+    differences = []
+    for at, first in enumerate(values):
+        for second in values[at + 1 :]:
+            scale = 1.0 if metric in OF_POINTS else 100 / second if second else 0.0
+            differences.append(abs(scale * (first - second)) / (math.sqrt(2) if halves else 1))
+    return differences

@@ -1,4 +1,4 @@
-"""Predicted beside recorded: cells, the verdict on each metric, and the whole answer."""
+"""Predicted and recorded values: cells, the verdict on each metric, and the whole answer."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bar:
-    """What a metric's predictions for settings that were never recorded must reach."""
+    """The accuracy that a metric's predictions for other settings must reach."""
 
     name: str
     unit: str
-    """Of errors: `points`, or `%` of what was recorded."""
+    """The unit of errors: `points`, or `%` of the recorded value."""
     needed: Sequence[tuple[float, float]]
-    """How far off predictions may be, and which part of them must be no farther."""
+    """Limits of the error, each with the fraction of predictions that must be within it."""
     forgives_chance: bool = False
-    """Whether a prediction that is no farther off than chance alone may be counts as within."""
+    """Whether a prediction counts as within if chance alone may explain its error."""
 
     @property
     def widest(self) -> float:
-        """The limit that most predictions must keep to."""
+        """The widest limit."""
         return max(limit for limit, _ in self.needed)
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ BARS: Mapping[str, Bar] = {
 }
 THROUGHPUTS = ("loops", "throughput")
 SIGNS_NEEDED = 0.95
-"""The part of the changes that chance does not explain, recorded or predicted, that must have the recorded sign."""
+"""Fraction of the changes not explained by chance, recorded or predicted, that must have the recorded sign."""
 UNITS = {
     "share": "% of a pCPU",
     "switches": "1/s",
@@ -57,11 +57,11 @@ OWN, WHAT_IF = "own setting", "what-if"
 
 @dataclass(frozen=True)
 class Change:
-    """A change from one setting to another: points, or % of what was before."""
+    """A change from one setting to another: points, or % of the value before."""
 
     by: float
     half_width: float | None
-    """`None`: nothing tells what chance gives."""
+    """Half the width of the effect of chance; `None`: unknown."""
 
     @property
     def sign(self) -> int:
@@ -73,7 +73,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Held:
-    """A prediction held against a recording."""
+    """A prediction compared with a recording."""
 
     kind: str
     """`what-if`; `own setting`: both recordings have one setting, as after a recording with another seed."""
@@ -81,35 +81,35 @@ class Held:
     demands: str
     """The recording that the twin was made of."""
     setting: str
-    """The recording whose setting it was run in, and that it is held against."""
+    """The recording with the setting of the run, which the prediction is compared with."""
     scheduler_before: str
     scheduler: str
     changed: str
-    """What differs between the settings, such as `weight`."""
-    of: str
+    """The differences between the settings, such as `weight`."""
+    thing: str
     """Domain, or `host`."""
     metric: str
     recorded: float
     predicted: float
-    """Median of the replications: in some all may be otherwise, and a mean is like none."""
+    """Median of the replications: a mean of very different replications is like none of them."""
     predicted_mean: float
     half_width: float
-    """Of the 95 % confidence interval of their mean."""
+    """Half the width of the 95 % confidence interval of the mean."""
     off: float
-    """Predicted less recorded: points, or % of what was recorded."""
+    """The error, predicted minus recorded: points, or % of the recorded value."""
     off_mean: float
-    """The same of the mean."""
+    """The error of the mean."""
     chance: float | None
-    """How far off chance alone may be; `None`: nothing tells."""
+    """The error that chance alone may cause; `None`: unknown."""
     evidence: str
-    """What tells: `seeds`, `halves`, or nothing."""
+    """The evidence of chance: `seeds`, `halves`, or empty."""
     off_low: float
     off_high: float
-    """The interval of `off`: of replications, and of chance in the recording."""
+    """The interval of `off`, from replications and from chance in the recording."""
     off_rank: float | None
-    """Of a wait: how many of 100 recorded ones lie between the recorded percentile and what was predicted for it."""
+    """For waits: % of the recorded waits between the recorded percentile and its prediction."""
     before: float | None
-    """The same in the recording that the twin was made of."""
+    """The value in the recording that the twin was made of."""
     change_recorded: float | None
     sign_recorded: int | None
     """1, -1, or 0 where chance may explain the change."""
@@ -118,41 +118,45 @@ class Held:
 
     @property
     def bar(self) -> Bar:
-        """What it is judged by."""
+        """The accuracy that the prediction must reach."""
         return BARS[self.metric]
 
     @property
     def by_chance(self) -> bool:
-        """Whether chance alone may be as far off."""
+        """Whether chance alone may explain the error."""
         return self._is_by_chance(self.off)
+
+    def row(self) -> dict[str, Any]:
+        """The prediction as flat data, with the column `of` for the thing."""
+        return {"of" if name == "thing" else name: value for name, value in asdict(self).items()}
 
     def _is_by_chance(self, off: float) -> bool:
         return self.chance is not None and abs(off) <= self.chance
 
     def within(self, limit: float, *, by_mean: bool = False) -> bool:
-        """Whether it is no farther off, by the median or the mean of replications."""
+        """Whether the error is within a limit, by the median or the mean of replications."""
         off = self.off_mean if by_mean else self.off
         return abs(off) <= limit or (self.bar.forgives_chance and self._is_by_chance(off))
 
     @property
     def excess(self) -> float:
-        """How often the widest limit is in what it is off; no more than 1: it is within."""
+        """The error divided by the widest limit; at most 1: it is within."""
         limit = self.bar.widest
         return 0.0 if self.within(limit) else abs(self.off) / limit
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the predictions of a metric do."""
+    """The verdict on the predictions of a metric."""
 
     kind: str
     metric: str
     cells: int
     bar: str
     reached: Sequence[float]
-    """The part within each of the bar's limits, %."""
+    """The fraction within each of the bar's limits, %."""
     reached_by_mean: Sequence[float]
-    """The same if the mean of replications is taken for the prediction instead of their median."""
+    """The fraction within each limit, %, if the mean of replications is the prediction instead of the median."""
     passed: bool
     off_median: float
     """Median of the errors without their signs."""
@@ -162,9 +166,9 @@ class Verdict:
     bias: float
     """Median of the errors."""
     by_chance: int
-    """How many are no farther off than chance alone may be."""
+    """Number of predictions whose error chance alone may explain."""
     chance_median: float | None
-    """How far two recordings of one setting are apart: the median."""
+    """Median difference between two recordings of one setting."""
     chance_p90: float | None
     evidence: str
 
@@ -175,50 +179,50 @@ class Signs:
 
     metric: str
     changes: int
-    """All there are."""
+    """Number of all changes."""
     recorded: int
-    """Those that chance does not explain."""
+    """Number of recorded changes that chance does not explain."""
     right: int
     wrong: int
     undecided: int
-    """Of those recorded: predicted with the same sign, with the other, or no larger than runs by chance differ."""
+    """Of `recorded`, those predicted with the same sign (`right`), the opposite (`wrong`), or as chance."""
 
     @property
     def part_right(self) -> float | None:
-        """Of those that neither chance in recordings nor in runs explains."""
+        """The fraction with the right sign, of changes that neither chance in recordings nor in runs explains."""
         decided = self.right + self.wrong
         return self.right / decided if decided else None
 
     @property
     def passed(self) -> bool:
-        """Whether enough are right."""
+        """Whether enough signs are right."""
         return self.part_right is None or self.part_right >= SIGNS_NEEDED
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Predictions of recordings of Xen, each beside what was recorded."""
+    """Predictions of recordings of Xen, each beside the recorded value."""
 
     cells: Sequence[Held]
     apart: Mapping[str, Mapping[str, Sequence[float]]]
-    """By metric and evidence: how far recordings are apart that differ by chance alone."""
+    """Differences between recordings that differ only by chance, by metric and evidence."""
     recordings: Sequence[Path]
     skipped: Mapping[Path, str]
 
-    def of(self, kind: str, metric: str | None = None) -> list[Held]:
+    def cells_of(self, kind: str, metric: str | None = None) -> list[Held]:
         """The cells of a kind."""
         return [cell for cell in self.cells if cell.kind == kind and metric in (None, cell.metric)]
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds there are, what-ifs first."""
+        """The kinds of cells, what-ifs first."""
         return [kind for kind in (WHAT_IF, OWN) if any(cell.kind == kind for cell in self.cells)]
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """By kind and metric."""
-        found = ((kind, metric, self.of(kind, metric)) for kind in self.kinds for metric in BARS)
-        return [self.judge(kind, metric, cells) for kind, metric, cells in found if cells]
+        """The verdicts by kind and metric."""
+        groups = ((kind, metric, self.cells_of(kind, metric)) for kind in self.kinds for metric in BARS)
+        return [self.judge(kind, metric, cells) for kind, metric, cells in groups if cells]
 
     def judge(self, kind: str, metric: str, cells: Sequence[Held]) -> Verdict:
         """The verdict on some cells of a metric."""
@@ -229,7 +233,7 @@ class Agreement:
         )
         off = sorted(abs(cell.off) for cell in cells)
         apart = self.apart.get(metric, {})
-        evidence = next((one for one in ("seeds", "halves") if apart.get(one)), "")
+        evidence = next((source for source in ("seeds", "halves") if apart.get(source)), "")
         chance = sorted(apart.get(evidence, ()))
         return Verdict(
             kind,
@@ -251,8 +255,8 @@ class Agreement:
 
     @property
     def signs(self) -> list[Signs]:
-        """By metric, and of all together."""
-        whats = self.of(WHAT_IF)
+        """The signs of changes by metric, and of all metrics together."""
+        whats = self.cells_of(WHAT_IF)
         metrics = [metric for metric in BARS if any(cell.metric == metric for cell in whats)]
         return [_signs(metric, [cell for cell in whats if cell.metric == metric]) for metric in metrics] + (
             [_signs("all", whats)] if whats else []
@@ -260,53 +264,55 @@ class Agreement:
 
     @property
     def by_change(self) -> Iterator[tuple[str, str, Verdict]]:
-        """By what was changed, and metric: the verdict on those what-ifs."""
+        """The verdicts on what-ifs by changed parameter and metric."""
         groups: dict[tuple[str, str], list[Held]] = {}
-        for cell in self.of(WHAT_IF):
+        for cell in self.cells_of(WHAT_IF):
             groups.setdefault((cell.changed, cell.metric), []).append(cell)
         for (changed, metric), cells in sorted(groups.items()):
             yield changed, metric, self.judge(WHAT_IF, metric, cells)
 
     def worst(self, number: int) -> list[Held]:
-        """The what-ifs that are farthest beyond their limits."""
-        beyond = [cell for cell in self.of(WHAT_IF) if cell.excess > 1]
+        """The what-ifs with the largest errors outside their limits."""
+        beyond = [cell for cell in self.cells_of(WHAT_IF) if cell.excess > 1]
         return sorted(beyond, key=lambda cell: -cell.excess)[:number]
 
     @property
     def passed(self) -> bool:
-        """Whether all bars are reached by the what-ifs, signs among them."""
+        """Whether the what-ifs reach all bars, including the signs."""
         whats = [verdict for verdict in self.verdicts if verdict.kind == WHAT_IF]
-        return all(verdict.passed for verdict in whats) and all(one.passed for one in self.signs if one.metric == "all")
+        return all(verdict.passed for verdict in whats) and all(
+            signs.passed for signs in self.signs if signs.metric == "all"
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """The comparison as data for JSON."""
         return {
             "passed": self.passed,
             "verdicts": [asdict(verdict) for verdict in self.verdicts],
-            "signs": [asdict(one) | {"part_right": one.part_right, "passed": one.passed} for one in self.signs],
+            "signs": [asdict(signs) | {"part_right": signs.part_right, "passed": signs.passed} for signs in self.signs],
             "by_change": [
                 {"changed": changed, "metric": metric} | asdict(verdict) for changed, metric, verdict in self.by_change
             ],
             "recordings": [str(folder) for folder in self.recordings],
-            "cells": [asdict(cell) for cell in self.cells],
-            "skipped": {str(folder): why for folder, why in self.skipped.items()},
+            "cells": [cell.row() for cell in self.cells],
+            "skipped": {str(folder): reason for folder, reason in self.skipped.items()},
         }
 
     def to_frame(self) -> "pl.DataFrame":
-        """Every prediction in a row."""
+        """A row for each prediction."""
         import polars as pl
 
-        return pl.DataFrame([asdict(cell) for cell in self.cells], infer_schema_length=None)
+        return pl.DataFrame([cell.row() for cell in self.cells], infer_schema_length=None)
 
 
 def _signs(metric: str, cells: Sequence[Held]) -> Signs:
-    known = [cell for cell in cells if cell.sign_recorded is not None]
-    real = [cell for cell in known if cell.sign_recorded]
+    judged = [cell for cell in cells if cell.sign_recorded is not None]
+    real = [cell for cell in judged if cell.sign_recorded]
     right = sum(cell.sign_predicted == cell.sign_recorded for cell in real)
     wrong = sum(cell.sign_predicted == -(cell.sign_recorded or 0) for cell in real)
-    return Signs(metric, len(known), len(real), right, wrong, len(real) - right - wrong)
+    return Signs(metric, len(judged), len(real), right, wrong, len(real) - right - wrong)
 
 
 def quantile(ordered: Sequence[float], part: float) -> float:
-    """A quantile of values in order: the least that so many of them do not exceed."""
+    """A quantile of sorted values: the least value that a fraction `part` of them does not exceed."""
     return ordered[max(0, math.ceil(part * len(ordered)) - 1)]

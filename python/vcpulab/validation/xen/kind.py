@@ -1,4 +1,4 @@
-"""Recordings of Xen, as a kind of recordings: what is predicted of each by the twins of all others of its guests."""
+"""Recordings of Xen, as a kind of recordings: each is predicted by the twins of all recordings of the same guests."""
 
 import math
 import os
@@ -19,7 +19,7 @@ from vcpulab.validation.xen.recorded import Recorded
 from vcpulab.validation.xen.settings import changes
 
 _READING = 0.1
-"""The part of the work that reading is."""
+"""Fraction of the work that is reading."""
 
 
 class Xen:
@@ -29,28 +29,28 @@ class Xen:
 
     def validate(
         self,
-        found: Sequence[Path],
+        folders: Sequence[Path],
         *,
         what_if: bool = True,
         store: RunCache | None = None,
         jobs: int = 0,
         progress: Callable[[float], bool | None] = lambda _: True,
     ) -> Agreement:
-        """Predicts each recording by the twins of all of the same guests.
+        """Predicts each recording by the twins of all recordings of the same guests.
 
         Args:
-            found: the recordings.
-            what_if: also by those of recordings in other settings.
-            store: where what runs measured is kept, so that an ended validation goes on where it stopped.
+            folders: the folders of the recordings.
+            what_if: also by twins of recordings in other settings.
+            store: keeps the results of runs, so that a stopped validation continues from them.
             jobs: runs at a time; 0: one for each processor.
-            progress: takes the fraction done; false ends the work.
+            progress: called with the fraction done; false stops the work.
 
         Raises:
-            RecordingError: one cannot be read.
-            KeyboardInterrupt: the work was ended.
+            RecordingError: a recording cannot be read.
+            KeyboardInterrupt: the work was stopped.
         """
         store = RunCache(None) if store is None else store
-        recordings, skipped = _read(found, progress)
+        recordings, skipped = _read(folders, progress)
         pairs = [(a, b) for a in recordings for b in recordings if a.guests == b.guests]
         if not what_if:
             pairs = [(a, b) for a, b in pairs if a.setting.key == b.setting.key]
@@ -64,14 +64,14 @@ class Xen:
                 a, b, measured[units[a.folder, b.folder].key], measured[units[a.folder, a.folder].key], by_chance
             )
         ]
-        return Agreement(cells, by_chance.apart, [one.folder for one in recordings], skipped)
+        return Agreement(cells, by_chance.apart, [recording.folder for recording in recordings], skipped)
 
 
-def _read(found: Sequence[Path], progress: Callable[[float], bool | None]) -> tuple[list[Recorded], dict[Path, str]]:
+def _read(folders: Sequence[Path], progress: Callable[[float], bool | None]) -> tuple[list[Recorded], dict[Path, str]]:
     recordings: list[Recorded] = []
     skipped: dict[Path, str] = {}
-    for number, folder in enumerate(found):
-        _tell(progress, _READING * number / len(found))
+    for number, folder in enumerate(folders):
+        _tell(progress, _READING * number / len(folders))
         try:
             recordings.append(folders_of.read(folder))
         except RequestError as error:
@@ -86,22 +86,22 @@ def _rest(progress: Callable[[float], bool | None], begin: float) -> Callable[[f
 def _measured(
     units: Sequence[Unit], store: RunCache, jobs: int, progress: Callable[[float], bool | None]
 ) -> dict[str, Replications]:
-    """What all runs measure, by key; those that were not run before are."""
-    found = {unit.key: unit.done(store) for unit in units}
-    missing = {unit.key: unit for unit in units if found[unit.key] is None}
+    """The results of all runs by key; missing results are measured."""
+    by_key = {unit.key: unit.done(store) for unit in units}
+    missing = {unit.key: unit for unit in units if by_key[unit.key] is None}
     stop = threading.Event()
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         try:
             pending = {pool.submit(unit.measure, lambda _: not stop.is_set()): unit for unit in missing.values()}
             for number, (unit, measured) in enumerate(_as_completed(pending), 1):
                 unit.keep(store, measured)
-                found[unit.key] = measured
+                by_key[unit.key] = measured
                 _tell(progress, number / len(missing))
         except BaseException:
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-    return {key: measured for key, measured in found.items() if measured is not None}
+    return {key: measured for key, measured in by_key.items() if measured is not None}
 
 
 def _tell(progress: Callable[[float], bool | None], fraction: float) -> None:
@@ -119,33 +119,37 @@ def _as_completed(pending: Mapping[Future[list[dict[str, float]]], Unit]) -> Ite
 
 
 def _held(
-    demands: Recorded, setting: Recorded, there: Replications, own: Replications, by_chance: Spread
+    demands: Recorded, setting: Recorded, elsewhere: Replications, own: Replications, by_chance: Spread
 ) -> Iterator[Held]:
-    """The cells of one pair.
+    """The cells of a pair of recordings.
 
     Args:
         demands: the recording that the twin was made of.
-        setting: the one that it is held against.
-        there: what the twin does in the setting of that.
-        own: what it does in its own.
-        by_chance: what chance gives.
+        setting: the recording that the twin is compared with.
+        elsewhere: the results of the twin in that recording's setting.
+        own: the results of the twin in its own setting.
+        by_chance: the effect of chance.
     """
     same = demands.setting.key == setting.setting.key
     order = list(BARS)
-    for (of, metric), recorded in sorted(setting.values.items(), key=lambda one: (order.index(one[0][1]), one[0][0])):
-        values = list(_values(demands, (own, there), of, metric))
+    for (thing, metric), recorded in sorted(
+        setting.values.items(), key=lambda item: (order.index(item[0][1]), item[0][0])
+    ):
+        values = list(_values(demands, (own, elsewhere), thing, metric))
         interval = Interval.from_values(values)
         if interval is None or not recorded:
             continue
         scale = 1.0 if metric in OF_POINTS else 100 / recorded
         middle = median(values)
         off, half = scale * (middle - recorded), scale * (interval.half_width or 0.0)
-        chance = by_chance.of(setting, of, metric)
+        chance = by_chance.chance_of(setting, thing, metric)
         wide = math.hypot(half, chance.half_width if chance else 0.0)
-        before = demands.values.get((of, metric))
-        real = None if same or not before else _recorded_change(demands, setting, of, metric, by_chance)
+        before = demands.values.get((thing, metric))
+        real = None if same or not before else _recorded_change(demands, setting, thing, metric, by_chance)
         simulated = (
-            None if real is None else _predicted_change(list(_values(demands, (own, own), of, metric)), values, metric)
+            None
+            if real is None
+            else _predicted_change(list(_values(demands, (own, own), thing, metric)), values, metric)
         )
         yield Held(
             kind=OWN if same else WHAT_IF,
@@ -155,7 +159,7 @@ def _held(
             scheduler_before=demands.setting.scheduler,
             scheduler=setting.setting.scheduler,
             changed=" + ".join(changes(demands.setting, setting.setting)),
-            of=of,
+            thing=thing,
             metric=metric,
             recorded=recorded,
             predicted=middle,
@@ -167,7 +171,7 @@ def _held(
             evidence=chance.evidence if chance else "",
             off_low=off - wide,
             off_high=off + wide,
-            off_rank=setting.rank_off(of, metric, middle),
+            off_rank=setting.rank_off(thing, metric, middle),
             before=before,
             change_recorded=real.by if real else None,
             sign_recorded=real.sign if real else None,
@@ -176,37 +180,44 @@ def _held(
         )
 
 
-def _values(demands: Recorded, runs: tuple[Replications, Replications], of: str, metric: str) -> Iterable[float]:
-    """A metric in each replication of what a twin does elsewhere.
+def _values(demands: Recorded, runs: tuple[Replications, Replications], thing: str, metric: str) -> Iterable[float]:
+    """A metric of a twin in another setting, in each replication.
 
-    Guests that answer messages do what they count in rounds of one of their twin's applications. Others do the same
-    work in the same CPU time whatever the setting, but for what preemptions cost them: so much as they did where they
-    were recorded.
+    Guests that answer messages count the rounds of one of their twin's applications. Other guests do the same work in
+    the same CPU time in any setting, except for the cost of preemptions: as much as they did in the recording.
 
     Args:
         demands: the recording that the twin was made of.
-        runs: what it does in its own setting, and elsewhere.
-        of: domain, or `host`.
-        metric: which.
+        runs: the results of the twin in its own setting, and in the other setting.
+        thing: domain, or `host`.
+        metric: the name of the metric.
     """
-    own, there = runs
+    own, elsewhere = runs
     if metric not in THROUGHPUTS:
-        return [one[f"{of} {metric}"] for one in there if f"{of} {metric}" in one]
-    rate, computed = demands.work_rate.get(of), demands.computed.get(of)
+        return [replication[f"{thing} {metric}"] for replication in elsewhere if f"{thing} {metric}" in replication]
+    rate, computed = demands.work_rate.get(thing), demands.computed.get(thing)
     if not rate or not computed:
         return []
-    if of in demands.answering:
-        rounds = {name: fmean(one[name] for one in own) for name in own[0] if name.startswith(f"{of} rounds ")}
-        # What it counts is one of the things that it does: that which its twin does as often.
+    if thing in demands.answering:
+        rounds = {
+            name: fmean(replication[name] for replication in own)
+            for name in own[0]
+            if name.startswith(f"{thing} rounds ")
+        }
+        # The guest counts the rounds of one application: the one with the nearest rate in its twin.
         counted = min(rounds, key=lambda name: abs(rounds[name] - rate))
         if rounds[counted]:
-            return [rate / rounds[counted] * one[counted] for one in there]
-    return [rate / computed * one[f"{of} computed"] for one in there if f"{of} computed" in one]
+            return [rate / rounds[counted] * replication[counted] for replication in elsewhere]
+    return [
+        rate / computed * replication[f"{thing} computed"]
+        for replication in elsewhere
+        if f"{thing} computed" in replication
+    ]
 
 
-def _recorded_change(a: Recorded, b: Recorded, of: str, metric: str, by_chance: Spread) -> Change:
-    before, after = a.values[of, metric], b.values[of, metric]
-    first, second = by_chance.of(a, of, metric), by_chance.of(b, of, metric)
+def _recorded_change(a: Recorded, b: Recorded, thing: str, metric: str, by_chance: Spread) -> Change:
+    before, after = a.values[thing, metric], b.values[thing, metric]
+    first, second = by_chance.chance_of(a, thing, metric), by_chance.chance_of(b, thing, metric)
     if metric in OF_POINTS:
         scale, ratio = 1.0, 1.0
     else:

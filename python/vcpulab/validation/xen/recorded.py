@@ -1,7 +1,7 @@
-"""A recording of a Xen host with what was set up for it: a folder, as `make real-xen` writes it.
+"""A recording of a Xen host with its setting: a folder, as `make real-xen` writes it.
 
 `trace.bin` (perhaps compressed), `sched.txt` (`xl sched-credit` and the like), `list0.txt`, `vcpus.txt`, `info.txt`,
-each guest's `NAME.cfg`, `guests.txt` (what guests say of themselves), and perhaps `experiment.toml`.
+each guest's `NAME.cfg`, `guests.txt` (the guests' own reports), and perhaps `experiment.toml`.
 """
 
 import re
@@ -28,17 +28,17 @@ LISTINGS = ("list0.txt", "vcpus.txt", NEEDED, "pools.txt", "info.txt")
 PARTS = {"wait_median": 0.5, "wait_p90": 0.9}
 """Percentiles of waits, by metric."""
 WAKES_LEAST = 30
-"""Of fewer wake-ups no percentile is taken: the tenth part would be two or three of them."""
+"""Minimum number of wake-ups for a percentile: a tenth of fewer would be two or three of them."""
 
 _GOOD_TO = 0.01
 
 Values = Mapping[tuple[str, str], float]
-"""Domain, or `host`, and metric, to value."""
+"""Values by domain (or `host`) and metric."""
 
 _OF_A_RUN = {"wt", "sec", "seed", "at", "console", "quiet", "rdinit", "root"}
-"""Words of a guest's kernel that say when and how it is started, not what it does."""
-_GUEST = re.compile(r"G (?P<name>\S+) (?P<said>.*)")
-_SAID = re.compile(r"(?P<name>\w+)=(?P<value>[0-9]+(?:\.[0-9]+)?)")
+"""Words of a guest's kernel command line about its start, not its work."""
+_GUEST = re.compile(r"G (?P<name>\S+) (?P<values>.*)")
+_VALUE = re.compile(r"(?P<name>\w+)=(?P<value>[0-9]+(?:\.[0-9]+)?)")
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,24 @@ class Recorded:
     whole: Recording
     setting: Setting
     guests: str
-    """What recordings of the same guests have in common."""
+    """The work of the guests: the same text for recordings of the same guests."""
     kind: str
-    """What these guests are called."""
+    """The name of this kind of guests."""
     work_rate: Mapping[str, float] = field(default_factory=dict)
-    """Of each guest that counts its work: how much of it was done in a second."""
+    """Units of work per second of each guest that counts its work."""
     loops: frozenset[str] = frozenset()
-    """The guests of request loops: who asks, and who is asked."""
+    """The guests of request loops: clients and servers."""
     seed: int | None = None
-    """Of the boot, where it says one."""
+    """The seed of the boot, if the recording has one."""
 
     @property
     def name(self) -> str:
-        """The folder's."""
+        """The name of the folder."""
         return self.folder.name
 
     @property
     def boot(self) -> tuple[str, ...]:
-        """The same for recordings of one boot: scheduler and release are chosen when a host boots."""
+        """A key of the boot: scheduler and release are chosen when a host boots."""
         return self.guests, self.setting.scheduler, str(self.setting.host.get("generation")), str(self.seed)
 
     @cached_property
@@ -77,14 +77,16 @@ class Recorded:
 
     @cached_property
     def values(self) -> Values:
-        """What was measured."""
-        found = dict(_values(self.whole, self.twin))
+        """The measured values."""
+        measured = dict(_values(self.whole, self.twin))
         rates = {name: rate for name, rate in self.work_rate.items() if rate}
-        return found | {(name, "loops" if name in self.loops else "throughput"): rate for name, rate in rates.items()}
+        return measured | {
+            (name, "loops" if name in self.loops else "throughput"): rate for name, rate in rates.items()
+        }
 
     @cached_property
     def halves(self) -> tuple[Values, Values]:
-        """The same of each half of it, but for what guests count."""
+        """The measured values of each half of the recording, without the guests' counts."""
         first, second = (
             dict(_values(read_part(self.twin.sources, part), self.twin, wakes_least=WAKES_LEAST // 2))
             for part in ((0.0, 0.5), (0.5, 1.0))
@@ -93,7 +95,7 @@ class Recorded:
 
     @property
     def resume_ns(self) -> int:
-        """CPU time that each preemption costs a vCPU, as far as the recording says, ns."""
+        """CPU time that each preemption costs a vCPU, ns; 0 if the recording does not show it."""
         return int(self.document["host"]["costs"].get("resume_ns", 0))
 
     @cached_property
@@ -103,43 +105,47 @@ class Recorded:
             name: (event for app in table.get("app", []) for phase in app.get("phase", []) for event in phase["event"])
             for name, table in self.document["domain"].items()
         }
-        return frozenset(name for name, its in events.items() if any("await" in event for event in its))
+        return frozenset(
+            name for name, domain_events in events.items() if any("await" in event for event in domain_events)
+        )
 
     @cached_property
     def computed(self) -> Mapping[str, float]:
-        """Of each domain: its share without what preemptions cost it, % of a pCPU."""
-        found: dict[str, float] = {}
+        """The share of each domain without the cost of preemptions, % of a pCPU."""
+        shares: dict[str, float] = {}
         for vcpu in self.whole.summary["vcpus"]:
             name = self.twin.sources.name(vcpu["domain"])
             computed_ns = vcpu["running_ns"] - self.resume_ns * vcpu["preempted"]
-            found[name] = found.get(name, 0.0) + 100 * computed_ns / self.span_ns
-        return found
+            shares[name] = shares.get(name, 0.0) + 100 * computed_ns / self.span_ns
+        return shares
 
-    def rank_off(self, of: str, metric: str, predicted_us: float) -> float | None:
-        """How many of 100 of a domain's waits lie between a percentile and what was predicted for it.
+    def rank_off(self, domain: str, metric: str, predicted_us: float) -> float | None:
+        """Percentage of a domain's waits between a recorded percentile and its prediction.
 
         Returns:
             Points of 100; `None`: the metric is no percentile of waits.
         """
         if metric not in PARTS:
             return None
-        times, ranks = self._waits[of]
+        times, ranks = self._waits[domain]
         # Recorded percentiles are good to 1 %.
         low, high = np.interp([predicted_us * (1 - _GOOD_TO), predicted_us * (1 + _GOOD_TO)], times, ranks)
         return 100 * float(max(low - PARTS[metric], PARTS[metric] - high, 0.0))
 
     @cached_property
     def _waits(self) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
-        """Of each domain: waits, µs, ascending, and the part of all that are no longer."""
-        found: dict[str, list[tuple[float, float]]] = {}
+        """The waits of each domain, µs, ascending, each with the fraction of waits that are no longer."""
+        by_domain: dict[str, list[tuple[float, float]]] = {}
         for vcpu in self.whole.summary["vcpus"]:
-            found.setdefault(self.twin.sources.name(vcpu["domain"]), []).extend(_weighted(vcpu["wake_latency"]))
-        ordered = {of: np.array(sorted(waits)).T for of, waits in found.items() if waits}
-        return {of: (times / 1e3, np.cumsum(weights) / weights.sum()) for of, (times, weights) in ordered.items()}
+            by_domain.setdefault(self.twin.sources.name(vcpu["domain"]), []).extend(_weighted(vcpu["wake_latency"]))
+        ordered = {domain: np.array(sorted(waits)).T for domain, waits in by_domain.items() if waits}
+        return {
+            domain: (times / 1e3, np.cumsum(weights) / weights.sum()) for domain, (times, weights) in ordered.items()
+        }
 
     @property
     def span_ns(self) -> int:
-        """How long it is."""
+        """The duration of the recording, ns."""
         return int(self.whole.summary["span_ns"])
 
 
@@ -162,14 +168,14 @@ def read(folder: Path) -> Recorded:
 
     Raises:
         RecordingError: a file does not hold what it should.
-        RequestError: no twin can be made of it.
+        RequestError: no twin can be made of the recording.
         OSError: a file cannot be read.
     """
-    # What else lies there, such as messages of the console, says nothing of the setting.
+    # Other files, such as messages of the console, have no information on the setting.
     twin = Twin(*(folder / name for name in (*TRACES, *LISTINGS) if (folder / name).exists()))
-    said = _experiment(folder / EXPERIMENT)
+    experiment = _experiment(folder / EXPERIMENT)
     programs = {path.stem: _program(path) for path in sorted(folder.glob("*.cfg"))}
-    kind = said.get("guests_kind")
+    kind = experiment.get("guests_kind")
     return Recorded(
         folder,
         twin,
@@ -177,13 +183,13 @@ def read(folder: Path) -> Recorded:
         setting_of(twin),
         f"kind {kind}" if kind else "; ".join(f"{name}: {does}" for name, (does, _) in programs.items()),
         kind or ", ".join(programs),
-        _work_rates(folder / "guests.txt", programs, said.get("seconds")),
+        _work_rates(folder / "guests.txt", programs, experiment.get("seconds")),
         _loops({name: words for name, (_, words) in programs.items()}),
-        said.get("seed"),
+        experiment.get("seed"),
     )
 
 
-_SAYS = {
+_EXPERIMENT_FIELDS = {
     "guests_kind": (str, "a text, the same for the same guests"),
     "seconds": (int, "a whole number"),
     "seed": (int, "a whole number, the same for what was recorded in one boot"),
@@ -191,21 +197,21 @@ _SAYS = {
 
 
 def _experiment(path: Path) -> dict[str, Any]:
-    """What `experiment.toml` says of a recording, if it is there."""
+    """The content of `experiment.toml`; empty without the file."""
     if not path.exists():
         return {}
     try:
-        said = tomllib.loads(text_of(path))
+        fields = tomllib.loads(text_of(path))
     except tomllib.TOMLDecodeError as error:
         raise RecordingError(f"{path}: {error}") from None
-    for name, (kind, allowed) in _SAYS.items():
-        if name in said and not isinstance(said[name], kind):
-            raise RecordingError(f"{path}: {name}: found {said[name]!r}; allowed: {allowed}")
-    return said
+    for name, (kind, allowed) in _EXPERIMENT_FIELDS.items():
+        if name in fields and not isinstance(fields[name], kind):
+            raise RecordingError(f"{path}: {name}: found {fields[name]!r}; allowed: {allowed}")
+    return fields
 
 
 def _program(path: Path) -> tuple[str, dict[str, str]]:
-    """What a guest does, in words that do not depend on the setting, and all words of its kernel's command line."""
+    """The work of a guest as text independent of the setting, and all words of its kernel's command line."""
     settings = xl_cfg.read_cfg(path)
     words = dict(word.partition("=")[::2] for word in str(settings.get("extra", "")).split())
     does = [f"{word}={value}" for word, value in sorted(words.items()) if word not in _OF_A_RUN]
@@ -213,20 +219,20 @@ def _program(path: Path) -> tuple[str, dict[str, str]]:
 
 
 def _loops(programs: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    """Who asks another over the network, and who is asked, by the words of `make real-xen`'s guests."""
-    asked = {words["ask"] for words in programs.values() if "ask" in words}
-    return frozenset(name for name, words in programs.items() if "ask" in words or words.get("adr") in asked)
+    """The clients and servers of request loops, from the command lines of `make real-xen`'s guests."""
+    servers = {words["ask"] for words in programs.values() if "ask" in words}
+    return frozenset(name for name, words in programs.items() if "ask" in words or words.get("adr") in servers)
 
 
 def _work_rates(
     path: Path, programs: Mapping[str, tuple[str, Mapping[str, str]]], window_s: int | None
 ) -> dict[str, float]:
-    """Of each guest that says how often it did its work: how often a second, in all the time that it says it of.
+    """Units of work per second of each guest that reports its work, over the reported time.
 
     Args:
         path: `guests.txt`.
-        programs: by guest: what it does, and the words of its kernel's command line.
-        window_s: seconds of that time; by default as long as its command line says that it works.
+        programs: the work of each guest, and the words of its kernel's command line.
+        window_s: the reported time in seconds; by default the time in the guest's command line.
     """
     if not path.exists():
         return {}
@@ -235,11 +241,11 @@ def _work_rates(
         match = _GUEST.fullmatch(line.strip())
         if match is None or match["name"] not in programs:
             continue
-        said = {one["name"]: float(one["value"]) for one in _SAID.finditer(match["said"])}
+        values = {pair["name"]: float(pair["value"]) for pair in _VALUE.finditer(match["values"])}
         worked = programs[match["name"]][1].get("sec", "")
         seconds = window_s or (int(worked) if worked.isdecimal() else 0)
-        if "iters" in said and seconds:
-            rates[match["name"]] = said["iters"] / seconds
+        if "iters" in values and seconds:
+            rates[match["name"]] = values["iters"] / seconds
     return rates
 
 
@@ -260,7 +266,7 @@ def _values(
 
 
 def _weighted(wait: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
-    """The quantiles of a vCPU's waits, ns, and for how many waits each stands."""
+    """The quantiles of a vCPU's waits, ns, each with the number of waits that it represents."""
     quantiles = wait["quantiles_ns"] if wait["count"] else []
     yield from ((time, wait["count"] / len(quantiles)) for time in quantiles)
 
@@ -269,7 +275,7 @@ def _quantile(waits: list[Mapping[str, Any]], part: float) -> float:
     """A quantile of the waits of several vCPUs together, from the quantiles of each."""
     if len(waits) == 1:
         return float(waits[0]["p50_ns" if part == 0.5 else "p90_ns"])
-    each = sorted(one for wait in waits for one in _weighted(wait))
+    each = sorted(pair for wait in waits for pair in _weighted(wait))
     rest = part * sum(weight for _, weight in each)
     for time, weight in each:
         rest -= weight

@@ -1,4 +1,4 @@
-"""What a host was set to: read off the scenario of its twin, compared, and put in the place of another's."""
+"""Settings of hosts: read from the scenario of a twin, compared, and applied to another scenario."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from vcpulab.twin.twin import Twin
 
 PLACES = ("affinity", "soft_affinity", "pool")
 _DEMANDED = ("costs", "profile")
-"""Fields of a host that were measured in its recording, or say how: they go with who demands, not with the setting."""
+"""Fields of a host about its measured costs: they belong to the demands, not to the setting."""
 _WORDS = {"tslice_ms": "slice", "ratelimit_us": "rate limit", "affinity": "pinning", "soft_affinity": "soft affinity"}
 
 
@@ -24,20 +24,20 @@ class Setting:
 
     @property
     def key(self) -> str:
-        """The same text for the same setting."""
+        """A text that is the same for the same setting."""
         return json.dumps([self.host, self.domains, self.pools], sort_keys=True)
 
     @property
     def scheduler(self) -> str:
-        """Its scheduler."""
+        """The scheduler of the host."""
         return str(self.host["scheduler"])
 
     def on(self, demands: Mapping[str, Any], *, rebooted: bool = False) -> dict[str, Any]:
-        """The scenario whose vCPUs demand what those of another do, in this setting.
+        """The scenario with the demands of another scenario, in this setting.
 
         Args:
-            demands: the other.
-            rebooted: has the host booted in between? Then ticks of its guests are at other times, which chance decides.
+            demands: the other scenario.
+            rebooted: the settings are of different boots, so that ticks of the guests are at random times.
         """
         left_out = _domain_fields() | ({"idle_tick_at"} if rebooted else set())
         host = dict(self.host) | {name: demands["host"][name] for name in _DEMANDED if name in demands["host"]}
@@ -50,7 +50,7 @@ class Setting:
 
 
 def setting_of(twin: Twin) -> Setting:
-    """The setting of a recorded host, by its twin."""
+    """The setting of a recorded host, from its twin."""
     document = twin.scenario.to_dict()
     host = {name: value for name, value in document["host"].items() if name not in _DEMANDED}
     domains = {
@@ -61,9 +61,8 @@ def setting_of(twin: Twin) -> Setting:
 
 
 def changes(before: Setting, after: Setting) -> list[str]:
-    """What differs, in words, such as `scheduler` or `weight`; parameters that another scheduler lacks do not count."""
-    found = dict.fromkeys(_changes(before, after))
-    return list(found)
+    """The changed parameters, such as `scheduler` or `weight`; parameters that a scheduler lacks do not count."""
+    return list(dict.fromkeys(_changes(before, after)))
 
 
 def _changes(before: Setting, after: Setting) -> Iterator[str]:
@@ -77,9 +76,9 @@ def _changes(before: Setting, after: Setting) -> Iterator[str]:
     if before.pools != after.pools:
         yield "pool"
     for name in sorted(before.domains.keys() & after.domains.keys()):
-        mine, its = before.domains[name], after.domains[name]
-        for field in sorted((mine.keys() & its.keys()) | set(PLACES)):
-            if mine.get(field) != its.get(field):
+        old, new = before.domains[name], after.domains[name]
+        for field in sorted((old.keys() & new.keys()) | set(PLACES)):
+            if old.get(field) != new.get(field):
                 yield "Dom0's weight" if (name, field) == ("dom0", "weight") else _WORDS.get(field, field)
 
 

@@ -8,26 +8,27 @@ from vcpulab.show.table import Table
 from vcpulab.validation.xen.judged import BARS, SIGNS_NEEDED, UNITS, WHAT_IF, Agreement, Held, Verdict
 
 WORST = 40
-"""So many of the what-ifs that are farthest off are listed."""
+"""Number of the worst what-ifs that are listed."""
 _SIGNS = {1: "rises", -1: "falls", 0: "open", None: "–"}
 
 
-def in_words(found: Agreement) -> list[str]:
-    """What was compared, and whether it is good enough, in two lines."""
-    whats = [verdict for verdict in found.verdicts if verdict.kind == WHAT_IF]
-    pairs = {(cell.demands, cell.setting) for cell in found.of(WHAT_IF)}
+def in_words(agreement: Agreement) -> list[str]:
+    """The number of comparisons, and the verdict, in two lines."""
+    whats = [verdict for verdict in agreement.verdicts if verdict.kind == WHAT_IF]
+    cells = agreement.cells_of(WHAT_IF)
+    pairs = {(cell.demands, cell.setting) for cell in cells}
     lines = [
-        f"Xen: {len(found.recordings)} recordings, {len(pairs)} what-ifs with {len(found.of(WHAT_IF))} predictions"
+        f"Xen: {len(agreement.recordings)} recordings, {len(pairs)} what-ifs with {len(cells)} predictions",
     ]
     if whats:
         failed = [BARS[verdict.metric].name for verdict in whats if not verdict.passed]
-        failed += [] if all(one.passed for one in found.signs if one.metric == "all") else ["signs of changes"]
+        failed += [] if all(row.passed for row in agreement.signs if row.metric == "all") else ["signs of changes"]
         lines.append("what-if: " + (f"failed: {', '.join(failed)}" if failed else "passed: all bars are reached"))
     return lines
 
 
-def verdicts(found: Agreement) -> Table:
-    """The verdict on each metric: what-ifs, and twins in their own setting."""
+def verdicts(agreement: Agreement) -> Table:
+    """The verdict on each metric, for what-ifs and for twins in their own setting."""
     headings = [
         "predictions",
         "metric",
@@ -54,11 +55,11 @@ def verdicts(found: Agreement) -> Table:
             " / ".join(f"{part:.0f}" for part in verdict.reached),
             *_errors(verdict),
             str(verdict.by_chance),
-            _said(verdict.chance_median),
-            _said(verdict.chance_p90),
+            _number(verdict.chance_median),
+            _number(verdict.chance_p90),
             verdict.evidence,
         ]
-        for verdict in found.verdicts
+        for verdict in agreement.verdicts
     ]
     title = "Predicted and recorded: errors without their signs, points or %"
     table = Table(title, headings, rows, 4, together=True)
@@ -80,33 +81,33 @@ def _errors(verdict: Verdict) -> list[str]:
     return [*(number(error) for error in errors), f"{verdict.bias:+.2g}"]
 
 
-def _said(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "–" if value is None else number(value)
 
 
-def signs(found: Agreement) -> Table:
-    """Changes from one recorded setting to another: predicted with the right sign?"""
+def signs(agreement: Agreement) -> Table:
+    """Signs of changes from one recorded setting to another: right and wrong predictions."""
     rows = [
         [
-            BARS[one.metric].name if one.metric in BARS else "all",
-            "–" if one.metric != "all" else "passed" if one.passed else "failed",
-            str(one.changes),
-            str(one.recorded),
-            str(one.right),
-            str(one.wrong),
-            str(one.undecided),
-            "–" if one.part_right is None else f"{100 * one.part_right:.1f}",
+            BARS[row.metric].name if row.metric in BARS else "all",
+            "–" if row.metric != "all" else "passed" if row.passed else "failed",
+            str(row.changes),
+            str(row.recorded),
+            str(row.right),
+            str(row.wrong),
+            str(row.undecided),
+            "–" if row.part_right is None else f"{100 * row.part_right:.1f}",
         ]
-        for one in found.signs
+        for row in agreement.signs
     ]
     needed = f"right, % ({100 * SIGNS_NEEDED:g} needed)"
     headings = ["metric", "verdict", "changes", "beyond chance", "right", "wrong", "predicted as none", needed]
     return Table("Signs of changes from setting to setting", headings, rows, 2, together=True)
 
 
-def worst(found: Agreement) -> Table:
-    """The what-ifs that are farthest beyond their limits."""
-    return cells("Farthest beyond their limits", found.worst(WORST))
+def worst(agreement: Agreement) -> Table:
+    """The what-ifs with the largest errors outside their limits."""
+    return cells("Farthest beyond their limits", agreement.worst(WORST))
 
 
 CELL_HEADINGS = [
@@ -127,7 +128,7 @@ CELL_HEADINGS = [
 
 
 def cells(title: str, held: Sequence[Held], *, folded: bool = False) -> Table:
-    """Predictions beside what was recorded."""
+    """Predictions beside the recorded values."""
     table = Table(title, CELL_HEADINGS, [_cell(cell) for cell in held], 5, together=True, folded=folded)
     kept = ["twin of", "in the setting of", "of", "metric", "recorded", "predicted", "off by"]
     return replace(table, narrower=_only(table, kept))
@@ -139,7 +140,7 @@ def _cell(cell: Held) -> list[str]:
         cell.demands,
         cell.setting,
         cell.changed or "nothing",
-        cell.of,
+        cell.thing,
         f"{cell.metric}, {UNITS[cell.metric]}",
         number(cell.recorded),
         number(cell.predicted),
@@ -156,11 +157,11 @@ def _change(by: float | None, sign: int | None, unit: str) -> str:
     return "–" if by is None else f"{by:+.3g} {unit}, {_SIGNS[sign]}"
 
 
-def by_change(found: Agreement) -> Table:
-    """What-ifs by what was changed."""
+def by_change(agreement: Agreement) -> Table:
+    """The errors of what-ifs by changed parameter."""
     rows = [
         [changed, BARS[metric].name, str(verdict.cells), *_errors(verdict), str(verdict.by_chance)]
-        for changed, metric, verdict in found.by_change
+        for changed, metric, verdict in agreement.by_change
     ]
     headings = ["changed", "metric", "cells", "off, median", "off, p90", "off, mean", "bias", "no more than chance"]
     return Table("What-ifs by what was changed", headings, rows, 2, together=True)
