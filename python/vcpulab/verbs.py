@@ -568,7 +568,7 @@ def study(
     try:
         results = runner.run(cases, progress)
     except KeyboardInterrupt:
-        there = runner.so_far(cases)
+        there = runner.measured(cases)
         raise Interrupted(Agreement(it, there, effort, own, cached.note)) if there else KeyboardInterrupt from None
     return Agreement(it, results, effort, own, cached.note)
 

@@ -1,4 +1,4 @@
-"""Published studies, re-run: one folder each, with its scenarios, published cells, cases, claims and notes.
+"""Published studies, run again: each has a folder with its scenarios, published cells, cases, claims and notes.
 
 A new study is a folder with a `STUDY` in it, and one line here.
 """
@@ -12,10 +12,10 @@ NAMES = ("cherkasova2007", "devine2010", "venkatesh2015", "benevenuto2006")
 
 
 def study(name: str) -> Study:
-    """The study of that name.
+    """The study with a name.
 
     Raises:
-        RequestError: there is none.
+        RequestError: no study has the name.
 
     Examples:
         >>> study("cherkasova2007").title
@@ -23,5 +23,5 @@ def study(name: str) -> Study:
     """
     if name not in NAMES:
         raise RequestError(f"no study `{name}`; there are: {', '.join(NAMES)}")
-    found: Study = import_module(f"vcpulab.studies.{name}").STUDY
-    return found
+    definition: Study = import_module(f"vcpulab.studies.{name}").STUDY
+    return definition

@@ -16,39 +16,39 @@ from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort
 
 Judged = Sequence[tuple[Claim, Verdict]]
-"""Claims as they stand."""
+"""Claims with their verdicts."""
 
 
 @dataclass(frozen=True)
 class Agreement(Answer):
-    """A study that was run again: published and simulated cells, and the claims as they stand."""
+    """A study that was run again: published and simulated cells, and the claims with their verdicts."""
 
     study: Study
     results: Results
     effort: Effort
-    """How much was run."""
+    """The effort of the runs."""
     folder: Path
-    """Where its results are kept."""
+    """The folder of the results."""
     note: str | None = None
-    """What is to be told of those that were there already."""
+    """A note about damaged stored results; `None`: there are none."""
 
     @cached_property
     def predicted(self) -> Sequence[Prediction]:
-        """Every cell of the study, with what the simulation says in its place."""
+        """Every cell of the study, with its simulated value."""
         return predictions(self.study, self.results)
 
     @cached_property
     def judged(self) -> Judged:
-        """Every claim with what the simulation says of it."""
+        """Every claim with its verdict."""
         return [(claim, claim.verdict(self.results)) for claim in self.study.claims]
 
     @property
     def scores(self) -> Sequence[Score]:
-        """How well each metric of each table agrees."""
+        """The agreement of each metric of each table."""
         return scores(self.predicted)
 
     def to_frame(self) -> pl.DataFrame:
-        """A row for each published cell that the simulation has an estimate of: both values, and the error in %."""
+        """A row for each published cell with a simulated value: both values, and the error in %."""
         rows = [
             (*row.cell[:9], row.cell.number, row.estimate.mean, row.estimate.half_width, row.error, row.role)
             for row in self.predicted
@@ -60,7 +60,7 @@ class Agreement(Answer):
         return pl.DataFrame(rows, pl.Schema(schema), orient="row")
 
     def claims(self) -> pl.DataFrame:
-        """A row for each claim: what the simulation says of it, and the evidence."""
+        """A row for each claim, with its verdict and the evidence."""
         rows = [
             (claim.id, claim.text, verdict.outcome.value, verdict.evidence, verdict.p) for claim, verdict in self.judged
         ]
@@ -69,5 +69,5 @@ class Agreement(Answer):
 
     def __str__(self) -> str:
         outcomes = Counter(self.claims()["outcome"])
-        said = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
-        return f"{self.study.title}: {len(self.study.claims)} claims: {said}"
+        counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
+        return f"{self.study.title}: {len(self.study.claims)} claims: {counts}"

@@ -1,4 +1,4 @@
-"""A case of a study: a scenario, and what is measured in it."""
+"""A case of a study: a scenario, and its measurement."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,38 +7,38 @@ from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.window import Window
 
 Trial = Callable[[Scenario], Window]
-"""Runs a scenario once, and gives its window."""
+"""A trial: runs a scenario once, and returns its window."""
 Prepare = Callable[[Scenario, Trial], Scenario]
-"""From the scenario of a replication, and trials, the scenario that is measured."""
+"""A function that makes the measured scenario from the scenario of a replication, with trials."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario that a study runs, and what is measured in it."""
+    """A scenario that a study runs, and its measurement."""
 
     key: str
-    """Its experiment and its name there, such as `dom0-weight-sweep: bvt C=50 1`; no other case of the study has it."""
+    """The experiment and name, such as `dom0-weight-sweep: bvt C=50 1`; unique in the study."""
     template: str
-    """The scenario file in the study's folder from which it is made."""
+    """The scenario file in the study's folder that the case changes."""
     changes: Mapping[str, object]
-    """Its changes to the template, as `Scenario.change` takes them; calibrated constants come before."""
+    """The changes to the template, for `Scenario.change`, after the calibrated constants."""
     measure: Callable[[Window], Mapping[str, float]]
-    """Metric to value, for one replication; named as the published metrics where there is one."""
+    """The values of a replication by metric, named as the published metrics where possible."""
     main: str | None = None
-    """The application whose completions tell when the warm-up is over; `None`: nothing is cut off."""
+    """The application whose completions show the end of the warm-up; `None`: nothing is cut off."""
     precise: tuple[str, ...] = ()
-    """Metrics whose intervals decide how many replications there are."""
+    """Metrics whose intervals decide the number of replications."""
     fast: Mapping[str, object] = field(default_factory=dict)
     """More changes for a fast run, such as its duration."""
     prepare: Prepare | None = None
-    """Sets a value that the authors found by trial before they measured, such as a load; in each replication anew."""
+    """Sets a value that the authors determined by trials, such as a load; called for each replication."""
 
     @property
     def experiment(self) -> str:
-        """The experiment it belongs to."""
+        """The experiment of the case."""
         return self.key.partition(": ")[0]
 
     @property
     def name(self) -> str:
-        """Its name within the experiment."""
+        """The name within the experiment."""
         return self.key.partition(": ")[2]

@@ -1,7 +1,7 @@
 """Published numbers: the rows of a study's `published.csv`, and of `blind.csv`.
 
-Those of `blind.csv` were not known to anybody who made the model, nor to what fitted it, until after `foretold.csv` was
-written, which has what it said of them.
+Nobody who made the model, and no fit, knew the numbers in `blind.csv` before the predictions in `foretold.csv` were
+written.
 """
 
 import csv
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """One published number."""
+    """A published number."""
 
     study: str
     experiment: str
@@ -23,19 +23,19 @@ class Cell(NamedTuple):
     metric: str
     unit: str
     value: str
-    """As printed."""
+    """The value as printed."""
     stat: str
     source: str
     note: str
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns that tell it from every other cell."""
+        """The columns that identify the cell."""
         return (*self[:9], self.stat, self.source)
 
     @property
     def number(self) -> float | None:
-        """Its value."""
+        """The value as a number."""
         return float(self.value) if self.value else None
 
 
@@ -43,11 +43,11 @@ COLUMNS = Cell._fields
 
 
 class Foretold(NamedTuple):
-    """What was said of a published number that was not known."""
+    """The prediction of a published number before the number was known."""
 
     value: float
     low: float
-    """Ends of its 95 % confidence interval."""
+    """The low end of the 95 % confidence interval; `high`: the other end."""
     high: float
 
 
@@ -58,7 +58,7 @@ def read_cells(file: Traversable) -> Iterable[Cell]:
 
 
 def read_foretold(file: Traversable) -> Mapping[tuple[str, ...], Foretold]:
-    """What was said of cells before they were known, by their keys."""
+    """The predictions of cells before they were known, by the keys of the cells."""
     rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
     return {
         Cell(**{column: row[column] for column in COLUMNS}).key: Foretold(

@@ -1,4 +1,4 @@
-"""Charts that studies draw: curves with intervals, published values beside them as hollow marks."""
+"""Charts of studies: curves with intervals, and published values as hollow marks."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,35 +20,35 @@ class Chart(NamedTuple):
 
     title: str
     spec: dict[str, Any]
-    """In Vega-Lite."""
+    """The chart in Vega-Lite."""
     text: str = ""
-    """A caption: the effect to see, and what the paper shows of it."""
+    """A caption: the effect in the chart, and in the paper."""
     experiment: str | None = None
-    """The experiment it is made from: for the command that makes it."""
+    """The experiment, for the command that makes the chart."""
 
 
 class Mark(NamedTuple):
-    """One value in a chart."""
+    """A value in a chart."""
 
     panel: str
     series: str
-    """The name of its curve, which gives it its colour."""
+    """The name of the curve, which determines the color."""
     x: float | str
-    """Text: the positions are in the order of the marks."""
+    """The horizontal position; texts are in the order of the marks."""
     interval: Interval
     published: bool = False
-    """Hollow: as the authors printed it."""
+    """`True`: a hollow mark, as the authors printed the value."""
 
 
 def marks(results: Results, panel: str, series: str, cases: Mapping[str, str], metric: str) -> list[Mark]:
     """A curve: a metric of cases by their position; cases that were not run are left out."""
-    found = []
+    curve = []
     for x, case in cases.items():
         try:
-            found.append(Mark(panel, series, x, results.interval(case, metric)))
+            curve.append(Mark(panel, series, x, results.interval(case, metric)))
         except Missing:
             continue
-    return found
+    return curve
 
 
 def published(panel: str, series: str, x: float | str, value: float) -> Mark:
@@ -59,25 +59,25 @@ def published(panel: str, series: str, x: float | str, value: float) -> Mark:
 def curves(
     data: Sequence[Mark], x: str, y: str, title: str, *, same_scale: bool = True, joined: bool = True, width: int = 220
 ) -> dict[str, Any]:
-    """Panels beside each other, a curve for each series, in Vega-Lite.
+    """Panels side by side with a curve for each series, in Vega-Lite.
 
-    (As it stands, not by way of Altair, which takes half a second for the panels of one figure.)
+    The specification is written directly, as Altair takes half a second for the panels of a figure.
 
     Args:
-        data: what to draw.
+        data: the marks to draw.
         x: title of the horizontal axis.
         y: title of the vertical axis.
-        title: of it all.
-        same_scale: do all panels have the same vertical scale?
-        joined: are the marks of a series joined by a line?
-        width: of a panel, in pixels.
+        title: title of the figure.
+        same_scale: all panels have the same vertical scale.
+        joined: a line joins the marks of a series.
+        width: width of a panel, in pixels.
     """
     panels = list(dict.fromkeys(mark.panel for mark in data))
     series = list(dict.fromkeys(mark.series for mark in data))
     positions: list[Any] = list(dict.fromkeys(mark.x for mark in data))
     at: dict[str, Any] = {"field": "x", "title": x, "type": "quantitative"}
     if not positions or isinstance(positions[0], str):
-        crowded = CHAR_PX * max((len(str(one)) + 1 for one in positions), default=0) * len(positions) > width
+        crowded = CHAR_PX * max((len(str(position)) + 1 for position in positions), default=0) * len(positions) > width
         at |= {"type": "nominal", "sort": positions, "axis": {"labelAngle": -30 if crowded else 0}}
     colour = {
         "field": "series",
@@ -104,10 +104,10 @@ def curves(
                 "layer": list(_layers(y if heading or y else panel, joined)),
             }
         )
-    said = "; ".join(f"{mark.panel}, {mark.series}, {mark.x}: {_said(mark)}" for mark in data)
+    values = "; ".join(f"{mark.panel}, {mark.series}, {mark.x}: {_value_text(mark)}" for mark in data)
     return {
         "$schema": alt.SCHEMA_URL,
-        "description": f"{title}: {y} by {x}. {said}.",
+        "description": f"{title}: {y} by {x}. {values}.",
         "config": CONFIG,
         "columns": 3,
         "concat": drawn,
@@ -148,5 +148,5 @@ def _row(mark: Mark, least: float) -> dict[str, object]:
     }
 
 
-def _said(mark: Mark) -> str:
+def _value_text(mark: Mark) -> str:
     return f"{mark.interval.mean:g} (published)" if mark.published else str(mark.interval)

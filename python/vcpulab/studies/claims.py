@@ -1,4 +1,4 @@
-"""Claims of the authors, each declared above its check, and the one rule by which all of them are decided.
+"""Claims of the authors, each declared above its check, and the rule that decides them.
 
 A claim rests on levels (a value lies in a range), on directions (one case is above another), or on both. Levels are
 read off the means. A direction is a paired difference between runs with the same random numbers, and holds or fails
@@ -19,7 +19,7 @@ SIGNIFICANT = 0.05
 
 
 class Outcome(StrEnum):
-    """The three ends of a check."""
+    """The three outcomes of a check."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -27,13 +27,13 @@ class Outcome(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """The outcome of a claim, and why."""
+    """The outcome of a claim, with the evidence."""
 
     outcome: Outcome
     evidence: str
     """The values that decide, in words."""
     p: float | None = None
-    """Probability that chance alone would give them; `None`: not a statistical question."""
+    """Probability that chance alone would give these values; `None`: not a statistical question."""
 
 
 Check = Callable[[Results], Verdict]
@@ -44,20 +44,20 @@ class Claim:
     """A statement of the authors that can be checked."""
 
     id: str
-    """Its number in the study's notes."""
+    """The number of the claim in the study's notes."""
     text: str
     """The statement, in our words."""
     standing: str
-    """How it stands in the paper: whether the authors' own numbers agree with it."""
+    """The status of the claim in the paper: whether the authors' own numbers agree with it."""
     check: Check
     contradicted: bool = False
-    """Do the authors' own numbers contradict it?"""
+    """`True`: the authors' own numbers contradict the claim."""
     undecided: bool = False
-    """Do the authors' own numbers leave it open: within their noise, or not measured?"""
+    """`True`: the authors' own numbers do not decide the claim: within their noise, or not measured."""
 
     @property
     def in_paper(self) -> str:
-        """How it stands in the paper, in a sentence."""
+        """The status of the claim in the paper, as a sentence."""
         if self.contradicted:
             return f"{self.standing} (the authors' own numbers contradict it)"
         if self.undecided:
@@ -65,7 +65,7 @@ class Claim:
         return self.standing
 
     def verdict(self, results: Results) -> Verdict:
-        """Its verdict with these results."""
+        """The verdict on the claim with some results."""
         try:
             return self.check(results)
         except Missing as missing:
@@ -80,7 +80,7 @@ class Claims:
         >>> @claim("C-1", "Throughput rises with the weight", "Figure 1")
         ... def rises(results: Results) -> Verdict:
         ...     return decide(results.mean("heavy", "rate") > 100, "above 100")
-        >>> [found.id for found in claim.all]
+        >>> [declared.id for declared in claim.all]
         ['C-1']
     """
 
@@ -101,7 +101,7 @@ class Claims:
 
     @property
     def all(self) -> tuple[Claim, ...]:
-        """All of them, by number."""
+        """All claims, sorted by number."""
         return tuple(sorted(self._claims, key=lambda claim: int(claim.id.rpartition("-")[2])))
 
 
@@ -132,12 +132,12 @@ def decide(levels: bool, evidence: str, directions: Iterable[Difference] = ()) -
 
 
 def _corrected(directions: Sequence[Difference]) -> list[tuple[Difference, float | None]]:
-    """Each with its probability after Holm's correction for all of them; `None`: it is no question of chance."""
+    """Directions with their probabilities after Holm's correction; `None`: it is no question of chance."""
     ps = [None if d.interval.mean == d.interval.half_width == 0 else d.p for d in directions]
     corrected = iter(holm([p for p in ps if p is not None]))
     return [(d, None if p is None else next(corrected)) for d, p in zip(directions, ps, strict=True)]
 
 
 def cannot_be_tested(reason: str) -> Verdict:
-    """The verdict on a claim that the data say nothing about."""
+    """The verdict on a claim that the data do not decide."""
     return Verdict(Outcome.UNTESTABLE, reason)

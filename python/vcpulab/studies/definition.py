@@ -1,4 +1,4 @@
-"""The definition of a study: its cases, its published cells, its claims, and the folder in which all of this stands."""
+"""The definition of a study: its cases, published cells, claims, and the folder of its files."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vcpulab.studies.charts import Chart
 
 _NAME_MAX = 64
-"""Characters that the name of a scenario may have."""
+"""Maximum length of the name of a scenario."""
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,25 @@ class Study:
     name: str
     title: str
     reference: str
-    """Authors, title, where and when it was published."""
+    """Authors, title, place and year of publication."""
     cases: Callable[[], Iterable[Case]]
     estimate: Callable[[Cell, Results], Interval | str]
-    """The simulated value in place of a published cell; text: why there is none."""
+    """The simulated value of a published cell; text: the reason for a missing value."""
     claims: tuple[Claim, ...]
     experiments: Mapping[str, str]
-    """Experiment to what it is, and where in the paper."""
+    """Descriptions of the experiments, with their places in the paper, by name."""
     seed: int
-    """Replication k of every case runs with seed + k: common random numbers."""
+    """The first seed: replication k of every case runs with seed + k, for common random numbers."""
     replications: int = 5
-    """The least number of replications of a case."""
+    """Minimum number of replications of a case."""
     doubtful: Callable[[Cell], str] = lambda _cell: ""
-    """Why a published cell does not count in scores, such as a likely misprint; empty: it counts."""
+    """The reason why a published cell does not count in scores, such as a likely misprint; empty: it counts."""
     extra: Callable[[Results], str] | None = None
-    """More of the report, in Markdown: answers to questions that the authors left open."""
+    """A further section of the report, in Markdown: answers to questions that the authors left open."""
 
     @property
     def folder(self) -> Traversable:
-        """Where its files are."""
+        """The folder of the study's files."""
         return files("vcpulab.studies").joinpath(self.name)
 
     @property
@@ -57,14 +57,14 @@ class Study:
         return self.folder.joinpath("limits.md").read_text(encoding="utf-8")
 
     def charts(self, results: Results) -> "Sequence[Chart]":
-        """The figures of the paper, drawn again: those whose cases were run. Needs the extra `report`."""
-        # Loaded when something is drawn: not every installation can.
-        found: Sequence[Chart] = import_module(f"vcpulab.studies.{self.name}.charts").charts(results, self.cells)
-        return found
+        """The figures of the paper whose cases were run, drawn again. Needs the extra `report`."""
+        # Imported only here: not every installation can draw.
+        figures: Sequence[Chart] = import_module(f"vcpulab.studies.{self.name}.charts").charts(results, self.cells)
+        return figures
 
     @cached_property
     def calibration(self) -> Calibration:
-        """The constants fitted to it."""
+        """The constants fitted to the study."""
         return Calibration.read(self.folder.joinpath("calibration.toml"))
 
     @cached_property
@@ -74,22 +74,22 @@ class Study:
 
     @cached_property
     def seen(self) -> tuple[Cell, ...]:
-        """Those that were in sight when the model was made: a constant may be fitted on these alone."""
+        """The published numbers that were known when the model was made: only these may be used for fitting."""
         return tuple(read_cells(self.folder.joinpath("published.csv")))
 
     @cached_property
     def blind(self) -> tuple[Cell, ...]:
-        """Those that were not known before `foretold` was written."""
+        """The published numbers that were unknown before `foretold` was written."""
         return tuple(read_cells(self.folder.joinpath("blind.csv")))
 
     @cached_property
     def foretold(self) -> Mapping[tuple[str, ...], Foretold]:
-        """What the simulation said of blind cells before they were known, by their keys; of repeated ones once."""
+        """The predictions of blind cells before they were known, by the keys of the cells."""
         return read_foretold(self.folder.joinpath("foretold.csv"))
 
     @property
     def blind_notes(self) -> str:
-        """Where what was said of blind cells is wrong, and why, in Markdown."""
+        """The errors of predictions of blind cells, with their reasons, in Markdown."""
         return self.folder.joinpath("blind.md").read_text(encoding="utf-8")
 
     def scenario(self, case: Case, calibration: Calibration | None = None, *, fast: bool = False) -> Scenario:

@@ -1,7 +1,7 @@
-"""The demo: the web server of Cherkasova, Gupta and Vahdat 2007, each published row beside the same row simulated.
+"""The demo: the web server of Cherkasova, Gupta and Vahdat 2007, published and simulated.
 
-Schedulers that the study did not have stand below. Every row is loaded as in the study: with 95 % of the highest rate
-of requests that its setting serves.
+Schedulers outside the study are at the end. Every row is loaded as in the study: with 95 % of the highest rate of
+requests that its setting serves.
 """
 
 import os
@@ -46,7 +46,7 @@ HEADINGS = ["scheduler", *(column.heading for column in COLUMNS)]
 
 
 def scenarios() -> dict[str, Scenario]:
-    """The experiment under each scheduler, those of the study first.
+    """The experiment under each scheduler; the schedulers of the study are first.
 
     Examples:
         >>> list(scenarios())[::4]
@@ -71,41 +71,41 @@ def _cells() -> list[Cell]:
 
 
 def _label(cell: Cell) -> str:
-    """The row that a cell belongs to."""
+    """The label of a cell's row."""
     config = cell.config.partition(";")[0].replace("C_ms=", "C=").replace("period_ms=", "period=")
     return f"{cell.scheduler} {config} ms"
 
 
 def loaded(scenarios: Mapping[str, Scenario], *, jobs: int = 0) -> dict[str, Scenario]:
-    """The same with the load of the study, which trials find: one for all replications of a row."""
+    """The scenarios with the load of the study, found by trials: the same load for all replications of a row."""
 
     def trial(scenario: Scenario) -> Window:
-        one = scenario.change({"run.warmup": "0s", "run.sample": "100ms", "run.replications": 1})
-        return Window(run(one, jobs=1, waits=False), CLIENT)
+        short = scenario.change({"run.warmup": "0s", "run.sample": "100ms", "run.replications": 1})
+        return Window(run(short, jobs=1, waits=False), CLIENT)
 
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        found = pool.map(lambda scenario: nearly_saturated(scenario, trial), scenarios.values())
-        return dict(zip(scenarios, found, strict=True))
+        loaded_scenarios = pool.map(lambda scenario: nearly_saturated(scenario, trial), scenarios.values())
+        return dict(zip(scenarios, loaded_scenarios, strict=True))
 
 
 def comparison(runs: Mapping[str, Run]) -> list[list[str]]:
-    """A row for each run, and under it the published one, if there is one."""
+    """A row for each run, followed by the published row, if any."""
     rows = []
     published = _published()
     for label, ran in runs.items():
-        rows.append([label, *(_said(ran.get(column.address)) for column in COLUMNS)])
+        rows.append([label, *(_interval_text(ran.get(column.address)) for column in COLUMNS)])
         if label in published:
             values = (published[label].get(column.published) for column in COLUMNS)
             rows.append([label + PUBLISHED, *("–" if value is None else f"{value:g}" for value in values)])
     return rows
 
 
-def _said(interval: Interval | None) -> str:
+def _interval_text(interval: Interval | None) -> str:
     return "–" if interval is None else str(interval)
 
 
 def _published() -> dict[str, dict[str, float]]:
-    """Row to metric to value."""
+    """Published values by row and metric."""
     rows: dict[str, dict[str, float]] = {}
     for cell in _cells():
         rows.setdefault(_label(cell), {})[cell.metric] = cell.number or 0.0
@@ -113,7 +113,7 @@ def _published() -> dict[str, dict[str, float]]:
 
 
 def write(path: Path, runs: Mapping[str, Run]) -> None:
-    """Writes the report: the comparison, the same as charts, and each run in detail. Needs the extra `report`."""
+    """Writes the report: the comparison as a table and as charts, and each run in detail. Needs the extra `report`."""
     from vcpulab.show import html, report
     from vcpulab.show.table import Table
 
@@ -139,12 +139,12 @@ def _lead() -> str:
 
 
 def wall_time() -> dict[str, float]:
-    """Seconds by the clock on the wall for each simulated second of the experiment, on one processor."""
+    """Wall-clock seconds for each simulated second of the experiment, on one processor."""
     template = _template().with_run(replications=1)
     simulated_s = (template.warmup_ns + template.duration_ns) / 1e9
-    found = {}
+    seconds = {}
     for name, tree in OTHERS:
         start = time.perf_counter()
         run(template.change({"host.scheduler": name, "host.generation": tree}), jobs=1)
-        found[f"demo_wall_s_per_simulated_s_{name}_{tree}"] = (time.perf_counter() - start) / simulated_s
-    return found
+        seconds[f"demo_wall_s_per_simulated_s_{name}_{tree}"] = (time.perf_counter() - start) / simulated_s
+    return seconds

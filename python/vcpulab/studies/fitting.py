@@ -3,8 +3,8 @@
 The procedure, the same for every study: constants vary on a logarithmic scale between their physical limits. A Sobol
 sequence (seeded) covers them; from the best points, least squares on the logarithms of simulated over published values
 (Branch, Coleman and Li's trust-region reflective method, as scipy has it) walks downhill, with steps of 8 % for the
-derivatives, wide enough that noise does not hide them. A random walk (seeded) from where that ends, which keeps every
-improvement, gets past the cliffs that schedulers have and derivatives cannot see beyond. All runs have common random
+derivatives, wide enough that noise does not hide them. A random walk (seeded) from the end of the descent, which keeps
+every improvement, crosses discontinuities of schedulers, where derivatives do not help. All runs have common random
 numbers. Then each cell is left out in turn, the fit is repeated from the optimum, and the cell is predicted.
 """
 
@@ -26,47 +26,47 @@ _STEP = 0.08
 _WALK = 0.12
 """First spread of a walk's steps, on the logarithmic scale; it shrinks to a tenth."""
 _PENALTY = 2.0
-"""Residual where the simulation says nothing: worse than a factor of seven."""
+"""Residual of a missing simulated value: worse than a factor of seven."""
 
 
 class Fit:
-    """One fit: keeps what was evaluated."""
+    """A fit, with a cache of evaluated points."""
 
     def __init__(
         self, study: Study, cells: Sequence[Cell], cases: Sequence[Case], effort: Effort, replications: int
     ) -> None:
-        """Takes what to fit on, and the cases that give it."""
+        """Takes the cells to fit on, and the cases that they are computed from."""
         self._study = replace(study, replications=replications)
         self._cells = cells
         self._cases = cases
         self._effort = replace(effort, precision=math.inf, fast_replications=replications)
-        self._known: dict[tuple[float, ...], list[float]] = {}
+        self._values_at: dict[tuple[float, ...], list[float]] = {}
         self.evaluations = 0
         self._low, self._high = (
             np.log([getattr(c, end) for c in study.calibration.constants]) for end in ("low", "high")
         )
 
     def simulated(self, logs: Iterable[float]) -> list[float]:
-        """The simulated value in place of each cell; nan where there is none."""
+        """The simulated value of each cell; nan if it is missing."""
         point = tuple(round(float(x), 6) for x in logs)
-        if point not in self._known:
+        if point not in self._values_at:
             constants = self._study.calibration.constants
             values = {c.name: math.exp(x) for c, x in zip(constants, point, strict=True)}
             calibration = self._study.calibration.with_values(values)
             results = Runner(self._study, self._effort, RunCache(None), calibration).run(self._cases)
-            found = [self._study.estimate(cell, results) for cell in self._cells]
-            self._known[point] = [x.mean if isinstance(x, Interval) else math.nan for x in found]
+            estimates = [self._study.estimate(cell, results) for cell in self._cells]
+            self._values_at[point] = [x.mean if isinstance(x, Interval) else math.nan for x in estimates]
             self.evaluations += 1
-        return self._known[point]
+        return self._values_at[point]
 
     def residuals(self, logs: Iterable[float], without: int | None = None) -> np.ndarray:
-        """Logarithm of simulated over published, for each cell."""
+        """The logarithm of simulated over published values, for each cell."""
         pairs = zip(self._cells, self.simulated(logs), strict=True)
         errors = [math.log(value / cell.number) if cell.number and value > 0 else _PENALTY for cell, value in pairs]
         return np.array([e for i, e in enumerate(errors) if i != without])
 
     def search(self, samples: int, best: int, say: Callable[[str], None]) -> np.ndarray:
-        """The whole search."""
+        """The best point from the Sobol sequence and the descents."""
         from scipy.stats import qmc
 
         start = np.log([c.value for c in self._study.calibration.constants])
@@ -82,24 +82,24 @@ class Fit:
         return min(ends, key=lambda end: end[1])[0]
 
     def walk(self, start: np.ndarray, steps: int) -> np.ndarray:
-        """A random walk from a point that keeps every improvement: where it ends."""
+        """The end of a random walk from a point that keeps every improvement."""
         random = np.random.default_rng(self._study.calibration.seed)
         best, cost = start, float(np.sum(self.residuals(start) ** 2))
         for i in range(steps):
             spread = _WALK * 0.1 ** (i / steps)
             moved = random.random(len(best)) < 0.5
             point = np.clip(best + moved * random.normal(0, spread, len(best)), self._low, self._high)
-            there = float(np.sum(self.residuals(point) ** 2))
-            if there < cost:
-                best, cost = point, there
+            moved_cost = float(np.sum(self.residuals(point) ** 2))
+            if moved_cost < cost:
+                best, cost = point, moved_cost
         return best
 
     def descend(self, start: np.ndarray, without: int | None = None, steps: int = 8) -> tuple[np.ndarray, float]:
-        """Least squares from a point: where it ends, and the sum of squares there."""
+        """The end of a least-squares descent from a point, and its sum of squares."""
         from scipy.optimize import least_squares
 
         inside = np.clip(start, self._low + 1e-6, self._high - 1e-6)
-        found = least_squares(
+        optimum = least_squares(
             self.residuals,
             inside,
             bounds=(self._low, self._high),
@@ -109,7 +109,7 @@ class Fit:
             max_nfev=steps,
             kwargs={"without": without},
         )
-        return found.x, float(2 * found.cost)
+        return optimum.x, float(2 * optimum.cost)
 
 
 def fit(
@@ -122,19 +122,19 @@ def fit(
     replications: int = 2,
     say: Callable[[str], None] = lambda _: None,
 ) -> Calibration:
-    """Fits a study's constants; the result is not written anywhere.
+    """Fits a study's constants, and returns them without writing a file.
 
     Args:
-        study: which.
-        effort: whether it is but a short look, and runs at a time; its precision is not asked for.
+        study: the study.
+        effort: whether runs are short, and the number of runs at a time; its precision is not used.
         samples: points of the Sobol sequence.
-        best: from how many of them to descend.
-        walk: how many steps to walk from the best of these.
-        replications: of each case at each point.
-        say: told how it goes.
+        best: number of points to descend from.
+        walk: number of steps of the random walk from the best end.
+        replications: replications of each case at each point.
+        say: called with messages about the progress.
 
     Raises:
-        ValueError: the study names nothing to fit, or cells that it does not have.
+        ValueError: the study has nothing to fit.
     """
     cells = [cell for cell in study.seen if study.calibration.fitted_on(cell)]
     if not cells or not study.calibration.constants:
@@ -146,9 +146,11 @@ def fit(
     values = {c.name: _six_digits(math.exp(x)) for c, x in zip(constants, logs, strict=True)}
     left_out = []
     for i, cell in enumerate(cells):
-        there, _ = work.descend(logs, without=i, steps=3)
-        value = work.simulated(there)[i]
-        left_out.append(_row(cell, value) | {"constants": dict(zip(values, np.exp(there).tolist(), strict=True))})
+        logs_without, _ = work.descend(logs, without=i, steps=3)
+        value = work.simulated(logs_without)[i]
+        left_out.append(
+            _row(cell, value) | {"constants": dict(zip(values, np.exp(logs_without).tolist(), strict=True))}
+        )
         say(f"without {cell.metric} of {cell.scheduler} {cell.config}: published {cell.value}, predicted {value:.4g}")
     result = {
         "evaluations": work.evaluations,
@@ -164,22 +166,22 @@ def fit(
 
 
 def cases_for(study: Study, cells: Sequence[Cell]) -> list[Case]:
-    """The fewest cases that give the cells: those that an estimate asks for."""
+    """The cases that the estimates of some cells use."""
     from vcpulab.studies.results import Missing, Results
 
-    asked: dict[str, None] = {}
+    case_keys: dict[str, None] = {}
 
-    class Asking(Results):
+    class RecordedUses(Results):
         def values(self, case: str, metric: str) -> list[float]:  # noqa: ARG002 - any will do
-            asked[case] = None
+            case_keys[case] = None
             return [1.0]
 
     for cell in cells:
         try:
-            study.estimate(cell, Asking({}))
+            study.estimate(cell, RecordedUses({}))
         except Missing:
             continue
-    return [case for case in study.cases() if case.key in asked]
+    return [case for case in study.cases() if case.key in case_keys]
 
 
 def _row(cell: Cell, value: float) -> dict[str, object]:
@@ -192,12 +194,12 @@ def _rms(cost: float, n: int) -> str:
 
 
 def _six_digits(value: float) -> float:
-    """The value without digits that are noise."""
+    """The value with six significant digits; further digits are noise."""
     return float(f"{value:.6g}")
 
 
 def _rounded(value: object) -> object:
-    """Floats with six digits."""
+    """A value with all floats rounded to six significant digits."""
     if isinstance(value, float):
         return _six_digits(value)
     if isinstance(value, Mapping):

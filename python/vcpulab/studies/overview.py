@@ -1,4 +1,4 @@
-"""How well every study agrees, on one page."""
+"""The overview page: the agreement of every study."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median
@@ -64,11 +64,11 @@ def page(done: Iterable[Agreement], command: str) -> str:
 
 
 BLIND = "Blind: neither fitted nor seen"
-"""The heading of what was foretold."""
+"""The heading of the section on predictions of unknown cells."""
 
 
 def blind(studies: Iterable[Study]) -> str:
-    """The section on cells that were foretold before anybody knew them. It takes no run."""
+    """The section on cells that were predicted before anybody knew them. It needs no run."""
     parts = [
         f"## {BLIND}",
         "These cells were kept from everybody who worked on the model, until what it says of each was written down "
@@ -78,7 +78,7 @@ def blind(studies: Iterable[Study]) -> str:
     ]
     for study in studies:
         rows = [
-            [_named(group), str(len(pairs)), _number(kendall_tau(*pairs.both)), *pairs.errors, pairs.within]
+            [_named(group), str(len(pairs)), _number(kendall_tau(*pairs.columns)), *pairs.errors, pairs.within]
             for group, pairs in _blind_groups(study).items()
         ]
         headings = ["table: metric", "cells", "τ", "error, %", "median, %", "in published intervals"]
@@ -87,25 +87,25 @@ def blind(studies: Iterable[Study]) -> str:
 
 
 class _Pairs(list[tuple[float, float, float | None]]):
-    """Published and foretold values, with half the width of the published interval where there is one."""
+    """Pairs of published and predicted values, with half the width of the published interval, if any."""
 
     @property
-    def both(self) -> tuple[list[float], list[float]]:
-        return [one[0] for one in self], [one[1] for one in self]
+    def columns(self) -> tuple[list[float], list[float]]:
+        return [pair[0] for pair in self], [pair[1] for pair in self]
 
     @property
     def errors(self) -> list[str]:
-        found = [100 * abs(foretold / published - 1) for published, foretold, _ in self if published]
-        return [_number(fmean(found)), _number(median(found))] if found else ["–", "–"]
+        percents = [100 * abs(foretold / published - 1) for published, foretold, _ in self if published]
+        return [_number(fmean(percents)), _number(median(percents))] if percents else ["–", "–"]
 
     @property
     def within(self) -> str:
-        known = [(published, foretold, half) for published, foretold, half in self if half is not None]
-        return f"{sum(abs(a - b) <= half for a, b, half in known)} of {len(known)}" if known else ""
+        bounded = [(published, foretold, half) for published, foretold, half in self if half is not None]
+        return f"{sum(abs(a - b) <= half for a, b, half in bounded)} of {len(bounded)}" if bounded else ""
 
 
 def _blind_groups(study: Study) -> dict[tuple[str, str, str], _Pairs]:
-    """By table, metric and load, in the order of the cells."""
+    """Pairs of values by table, metric and load, in the order of the cells."""
     groups: dict[tuple[str, str, str], _Pairs] = {}
     for row in predictions(study, Results({})):
         number = row.cell.number
@@ -123,10 +123,10 @@ def _named(group: tuple[str, str, str]) -> str:
 
 
 def _summary(done: Agreement) -> list[str]:
-    said = summary(done.predicted, done.judged)
-    cells = [f"`{done.study.name}`", str(said["holds"]), str(said["fails"]), str(said["untestable"])]
+    totals = summary(done.predicted, done.judged)
+    cells = [f"`{done.study.name}`", str(totals["holds"]), str(totals["fails"]), str(totals["untestable"])]
     for role in ("predicted", "fitted"):
-        cells += [str(said[f"{role}_cells"]), _number(said[f"{role}_tau"]), _number(said[f"{role}_mape"])]
+        cells += [str(totals[f"{role}_cells"]), _number(totals[f"{role}_tau"]), _number(totals[f"{role}_mape"])]
     return cells
 
 

@@ -1,4 +1,4 @@
-"""Published cells beside what the simulation says, and how well they agree."""
+"""Published cells beside their simulated values, and scores of their agreement."""
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,49 +12,49 @@ from vcpulab.studies.results import Missing, Results
 
 
 class Prediction(NamedTuple):
-    """A published cell and what the simulation says in its place."""
+    """A published cell and its simulated value."""
 
     cell: Cell
     estimate: Interval | None
     role: str
-    """`fitted`: a constant was fitted on it; `predicted`: none was, but it was in sight; `blind`: nobody knew it."""
+    """`fitted`: a constant was fitted on the cell; `predicted`: not fitted, but known; `blind`: unknown to all."""
     reason: str
-    """Why there is no estimate; empty: there is one."""
+    """The reason for a missing estimate; empty: the estimate exists."""
     doubt: str = ""
-    """Why it does not count in scores; empty: it does."""
+    """The reason why the cell does not count in scores; empty: it counts."""
     half_width: float | None = None
-    """Half the width of the published 95 % confidence interval, if there is one."""
+    """Half the width of the published 95 % confidence interval, if any."""
     foretold: Foretold | None = None
-    """What was said of a blind cell before it was known."""
+    """The prediction of a blind cell before it was known."""
 
     @property
     def error(self) -> float | None:
-        """Of the simulated value, % of the published one."""
+        """The error of the simulated value, % of the published value."""
         published = self.cell.number
         return 100 * (self.estimate.mean / published - 1) if self.estimate and published else None
 
 
 def predictions(study: Study, results: Results) -> list[Prediction]:
-    """One for each cell of the study."""
-    found = []
-    # A table's intervals stand in another table.
+    """A prediction for each cell of the study."""
+    rows = []
+    # Intervals of a table's values are in another table.
     widths = {cell.key[:9]: cell.number for cell in study.cells if cell.stat == "ci95"}
     blind = {cell.key for cell in study.blind}
     for cell in study.cells:
         try:
-            said = study.estimate(cell, results)
+            estimated = study.estimate(cell, results)
         except Missing as missing:
-            said = str(missing)
+            estimated = str(missing)
         role = "blind" if cell.key in blind else "fitted" if study.calibration.fitted_on(cell) else "predicted"
-        estimate, reason = (said, "") if isinstance(said, Interval) else (None, said)
+        estimate, reason = (estimated, "") if isinstance(estimated, Interval) else (None, estimated)
         width = widths.get(cell.key[:9]) if cell.stat == "mean" else None
         foretold = study.foretold.get(cell.key)
-        found.append(Prediction(cell, estimate, role, reason, study.doubtful(cell), width, foretold))
-    return found
+        rows.append(Prediction(cell, estimate, role, reason, study.doubtful(cell), width, foretold))
+    return rows
 
 
 def to_csv(predicted: Iterable[Prediction]) -> str:
-    """In the layout of the published cells, with `ci_lo`, `ci_hi` and `role` after them."""
+    """CSV in the layout of the published cells, followed by `ci_lo`, `ci_hi` and `role`."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*COLUMNS, "ci_lo", "ci_hi", "role"])
@@ -70,11 +70,11 @@ def to_csv(predicted: Iterable[Prediction]) -> str:
 
 
 ROLES = ("predicted", "fitted", "blind", "blind, since")
-"""Of blind cells what was said before they were known, and what this version says since."""
+"""The roles of cells in scores; blind cells have two: the early prediction, and that of this version (`since`)."""
 
 
 class Score(NamedTuple):
-    """How well one metric of one table agrees."""
+    """The agreement of a metric of a table."""
 
     table: str
     metric: str
@@ -84,9 +84,9 @@ class Score(NamedTuple):
     mape: float | None
     """Mean absolute error, %."""
     within: str
-    """How many of those with a published interval have the simulated mean in it, of how many; empty: none has one."""
+    """The number of simulated means in the published intervals, of the number of intervals; empty: none."""
     role: str
-    """Which cells these are, of `ROLES`."""
+    """The role of the cells, one of `ROLES`."""
 
 
 class _Pair(NamedTuple):
@@ -96,12 +96,12 @@ class _Pair(NamedTuple):
 
 
 def scores(predicted: Sequence[Prediction]) -> list[Score]:
-    """For each metric of each table; cells of each role apart, each with ranks of their own."""
+    """The scores of each metric of each table, separate for each role."""
     groups: dict[tuple[str, str], dict[str, list[_Pair]]] = {}
     for row in predicted:
         number = row.cell.number
         if row.cell.stat == "mean" and number is not None and not row.doubt:
-            for role, simulated in _said(row):
+            for role, simulated in _simulated_by_role(row):
                 roles = groups.setdefault((row.cell.source, row.cell.metric), {role: [] for role in ROLES})
                 roles[role].append(_Pair(number, row.half_width, simulated))
     return [
@@ -112,7 +112,7 @@ def scores(predicted: Sequence[Prediction]) -> list[Score]:
     ]
 
 
-def _said(row: Prediction) -> Iterator[tuple[str, float]]:
+def _simulated_by_role(row: Prediction) -> Iterator[tuple[str, float]]:
     if row.foretold is not None:
         yield "blind", row.foretold.value
     if row.estimate is not None:
@@ -121,6 +121,6 @@ def _said(row: Prediction) -> Iterator[tuple[str, float]]:
 
 def _agreement(pairs: Sequence[_Pair]) -> tuple[float | None, float | None, str]:
     published, simulated = [pair.published for pair in pairs], [pair.simulated for pair in pairs]
-    known = [(pair, pair.half_width) for pair in pairs if pair.half_width is not None]
-    hits = sum(abs(pair.simulated - pair.published) <= width for pair, width in known)
-    return kendall_tau(published, simulated), mape(published, simulated), f"{hits} of {len(known)}" if known else ""
+    bounded = [(pair, pair.half_width) for pair in pairs if pair.half_width is not None]
+    hits = sum(abs(pair.simulated - pair.published) <= width for pair, width in bounded)
+    return kendall_tau(published, simulated), mape(published, simulated), f"{hits} of {len(bounded)}" if bounded else ""

@@ -1,4 +1,4 @@
-"""The report of a study: one HTML file, and the same as Markdown and Parquet."""
+"""The report of a study: an HTML file, and the same content as Markdown and Parquet."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     import altair as alt
 
 _COLUMNS_MAX = 12
-"""Wider tables become longer ones."""
+"""Maximum number of columns of a table; wider tables get a row for each value."""
 
 
-def write(found: Agreement) -> Path:
+def write(agreement: Agreement) -> Path:
     """Writes `report.html`, `report.md` with its figures, and `cells`, `values` and `claims` as Parquet to its folder.
 
     Returns:
         The HTML file.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: a file cannot be written.
     """
-    study, results, effort, folder = found.study, found.results, found.effort, found.folder
-    predicted, judged = found.predicted, found.judged
+    study, results, effort, folder = agreement.study, agreement.results, agreement.effort, agreement.folder
+    predicted, judged = agreement.predicted, agreement.judged
     folder.mkdir(parents=True, exist_ok=True)
     parts = [
         Prose(_lead(study, predicted, judged, effort)),
@@ -66,7 +66,7 @@ def write(found: Agreement) -> Path:
 
 
 def cells_table(predicted: Iterable[Prediction]) -> pl.DataFrame:
-    """Every cell: its columns, `published`, `simulated`, `ci_lo`, `ci_hi`, `role`, `reason`, `foretold`."""
+    """A row for each cell: its columns, `published`, `simulated`, `ci_lo`, `ci_hi`, `role`, `reason`, `foretold`."""
     rows = []
     for row in predicted:
         named = {key: value for key, value in row.cell._asdict().items() if key != "value"}
@@ -81,7 +81,7 @@ def cells_table(predicted: Iterable[Prediction]) -> pl.DataFrame:
 
 
 def values_table(results: Results) -> pl.DataFrame:
-    """Every metric of every replication: `case`, `metric`, `replication`, `value`."""
+    """A row for each metric of each replication: `case`, `metric`, `replication`, `value`."""
     rows = [
         (case, metric, replication, value)
         for case in results.cases()
@@ -93,7 +93,7 @@ def values_table(results: Results) -> pl.DataFrame:
 
 
 def claims_table(judged: Judged) -> pl.DataFrame:
-    """Every claim: `claim`, `text`, `standing`, `contradicted`, `undecided`, `outcome`, `evidence`, `p`."""
+    """A row for each claim: `claim`, `text`, `standing`, `contradicted`, `undecided`, `outcome`, `evidence`, `p`."""
     rows = [
         (c.id, c.text, c.standing, c.contradicted, c.undecided, v.outcome.value, v.evidence, v.p) for c, v in judged
     ]
@@ -102,16 +102,16 @@ def claims_table(judged: Judged) -> pl.DataFrame:
 
 
 def summary(predicted: Sequence[Prediction], judged: Judged) -> dict[str, float | int | None]:
-    """Claims that hold, fail and cannot be tested; mean tau and mean error over tables, cells of each role apart."""
-    found: dict[str, float | int | None] = {
+    """Counts of claims by outcome, and for each role of cells the mean tau and mean error over tables."""
+    totals: dict[str, float | int | None] = {
         outcome.name.lower(): sum(1 for _, verdict in judged if verdict.outcome is outcome) for outcome in Outcome
     }
     for role in ROLES:
         of_role = [score for score in scores(predicted) if score.role == role]
-        found[f"{role}_cells"] = sum(score.cells for score in of_role)
-        found[f"{role}_tau"] = _mean(score.tau for score in of_role)
-        found[f"{role}_mape"] = _mean(score.mape for score in of_role)
-    return found
+        totals[f"{role}_cells"] = sum(score.cells for score in of_role)
+        totals[f"{role}_tau"] = _mean(score.tau for score in of_role)
+        totals[f"{role}_mape"] = _mean(score.mape for score in of_role)
+    return totals
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -120,18 +120,18 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _lead(study: Study, predicted: Sequence[Prediction], judged: Judged, effort: Effort) -> str:
-    said = summary(predicted, judged)
+    totals = summary(predicted, judged)
     lines = [study.reference, ""]
     if judged:
         lines.append(
-            f"* Of {len(judged)} claims {said['holds']} hold in the simulation, {said['fails']} fail and "
-            f"{said['untestable']} cannot be tested."
+            f"* Of {len(judged)} claims {totals['holds']} hold in the simulation, {totals['fails']} fail and "
+            f"{totals['untestable']} cannot be tested."
         )
-    for role, what in _IN_WORDS:
-        if said[f"{role}_cells"]:
+    for role, words in _IN_WORDS:
+        if totals[f"{role}_cells"]:
             lines.append(
-                f"* Over the {said[f'{role}_cells']} cells {what}: rank agreement τ = "
-                f"{_said(said[f'{role}_tau'])}, mean error {_said(said[f'{role}_mape'])} % (means over tables)."
+                f"* Over the {totals[f'{role}_cells']} cells {words}: rank agreement τ = "
+                f"{_number(totals[f'{role}_tau'])}, mean error {_number(totals[f'{role}_mape'])} % (means over tables)."
             )
     if effort.fast:
         lines.append(
@@ -148,7 +148,7 @@ _IN_WORDS = (
 )
 
 
-def _said(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "–" if value is None else number(value)
 
 
@@ -199,7 +199,7 @@ def _tables(predicted: Sequence[Prediction]) -> Iterator[Block]:
 
 
 def _table(source: str, predicted: Sequence[Prediction]) -> Table:
-    """One published table: a row for each configuration, a column for each metric under each load."""
+    """A published table: a row for each configuration, a column for each metric under each load."""
     columns: dict[tuple[str, str], None] = {}
     cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     several = len({row.cell.load for row in predicted}) > 1
@@ -234,11 +234,11 @@ _MARKS = {"fitted": " f", "blind": " b"}
 
 
 def _agreement(study: Study, predicted: Sequence[Prediction]) -> Iterator[Block]:
-    found = scores(predicted)
-    if not found:
+    agreed = scores(predicted)
+    if not agreed:
         return
     yield Heading("Agreement and residuals")
-    rows = [[f"{s.table}: {s.metric}", s.role, str(s.cells), _said(s.tau), _said(s.mape), s.within] for s in found]
+    rows = [[f"{s.table}: {s.metric}", s.role, str(s.cells), _number(s.tau), _number(s.mape), s.within] for s in agreed]
     yield Table(
         "τ: Kendall's rank agreement, 1 is the same order.",
         ["table: metric", "cells", "number", "τ", "mean error, %", "in published intervals"],
@@ -265,7 +265,7 @@ def _limits(study: Study) -> Iterator[Block]:
 
 
 def residuals(predicted: Sequence[Prediction]) -> "alt.TopLevelMixin":
-    """Error of each cell by table and metric."""
+    """A chart of the error of each cell by metric."""
     from vcpulab.extras import require
     from vcpulab.show import charts as plots
 
@@ -363,5 +363,5 @@ def _method(study: Study, results: Results, predicted: Sequence[Prediction], eff
 
 
 def _below(markdown: str) -> str:
-    """The text with its headings two levels lower, so that they stand under the section's."""
+    """The text with its headings two levels lower, below the section's heading."""
     return "\n".join(f"##{line}" if line.startswith("#") else line for line in markdown.splitlines())

@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from vcpulab.results.statistics import Difference, Interval, paired
 
 Values = Sequence[tuple[str, str]]
-"""Cases, each with a metric."""
+"""Pairs of a case and a metric."""
 
 
-class Missing(LookupError):  # noqa: N818 - not an error: the case was not asked for
+class Missing(LookupError):  # noqa: N818 - not an error: the case was not selected
     """A case that was not run, or does not measure the metric."""
 
 
 class Results:
-    """Case and metric to a value for each replication."""
+    """The values of each replication by case and metric."""
 
     def __init__(self, values: Mapping[str, Sequence[Mapping[str, float]]]) -> None:
-        """Takes the metrics of each case: one mapping for each replication, from 0 on."""
+        """Takes the metrics of each case: a mapping for each replication, from 0."""
         self._values = values
 
     def cases(self) -> list[str]:
@@ -37,7 +37,7 @@ class Results:
         return [replication[metric] for replication in replications]
 
     def interval(self, case: str, metric: str) -> Interval:
-        """Mean and 95 % confidence interval.
+        """The mean of a metric of a case, with its 95 % confidence interval.
 
         Raises:
             Missing: the case was not run, or does not measure the metric.
@@ -45,24 +45,24 @@ class Results:
         return self.combine(lambda value: value, (case, metric))
 
     def mean(self, case: str, metric: str) -> float:
-        """The mean over the replications."""
+        """The mean of a metric of a case over the replications."""
         return self.interval(case, metric).mean
 
-    def each(self, function: Callable[..., float], *of: tuple[str, str]) -> list[float]:
-        """A function of several metrics, such as a ratio of two cases, in each replication that all of them have.
+    def each(self, function: Callable[..., float], *columns: tuple[str, str]) -> list[float]:
+        """A function of several metrics, such as a ratio of two cases, in each replication that all cases have.
 
         Raises:
             Missing: a case was not run, or does not measure the metric.
         """
-        return list(map(function, *(self.values(case, metric) for case, metric in of)))
+        return list(map(function, *(self.values(case, metric) for case, metric in columns)))
 
-    def combine(self, function: Callable[..., float], *of: tuple[str, str]) -> Interval:
-        """Mean and 95 % confidence interval of a function of several metrics.
+    def combine(self, function: Callable[..., float], *columns: tuple[str, str]) -> Interval:
+        """The mean of a function of several metrics, with its 95 % confidence interval.
 
         Raises:
             Missing: a case was not run, or does not measure the metric.
         """
-        interval = Interval.from_values(self.each(function, *of))
+        interval = Interval.from_values(self.each(function, *columns))
         if interval is None:
             raise Missing("no replication")
         return interval
@@ -81,10 +81,10 @@ class Results:
         Raises:
             Missing: a case was not run, or does not measure the metric.
         """
-        found = paired(self.each(function, *first), self.each(function, *second))
-        if found is None:
+        difference = paired(self.each(function, *first), self.each(function, *second))
+        if difference is None:
             raise Missing("no replication")
-        return found
+        return difference
 
     def metrics(self, case: str) -> list[str]:
         """The metrics of a case."""
@@ -92,9 +92,9 @@ class Results:
         return list(replications[0]) if replications else []
 
     def replications(self, case: str) -> int:
-        """How often it was run."""
+        """Number of replications of a case."""
         return len(self._values.get(case, ()))
 
     def matching(self, prefix: str) -> list[str]:
-        """The keys of the cases that begin like this."""
+        """The keys of the cases that start with a prefix."""
         return [case for case in self._values if case.startswith(prefix)]

@@ -1,8 +1,8 @@
-"""Runs the cases of a study: on all processors, as often as the precision asked for needs, resumable at any moment.
+"""Runs the cases of a study: on all processors, with enough replications for the precision, and resumable.
 
 Each replication of each case is a unit of work. Its metrics become one line of `units.jsonl` in the study's
-directory, under a key that names all it depends on: a unit that is there is never run again, and one that was made by
-another engine, another scenario or another way to measure is not mistaken for it.
+directory, with a key that covers everything it depends on: a stored unit is never run again, and a unit of another
+engine, another scenario or another measurement has another key.
 """
 
 import math
@@ -27,25 +27,25 @@ REPLICATIONS_MAX = 200
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is run."""
+    """The effort of a study: replications, precision, and units at a time."""
 
     fast: bool = False
-    """A short look: a few replications of short runs."""
+    """`True`: a short look with a few replications of short runs."""
     fast_replications: int = 2
-    """How many replications a short look takes."""
+    """Number of replications of a short look."""
     precision: float = 0.02
-    """Half the width of an interval over its mean: replications are added until those that decide are this narrow."""
+    """Half the width of an interval over its mean: replications are added until deciding intervals are this narrow."""
     replications_max: int = 40
-    """The most replications of a case, whatever its intervals."""
+    """Maximum number of replications of a case."""
     jobs: int = 0
-    """Units at a time; 0: one for each processor. It never changes the results."""
+    """Units at a time; 0: one for each processor. The results do not depend on it."""
 
 
 class Runner:
-    """Runs cases of one study."""
+    """A runner of the cases of a study."""
 
     def __init__(self, study: Study, effort: Effort, done: RunCache, calibration: Calibration | None = None) -> None:
-        """Takes what to run and what is done already."""
+        """Takes the study, the effort, and the stored results."""
         self._study = study
         self._effort = effort
         self._ran = done
@@ -56,14 +56,14 @@ class Runner:
         self._planned = 0
 
     def run(self, cases: Sequence[Case], progress: Callable[[float], bool | None] | None = None) -> Results:
-        """Runs what is not done yet.
+        """Runs the missing units of some cases.
 
         Args:
-            cases: which.
-            progress: called now and then with the fraction done of what is planned so far; `False` cancels.
+            cases: the cases.
+            progress: called now and then with the fraction done of the planned units; `False` cancels.
 
         Raises:
-            KeyboardInterrupt: it was cancelled; what is done is kept.
+            KeyboardInterrupt: the run was cancelled; finished units are kept.
             EngineError: a run failed.
         """
         wanted = {case.key: self._first(case) for case in cases}
@@ -75,13 +75,13 @@ class Runner:
                 return Results({case.key: self._metrics(case, wanted[case.key]) for case in cases})
             wanted = more
 
-    def so_far(self, cases: Sequence[Case]) -> Results | None:
-        """What is measured of these cases, each from its first replication on; `None`: nothing."""
-        found = {
+    def measured(self, cases: Sequence[Case]) -> Results | None:
+        """The stored results of some cases, each from its first replication; `None`: nothing is stored."""
+        stored = {
             case.key: [*takewhile(bool, (self._ran.get(self._unit(case, k).key) for k in range(REPLICATIONS_MAX)))]
             for case in cases
         }
-        measured = {key: [metrics for metrics in values if metrics] for key, values in found.items() if values}
+        measured = {key: [metrics for metrics in values if metrics] for key, values in stored.items() if values}
         return Results(measured) if measured else None
 
     def _first(self, case: Case) -> int:
@@ -90,7 +90,7 @@ class Runner:
         return self._study.replications if case.precise or case.main else 1
 
     def _enough(self, case: Case, n: int) -> int:
-        """How many replications of a case are needed, as far as can be told from the first `n`."""
+        """The number of replications that a case needs, estimated from the first `n`."""
         if self._effort.fast or not case.precise:
             return n
         metrics = self._metrics(case, n)
@@ -101,7 +101,7 @@ class Runner:
                 continue
             width = interval.half_width / abs(interval.mean)
             if math.isfinite(width) and width > self._effort.precision:
-                # The width goes with the root of the number; half as many more at most, as it is an estimate itself.
+                # The width falls with the root of the number; the estimate is uncertain: at most half as many more.
                 needed = max(needed, min(math.ceil(n * (width / self._effort.precision) ** 2), n + max(n // 2, 2)))
         return min(needed, max(n, self._effort.replications_max))
 
@@ -109,7 +109,7 @@ class Runner:
         return [self._ran.get(self._unit(case, k).key) or {} for k in range(n)]
 
     def _unit(self, case: Case, replication: int) -> Unit:
-        # Asked for again in each round; a scenario takes a millisecond to make.
+        # Cached for the next rounds: making a scenario takes a millisecond.
         unit = self._made.get((case.key, replication))
         if unit is None:
             unit = self._made[case.key, replication] = self._make(case, replication)

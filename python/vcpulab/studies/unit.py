@@ -1,4 +1,4 @@
-"""A unit of work of a study: one replication of one case. All that decides what it measures is imported here."""
+"""A unit of work of a study: a replication of a case. Everything that decides its values is imported here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from vcpulab.studies.window import Window
 
 @dataclass(frozen=True)
 class Unit:
-    """One replication of one case."""
+    """A replication of a case."""
 
     case: Case
     replication: int
@@ -20,12 +20,12 @@ class Unit:
 
     @property
     def work(self) -> tuple[object, ...]:
-        """All that decides what it measures: a setting may be part of two figures, under two names."""
+        """Everything that decides the values: a setting may be part of two figures, under two names."""
         nameless = self.scenario.change({"name": "any"})
         return nameless.to_toml(), self.case.main, self.case.prepare, self.case.measure
 
     def measure(self, going_on: Callable[[], bool]) -> dict[str, float]:
-        """Runs it, after the trials that its case needs."""
+        """Runs the unit, after the trials of its case."""
 
         def trial(scenario: Scenario) -> Window:
             ran = run_scenario(scenario, jobs=1, waits=False, progress=lambda _: going_on())

@@ -9,22 +9,22 @@ from vcpulab.results.statistics import mser5
 class Window:
     """The part of a replication after its warm-up.
 
-    Metrics that the registry has are called as there (`throughput`, `gotten`, `waited`, `blocked`, `io_per_execution`)
-    and have its units; the others have the unit in their name, or are rates of a counter.
+    Metrics of the registry have its names (`throughput`, `gotten`, `waited`, `blocked`, `io_per_execution`) and units;
+    other metrics have the unit in their name, or are rates of a counter.
 
-    Domains are named as in the scenario, applications as the summary names them: domain, position, kind ("dom1 1 dd");
-    a client is named like an application of its server, after those.
+    Domains have their names in the scenario; applications are named by domain, position and kind ("dom1 1 dd"); clients
+    are named like applications of their server, with higher positions.
     """
 
     def __init__(self, run: Run, main: str | None) -> None:
         """Cuts the warm-up off.
 
         Args:
-            run: one replication, with samples.
-            main: the application whose completions tell when the run has settled; `None`: nothing is cut.
+            run: a run of one replication, with samples.
+            main: the application whose completions show the end of the warm-up; `None`: nothing is cut.
         """
         self.run = run
-        """All of it, for what has no samples (percentiles, completion times)."""
+        """The whole run, for values without samples (percentiles, completion times)."""
         self._apps = run.df_app_samples().with_columns(pl.format("{} {} {}", "domain", "app", "kind").alias("name"))
         self._domains = run.df_samples()
         series = self._apps.filter(name=main).sort("time_ns") if main is not None else self._apps.clear()
@@ -33,7 +33,7 @@ class Window:
             raise KeyError(f"no application `{main}`; there are: {', '.join(names)}")
         cut = mser5(series.get_column("completed").to_list())
         self.start_ns: int = series.get_column("time_ns")[cut - 1] if cut else 0
-        """Where the warm-up ends."""
+        """The end of the warm-up, ns since the host started."""
         self._apps = self._apps.filter(pl.col("time_ns") > self.start_ns)
         self._domains = self._domains.filter(pl.col("time_ns") > self.start_ns)
 
@@ -55,11 +55,11 @@ class Window:
         return 100 * self._domain(domain, "running_ns")
 
     def waited(self, domain: str) -> float:
-        """Time its vCPUs were runnable but waiting, % of a vCPU, summed over them."""
+        """Time that a domain's vCPUs were runnable but waiting, % of a vCPU, summed over the vCPUs."""
         return 100 * self._domain(domain, "runnable_ns")
 
     def blocked(self, domain: str) -> float:
-        """Time its vCPUs were blocked, % of a vCPU, summed over them."""
+        """Time that a domain's vCPUs were blocked, % of a vCPU, summed over the vCPUs."""
         return 100 * self._domain(domain, "blocked_ns")
 
     def rate(self, domain: str, counter: str) -> float:
@@ -67,7 +67,7 @@ class Window:
         return 1e9 * self._domain(domain, counter)
 
     def io_per_execution(self, domain: str) -> float:
-        """XenMon's I/O count of one execution; nan where there was none."""
+        """XenMon's I/O count per execution; nan without any execution."""
         executions = self._domain(domain, "executions")
         return self._domain(domain, "io_count") / executions if executions else float("nan")
 

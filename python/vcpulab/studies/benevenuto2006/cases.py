@@ -162,7 +162,7 @@ def _content(window: Window) -> dict[str, float]:
     """Table 5.1, of the files that the client chooses from: each size once in every directory."""
     mix = window.run.scenario.to_dict()["client"]["httperf"]["mix"]
     sizes = sorted(_kilobytes(ask["file_size"]) for ask in mix for _ in range(DIRECTORIES))
-    asked = sum(ask["weight"] * _kilobytes(ask["file_size"]) for ask in mix) / sum(ask["weight"] for ask in mix)
+    mean_size = sum(ask["weight"] * _kilobytes(ask["file_size"]) for ask in mix) / sum(ask["weight"] for ask in mix)
     first, median, third = (sizes[len(sizes) * quarter // 4] for quarter in (1, 2, 3))
     return {
         "distinct_files": len(sizes),
@@ -174,7 +174,7 @@ def _content(window: Window) -> dict[str, float]:
         "file_size_q1": first,
         "file_size_median": median,
         "file_size_q3": third,
-        "asked_kb": asked,
+        "asked_kb": mean_size,
         "sent_kb": window.rate("web", "bytes_sent") / window.throughput("web 1 open-loop") / 1024,
     }
 

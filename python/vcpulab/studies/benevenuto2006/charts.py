@@ -31,7 +31,7 @@ _SYSTEMS = dict(zip(HOSTS, ("Xen", "Linux"), strict=True))
 
 def charts(results: Results, _cells: Sequence[Cell]) -> list[Chart]:
     """All of them, in the dissertation's order; those of experiments that were not run are left out."""
-    found = []
+    figures = []
     for draw in (
         _profiler,
         _receive,
@@ -47,10 +47,10 @@ def charts(results: Results, _cells: Sequence[Cell]) -> list[Chart]:
         _misses,
     ):
         try:
-            found.append(draw(results))
+            figures.append(draw(results))
         except Missing:
             continue
-    return found
+    return figures
 
 
 def _curve(results: Results, panel: str, series: str, cases: Mapping[Any, str], metric: str) -> list[Mark]:

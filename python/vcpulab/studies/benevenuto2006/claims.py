@@ -112,14 +112,14 @@ def driver_is_bottleneck(results: Results) -> Verdict:
 )
 def predictable(results: Results) -> Verdict:
     """A line through the cases of 500 and 1448 B predicts those of 1000 B."""
-    known = [receive_case("xen", size, mbit) for size, mbit in RECEIVED if size != 1000]
-    asked = [receive_case("xen", size, mbit) for size, mbit in RECEIVED if size == 1000]
+    fitted = [receive_case("xen", size, mbit) for size, mbit in RECEIVED if size != 1000]
+    predicted = [receive_case("xen", size, mbit) for size, mbit in RECEIVED if size == 1000]
     slope, base = _line(
-        [results.mean(case, "packets_per_s") for case in known], [results.mean(case, "cpu_idd") for case in known]
+        [results.mean(case, "packets_per_s") for case in fitted], [results.mean(case, "cpu_idd") for case in fitted]
     )
     errors = [
         100 * abs((base + slope * results.mean(case, "packets_per_s")) / results.mean(case, "cpu_idd") - 1)
-        for case in asked
+        for case in predicted
     ]
     worst = max(errors)
     text = f"a line through 500 and 1448 B predicts 1000 B within {worst:.0f} % ({1e4 * slope:.1f} us per packet)"
@@ -238,10 +238,12 @@ def two_are_used(results: Results) -> Verdict:
     "section 6.3.1",
 )
 def other_variants(results: Results) -> Verdict:
-    both = abs(_percent_more(results, "rate_mbit", "one-nic: both on CPU 2", "one-nic: default"))
+    both_moved = abs(_percent_more(results, "rate_mbit", "one-nic: both on CPU 2", "one-nic: default"))
     alike = abs(_percent_more(results, "rate_mbit", "one-nic: VIF on CPU 2", "one-nic: NIC on CPU 2"))
-    text = f"both moved: throughput {both:.1f} % from the default; VIF instead of NIC: {alike:.1f} % from NIC moved"
-    return decide(both < 1 and alike < 1, text)
+    text = (
+        f"both moved: throughput {both_moved:.1f} % from the default; VIF instead of NIC: {alike:.1f} % from NIC moved"
+    )
+    return decide(both_moved < 1 and alike < 1, text)
 
 
 @claim(
@@ -252,8 +254,10 @@ def other_variants(results: Results) -> Verdict:
 def splitting_lowers(results: Results) -> Verdict:
     split, default = "two-nics: NIC and VIF pairs split", "two-nics: default"
     lower = _above(results, [(f"rate_mbit@{guest}", default, split) for guest in ("guest1", "guest2")])
-    both = [f"{_percent_more(results, f'rate_mbit@{guest}', split, default):+.1f} %" for guest in ("guest1", "guest2")]
-    return decide(True, f"throughput of the two guests {' and '.join(both)}", lower)
+    changes = [
+        f"{_percent_more(results, f'rate_mbit@{guest}', split, default):+.1f} %" for guest in ("guest1", "guest2")
+    ]
+    return decide(True, f"throughput of the two guests {' and '.join(changes)}", lower)
 
 
 @claim(
@@ -263,13 +267,13 @@ def splitting_lowers(results: Results) -> Verdict:
 )
 def one_cpu_is_all(results: Results) -> Verdict:
     default = {case: results.mean(f"{case}: default", "rate_mbit") for case in ("one-nic", "two-nics")}
-    others = {
+    variants = {
         "one-nic": ("NIC on CPU 2", "VIF on CPU 2", "both on CPU 2"),
         "two-nics": ("NIC and VIF pairs split", "routed, split"),
     }
     gain = max(
         100 * (results.mean(f"{case}: {name}", "rate_mbit") / default[case] - 1)
-        for case, names in others.items()
+        for case, names in variants.items()
         for name in names
     )
     each = 100 * (results.mean("two-nics: an IDD each", "rate_mbit") / default["two-nics"] - 1)

@@ -39,7 +39,7 @@ def receive_ratio(results: Results, pick: Callable[[Sequence[float]], float]) ->
     def picked(*values: float) -> float:
         xen_cpu, xen_rate, linux_cpu, linux_rate = (values[i::4] for i in range(4))
         points = zip(xen_cpu, xen_rate, linux_cpu, linux_rate, strict=True)
-        return pick([a / b for a, rate, b, other in points if rate >= _SAME_RATE * other])
+        return pick([a / b for a, rate, b, linux in points if rate >= _SAME_RATE * linux])
 
     return results.combine(picked, *values)
 

@@ -74,7 +74,7 @@ def worse_than_sedf(results: Results) -> list[int]:
 
 def tails(results: Results, scheduler: tuple[str, str]) -> str:
     """Both tails and both ends of all errors, in words."""
-    found = all_errors(results, scheduler)
-    low, high = at_or_below(found, 10), at_or_above(found, 10)
-    name, ends = " ".join(scheduler), f"{found[0]:.0f} to {found[-1]:.0f} %"
+    ascending = all_errors(results, scheduler)
+    low, high = at_or_below(ascending, 10), at_or_above(ascending, 10)
+    name, ends = " ".join(scheduler), f"{ascending[0]:.0f} to {ascending[-1]:.0f} %"
     return f"{name}: 10 % at or below {low:.1f} %, 10 % at or above {high:.1f} %, {ends}"

@@ -313,7 +313,7 @@ def _saturated() -> Iterable[Case]:
 def _guests() -> Iterable[Case]:
     for ratio in RATIOS:
         changes = scheduler("bvt", ratio)
-        changes |= {f"domain.{other}.mcu_adv": changes["domain.dom1.mcu_adv"] for other in ("dom2", "dom3")}
+        changes |= {f"domain.{guest}.mcu_adv": changes["domain.dom1.mcu_adv"] for guest in ("dom2", "dom3")}
         yield Case(
             guests_case(ratio),
             "guests.toml",

@@ -66,9 +66,9 @@ def _by_ratio(results: Results, cells: Sequence[Cell], metric: str, generation: 
     for panel, series, kind in _curves(generation):
         cases = {f"{ratio:g}": web_case(kind, ratio) for ratio in RATIOS}
         data += marks(results, panel, series, cases, metric)
-        there = printed.get(cases["1"].replace(generation, "xen3.0.2"))
-        if there is not None:
-            data.append(published(panel, series, "1", there))
+        printed_value = printed.get(cases["1"].replace(generation, "xen3.0.2"))
+        if printed_value is not None:
+            data.append(published(panel, series, "1", printed_value))
     return data
 
 
@@ -160,14 +160,14 @@ def _errors_by_target(results: Results) -> Chart:
         .properties(width=320, height=220, title=panel)
         for panel in ("a) SEDF", "b) Credit")
     ]
-    said = "; ".join(
-        f"{name}: {found[0]:.1f} to {found[-1]:.1f} %"
-        for name, found in (
+    ranges = "; ".join(
+        f"{name}: {ascending[0]:.1f} to {ascending[-1]:.1f} %"
+        for name, ascending in (
             ("SEDF", alert.all_errors(results, alert.SEDF)),
             ("Credit", alert.all_errors(results, alert.CREDIT)),
         )
     )
-    chart = alt.concat(*drawn, columns=2).properties(title=title, description=f"{title}. {said}.")
+    chart = alt.concat(*drawn, columns=2).properties(title=title, description=f"{title}. {ranges}.")
     text = (
         "Positive: more CPU than the target, as the paper's figure has it (its formula has the opposite sign, C-I4). "
         "Published: SEDF at most +9.52 %, Credit -100 to +370 %. SEDF is exact here because the simulated monitor "
@@ -179,14 +179,14 @@ def _errors_by_target(results: Results) -> Chart:
 def _tails(results: Results) -> Chart:
     rows = []
     for scheduler in ALERT_SCHEDULERS:
-        found = alert.all_errors(results, scheduler)
+        ascending = alert.all_errors(results, scheduler)
         name = " ".join(scheduler)
         # Shares of all points: too little, from the lowest on; too much, from the highest on.
-        sides = ([e for e in found if e < 0], [e for e in reversed(found) if e > 0])
+        sides = ([e for e in ascending if e < 0], [e for e in reversed(ascending) if e > 0])
         for side, errors in zip(("too little", "too much"), sides, strict=True):
             last: dict[float, float] = {}
             for i, error in enumerate(errors, 1):
-                last[round(error, 1)] = 100 * i / len(found)
+                last[round(error, 1)] = 100 * i / len(ascending)
             rows += [{"scheduler": name, "side": side, "error": e, "share": share} for e, share in last.items()]
     title = "Figure 7: distribution of errors in each second, both tails"
     names = [" ".join(scheduler) for scheduler in ALERT_SCHEDULERS]
@@ -207,9 +207,9 @@ def _tails(results: Results) -> Chart:
         .mark_point(filled=False, size=110, strokeWidth=2, shape="diamond", color="currentColor")
         .encode(x="error:Q", y="share:Q", tooltip=["error:Q", "share:Q"])
     )
-    said = "; ".join(alert.tails(results, scheduler) for scheduler in ALERT_SCHEDULERS)
+    tails = "; ".join(alert.tails(results, scheduler) for scheduler in ALERT_SCHEDULERS)
     chart = alt.layer(lines, points).properties(
-        width="container", height=260, title=title, description=f"{title}. {said}."
+        width="container", height=260, title=title, description=f"{title}. {tails}."
     )
     text = (
         "Left: share of all points at or below an error; right: at or above. Hollow: Credit as published. Which of "

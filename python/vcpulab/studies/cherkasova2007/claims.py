@@ -47,8 +47,8 @@ def weight_matters(results: Results) -> Verdict:
         cases = sorted((web_case(kind, ratio) for ratio in RATIOS), key=lambda case: results.mean(case, X))
         spreads[kind] = 100 * (results.mean(cases[-1], X) / results.mean(cases[0], X) - 1)
         gaps.append(results.difference(X, cases[-1], cases[0]))
-    said = ", ".join(f"{kind.replace(' xen3.0.2', '')}: {spread:.0f} %" for kind, spread in spreads.items())
-    return decide(min(spreads.values()) > 10, f"highest over lowest: {said}", gaps)
+    evidence = ", ".join(f"{kind.replace(' xen3.0.2', '')}: {spread:.0f} %" for kind, spread in spreads.items())
+    return decide(min(spreads.values()) > 10, f"highest over lowest: {evidence}", gaps)
 
 
 @claim("C-2", "At equal weights BVT's throughput rises with C", "consistent: 934 > 817 > 510 (Table 1)")
@@ -60,13 +60,13 @@ def _falls(results: Results, metric: str, cases: Sequence[str], unit: str) -> Ve
     """Does a metric fall from each case to the next?"""
     steps = _steps(results, metric, cases)
     means = [number(results.mean(case, metric)) for case in cases]
-    said = (" > " if all(step.interval.mean > 0 for step in steps) else " , ").join(means)
-    return decide(True, f"{said} {unit}", steps)
+    evidence = (" > " if all(step.interval.mean > 0 for step in steps) else " , ").join(means)
+    return decide(True, f"{evidence} {unit}", steps)
 
 
 def _steps(results: Results, metric: str, cases: Sequence[str]) -> list[Difference]:
     """By how much it falls from each case to the next."""
-    return [results.difference(metric, one, following) for one, following in pairwise(cases)]
+    return [results.difference(metric, case, following) for case, following in pairwise(cases)]
 
 
 @claim(
@@ -77,8 +77,8 @@ def _steps(results: Results, metric: str, cases: Sequence[str]) -> list[Differen
 )
 def eighty_five_percent(results: Results) -> Verdict:
     """Taken at its word; Table 1 gives 45 %."""
-    one, fifty = (web_case(bvt_kind(allowance)) for allowance in (1, 50))
-    lost = results.combine(lambda one, fifty: 100 * (1 - one / fifty), (one, X), (fifty, X))
+    at_1_ms, at_50_ms = (web_case(bvt_kind(allowance)) for allowance in (1, 50))
+    lost = results.combine(lambda at_1_ms, at_50_ms: 100 * (1 - at_1_ms / at_50_ms), (at_1_ms, X), (at_50_ms, X))
     return decide(80 < lost.mean < 90, f"{lost} % lower; Table 1: 45.4 %")
 
 
@@ -116,8 +116,8 @@ def narrow_dom0(results: Results) -> Verdict:
     """Two points are allowed beyond the range, which was read off a figure."""
     cases = [web_case(kind, ratio) for kind in BVT + SEDF_WC for ratio in RATIOS if ratio >= 0.5]
     used, served = ([results.mean(case, metric) for case in cases] for metric in (DOM0, X))
-    said = f"Dom0 {min(used):.1f} to {max(used):.1f} %, throughput {min(served):.0f} to {max(served):.0f} req/s"
-    return decide(min(used) >= 31 and max(used) <= 47 and max(served) / min(served) > 1.5, said)
+    evidence = f"Dom0 {min(used):.1f} to {max(used):.1f} %, throughput {min(served):.0f} to {max(served):.0f} req/s"
+    return decide(min(used) >= 31 and max(used) <= 47 and max(served) / min(served) > 1.5, evidence)
 
 
 @claim(
@@ -144,8 +144,8 @@ def little_and_a_lot(results: Results) -> Verdict:
 )
 def nwc_period(results: Results) -> Verdict:
     dom1, served = ([str(results.interval(web_case(kind), metric)) for kind in SEDF_NWC] for metric in (DOM1, X))
-    said = f"simulated, 10 to 1000 ms: Dom1 {' → '.join(dom1)} %, {' → '.join(served)} req/s"
-    return cannot_be_tested(f"what is claimed was not known when this was made; {said}")
+    evidence = f"simulated, 10 to 1000 ms: Dom1 {' → '.join(dom1)} %, {' → '.join(served)} req/s"
+    return cannot_be_tested(f"what is claimed was not known when this was made; {evidence}")
 
 
 @claim(
@@ -180,8 +180,8 @@ def cold_switches(results: Results) -> Verdict:
         for ends in ([web_case(bvt_kind(c)) for c in (50, 1)], [free_switches_case(c) for c in (50, 1)])
     )
     served = results.mean(free_switches_case(50), X)
-    said = f"C = 50 ms gives {usual} % more than 1 ms; with free switches {free} % ({served:.0f} req/s)"
-    return decide(abs(free.mean) < usual.mean / 2, said)
+    evidence = f"C = 50 ms gives {usual} % more than 1 ms; with free switches {free} % ({served:.0f} req/s)"
+    return decide(abs(free.mean) < usual.mean / 2, evidence)
 
 
 @claim(
@@ -200,15 +200,15 @@ def periods_and_executions(results: Results) -> Verdict:
     "consistent within each scheduler (Table 1)",
 )
 def more_is_not_more(results: Results) -> Verdict:
-    found = {}
+    correlations = {}
     for name, group in GROUPS.items():
         used, served = ([results.mean(web_case(kind), metric) for kind in group] for metric in (DOM0, X))
         try:
-            found[name] = correlation(used, served)
+            correlations[name] = correlation(used, served)
         except StatisticsError:  # one of them does not vary
-            found[name] = math.nan
-    said = ", ".join(f"{name}: {r:.2f}" for name, r in found.items())
-    return decide(max(found.values()) < 0, f"correlation of Dom0's CPU time and throughput: {said}")
+            correlations[name] = math.nan
+    evidence = ", ".join(f"{name}: {r:.2f}" for name, r in correlations.items())
+    return decide(max(correlations.values()) < 0, f"correlation of Dom0's CPU time and throughput: {evidence}")
 
 
 @claim(
@@ -236,11 +236,11 @@ def same_shares(results: Results) -> Verdict:
 @claim("C-14", "Not conserving work performs clearly worse at similar shares", "Table 1; NWC blind then")
 def conserving_is_better(results: Results) -> Verdict:
     pairs = [(web_case(wc), web_case(nwc)) for wc, nwc in zip(SEDF_WC, SEDF_NWC, strict=True)]
-    said = ", ".join(
+    evidence = ", ".join(
         f"{p} ms: {results.mean(wc, X):.0f} and {results.mean(nwc, X):.0f}"
         for p, (wc, nwc) in zip(PERIODS_MS, pairs, strict=True)
     )
-    return decide(True, f"WC and NWC at {said} req/s", [results.difference(X, *pair) for pair in pairs])
+    return decide(True, f"WC and NWC at {evidence} req/s", [results.difference(X, *pair) for pair in pairs])
 
 
 @claim(
@@ -258,10 +258,10 @@ def several_guests(results: Results) -> Verdict:
     shares = {name: [results.mean(guests_case(ratio), name) for ratio in RATIOS] for name in ("web", "iperf", "disk")}
     best = max(min(values[i] / max(values) for values in shares.values()) for i in range(len(RATIOS)))
     reacts = ", ".join(f"{name} {value:.0f} %" for name, value in spread.items())
-    said = (
+    evidence = (
         f"highest over lowest of five weights: {reacts}; of three guests at the best weight one gets {100 * best:.0f} %"
     )
-    return decide(min(spread.values()) > 20 and best < 0.95, f"{said} of what it gets at its own best")
+    return decide(min(spread.values()) > 20 and best < 0.95, f"{evidence} of what it gets at its own best")
 
 
 @claim(
@@ -276,12 +276,12 @@ def small_and_similar(results: Results) -> Verdict:
     }
     small = [e for e, target in zip(largest[alert.CREDIT], ALERT_TARGETS, strict=True) if target < 30]
     rest = [e for e, target in zip(largest[alert.CREDIT], ALERT_TARGETS, strict=True) if target >= 30]
-    said = (
+    evidence = (
         f"largest error: SEDF {max(largest[alert.SEDF]):.1f} %; Credit {min(small):.0f} to {max(small):.0f} % "
         f"below 30 %, {min(rest):.1f} to {max(rest):.1f} % from there on"
     )
     return decide(
-        max(largest[alert.SEDF]) < 10 and min(small) > max(rest) and min(small) > max(largest[alert.SEDF]), said
+        max(largest[alert.SEDF]) < 10 and min(small) > max(rest) and min(small) > max(largest[alert.SEDF]), evidence
     )
 
 
@@ -295,8 +295,8 @@ def tails(results: Results) -> Verdict:
     credit, sedf = (alert.all_errors(results, scheduler) for scheduler in (alert.CREDIT, alert.SEDF))
     low, high = alert.at_or_below(credit, 10), alert.at_or_above(credit, 10)
     none = alert.share_below(sedf, -9.9) <= 0.1 and alert.share_above(sedf, 36.3) == 0
-    said = "; ".join(alert.tails(results, scheduler) for scheduler in ALERT_SCHEDULERS)
-    return decide(none and -20 < low < -5 and 18 < high < 73, f"{said}; published: -9.9, +36.3, -100 to 370 %")
+    evidence = "; ".join(alert.tails(results, scheduler) for scheduler in ALERT_SCHEDULERS)
+    return decide(none and -20 < low < -5 and 18 < high < 73, f"{evidence}; published: -9.9, +36.3, -100 to 370 %")
 
 
 @claim(
@@ -308,14 +308,14 @@ def too_much(results: Results) -> Verdict:
     """With the sign of the figures."""
     shares = {}
     for scheduler in (alert.SEDF, alert.CREDIT):
-        found = alert.all_errors(results, scheduler)
-        shares[scheduler] = alert.share_above(found, 0.01), alert.share_below(found, -0.01)
+        ascending = alert.all_errors(results, scheduler)
+        shares[scheduler] = alert.share_above(ascending, 0.01), alert.share_below(ascending, -0.01)
     (sedf_more, sedf_less), (more, less) = shares[alert.SEDF], shares[alert.CREDIT]
-    said = (
+    evidence = (
         f"too much, too little: Credit {more:.0f}, {less:.0f} % of points; SEDF {sedf_more:.2f}, {sedf_less:.2f} % "
         "(with the sign of the authors' formula it would be the other way round)"
     )
-    return decide(more > less and sedf_less > sedf_more, said)
+    return decide(more > less and sedf_less > sedf_more, evidence)
 
 
 @claim(
@@ -330,11 +330,11 @@ def three_minutes(results: Results) -> Verdict:
     }
     worse = alert.worse_than_sedf(results)
     rest = [e for e, target in zip(long[alert.CREDIT], ALERT_TARGETS, strict=True) if target > 30]
-    said = (
+    evidence = (
         f"SEDF within {max(long[alert.SEDF]):.2f} %; Credit more than a point worse at targets of "
         f"{', '.join(map(str, worse))} %, within {max(rest):.2f} % above 30 %"
     )
-    return decide(len(worse) >= 5 and max(worse) <= 30 and max(rest) < 1, said)
+    return decide(len(worse) >= 5 and max(worse) <= 30 and max(rest) < 1, evidence)
 
 
 @claim("C-20", "BVT's allocation error never exceeds C", "design statement")
@@ -349,11 +349,11 @@ def within_allowance(results: Results) -> Verdict:
                 over[generation] = max(over.get(generation, 0.0), error)
                 if generation == "xen3.0" and ratio == 1:
                     equal.append(error)
-    said = (
+    evidence = (
         f"largest error over C: {max(equal):.1f} at equal weights; at others {over['xen2.0']:.1f} in xen2.0, but "
         f"{over['xen3.0']:.0f} after 2 s in xen3.0, which charges a vCPU that goes on running again and again"
     )
-    return decide(over["xen3.0"] <= 1, said)
+    return decide(over["xen3.0"] <= 1, evidence)
 
 
 @claim("C-21", "Credit never leaves a CPU idle while a vCPU is runnable; SEDF can", "design statement")
@@ -362,9 +362,10 @@ def never_idle(results: Results) -> Verdict:
     mean = {name: [v for case, v in idle.items() if f" {name} " in case] for name in ("credit", "sedf")}
     if not all(mean.values()):
         return cannot_be_tested("the experiment was not run")
-    said = ", ".join(f"{case.removeprefix('smp: ')}: {value:.0f} %" for case, value in idle.items())
+    evidence = ", ".join(f"{case.removeprefix('smp: ')}: {value:.0f} %" for case, value in idle.items())
     return decide(
-        max(mean["credit"]) == 0 < min(mean["sedf"]), f"time that one of two CPUs is idle while a vCPU waits: {said}"
+        max(mean["credit"]) == 0 < min(mean["sedf"]),
+        f"time that one of two CPUs is idle while a vCPU waits: {evidence}",
     )
 
 
@@ -377,8 +378,8 @@ def controller(results: Results) -> Verdict:
     """A requirement; how often would it be met?"""
     shares = []
     for scheduler in (alert.SEDF, alert.CREDIT):
-        found = alert.all_errors(results, scheduler, seconds=5)
-        within = 100 - alert.share_above(found, 2) - alert.share_below(found, -2)
+        ascending = alert.all_errors(results, scheduler, seconds=5)
+        within = 100 - alert.share_above(ascending, 2) - alert.share_below(ascending, -2)
         shares.append(f"{' '.join(scheduler)} {within:.0f} %")
     reason = "a requirement of a controller that the authors do not describe"
     return cannot_be_tested(f"{reason}; errors over 5 s are within 2 % in: {', '.join(shares)} of windows")

@@ -37,10 +37,10 @@ def estimate(cell: Cell, results: Results) -> Interval | str:
 
 def case_of(cell: Cell) -> str:
     """The case that gives a cell of Tables 1 and 2. SEDF: the generation that the study's notes argue for."""
-    found = re.fullmatch(r"(?:C_ms|period_ms)=(\d+);dom0_to_dom1=([\d.]+)", cell.config)
-    if found is None:
+    match = re.fullmatch(r"(?:C_ms|period_ms)=(\d+);dom0_to_dom1=([\d.]+)", cell.config)
+    if match is None:
         raise ValueError(f"found config `{cell.config}`")
-    value, ratio = found.groups()
+    value, ratio = match.groups()
     return web_case(_kind(cell.scheduler, int(value)), float(ratio))
 
 
@@ -50,10 +50,10 @@ def _kind(scheduler: str, value: int) -> str:
 
 def _compared(cell: Cell, results: Results) -> Interval | str:
     """Section 5.1: one setting against another, %."""
-    found = re.fullmatch(r"\w+=(\d+) (?:vs|to) \w+=(\d+);dom0_to_dom1=1", cell.config)
-    if found is None:
+    match = re.fullmatch(r"\w+=(\d+) (?:vs|to) \w+=(\d+);dom0_to_dom1=1", cell.config)
+    if match is None:
         return "not simulated"
-    pair = [(web_case(_kind(cell.scheduler, int(value))), "web_throughput") for value in found.groups()]
+    pair = [(web_case(_kind(cell.scheduler, int(value))), "web_throughput") for value in match.groups()]
     if cell.metric == "web_throughput_gain":
         return results.combine(lambda first, second: 100 * (first / second - 1), *pair)
     # The prose names the slower of the two first, or says from which to which.
@@ -64,32 +64,32 @@ def _compared(cell: Cell, results: Results) -> Interval | str:
 def _range(cell: Cell, results: Results) -> Interval:
     """Section 5.1: the least and the most CPU time of Dom0 over ratios of 0.5 to 4 and all settings."""
     settings = ALLOWANCES_MS if cell.scheduler == "bvt" else PERIODS_MS
-    of = [
+    pairs = [
         (web_case(_kind(cell.scheduler, value), ratio), cell.metric)
         for value in settings
         for ratio in RATIOS
         if ratio >= 0.5
     ]
     end = min if cell.stat == "lo" else max
-    return results.combine(lambda *used: end(used), *of)
+    return results.combine(lambda *used: end(used), *pairs)
 
 
 def _alert(cell: Cell, results: Results) -> Interval | str:
     if cell.metric == "cpu_share@dom0":
         return _exactly(ALERT_DOM0)
     scheduler = alert.SEDF if cell.scheduler == "sedf-nwc" else alert.CREDIT
-    found = alert.all_errors(results, scheduler)
+    ascending = alert.all_errors(results, scheduler)
     values: dict[tuple[str, str], Callable[[], float]] = {
         ("experiments", "count"): lambda: len(ALERT_TARGETS),
-        ("samples_per_experiment", "count"): lambda: len(found) / len(ALERT_TARGETS),
-        ("samples_total", "count"): lambda: len(found),
-        ("duration", "point"): lambda: len(found) / len(ALERT_TARGETS),
-        ("alloc_error_p10", "quantile"): lambda: alert.at_or_below(found, 10),
-        ("alloc_error_p90", "quantile"): lambda: alert.at_or_above(found, 10),
-        ("share_of_points_with_error_below_-9.9", "point"): lambda: alert.share_below(found, -9.9),
-        ("share_of_points_with_error_above_36.3", "point"): lambda: alert.share_above(found, 36.3),
-        ("alloc_error", "min"): lambda: found[0],
-        ("alloc_error", "max"): lambda: found[-1],
+        ("samples_per_experiment", "count"): lambda: len(ascending) / len(ALERT_TARGETS),
+        ("samples_total", "count"): lambda: len(ascending),
+        ("duration", "point"): lambda: len(ascending) / len(ALERT_TARGETS),
+        ("alloc_error_p10", "quantile"): lambda: alert.at_or_below(ascending, 10),
+        ("alloc_error_p90", "quantile"): lambda: alert.at_or_above(ascending, 10),
+        ("share_of_points_with_error_below_-9.9", "point"): lambda: alert.share_below(ascending, -9.9),
+        ("share_of_points_with_error_above_36.3", "point"): lambda: alert.share_above(ascending, 36.3),
+        ("alloc_error", "min"): lambda: ascending[0],
+        ("alloc_error", "max"): lambda: ascending[-1],
         ("target_below_which_errors_are_large", "approx"): lambda: _first_small(results),
         ("target_range_with_larger_error_than_sedf", "lo"): lambda: min(alert.worse_than_sedf(results)),
         ("target_range_with_larger_error_than_sedf", "hi"): lambda: max(alert.worse_than_sedf(results)),

@@ -42,9 +42,9 @@ def best(results: Results, experiment: str, users: int, metric: str = "throughpu
     named = {config: c.name(experiment, config, users) for config in configs(experiment)}
     means = {config: results.mean(case, metric) for config, case in named.items()}
     winner = max(means, key=lambda config: means[config])
-    others = [config for config in named if config != winner]
-    ps = holm([results.difference(metric, named[winner], named[other]).p or 0.0 for other in others])
-    ties = [winner, *(other for other, p in zip(others, ps, strict=True) if p >= SIGNIFICANT)]
+    losers = [config for config in named if config != winner]
+    ps = holm([results.difference(metric, named[winner], named[config]).p or 0.0 for config in losers])
+    ties = [winner, *(config for config, p in zip(losers, ps, strict=True) if p >= SIGNIFICANT)]
     return Best(winner, means[winner], tuple(ties), min(means.values()))
 
 

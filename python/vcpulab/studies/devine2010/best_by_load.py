@@ -62,18 +62,18 @@ def _two_kinds_of_runs() -> str:
     # Credit only: under SEDF where domains were put adds a spread of its own.
     credit = [i for i, config in enumerate(configs(c.WEB)) if config.startswith("credit")]
     deviations = (table.sds / table.means)[credit].ravel()
-    said = []
+    correlations = []
     for domain in ("nfs", "mysql"):
         work = (published(c.WEB, f"running@{domain}").means / table.means)[credit].ravel()
-        found = kendalltau(deviations, work)
-        said.append(f"{domain}: tau = {found.statistic:.2f}, p = {found.pvalue:.1g}")
+        tau = kendalltau(deviations, work)
+        correlations.append(f"{domain}: tau = {tau.statistic:.2f}, p = {tau.pvalue:.1g}")
     return (
         "**Where the noise comes from.** It is not the chance of a queue: simulated runs differ by a percent. Under "
         "Credit, rows whose five runs agree spend more CPU of NFS and MySQL on a request than rows whose runs differ "
-        f"(deviation against CPU per request over the 20 rows; {'; '.join(said)}). So the rows are mixtures of two "
-        "kinds of runs, of which the fast kind asks MySQL and NFS for less. Set-up and teardown of the database ran "
-        "in the background, and a teardown could hit the run after it (D-I9): pages without their database would be "
-        "such a kind.\n"
+        f"(deviation against CPU per request over the 20 rows; {'; '.join(correlations)}). So the rows are mixtures of "
+        "two kinds of runs, of which the fast kind asks MySQL and NFS for less. Set-up and teardown of the database "
+        "ran in the background, and a teardown could hit the run after it (D-I9): pages without their database would "
+        "be such a kind.\n"
     )
 
 
@@ -85,10 +85,10 @@ def _simulated(results: Results, experiment: str, loads: tuple[int, ...]) -> str
         "|---|---|---|---|---|",
     ]
     for users in loads:
-        found = best(results, experiment, users)
-        interval = results.interval(c.name(experiment, found.config, users), "throughput")
-        ties = ", ".join(found.ties[1:]) or "none"
-        lines.append(f"| {users} | {found.config} | {interval} | {found.range_percent:.1f} | {ties} |")
+        highest = best(results, experiment, users)
+        interval = results.interval(c.name(experiment, highest.config, users), "throughput")
+        ties = ", ".join(highest.ties[1:]) or "none"
+        lines.append(f"| {users} | {highest.config} | {interval} | {highest.range_percent:.1f} | {ties} |")
     return "\n".join(lines) + "\n"
 
 

@@ -120,14 +120,14 @@ def _placed(config: str, order: Iterable[str]) -> dict[str, object]:
     if not config.startswith("sedf"):
         return {}
     load = [VCPUS["dom0"] // CPUS] * CPUS
-    found: dict[str, object] = {}
+    affinities: dict[str, object] = {}
     for guest in order:
         first = min(range(CPUS), key=lambda p: (load[p], p == 0, -p))
         homes = [(first + i) % CPUS for i in range(VCPUS[guest])]
         for p in homes:
             load[p] += 1
-        found[f"domain.{guest}.affinity"] = [str(p) for p in homes]
-    return found
+        affinities[f"domain.{guest}.affinity"] = [str(p) for p in homes]
+    return affinities
 
 
 def web_configurations(guests: Iterable[str]) -> Iterable[tuple[str, dict[str, object]]]:
@@ -154,12 +154,12 @@ def _credit(weights: Mapping[str, int]) -> dict[str, object]:
 
 def _sedf(reserved: Mapping[str, tuple[float, float]]) -> dict[str, object]:
     """Slices and periods, ms. All domains have extra time: the flag is 1 in the one listing, and scripts leave it."""
-    found: dict[str, object] = {"host.scheduler": "sedf", "host.generation": _GENERATION}
+    changes: dict[str, object] = {"host.scheduler": "sedf", "host.generation": _GENERATION}
     for domain, (slice_ms, period_ms) in reserved.items():
-        found[f"domain.{domain}.slice"] = round(slice_ms * 1e6)
-        found[f"domain.{domain}.period"] = round(period_ms * 1e6)
-        found[f"domain.{domain}.extratime"] = 1
-    return found
+        changes[f"domain.{domain}.slice"] = round(slice_ms * 1e6)
+        changes[f"domain.{domain}.period"] = round(period_ms * 1e6)
+        changes[f"domain.{domain}.extratime"] = 1
+    return changes
 
 
 def _web(config: str, changes: Mapping[str, object], users: int) -> Case:
@@ -207,16 +207,16 @@ def _closed(experiment: str, client: str, domains: Iterable[str], window: Window
 
 def _xenmon(domains: Iterable[str], window: Window) -> dict[str, float]:
     """Time running and blocked of four CPUs' time, %; `waiting` is what he computed: the rest of four CPUs' time."""
-    found: dict[str, float] = {}
+    percents: dict[str, float] = {}
     for domain in domains:
         running, blocked = window.gotten(domain) / CPUS, window.blocked(domain) / CPUS
-        found |= {
+        percents |= {
             f"running@{domain}": running,
             f"blocked@{domain}": blocked,
             f"waiting@{domain}": 100 - running - blocked,
             f"runnable@{domain}": window.waited(domain) / CPUS,
         }
-    return found
+    return percents
 
 
 def _response_sd_ms(window: Window, client: str) -> float:

@@ -47,23 +47,23 @@ def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
         ],
     )
     planned = "He has no figures: the study was planned, or its results were discarded."
-    others = [
+    planned_charts = [
         *_charts(results, cells, c.VPS, [("throughput", "req/s", "VPS hosting: throughput of four guests", planned)]),
         *_charts(results, cells, c.VPS, [("response_time", "ms", "VPS hosting: response time", planned)]),
         *_charts(results, cells, c.EXCHANGE, [("response_time", "ms", "Exchange: latency of a task", planned)]),
     ]
-    return [*web, *moss, *others]
+    return [*web, *moss, *planned_charts]
 
 
 def _charts(
     results: Results, cells: Sequence[Cell], experiment: str, wanted: Iterable[tuple[str, str, str, str]]
 ) -> list[Chart]:
-    found = []
+    figures = []
     for metric, unit, title, text in wanted:
         drawn = [mark for config in configs(experiment) for mark in _curve(results, cells, experiment, config, metric)]
         if any(not mark.published for mark in drawn):
-            found.append(Chart(title, curves(drawn, "users", unit, title), text, experiment))
-    return found
+            figures.append(Chart(title, curves(drawn, "users", unit, title), text, experiment))
+    return figures
 
 
 def _curve(results: Results, cells: Sequence[Cell], experiment: str, config: str, metric: str) -> Sequence[Mark]:

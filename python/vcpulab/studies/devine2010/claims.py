@@ -28,16 +28,16 @@ def _moss(users: int, configs: Sequence[str] = WINDOWS_CONFIGS) -> list[str]:
     return [c.name(c.MOSS, config, users) for config in configs]
 
 
-def _of(kind: str, configs: Sequence[str]) -> list[str]:
+def _of_kind(kind: str, configs: Sequence[str]) -> list[str]:
     return [config for config in configs if config.startswith(kind)]
 
 
 def _bests(results: Results, experiment: str, loads: Sequence[int]) -> str:
-    found = {users: best(results, experiment, users) for users in loads}
+    by_load = {users: best(results, experiment, users) for users in loads}
     return "; ".join(
         f"{users} users: {b.config} {b.mean:.1f}/s, no significant difference to {len(b.ties) - 1} others, "
         f"best over worst {b.range_percent:.0f} %"
-        for users, b in found.items()
+        for users, b in by_load.items()
     )
 
 
@@ -48,12 +48,12 @@ def _bests(results: Results, experiment: str, loads: Sequence[int]) -> str:
     undecided=True,
 )
 def no_single_best(results: Results) -> Verdict:
-    found = [best(results, c.WEB, users) for users in c.WEB_USERS]
-    everywhere = sorted(set.intersection(*(set(each.ties) for each in found)))
-    said = f"among the best at all loads: {', '.join(everywhere) or 'none'}; "
+    by_load = [best(results, c.WEB, users) for users in c.WEB_USERS]
+    everywhere = sorted(set.intersection(*(set(each.ties) for each in by_load)))
+    everywhere_text = f"among the best at all loads: {', '.join(everywhere) or 'none'}; "
     his = f"; his own runs, does the order depend on the load: {noise.interaction(noise.published(c.WEB))}"
-    evidence = said + _bests(results, c.WEB, c.WEB_USERS) + his
-    if everywhere and any(len(each.ties) > 1 for each in found):
+    evidence = everywhere_text + _bests(results, c.WEB, c.WEB_USERS) + his
+    if everywhere and any(len(each.ties) > 1 for each in by_load):
         return cannot_be_tested(f"{evidence}; chance is not excluded")
     return decide(not everywhere, evidence)
 
@@ -72,8 +72,8 @@ def trade(results: Results) -> Verdict:
         products = [x * r for x, r in zip(faster, slower, strict=True)]
         shown.append(f"{products.count(-1)} and {products.count(1)} at {users} users")
         with_it, against = with_it + products.count(-1), against + products.count(1)
-    said = "pairs of configurations in which more throughput surely goes with shorter and with longer response times"
-    evidence = f"{said}: {', '.join(shown)}"
+    counted = "pairs of configurations in which more throughput surely goes with shorter and with longer response times"
+    evidence = f"{counted}: {', '.join(shown)}"
     if not with_it and not against:
         return cannot_be_tested(f"{evidence}; chance is not excluded")
     return decide(not against, evidence)
@@ -134,27 +134,29 @@ def best_for_moss_at_25(results: Results) -> Verdict:
 
 def _are_best(results: Results, experiment: str, users: int, *named: str) -> Verdict:
     """Is each of these configurations above all others?"""
-    others = [config for config in configs(experiment) if config not in named]
+    rest = [config for config in configs(experiment) if config not in named]
     means = ", ".join(f"{x} {results.mean(c.name(experiment, x, users), 'throughput'):.1f}" for x in named)
-    said = f"{means}; {_bests(results, experiment, (users,))}; {noise.in_words(experiment, users)}"
-    return decide(True, said, [_gap(results, experiment, users, one, other) for one in named for other in others])
+    evidence = f"{means}; {_bests(results, experiment, (users,))}; {noise.in_words(experiment, users)}"
+    return decide(
+        True, evidence, [_gap(results, experiment, users, winner, loser) for winner in named for loser in rest]
+    )
 
 
-def _gap(results: Results, experiment: str, users: int, one: str, other: str) -> Difference:
+def _gap(results: Results, experiment: str, users: int, first: str, second: str) -> Difference:
     """By how much the throughput of one configuration is above that of another."""
-    return results.difference("throughput", *(c.name(experiment, config, users) for config in (one, other)))
+    return results.difference("throughput", *(c.name(experiment, config, users) for config in (first, second)))
 
 
 def _best_other(results: Results, experiment: str, users: int, but: Sequence[str]) -> str:
     """The configuration with the highest throughput, but for some."""
-    others = [config for config in configs(experiment) if config not in but]
-    return max(others, key=lambda config: results.mean(c.name(experiment, config, users), "throughput"))
+    candidates = [config for config in configs(experiment) if config not in but]
+    return max(candidates, key=lambda config: results.mean(c.name(experiment, config, users), "throughput"))
 
 
 @claim("D-7", "Web, 800 users: one configuration is best.", "its numbers were blind then")
 def one_best(results: Results) -> Verdict:
     winner = best(results, c.WEB, 800).config
-    gaps = [_gap(results, c.WEB, 800, winner, other) for other in WEB_CONFIGS if other != winner]
+    gaps = [_gap(results, c.WEB, 800, winner, config) for config in WEB_CONFIGS if config != winner]
     return decide(True, _bests(results, c.WEB, (800,)), gaps)
 
 
@@ -168,12 +170,12 @@ def default_best(results: Results) -> Verdict:
     at = [users for users in c.WEB_USERS if "credit-256" in best(results, c.WEB, users).ties]
     table = noise.published(c.WEB)
     his = [users for users in table.loads if "credit-256" not in noise.behind(table, users)[1]]
-    others = {
+    rivals = {
         users: _best_other(results, c.WEB, users, ["credit-256"]) for users in c.WEB_USERS if users not in (25, 100)
     }
-    gaps = [_gap(results, c.WEB, users, other, "credit-256") for users, other in others.items()]
-    said = f"credit-256 is among the best at: {at or 'no load'}; in his own runs at: {his}"
-    return decide({25, 100} <= set(at), said, gaps)
+    gaps = [_gap(results, c.WEB, users, rival, "credit-256") for users, rival in rivals.items()]
+    evidence = f"credit-256 is among the best at: {at or 'no load'}; in his own runs at: {his}"
+    return decide({25, 100} <= set(at), evidence, gaps)
 
 
 @claim(
@@ -186,8 +188,8 @@ def dom0_favoured(results: Results) -> Verdict:
     wins = [users for users in c.WEB_USERS if best(results, c.WEB, users).config in ("sedf-20", "sedf-280")]
     slow, fast = _web(25, ("sedf-20", "sedf-2.5"))
     gap = results.difference("throughput", fast, slow)
-    said = f"they win at: {wins or 'no load'}; sedf-2.5 less sedf-20 at 25 users: {gap.interval}/s"
-    return decide(not wins, f"{said}; {noise.in_words(c.WEB, 25)}", [gap])
+    evidence = f"they win at: {wins or 'no load'}; sedf-2.5 less sedf-20 at 25 users: {gap.interval}/s"
+    return decide(not wins, f"{evidence}; {noise.in_words(c.WEB, 25)}", [gap])
 
 
 def _ratios(results: Results, first: int, second: int, metric: str) -> list[float]:
@@ -213,8 +215,10 @@ def doubles(results: Results) -> Verdict:
 )
 def sharper(results: Results) -> Verdict:
     ratios, before = (_ratios(results, a, b, "response_time") for a, b in ((100, 500), (50, 100)))
-    said = f"ratios {min(ratios):.2f} to {max(ratios):.2f} for five times the users, before {min(before):.2f} to "
-    return decide(min(ratios) > max(before), f"{said}{max(before):.2f} for twice: more in ms, less than in proportion")
+    evidence = f"ratios {min(ratios):.2f} to {max(ratios):.2f} for five times the users, before {min(before):.2f} to "
+    return decide(
+        min(ratios) > max(before), f"{evidence}{max(before):.2f} for twice: more in ms, less than in proportion"
+    )
 
 
 @claim("D-12", "The spread of response times grows with load.", "280–590 ms at 25 users, 20–27 s at 500")
@@ -236,8 +240,12 @@ def apache_bound(results: Results) -> Verdict:
     running, blocked, runnable, rest = (
         mean_over(results, f"{metric}@apache", all_loads) for metric in ("running", "blocked", "runnable", "waiting")
     )
-    said = f"of 25 points of its one vCPU: running {running:.1f}, blocked {blocked:.1f}, runnable {runnable:.1f}; his "
-    return decide(blocked < 2.5, f"{said}residual says waiting {rest:.0f} %, of which 75 are vCPUs it does not have")
+    evidence = (
+        f"of 25 points of its one vCPU: running {running:.1f}, blocked {blocked:.1f}, runnable {runnable:.1f}; his "
+    )
+    return decide(
+        blocked < 2.5, f"{evidence}residual says waiting {rest:.0f} %, of which 75 are vCPUs it does not have"
+    )
 
 
 @claim(
@@ -261,15 +269,15 @@ def nfs_mysql(results: Results) -> Verdict:
     contradicted=True,
 )
 def same_split(results: Results) -> Verdict:
-    said, alike = [], True
+    means, alike = [], True
     for metric in ("running@dom0", "blocked@dom0", "running@apache"):
         credit, sedf = (
-            mean_over(results, metric, [x for users in c.WEB_USERS for x in _web(users, _of(kind, WEB_CONFIGS))])
+            mean_over(results, metric, [x for users in c.WEB_USERS for x in _web(users, _of_kind(kind, WEB_CONFIGS))])
             for kind in ("credit", "sedf")
         )
         alike &= abs(credit / sedf - 1) < 0.1
-        said.append(f"{metric} {credit:.1f} and {sedf:.1f}")
-    return decide(alike, "Credit and SEDF: " + "; ".join(said))
+        means.append(f"{metric} {credit:.1f} and {sedf:.1f}")
+    return decide(alike, "Credit and SEDF: " + "; ".join(means))
 
 
 @claim(
@@ -297,7 +305,7 @@ def weight(results: Results) -> Verdict:
 def sedf_better(results: Results) -> Verdict:
     credit, sedf = (
         mean_by_replication(
-            results, "throughput", [x for users in c.WEB_USERS for x in _web(users, _of(kind, WEB_CONFIGS))]
+            results, "throughput", [x for users in c.WEB_USERS for x in _web(users, _of_kind(kind, WEB_CONFIGS))]
         )
         for kind in ("credit", "sedf")
     )
@@ -313,7 +321,7 @@ def sedf_better(results: Results) -> Verdict:
 )
 def moss_sedf(results: Results) -> Verdict:
     loads = (50, 100, 500)
-    credit, sedf = (_of(kind, WINDOWS_CONFIGS) for kind in ("credit", "sedf"))
+    credit, sedf = (_of_kind(kind, WINDOWS_CONFIGS) for kind in ("credit", "sedf"))
     gaps = [
         _gap(results, c.MOSS, users, *(_best_other(results, c.MOSS, users, but) for but in (credit, sedf)))
         for users in loads
@@ -324,7 +332,8 @@ def moss_sedf(results: Results) -> Verdict:
 @claim("D-20", "MOSS with 25 users: all Credit rows are above all SEDF rows.", "his table agrees")
 def credit_above(results: Results) -> Verdict:
     credit, sedf = (
-        {x: results.mean(x, "throughput") for x in _moss(25, _of(kind, WINDOWS_CONFIGS))} for kind in ("credit", "sedf")
+        {x: results.mean(x, "throughput") for x in _moss(25, _of_kind(kind, WINDOWS_CONFIGS))}
+        for kind in ("credit", "sedf")
     )
     low, high = min(credit, key=lambda x: credit[x]), max(sedf, key=lambda x: sedf[x])
     gap = results.difference("throughput", low, high)
@@ -339,11 +348,11 @@ def credit_above(results: Results) -> Verdict:
 def moss_default(results: Results) -> Verdict:
     shown, gaps = [], []
     for users in (50, 100, 500):
-        found = best(results, c.MOSS, users)
+        highest = best(results, c.MOSS, users)
         default = results.mean(c.name(c.MOSS, "credit-256", users), "throughput")
-        other = _best_other(results, c.MOSS, users, ["credit-256"])
-        gaps.append(_gap(results, c.MOSS, users, other, "credit-256"))
-        shown.append(f"{users} users: {found.config} is better by {100 * (found.mean / default - 1):.1f} %")
+        rival = _best_other(results, c.MOSS, users, ["credit-256"])
+        gaps.append(_gap(results, c.MOSS, users, rival, "credit-256"))
+        shown.append(f"{users} users: {highest.config} is better by {100 * (highest.mean / default - 1):.1f} %")
     return decide(True, f"{'; '.join(shown)}; {noise.in_words(c.MOSS, 50)}", gaps)
 
 
@@ -361,11 +370,11 @@ def moss_bound(results: Results) -> Verdict:
         ]
         for domain in ("moss", "mssql")
     )
-    said = "; ".join(
+    evidence = "; ".join(
         f"{name} of 50 points: running {running:.1f}, runnable {runnable:.1f}, blocked {blocked:.1f}"
         for name, (running, runnable, blocked) in (("MOSS", moss), ("MSSQL", mssql))
     )
-    return decide(moss[2] < 5 and mssql[0] < 40 and mssql[2] > 5, said)
+    return decide(moss[2] < 5 and mssql[0] < 40 and mssql[2] > 5, evidence)
 
 
 @claim(
@@ -419,10 +428,10 @@ def no_guarantee(results: Results) -> Verdict:
     worst: dict[str, float] = {}
     for experiment, loads in ((c.WEB, c.WEB_USERS), (c.MOSS, c.MOSS_USERS)):
         for users in loads:
-            found = best(results, experiment, users)
+            highest = best(results, experiment, users)
             for default in ("credit-256", "sedf-20"):
                 mean = results.mean(c.name(experiment, default, users), "throughput")
-                loss = 0.0 if default in found.ties else 100 * (1 - mean / found.mean)
+                loss = 0.0 if default in highest.ties else 100 * (1 - mean / highest.mean)
                 worst[default] = max(worst.get(default, 0.0), loss)
     shown = " and ".join(f"{default}: at most {loss:.1f} %" for default, loss in worst.items())
     return decide(

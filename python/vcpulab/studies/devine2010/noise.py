@@ -42,15 +42,15 @@ class Test(NamedTuple):
 def published(experiment: str, metric: str = "throughput") -> Table:
     """His throughput table, or that of another metric."""
     cells = read_cells(files("vcpulab.studies").joinpath("devine2010", "published.csv"))
-    found = {
+    numbers = {
         (cell.config, cell.load, cell.stat): cell.number
         for cell in cells
         if (cell.experiment, cell.metric) == (experiment, metric) and cell.source.startswith("Table")
     }
-    loads = sorted({int(load.removeprefix("users=")) for _, load, _ in found})
+    loads = sorted({int(load.removeprefix("users=")) for _, load, _ in numbers})
     named = configs(experiment)
     means, sds = (
-        np.array([[found.get((x, f"users={n}", stat), 0) for n in loads] for x in named], dtype=float)
+        np.array([[numbers.get((x, f"users={n}", stat), 0) for n in loads] for x in named], dtype=float)
         for stat in ("mean", "sd")
     )
     return Table(named, means, sds, tuple(loads))
@@ -83,13 +83,13 @@ def behind(table: Table, users: int) -> tuple[str, list[str]]:
     column = table.loads.index(users)
     means, sds = table.means[:, column], table.sds[:, column] * np.sqrt(RUNS / (RUNS - 1))
     top = int(means.argmax())
-    others = [i for i in range(len(means)) if i != top]
+    rest = [i for i in range(len(means)) if i != top]
     ps = [
         float(ttest_ind_from_stats(means[top], sds[top], RUNS, means[i], sds[i], RUNS, equal_var=False).pvalue)
-        for i in others
+        for i in rest
     ]
-    told = [table.configs[i] for i, p in zip(others, holm(ps), strict=True) if p < SIGNIFICANT]
-    return table.configs[top], told
+    behind_best = [table.configs[i] for i, p in zip(rest, holm(ps), strict=True) if p < SIGNIFICANT]
+    return table.configs[top], behind_best
 
 
 def in_words(experiment: str, users: int) -> str:
@@ -97,10 +97,9 @@ def in_words(experiment: str, users: int) -> str:
     table = published(experiment)
     if users not in table.loads:
         return "his numbers were blind then"
-    top, told = behind(table, users)
-    return (
-        f"his own runs: {top} best, significantly above {', '.join(told) or 'none'}; all alike: {between(table, users)}"
-    )
+    top, behind_best = behind(table, users)
+    losers = ", ".join(behind_best) or "none"
+    return f"his own runs: {top} best, significantly above {losers}; all alike: {between(table, users)}"
 
 
 def change(few: int, many: int) -> str:

@@ -152,10 +152,10 @@ def scheduling(
     if name == "sedf":
         # No balancing, and xl sets every new guest's affinity, upon which xen4.4.1 puts vCPU k on pCPU k.
         changes["domain.dom0.affinity"] = ["0", "1"]
-        dom0, others = SEDF_READINGS[sedf]
+        dom0, guest_fields = SEDF_READINGS[sedf]
         for guest in guests:
             changes[f"domain.{guest}.affinity"] = "0"
-            changes |= {f"domain.{guest}.{name}": value for name, value in others.items()}
+            changes |= {f"domain.{guest}.{name}": value for name, value in guest_fields.items()}
         changes |= {f"domain.dom0.{name}": value for name, value in dom0.items()}
     return changes
 
@@ -214,26 +214,26 @@ def stress(threads: int = STRESS) -> dict[str, object]:
 
 def _disk(name: str, scheduler: dict[str, object], operation: str) -> Iterable[Case]:
     native = {IN_DOM0: iozone(operation), "domain.guest.app": []}
-    there = {"domain.guest.app.0.operation": operation}
-    busy = there | {IN_DOM0: stress()}
-    for load, changes, measure in (("native", native, disk_native), ("idle", there, disk), ("stress", busy, disk)):
+    changed = {"domain.guest.app.0.operation": operation}
+    busy = changed | {IN_DOM0: stress()}
+    for load, changes, measure in (("native", native, disk_native), ("idle", changed, disk), ("stress", busy, disk)):
         yield _case(disk_case(name, operation, load), "disk.toml", scheduler | changes, measure, "rate")
 
 
 def _network(name: str, scheduler: dict[str, object], size: int) -> Iterable[Case]:
     sized = scheduler | {"domain.guest.app.0.message_size": f"{size}MiB"}
     loads = {"idle": {}, "stress": {IN_DOM0: stress()}, "disk": {IN_DOM0: iozone("write")}}
-    for load, there in loads.items():
-        changes = sized | there
+    for load, load_changes in loads.items():
+        changes = sized | load_changes
         yield _case(network_case(name, size, load), "network.toml", changes, network, "domU_throughput")
 
 
 def _database(name: str, scheduler: dict[str, object], rows: int) -> Iterable[Case]:
     native = {f"{IN_DOM0}.rows": rows}
     yield _database_case(database_case(name, rows, "native"), scheduler | native, database_native, "native.toml")
-    there = scheduler | {"domain.guest.app.0.rows": rows}
-    yield _database_case(database_case(name, rows, "idle"), there)
-    yield _database_case(database_case(name, rows, "stress"), there | {IN_DOM0: stress()})
+    sized = scheduler | {"domain.guest.app.0.rows": rows}
+    yield _database_case(database_case(name, rows, "idle"), sized)
+    yield _database_case(database_case(name, rows, "stress"), sized | {IN_DOM0: stress()})
 
 
 def _database_case(
@@ -284,9 +284,9 @@ def _assumptions() -> Iterable[Case]:
             "nothing else in Dom0": {"domain.dom0.app.0.run": "1us", "domain.dom0.app.1.run": "1us"},
         }
         for assumption, changes in changed.items():
-            for load, there in (("idle", {}), ("stress", {IN_DOM0: stress()})):
+            for load, load_changes in (("idle", {}), ("stress", {IN_DOM0: stress()})):
                 key = f"assumptions: {name}, {assumption}; network {load}"
-                all_ = scheduling(name) | changes | there
+                all_ = scheduling(name) | changes | load_changes
                 yield _case(key, "network.toml", all_, network)
         # The processor has two threads for each core, which the thesis does not mention.
         threaded: dict[str, object] = {"host.pcpus": 4, "domain.dom0.vcpus": 4}

@@ -24,8 +24,8 @@ NAMES = {"credit": "Credit", "sedf": "SEDF", "credit2": "Credit2", "enhanced": "
 claim = Claims()
 
 
-def _said(of: Callable[[str], Interval], unit: str = "%", names: Sequence[str] = SCHEDULERS) -> str:
-    return ", ".join(f"{NAMES[name]} {of(name)} {unit}" for name in names)
+def _by_scheduler(value_of: Callable[[str], Interval], unit: str = "%", names: Sequence[str] = SCHEDULERS) -> str:
+    return ", ".join(f"{NAMES[name]} {value_of(name)} {unit}" for name in names)
 
 
 def _above(results: Results, *pairs: tuple[Values, Values]) -> list[Difference]:
@@ -40,18 +40,18 @@ def _above(results: Results, *pairs: tuple[Values, Values]) -> list[Difference]:
 )
 def near_native(results: Results) -> Verdict:
     shares = {name: estimates.near_native(results, name).mean for name in SCHEDULERS}
-    said = _said(lambda name: estimates.near_native(results, name))
-    return decide(all(share >= 90 for share in shares.values()), said)
+    evidence = _by_scheduler(lambda name: estimates.near_native(results, name))
+    return decide(all(share >= 90 for share in shares.values()), evidence)
 
 
 @claim("V-2", "SEDF's disk rate is below Credit's although its ratio is better.", "Figures 17 and 19; no number")
 def sedf_disk_absolute(results: Results) -> Verdict:
     credit, sedf = (estimates.disk(name, "idle") for name in ("credit", "sedf"))
     above = _above(results, (credit, sedf))
-    said = (
+    evidence = (
         f"guest's disk: Credit {estimates.average(results, credit)} KB/s, SEDF {estimates.average(results, sedf)} KB/s"
     )
-    return decide(True, said, above)
+    return decide(True, evidence, above)
 
 
 @claim(
@@ -62,8 +62,8 @@ def sedf_disk_absolute(results: Results) -> Verdict:
 def disk_loss(results: Results) -> Verdict:
     losses = {name: estimates.disk_loss(results, name).mean for name in SCHEDULERS}
     little = all(losses[name] < LITTLE for name in SCHEDULERS if name != "sedf")
-    said = "lost: " + _said(lambda name: estimates.disk_loss(results, name))
-    return decide(little and losses["sedf"] > HEAVY, said)
+    evidence = "lost: " + _by_scheduler(lambda name: estimates.disk_loss(results, name))
+    return decide(little and losses["sedf"] > HEAVY, evidence)
 
 
 @claim(
@@ -77,8 +77,8 @@ def credit2_disk(results: Results) -> Verdict:
     credit2, credit, sedf = (estimates.disk(name, "stress") for name in ("credit2", "credit", "sedf"))
     above = _above(results, (credit2, credit), (credit2, sedf))
     names = ("credit2", "credit", "sedf")
-    said = _said(lambda name: estimates.average(results, estimates.disk(name, "stress")), "KB/s", names)
-    return decide(True, f"guest's disk under stress: {said}", above)
+    evidence = _by_scheduler(lambda name: estimates.average(results, estimates.disk(name, "stress")), "KB/s", names)
+    return decide(True, f"guest's disk under stress: {evidence}", above)
 
 
 @claim(
@@ -90,9 +90,13 @@ def credit2_disk(results: Results) -> Verdict:
 def write_order(results: Results) -> Verdict:
     order = ("enhanced", "credit2", "credit", "sedf")
     cases = {name: [(disk_case(name, "write", load), "rate") for load in ("stress", "idle")] for name in order}
-    said = "sequential writes lost: " + _said(lambda name: results.combine(estimates.loss, *cases[name]), names=order)
+    evidence = "sequential writes lost: " + _by_scheduler(
+        lambda name: results.combine(estimates.loss, *cases[name]), names=order
+    )
     return decide(
-        True, said, [results.difference_of(estimates.loss, cases[more], cases[less]) for less, more in pairwise(order)]
+        True,
+        evidence,
+        [results.difference_of(estimates.loss, cases[more], cases[less]) for less, more in pairwise(order)],
     )
 
 
@@ -110,9 +114,9 @@ def credit_network(results: Results) -> Verdict:
     losses = {load: estimates.network_loss(results, "credit", load) for load in ("stress", "disk")}
     idle = estimates.network("credit", "idle")
     above = _above(results, *((idle, estimates.network("credit", load)) for load in losses))
-    said = f"{_network(results, 'credit')} Mbit/s; lost {losses['stress']} and {losses['disk']} %"
+    evidence = f"{_network(results, 'credit')} Mbit/s; lost {losses['stress']} and {losses['disk']} %"
     holds = all(loss.mean >= NOTICEABLE for loss in losses.values())
-    return decide(holds, f"idle / CPU stress / disk load: {said}", above)
+    return decide(holds, f"idle / CPU stress / disk load: {evidence}", above)
 
 
 @claim("V-7", "Credit2's network is faster than Credit's in each case.", "Table 5: 91.05, 79.15, 84.57 Mbit/s")
@@ -121,8 +125,8 @@ def credit2_network(results: Results) -> Verdict:
     above = _above(
         results, *((estimates.network("credit2", load), estimates.network("credit", load)) for load in loads)
     )
-    said = "; ".join(f"{NAMES[name]} {_network(results, name)}" for name in ("credit2", "credit"))
-    return decide(True, f"idle / CPU stress / disk load, Mbit/s: {said}", above)
+    evidence = "; ".join(f"{NAMES[name]} {_network(results, name)}" for name in ("credit2", "credit"))
+    return decide(True, f"idle / CPU stress / disk load, Mbit/s: {evidence}", above)
 
 
 @claim(
@@ -134,8 +138,8 @@ def sedf_network(results: Results) -> Verdict:
     """The others keep more under CPU stress."""
     sedf = estimates.network("sedf", "stress")
     above = _above(results, *((estimates.network(name, "stress"), sedf) for name in ("credit", "credit2")))
-    said = "lost under CPU stress: " + _said(lambda name: estimates.network_loss(results, name))
-    return decide(True, said, above)
+    evidence = "lost under CPU stress: " + _by_scheduler(lambda name: estimates.network_loss(results, name))
+    return decide(True, evidence, above)
 
 
 @claim(
@@ -147,8 +151,8 @@ def credit2_network_disk(results: Results) -> Verdict:
     best = estimates.network("credit2", "disk")
     above = _above(results, *((best, estimates.network(name, "disk")) for name in ("credit", "sedf")))
     names = ("credit2", "credit", "sedf")
-    said = _said(lambda name: estimates.average(results, estimates.network(name, "disk")), "Mbit/s", names)
-    return decide(True, f"Dom0 at its disk: {said}", above)
+    evidence = _by_scheduler(lambda name: estimates.average(results, estimates.network(name, "disk")), "Mbit/s", names)
+    return decide(True, f"Dom0 at its disk: {evidence}", above)
 
 
 @claim(
@@ -158,12 +162,14 @@ def credit2_network_disk(results: Results) -> Verdict:
 )
 def database(results: Results) -> Verdict:
     """Each scheduler loses under stress, SEDF most, Credit2 least of the three."""
-    shares = _said(lambda name: estimates.database_share(results, name), "of Dom0's")
-    said = f"Dom0 idle: {shares}; lost under stress: {_said(lambda name: estimates.database_loss(results, name))}"
+    shares = _by_scheduler(lambda name: estimates.database_share(results, name), "of Dom0's")
+    evidence = (
+        f"Dom0 idle: {shares}; lost under stress: {_by_scheduler(lambda name: estimates.database_loss(results, name))}"
+    )
     lost = {name: estimates.database(name, "stress") + estimates.database(name, "idle") for name in SCHEDULERS}
     order = [(lost["sedf"], lost["credit"]), (lost["credit"], lost["credit2"])]
     loses = _above(results, (estimates.database("credit2", "idle"), estimates.database("credit2", "stress")))
-    return decide(True, said, loses + [results.difference_of(estimates.mean_loss, *pair) for pair in order])
+    return decide(True, evidence, loses + [results.difference_of(estimates.mean_loss, *pair) for pair in order])
 
 
 _COLUMNS = {
@@ -200,7 +206,7 @@ def sedf_consolidated(results: Results) -> Verdict:
 )
 def resembles_contention(results: Results) -> Verdict:
     """Netperf as under CPU stress, to a fifth; Dom0's disk as when it is alone, to a tenth."""
-    said, holds = [], True
+    ratios, holds = [], True
     for name in SCHEDULERS:
         case = consolidated_case(name)
         alone = results.mean(disk_case(name, "write", "native"), "rate")
@@ -208,8 +214,8 @@ def resembles_contention(results: Results) -> Verdict:
         stressed = estimates.average(results, estimates.network(name, "stress")).mean
         net = results.mean(case, "netperf_tcp_stream@dom1") / stressed
         holds &= abs(net - 1) <= 0.2 and disk >= 0.9
-        said.append(f"{NAMES[name]} {net:.2f} and {disk:.2f}")
-    return decide(holds, "netperf over that under stress, Dom0's disk over that alone: " + ", ".join(said))
+        ratios.append(f"{NAMES[name]} {net:.2f} and {disk:.2f}")
+    return decide(holds, "netperf over that under stress, Dom0's disk over that alone: " + ", ".join(ratios))
 
 
 @claim(
@@ -218,10 +224,14 @@ def resembles_contention(results: Results) -> Verdict:
     "Figures 37 and 38; its numbers were blind then",
 )
 def enhanced_network(results: Results) -> Verdict:
-    said = "lost under CPU stress: " + _said(lambda name: estimates.network_loss(results, name))
+    evidence = "lost under CPU stress: " + _by_scheduler(lambda name: estimates.network_loss(results, name))
     lost = {name: estimates.network(name, "stress") + estimates.network(name, "idle") for name in SCHEDULERS}
     least = lost.pop("enhanced")
-    return decide(True, said, [results.difference_of(estimates.loss_of_means, other, least) for other in lost.values()])
+    return decide(
+        True,
+        evidence,
+        [results.difference_of(estimates.loss_of_means, scheduler_lost, least) for scheduler_lost in lost.values()],
+    )
 
 
 @claim(
@@ -236,8 +246,10 @@ def enhanced_database(results: Results) -> Verdict:
     pair = (estimates.database("enhanced", "stress"), estimates.database("credit2", "stress"))
     above = _above(results, pair)
     names = ("enhanced", "credit2", "credit")
-    native = _said(lambda name: estimates.average(results, estimates.database(name, "native")), "transactions/s", names)
-    lost = _said(lambda name: estimates.database_loss(results, name), names=names)
+    native = _by_scheduler(
+        lambda name: estimates.average(results, estimates.database(name, "native")), "transactions/s", names
+    )
+    lost = _by_scheduler(lambda name: estimates.database_loss(results, name), names=names)
     return decide(alike, f"Dom0: {native}; lost under stress: {lost}", above)
 
 
@@ -256,14 +268,15 @@ def enhanced_consolidated(results: Results) -> Verdict:
 )
 def enhanced_idle(results: Results) -> Verdict:
     pairs = [
-        (of("credit", "idle"), of("enhanced", "idle")) for of in (estimates.disk, estimates.network, estimates.database)
+        (cases_of("credit", "idle"), cases_of("enhanced", "idle"))
+        for cases_of in (estimates.disk, estimates.network, estimates.database)
     ]
     above = _above(results, *pairs)
-    said = "; ".join(
-        f"{what}: {estimates.average(results, credit)} and {estimates.average(results, enhanced)}"
-        for what, (credit, enhanced) in zip(("disk", "network", "database"), pairs, strict=True)
+    evidence = "; ".join(
+        f"{workload}: {estimates.average(results, credit)} and {estimates.average(results, enhanced)}"
+        for workload, (credit, enhanced) in zip(("disk", "network", "database"), pairs, strict=True)
     )
-    return decide(True, f"Dom0 idle, Credit and Enhanced: {said}", above)
+    return decide(True, f"Dom0 idle, Credit and Enhanced: {evidence}", above)
 
 
 @claim(
@@ -291,16 +304,20 @@ def cpu_bound(results: Results) -> Verdict:
         (cpu_bound_case("enhanced"), "stress_batches"),
         (cpu_bound_case("credit"), "stress_batches"),
     )
-    said = f"Dom0 has {cpu} % of 200 %, entitled to 100 %; its arithmetic over that under Credit: {ratio}"
-    return decide(cpu.mean >= HALF, said)
+    evidence = f"Dom0 has {cpu} % of 200 %, entitled to 100 %; its arithmetic over that under Credit: {ratio}"
+    return decide(cpu.mean >= HALF, evidence)
 
 
 @claim("V-19", "The scheduler alone changes what applications achieve.", "overall conclusion")
 def scheduler_matters(results: Results) -> Verdict:
     """A tenth or more between the best and the worst, in each of the workloads beside CPU stress."""
     spread = {}
-    for what, of in (("disk", estimates.disk), ("network", estimates.network), ("database", estimates.database)):
-        means = [estimates.average(results, of(name, "stress")).mean for name in SCHEDULERS]
-        spread[what] = 100 * (1 - min(means) / max(means))
-    said = ", ".join(f"{what} {value:.0f} %" for what, value in spread.items())
-    return decide(min(spread.values()) >= 10, f"worst below best, Dom0 under CPU stress: {said}")
+    for workload, cases_of in (
+        ("disk", estimates.disk),
+        ("network", estimates.network),
+        ("database", estimates.database),
+    ):
+        means = [estimates.average(results, cases_of(name, "stress")).mean for name in SCHEDULERS]
+        spread[workload] = 100 * (1 - min(means) / max(means))
+    evidence = ", ".join(f"{workload} {value:.0f} %" for workload, value in spread.items())
+    return decide(min(spread.values()) >= 10, f"worst below best, Dom0 under CPU stress: {evidence}")
