@@ -666,7 +666,8 @@ def _outweighed(held: Held) -> Finding | None:
     Silent: Where nobody is late; where those who serve somebody fill the pCPUs: see `host-full`.
 
     Mend: The least weight that helps, of steps of two from twice its own up to that which entitles it to twice what all
-    its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the pool. Under BVT a smaller advance; if that leaves it
+    its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the pool. Where it has the greatest
+    weight already, smaller ones for the others. Under BVT a smaller advance; if that leaves it
     late, larger ones for those behind whom it waits, too, as only ratios count; and {ADVANCE_TIMES} times as large.
 
     Schedulers: Those with weights: `credit`, `credit2`, `enhanced`, `linux-cfs`, `linux-eevdf`; `bvt`, whose `mcu_adv`
