@@ -7,12 +7,12 @@ use vcpulab_host::{NEVER, Span, Time};
 
 const EVENTS_AT_A_TIME: u64 = 10_000;
 
-/// How long vCPUs, numbered from 0, run and block.
+/// Lengths of time for which vCPUs, numbered from 0, run and block.
 pub trait Lengths {
     /// The longest that a vCPU runs while others wait; `None`: to its end.
     const SLICE: Option<Span>;
 
-    /// When it wakes up first.
+    /// Time of the first wake-up of a vCPU.
     fn start(&self, vcpu: usize) -> Time;
 
     /// CPU time that it needs next.
@@ -27,14 +27,14 @@ pub struct Floor<L> {
     lengths: L,
     queue: EventQueue,
     running: Vec<Option<usize>>,
-    /// What each vCPU has still to run, apart from what it is running now.
+    /// CPU time that each vCPU needs until it blocks, without the slice that it runs now.
     left: Vec<Span>,
     waiting: VecDeque<usize>,
     idle: Vec<usize>,
     counts: FloorCounts,
 }
 
-/// What a loop did since it was made.
+/// Counts of a loop's events since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloorCounts {
     /// Wake-ups, ends of slices and ends of runs.
@@ -119,7 +119,7 @@ pub trait Bare {
     /// Handles some events; returns how many.
     fn advance(&mut self) -> u64;
 
-    /// What it did since it was made.
+    /// Counts of the events since the loop was made.
     fn counts(&self) -> FloorCounts;
 }
 

@@ -1,4 +1,4 @@
-//! How long whole runs take, part by part.
+//! Durations of whole runs, part by part.
 
 use std::sync::Mutex;
 use std::time::Duration;

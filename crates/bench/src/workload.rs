@@ -68,7 +68,7 @@ impl World for RunAndBlock {
     }
 }
 
-/// The same for the bare loop, in which no vCPU is preempted.
+/// Lengths drawn as in the host's workload, for the bare loop, in which no vCPU is preempted.
 pub struct Drawn {
     draws: Vec<Draws>,
     block_mean_ns: u64,

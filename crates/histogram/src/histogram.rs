@@ -50,12 +50,12 @@ impl<const BITS: u32> Histogram<BITS> {
         self.len == 0
     }
 
-    /// What it holds now, in order.
+    /// Values that the histogram holds now, in order.
     pub fn read(&self) -> Reading<BITS> {
         Histogram::read_together([self])
     }
 
-    /// What these hold now, all together.
+    /// Values that several histograms hold now, all together, in order.
     pub fn read_together<'h>(histograms: impl IntoIterator<Item = &'h Self>) -> Reading<BITS> {
         let mut counts = Vec::new();
         for histogram in histograms {

@@ -1,4 +1,4 @@
-//! What can be read of histograms.
+//! Results of histograms: numbers of values, quantiles, means.
 
 use crate::buckets::values_of;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// Where the system describes them (Linux).
+/// The folder in which Linux describes CPUs and nodes.
 pub(crate) const SYSTEM: &str = "/sys/devices/system";
 
 /// The CPUs of a machine.
@@ -28,7 +28,7 @@ struct Cpu {
 pub(crate) struct Node {
     pub number: usize,
     pub cpus: Vec<usize>,
-    /// Its firmware's distance to each node with memory (ACPI: SLIT); 10: itself.
+    /// Distance to each node with memory, from the firmware's table (ACPI: SLIT); the distance to the node itself is 10.
     pub distances: Vec<i64>,
 }
 
@@ -82,12 +82,13 @@ impl Layout {
         })
     }
 
-    /// Whether any core has several threads.
+    /// Whether a core has several threads.
     pub fn has_threads(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.core.len() > 1)
     }
 
-    /// What a profile can say of them; `None` if they are not all alike, or numbered in another order.
+    /// Sockets, cores, threads and nodes as a profile gives them; `None` if they are not all alike, or numbered in
+    /// another order.
     pub fn places(&self) -> Option<Places> {
         let count = self.cpus.len();
         let threads = self.cpus.first()?.core.len();

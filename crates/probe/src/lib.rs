@@ -35,7 +35,7 @@ const THREADS: &str = "smt_*_percent";
 const CONSTANTS: [&str; 7] =
     ["cache_line_bytes", SWITCH, "l2_bytes", "l2_miss_ps", "l3_bytes", "l3_miss_ps", "l3_pcpus"];
 
-/// One constant of a profile, as measured.
+/// A measured constant of a profile.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Constant {
     /// The median, in the constant's unit.
@@ -55,7 +55,7 @@ pub struct Constant {
 pub struct Measured {
     /// The processor's name for itself.
     pub machine: String,
-    /// Its sockets, cores, threads and nodes, if the system says, and a profile can.
+    /// Sockets, cores, threads and nodes; `None` if the system does not list them or a profile cannot describe them.
     pub places: Option<Places>,
     /// By constant.
     pub constants: BTreeMap<String, Constant>,
@@ -281,7 +281,7 @@ mod tests {
         assert!(measured.steps.is_sorted_by_key(|step| step.bytes));
     }
 
-    /// What is measured of threads and nodes on a machine whose system says this.
+    /// Measurements of threads and nodes on a machine whose system describes itself by `tree`.
     fn on(tree: &Tree) -> Measured {
         let (layout, allowed) = (Layout::read(&tree.0), pin::allowed().unwrap());
         let mut measured = Measured::default();

@@ -1,4 +1,4 @@
-//! How much longer memory of other nodes takes than that of one's own.
+//! Latency of memory on other nodes, relative to the latency of local memory.
 
 use std::{io, thread};
 

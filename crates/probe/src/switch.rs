@@ -1,4 +1,4 @@
-//! One context switch between two processes.
+//! Duration of a context switch between two processes.
 //!
 //! A byte goes round: we write it to a child that echoes it, and read it back. On one CPU each round is two switches
 //! and two writes and reads on either side; the same byte through a pipe of our own costs a write and a read

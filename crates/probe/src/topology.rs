@@ -17,7 +17,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Those of this CPU (Linux); `None` if it is not said.
+    /// The caches of a CPU of this machine; `None` if the system does not list them (only Linux does).
     pub fn of(cpu: usize) -> Option<Topology> {
         Topology::read(Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/cache")))
     }

@@ -101,7 +101,7 @@ impl Context {
         lent::soft_affinity(v).map_err(refusal)?.map(|mask| as_tuple(py, &mask)).transpose()
     }
 
-    /// Its domain; idle vCPUs have none.
+    /// The domain of a vCPU; idle vCPUs have none.
     fn dom(&self, v: u32) -> PyResult<u32> {
         lent::dom(v).map_err(refusal)
     }

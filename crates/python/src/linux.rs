@@ -37,7 +37,7 @@ impl LinuxRecording {
         serde_json::to_string(&self.recording.setup.work()).expect("names and words can be written as JSON")
     }
 
-    /// Why it can be neither replayed nor run; `None`: it can.
+    /// The reason why the recording can be neither replayed nor run; `None`: it can be both.
     #[getter]
     fn refusal(&self) -> Option<String> {
         self.recording.refusal().map(|refusal| refusal.to_string())

@@ -132,8 +132,7 @@ pub fn run_many(
     }
 }
 
-/// What the runs of this process have done so far, for those who wait for them: events, simulated time (ns), the cause of most
-/// events of late.
+/// Progress of the runs of this process: number of events, simulated time (ns), and the cause of most of the latest events.
 #[pyfunction]
 pub fn pace() -> (u64, u64, String) {
     let pace = vcpulab_run::pace();
@@ -144,7 +143,7 @@ pub fn pace() -> (u64, u64, String) {
 /// looked at. With one job, and under policies in Python, each waits until it is taken.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Stream {
-    /// Nothing for those that were taken or called off.
+    /// The runs by number; `None` for a run that was taken or called off.
     runs: Mutex<Vec<Option<Begun>>>,
     running: vcpulab_run::Stream<vcpulab_scenario::Scenario>,
     waits: bool,
@@ -152,9 +151,9 @@ pub struct Stream {
 
 /// A run of a stream.
 enum Begun {
-    /// Its number among those on other threads.
+    /// A run on a worker thread, by its number in `Stream::running`.
     Running(usize),
-    /// It runs when it is taken.
+    /// A run that starts when its results are taken.
     Waiting(Py<Scenario>),
 }
 
@@ -174,7 +173,7 @@ impl Stream {
         Ok(Stream { runs: Mutex::default(), running, waits })
     }
 
-    /// How many runs go on at a time.
+    /// The number of runs that execute at a time.
     #[getter]
     fn jobs(&self) -> usize {
         self.running.threads()
@@ -267,7 +266,7 @@ pub fn attended<T>(
     attended_with(py, progress, scenario, &Raised::default(), work)
 }
 
-/// As [`attended`]; what else calls Python meanwhile leaves in `raised` what it raises.
+/// Does work like [`attended`], and keeps in `raised` what other calls of Python raise meanwhile.
 ///
 /// Anything that Python code raises ends the work. What a hook raises becomes the cause of the error, even `SystemExit`: a policy
 /// must not end the program. `KeyboardInterrupt`, and anything that `progress` raises, is raised unchanged.

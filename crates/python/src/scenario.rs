@@ -45,7 +45,7 @@ impl Scenario {
         Self::read(py, &folder, policies, |outside| Checked::parse_in(text, file, outside))
     }
 
-    /// As `parse`, for bytes that may not even be text.
+    /// Parses bytes, which may not even be text, like `parse`.
     #[staticmethod]
     #[pyo3(signature = (data, file = "<string>", folder = PathBuf::new(), policies = None))]
     fn parse_bytes(
@@ -71,12 +71,12 @@ impl Scenario {
         self.own.iter().map(|(name, policy)| (name.as_str(), policy.clone_ref(py))).collect()
     }
 
-    /// As a scenario file with every default spelled out.
+    /// The scenario as a file with every default spelled out.
     fn to_toml(&self) -> String {
         self.checked.to_toml()
     }
 
-    /// The same in a line: to tell scenarios apart.
+    /// The scenario as JSON on a single line, to tell scenarios apart.
     fn to_json(&self) -> String {
         self.checked.to_json()
     }

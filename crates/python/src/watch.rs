@@ -51,7 +51,8 @@ pub fn watched<T: Send + 'static>(
     Ok(result)
 }
 
-/// The same; of work that is cancelled the result is waited for, which comes with what cancelled it.
+/// Does the work like [`watched`], but waits for the result even if the work is cancelled, and returns it with the
+/// exception that cancelled it.
 pub fn watched_so_far<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,

@@ -4,10 +4,10 @@ use vcpulab_host::{CpuMask, DomId, Params, PoolId, Table, Time};
 
 use crate::domain::{DomainSpec, OnCrash};
 
-/// One action of the administrator.
+/// An action of the administrator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionSpec {
-    /// Its time.
+    /// The time of the action.
     pub at: Time,
     /// The change it makes.
     pub change: Change,
@@ -63,18 +63,18 @@ impl Change {
 /// A change in the life of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifeChange {
-    /// It is created, after it has been shut down or destroyed.
+    /// Creates the domain after it has been shut down or destroyed.
     Create,
-    /// It shuts down.
+    /// Shuts the domain down.
     Shutdown,
-    /// It shuts down, and is created anew.
+    /// Shuts the domain down and creates it again.
     Reboot,
-    /// Its guest crashes.
+    /// Crashes the domain's guest.
     Crash,
-    /// It is destroyed.
+    /// Destroys the domain.
     Destroy,
-    /// It leaves the host, its state kept.
+    /// Removes the domain from the host and keeps its state.
     Save,
-    /// It comes back.
+    /// Brings the saved domain back.
     Restore,
 }

@@ -10,9 +10,9 @@ pub const PHASES: &str = "phases";
 /// An application that answers requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Its domain.
+    /// The domain of the application.
     pub domain: DomId,
-    /// Its position among the domain's applications.
+    /// Position of the application in the domain's list of applications.
     pub app: usize,
 }
 
@@ -22,9 +22,9 @@ pub type AppValue = vcpulab_guest::apps::AppValue<Service>;
 /// An application.
 #[derive(Clone, Debug)]
 pub enum AppSpec {
-    /// One of the built-in kinds.
+    /// An application of a built-in kind.
     Kind {
-        /// Its kind.
+        /// The kind of the application.
         kind: &'static AppKind,
         /// The values of the kind's parameters, in order.
         values: Vec<AppValue>,
@@ -35,7 +35,7 @@ pub enum AppSpec {
     },
     /// A script that stands in the scenario.
     Phases {
-        /// Its phases.
+        /// The phases of the script.
         phases: Vec<PhaseSpec>,
         /// Mean number of phases in a stretch; `None`: they come in their order.
         stretch: Option<u32>,
@@ -43,7 +43,7 @@ pub enum AppSpec {
         rounds: Option<u32>,
         /// Time from the start of its domain to its own.
         delay: Span,
-        /// What of its work interrupts do.
+        /// The part of the work that interrupts do.
         softirq: Softirq,
         /// The number of its instances.
         instances: u32,
@@ -160,7 +160,7 @@ impl PartialEq for AppSpec {
 pub struct PhaseSpec {
     /// Number of times to go through its events.
     pub rounds: u32,
-    /// Its events.
+    /// Events of the phase.
     pub events: Vec<EventSpec>,
 }
 

@@ -8,7 +8,7 @@ use crate::app::Service;
 /// A client outside the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientSpec {
-    /// Its name.
+    /// Name of the client.
     pub name: String,
     /// The service it asks.
     pub service: Service,
@@ -42,7 +42,7 @@ impl ClientSpec {
 /// A machine outside the host that clients run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientMachineSpec {
-    /// Its name.
+    /// Name of the machine.
     pub name: String,
     /// Rate of its link in each direction, bits per second.
     pub bits_per_s: i64,
@@ -56,13 +56,13 @@ pub struct ClientMachineSpec {
     pub connections_max: u32,
 }
 
-/// One kind of requests that a client sends.
+/// A kind of requests that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskSpec {
-    /// Its class, by number.
+    /// Class of the requests, by number.
     pub class: u32,
     /// Size of the answer, bytes.
     pub reply_bytes: u32,
-    /// Its frequency, in proportion to the others.
+    /// Frequency of the requests, relative to the client's other kinds.
     pub weight: u32,
 }

@@ -25,7 +25,7 @@ pub enum Medium {
 /// A NIC, or a disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceSpec {
-    /// Its name; `None`: it is one of those that are there where a scenario names none.
+    /// Name of the device; `None`: the default device of a scenario that names none.
     pub name: Option<String>,
     /// The domain that owns it; `None`: the hypervisor.
     pub owner: Option<DomId>,
@@ -38,9 +38,9 @@ pub struct DeviceSpec {
 /// A disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskSpec {
-    /// Its name and its owner.
+    /// Name and owner of the disk.
     pub device: DeviceSpec,
-    /// Its medium.
+    /// Medium of the disk.
     pub medium: Medium,
 }
 

@@ -10,9 +10,9 @@ use crate::kvm::{ThreadKind, ThreadsSpec};
 /// A domain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DomainSpec {
-    /// Its name.
+    /// Name of the domain.
     pub name: String,
-    /// Its number: 0 for `dom0`, and for the domain of a KVM host's own threads.
+    /// Number of the domain: 0 for `dom0`, and for the domain of a KVM host's own threads.
     pub number: i64,
     /// The scheduler's parameters for it, those given.
     pub params: Params,
@@ -24,7 +24,7 @@ pub struct DomainSpec {
     pub affinity: Vec<Option<CpuMask>>,
     /// Soft affinity for each vCPU; `None`: it prefers no pCPU. As long as `affinity`, or empty: no vCPU has one.
     pub soft_affinity: Vec<Option<CpuMask>>,
-    /// What bounds the speed of its work.
+    /// The resource that bounds the speed of the domain's work.
     pub bound: Bound,
     /// The NUMA nodes that hold its memory; empty: those of the pCPUs that it prefers, or else may run on.
     pub memory_nodes: Vec<u32>,
@@ -34,32 +34,32 @@ pub struct DomainSpec {
     pub forwarding: Forwarding,
     /// Working set of each vCPU, bytes.
     pub working_set_bytes: u64,
-    /// Its network interface.
+    /// Network interface of the domain.
     pub nic: Option<NetfrontSpec>,
-    /// Its virtual disk.
+    /// Virtual disk of the domain.
     pub disk: Option<BlkfrontSpec>,
     /// Memory for pages of files, bytes.
     pub page_cache_bytes: u64,
-    /// Its memory, bytes.
+    /// Memory of the domain, bytes.
     pub memory_bytes: u64,
     /// Time that its guest takes to shut down.
     pub shutdown: Span,
-    /// Its kernel's tick, where that is left on when a vCPU goes idle.
+    /// The tick of the guest's kernel, where it stays on while a vCPU is idle.
     pub idle_tick: Option<IdleTick>,
     /// CPU time of its kernel each time that an idle vCPU wakes to do something.
     pub wake_cpu: Span,
-    /// The same each time that it goes idle again.
+    /// CPU time of the guest's kernel each time that a vCPU goes idle.
     pub idle_cpu: Span,
     /// The toolstack's answer to a crash of its guest.
     pub on_crash: OnCrash,
-    /// Its applications.
+    /// Applications of the domain.
     pub apps: Vec<AppSpec>,
-    /// Its threads on a KVM host; `None`: it is a domain of Xen, or the host's own.
+    /// The domain's threads on a KVM host; `None`: a domain of Xen, or the host's own.
     pub threads: Option<ThreadsSpec>,
 }
 
 impl DomainSpec {
-    /// What bounds the work of a domain of which nothing is said: of Dom0, and of driver domains, the devices.
+    /// The default bound of a domain's work: I/O for Dom0 and driver domains, computing for the others.
     pub fn usual_bound(number: i64, driver_domain: bool) -> Bound {
         if driver_domain || number == 0 { Bound::Io } else { Bound::Compute }
     }
@@ -100,10 +100,10 @@ impl DomainSpec {
 /// The toolstack's answer to the crash of a domain's guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnCrash {
-    /// It is destroyed.
+    /// The domain is destroyed.
     Destroy,
-    /// It is destroyed, and created anew.
+    /// The domain is destroyed and created again.
     Restart,
-    /// It stays as it is, until it is destroyed.
+    /// The domain stays as it is until it is destroyed.
     Preserve,
 }

@@ -1,4 +1,4 @@
-//! What the weights of control groups promise, level by level.
+//! CPU time that the weights of control groups promise to domains, level by level.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn is_special(domain: &DomainSpec, pool: &PoolSpec) -> bool {
     pinned || is_idle(domain, pool) || !matches!(threads.class, Class::Other | Class::Batch)
 }
 
-/// What a limit leaves, in pCPUs.
+/// CPU time that a limit allows, in pCPUs.
 fn limit(quota: Span, period: Span) -> f64 {
     quota.ns() as f64 / period.ns() as f64
 }

@@ -11,11 +11,11 @@ use crate::profile::Constants;
 pub struct HostSpec {
     /// The built-in hardware profile; `custom`: none of them.
     pub profile: String,
-    /// Its constants; some may be replaced by the scenario's own.
+    /// Constants of the profile; the scenario may replace some of them.
     pub constants: Constants,
     /// Number of pCPUs.
     pub pcpus: u32,
-    /// Their threads, cores, sockets and nodes (`None`: each is a core of its own, on one node).
+    /// Threads, cores, sockets and nodes of the pCPUs (`None`: each pCPU is a core of its own, on one node).
     pub topology: Option<TopologyConfig>,
     /// pCPUs on one socket, where no topology is given.
     pub pcpus_per_socket: u32,
@@ -23,17 +23,17 @@ pub struct HostSpec {
     pub granularity: Granularity,
     /// The order in which new vCPUs come to their affinity.
     pub creation: Creation,
-    /// Who chooses the frequencies of its cores.
+    /// The governor that chooses the frequencies of the cores.
     pub governor: Governor,
     /// The place of the drivers of the devices.
     pub drivers: Drivers,
     /// The toolstack in whose commands advice is given. It changes no result.
     pub toolstack: Toolstack,
-    /// What it has as a host of Linux with KVM; `None`: its hypervisor is Xen.
+    /// Settings of a host of Linux with KVM; `None`: the hypervisor is Xen.
     pub kvm: Option<KvmSpec>,
 }
 
-/// What administrators set a host up with.
+/// The tool with which administrators set a host up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toolstack {
     /// Xen's own, `xl` (before Xen 4.1 `xm`).
@@ -67,9 +67,9 @@ pub const POOL_0: PoolId = PoolId(0);
 /// A CPU pool and its scheduler.
 #[derive(Clone, Debug)]
 pub struct PoolSpec {
-    /// Its name.
+    /// Name of the pool.
     pub name: String,
-    /// Its pCPUs.
+    /// pCPUs of the pool.
     pub pcpus: CpuMask,
     /// The scheduler.
     pub policy: &'static Policy,
@@ -77,7 +77,7 @@ pub struct PoolSpec {
     pub release: String,
     /// The rules that it has there.
     pub generation: &'static Generation,
-    /// Its global parameters, those given.
+    /// Global parameters of the pool's scheduler that the scenario gives.
     pub params: Params,
 }
 

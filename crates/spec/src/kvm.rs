@@ -60,9 +60,9 @@ pub struct KvmSpec {
 /// A control group that a scenario names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CgroupSpec {
-    /// Its path, from the root group.
+    /// Path of the group, from the root group.
     pub path: String,
-    /// What it may have; the group around it follows from the path.
+    /// Weight and limits of the group; its parent follows from the path.
     pub config: GroupConfig,
     /// The pCPUs that its threads may run on; `None`: those of the group around it.
     pub cpus: Option<CpuMask>,
@@ -106,7 +106,7 @@ pub struct ThreadsSpec {
     pub iothreads: u32,
     /// The scheduling class of its vCPUs' threads.
     pub class: Class,
-    /// Their nice value.
+    /// Nice value of the vCPUs' threads.
     pub nice: i8,
 }
 
@@ -115,7 +115,7 @@ pub struct ThreadsSpec {
 pub struct ServiceThread {
     /// The VM.
     pub of: DomId,
-    /// What it does.
+    /// Kind of the thread.
     pub kind: ThreadKind,
 }
 
@@ -131,7 +131,7 @@ pub enum ThreadKind {
 }
 
 impl ThreadKind {
-    /// Its name in results.
+    /// Name of the kind in results.
     pub fn name(self) -> &'static str {
         match self {
             ThreadKind::Vhost => "vhost",

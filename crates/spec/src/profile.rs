@@ -10,7 +10,7 @@ use crate::limits::PCPUS_MAX;
 /// A constant's description, whatever its value.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ConstantDoc {
-    /// Its name in a scenario's `host.costs`, with the unit at the end.
+    /// Name of the constant in a scenario's `host.costs`, with the unit at the end.
     pub name: &'static str,
     /// Least value.
     pub min: i64,
@@ -98,9 +98,10 @@ constants! {
     /// CPU time of a vCPU for each other one that it wakes, under Credit; and from a wake-up until the pCPU that is to run it decides, and
     /// so from any call for a decision: who runs there runs on meanwhile. (Not where cores are scheduled.)
     wake_ns or 0: 0..=COST_NS_MAX,
-    /// How long Credit2 takes for `block_ns` and `wake_ns`, % of what Credit does.
+    /// Time that Credit2 takes for `block_ns` and `wake_ns`, in % of the time that Credit takes.
     credit2_percent or 100: 1..=10_000,
-    /// How late the hypervisor handles what its timers end, slices and a scheduler's ticks: those that it sets again then slip.
+    /// Delay with which the hypervisor handles expired timers (of slices and of a scheduler's ticks): a timer that the
+    /// handler sets again slips.
     timer_ns or 0: 0..=COST_NS_MAX,
     /// The hypervisor's time for one physical interrupt.
     interrupt_ns: 0..=COST_NS_MAX,
@@ -135,7 +136,7 @@ constants! {
     native_interrupt_ns: 0..=COST_NS_MAX,
     /// A driver domain's time to find where one packet goes.
     bridge_ns: 0..=COST_NS_MAX,
-    /// The same where it routes packets instead of bridging them.
+    /// A driver domain's time to find where one packet goes, if it routes packets instead of bridging them.
     route_ns: 0..=COST_NS_MAX,
     /// Netback's time for one packet to a guest, without the exchange of its page.
     backend_receive_ns: 0..=COST_NS_MAX,
@@ -191,9 +192,9 @@ constants! {
     disk_queue_depth: 1..=65_536,
     /// Rate of a disk with turning platters while the head stays on its way.
     disk_bytes_per_s: 1_000..=1 << 40,
-    /// Its seek to the next track.
+    /// Time of the disk's seek to the next track.
     disk_track_seek_ns: 0..=COST_NS_MAX,
-    /// Its mean seek between random places.
+    /// Mean time of the disk's seek between random places.
     disk_average_seek_ns: 0..=COST_NS_MAX,
     /// Turns of its platters.
     disk_rotations_per_min: 1..=1_000_000,
@@ -266,15 +267,15 @@ constants! {
     memory_share_memory_percent or 0: 0..=100,
     /// Part of its time for which work of I/O waits for memory.
     memory_share_io_percent or 0: 0..=100,
-    /// What a thread with work bound by the core wants from memory at full speed.
+    /// Memory bandwidth that a thread with work bound by the core uses at full speed.
     bandwidth_compute_mb_per_s or 0: 0..=1_000_000,
-    /// What a thread with work bound by memory wants from memory at full speed.
+    /// Memory bandwidth that a thread with work bound by memory uses at full speed.
     bandwidth_memory_mb_per_s or 0: 0..=1_000_000,
-    /// What a thread with work of I/O wants from memory at full speed.
+    /// Memory bandwidth that a thread with work of I/O uses at full speed.
     bandwidth_io_mb_per_s or 0: 0..=1_000_000,
-    /// What the memory of a node brings; 0: whatever is wanted.
+    /// Memory bandwidth of a node; 0: unlimited.
     node_mb_per_s or 0: 0..=100_000_000,
-    /// What of it comes to the other nodes, over the links between them; 0: whatever is wanted.
+    /// Bandwidth of a node's memory for the other nodes, over the links between them; 0: unlimited.
     link_mb_per_s or 0: 0..=100_000_000,
     /// Distance of memory on another node, as firmware gives it (SLIT): 10 is as near as a node's own, 20 takes twice as long.
     numa_distance or 10: 10..=254,
@@ -286,7 +287,7 @@ constants! {
     min_mhz or 0: 0..=100_000,
     /// Time between two choices of the governor `ondemand`.
     governor_sample_ns or 10_000_000: 100_000..=COST_NS_MAX,
-    /// How busy a core may be before that governor gives it the highest clock rate.
+    /// Highest utilization of a core, above which the governor `ondemand` gives it the highest clock rate.
     governor_up_percent or 80: 20..=100,
 }
 
@@ -294,11 +295,11 @@ constants! {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
-    /// Somebody measured it on such a machine, or its maker states it.
+    /// Measured on such a machine, or stated by its maker.
     Measured,
-    /// It follows from published values.
+    /// Derived from published values.
     Derived,
-    /// It is plausible, no more.
+    /// Plausible, without a source.
     Assumed,
 }
 
@@ -310,7 +311,7 @@ impl SourceKind {
         ("assumed", SourceKind::Assumed),
     ];
 
-    /// Its word.
+    /// Word for this kind of evidence.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].0
     }
@@ -330,13 +331,13 @@ pub struct Sourced {
 /// A machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Profile {
-    /// Its name in scenarios; a profile in a file of its own has the file's name.
+    /// Name of the profile in scenarios; a profile in a file of its own has the file's name.
     pub name: String,
     /// A sentence on the machine.
     pub doc: String,
     /// The number of its pCPUs.
     pub pcpus: Sourced,
-    /// Their threads, cores, sockets and nodes, if it knows them.
+    /// Threads, cores, sockets and nodes of the pCPUs, if the profile has them.
     #[serde(skip)]
     pub topology: Option<TopologyConfig>,
     /// All constants by name.
@@ -347,7 +348,7 @@ pub struct Profile {
 pub const CUSTOM: &str = "custom";
 
 impl Profile {
-    /// Its constants by value.
+    /// Constants of the profile, without their sources.
     pub fn values(&self) -> Constants {
         let mut constants = Constants::default();
         for (name, sourced) in &self.constants {

@@ -19,7 +19,7 @@ const REQUESTS: u64 = 1_000_000;
 /// A scenario once it is checked, with the defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Its title, for people.
+    /// Title of the scenario, for people.
     pub name: String,
     /// The seed of all random numbers.
     pub seed: u64,
@@ -37,11 +37,11 @@ pub struct Spec {
     pub profiler_cycles: Option<i64>,
     /// The machine.
     pub host: HostSpec,
-    /// Its NICs.
+    /// NICs of the host.
     pub nics: Table<NicId, DeviceSpec>,
-    /// Its disks.
+    /// Disks of the host.
     pub disks: Table<DiskId, DiskSpec>,
-    /// Its CPU pools; the first is `Pool-0`.
+    /// CPU pools of the host; the first is `Pool-0`.
     pub pools: Table<PoolId, PoolSpec>,
     /// The domains in the order of their creation: Dom0 first, the others as in the file. On a KVM host the last one is that of the
     /// host's own threads, if it has any.

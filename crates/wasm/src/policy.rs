@@ -28,7 +28,7 @@ pub struct Policies {
     asked: Mutex<BTreeSet<String>>,
 }
 
-/// What the other side says of a name.
+/// The other side's answer about the name of a policy.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Known {
@@ -77,7 +77,7 @@ impl Policies {
         lock(&self.asked).iter().cloned().collect()
     }
 
-    /// Those that there are.
+    /// The policies that the other side declares, without the unusable ones.
     pub fn found(&self) -> Vec<&'static Policy> {
         let found = |name: &String| match self.find(name) {
             FoundPolicy::Found(policy) => Some(policy),

@@ -1,4 +1,5 @@
-//! What a hook on the other side asks while it lasts: [`lent`] by numbers, so that an answer is a call and no text.
+//! Questions that a hook on the other side asks while it runs: the functions of [`lent`] by number, so that most
+//! answers are numbers, without text.
 
 use std::cell::RefCell;
 
@@ -17,7 +18,7 @@ thread_local! {
     static WORDS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// One that is not a number is in [`text`].
+/// An answer to a question: a number, or a value that [`text`] points to.
 enum Met {
     Number(i64),
     Words(Value),
@@ -64,7 +65,7 @@ impl<T: Into<Met>> From<Option<T>> for Met {
     }
 }
 
-/// The other side says numbers in range only.
+/// An id from the other side, which only passes numbers in range.
 fn id(number: i64) -> u32 {
     number.try_into().unwrap_or(u32::MAX)
 }
@@ -119,7 +120,7 @@ pub fn names() -> Value {
     QUESTIONS.iter().map(|(name, arguments, _)| json!([name, arguments])).collect()
 }
 
-/// What Python raises for it.
+/// The name of the exception that Python raises for a refusal.
 pub fn kind(refused: &Refused) -> &'static str {
     match refused {
         Refused::NotLent => "RuntimeError",
@@ -143,7 +144,7 @@ pub extern "C" fn ask(question: u32, a: i64, b: i64) -> i64 {
     IN_WORDS
 }
 
-/// Where the text of the last answer is: its address, and in the upper half its length.
+/// The place of the last answer's text: its address, and in the upper half its length.
 pub extern "C" fn text() -> u64 {
     WORDS.with_borrow(|text| text.as_ptr() as usize as u64 | (text.len() as u64) << 32)
 }

@@ -1,4 +1,4 @@
-//! What is said on the standard error, while the output is left for the answer.
+//! Messages on the standard error; the standard output is for the answer.
 
 use std::io::{self, Write};
 

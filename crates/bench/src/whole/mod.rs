@@ -14,7 +14,7 @@ use crate::workload::Drawn;
 /// A scenario to run.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    /// Its short name.
+    /// Short name of the workload.
     pub name: &'static str,
     /// The work that it is.
     pub doc: &'static str,
@@ -46,7 +46,7 @@ pub fn text_of(scenario: &str, simulated_ms: u32) -> String {
     format!("[run]\nduration = \"{simulated_ms}ms\"\nwarmup = \"0s\"\n{scenario}")
 }
 
-/// All of them; `vcpulab bench` shows them under their names.
+/// All workloads; `vcpulab bench` shows them under their names.
 pub fn all() -> Vec<Whole> {
     let whole = |name, doc, (pcpus, vcpus), simulated_ms, scenario| {
         let size = Size { pcpus, vcpus, vcpus_each: 1 };

@@ -24,7 +24,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// All of them.
+    /// All parts, in order.
     pub const ALL: [Part; 5] = [Part::Read, Part::Build, Part::Run, Part::Rows, Part::Tables];
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// What a run did.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// vCPUs switched in.

@@ -26,7 +26,7 @@ pub struct Task {
     pub sleep_ns: u64,
 }
 
-/// So many tasks.
+/// `count` tasks.
 pub fn tasks(count: u32) -> impl Iterator<Item = Task> {
     (1..=count).map(move |number| {
         let part = |of: u64, step: u32| (of * u64::from(number.wrapping_mul(step))) >> 32;
