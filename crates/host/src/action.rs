@@ -2,7 +2,7 @@
 
 use crate::{CpuMask, DomId, Params, PoolId, Table, Time, VcpuId};
 
-/// One action of the toolstack.
+/// An action of the toolstack.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Change a domain's scheduling parameters.

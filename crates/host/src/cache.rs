@@ -20,7 +20,7 @@
 use crate::{Costs, PcpuId, Span, Table, VcpuId};
 
 crate::ids! {
-    /// One working set, numbered in order of creation.
+    /// A working set, numbered in order of creation.
     #[derive(Default)]
     pub struct SetId;
 }
@@ -112,13 +112,13 @@ impl Default for Resident {
     }
 }
 
-/// One cache.
+/// A cache, private or shared.
 #[derive(Clone, Debug)]
 struct Cache {
     /// All bytes in use, at most the capacity.
     used: u64,
     survival: Survival,
-    /// Those beyond its length were never here.
+    /// Parts of working sets that the cache holds. A set beyond the table's length was never in this cache.
     residents: Table<SetId, Resident>,
 }
 
@@ -194,7 +194,7 @@ pub struct Caches {
     l3_of: Table<PcpuId, usize>,
     /// Size of each set, bytes.
     sizes: Table<SetId, u64>,
-    /// As far as vCPUs have any.
+    /// Working sets of each vCPU. The table ends at the last vCPU that has any.
     sets: Table<VcpuId, Sets>,
     counts: Table<VcpuId, CacheCounts>,
 }
@@ -301,7 +301,7 @@ mod tests {
         Caches::new(vec![0, 1, 2, 3].into(), vec![0, 0, 1, 1].into())
     }
 
-    /// The same, and one vCPU for each set.
+    /// Caches of two sockets, with a vCPU for each of the working sets of these sizes.
     fn caches(sets: &[u64]) -> Caches {
         let mut caches = two_sockets();
         for (v, &bytes) in sets.iter().enumerate() {

@@ -2,33 +2,33 @@
 
 use crate::{Bound, Costs, CpuMask, GroupConfig, Hardware, Params, PoolId, Span, ThreadConfig, TimedAction};
 
-/// One vCPU to be created.
+/// A vCPU to be created.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VcpuConfig {
     /// The time from the boot of its domain to its first wake-up (`None`: only a virtual interrupt wakes it).
     pub start: Option<Span>,
-    /// Its hard affinity (`None`: every pCPU).
+    /// Hard affinity of the vCPU (`None`: every pCPU).
     pub affinity: Option<CpuMask>,
-    /// Its soft affinity (`None`: it prefers no pCPU).
+    /// Soft affinity of the vCPU (`None`: it prefers no pCPU).
     pub soft_affinity: Option<CpuMask>,
-    /// What it is as a thread of Linux.
+    /// Control group, class and nice value of the vCPU as a thread of Linux.
     pub thread: ThreadConfig,
 }
 
-/// One domain to be created.
+/// A domain to be created.
 #[derive(Clone, Debug, Default)]
 pub struct DomainConfig {
-    /// Its number as an administrator sees it.
+    /// Number of the domain as an administrator sees it.
     pub number: i64,
     /// The CPU pool it is created in.
     pub pool: PoolId,
     /// The scheduler parameters it is given, applied by one adjust once its vCPUs exist.
     pub params: Params,
-    /// What bounds the speed of its work.
+    /// The resource that bounds the speed of the domain's work.
     pub bound: Bound,
     /// The NUMA nodes that hold its memory, each as much (empty: all).
     pub memory_nodes: Vec<u32>,
-    /// Its vCPUs.
+    /// vCPUs of the domain.
     pub vcpus: Vec<VcpuConfig>,
 }
 
@@ -67,7 +67,7 @@ pub enum Numbering {
 /// The order in which new vCPUs come to their affinity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Creation {
-    /// It is in force when a vCPU comes to its scheduler: the host contract.
+    /// Affinity is in force when a vCPU comes to its scheduler: the host contract.
     #[default]
     Contract,
     /// vCPUs come with every pCPU allowed, and the toolstack sets their affinity when all of the domain are there: real hosts.
@@ -80,9 +80,9 @@ pub enum Granularity {
     /// Each vCPU by itself.
     #[default]
     Cpu,
-    /// As many vCPUs of a domain as a core has threads, on the threads of one core.
+    /// The vCPUs of a domain in groups of as many as a core has threads, each group on the threads of one core.
     Core,
-    /// As many vCPUs of a domain as a socket has threads, on the threads of one socket.
+    /// The vCPUs of a domain in groups of as many as a socket has threads, each group on the threads of one socket.
     Socket,
 }
 
@@ -91,7 +91,8 @@ pub enum Granularity {
 pub struct HostConfig {
     /// The number of pCPUs, 1 to [`PCPUS_MAX`](crate::PCPUS_MAX).
     pub pcpus: u32,
-    /// Their threads, cores, sockets and nodes, as many as pCPUs (`None`: each pCPU is a core of its own, on one node).
+    /// Threads, cores, sockets and nodes of the pCPUs, as many as there are pCPUs (`None`: each pCPU is a core of its
+    /// own, on one node).
     pub topology: Option<TopologyConfig>,
     /// The number of pCPUs that share a socket where no topology is given (0: one socket holds all).
     pub pcpus_per_socket: u32,
@@ -102,7 +103,7 @@ pub struct HostConfig {
     pub pools: Vec<CpuMask>,
     /// The costs of the hypervisor's own work ([`Costs::ZERO`]: exact mode).
     pub costs: Costs,
-    /// What the speed of its pCPUs depends on.
+    /// Properties of the hardware that decide the speed of the pCPUs.
     pub hardware: Hardware,
     /// The domains, in order of creation, those included that are created later.
     pub domains: Vec<DomainConfig>,

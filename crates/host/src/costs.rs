@@ -18,7 +18,7 @@ pub struct Costs {
     /// CPU time of a vCPU for each other one that it wakes; and the time from what asks a pCPU for a decision until it decides.
     /// What it executes goes on meanwhile, if it can.
     pub wake_ns: Span,
-    /// How late what a timer ends is handled. So one that is set again when it was handled slips.
+    /// Delay with which an expired timer is handled. A timer that its handler sets again slips by as much.
     pub timer_ns: Span,
     /// Time for one physical interrupt taken by the hypervisor.
     pub interrupt_ns: Span,
@@ -41,7 +41,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Nothing costs time: exact mode, the host contract.
+    /// Costs of zero: exact mode, the host contract.
     pub const ZERO: Costs = Costs {
         decision_ns: Span::ZERO,
         context_switch_ns: Span::ZERO,

@@ -15,11 +15,11 @@ pub(crate) struct Domain {
     /// The CPU pool it is in.
     pub pool: PoolId,
     pub life: Life,
-    /// Its id in its present life.
+    /// Id of the domain in its present life.
     pub id: i64,
 }
 
-/// What a domain begins each of its lives with, as configured.
+/// Configuration with which a domain begins each of its lives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Boot {
     pub pool: PoolId,
@@ -28,7 +28,7 @@ pub(crate) struct Boot {
 }
 
 impl Boot {
-    /// Those of these domains. Neighbours that are alike share one.
+    /// Boot configurations of these domains. Neighbors that are alike share a configuration.
     pub fn of_all(domains: &[DomainConfig]) -> Table<DomId, Arc<Boot>> {
         let mut all: Vec<Arc<Boot>> = Vec::with_capacity(domains.len());
         for DomainConfig { pool, params, vcpus, .. } in domains {
@@ -58,7 +58,7 @@ pub(crate) enum Life {
 pub(crate) struct Over {
     /// The guest has shut down, by itself or by crashing.
     pub shutdown: bool,
-    /// It has crashed.
+    /// The guest has crashed.
     pub crashed: bool,
     /// The toolstack is destroying the domain.
     pub dying: bool,

@@ -16,7 +16,7 @@ pub struct GroupConfig {
     pub period: Span,
     /// `cpu.max.burst`: quota not used that may be used later.
     pub burst: Span,
-    /// Where its periods begin, after multiples of their length, if that is known; `None`: as the policy has it.
+    /// Start of the group's periods, modulo their length; `None`: the policy decides.
     pub phase: Option<Span>,
     /// `cpu.idle`: it runs when nothing else wants to.
     pub idle: bool,
@@ -48,20 +48,20 @@ impl GroupConfig {
 pub enum Part {
     /// All its threads.
     Whole,
-    /// One vCPU.
+    /// A single vCPU.
     Vcpu,
     /// The emulator's own threads.
     Emulator,
-    /// One thread for input and output.
+    /// A thread for input and output.
     IoThread,
 }
 
-/// What `cpu.stat` tells of limits, summed up over a domain's groups.
+/// Statistics of limits, as in `cpu.stat`, summed over a domain's groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Throttling {
     /// Periods that have ended in which anything ran (`nr_periods`).
     pub periods: i64,
-    /// Those of them at whose end a limit was exhausted (`nr_throttled`).
+    /// Periods at whose end a limit was exhausted (`nr_throttled`).
     pub throttled_periods: i64,
     /// The time for which limits were exhausted, summed up over CPUs (`throttled_usec`).
     pub throttled_ns: Span,
@@ -82,12 +82,12 @@ impl std::ops::Add for Throttling {
 /// The control group that a thread is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Membership {
-    /// The one that its domain has for itself.
+    /// The group that the policy makes for the domain, or for the vCPU where the domain limits each vCPU.
     #[default]
     Own,
     /// The root group.
     Root,
-    /// This one.
+    /// The group of this id.
     Of(GroupId),
 }
 
@@ -110,10 +110,10 @@ pub enum Class {
 /// The thread that is a vCPU on a host of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadConfig {
-    /// Its control group.
+    /// Control group of the thread.
     pub group: Membership,
-    /// Its class.
+    /// Scheduling class of the thread.
     pub class: Class,
-    /// Its nice value, −20 to 19.
+    /// Nice value of the thread, −20 to 19.
     pub nice: i8,
 }

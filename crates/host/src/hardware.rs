@@ -36,18 +36,18 @@ pub enum Governor {
     Ondemand,
 }
 
-/// What the speed of a host's hardware depends on. Kinds are indexed by [`Bound`].
+/// Properties of the hardware that decide the speed of pCPUs. Kinds of work are indexed by [`Bound`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hardware {
     /// The speed of a kind of work, in % of its speed alone on the core, beside a kind of work on another thread of it.
     pub beside_percent: [[u32; KINDS]; KINDS],
     /// The part of its time for which a kind of work waits for memory, %.
     pub memory_share_percent: [u32; KINDS],
-    /// What a thread of a kind of work at full speed wants from memory, MB/s.
+    /// Memory bandwidth that a thread of each kind of work uses at full speed, MB/s.
     pub bandwidth_mb_per_s: [u32; KINDS],
-    /// What the memory of a node brings, MB/s (0: whatever is wanted).
+    /// Memory bandwidth of a node, MB/s (0: unlimited).
     pub node_mb_per_s: u32,
-    /// What of it comes to the other nodes, MB/s (0: whatever is wanted).
+    /// Bandwidth of a node's memory for other nodes, MB/s (0: unlimited).
     pub link_mb_per_s: u32,
     /// The distance of memory on another node (10: as near as the own one's).
     pub numa_distance: u32,
@@ -55,15 +55,15 @@ pub struct Hardware {
     pub nominal_mhz: u32,
     /// The highest frequency while one core of a socket is active, MHz.
     pub turbo_one_core_mhz: u32,
-    /// The same while all are, MHz.
+    /// The highest frequency while all cores of a socket are active, MHz.
     pub turbo_all_cores_mhz: u32,
     /// The lowest frequency, MHz.
     pub min_mhz: u32,
-    /// Who chooses between the two.
+    /// The governor that chooses a frequency between lowest and highest.
     pub governor: Governor,
-    /// How often it chooses.
+    /// Time between two choices of the governor.
     pub governor_sample: Span,
-    /// How busy a core may be, %, before it is given the highest frequency.
+    /// Highest utilization of a core, %, above which the governor gives it the highest frequency.
     pub governor_up_percent: u32,
 }
 

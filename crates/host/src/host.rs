@@ -40,7 +40,7 @@ pub struct Host<S, W, O> {
     pub(crate) world: W,
     pub(crate) observer: O,
     pub(crate) rules: Table<PoolId, HostRules>,
-    /// As each is created.
+    /// Configuration with which each domain is created.
     pub(crate) boots: Table<DomId, Arc<Boot>>,
     /// In the order of their times.
     pub(crate) actions: Vec<TimedAction>,
@@ -133,7 +133,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.run_some(end, u64::MAX).map(|_| ())
     }
 
-    /// The same for this many events at most. True: it stands at `end`.
+    /// Handles every event due before `end`, but at most `events` of them. True: the host is at `end`.
     ///
     /// # Errors
     /// [`Broken`] when the policy or the world breaks the rules.
@@ -466,7 +466,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(())
     }
 
-    /// Those who poll where somebody else is queued now go no further.
+    /// Ends polling on the pCPUs for which another vCPU is queued now.
     #[cold]
     fn end_polls(&mut self) {
         let executing = self.core.executing;
@@ -690,7 +690,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
-    /// Whoever wakes a unit needs the lock of its run queue; how long it is held then is part of what the waking costs anyway.
+    /// Charges the pCPU that wakes a unit for the lock of the unit's run queue; the time for which the lock is held is
+    /// part of the cost of waking.
     #[cold]
     fn lock_to_wake(&mut self, unit: VcpuId) {
         let (p, lock) = (self.core.executing, self.policy.lock(self.core.processor(unit)));

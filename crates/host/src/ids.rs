@@ -17,7 +17,7 @@ macro_rules! ids {
         $visibility struct $Id(pub u32);
 
         impl $Id {
-            /// As an index into a table kept per id.
+            /// The id as an index into a table kept per id.
             #[inline(always)]
             $visibility fn index(self) -> usize {
                 self.0 as usize
@@ -39,24 +39,24 @@ macro_rules! ids {
 }
 
 ids! {
-    /// One physical CPU, numbered from 0.
+    /// A physical CPU, numbered from 0.
     pub struct PcpuId;
 
-    /// One virtual CPU, numbered from 0 over the whole host. The idle vCPU of pCPU *p* is number *p*; the vCPUs of
+    /// A virtual CPU, numbered from 0 over the whole host. The idle vCPU of pCPU *p* is number *p*; the vCPUs of
     /// domains follow in order of creation, so a domain's vCPUs are consecutive.
     pub struct VcpuId;
 
-    /// One domain, numbered from 0 in order of creation. (An administrator sees
+    /// A domain, numbered from 0 in order of creation. (An administrator sees
     /// [`PolicyContext::domain_number`](crate::PolicyContext::domain_number).)
     pub struct DomId;
 
-    /// One CPU pool, numbered from 0 in the order of [`HostConfig::pools`](crate::HostConfig::pools).
+    /// A CPU pool, numbered from 0 in the order of [`HostConfig::pools`](crate::HostConfig::pools).
     #[derive(Default)]
     pub struct PoolId;
 
-    /// One control group, numbered from 0 in the order of [`HostConfig::groups`](crate::HostConfig::groups).
+    /// A control group, numbered from 0 in the order of [`HostConfig::groups`](crate::HostConfig::groups).
     pub struct GroupId;
 
-    /// One timer, numbered in order of creation; this order breaks ties between timers due at one instant.
+    /// A timer, numbered in order of creation; this order breaks ties between timers due at one instant.
     pub struct TimerId;
 }

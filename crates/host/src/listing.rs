@@ -11,15 +11,15 @@ use crate::{DomId, HostState, Span, VcpuId};
 /// too (`---sc-`); the toolstack pauses a domain before it destroys it (`--p--d`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DomainState {
-    /// One of its vCPUs runs.
+    /// A vCPU of the domain runs.
     pub running: bool,
     /// All its vCPUs that are on line are blocked.
     pub blocked: bool,
     /// The toolstack has paused it.
     pub paused: bool,
-    /// Its guest has shut down, by itself or by crashing; the toolstack has not destroyed it.
+    /// The domain's guest has shut down, by itself or by crashing; the toolstack has not destroyed it.
     pub shutdown: bool,
-    /// Its guest has crashed.
+    /// The domain's guest has crashed.
     pub crashed: bool,
     /// The toolstack is destroying it: its memory is being freed.
     pub dying: bool,
@@ -29,11 +29,11 @@ pub struct DomainState {
 /// `b` blocked, `p` off line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VcpuState {
-    /// It runs.
+    /// The vCPU runs.
     pub running: bool,
-    /// It waits for an event.
+    /// The vCPU waits for an event.
     pub blocked: bool,
-    /// It was taken off line.
+    /// The vCPU was taken off line.
     pub offline: bool,
 }
 

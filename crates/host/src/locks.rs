@@ -2,7 +2,7 @@
 
 use crate::{PcpuId, Span, Table, Time};
 
-/// One lock, with whoever had it last.
+/// A lock, with the pCPU that had it last and the time until which it is held.
 #[derive(Clone, Copy, Debug)]
 struct Lock {
     holder: PcpuId,

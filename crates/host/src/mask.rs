@@ -16,7 +16,7 @@ const WORDS: usize = (PCPUS_MAX / 64) as usize;
 #[derive(Clone, Copy)]
 pub struct CpuMask(Bits);
 
-/// Which of the two it is says nothing about the set: it may have become small.
+/// Words of a set. The variant says nothing about the set's members: a set of `All` may have become small.
 #[derive(Clone, Copy)]
 enum Bits {
     /// The pCPUs below 64.
@@ -185,7 +185,7 @@ impl CpuMask {
         }
     }
 
-    /// Its first word.
+    /// The first word of the set.
     #[inline(always)]
     fn low(&self) -> u64 {
         match &self.0 {

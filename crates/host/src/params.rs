@@ -9,9 +9,9 @@ use crate::time::Span;
 /// The owner of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// One value for the whole scheduler (boot parameters, `adjust_global`).
+    /// A value for the whole scheduler (boot parameters, `adjust_global`).
     Global,
-    /// One value for each domain (`adjust`).
+    /// A value for each domain (`adjust`).
     Domain,
 }
 
@@ -45,7 +45,7 @@ pub enum ParamKind {
     Percent,
     /// Yes or no, as 1 or 0.
     Flag,
-    /// One of these words, as its index in the list.
+    /// A word of this list, stored as its index.
     Choice(&'static [&'static str]),
     /// An ARINC 653 timetable: at most this many entries.
     Timetable(usize),
@@ -144,7 +144,7 @@ pub enum Role {
 /// A parameter of a generation of a scheduler.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ParamSpec {
-    /// Its name, with the unit at the end where it has one.
+    /// Name of the parameter, with the unit at the end where it has one.
     pub name: &'static str,
     /// Global or per domain.
     pub scope: Scope,
@@ -156,7 +156,7 @@ pub struct ParamSpec {
     pub kind: ParamKind,
     /// The value of a new domain or host.
     pub default: i64,
-    /// One sentence on what it does.
+    /// Sentence on what the parameter does.
     pub doc: &'static str,
 }
 
@@ -173,7 +173,7 @@ impl ParamSpec {
     }
 }
 
-/// One slot of an ARINC 653 timetable.
+/// A slot of an ARINC 653 timetable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimetableEntry {
     /// The domain's number as an administrator sees it.

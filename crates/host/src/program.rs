@@ -2,7 +2,7 @@
 
 use crate::{LifeEvent, Op, Span, Table, Time, VcpuId, World, WorldContext};
 
-/// One operation of a program.
+/// An operation of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Use this much CPU time.
@@ -15,10 +15,10 @@ pub enum Step {
     Yield,
 }
 
-/// One vCPU's program.
+/// The program of a vCPU.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Program {
-    /// Its operations.
+    /// Operations of the program.
     pub steps: Vec<Step>,
     /// Does it start again at its end? If not, the vCPU blocks for ever.
     pub repeat: bool,

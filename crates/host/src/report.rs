@@ -2,7 +2,7 @@
 
 use crate::{DomId, Time};
 
-/// One row of scheduler state, for comparison with what the release itself had.
+/// A row of scheduler state, for comparison with the release's own state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateRow {
     /// The time of the report.
@@ -31,7 +31,7 @@ pub enum IoKind {
 }
 
 impl IoKind {
-    /// Its name in traces.
+    /// Name of the kind in traces.
     pub fn name(self) -> &'static str {
         match self {
             IoKind::EnterRing => "enter-ring",
@@ -42,7 +42,7 @@ impl IoKind {
     }
 }
 
-/// One step of I/O.
+/// A step of I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IoStep {
     /// The kind of step.

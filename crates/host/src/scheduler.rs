@@ -35,7 +35,7 @@ pub trait Scheduler {
     /// The embedding of this generation of the policy in its host.
     fn rules(&self) -> HostRules;
 
-    /// The same for the scheduler of each CPU pool. (Only [`Pools`](crate::Pools) has more than one.)
+    /// The rules of each CPU pool's scheduler. (Only [`Pools`](crate::Pools) has more than one.)
     fn pool_rules(&self) -> Vec<HostRules> {
         vec![self.rules()]
     }
@@ -197,8 +197,8 @@ pub enum AffinityRule {
     IfExcluded,
     /// The vCPU always goes through sleep, pick, migrate and wake. (4.x)
     Always,
-    /// As `Always`, but the policy picks before it is known whether the vCPU can move at once, and again later.
-    /// (Credit2 and ARINC 653 of 4.4.1)
+    /// The vCPU moves like under `Always`, but the policy picks before it is known whether the vCPU can move at once,
+    /// and again later. (Credit2 and ARINC 653 of 4.4.1)
     AlwaysPickFirst,
     /// The vCPU moves to the lowest allowed pCPU under a synchronous pause, and the affinity hook is called after the
     /// change. (BVT 3.0)

@@ -25,7 +25,8 @@ use crate::hardware::KINDS;
 use crate::topology::Topology;
 use crate::{CpuMask, DomId, Governor, Hardware, HostConfig, PcpuId, Span, Table, VcpuId};
 
-/// How far below its threshold the ondemand governor leaves a core, percentage points (the same paper's differential).
+/// Distance below its threshold at which the ondemand governor leaves a core, percentage points (the same paper's
+/// differential).
 const GOVERNOR_DIFFERENTIAL: u32 = 10;
 
 /// Frequencies come in steps of this, MHz, as processors have them.
@@ -43,7 +44,7 @@ pub struct Slowed {
 }
 
 impl Slowed {
-    /// All of it.
+    /// The lost time of all causes.
     pub fn total(self) -> Span {
         self.threads_ns + self.memory_ns + self.frequency_ns
     }
@@ -119,34 +120,36 @@ impl Pace {
     }
 }
 
-/// What matters of a domain.
+/// Properties of a domain that decide the speed of its vCPUs.
 #[derive(Clone, Debug)]
 struct Domain {
     kind: usize,
-    /// How much longer its memory takes, by the node where it executes.
+    /// Latency of the domain's memory by the node where it executes, in addition to the latency of local memory, in
+    /// fractions of [`ONE`].
     distance: Vec<i64>,
     /// The nodes that hold its memory, each as much.
     memory_nodes: Vec<usize>,
 }
 
-/// What a pCPU is at.
+/// State of a pCPU: the domain that it executes, and its pace.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// The domain whose vCPU it executes.
     dom: Option<DomId>,
     pace: Pace,
-    /// What it wants from each node that holds the domain's memory.
+    /// Bandwidth that the pCPU wants from each node that holds the domain's memory.
     wants: Wants,
-    /// How long it was idle when the governor looked last.
+    /// Idle time of the pCPU at the governor's last sample.
     idle: Span,
 }
 
-/// What threads want of a node's memory as long as it is not crowded.
+/// Bandwidth that threads want from a node's memory as long as the memory is not crowded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wants {
     /// MB/s in fractions of [`ONE`].
     bandwidth: i64,
-    /// The same, times the unit that each would have without siblings: its mean over them is that by what they want.
+    /// Bandwidth times the unit that each thread would have without siblings; the mean unit, weighted by bandwidth, is
+    /// the quotient of the two.
     times_unit: i64,
 }
 
@@ -168,9 +171,9 @@ impl Sub for Wants {
 /// The memory of a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
-    /// What each kind of work wants of it, from the node itself and from others.
+    /// Bandwidth that each kind of work wants from the memory, from the node itself and from other nodes.
     wanted: [[Wants; KINDS]; 2],
-    /// How much longer it takes for those on the node itself, and for others.
+    /// Addition to the latency, relative to local memory, for pCPUs of the node itself and of other nodes.
     crowding: [i64; 2],
 }
 
@@ -291,7 +294,8 @@ impl Speeds {
         (one - lost as u32).next_multiple_of(STEP_MHZ).min(one)
     }
 
-    /// What these pCPUs want from memory may have changed: with it, how crowded each node is, which others may feel.
+    /// Updates the bandwidth that these pCPUs want from memory, and how crowded each node is. The answer is the pCPUs
+    /// whose speed may change.
     fn crowd(&mut self, feel: CpuMask) -> CpuMask {
         let Hardware { node_mb_per_s, link_mb_per_s, .. } = self.hardware;
         if node_mb_per_s == 0 && link_mb_per_s == 0 {
@@ -329,7 +333,8 @@ impl Speeds {
         }
     }
 
-    /// What the kinds of work take that want this much, when m × crowding is added to the unit that they would have else.
+    /// Bandwidth that the kinds of work use together if crowding adds m × crowding to their units, where m is the part
+    /// of the time that a kind waits for memory.
     fn taken(&self, wanted: &[Wants; KINDS], crowding: i64) -> i64 {
         let taken = |(&Wants { bandwidth, times_unit }, &share): (&Wants, &u32)| {
             let wanted = i128::from(bandwidth) * i128::from(times_unit);
@@ -404,13 +409,13 @@ impl Speeds {
         *self.slowed.entry(v) += self.places[p].pace.causes(gotten, work);
     }
 
-    /// What was lost by `v`, that of this time on `p` included which is not yet counted.
+    /// Time that `v` lost by each cause; this time on `p`, which is not counted yet, is included.
     pub fn slowed(&self, v: VcpuId, p: PcpuId, gotten: Span, work: Span) -> Slowed {
         let counted = self.slowed.get(v).copied().unwrap_or_default();
         if gotten.is_zero() { counted } else { counted + self.places[p].pace.causes(gotten, work) }
     }
 
-    /// How long the lines take that come from memory when a vCPU of `dom` is on `p`: 1 if it is on its own node.
+    /// Latency of memory for a vCPU of `dom` on `p`, relative to local memory, in fractions of [`ONE`].
     pub fn memory_distance(&self, p: PcpuId, dom: DomId) -> i64 {
         ONE + self.domains[dom].distance[self.topology.node(p) as usize]
     }

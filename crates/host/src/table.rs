@@ -14,7 +14,7 @@ pub trait Id: Copy {
     fn index(self) -> usize;
 }
 
-/// One `T` for each id from 0 to its length.
+/// A table with a `T` for each id from 0 to its length.
 ///
 /// ```
 /// use vcpulab_host::{PcpuId, Table};

@@ -63,31 +63,31 @@ impl Span {
     /// The longest span, which stands for one without end.
     pub const MAX: Span = Span(i64::MAX);
 
-    /// This many nanoseconds.
+    /// A span of this many nanoseconds.
     #[inline(always)]
     pub const fn from_ns(ns: i64) -> Self {
         Span(ns)
     }
 
-    /// This many microseconds.
+    /// A span of this many microseconds.
     #[inline(always)]
     pub const fn from_us(us: i64) -> Self {
         Span(us * 1000)
     }
 
-    /// This many milliseconds.
+    /// A span of this many milliseconds.
     #[inline(always)]
     pub const fn from_ms(ms: i64) -> Self {
         Span(ms * 1_000_000)
     }
 
-    /// This many seconds.
+    /// A span of this many seconds.
     #[inline(always)]
     pub const fn from_secs(secs: i64) -> Self {
         Span(secs * 1_000_000_000)
     }
 
-    /// Its length in nanoseconds.
+    /// Length of the span in nanoseconds.
     #[inline(always)]
     pub const fn ns(self) -> i64 {
         self.0
@@ -123,7 +123,7 @@ impl Span {
         self.0 < 0
     }
 
-    /// Its length without the sign.
+    /// Length of the span without its sign.
     #[inline(always)]
     pub const fn abs(self) -> Self {
         Span(self.0.abs())

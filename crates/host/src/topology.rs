@@ -31,7 +31,7 @@ struct Place {
     core: u32,
     socket: u32,
     node: u32,
-    /// Its number among the pCPUs of its socket, core by core.
+    /// Number of the pCPU among those of its socket, core by core.
     in_socket: u32,
 }
 

@@ -7,7 +7,7 @@
 
 use crate::{CpuMask, Table, VcpuId};
 
-/// What exists only where units have more than one vCPU.
+/// State that exists only where units have more than one vCPU.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Units {
     /// pCPUs that are to look whether their vCPU has to come or to go while its unit stays.

@@ -16,7 +16,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Its name in tables and traces.
+    /// Name of the runstate in tables and traces.
     pub fn name(self) -> &'static str {
         match self {
             RunState::Running => "running",
@@ -40,7 +40,7 @@ pub struct RunTimes {
     pub offline_ns: Span,
 }
 
-/// Why a vCPU could go on.
+/// The cause of a vCPU's wake-up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum WakeCause {
     /// The first wake-up that was scheduled for it, before it had ever been woken.
@@ -56,7 +56,7 @@ pub enum WakeCause {
 }
 
 impl WakeCause {
-    /// Its name in tables and traces.
+    /// Name of the cause in tables and traces.
     pub fn name(self) -> &'static str {
         match self {
             WakeCause::Start => "start",
@@ -78,7 +78,7 @@ pub(crate) mod pause_flag {
     pub const PARKED: u8 = 16;
     /// Taken off line.
     pub const DOWN: u8 = 32;
-    /// Its domain is not there: no scheduler has it.
+    /// The vCPU's domain does not exist now: no scheduler has it.
     pub const ABSENT: u8 = 64;
     pub const OFFLINE: u8 = PAUSED | DOMAIN_PAUSED | PARKED | DOWN | ABSENT;
 }
@@ -95,7 +95,7 @@ pub(crate) struct Vcpu {
     pub interrupted: bool,
     /// Has it ever been woken?
     pub started: bool,
-    /// Why its present block ended, or will end.
+    /// The cause of the wake-up that ended the present block, or that will end it.
     pub cause: WakeCause,
     /// The cause of the wake-up with which its wait began, if it began with one (of no meaning while it does not wait).
     pub woken: Option<WakeCause>,
@@ -116,7 +116,7 @@ pub(crate) struct Vcpu {
 const _: () = assert!(size_of::<Vcpu>() == 64, "a vCPU fills one cache line");
 
 impl Vcpu {
-    /// One that does not run.
+    /// A vCPU that does not run.
     pub fn new(dom: DomId, processor: PcpuId, pause_flags: u8) -> Self {
         let mut vcpu = Vcpu {
             pause_flags,

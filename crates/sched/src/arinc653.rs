@@ -15,7 +15,7 @@ use crate::toolstack::Toolstack;
 use crate::width::Width;
 
 const ENTRIES_MAX: usize = 64;
-/// How long a pCPU idles at a time while there is no timetable.
+/// Length of an idle slice of a pCPU while no timetable is set.
 const FRAME_WITHOUT_TIMETABLE: Span = Span::from_ms(10);
 
 /// A slot of the timetable.

@@ -89,7 +89,7 @@ pub struct Atropos {
     pcpus: Table<PcpuId, Pcpu>,
     vcpus: Table<VcpuId, Vcpu>,
     queued: Links<VcpuId>,
-    /// Whose turn in the slack comes next: one counter, shared by all pCPUs.
+    /// Counter that picks the next vCPU for the slack; all pCPUs share it.
     slack_turn: usize,
 }
 

@@ -10,20 +10,20 @@ use crate::toolstack::Toolstack;
 /// A policy as its author declares it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Declaration {
-    /// Its name in scenarios.
+    /// Name of the policy in scenarios.
     pub name: String,
-    /// One sentence on what it does.
+    /// Sentence on what the policy does.
     pub doc: String,
-    /// Its generation: what tells one version of its source from another.
+    /// Generation of the policy: a text that tells versions of its source apart.
     pub generation: String,
-    /// Its parameters.
+    /// Parameters of the policy.
     pub params: Vec<DeclaredParam>,
 }
 
 /// A parameter, an integer, as the author of a policy declares it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeclaredParam {
-    /// Its name, with the unit at the end where it has one.
+    /// Name of the parameter, with the unit at the end where it has one.
     pub name: String,
     /// Global or per domain.
     pub scope: Scope,
@@ -35,7 +35,7 @@ pub struct DeclaredParam {
     pub max: i64,
     /// The value of a new domain or host.
     pub default: i64,
-    /// One sentence on what it does.
+    /// Sentence on what the parameter does.
     pub doc: String,
 }
 

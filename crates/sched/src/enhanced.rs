@@ -25,8 +25,8 @@ pub struct Enhanced {
     options: Params,
     /// The bar of each pCPU; all the same under `scope = "global"`.
     bars: Table<PcpuId, i32>,
-    /// When each vCPU was last sent to a refuge. With `notify = "always"` two busy pCPUs could otherwise send one to and
-    /// fro without end in a single instant.
+    /// Time at which each vCPU was last sent to a refuge. With `notify = "always"` two busy pCPUs could otherwise send
+    /// a vCPU to and fro without end in a single instant.
     sent_at: Table<VcpuId, Time>,
 }
 
@@ -59,7 +59,7 @@ impl Enhanced {
         }
     }
 
-    /// The one with most credit, of equals the first.
+    /// The vCPU with most credit, the first of equals.
     fn richest(&self, among: impl Iterator<Item = VcpuId>) -> Option<VcpuId> {
         let richer = |best: Option<VcpuId>, v: VcpuId| match best {
             Some(best) if self.credit.credit(best) >= self.credit.credit(v) => Some(best),

@@ -9,30 +9,30 @@ use crate::width::Width;
 /// The release meant where none is named: the one that most hosts run (XCP-ng 8.3, Debian 12).
 pub const DEFAULT_RELEASE: &str = "xen4.17";
 
-/// One policy.
+/// A scheduling policy in the registry.
 #[derive(Debug)]
 pub struct Policy {
-    /// Its name in scenarios and vectors.
+    /// Name of the policy in scenarios and vectors.
     pub name: &'static str,
-    /// One sentence on what it does.
+    /// Sentence on what the policy does.
     pub doc: &'static str,
-    /// Its generations, oldest first.
+    /// Generations of the policy, oldest first.
     pub generations: &'static [Generation],
 }
 
-/// One generation of a policy: the same rules, as one or more releases of the hypervisor shipped them.
+/// A generation of a policy: the rules as one or more releases of the hypervisor shipped them.
 #[derive(Clone, Copy, Debug)]
 pub struct Generation {
-    /// Its name, such as `xen4.17`: the newest release that has it, or the one it was read from.
+    /// Name of the generation, such as `xen4.17`: the newest release that has it, or the release that it was read from.
     pub name: &'static str,
     /// The point release of each series from which it holds there, until another generation does: `("xen4.19", 3)` is
     /// 4.19.3. Empty where its name alone means it.
     pub since: &'static [(&'static str, u32)],
-    /// Its parameters, global and per domain.
+    /// Parameters of the generation, global and per domain.
     pub params: &'static [ParamSpec],
-    /// Whether it never leaves a pCPU idle while a vCPU that may run there waits (uncapped, and one decision later).
+    /// Whether the policy never leaves a pCPU idle while a vCPU that may run there waits (uncapped, and one decision later).
     pub work_conserving: bool,
-    /// Whether it honours hard affinity. (Some releases do not look at it.)
+    /// Whether the policy honors hard affinity; some releases do not look at it.
     pub hard_affinity: bool,
     /// The commands that set its parameters on a real host.
     pub toolstack: Toolstack,
@@ -122,13 +122,13 @@ pub trait Registered: Scheduler + Sized {
     /// the generation itself. `()`: nothing differs.
     type Rules: Copy + 'static;
 
-    /// Its name in scenarios and vectors.
+    /// Name of the policy in scenarios and vectors.
     const NAME: &'static str;
 
-    /// One sentence on what it does.
+    /// Sentence on what the policy does.
     const DOC: &'static str;
 
-    /// Its generations, oldest first, each with its rules.
+    /// Generations of the policy, oldest first, each with its rules.
     const GENERATIONS: &'static [(Generation, Self::Rules)];
 
     /// Checks values, each of which is among those that its parameter takes: do they go together?

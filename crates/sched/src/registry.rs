@@ -9,7 +9,7 @@ use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, fair, null, round
 
 /// A task for a scheduler whose type is known only once it is made.
 pub trait Runner {
-    /// Its result.
+    /// Result of the task.
     type Out;
 
     /// Takes the scheduler.

@@ -3,29 +3,29 @@
 //! Sources: the manual pages of `xl` (4.4, 4.17) and `xm` (3.x), the Xen user manuals of 2.0 and 3.0, the 4.17 page on the
 //! hypervisor's command line, and for `load-balance-ratelimit` that of 4.18.
 
-/// How one generation's parameters are set.
+/// Commands that set a generation's parameters on a real host.
 #[derive(Clone, Copy, Debug)]
 pub struct Toolstack {
     /// The command-line tool, `xl` or `xm`. Empty: no release of Xen has this scheduler.
     pub tool: &'static str,
-    /// Its name in the boot option `sched=`, and for a CPU pool.
+    /// Name of the scheduler in the boot option `sched=`, and for a CPU pool.
     pub sched: &'static str,
     /// The subcommand for a domain's parameters, up to their options; `DOM` stands for the domain. Empty: there is none.
     pub domain: &'static str,
     /// The subcommand for the scheduler's own parameters. Empty: there is none.
     pub global: &'static str,
-    /// How each parameter is given. One that is not listed cannot be set on a real host.
+    /// The way to set each parameter. A parameter that is not listed cannot be set on a real host.
     pub set: &'static [(&'static str, Set)],
 }
 
-/// How one parameter is given.
+/// A way to set a parameter on a real host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Set {
-    /// As an option of the subcommand.
+    /// An option of the subcommand.
     Option(&'static str),
-    /// As an option in a coarser unit, and the number of our units in one of it.
+    /// An option in a coarser unit; the number is how many units of ours are in one of it.
     OptionPer(&'static str, i64),
-    /// As an option that must be given whenever one of the others is.
+    /// An option that must be given whenever another option is given.
     Always(&'static str),
     /// By its place among the arguments; all of them must be given.
     Place,

@@ -1,4 +1,4 @@
-//! Where vCPUs may run. Most are allowed what others are, so each set of pCPUs is there once.
+//! Hard affinities of vCPUs. Most vCPUs have the affinity of others, so each set of pCPUs is stored once.
 
 use crate::{CpuMask, Table, VcpuId};
 
@@ -17,7 +17,7 @@ impl Affinities {
         Affinities { places: Table::with_capacity(vcpus), sets: Vec::new() }
     }
 
-    /// That of one more vCPU.
+    /// Adds a vCPU with this affinity.
     pub fn push(&mut self, mask: CpuMask) {
         let place = self.place_of(mask);
         self.places.push(place);
@@ -29,7 +29,7 @@ impl Affinities {
         self.places[v] = self.place_of(mask);
     }
 
-    /// That of a vCPU, if there is one of that number.
+    /// Affinity of a vCPU, if the vCPU exists.
     #[inline(always)]
     pub fn get(&self, v: VcpuId) -> Option<&CpuMask> {
         self.places.get(v).map(|&place| &self.sets[place as usize].0)

@@ -40,8 +40,8 @@ pub struct HostState {
 pub struct Work {
     /// Events taken from the queue.
     pub events: u64,
-    /// Those among them in which a vCPU only went on with its next `Run`. The others are timers, wake-ups, actions,
-    /// sources, and operations that ended in a block or a yield: what a scheduler has to do with.
+    /// Events in which a vCPU only continued with its next `Run`. All others concern the scheduler: timers, wake-ups,
+    /// actions, sources, and operations that ended in a block or a yield.
     pub continuations: u64,
     /// Calls of the policy's schedule hook.
     pub schedule_calls: u64,
@@ -69,7 +69,7 @@ impl HostState {
         CpuMask::first_n(self.pcpu_count())
     }
 
-    /// Nobody polls on `p` any more. Did anybody?
+    /// Ends the polling on `p`. True: a vCPU polled there.
     #[inline(always)]
     pub(crate) fn end_poll(&mut self, p: PcpuId) -> bool {
         let polled = !self.polling.is_empty() && self.polling.contains(p);

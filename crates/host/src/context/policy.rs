@@ -41,18 +41,19 @@ use crate::{
 pub(crate) struct Pcpu {
     /// The vCPU that it executes.
     pub executes: VcpuId,
-    /// What its policy has chosen for it: the same, unless units have more than one vCPU. Then only masters have one.
+    /// The vCPU that the policy has chosen: the executed vCPU, unless units have more than one vCPU. Then only masters
+    /// have a chosen vCPU.
     pub current: VcpuId,
     pub slice_timer: TimerId,
     pub decisions: u64,
     pub asked: Asked,
 }
 
-/// How far a pCPU has come that is asked for a decision.
+/// State of a request for a decision on a pCPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
     No,
-    /// Its slice timer says when it decides.
+    /// The pCPU decides when its slice timer expires.
     Reacts,
     Due,
 }
@@ -65,7 +66,7 @@ pub(crate) enum TimerOwner {
         pcpu: PcpuId,
         pool: PoolId,
     },
-    /// Whoever chooses the frequencies of the host's cores.
+    /// The governor that chooses the frequencies of the host's cores.
     Governor,
 }
 
@@ -89,7 +90,7 @@ pub struct PolicyContext {
     pub(crate) timers: Table<TimerId, TimerOwner>,
     statics: [i64; 2],
     spare_timers: Vec<TimerId>,
-    /// How late they are handled.
+    /// Delay with which expired timers are handled.
     timers_late: Span,
     /// Pending reschedule requests.
     pub(crate) reschedule: CpuMask,
@@ -402,7 +403,7 @@ impl PolicyContext {
         self.all_vcpus_of(d).step_by(self.topology.unit_size() as usize)
     }
 
-    /// All of them, also where a policy sees units.
+    /// All vCPUs of a domain, also where a policy sees units.
     pub(crate) fn all_vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
         let vcpus = self.domain(d).map_or(0..0, |domain| domain.first_vcpu..domain.first_vcpu + domain.vcpus);
         vcpus.map(VcpuId)
@@ -430,7 +431,7 @@ impl PolicyContext {
         self.threads.get(v.index() - self.pcpus.len()).copied().unwrap_or_default()
     }
 
-    /// What limits have done to a domain up to the last time that its policy looked: at the end of each of their periods.
+    /// Throttling of a domain by its limits, up to the last report of its policy: at the end of each period of a limit.
     pub fn throttling(&self, d: DomId) -> Throttling {
         self.throttling.get(d).copied().unwrap_or_default()
     }
@@ -487,7 +488,7 @@ impl PolicyContext {
         }
     }
 
-    /// When a timer that is set for `at` is handled ([`NEVER`]: never).
+    /// Time at which a timer that is set for `at` is handled ([`NEVER`]: never).
     #[inline(always)]
     pub(crate) fn handled_at(&self, at: Time) -> Time {
         at.saturating_add(self.timers_late)
@@ -667,7 +668,7 @@ impl PolicyContext {
         }
     }
 
-    /// That pCPU; another one if the host has none of that number, which ends the run.
+    /// Returns `p`, or pCPU 0 if the host has no pCPU of this number; the run ends then.
     #[inline(always)]
     fn known(&self, p: PcpuId) -> PcpuId {
         if p.index() < self.pcpus.len() {
@@ -730,7 +731,7 @@ impl PolicyContext {
         self.violate(format!("{what} number {number} was named, which does not exist"));
     }
 
-    /// Why a pCPU is not the policy's.
+    /// The reason why a pCPU is not one of the policy's, as the end of a sentence.
     #[cold]
     fn stranger(&self, p: PcpuId) -> &'static str {
         if p.index() < self.pcpus.len() { "which is in another CPU pool" } else { "which does not exist" }

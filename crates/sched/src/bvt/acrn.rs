@@ -60,7 +60,7 @@ impl Domain {
         real.ns() * WEIGHT_MAX / self.weight * Span::from_ns(1)
     }
 
-    /// How long one warp may last, if its vCPUs warp and there is a limit.
+    /// The limit of one warp; `None` if the domain's vCPUs do not warp or no limit is set.
     fn limit(&self) -> Option<Span> {
         (self.warp_value > Span::ZERO && self.warp_limit > Span::ZERO).then_some(self.warp_limit)
     }

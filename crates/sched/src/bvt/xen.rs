@@ -19,7 +19,7 @@ use crate::width::Width;
 /// Minimum charging unit, ns: time run is charged in whole ones, rounded up.
 const MCU: u32 = 100_000;
 const NEVER_RUNS: u32 = u32::MAX;
-/// When the scheduler's virtual time gets here, all virtual times of the pCPU are set back.
+/// Scheduler virtual time from which all virtual times of the pCPU are set back.
 const WRAP_FROM: u32 = 0xF000_0000;
 const WRAP_BY: u32 = 0xE000_0000;
 

@@ -60,12 +60,12 @@ struct Vcpu {
     /// CPU time paid for by no whole credit yet, in credits × 1 000 000.
     residual: i32,
     priority: Priority,
-    /// Whether it takes part in accounting.
+    /// Whether the vCPU takes part in accounting.
     active: bool,
     /// Whether accounting has paused it because of its cap.
     parked: bool,
     yielding: bool,
-    /// Whether it does not get a boost because its pCPU was chosen since it last woke.
+    /// Whether the vCPU's next wake-up gets no boost, because its pCPU was chosen since the last one.
     placed: bool,
 }
 
@@ -87,7 +87,7 @@ struct Pcpu {
     epoch: u32,
     /// The pCPU of its core or socket that the last vCPU to be placed there for its idleness came to.
     idle_bias: PcpuId,
-    /// When it last looked for work elsewhere.
+    /// Time of the pCPU's last attempt to steal work.
     last_balance: Time,
 }
 

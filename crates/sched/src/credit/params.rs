@@ -37,7 +37,7 @@ pub const BALANCE_RATELIMIT: ParamSpec = global(
     "Time after a pCPU has looked for work elsewhere in which it does not look again.",
 );
 
-/// Those of all releases from `xen4.18` on; those before have the first of them.
+/// Parameters of all releases from `xen4.18` on; earlier releases have the first ones of this list.
 const ALL: &[ParamSpec] =
     &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY, SMT_POWER_SAVINGS, TICKLE_ONE_IDLE, BALANCE_RATELIMIT];
 /// Parameters of the releases in which a domain's weight counts once, whatever the number of its vCPUs.
@@ -68,7 +68,7 @@ pub const XL_4_4: Toolstack = Toolstack {
     ],
     ..XM
 };
-/// How the releases from `xen4.17` on set them; those before `xen4.18` have no last one.
+/// Commands that set the parameters in releases from `xen4.17` on; releases before `xen4.18` lack the last one.
 const SET: &[(&str, Set)] = &[
     (WEIGHT.name, Set::Option("-w")),
     (CAP.name, Set::Option("-c")),

@@ -6,72 +6,74 @@ use super::params::{OF_3, OF_4_4, OF_4_17, OF_4_18, XL_4_4, XL_4_17, XL_4_18, XM
 use crate::policy::Generation;
 use crate::toolstack::Toolstack;
 
-/// The rules of one generation. Where a field is `false`, its second sentence holds.
+/// The rules of one generation. The text behind `false` says what holds where a field is `false`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// The host around it.
     pub host: HostRules,
     /// There are global parameters, also at run time.
     pub tunable: bool,
-    /// A migration delay out of range is refused, and counts as 0 at the start. It is accepted.
+    /// A migration delay out of range is refused, and counts as 0 at the start. `false`: it is accepted.
     pub checks_migration_delay: bool,
-    /// A new timeslice changes the credit that a pass hands out. It changes only the credit that each vCPU may hold.
+    /// A new timeslice changes the credit that a pass hands out. `false`: it changes only the credit that each vCPU may
+    /// hold.
     pub timeslice_changes_total: bool,
 
     /// Credits that 1 ms of CPU time costs.
     pub credits_per_ms: u32,
-    /// CPU time is measured. The vCPU that a tick finds running pays for a whole tick.
+    /// CPU time is measured. `false`: the vCPU that a tick finds running pays for a whole tick.
     pub measured: bool,
-    /// The accounting pass has a timer of its own. Every third tick of the first pCPU is one.
+    /// The accounting pass has a timer of its own. `false`: every third tick of the first pCPU is one.
     pub accounting_timer: bool,
     /// Ticks that a pCPU has counted when it comes up.
     pub ticks_at_start: u32,
-    /// A vCPU is active from its creation on. The first tick that finds it running makes it active.
+    /// A vCPU is active from its creation on. `false`: the first tick that finds it running makes it active.
     pub active_at_creation: bool,
-    /// A domain's weight counts for each of its active vCPUs. It counts once.
+    /// A domain's weight counts for each of its active vCPUs. `false`: it counts once.
     pub weight_per_vcpu: bool,
-    /// A vCPU that becomes inactive keeps half of its credit. It loses it.
+    /// A vCPU that becomes inactive keeps half of its credit. `false`: it loses it.
     pub inactive_keeps_half: bool,
-    /// The balance of a pass counts the credit that a vCPU loses when it becomes inactive. It counts the rest.
+    /// The balance of a pass counts the credit that a vCPU loses when it becomes inactive. `false`: it counts the rest.
     pub balance_counts_lost: bool,
-    /// A capped vCPU in debt is paused. Its priority falls below the idle vCPU's.
+    /// A capped vCPU in debt is paused. `false`: its priority falls below the idle vCPU's.
     pub cap_pauses: bool,
 
-    /// A vCPU with credit is boosted when it wakes. There is no boost.
+    /// A vCPU with credit is boosted when it wakes. `false`: there is no boost.
     pub boost: bool,
-    /// So is one that an accounting pass unpauses. It is not.
+    /// A vCPU that an accounting pass unpauses is boosted. `false`: it is not.
     pub boost_unparked: bool,
-    /// So is one whose pCPU was chosen for creation or migration since it last woke. It is not.
+    /// A vCPU whose pCPU was chosen for creation or migration since it last woke is boosted. `false`: it is not.
     pub boost_placed: bool,
-    /// A vCPU that yields goes behind one of lower priority. It goes behind its equals.
+    /// A vCPU that yields goes behind one of lower priority. `false`: it goes behind its equals.
     pub yields: bool,
-    /// The mark of a yield lasts until the vCPU leaves a run queue, and one that has it is not stolen. It lasts until the
-    /// vCPU has been queued.
+    /// The mark of a yield lasts until the vCPU leaves a run queue, and one that has it is not stolen. `false`: it
+    /// lasts until the vCPU has been queued.
     pub yield_lasts: bool,
-    /// The rate limit does not hold for a vCPU that yields. It holds.
+    /// The rate limit does not hold for a vCPU that yields. `false`: it holds.
     pub yield_ends_ratelimit: bool,
-    /// The rate limit keeps a vCPU for what is left of it. It keeps it for the whole limit once more.
+    /// The rate limit keeps a vCPU for what is left of it. `false`: it keeps it for the whole limit once more.
     pub ratelimit_remainder: bool,
 
     /// The choice of a pCPU.
     pub pick: Pick,
-    /// A vCPU that begins to wait makes all suitable idle pCPUs decide. It makes one decide.
+    /// A vCPU that begins to wait makes all suitable idle pCPUs decide. `false`: it makes one decide.
     pub tickles_all: bool,
-    /// A vCPU that is preempted for want of a suitable idle pCPU is to migrate. It stays.
+    /// A vCPU that is preempted for want of a suitable idle pCPU is to migrate. `false`: it stays.
     pub preempted_migrates: bool,
-    /// A pCPU counts as busy once it was asked to decide. It does so once it has decided.
+    /// A pCPU counts as busy once it was asked to decide. `false`: it does so once it has decided.
     pub tickled_is_busy: bool,
-    /// A running vCPU migrates at the tick that finds a better pCPU for it. It stays.
+    /// A running vCPU migrates at the tick that finds a better pCPU for it. `false`: it stays.
     pub tick_migrates: bool,
     /// The first pCPU to steal from.
     pub steal_from: StealFrom,
-    /// Balancing has a rate limit. Each decision for want of credit balances.
+    /// Balancing has a rate limit. `false`: each decision for want of credit balances.
     pub balance_ratelimit: bool,
-    /// The migration delay counts from the last decision that found the vCPU running. It counts from its last switch.
+    /// The migration delay counts from the last decision that found the vCPU running. `false`: it counts from its last
+    /// switch.
     pub delay_from_decision: bool,
-    /// An idle pCPU has ticks. It has none.
+    /// An idle pCPU has ticks. `false`: it has none.
     pub idle_ticks: bool,
-    /// An idle pCPU decides again after a timeslice. It waits until it is asked.
+    /// An idle pCPU decides again after a timeslice. `false`: it waits until it is asked.
     pub idle_slice: bool,
 }
 
@@ -80,22 +82,23 @@ pub struct Rules {
 pub enum Pick {
     /// The lowest of its affinity.
     Lowest,
-    /// Its own, or the next of its affinity.
+    /// The vCPU's present pCPU, or the next pCPU of its affinity.
     Own,
-    /// As `Own`, but an idle one first.
+    /// An idle pCPU of the affinity, else the choice of `Own`.
     Idle,
-    /// As `Idle`, and then one on a core with more idle threads, or in a socket with far more idle pCPUs.
+    /// The choice of `Idle`, but a pCPU on a core with more idle threads, or in a socket with far more idle pCPUs,
+    /// comes first.
     IdleCore,
 }
 
 /// The first pCPU to steal from; the others follow in cyclic order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StealFrom {
-    /// The one after the thief.
+    /// The pCPU after the thief.
     Next,
     /// The lowest.
     Lowest,
-    /// The one after the last victim of its NUMA node; nodes one after the other, from the thief's own.
+    /// The pCPU after the last victim of its NUMA node; the thief's own node comes first, the other nodes follow.
     NextVictim,
 }
 

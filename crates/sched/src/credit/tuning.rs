@@ -23,7 +23,7 @@ impl Tuning {
         migration_delay: Span::from_us(MIGRATION_DELAY.default),
     };
 
-    /// These with the values given.
+    /// The tuning with the given values changed.
     pub fn adjusted(self, rules: &Rules, given: &Params) -> Result<Tuning, Refusal> {
         let value = |param: &ParamSpec, present: i64| given.int(param.name).unwrap_or(present);
         let tslice = value(&TSLICE, self.tslice / MS);

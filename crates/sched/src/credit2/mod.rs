@@ -77,7 +77,7 @@ struct Vcpu {
     /// The run queue it is to be moved to once it does not run.
     moving_to: Option<RunQueueId>,
     on_cpu: bool,
-    /// Whether it waits again once its context is saved.
+    /// Whether the vCPU joins its run queue once its context is saved.
     delayed_add: bool,
     yielding: bool,
     pinned: bool,
@@ -92,7 +92,7 @@ struct Domain {
     budget_per_period: Span,
     next_refill: Time,
     refill: Option<TimerId>,
-    /// Its vCPUs that wait for budget.
+    /// vCPUs of the domain that wait for budget.
     parked: List<VcpuId>,
 }
 

@@ -6,63 +6,64 @@ use super::params::{OF_4_4, OF_4_17, XL_4_4, XL_4_17};
 use crate::policy::Generation;
 use crate::toolstack::Toolstack;
 
-/// The rules of one generation. Where a field is `false`, its second sentence holds.
+/// The rules of one generation. The text behind `false` says what holds where a field is `false`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// The host around it.
     pub host: HostRules,
-    /// Hard affinity counts. It is ignored.
+    /// Hard affinity counts. `false`: it is ignored.
     pub hard_affinity: bool,
-    /// Domains may have caps. They may not.
+    /// Domains may have caps. `false`: they may not.
     pub caps: bool,
-    /// There is a rate limit. There is none.
+    /// There is a rate limit. `false`: there is none.
     pub ratelimit: bool,
-    /// Run queues are arranged and limited in size by parameters. There is one for each socket.
+    /// Run queues are arranged and limited in size by parameters. `false`: there is one for each socket.
     pub arranges: bool,
-    /// A run queue of all pCPUs takes single threads up to its limit. It takes them while whole cores have room.
+    /// A run queue of all pCPUs takes single threads up to its limit. `false`: it takes them while whole cores have room.
     pub all_takes_threads: bool,
-    /// Wholly idle cores come before idle threads. All pCPUs are alike.
+    /// Wholly idle cores come before idle threads. `false`: all pCPUs are alike.
     pub looks_at_cores: bool,
 
     /// The floor of credit; `None`: no floor, credit wraps.
     pub credit_min: Option<i32>,
     /// The credit of idle vCPUs.
     pub idle_credit: i32,
-    /// A reset comes once neither the chosen vCPU nor the first that waits has credit. The chosen one alone decides.
+    /// A reset comes once neither the chosen vCPU nor the first that waits has credit. `false`: the chosen one alone
+    /// decides.
     pub reset_looks_at_queue: bool,
-    /// A reset charges running vCPUs first. Time since their last charge is forgotten.
+    /// A reset charges running vCPUs first. `false`: time since their last charge is forgotten.
     pub reset_charges: bool,
 
     /// The longest slice.
     pub slice_max: Span,
     /// The slice of idle vCPUs.
     pub idle_slice: Span,
-    /// A slice ends where the vCPU meets the credit of the one it preempts, too. It ends where it meets that of one in the
-    /// run queue.
+    /// A slice ends where the vCPU meets the credit of the one it preempts, too. `false`: it ends where it meets that
+    /// of one in the run queue.
     pub slice_counts_preempted: bool,
-    /// A vCPU that yields lets the next run, whatever their credits. It does not.
+    /// A vCPU that yields lets the next run, whatever their credits. `false`: it does not.
     pub yields: bool,
 
     /// The parameter of the load window.
     pub window: Window,
-    /// Load averages are signed and those of run queues stay above 0. They are unsigned and wrap.
+    /// Load averages are signed and those of run queues stay above 0. `false`: they are unsigned and wrap.
     pub signed_loads: bool,
-    /// The load average of a new vCPU starts at its creation. It starts with the host.
+    /// The load average of a new vCPU starts at its creation. `false`: it starts with the host.
     pub load_from_creation: bool,
-    /// A vCPU that is kept brings its load up to date. It does not.
+    /// A vCPU that is kept brings its load up to date. `false`: it does not.
     pub kept_updates_load: bool,
-    /// Moving a vCPU that waits leaves its own load alone. It counts as sleep and wake-up.
+    /// Moving a vCPU that waits leaves its own load alone. `false`: it counts as sleep and wake-up.
     pub move_keeps_load: bool,
 
-    /// A vCPU that begins to wait goes to an idle pCPU before it preempts. It first looks at its own pCPU.
+    /// A vCPU that begins to wait goes to an idle pCPU before it preempts. `false`: it first looks at its own pCPU.
     pub idle_first: bool,
     /// The choice among the vCPUs that wait.
     pub scan: Scan,
-    /// A running vCPU that has to stop or move tickles its pCPU. It only asks it to decide when it has to stop.
+    /// A running vCPU that has to stop or move tickles its pCPU. `false`: it only asks it to decide when it has to stop.
     pub leaving_tickles: bool,
-    /// A vCPU gets the pCPUs of a run queue in turn. It gets the next after its own, or when moved the first.
+    /// A vCPU gets the pCPUs of a run queue in turn. `false`: it gets the next after its own, or when moved the first.
     pub rotates: bool,
-    /// A migration within the run queue changes the pCPU. It changes nothing.
+    /// A migration within the run queue changes the pCPU. `false`: it changes nothing.
     pub migrates_within: bool,
 }
 

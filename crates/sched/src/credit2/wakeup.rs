@@ -4,10 +4,10 @@ use vcpulab_host::{CpuMask, NEVER, PcpuId, PolicyContext, Span, Time, VcpuId};
 
 use super::{Credit2, RunQueueId};
 
-/// How much of the rate limit may be missing when a vCPU is preempted all the same.
+/// Tolerance of the rate limit: a vCPU that has less than this of it left can be preempted.
 const RATELIMIT_TOLERANCE: Span = Span::from_us(50);
 
-/// What it is worth to run where one prefers to, and to preempt a vCPU where that does not.
+/// Gain in score where the waking vCPU prefers the pCPU, and again where the pCPU's current vCPU does not.
 const PREFERENCE: i64 = 10_000_000;
 
 impl Credit2 {
@@ -108,7 +108,8 @@ impl Credit2 {
         if lead > 0 { lead + gains * PREFERENCE } else { lead }
     }
 
-    /// Its own pCPU if that runs a vCPU of less credit; else an idle one; else the one whose vCPU has least credit.
+    /// The vCPU's own pCPU if the vCPU there has less credit; else an idle pCPU; else the pCPU whose vCPU has the least
+    /// credit.
     fn preemptable_or_idle(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
         let own = ctx.processor(v);
         let credit = self.vcpus[v].credit;

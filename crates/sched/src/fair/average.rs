@@ -5,7 +5,7 @@ use vcpulab_host::{Span, Time};
 /// The half-life, as a power of two of ns.
 const HALF_LIFE: u32 = 25;
 
-/// It is divided into this many steps, as a power of two; between them the curve is 1 − x + x²/2.
+/// Steps of a half-life, as a power of two; between two steps the curve is 1 − x + x²/2.
 const STEPS: u32 = 5;
 
 /// The natural logarithm of 2, times 2^32.
@@ -70,7 +70,7 @@ impl Average {
         };
     }
 
-    /// As a whole number.
+    /// The average as a whole number.
     pub fn whole(&self) -> u64 {
         self.value >> FRACTION
     }
@@ -80,13 +80,14 @@ impl Average {
         self.value
     }
 
-    /// What it was becomes more, or less: what it was taken from, or given to, has moved.
+    /// Adds to the average, or subtracts from it, the part of an entity that joined or left: `exact`, in the unit of
+    /// [`Average::exact`].
     pub fn shift(&mut self, exact: u64, more: bool) {
         self.value = if more { self.value + exact } else { self.value.saturating_sub(exact) };
     }
 }
 
-/// What is left of a difference after a while.
+/// The rest of a difference after the time that has passed.
 fn decayed(value: u64, passed: Span) -> u64 {
     let passed = passed.ns().max(0) as u64;
     let halves = passed >> HALF_LIFE;

@@ -19,7 +19,7 @@ const BUSY: i64 = 16;
 /// The capacity of a CPU, in the unit of utilization.
 const CAPACITY: u64 = 1024;
 
-/// How much is to be moved, and of what.
+/// The amount to move between two groups of CPUs, and its unit.
 #[derive(Clone, Copy, Debug)]
 enum Imbalance {
     Threads(u64),
@@ -35,7 +35,7 @@ enum State {
     Overloaded,
 }
 
-/// What a group of CPUs has.
+/// Statistics of a group of CPUs at one level (the kernel's `sg_lb_stats`).
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     cpus: u64,
@@ -173,7 +173,8 @@ impl<F: Tuned> Linux<F> {
         place.groups = groups;
     }
 
-    /// How many CPUs of a cache waking threads look at: the fewer, the busier it is.
+    /// Sets the number of CPUs of a last-level cache that a waking thread scans: the busier the cache, the fewer (the
+    /// kernel's `SIS_UTIL`).
     fn set_scan(&mut self, ctx: &PolicyContext, cpu: PcpuId) {
         let cache = *self.levels.cache(cpu);
         let size = u64::from(cache.len());
@@ -363,7 +364,7 @@ impl Imbalance {
     }
 }
 
-/// When a level is balanced next.
+/// Time of the next balancing of a level.
 fn due(level: &Level, idle: bool, tick: Span) -> Time {
     let ms = Span::from_ms(1);
     let interval = if idle { level.interval_ms * ms } else { BUSY * level.interval_ms * ms - tick };

@@ -7,10 +7,10 @@ use super::limit::{Bandwidth, Group, Limit};
 use super::tree::QueueId;
 use super::weight::ns;
 
-/// What a queue is given to be no longer throttled.
+/// CPU time beyond its debt that a throttled queue gets from the pool.
 const LEAST: Span = Span::from_ns(1);
 
-/// What a queue keeps as its last entity leaves.
+/// CPU time that a queue keeps when its last entity leaves; the rest goes back to the pool.
 const KEPT: Span = Span::from_ms(1);
 
 /// The time after which what was given back is shared out.
@@ -69,7 +69,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// What `cpu.stat` tells of a group's limit.
+    /// Statistics of a group's limit, as in `cpu.stat`.
     pub fn throttling(&self, group: GroupId) -> Throttling {
         self.groups[group].throttling
     }
@@ -178,7 +178,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// What was given back to a group is shared out.
+    /// Distributes CPU time that queues gave back to a group's pool (the slack timer).
     pub fn slack(&mut self, now: Time, group: GroupId) {
         let slice = self.settings.bandwidth_slice;
         let Some(limit) = self.groups[group].limit.as_mut() else { return };

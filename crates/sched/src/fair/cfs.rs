@@ -12,14 +12,14 @@ const BEGINNING: u64 = 0u64.wrapping_sub(1 << 20);
 /// A sleep so long that virtual times cannot be compared any more.
 const LONG_SLEEP: Span = Span::from_ns(1 << 53);
 
-/// Its parameters.
+/// Tunables of CFS.
 #[derive(Clone, Copy, Debug)]
 pub struct Cfs {
     /// The period in which everyone should run once.
     pub latency: Span,
     /// The least slice.
     pub min_granularity: Span,
-    /// How far one who wakes must be behind to preempt.
+    /// Virtual run time by which a waking task must be behind the running task to preempt it.
     pub wakeup_granularity: Span,
     /// The least slice of `SCHED_IDLE` among others.
     pub idle_min_granularity: Span,
@@ -42,7 +42,7 @@ impl Cfs {
     }
 }
 
-/// What CFS keeps for a queue.
+/// State that CFS keeps for each queue.
 #[derive(Clone, Debug)]
 pub struct Own {
     /// The least virtual run time; it never goes back.

@@ -7,22 +7,22 @@ use super::limit::Group;
 use super::tree::{Entity, EntityId, Kind, Queue, QueueId, Task, TaskId, ahead};
 use super::weight::{Weight, ns};
 
-/// How an entity leaves its queue.
+/// Reason for which an entity leaves its queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Leaving {
     /// Because what it stands for does not want to run.
     pub sleep: bool,
     /// Because a limit is exhausted.
     pub throttled: bool,
-    /// It had left before, and competed on.
+    /// Because a delayed dequeue ends: the entity blocked before, and stayed on the queue to compete until now.
     pub finish: bool,
 }
 
 /// A policy of the fair class: what it does on one queue.
 pub trait Flavor: Clone {
-    /// What it keeps for an entity.
+    /// State that the policy keeps for each entity.
     type Entity: Clone + Default + std::fmt::Debug;
-    /// What it keeps for a queue.
+    /// State that the policy keeps for each queue.
     type Queue: Clone + Default + std::fmt::Debug;
     /// Is a queue throttled by a decision only while one of its entities is current?
     const THROTTLES_CURRENT_ONLY: bool;
@@ -30,7 +30,7 @@ pub trait Flavor: Clone {
     const EMPTY_KEEPS_WEIGHT: bool;
     /// Are all groups of one period refilled at once? Otherwise each has an offset of its own.
     const REFILLS_TOGETHER: bool;
-    /// How often at most a queue tells its group of its load.
+    /// Least time between two updates of a group's load by one of its queues.
     const CONTRIBUTES_EVERY: Span;
     /// Does who sleeps keep what it was behind the others, however long? Otherwise only as long as they do not run on.
     const KEEPS_LAG: bool;
@@ -73,15 +73,15 @@ pub trait Flavor: Clone {
     fn reweigh(fair: &mut Fair<Self>, e: EntityId, weight: Weight, now: Time);
 }
 
-/// One of a queue's buddies.
+/// Accessor of a buddy (`next`, `last` or `skip`) of a queue.
 type Buddy<F> = fn(&mut Queue<<F as Flavor>::Queue>) -> &mut Option<EntityId>;
 
-/// What both policies take as given.
+/// Settings of the fair class that CFS and EEVDF share.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The time between two ticks.
     pub tick: Span,
-    /// What a queue takes from its group's pool at a time.
+    /// CPU time that a queue takes from its group's pool at a time.
     pub bandwidth_slice: Span,
 }
 
@@ -364,7 +364,7 @@ impl<F: Flavor> Fair<F> {
         self.queues[self.entities[e].queue].next == Some(e)
     }
 
-    /// When a task was last charged, or began to run.
+    /// Time at which a task was last charged, or began to run.
     pub fn ran_at(&self, task: TaskId) -> Time {
         self.entities[self.tasks[task].entity].charged_at
     }
@@ -514,7 +514,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// As if the running task were not fair: none of its entities is current any more.
+    /// Takes the running task off its CPU: none of its entities is current any more.
     fn put_running(&mut self, now: Time, cpu: PcpuId) {
         let from = self.running[cpu].take().map(|task| self.tasks[task].entity);
         self.put_and_set(from, None, now);

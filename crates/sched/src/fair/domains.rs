@@ -10,13 +10,13 @@ use super::params::Controls;
 /// A domain.
 #[derive(Clone, Debug, Default)]
 struct Domain {
-    /// What its parameters say; `None`: it is not there.
+    /// Control-group parameters of the domain; `None`: the domain does not exist.
     controls: Option<Controls>,
-    /// Its groups; the first one is that of all its threads.
+    /// Control groups of the domain; the first one contains all its threads.
     groups: Vec<(GroupId, Part)>,
-    /// Its groups were made here.
+    /// Whether the policy made the groups; otherwise the host's configuration lists them.
     own: bool,
-    /// Those made for single vCPUs, by number.
+    /// Groups of single vCPUs that the policy made, by the vCPU's number.
     vcpus: Vec<GroupId>,
     /// The number of the vCPU that was given way to last.
     preferred: usize,
@@ -26,9 +26,9 @@ struct Domain {
 #[derive(Clone, Debug, Default)]
 pub struct Domains {
     domains: Table<DomId, Domain>,
-    /// How the host's own groups are made.
+    /// Configurations of the groups that the host's configuration lists.
     configs: Table<GroupId, GroupConfig>,
-    /// Whose each group is.
+    /// Domain of each group; `None`: a group that belongs to no domain.
     owners: Table<GroupId, Option<DomId>>,
 }
 

@@ -10,14 +10,14 @@ use super::weight::{Weight, ns};
 /// Virtual time at which queues begin.
 const BEGINNING: u64 = 0u64.wrapping_sub(1 << 20);
 
-/// Its parameters.
+/// Tunables of EEVDF.
 #[derive(Clone, Copy, Debug)]
 pub struct Eevdf {
     /// The length of everyone's requests.
     pub base_slice: Span,
 }
 
-/// What EEVDF keeps for an entity.
+/// State that EEVDF keeps for each entity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
     deadline: u64,
@@ -27,11 +27,11 @@ pub struct Request {
     guard: u64,
     /// The deadline is relative to the virtual run time.
     relative: bool,
-    /// It blocked while ahead of its share, and competes on.
+    /// Whether the entity blocked while its lag was negative, and competes until its lag is 0 (a delayed dequeue).
     delayed: bool,
 }
 
-/// What EEVDF keeps for a queue.
+/// State that EEVDF keeps for each queue: the sums behind its average virtual run time.
 #[derive(Clone, Debug)]
 pub struct Sums {
     /// The point from which virtual times are summed up.
@@ -93,7 +93,7 @@ impl Fair<Eevdf> {
         ns(self.flavor.base_slice)
     }
 
-    /// How far behind its share, or ahead of it, one of the weight of nice 0 may be as it leaves.
+    /// Limit of the lag, positive or negative, with which an entity of the weight of nice 0 may leave its queue.
     fn most_lag(&self) -> Span {
         (2 * self.flavor.base_slice).max(self.settings.tick)
     }

@@ -2,7 +2,7 @@
 
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Table, Time};
 
-/// What the CPUs of a level share.
+/// Resource that the CPUs of a level share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sharing {
     Core,
@@ -11,7 +11,7 @@ pub enum Sharing {
     Memory,
 }
 
-/// One of the levels that a CPU is in.
+/// A scheduling domain of a CPU (the kernel's `sched_domain`).
 #[derive(Clone, Debug)]
 pub struct Level {
     pub sharing: Sharing,
@@ -21,7 +21,7 @@ pub struct Level {
     pub groups: Vec<CpuMask>,
     /// Has it a level below?
     pub nested: bool,
-    /// When it is balanced next for this CPU, the interval in ms, and how often that has failed in a row.
+    /// Time at which this CPU last balanced the level, the interval in ms, and the number of failures in a row.
     pub balanced_at: Time,
     pub interval_ms: i64,
     pub failed: u32,
@@ -37,7 +37,7 @@ impl Level {
         self.cpus.len().into()
     }
 
-    /// How much busier, in percent, a group must be to be balanced.
+    /// Load of a group, in percent of the own group's, above which groups of this level are balanced (`imbalance_pct`).
     pub fn imbalance_percent(&self) -> u64 {
         if self.sharing == Sharing::Core { 110 } else { 117 }
     }
@@ -147,7 +147,7 @@ impl Levels {
         self.cache[cpu].first().unwrap_or(cpu)
     }
 
-    /// How many CPUs of its cache a waking thread looks at.
+    /// Number of CPUs of its last-level cache that a waking thread scans.
     pub fn scan(&self, cpu: PcpuId) -> u32 {
         self.scan[self.first(cpu)]
     }

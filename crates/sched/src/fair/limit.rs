@@ -12,12 +12,12 @@ pub struct Group {
     pub idle: bool,
     /// By CPU; made when they are first wanted.
     pub queues: Table<PcpuId, Option<QueueId>>,
-    /// How many of them there are.
+    /// Number of the group's queues.
     pub made_on: u32,
     /// The sum of what its queues have told of their loads.
     pub contributed: u64,
     pub limit: Option<Limit>,
-    /// Where its periods begin, if that is known.
+    /// Start of the group's periods; `None`: unspecified.
     pub phase: Option<Span>,
     pub throttling: Throttling,
 }
@@ -27,14 +27,14 @@ pub struct Group {
 pub struct Bandwidth {
     /// CPU time in each period.
     pub quota: Span,
-    /// Its length.
+    /// Length of a period.
     pub period: Span,
     /// Quota not used in earlier periods that may be used later.
     pub burst: Span,
 }
 
 impl Bandwidth {
-    /// The one that a group has, if any.
+    /// The limit in a group's configuration, if it has one.
     pub fn of(config: &GroupConfig) -> Option<Self> {
         let GroupConfig { quota, period, burst, .. } = *config;
         quota.map(|quota| Bandwidth { quota, period, burst })
@@ -48,7 +48,7 @@ pub struct Limit {
     /// The beginning of a period.
     pub phase: Time,
     pub pool: Span,
-    /// Nothing was asked for since the last refill.
+    /// Whether no queue has taken CPU time since the last refill.
     pub idle: bool,
     /// The time of the next refill, and of the next sharing out.
     pub refill: Option<Time>,
@@ -72,7 +72,7 @@ impl Group {
         }
     }
 
-    /// Those of its queues that are there.
+    /// Queues of the group that exist.
     pub fn made(&self) -> impl Iterator<Item = QueueId> + '_ {
         self.queues.iter().copied().flatten()
     }
@@ -91,7 +91,7 @@ impl Limit {
         }
     }
 
-    /// One quota more; what is not used may be kept up to the burst.
+    /// Adds a quota to the pool; CPU time that was not used stays, up to the burst.
     pub fn fill(&mut self) {
         self.pool = (self.pool + self.bandwidth.quota).min(self.most());
     }

@@ -1,4 +1,4 @@
-//! Which CPU a thread goes to: when it comes, when it wakes, and when another one gives way to it.
+//! The choice of a CPU for a thread: when it is created, when it wakes, and when another thread yields to it.
 
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
@@ -24,7 +24,7 @@ impl<F: Tuned> Linux<F> {
         self.idle.contains(cpu) || self.fair.only_idle(cpu)
     }
 
-    /// Those of some CPUs that are idle.
+    /// The idle CPUs among `cpus`.
     fn idle_of(&self, cpus: &CpuMask) -> CpuMask {
         let mut idle = cpus.and(&self.idle);
         if self.fair.any_idle {

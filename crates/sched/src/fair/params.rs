@@ -26,9 +26,9 @@ const LONGEST: i64 = (1 << 44) - 1;
 
 /// A flavor as the registry has it.
 pub trait Tuned: Flavor + 'static {
-    /// Its name in scenarios.
+    /// Name of the policy in scenarios.
     const NAME: &'static str;
-    /// One sentence on what it does.
+    /// Sentence on what the policy does.
     const DOC: &'static str;
     /// The kernel that it is of.
     const GENERATION: Generation;
@@ -192,7 +192,7 @@ const LIMITS: [(Part, ParamSpec, ParamSpec, Option<ParamSpec>); 4] = [
     ),
 ];
 
-/// What a domain's parameters say of its control groups.
+/// Control-group parameters of a domain.
 #[derive(Clone, Copy, Debug)]
 pub struct Controls {
     pub weight: u32,
@@ -209,7 +209,7 @@ struct Limits {
 }
 
 impl Controls {
-    /// Those of a new domain, but for what its groups are made with.
+    /// The parameters of a new domain, with the weight and limits of its groups' configuration.
     pub fn new(groups: impl Iterator<Item = (Part, GroupConfig)>) -> Self {
         let GroupConfig { period, .. } = GroupConfig::NEW;
         let none = Limits { quota: None, period, burst: Span::ZERO };
@@ -299,7 +299,7 @@ fn place(part: Part) -> usize {
     LIMITS.iter().position(|&(other, ..)| other == part).unwrap_or(0)
 }
 
-/// What both policies take as given.
+/// Parameters that CFS and EEVDF share.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     pub hz: i64,
@@ -309,7 +309,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// Those of a host with these parameters given.
+    /// The parameters of a host, given or default.
     pub fn new(given: &Params) -> Self {
         let value = |spec: &ParamSpec| given.int(spec.name).unwrap_or(spec.default).max(0);
         Common {
@@ -335,7 +335,7 @@ impl Common {
     }
 }
 
-/// What the kernel's own tunables are multiplied by.
+/// Factor by which the kernel scales its tunables with the number of CPUs.
 fn factor(cpus: u32) -> i64 {
     1 + i64::from(cpus.clamp(1, 8).ilog2())
 }
@@ -345,8 +345,8 @@ fn tunable(given: &Params, spec: &ParamSpec, own: Span) -> Span {
     given.int(spec.name).filter(|&us| us != BY_CPUS).map_or(own, |us| US.saturating_mul(us.max(0)))
 }
 
-/// How each is set: those of domains by libvirt, or by the files of control groups. (`hz` is the kernel's, as it was built;
-/// `resched_ns` is how long its code takes.)
+/// Commands that set each parameter: libvirt or files of control groups for a domain's. (`hz` is chosen when a kernel
+/// is built; `resched_ns` is the duration of the kernel's code.)
 macro_rules! set {
     ($($own:expr),*) => {
         &[

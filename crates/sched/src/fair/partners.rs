@@ -1,11 +1,12 @@
-//! Whom a thread wakes: by it a host of Linux tells whether wakers and those they wake should be near each other.
+//! Partners of a thread, the threads that it wakes: a host of Linux decides by their number whether wakers and wakees
+//! should be close to each other.
 
 use vcpulab_host::{Span, Time, VcpuId};
 
-/// How often the count of a thread's partners is halved.
+/// Interval at which the count of a thread's partners is halved.
 const FORGETS: Span = Span::from_secs(1);
 
-/// Whom a thread has woken: how often it was another one than the time before.
+/// Number of times that a thread woke another thread than the time before (the kernel's `wakee_flips`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Partners {
     last: Option<VcpuId>,
@@ -14,7 +15,7 @@ pub struct Partners {
 }
 
 impl Partners {
-    /// It wakes another thread.
+    /// Counts a wake-up of `v` by the thread.
     pub fn woke(&mut self, now: Time, v: VcpuId) {
         if now - self.halved_at > FORGETS {
             (self.changes, self.halved_at) = (self.changes / 2, now);
@@ -24,7 +25,7 @@ impl Partners {
         }
     }
 
-    /// How often it was another one, lately.
+    /// The count of the thread's changes of partner, which decays.
     pub fn changes(&self) -> u32 {
         self.changes
     }

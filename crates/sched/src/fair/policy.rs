@@ -31,7 +31,7 @@ pub(super) struct Thread {
     pub task: Option<TaskId>,
     pub class: Class,
     pub rank: Rank,
-    /// It is to leave its CPU for another one, and has left its queue.
+    /// Whether the thread has left its queue, and moves to another CPU.
     pub moving: bool,
     pub away: bool,
     /// The CPU that it is pushed to.
@@ -51,7 +51,7 @@ pub(super) struct Thread {
 pub struct Linux<F: Flavor> {
     pub(super) fair: Fair<F>,
     pub(super) common: Common,
-    /// Those of the scheduler's own parameters that were given.
+    /// Parameters of the scheduler itself that the scenario gives.
     given: Params,
     pub(super) threads: Table<VcpuId, Option<Thread>>,
     pub(super) vcpus: Table<TaskId, VcpuId>,
@@ -61,10 +61,10 @@ pub struct Linux<F: Flavor> {
     /// The CPUs that run nothing, and for which nothing is about to be queued.
     pub(super) idle: CpuMask,
     pub(super) levels: Levels,
-    /// How much of the time each CPU is busy, and when what happened on it was last looked at.
+    /// Utilization of each CPU, and the time at which its load averages were last decayed.
     pub(super) busy: Table<PcpuId, Average>,
     pub(super) decayed_at: Table<PcpuId, Time>,
-    /// When idle CPUs are to be balanced.
+    /// Time at which a busy CPU next balances for idle CPUs.
     pub(super) idle_balanced_at: Time,
     /// The CPUs whose flag has been seen to.
     asked: CpuMask,

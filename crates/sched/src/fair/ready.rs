@@ -13,7 +13,7 @@ pub struct Ready {
     on: Table<VcpuId, PcpuId>,
     /// The CPUs on which any waits.
     loaded: CpuMask,
-    /// How many threads were placed on each CPU as they came.
+    /// Number of threads that were placed on each CPU when they were created.
     placed: Table<PcpuId, u32>,
 }
 
@@ -23,12 +23,12 @@ impl Ready {
         self.placed.entry(cpu);
     }
 
-    /// How many threads were placed on a CPU as they came.
+    /// Number of threads that were placed on a CPU when they were created.
     pub fn placed(&self, cpu: PcpuId) -> u32 {
         self.placed[cpu]
     }
 
-    /// One comes, or goes.
+    /// Counts a thread that is placed on a CPU, or that ends.
     pub fn place(&mut self, cpu: PcpuId, comes: bool) {
         let placed = &mut self.placed[cpu];
         *placed = if comes { *placed + 1 } else { placed.saturating_sub(1) };
@@ -51,7 +51,7 @@ impl Ready {
         self.loaded.insert(cpu);
     }
 
-    /// It waits no more, if it did.
+    /// Removes a thread that waits from its list, if it is on a list.
     pub fn remove(&mut self, v: VcpuId) {
         if v.index() >= self.on.len() || !self.links.listed(v) {
             return;
@@ -73,17 +73,17 @@ impl Ready {
         &self.loaded
     }
 
-    /// How many wait on a CPU.
+    /// Number of threads that wait on a CPU.
     pub fn count(&self, cpu: PcpuId) -> u32 {
         self.lists[cpu].1
     }
 
-    /// The one that waits after this one.
+    /// The thread that waits behind `v`.
     pub fn after(&self, v: VcpuId) -> Option<VcpuId> {
         self.links.next(v)
     }
 
-    /// Those that wait on a CPU, from the one that has waited longest since it ran or came.
+    /// Threads that wait on a CPU; first the thread whose last run or arrival was the earliest.
     pub fn longest_first(&self, cpu: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
         self.links.iter(&self.lists[cpu].0)
     }

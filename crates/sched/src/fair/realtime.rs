@@ -49,7 +49,7 @@ impl RealTime {
         self.count += 1;
     }
 
-    /// It waits no more. False: it did not.
+    /// Removes a thread from a CPU's queue. False: it was not there.
     pub fn dequeue(&mut self, cpu: PcpuId, v: VcpuId) -> bool {
         let waiting = &mut self.waiting[cpu];
         let position = waiting.iter().position(|&(_, other)| other == v);

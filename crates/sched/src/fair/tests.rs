@@ -1,4 +1,4 @@
-//! What holds for both policies, whatever happens.
+//! Properties that hold for both policies, for any sequence of events.
 
 use proptest::prelude::*;
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use vcpulab_host::{GroupId, NEVER, PcpuId, PolicyContext, Table, Time, TimerId};
 
-/// What a timer is for.
+/// Purpose of a timer, with its CPU or group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Tick(PcpuId),
@@ -42,7 +42,7 @@ pub struct Timers {
     cpus: Table<PcpuId, Option<[TimerId; 2]>>,
     /// Made when a group is first limited.
     groups: Table<GroupId, Option<[TimerId; 2]>>,
-    /// When groups are refilled next: by time, and by group.
+    /// Next refills of all groups, by time and group.
     refills: BTreeSet<(Time, GroupId)>,
     refill_of: Table<GroupId, Option<Time>>,
 }

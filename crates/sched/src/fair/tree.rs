@@ -9,14 +9,14 @@ vcpulab_host::ids! {
     /// A thread.
     pub struct TaskId;
 
-    /// What competes on a queue: a task, or a group on one CPU.
+    /// An entity that competes on a queue (`sched_entity`): a task, or a group on a CPU.
     pub struct EntityId;
 
     /// The queue of a group on a CPU. The root queues come first, by CPU.
     pub struct QueueId;
 }
 
-/// What an entity stands for.
+/// The task or group that an entity represents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A thread.
@@ -25,7 +25,7 @@ pub enum Kind {
     Group(QueueId),
 }
 
-/// What competes on a queue; `X` is what only one policy keeps.
+/// An entity on a queue (`sched_entity`); `X` is the state that only one policy keeps.
 #[derive(Clone, Debug)]
 pub struct Entity<X> {
     pub kind: Kind,
@@ -35,7 +35,7 @@ pub struct Entity<X> {
     /// Virtual run time, ns; wraps.
     pub v: u64,
     pub queued: bool,
-    /// It has left its queue for another one.
+    /// Whether the entity has left its queue to join another one.
     pub roams: bool,
     /// `SCHED_IDLE`, or a group with `cpu.idle`.
     pub idle: bool,
@@ -43,7 +43,7 @@ pub struct Entity<X> {
     pub sum: u64,
     pub sum_before: u64,
     pub charged_at: Time,
-    /// Its weight while it is queued, averaged.
+    /// Average of the entity's weight while it is queued (PELT: `load_avg`).
     pub average: Average,
     pub own: X,
 }
@@ -52,11 +52,11 @@ pub struct Entity<X> {
 #[derive(Clone, Debug)]
 pub struct Queue<Y> {
     pub cpu: PcpuId,
-    /// Its group and the entity that stands for it; `None`: the root.
+    /// The queue's group, and the entity that represents the queue in its parent; `None`: a root queue.
     pub group: Option<(GroupId, EntityId)>,
-    /// How many groups are around what is on it.
+    /// Number of groups around the queue's entities: 0 for a root queue.
     pub depth: u32,
-    /// Those queued but for the current one, in the policy's order.
+    /// Queued entities without the current one, in the policy's order.
     pub tree: Vec<EntityId>,
     pub current: Option<EntityId>,
     /// Entities queued, and the tasks on it and below it.

@@ -27,7 +27,7 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// That of a task.
+    /// Weight of a task.
     pub fn of_task(class: Class, nice: i8) -> Self {
         if class == Class::Idle {
             return Weight { full: IDLE * 1024, inverse: 1_431_655_765 };
@@ -38,7 +38,7 @@ impl Weight {
         Weight { full: plain * 1024, inverse: inverse as u32 }
     }
 
-    /// That of a group on a CPU, or of all that is queued.
+    /// Weight of a group on a CPU, or of a queue's whole load.
     pub fn of_sum(full: u64) -> Self {
         Weight { full, inverse: (u64::from(u32::MAX) / plain(full).max(1)) as u32 }
     }
@@ -49,7 +49,7 @@ impl Weight {
         1024 * if idle { IDLE } else { by_weight }.clamp(2, 262_144)
     }
 
-    /// As sums and averages have it.
+    /// The plain weight, in which sums and averages are kept.
     pub fn plain(self) -> u64 {
         plain(self.full)
     }

@@ -1,4 +1,4 @@
-//! How urgent a vCPU is: its level, then its deadline.
+//! The urgency of a vCPU: its level, then its deadline.
 
 use vcpulab_host::Time;
 

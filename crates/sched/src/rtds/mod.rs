@@ -113,7 +113,7 @@ pub struct Rtds {
     refill_queue: Queue,
     depleted_queue: List<VcpuId>,
     depleted_links: Links<VcpuId>,
-    /// Those refilled that are not back on the refill queue. Empty but within the refill timer's hook.
+    /// Refilled vCPUs that are not back on the refill queue yet. Empty outside the refill timer's hook.
     refilled: Vec<VcpuId>,
     /// The keys of what the pCPUs run; the least for those that idle or are tickled.
     running: Running,

@@ -30,7 +30,7 @@ struct Node {
     key: Key,
     next: u32,
     prev: u32,
-    /// Its floor of level 0; those above follow.
+    /// The node's floor of level 0; its floors of higher levels follow.
     lowest: u32,
     /// The number of its floors.
     floors: u16,
@@ -77,7 +77,7 @@ fn vcpu_at(node: u32) -> Option<VcpuId> {
     (node != ENDS).then(|| VcpuId::from_index(node as usize - 1))
 }
 
-/// How many floors a node has. Scrambled, because which vCPUs wait may follow some pattern of their numbers.
+/// Number of a node's floors. Scrambled, because the numbers of waiting vCPUs may follow a pattern.
 fn floors_of(node: u32) -> u32 {
     let mixed = (node ^ node >> 16).wrapping_mul(0x7feb_352d);
     let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x846c_a68b);
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// So that no pattern of those that wait makes parts long.
+    /// No pattern of waiting vCPUs makes the parts long.
     #[test]
     fn an_eighth_have_a_floor_whichever_wait() {
         for stride in 1..=64 {

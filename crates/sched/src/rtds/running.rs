@@ -99,7 +99,7 @@ mod tests {
         if number == 0 { Key::LEAST } else { Key::new(0, Time::from_ns(number)) }
     }
 
-    /// As the pCPUs are visited one by one.
+    /// The choice when the pCPUs are visited one by one, to compare with.
     fn visited(keys: &[Key], start: PcpuId, among: &CpuMask, bound: Key) -> Option<PcpuId> {
         let (before, from) = keys.split_at(start.index());
         let cyclic = (start.index()..).zip(from).chain((0..).zip(before));

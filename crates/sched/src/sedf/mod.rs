@@ -75,7 +75,7 @@ struct Pcpu {
     /// vCPUs that wait for their next period, by its begin.
     wait: List<VcpuId>,
     extra: [List<VcpuId>; 2],
-    /// When the slice of the last decision ends.
+    /// End of the slice that the last decision gave.
     slice_end: Time,
 }
 

@@ -6,20 +6,20 @@ use super::params::{ALL, XL, XM};
 use crate::policy::Generation;
 use crate::toolstack::Toolstack;
 
-/// The rules of one generation. Where a field is `false`, its second sentence holds.
+/// The rules of one generation. The text behind `false` says what holds where a field is `false`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// The host around it.
     pub host: HostRules,
-    /// The penalty queue repays all time lost by blocking. It gives one quantum, whatever was lost.
+    /// The penalty queue repays all time lost by blocking. `false`: it gives one quantum, whatever was lost.
     pub repays_all: bool,
     /// The reservation of domain 0: period and slice.
     pub dom0_reservation: Option<(Span, Span)>,
     /// The extraweight of domain 0.
     pub dom0_extraweight: i16,
-    /// A vCPU that migrates goes to the pCPU that its number gives. It goes to the lowest of its affinity.
+    /// A vCPU that migrates goes to the pCPU that its number gives. `false`: it goes to the lowest of its affinity.
     pub picks_by_number: bool,
-    /// Slices are 64 bits wide. They wrap above 2.1 s.
+    /// Slices are 64 bits wide. `false`: they wrap above 2.1 s.
     pub wide_slices: bool,
 }
 
