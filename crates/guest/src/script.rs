@@ -7,7 +7,7 @@ use vcpulab_host::Span;
 
 use crate::ids::{ChannelId, ServiceId};
 
-/// One step of a task.
+/// A step of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Step {
@@ -92,11 +92,11 @@ pub struct Call {
     pub request: u32,
     /// Size of the answer, bytes.
     pub reply: u32,
-    /// Whether it has a connection of its own, opened and closed for it; otherwise it goes over one that is kept.
+    /// Whether the call opens and closes a connection of its own; otherwise it uses a connection that is kept.
     pub connects: bool,
 }
 
-/// The other end of a stream.
+/// The peer of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
     /// A machine outside that takes everything.
@@ -108,13 +108,13 @@ pub enum Peer {
 /// An access to a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskAccess {
-    /// Its size, bytes.
+    /// Size of the access, bytes.
     pub bytes: u32,
-    /// Whether it writes; otherwise it reads.
+    /// Whether the access writes; otherwise it reads.
     pub write: bool,
-    /// Whether it goes to a random place of the file; otherwise it begins at the end of the last access.
+    /// Whether the access goes to a random place of the file; otherwise it begins at the end of the last access.
     pub random: bool,
-    /// Whether it goes past the page cache, and so waits for the disk.
+    /// Whether the access bypasses the page cache, and so waits for the disk.
     pub direct: bool,
     /// Size of the file, bytes: sequential accesses begin again at its end.
     pub file_bytes: u64,
@@ -142,7 +142,7 @@ pub struct Stretches {
 /// The script of each task of an application.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Script {
-    /// Its steps. After the last it begins again.
+    /// Steps of the script. After the last step it starts again.
     pub steps: Vec<Step>,
     /// The first step for each class of requests.
     pub classes: Vec<u32>,
@@ -154,7 +154,7 @@ pub struct Script {
     pub stretches: Option<Box<Stretches>>,
     /// Spread of each computation, percent to both sides.
     pub spread_percent: i64,
-    /// Its unit of work.
+    /// Unit of work of the script.
     pub unit: Unit,
 }
 
@@ -241,28 +241,29 @@ pub struct AppConfig {
     pub private_bytes: u64,
     /// Whether a task that waits for a lock spins, as kernels do for short sections; otherwise it sleeps.
     pub spins: bool,
-    /// Whether it shares its synchronisation objects with all applications of the domain that do; otherwise they are its
-    /// own.
+    /// Whether the application shares its synchronization objects with all applications of the domain that do;
+    /// otherwise it has its own.
     pub shares_sync_objects: bool,
-    /// What of its work interrupts do.
+    /// The part of the application's work that interrupts do.
     pub softirq: Softirq,
 }
 
-/// What of an application's work interrupts do (Linux's softirq), before that of any process.
+/// The part of an application's work that interrupts do (Linux's softirq), before the work of any process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Softirq {
-    /// Nothing: it is a process's.
+    /// No part: processes do all the work.
     #[default]
     Nothing,
-    /// What it does for an event that it awaited, until it notifies somebody. Threads do the rest, up to each further notification
-    /// another one, behind what others have to do.
+    /// The work for an awaited event, until the task notifies another one. Threads do the rest: a further thread up to
+    /// each further notification, behind the work of other threads.
     First,
-    /// All of it: an idle kernel does not start its tick for it.
+    /// All work: an idle kernel does not start its tick for it.
     All,
 }
 
 impl AppConfig {
-    /// One task of a process, without a service or memory worth mentioning, whose locks are its own and let it sleep.
+    /// An application with a single task, without a service and with negligible memory, whose locks are its own and let
+    /// it sleep.
     pub fn new(script: Script) -> Self {
         AppConfig {
             tasks: 1,

@@ -14,7 +14,7 @@ use crate::network::nic::NicConfig;
 use crate::storage::file_set::FileSetConfig;
 use crate::storage::{DiskUnitConfig, VirtualDiskConfig};
 
-/// Everything around the vCPUs of one host.
+/// Configuration of the surroundings of a host's vCPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineConfig {
     /// The seed of all random streams.
@@ -43,20 +43,20 @@ pub struct MachineConfig {
     pub profiler: Option<ProfilerConfig>,
 }
 
-/// One domain.
+/// Configuration of a domain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GuestConfig {
-    /// Its first vCPU; the others follow.
+    /// First vCPU of the domain; its other vCPUs follow.
     pub first_vcpu: VcpuId,
-    /// Its kernel and its applications.
+    /// Kernel and applications of the domain.
     pub kernel: KernelConfig,
     /// Working set of each vCPU, bytes.
     pub working_set_bytes: u64,
-    /// Its virtual network interface, if it has one.
+    /// Virtual network interface of the domain, if it has one.
     pub netfront: Option<NetfrontConfig>,
     /// Costs of the network in it.
     pub network: NetworkCosts,
-    /// Its virtual disk, if it has one.
+    /// Virtual disk of the domain, if it has one.
     pub virtual_disk: Option<VirtualDiskConfig>,
     /// Files on that disk that one of its applications serves, out of memory as far as they are there.
     pub files: Option<FileSetConfig>,

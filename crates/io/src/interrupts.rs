@@ -5,12 +5,12 @@ use vcpulab_host::{CpuMask, PcpuId, VcpuId, WorldContext};
 /// The pCPUs that take the interrupts of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupts {
-    /// That of the vCPU which is to hear of it.
+    /// The pCPU of the vCPU that receives the interrupt.
     OfReceiver,
-    /// This one.
+    /// A fixed pCPU.
     Pcpu(PcpuId),
-    /// This number of pCPUs, from the first on: the device has a queue for each, and those who are to hear of it are on the queues
-    /// in turn.
+    /// This number of pCPUs, from the first on: the device has a queue for each, and receivers are assigned to the
+    /// queues in turn.
     Spread(u32),
 }
 
@@ -35,7 +35,7 @@ impl Taken {
         Taken(CpuMask::EMPTY)
     }
 
-    /// It is taken on `p` too, if it was not before.
+    /// Takes the interrupt on `p` too, if it was not taken there before.
     pub fn on(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
         if !self.0.contains(p) {
             self.0.insert(p);
@@ -43,7 +43,7 @@ impl Taken {
         }
     }
 
-    /// It is taken on `p`, unless it was on any before.
+    /// Takes the interrupt on `p`, unless it was taken on any pCPU before.
     pub fn once(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
         if self.0.is_empty() {
             self.on(ctx, p);

@@ -14,10 +14,10 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// All of them.
+    /// All layers, in order.
     pub const ALL: [Layer; 3] = [Layer::Application, Layer::Kernel, Layer::Hypervisor];
 
-    /// Its name in results.
+    /// Name of the layer in results.
     pub fn name(self) -> &'static str {
         match self {
             Layer::Application => "application",
@@ -44,7 +44,7 @@ impl Layers {
         Layers { times: [Span::ZERO, all - hypervisor, hypervisor] }
     }
 
-    /// The same with time of an application besides.
+    /// The times with `span` added to the application's.
     pub(crate) fn and_application(mut self, span: Span) -> Self {
         self.times[Layer::Application as usize] += span;
         self
@@ -55,12 +55,12 @@ impl Layers {
         Layers { times: std::array::from_fn(|layer| self.times[layer] + other.times[layer]) }
     }
 
-    /// One layer's time.
+    /// Time of a layer.
     pub fn of(&self, layer: Layer) -> Span {
         self.times[layer as usize]
     }
 
-    /// That of all together.
+    /// Time of all layers together.
     pub fn sum(&self) -> Span {
         self.times.iter().sum()
     }
@@ -70,7 +70,7 @@ impl Layers {
         Layers { times: std::array::from_fn(|layer| self.times[layer] - before.times[layer]) }
     }
 
-    /// The same work where it takes `all` together.
+    /// The times scaled so that their sum is `all`.
     pub(crate) fn stretched(&self, all: Span) -> Layers {
         let sum = self.sum();
         if sum == all {

@@ -17,7 +17,7 @@ pub struct Names {
     pub pools: Vec<String>,
 }
 
-/// What happened on a host from the meter's last reset up to now. The host knows neither applications, devices nor
+/// Collects the results of a host from the meter's last reset up to now. The host has neither applications, devices nor
 /// entitlements: their tables are empty, I/O counts zero and entitlements null. Decisions stay with the meter.
 pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter) -> Results {
     let vcpus: Vec<VcpuRow> = host

@@ -1,13 +1,13 @@
-//! Who had which pCPU, and the runstate of each vCPU, in spans of time chosen beforehand.
+//! Occupants of each pCPU, and the runstate of each vCPU, in spans of time chosen beforehand.
 
 use vcpulab_host::{HostState, Observer, PcpuId, RunState, Switch, Table, Time, VcpuId};
 
 /// A part of a vCPU's time in which nothing changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stretch {
-    /// Its begin.
+    /// Start of the stretch.
     pub begins: Time,
-    /// Its end.
+    /// End of the stretch.
     pub ends: Time,
     /// The runstate of the vCPU.
     pub state: RunState,
@@ -27,7 +27,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// What happens from the first time of each span up to and with the second.
+    /// An observer of these spans; events at both ends of a span are part of it.
     pub fn of(spans: Vec<(Time, Time)>) -> Self {
         Occupancy { spans, states: Table::new(), occupants: Table::new() }
     }

@@ -27,7 +27,7 @@ pub enum Jump {
 
 #[derive(Clone, Copy, Debug)]
 struct Counter {
-    /// Its last accepted time, and the shift that is added to its readings.
+    /// Last accepted time of the counter, and the shift that is added to its readings.
     last: i64,
     shift: i64,
     /// A reading that does not fit, until the next tells whether the counter or that record is wrong.

@@ -5,10 +5,10 @@ use thiserror::Error;
 /// The reason why a recording cannot be read.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ReadError {
-    /// It is empty.
+    /// The input is empty.
     #[error("is empty; allowed: a recording")]
     Empty,
-    /// It does not begin as `xentrace`'s files do.
+    /// The input does not begin like a file of `xentrace`.
     #[error(
         "byte 0: found the word {found:#010x}; allowed: 0x2001f003, with which xentrace's files of Xen 4 begin{hint}"
     )]
@@ -37,7 +37,7 @@ pub enum ReadError {
         line: u64,
         /// The text of the line, cut short.
         text: String,
-        /// How to record one that is read, or empty.
+        /// The command that records a readable text, or empty.
         hint: String,
     },
     /// Times are differences between lines.

@@ -15,10 +15,10 @@ pub struct Event {
     pub kind: Kind,
 }
 
-/// Anything that a pCPU can execute.
+/// An occupant of a pCPU: a vCPU, a thread, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
-    /// Nothing.
+    /// No occupant: the pCPU is idle.
     Idle,
     /// A thread of the host, not a vCPU.
     Host,
@@ -56,7 +56,7 @@ impl RunState {
         Self::ALL.get(number as usize).copied()
     }
 
-    /// Its name, in lower case.
+    /// Name of the state, in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         ["running", "runnable", "blocked", "offline"][self as usize]
@@ -68,23 +68,23 @@ impl RunState {
 pub enum Kind {
     /// A pCPU begins to execute it.
     Run(Option<RunState>),
-    /// It stops, though it could go on: its slice ends, another goes first, or it yields.
+    /// The vCPU stops, though it could continue: its slice ends, another vCPU goes first, or it yields.
     Preempted,
-    /// It stops, or no longer waits for a pCPU, until an event wakes it.
+    /// The vCPU stops, or no longer waits for a pCPU, until an event wakes it.
     Block(Option<RunState>),
-    /// It waits for a pCPU from now on.
+    /// The vCPU waits for a pCPU from now on.
     Wake(Option<RunState>),
-    /// It may not run from now on.
+    /// The vCPU may not run from now on.
     Offline(Option<RunState>),
     /// The scheduler decides that it goes on.
     Continue,
-    /// It yields the pCPU.
+    /// The vCPU yields the pCPU.
     Yield,
     /// The scheduler grants it a slice of this length, ns; the next event on that pCPU is that it runs.
     Slice(u32),
-    /// Its domain was created.
+    /// The domain of the vCPU was created.
     Added,
-    /// Its domain was destroyed.
+    /// The domain of the vCPU was destroyed.
     Removed,
     /// The vCPU's runstate and the work of the pCPU are unknown since then: a record is missing.
     Unknown {
@@ -93,7 +93,7 @@ pub enum Kind {
     },
     /// Records of this pCPU are missing from then until now.
     Lost {
-        /// Their number; 0: not known.
+        /// Number of lost records; 0: unknown.
         records: u32,
         /// Time since which they are missing, ns.
         since_ns: i64,

@@ -28,7 +28,7 @@ impl Times {
         self.count += 1;
     }
 
-    /// Their spread.
+    /// Count, mean and percentiles of the times.
     pub fn spread(&self) -> Spread {
         let Some(times) = &self.times else { return Spread::default() };
         let at = |percent: f64| times.value_at_percentile(percent).min(times.max());

@@ -50,7 +50,7 @@ pub struct Recording {
 /// The report on a recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Its format.
+    /// Format of the recording.
     pub format: Format,
     /// Bytes read.
     pub bytes: u64,

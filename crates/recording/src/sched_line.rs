@@ -1,5 +1,5 @@
-//! One line of the Linux scheduler's events: a task's name, its thread (perf: after its process), the CPU in brackets, flags
-//! perhaps, the time in seconds, the event, and its fields.
+//! A line of the Linux scheduler's events: a task's name, its thread (perf: after its process), the CPU in brackets,
+//! flags perhaps, the time in seconds, the event, and its fields.
 //!
 //! ```text
 //! CPU 0/KVM  2345/2350  [003]  81.250114: sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=2350 prev_prio=120 prev_state=S ==> next_comm=swapper/3 next_pid=0 next_prio=120
@@ -17,7 +17,7 @@ use crate::limits::PCPUS_MAX;
 pub struct Prefix {
     /// The task that ran.
     pub thread: u32,
-    /// Its process, if the line tells it.
+    /// Process of the thread, if the line has it.
     pub process: Option<u32>,
     /// The CPU.
     pub pcpu: u32,
@@ -27,11 +27,11 @@ pub struct Prefix {
 
 /// A task as events name it.
 pub struct Task<'a> {
-    /// Its name.
+    /// Name of the task.
     pub name: &'a [u8],
-    /// Its thread.
+    /// Thread id of the task.
     pub thread: u32,
-    /// Its priority as the kernel counts, if the event tells it.
+    /// Priority of the task as the kernel counts, if the event has it.
     pub priority: Option<u32>,
 }
 
@@ -65,7 +65,7 @@ pub fn event(line: &[u8]) -> Option<(Which, &[u8], &[u8])> {
     })
 }
 
-/// How to record lines that are read, where the text before an event is not and its form tells why; `None`: it does not.
+/// The command that records readable lines, if the form of the text before an event shows which; `None`: it does not.
 #[must_use]
 pub fn advice(text: &[u8]) -> Option<&'static str> {
     let text = text.trim_ascii_end();
@@ -144,7 +144,7 @@ pub fn woken(fields: &[u8]) -> Option<Task<'_>> {
     }
 }
 
-/// What tells that a CPU ticks.
+/// Kind of line that shows a CPU's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticks {
     /// The timer itself: `hrtimer_expire_entry: hrtimer=0xffff8881 function=tick_nohz_handler now=5904000552`.

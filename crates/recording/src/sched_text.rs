@@ -55,7 +55,7 @@ struct Example {
     line: u64,
     text: String,
     names_event: bool,
-    /// How to record lines that are read.
+    /// The command that records readable lines.
     advice: Option<&'static str>,
 }
 

@@ -11,7 +11,7 @@ use crate::sched_line::{self, Task, Ticks};
 const VCPUS_END: u32 = 1 << 13;
 /// Ticks a second that kernels are built for.
 const RATES_HZ: [u32; 4] = [100, 250, 300, 1000];
-/// How far apart two ticks of that rate may be from what it says, 1 part of so many.
+/// Tolerance of the distance of two ticks of a rate: one part in this many.
 const PACE_OFF: u64 = 20;
 /// Fewer ticks tell no rate.
 const TICKS_FEWEST: u64 = 8;
@@ -21,13 +21,14 @@ const TICKS_FEWEST: u64 = 8;
 pub struct Thread {
     /// The thread's number, as ps shows it (TID).
     pub thread: u32,
-    /// Its process, which for a vCPU is the VM's; `None`: the recording does not say.
+    /// Process of the thread, which for a vCPU is the VM's; `None`: the recording does not have it.
     pub process: Option<u32>,
     /// The thread's name, the last that it had.
     pub name: String,
     /// The vCPU's number, if the thread is called like one.
     pub vcpu: Option<u32>,
-    /// Its priority as the kernel counts: 100 to 139 are nice values -20 to 19, lower ones of real-time policies.
+    /// Priority of the thread as the kernel counts: 100 to 139 are nice values -20 to 19, lower numbers are real-time
+    /// priorities.
     pub priority: Option<u32>,
     /// Time running in the whole recording.
     pub running_ns: i64,
@@ -59,7 +60,7 @@ pub struct Tasks {
     by_charges: Pace,
 }
 
-/// How far apart ticks are.
+/// Distances of ticks, as evidence for a rate.
 #[derive(Debug, Default)]
 struct Pace {
     /// By pCPU: the time of its last tick.

@@ -282,7 +282,8 @@ impl Xentrace {
         self.calibration.forget(at.pcpu);
     }
 
-    /// One half of a context switch: the vCPU that ran, with its execution time, or the one that runs, with its slice.
+    /// Handles half of a context switch: the vCPU that stops, with its execution time, or the vCPU that starts, with
+    /// its slice.
     fn switched(&mut self, at: At, event: u32, words: &[u32]) {
         match (event, words) {
             (SWITCH_FROM, &[.., ran_ns]) if (2..=3).contains(&words.len()) => {

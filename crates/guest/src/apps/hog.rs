@@ -6,7 +6,7 @@ use super::kind::AppKind;
 use super::parts::compute;
 use crate::script::{AppConfig, Script, Unit};
 
-/// How long it computes at a time: long, so that it costs few events, but its count must not lag far behind.
+/// Length of a step of computing: long, so that a run has few events, but short enough that the count of units does not lag.
 const CHUNK: Span = Span::from_ms(10);
 
 pub const KIND: AppKind = AppKind {

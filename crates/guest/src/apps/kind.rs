@@ -8,11 +8,11 @@ use crate::script::AppConfig;
 /// A kind of application.
 #[derive(Debug)]
 pub struct AppKind {
-    /// Its name in a scenario.
+    /// Name of the kind in a scenario.
     pub name: &'static str,
     /// A sentence on it.
     pub doc: &'static str,
-    /// Its parameters.
+    /// Parameters of the kind.
     pub params: &'static [AppParam],
     /// The classes of requests that it answers; none: it is no service.
     pub classes: &'static [RequestClass],
@@ -23,13 +23,13 @@ pub struct AppKind {
 /// A class of requests that a service answers.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestClass {
-    /// Its name in a scenario.
+    /// Name of the class in a scenario.
     pub name: &'static str,
     /// Size of a request, bytes.
     pub request_bytes: u32,
     /// Size of an answer, bytes, unless the client asks for another.
     pub reply_bytes: u32,
-    /// Its frequency in relation to the other classes, unless a client says otherwise.
+    /// Frequency relative to the other classes, unless a client gives another.
     pub weight: u32,
     /// The source of these values.
     pub source: &'static str,
@@ -38,13 +38,13 @@ pub struct RequestClass {
 /// A parameter of an application.
 #[derive(Debug)]
 pub struct AppParam {
-    /// Its name in a scenario.
+    /// Name of the parameter in a scenario.
     pub name: &'static str,
     /// A sentence on it.
     pub doc: &'static str,
-    /// Its allowed values.
+    /// Allowed values of the parameter.
     pub kind: ParamKind,
-    /// Its value where a scenario gives none.
+    /// Value of the parameter where a scenario gives none.
     pub default: AppDefault,
     /// The source of the default, or the reason for it.
     pub source: &'static str,
@@ -53,15 +53,15 @@ pub struct AppParam {
 /// A parameter's value where none is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AppDefault {
-    /// It must be given.
+    /// No default: a scenario must give the value.
     Required,
-    /// This value.
+    /// A fixed value.
     Value(i64),
     /// The CPU time of this number of thousand cycles on the scenario's machine, ns.
     Kilocycles(i64),
     /// The constant of the hardware profile of this name.
     Profile(&'static str),
-    /// It is left out.
+    /// No value: the parameter is left out.
     Absent,
 }
 
@@ -77,7 +77,7 @@ pub enum AppValue<S = ServiceId> {
 }
 
 impl<S> AppValue<S> {
-    /// The same value with the service named by what `name` makes of it.
+    /// The value with its service replaced by the result of `name`.
     pub fn map_service<T>(self, name: impl FnOnce(S) -> T) -> AppValue<T> {
         match self {
             AppValue::Number(number) => AppValue::Number(number),
@@ -90,9 +90,9 @@ impl<S> AppValue<S> {
 /// The values of an application's parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Args<'a> {
-    /// Its kind.
+    /// Kind of the application.
     pub kind: &'a AppKind,
-    /// One value for each of its parameters, in order.
+    /// Values of the kind's parameters, in order.
     pub values: &'a [AppValue],
     /// Spread of computations, percent to both sides.
     pub spread_percent: i64,

@@ -14,7 +14,7 @@ const RANGE_ROWS: i64 = 100;
 const WRITES: usize = 4;
 const ROWS_WRITTEN: i64 = 3;
 
-/// Its choice of rows (the same place, distribution `special`): one in a hundred gets three picks in four.
+/// Rows per hot row (the same place, distribution `special`): 1 % of the rows get 75 % of the picks.
 const HOT_ROWS: i64 = 100;
 const HOT_PPM: i64 = 750_000;
 const COLD_PPM: i64 = 1_000_000 - HOT_PPM;

@@ -46,7 +46,7 @@ pub(super) const fn work_and_copy(span: Span, kilobyte: Span) -> Step {
     Step::Compute { span, per_byte_ps: kilobyte.ns() * 1000 / 1024 }
 }
 
-/// These steps, in `ppm` of a million cases.
+/// The steps, executed in `ppm` of a million cases.
 pub(super) fn perhaps(ppm: i64, steps: &[Step]) -> Vec<Step> {
     if ppm <= 0 {
         return Vec::new();

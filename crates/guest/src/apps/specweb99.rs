@@ -10,7 +10,7 @@ pub struct FileSize {
     pub bytes: u32,
     /// Number of files of a directory that have it.
     pub files: u32,
-    /// Its frequency in relation to the others.
+    /// Frequency relative to the other sizes.
     pub requests: u32,
 }
 

@@ -29,7 +29,7 @@ pub const CALL_CPU: AppParam = AppParam::cpu(
     "assumption: entry, socket layer and exit take some two thousand cycles",
 );
 
-/// Whoever connects goes on sending: the connection is the request, and there is no answer.
+/// A stream from outside: the connection is the request, its caller sends without end, and gets no answer.
 pub const STREAM: RequestClass = RequestClass {
     name: "stream",
     request_bytes: 0,

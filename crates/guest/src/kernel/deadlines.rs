@@ -15,7 +15,7 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// Those of a script; `None`: it has none.
+    /// The deadlines of a script; `None`: it has none.
     pub fn of(script: &Script) -> Option<Self> {
         let period = script.steps.iter().find_map(|step| match *step {
             Step::Release(period) if !period.is_zero() => Some(period),

@@ -14,8 +14,8 @@ pub struct IdleTick {
     pub cpu_ns: Span,
     /// CPU time of one that finds it busy, beside what its tasks compute, ns.
     pub busy_ns: Span,
-    /// When one of them is, from the start of the run on, ns; `None`: left open. A run
-    /// then chooses; a kernel that is not told takes the start.
+    /// Time of a tick since the start of the run, ns; `None`: open. A run then chooses the time; a kernel on its own
+    /// takes the start.
     pub at_ns: Option<Span>,
 }
 
@@ -23,11 +23,11 @@ pub struct IdleTick {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tick {
     config: IdleTick,
-    /// One of the times at which it would be due.
+    /// A time at which the tick is due while it is on.
     phase: Time,
-    /// Its next time (`NEVER`: the vCPU is busy, or it is stopped).
+    /// Time of the next tick (`NEVER`: the vCPU is busy, or the tick is stopped).
     due: Time,
-    /// It has found the vCPU idle, and no task has run since.
+    /// Whether a tick has found the vCPU idle, and no task has run since.
     stopped: bool,
     /// Ticks until then have had their time, or have found it idle.
     charged: Time,
@@ -43,7 +43,7 @@ impl Tick {
         self.due
     }
 
-    /// When that many ticks after `now` are over: one that is due just now has been.
+    /// Time at which this number of ticks after `now` is over. A tick that is due exactly at `now` does not count.
     pub fn after(&self, now: Time, ticks: u32) -> Time {
         let period = self.config.period_ns;
         let since = Span::from_ns((now - self.phase).ns().rem_euclid(period.ns()));
@@ -74,12 +74,12 @@ impl Tick {
         self.config.busy_ns
     }
 
-    /// How long it is busy from `now` on until a tick takes time (`Span::MAX`: none does).
+    /// Computing time from `now` until a tick takes time (`Span::MAX`: no tick does).
     pub fn until_busy(&self, now: Time) -> Span {
         if self.takes_time() { self.after(now, 1) - now } else { Span::MAX }
     }
 
-    /// Whether it takes part of the time of what the vCPU does.
+    /// Whether the tick takes CPU time from the vCPU's tasks.
     fn takes_time(&self) -> bool {
         !self.stopped && !self.config.busy_ns.is_zero()
     }

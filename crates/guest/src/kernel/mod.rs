@@ -33,7 +33,7 @@ use vcpu::{Rank, Vcpu, rank};
 /// The purpose of the random numbers that say how a task's phases follow one another; tasks count from there.
 const STRETCHES: u64 = 6 << 32;
 
-/// Where a task whose phases come in stretches begins, if they do.
+/// The stretches of a task, with the step at which it begins; `None`: the script's phases come in their order.
 fn stretch_of(script: &Script, seed: u64, domain: u64, task: u64) -> Option<(Stretch, u32)> {
     let random = Random::new(seed, domain, STRETCHES + task);
     script.stretches.as_ref().map(|stretches| Stretch::new(stretches, random))
@@ -47,17 +47,17 @@ const CPU_UNIT: Span = Span::from_ms(1);
 pub struct KernelConfig {
     /// Number of vCPUs.
     pub vcpus: usize,
-    /// Its applications.
+    /// Applications of the domain.
     pub apps: Table<AppId, AppConfig>,
     /// Cost of a page fault beyond that without a hypervisor, ns.
     pub page_fault_ns: Span,
     /// Time slice of a task while others wait for the same vCPU, ns.
     pub slice_ns: Span,
-    /// Its tick, if it is left on when a vCPU goes idle.
+    /// The tick of the kernel, if it stays on while a vCPU is idle.
     pub idle_tick: Option<Box<IdleTick>>,
     /// CPU time each time that an idle vCPU wakes to do something, beside what its tasks compute, ns.
     pub wake_ns: Span,
-    /// The same each time that it goes idle again, ns.
+    /// CPU time of the kernel each time that a vCPU goes idle, ns.
     pub idle_ns: Span,
 }
 
@@ -70,24 +70,24 @@ pub enum Next {
     Kernel(Span),
     /// Burn time until a lock is given back.
     Spin,
-    /// This task asks for something. It goes on at once unless it is made to wait ([`Kernel::wait`]).
+    /// A task's request to the outside. The task continues at once unless it is made to wait ([`Kernel::wait`]).
     Io(TaskId, Io),
     /// All tasks sleep or wait.
     Idle,
 }
 
-/// What a task does on its vCPU.
+/// The state of a task on its vCPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// It is the current one, and computes whenever the vCPU has nothing more urgent to do.
+    /// The task is current, and computes whenever the vCPU has nothing more urgent to do.
     Current,
-    /// It is the current one, and spins for a lock.
+    /// The task is current, and spins for a lock.
     Spins,
-    /// Others go before it.
+    /// Other tasks run before the task.
     Queued,
-    /// It waits until a time.
+    /// The task waits until a time.
     Sleeps,
-    /// It waits for something.
+    /// The task waits for something other than time.
     Waits,
 }
 
@@ -96,7 +96,7 @@ pub enum Standing {
 struct App {
     /// CPU time of tasks that counts as units, not full ones yet.
     computed: Span,
-    /// Its own.
+    /// Synchronization objects of this application alone.
     sync_objects: SyncObjects,
     /// Most applications are none.
     service: Option<Box<Service>>,
@@ -120,7 +120,7 @@ pub struct Kernel {
     apps: Table<AppId, App>,
     tasks: Table<TaskId, Task>,
     vcpus: Box<[Vcpu]>,
-    /// Those that applications share.
+    /// Synchronization objects that applications share.
     sync_objects: SyncObjects,
     spin_ns: Span,
     /// vCPUs that are to look for work, in the order found.
@@ -198,7 +198,7 @@ impl Kernel {
         (self.stats, self.spin_ns) = (stats, spin_ns);
     }
 
-    /// Its configuration, which guests that are alike share.
+    /// Configuration of the kernel; guests that are alike share it.
     pub fn config(&self) -> &Arc<KernelConfig> {
         &self.config
     }
@@ -513,7 +513,7 @@ impl Kernel {
         self.apps[app].service.as_deref()
     }
 
-    /// The same, to change it.
+    /// The service of an application, mutable.
     pub fn service_mut(&mut self, app: AppId) -> Option<&mut Service> {
         self.apps[app].service.as_deref_mut()
     }

@@ -12,7 +12,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// One that begins at a random phase, and the first step of that.
+    /// A stretch that begins at a random phase, and the first step of that phase.
     pub fn new(of: &Stretches, mut random: Random) -> (Self, u32) {
         let phase = random.below(of.phases.len() as u64) as u32;
         (Stretch { random, phase }, of.phases[phase as usize])

@@ -23,11 +23,11 @@ const FREE_STEPS: Span = Span::from_us(100);
 pub struct Request {
     /// The connection that it came over.
     pub connection: ConnectionId,
-    /// Its class.
+    /// Class of the request.
     pub class: u32,
     /// Bytes of the answer that it asks for.
     pub asks: u32,
-    /// Its time of arrival.
+    /// Time of arrival of the request.
     pub since: Time,
 }
 
@@ -78,11 +78,11 @@ pub(crate) enum Demand {
     Wake(u32, bool),
     /// To wait at a point until this number of tasks is there.
     Barrier(u32, u32),
-    /// Something from outside.
+    /// A request to the outside.
     Io(Io),
     /// A unit of work is complete; its response time, and whether it was late.
     Done(Span, bool),
-    /// Nothing any more.
+    /// No further demand.
     Stop,
 }
 
@@ -93,11 +93,11 @@ pub(crate) struct Task {
     vcpu: u32,
     /// The rest of its computation.
     pub left: Span,
-    /// Its virtual run time, to be compared with those of the other tasks on its vCPU.
+    /// Virtual run time, compared with those of the other tasks on the vCPU.
     pub vruntime: Span,
-    /// Whether it waits for something other than time.
+    /// Whether the task waits for something other than time.
     pub waits: bool,
-    /// Whether it burns its time until a lock is free.
+    /// Whether the task spins until a lock is free.
     pub spins: bool,
     /// Whether interrupts do its work now.
     pub softirq: bool,
@@ -105,7 +105,7 @@ pub(crate) struct Task {
     pub hands_over: bool,
     /// Number of spin locks that it holds.
     pub holds: u32,
-    /// Its stream, if it has one.
+    /// The stream of the task, if it has one.
     pub stream: Option<ConnectionId>,
     pub request: Option<Request>,
     position: u32,
@@ -165,7 +165,7 @@ impl Task {
         (self.stretch, self.position) = (Some(Box::new(stretch)), first);
     }
 
-    /// Whether its next step waits for a time.
+    /// Whether the task's next step waits for a time.
     pub fn is_timed(&self, script: &Script) -> bool {
         let timed = |step: &Step| {
             matches!(
@@ -190,7 +190,7 @@ impl Task {
         }
     }
 
-    /// Its next demand; the one before has been met.
+    /// The task's next demand; the previous demand has been met.
     pub fn advance(&mut self, script: &Script, now: Time) -> Demand {
         if self.busy_until > now {
             return Demand::Compute((self.busy_until - now).min(RUNTIME_STEP));

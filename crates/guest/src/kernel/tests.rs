@@ -11,7 +11,7 @@ fn ns(ns: i64) -> Span {
     Span::from_ns(ns)
 }
 
-/// This time after the boot.
+/// The time `span` after the boot.
 fn at(span: Span) -> Time {
     Time::ZERO + span
 }

@@ -40,7 +40,7 @@ pub(super) struct Vcpu {
     pub current: Option<TaskId>,
     pub slice: Span,
     pub began: Time,
-    /// The other runnable tasks by rank, virtual run time and sequence number, the first to go first.
+    /// Other runnable tasks by rank, virtual run time and sequence number; the first runs next.
     pub queue: BinaryHeap<Reverse<(Rank, Span, u64, TaskId)>>,
     /// The last sequence number given, and whether a task has woken since the current one was compared with them.
     sequence: u64,
@@ -48,9 +48,9 @@ pub(super) struct Vcpu {
     /// The virtual run time of a task that always wants to compute, ns.
     pub vruntime: Span,
     sleepers: BinaryHeap<Reverse<(Time, TaskId)>>,
-    /// Whether it has gone idle, and has found nothing to do since.
+    /// Whether the vCPU is idle, and no work has come since.
     pub idle: bool,
-    /// Whether it has woken since, and its kernel has work of its own to do before it goes idle again.
+    /// Whether the vCPU has woken since it was idle, so that its kernel has work to do before it goes idle again.
     pub winds_down: bool,
     /// The rest of the kernel's own work, which goes before any task, ns.
     pub own_work: Span,
@@ -164,7 +164,7 @@ impl Vcpu {
         self.sleepers.push(Reverse((until, id)));
     }
 
-    /// When it will have had this number of ticks more; at once if it has none.
+    /// Time at which the vCPU has had this number of ticks more; `now` if it has no tick.
     pub fn after_ticks(&self, now: Time, ticks: u32) -> Time {
         self.tick.as_ref().map_or(now, |tick| tick.after(now, ticks))
     }

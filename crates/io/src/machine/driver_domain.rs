@@ -32,7 +32,7 @@ struct Backend {
     online: bool,
     /// Whether packets wait until another vCPU of the driver domain is done with one.
     waits_for_turn: bool,
-    /// Whether it is at work, or has been notified that there is some.
+    /// Whether the back ends of this vCPU are at work, or have been notified of work.
     awake: bool,
     /// Whether there is a notification that it has not taken yet.
     notified: bool,
@@ -149,9 +149,9 @@ struct DriverDomain {
     first: BackendId,
     vcpus: usize,
     packets: DriverCosts,
-    /// One packet in its own network stack, ns.
+    /// CPU time for a packet in the domain's own network stack, ns.
     receive_ns: Span,
-    /// Whether its netbacks are threads.
+    /// Whether the netbacks are threads.
     threads: bool,
     /// The number of its vCPU that is at a packet, if they take turns.
     turn: Option<usize>,

@@ -24,7 +24,7 @@ const COSTS: u64 = 0;
 pub(crate) struct Guest {
     pub first_vcpu: VcpuId,
     pub kernel: Kernel,
-    /// Whether it has a device, or serves those of others.
+    /// Whether the domain has a device, or serves the devices of others.
     has_devices: bool,
     pub network: Arc<NetworkCosts>,
     /// Once its tasks have sent one another packets, or called a service.
@@ -51,13 +51,13 @@ struct AppSets {
 }
 
 impl Guest {
-    /// Whether its kernel may have work of its own, for devices or its network.
+    /// Whether the kernel may have work of its own, for devices or its network.
     #[inline]
     pub fn may_have_kernel_work(&self) -> bool {
         self.has_devices || self.exchange.as_ref().is_some_and(|exchange| !exchange.loopback.is_empty())
     }
 
-    /// Its packets and connections between tasks and services.
+    /// Packets and connections between the guest's tasks and services.
     pub fn exchange(&mut self) -> &mut Exchange {
         self.exchange.get_or_insert_default()
     }
@@ -80,7 +80,7 @@ impl Guest {
 #[derive(Clone, Debug)]
 pub(crate) struct Vcpu {
     pub guest: GuestId,
-    /// Its number in the guest.
+    /// Number of the vCPU in the guest.
     pub number: usize,
     working_set_bytes: u64,
     /// The working set that it touches whatever it runs.
@@ -92,7 +92,7 @@ pub(crate) struct Vcpu {
     pub share: Share,
     /// CPU time by layer of the work that is done.
     layers: Layers,
-    /// Its halts, if its thread polls in them.
+    /// Halts of the vCPU, if its thread polls in them.
     pub halts: Option<Box<HaltPoll>>,
     /// The source of its timer, and the time that it is set to.
     timer_source: SourceId,
@@ -115,7 +115,7 @@ impl Vcpu {
 #[derive(Debug)]
 pub(crate) struct Guests {
     pub all: Table<GuestId, Guest>,
-    /// Those of the idle vCPUs are empty.
+    /// Guest vCPUs by id; idle vCPUs have no entry.
     vcpus: Table<VcpuId, Option<Vcpu>>,
     pub services: Table<ServiceId, (GuestId, AppId)>,
     pub channels: Channels,
@@ -287,7 +287,7 @@ impl Guests {
         }
     }
 
-    /// What a vCPU does next, where its thread may poll before it blocks.
+    /// The next operation of a vCPU whose thread may poll before it blocks.
     #[inline]
     pub fn halts(&mut self, v: VcpuId, op: Op, now: Time) -> Op {
         let Some(vcpu) = self.vcpus[v].as_mut().filter(|vcpu| vcpu.halts.is_some()) else { return op };

@@ -10,7 +10,7 @@ pub struct HaltPollConfig {
     pub longest: Span,
     /// The first poll, to which none at all grows. Each step after it doubles the poll.
     pub start: Span,
-    /// What a poll is divided by after a halt that was longer than the longest one; 0: there is none from then on.
+    /// Divisor of the poll after a halt that was longer than the longest poll; 0: polling stops.
     pub shrink: i64,
 }
 
@@ -42,14 +42,14 @@ impl HaltPoll {
         HaltPoll { config, limit: Span::ZERO, state: State::AtWork }
     }
 
-    /// Its thread runs again: if it had blocked, the halt is over.
+    /// Notes that the vCPU's thread runs again; if it had blocked, the halt is over.
     pub fn resumes(&mut self, now: Time) {
         if let State::Blocked { since } = self.state {
             self.ended(now - since);
         }
     }
 
-    /// It does this now: the answer is what it does instead if it halts.
+    /// Replaces the vCPU's next operation `op` by a poll or a block if the vCPU halts.
     pub fn next(&mut self, op: Op, now: Time) -> Op {
         match (op, self.state) {
             (Op::Block(wake), State::AtWork) if self.limit.is_zero() => {

@@ -1,4 +1,4 @@
-//! Everything around the vCPUs of a host, put together: guests, their network and storage, driver domains, clients.
+//! The surroundings of a host's vCPUs, put together: guests, their network and storage, driver domains, clients.
 //!
 //! A vCPU's next work is, in this order: the back ends', if it is a driver domain's; the network's and the disk's of its own
 //! domain; its tasks'. With nothing left it blocks, or polls first.

@@ -34,7 +34,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Their number.
+    /// Number of samples.
     pub fn count(&self) -> u64 {
         self.domains.iter().flatten().sum::<u64>() + self.overhead + self.refill
     }

@@ -11,9 +11,9 @@ use crate::storage::disk::DiskCounts;
 /// Achievements of an application since the last reset.
 #[derive(Clone, Debug)]
 pub struct AppResult<'a> {
-    /// Its domain.
+    /// Domain of the application.
     pub guest: GuestId,
-    /// Its position in the domain; clients of a domain's services follow its applications.
+    /// Position of the application in the domain; clients of a domain's services follow its applications.
     pub app: AppId,
     /// The client whose view it is, from outside, if it is one.
     pub client: Option<ClientId>,
@@ -24,11 +24,11 @@ pub struct AppResult<'a> {
 /// The I/O of a domain since the last reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IoCounts {
-    /// Its virtual network interface.
+    /// Counts of the virtual network interface.
     pub netfront: Option<NetfrontCounts>,
     /// The NICs that it owns, together.
     pub nics: Option<NicCounts>,
-    /// Its virtual disk.
+    /// Counts of the virtual disk.
     pub blkfront: Option<BlkfrontCounts>,
     /// The disks that it owns, together.
     pub disks: Option<DiskCounts>,

@@ -20,9 +20,9 @@ pub(crate) enum Work {
     Blkfront(BlkfrontWork),
     /// A packet from one task of the guest to another.
     Loopback(PacketId),
-    /// Its tasks compute, or spin, for this long.
+    /// Computing or spinning of the guest's tasks, for this long.
     Tasks(Span),
-    /// Its guest has halted, and its thread polls.
+    /// Polling of the vCPU's thread while the guest has halted.
     Poll,
 }
 

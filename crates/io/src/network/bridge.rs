@@ -13,13 +13,13 @@ use crate::layers::Layers;
 pub struct NetworkCosts {
     /// Taking one event, whatever came with it.
     pub upcall_ns: Span,
-    /// One packet received: netfront and network stack.
+    /// Receiving a packet: netfront and network stack.
     pub receive_ns: Span,
-    /// One packet sent.
+    /// Sending a packet.
     pub send_ns: Span,
     /// Each byte received or sent: copies, and checksums that no NIC computes, ps.
     pub byte_ps: i64,
-    /// One packet between two tasks of the guest.
+    /// Passing a packet between two tasks of the guest.
     pub loopback_ns: Span,
     /// The hypervisor's part of `upcall_ns`.
     pub hypervisor_upcall_ns: Span,
@@ -32,17 +32,17 @@ pub struct NetworkCosts {
 pub struct DriverCosts {
     /// Taking the notifications that are pending, from NICs and from guests.
     pub upcall_ns: Span,
-    /// One packet taken from a NIC: its driver.
+    /// Taking a packet from a NIC: its driver.
     pub nic_receive_ns: Span,
-    /// One packet given to a NIC: its driver.
+    /// Giving a packet to a NIC: its driver.
     pub nic_send_ns: Span,
     /// Finding the way of a packet: bridge, or route.
     pub bridge_ns: Span,
-    /// One packet into a guest's ring, the exchange of its page included.
+    /// Putting a packet into a guest's ring, the exchange of its page included.
     pub backend_receive_ns: Span,
-    /// One packet from a guest's ring, the grant of its page included.
+    /// Taking a packet from a guest's ring, the grant of its page included.
     pub backend_send_ns: Span,
-    /// One packet whose NIC or ring another vCPU of the driver domain worked at before: its cache lines have to come over.
+    /// Moving the cache lines of a packet whose NIC or ring another vCPU of the driver domain worked at before.
     pub bounce_ns: Span,
     /// Each byte copied between a guest's memory and the domain's, ps.
     pub byte_ps: i64,

@@ -45,20 +45,20 @@ pub enum Load {
 /// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Its class.
+    /// Class of the request.
     pub class: u32,
-    /// Its size, bytes.
+    /// Size of the request, bytes.
     pub request_bytes: u32,
     /// Size of the answer, bytes.
     pub reply_bytes: u32,
-    /// Its frequency in relation to the others.
+    /// Frequency relative to the client's other requests.
     pub weight: u32,
 }
 
 /// A client and its users. In an open loop there is one user, which never waits for an answer.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Its configuration.
+    /// Configuration of the client.
     pub config: ClientConfig,
     /// Requests answered, and those refused, given up or beyond its limit.
     pub stats: AppStats,
@@ -89,14 +89,14 @@ pub struct Asking {
     pub user: u32,
     /// The request.
     pub ask: Ask,
-    /// Its begin, from which response times count.
+    /// Start of the request, from which response times count.
     pub begun: Time,
 }
 
 /// The end of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It was answered.
+    /// The service answered.
     Answered,
     /// The service had no room for the connection.
     Refused,
@@ -111,17 +111,17 @@ pub enum Outcome {
 /// A request that is over, as a load generator would log it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClientSample {
-    /// Its client.
+    /// Client of the request.
     pub client: ClientId,
-    /// Its user.
+    /// User who made the request.
     pub user: u32,
     /// Class of the request.
     pub class: u32,
-    /// Its begin; all tries are part of it.
+    /// Start of the request; all tries are part of it.
     pub begun: Time,
-    /// Its end.
+    /// End of the request.
     pub ended: Time,
-    /// Its outcome.
+    /// Outcome of the request.
     pub outcome: Outcome,
     /// From the beginning until there was a connection, ns; 0: there was one already.
     pub connect_ns: Span,
@@ -133,7 +133,7 @@ pub struct ClientSample {
     pub received_bytes: u32,
     /// Users of the client that are active at the end: those that have begun, or, in an open loop, wait for an answer.
     pub active: u32,
-    /// The same of all clients on its machine.
+    /// Active users of all clients on the client's machine.
     pub active_all: u32,
 }
 

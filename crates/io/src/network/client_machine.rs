@@ -18,7 +18,7 @@ use crate::ids::{ClientId, PacketId};
 pub struct ClientMachineConfig {
     /// Rate of its own link in each direction; `None`: packets take no time there.
     pub bits_per_s: Option<i64>,
-    /// Its processors, at least 1.
+    /// Processors of the machine, at least 1.
     pub processors: u32,
     /// Time of a processor for a request before it is sent, ns.
     pub request_ns: Span,
@@ -55,9 +55,9 @@ pub(crate) enum Job {
 /// A client machine.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientMachine {
-    /// Its configuration.
+    /// Configuration of the machine.
     pub config: ClientMachineConfig,
-    /// Its link: to the switch, and from it. Without one packets take no time.
+    /// Links of the machine, to and from the switch. Without links packets take no time.
     link: Option<[Link; 2]>,
     /// The time from which each processor is free again.
     free_at: BinaryHeap<Reverse<Time>>,
@@ -105,7 +105,7 @@ impl ClientMachine {
         }
     }
 
-    /// Its next event (`NEVER`: it has nothing to do).
+    /// Time of the machine's next event (`NEVER`: it has nothing to do).
     pub fn next_event(&self) -> Time {
         let job = self.jobs.first_key_value().map_or(NEVER, |(&(done, _), _)| done);
         let on_link = self.link.iter().flatten().map(Link::next_arrival);

@@ -1,4 +1,4 @@
-//! One direction of a link: packets go over it one after another at its rate, and arrive a latency later.
+//! A direction of a link: packets are sent one after another at its rate, and arrive a latency later.
 
 use std::collections::VecDeque;
 

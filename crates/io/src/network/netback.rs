@@ -15,7 +15,7 @@ use crate::ids::{NetfrontId, NicId, PacketId};
 /// The way in which the netbacks of driver domains work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Netbacks {
-    /// One pair of tasklets: one vCPU of a driver domain at a time handles packets.
+    /// A single pair of tasklets: one vCPU of a driver domain at a time handles packets.
     Tasklet,
     /// A pair of tasklets for each vCPU, run by the one that took the interrupt or the event.
     Tasklets,

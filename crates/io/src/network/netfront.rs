@@ -10,11 +10,11 @@ use crate::ids::{GuestId, NicId, PacketId};
 /// A piece of work of a guest's network stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NetfrontWork {
-    /// It takes an event.
+    /// Takes an event.
     Upcall,
-    /// It receives a packet.
+    /// Receives a packet.
     Receive(PacketId),
-    /// It sends one.
+    /// Sends a packet.
     Send(PacketId),
 }
 
@@ -57,7 +57,7 @@ pub struct NetfrontCounts {
     pub received: u64,
     /// Packets that the guest put into the ring.
     pub sent: u64,
-    /// Their size on the link, bytes.
+    /// Size of the packets received on the link, bytes.
     pub bytes_received: u64,
     /// Size of the packets sent on the link, bytes.
     pub bytes_sent: u64,

@@ -31,7 +31,7 @@ pub enum NicOwner {
 /// A NIC with its link and its queues, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NicConfig {
-    /// Its owner.
+    /// Owner of the NIC.
     pub owner: NicOwner,
     /// Rate of its link in each direction.
     pub bits_per_s: i64,
@@ -69,7 +69,7 @@ pub(crate) struct NicSources {
 /// A NIC and its link.
 #[derive(Clone, Debug)]
 pub(crate) struct Nic {
-    /// Its configuration.
+    /// Configuration of the NIC.
     pub config: NicConfig,
     sources: NicSources,
     /// From the clients.
@@ -83,7 +83,7 @@ pub(crate) struct Nic {
     interrupt_at: Time,
     /// Backlog that leaves no room for another packet, ns: that of full slots with the largest packets.
     backlog_max: Span,
-    /// Its traffic.
+    /// Traffic of the NIC.
     pub counts: NicCounts,
 }
 
@@ -200,12 +200,12 @@ impl Nic {
         self.interrupt_at = self.interrupt_at.min(self.interrupt_for(from));
     }
 
-    /// Whether it interrupts now for what has happened, and not for packets still on the link.
+    /// Whether the NIC interrupts now for past events, rather than for packets still on the link.
     pub fn interrupts(&self, now: Time) -> bool {
         self.interrupt_at <= now
     }
 
-    /// Its next interrupt (`NEVER`: there is nothing to tell of).
+    /// Time of the next interrupt (`NEVER`: there is nothing to report).
     fn next_interrupt(&self) -> Time {
         match self.inbound.next_arrival() {
             NEVER => self.interrupt_at,

@@ -35,25 +35,25 @@ pub enum Place {
     RingIn,
     /// The guest's netfront and network stack take its packet.
     Receive,
-    /// Its connection is in the backlog of the service.
+    /// The request's connection is in the backlog of the service.
     Backlog(GuestId),
     /// No task of the service is free.
     Service(GuestId),
-    /// Its task waits for its turn in the guest.
+    /// The request's task waits for its turn in the guest.
     Ready,
-    /// Its task computes.
+    /// The request's task computes.
     Task,
-    /// Its task spins for a lock.
+    /// The request's task spins for a lock.
     Spin,
-    /// Its task waits for a lock, or for another task.
+    /// The request's task waits for a lock, or for another task.
     Lock(GuestId),
-    /// Its task sleeps.
+    /// The request's task sleeps.
     Sleep(GuestId),
-    /// Its task waits for an event of another domain.
+    /// The request's task waits for an event of another domain.
     Event(GuestId),
-    /// Its task waits for another service.
+    /// The request's task waits for another service.
     Call(GuestId),
-    /// Its task waits for the disk.
+    /// The request's task waits for the disk.
     Disk(GuestId),
     /// In a queue of the guest's netfront: it is to be sent.
     SendQueue,
@@ -63,14 +63,14 @@ pub enum Place {
     RingOut,
     /// On its way from one task of a guest to another.
     Loopback,
-    /// Its packet was lost, and is sent again when a time is over.
+    /// The request's packet was lost; it is sent again after a timeout.
     Lost,
     /// TCP waits with an acknowledgement.
     DelayedAck,
 }
 
 impl Place {
-    /// Its name in tables.
+    /// Name of the place in tables.
     pub fn name(self) -> &'static str {
         match self {
             Place::Client => "client",
@@ -143,7 +143,7 @@ pub struct Followed {
 pub struct Leg {
     /// The place.
     pub place: Place,
-    /// Its begin; it ends where the next one begins.
+    /// Start of the leg; it ends where the next leg begins.
     pub begins: Time,
     /// The vCPU that works there, or that has to.
     pub vcpu: Option<VcpuId>,
@@ -168,7 +168,7 @@ pub(crate) struct Served {
     pub leg: LegId,
     /// `None`: its connection is in the backlog.
     pub request: Option<Request>,
-    /// What its task waits for once it does.
+    /// Place of the request once its task waits.
     pub waits_for: Place,
 }
 
@@ -186,7 +186,7 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// Those of these requests, of which none has begun.
+    /// The paths of these requests, of which none has begun.
     pub fn new(requests: &[Followed]) -> Self {
         let following = |&request| Following { request, leg: LegId::NONE, path: Vec::new() };
         Paths {

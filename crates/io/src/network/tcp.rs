@@ -49,9 +49,9 @@ pub const DELAYED_ACK: Span = Span::from_ms(40);
 /// An end of a connection: the one that began it, or the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// It began the connection.
+    /// The end that began the connection.
     Caller = 0,
-    /// It was called.
+    /// The end that was called.
     Called = 1,
 }
 
@@ -72,9 +72,9 @@ pub enum Stage {
     Closed,
     /// The SYN is answered: the set-up is under way.
     HalfOpen,
-    /// It is in the backlog.
+    /// The connection is in the backlog.
     Backlog,
-    /// It is served.
+    /// The connection is served.
     Served,
 }
 
@@ -87,7 +87,7 @@ pub enum Kind {
     SynAck,
     /// The called end has no room.
     Refused,
-    /// Nothing but an acknowledgement.
+    /// An acknowledgement without data.
     Ack,
     /// Data, which acknowledges too.
     Data,
@@ -99,18 +99,18 @@ pub enum Kind {
     Reset,
 }
 
-/// One packet: a segment, or several that a NIC will cut or has put together.
+/// A packet: a segment, or several that a NIC will cut or has put together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// The connection it belongs to.
     pub connection: ConnectionId,
     /// The end that it goes to.
     pub to: Side,
-    /// Its kind.
+    /// Kind of the packet.
     pub kind: Kind,
     /// Number of its segments on the link.
     pub segments: u32,
-    /// Its data, bytes.
+    /// Data of the packet, bytes.
     pub bytes: u32,
     /// Data that it acknowledges, bytes.
     pub acknowledges: u32,
@@ -123,7 +123,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Its size on the link, bytes.
+    /// Size of the packet on the link, bytes.
     pub fn link_bytes(&self) -> u32 {
         self.bytes + self.segments * HEADER_BYTES
     }
@@ -135,7 +135,7 @@ impl Packet {
         (first * (1 << self.retransmissions.min(10))).min(RETRANSMIT_AFTER_MAX)
     }
 
-    /// It as it is sent once more; `None`: its sender gives the connection up.
+    /// The packet for a retransmission; `None`: its sender gives the connection up.
     pub fn again(self) -> Option<Packet> {
         let most = if self.kind == Kind::SynAck { SYN_ACKS_MAX } else { RETRANSMISSIONS_MAX };
         let more = self.retransmissions < most;
@@ -143,7 +143,7 @@ impl Packet {
     }
 }
 
-/// One end of a connection.
+/// An end of a connection.
 #[derive(Clone, Copy, Debug)]
 struct End {
     // It sends:
@@ -186,7 +186,7 @@ impl End {
         }
     }
 
-    /// Its receive window, bytes.
+    /// Receive window of this end, bytes.
     fn space(&self) -> u32 {
         let taken = self.unread_packets.saturating_mul(BUFFER_PER_PACKET).max(self.unread);
         (RECEIVE_BUFFER.saturating_sub(taken) / 2).min(WINDOW_MAX)
@@ -200,7 +200,7 @@ pub struct Arrival {
     pub complete: bool,
     /// An acknowledgement should go back now.
     pub acknowledge: bool,
-    /// One should go back soon, unless data does before.
+    /// An acknowledgement should go back soon, unless data does before.
     pub acknowledge_later: bool,
 }
 
@@ -256,7 +256,7 @@ pub struct Connection {
     pub asks: u32,
     /// Size of the request, bytes.
     pub request_bytes: u32,
-    /// Its state at the called end.
+    /// State of the connection at the called end.
     pub stage: Stage,
     /// Whether a request came while it was in the backlog.
     pub asked: bool,
@@ -264,13 +264,14 @@ pub struct Connection {
     pub syns_lost: u32,
     /// Whether the last SYN was lost, and the next is not yet sent.
     pub syn_waits: bool,
-    /// Whether its caller has given it up and forgotten it: packets that still reach the caller are answered with a reset.
+    /// Whether the caller has given the connection up and forgotten it: packets that still reach the caller are
+    /// answered with a reset.
     pub abandoned: bool,
     /// Requests that have reached the called end.
     pub requests: u32,
-    /// Whether it is closed after the exchange at hand.
+    /// Whether the connection is closed after the current exchange.
     pub closes: bool,
-    /// Whether it carries streams, of which applications take the pieces they want, rather than messages.
+    /// Whether the connection carries streams, from which applications read pieces of any size, rather than messages.
     pub streams: bool,
     /// The task that waits at each end to read, and its number of bytes.
     pub readers: [Option<(TaskId, u32)>; 2],

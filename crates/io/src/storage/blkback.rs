@@ -19,7 +19,7 @@ use crate::ids::BlkfrontId;
 pub(crate) enum Store {
     /// A disk.
     Disk(Box<Disk>),
-    /// Their domain's own virtual disk: it is a stub domain, between its guest and the driver domain.
+    /// The own virtual disk of the blkbacks' domain: a stub domain, between its guest and the driver domain.
     Front(BlkfrontId),
 }
 
@@ -73,11 +73,11 @@ const POLL_BUDGET: usize = 32;
 /// Costs of the blkbacks, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlkbackCosts {
-    /// One request from a ring to the disk, its driver included.
+    /// Passing a request from a ring to the disk, its driver included.
     pub request_ns: Span,
     /// Mapping and unmapping one page of it.
     pub grant_ns: Span,
-    /// One completion from the disk to a ring.
+    /// Passing a completion from the disk to a ring.
     pub response_ns: Span,
 }
 

@@ -40,13 +40,13 @@ const WRITE_BACK_STARVED: u32 = 2;
 /// A virtual disk as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlkfrontConfig {
-    /// Whether it goes through a ring to a driver domain; otherwise it goes straight to the disk.
+    /// Whether requests go through a ring to a driver domain; otherwise they go straight to the disk.
     pub split: bool,
     /// Largest request, bytes.
     pub request_bytes_max: u64,
     /// Most requests under way.
     pub slots: usize,
-    /// Its costs.
+    /// Costs of requests and responses.
     pub costs: BlkfrontCosts,
     /// The guest's page cache.
     pub cache: CacheConfig,
@@ -76,11 +76,11 @@ impl BlkfrontConfig {
 pub struct BlkfrontCosts {
     /// Taking one event, whatever came with it, ns.
     pub upcall_ns: Span,
-    /// One request: block layer and blkfront, or the disk's own driver, ns.
+    /// CPU time for a request: block layer and blkfront, or the disk's own driver, ns.
     pub request_ns: Span,
-    /// One response, ns.
+    /// CPU time for a response, ns.
     pub response_ns: Span,
-    /// One byte copied from or to the page cache, ps.
+    /// CPU time for a byte copied from or to the page cache, ps.
     pub copy_ps_per_byte: i64,
 }
 
@@ -175,7 +175,7 @@ struct Operation {
     copying: u32,
     /// Bytes that it waits for.
     under_way: u64,
-    /// Whether it has had to wait for the disk.
+    /// Whether the operation had to wait for the disk.
     waited: bool,
 }
 
@@ -184,11 +184,11 @@ struct Operation {
 pub(crate) struct Blkfront {
     /// The vCPU that takes its events.
     pub vcpu: VcpuId,
-    /// Its identity, and so its area of the disk.
+    /// Id of the virtual disk, and so its area of the disk.
     id: BlkfrontId,
     /// Emulation of its disk, ns of CPU time for each request in the domain that emulates it.
     pub emulation_ns: Span,
-    /// Its traffic.
+    /// Traffic of the virtual disk.
     pub counts: BlkfrontCounts,
     config: BlkfrontConfig,
     random: Random,
@@ -251,7 +251,7 @@ impl Blkfront {
         }
     }
 
-    /// Whether it goes through a ring.
+    /// Whether requests go through a ring.
     pub fn is_split(&self) -> bool {
         self.config.split
     }

@@ -20,9 +20,9 @@ const ROOT_ONE: i64 = 1 << 20;
 /// A disk as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskConfig {
-    /// Its mechanism.
+    /// Mechanism of the disk.
     pub kind: DiskKind,
-    /// Its size, bytes.
+    /// Size of the disk, bytes.
     pub capacity_bytes: u64,
     /// Requests that it and its queue hold at once; others wait.
     pub queue_depth: usize,
@@ -60,17 +60,17 @@ pub enum DiskKind {
 /// A request to a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskRequest {
-    /// Its number among the requests of its virtual disk.
+    /// Number of the request among those of its virtual disk.
     pub tag: u32,
     /// The virtual disk that asks, and is answered.
     pub blkfront: BlkfrontId,
     /// The area of the disk: that of the virtual disk whose data they are.
     pub area: u32,
-    /// Its begin within the area, bytes.
+    /// Start of the request within the area, bytes.
     pub start: u64,
-    /// Its length, bytes; more than 0.
+    /// Length of the request, bytes; more than 0.
     pub bytes: u32,
-    /// Whether it writes; otherwise it reads.
+    /// Whether the request writes; otherwise it reads.
     pub write: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct Disk {
     /// End of the transfers of flash that have begun.
     transfers_end: Time,
     busy_until: Time,
-    /// Its work.
+    /// Counts of the disk's work.
     pub counts: DiskCounts,
 }
 

@@ -33,14 +33,14 @@ impl ElevatorConfig {
     };
 }
 
-/// One or more requests that are served as one.
+/// A group of one or more requests that are served together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Its number: no other has the same.
+    /// Unique number of the extent.
     pub id: u64,
-    /// Its begin on the disk, bytes.
+    /// Start of the extent on the disk, bytes.
     pub start: u64,
-    /// Its length, bytes.
+    /// Length of the extent, bytes.
     pub bytes: u32,
     pub write: bool,
     /// Arrival of its oldest request.

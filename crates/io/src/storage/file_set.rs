@@ -12,7 +12,7 @@ use super::stretch::Stretch;
 /// Files that an application serves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileSetConfig {
-    /// Their sizes, bytes, each once and ascending, and the frequency of each in relation to the others.
+    /// Sizes of the files, bytes, distinct and ascending, and the frequency of each size relative to the others.
     pub sizes: Vec<(u32, u64)>,
     /// Number of files of each size; all of a size are asked for equally often.
     pub per_size: u32,
@@ -35,7 +35,7 @@ const NOT_HERE: Neighbours = Neighbours { newer: u32::MAX, older: u32::MAX };
 /// A server's files.
 #[derive(Clone, Debug)]
 pub(crate) struct FileSet {
-    /// Their sizes, ascending, and the begin of the files of each on the disk.
+    /// Sizes of the files, ascending, and the place on the disk at which the files of each size start.
     sizes: Vec<(u32, u64)>,
     per_size: u32,
     memory_bytes: u64,
@@ -76,7 +76,7 @@ impl FileSet {
         files
     }
 
-    /// The same files from `start` on the disk.
+    /// The file set moved to `start` on the disk.
     pub fn at(mut self, start: u64) -> Self {
         self.sizes.iter_mut().for_each(|(_, place)| *place += start);
         self

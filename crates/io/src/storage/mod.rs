@@ -33,7 +33,7 @@ const SERVED_FILES: u64 = 4 << 32;
 /// A domain's virtual disk, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VirtualDiskConfig {
-    /// Its block layer: through a ring, unless the domain owns the disk.
+    /// Block layer of the domain: through a ring, unless the domain owns the disk.
     pub blkfront: BlkfrontConfig,
     /// The disk that it is on, or the stand-in for one in the stub domain that it goes through.
     pub disk: DiskId,
@@ -50,7 +50,7 @@ pub struct VirtualDiskConfig {
 pub struct DiskUnitConfig {
     /// The disk; `None`: the owner is a stub domain, and requests go on through its own virtual disk.
     pub disk: Option<DiskConfig>,
-    /// Its owner.
+    /// Owner of the disk.
     pub owner: DiskOwner,
     /// Costs of the blkbacks.
     pub costs: BlkbackCosts,

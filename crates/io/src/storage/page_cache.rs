@@ -91,9 +91,9 @@ struct File {
 /// The data that a sequential reader finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
-    /// This number of bytes from there on.
+    /// This number of bytes, from the reader's position on, is in memory.
     Here(u64),
-    /// They are under way.
+    /// The data is on its way from the disk.
     Coming,
 }
 
@@ -128,7 +128,7 @@ impl PageCache {
         })
     }
 
-    /// Its place on the disk.
+    /// Place of the file on the disk.
     pub fn stretch(&self, file: FileId) -> Stretch {
         self.files[file].stretch
     }

@@ -125,7 +125,7 @@ impl Bench {
         }
     }
 
-    /// Everything that happens at this instant.
+    /// Runs everything that happens at this instant.
     fn run_now(&mut self) {
         loop {
             let before = self
@@ -235,7 +235,7 @@ fn rate(bytes: u64, time: Span) -> u64 {
     bytes * 1_000_000_000 / time.ns() as u64
 }
 
-/// So many direct accesses one after another.
+/// `count` direct accesses one after another.
 fn direct(count: usize, bytes: u32, write: bool, random: bool) -> Vec<Step> {
     let file_bytes = count as u64 * u64::from(bytes);
     vec![Step::Access(DiskAccess { write, random, direct: true, ..access(bytes, file_bytes) }); count]
@@ -381,7 +381,7 @@ fn what_a_guest_asked_for_before_it_booted_comes_for_nobody() {
     assert_eq!(counts.requests, counts.responses, "nothing is left in the ring");
 }
 
-/// One file of 300 KB and one of 4 KB, of which the memory holds both.
+/// Two files, of 300 KB and of 4 KB, which both fit in memory.
 fn serve_two_files(blkfront: &mut Blkfront) {
     let sizes = vec![(4 * KB, 1), (300 * KB, 1)];
     let files =

@@ -42,7 +42,7 @@ impl Here {
 #[derive(Clone, Debug, Default)]
 pub struct ByPcpu {
     vcpus: Table<VcpuId, Here>,
-    /// Those of vCPUs that have left, by domain and, if one of its vCPUs has left any, by pCPU.
+    /// Counters of vCPUs that have left a pCPU, by domain and, if one of its vCPUs has left any, by pCPU.
     left: Table<DomId, Box<[OnPcpu]>>,
 }
 

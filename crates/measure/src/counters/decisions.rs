@@ -16,9 +16,9 @@ pub struct Decisions {
     spool: Spool,
     rows: Spooler<TraceRow>,
     room: usize,
-    /// What is left of it.
+    /// Rows that still have room.
     left: usize,
-    /// Those without room.
+    /// Number of decisions for which there was no room.
     untraced: u64,
 }
 
@@ -55,7 +55,7 @@ impl Decisions {
         });
     }
 
-    /// All of them, and the number of those for which there was no room.
+    /// All kept decisions, and the number of decisions for which there was no room.
     ///
     /// # Errors
     /// They could not be written.

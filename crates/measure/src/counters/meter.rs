@@ -29,7 +29,7 @@ pub struct VcpuCounts {
     pub wait_max_ns: Span,
 }
 
-/// All that is kept of a vCPU: one cache line.
+/// Counters of a vCPU: one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Vcpu {
@@ -51,7 +51,7 @@ pub(crate) struct Baseline {
     pub pcpus: Vec<(Span, Span, Span, u64)>,
 }
 
-/// What a meter keeps besides its counters, at a cost in time or memory.
+/// Optional data that a meter keeps besides its counters, at a cost in time or memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keep {
     /// The causes of waits: the domains that had the pCPUs, and the wake-ups they began with.

@@ -27,7 +27,7 @@ macro_rules! each_table {
             waits: Vec<$crate::tables::WaitRow>,
             /// Waits after wake-ups, by domain and cause.
             wakeups: Vec<$crate::tables::WakeUpRow>,
-            /// Their histograms.
+            /// Histograms of the waits after wake-ups.
             wakeup_buckets: Vec<$crate::tables::WakeUpBucketRow>,
             /// Samples of domains, in order of time.
             samples: Spooled<$crate::tables::SampleRow>,
@@ -52,7 +52,7 @@ pub struct RejectedAction {
     pub time_ns: i64,
     /// The action's name.
     pub action: &'static str,
-    /// Its domain, if it has one.
+    /// Domain of the action, if it has one.
     pub domain: Option<String>,
 }
 

@@ -158,9 +158,10 @@ columns! {
         pub thread: String,
         /// The name of the VM that it serves.
         pub domain: String,
-        /// What it does: `vhost` (packets), `emulator` (emulated devices, and disks without an I/O thread), `iothread` (the disk).
+        /// Kind of the thread: `vhost` (packets), `emulator` (emulated devices, and disks without an I/O thread),
+        /// `iothread` (the disk).
         pub kind: &'static str,
-        /// Its number among the vCPUs of the domain `host`.
+        /// Number of the thread among the vCPUs of the domain `host`.
         pub vcpu: u32,
         /// Time measured, ns.
         pub elapsed_ns: i64,
@@ -178,7 +179,7 @@ columns! {
 }
 
 columns! {
-    /// What the VMs and daemons of a KVM host cost, and what is denied them. No rows where the hypervisor is Xen.
+    /// Costs of the VMs and daemons of a KVM host, and CPU time that they did not get. No rows where the hypervisor is Xen.
     pub struct VmRow in "vms" {
         /// Replication, from 0.
         pub replication: u32,
@@ -194,7 +195,7 @@ columns! {
         pub steal_ns: i64,
         /// Periods of its limits that have ended in which it ran (`nr_periods` of its groups together); 0 under schedulers without limits.
         pub periods: i64,
-        /// Those of them at whose end a limit was exhausted (`nr_throttled`).
+        /// Periods of these at whose end a limit was exhausted (`nr_throttled`).
         pub throttled_periods: i64,
         /// Time for which its limits were exhausted, summed up over pCPUs, ns (`throttled_usec`).
         pub throttled_ns: i64,
@@ -244,7 +245,7 @@ columns! {
 }
 
 columns! {
-    /// The same waits as histograms, in steps of a quarter of an octave.
+    /// Histograms of the waits in `wakeups`, in steps of a quarter of an octave.
     pub struct WakeUpBucketRow in "wakeup_buckets" {
         /// Replication, from 0.
         pub replication: u32,
@@ -361,7 +362,7 @@ columns! {
         pub domain: String,
         /// The application's position in its domain, from 0.
         pub app: u32,
-        /// Its kind, as in the scenario.
+        /// Kind of the application, as in the scenario.
         pub kind: String,
         /// Time since the sample before, ns.
         pub elapsed_ns: i64,
@@ -430,7 +431,7 @@ columns! {
         pub domain: String,
         /// The application's position in its domain, from 0.
         pub app: u32,
-        /// Its kind, as in the scenario.
+        /// Kind of the application, as in the scenario.
         pub kind: String,
         /// Units of work completed: requests, jobs, loops; for a CPU hog the milliseconds of CPU time.
         pub completed: u64,
@@ -503,7 +504,7 @@ columns! {
         pub disk_events: Option<u64>,
         /// Requests to the disks that it owns.
         pub device_requests: Option<u64>,
-        /// Those that joined one that waited already.
+        /// Requests to these disks that joined a request that was waiting already.
         pub device_merges: Option<u64>,
         /// Movements of their heads.
         pub device_seeks: Option<u64>,

@@ -35,8 +35,8 @@ mod store {
 
 use store::{Store, make};
 
-/// Where the replications of a run put rows: a temporary file, made when it is first written to. It is gone with the last that
-/// knows of it, or with the process.
+/// Store for rows of a run's replications: a temporary file, made at the first write. It is deleted with its last user,
+/// or with the process.
 #[derive(Clone, Debug)]
 pub struct Spool {
     file: Arc<Mutex<Option<Store>>>,
@@ -104,9 +104,9 @@ impl PartialEq for Written {
 /// A part of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part<Rows> {
-    /// It is in memory.
+    /// A part in memory.
     Here(Rows),
-    /// It is in the file.
+    /// A part in the file.
     Written(Written),
 }
 
@@ -140,7 +140,7 @@ impl<Row: Record> Tabular for Vec<Row> {
 pub struct Spooler<Row> {
     spool: Spool,
     written: Vec<Written>,
-    /// Those after the last part.
+    /// Rows that no written part contains yet.
     rows: Vec<Row>,
     /// The error after which nothing is written any more.
     failed: Option<io::Error>,
@@ -171,7 +171,7 @@ impl<Row: Record> Spooler<Row> {
         self.rows.clear();
     }
 
-    /// All of them.
+    /// All rows.
     ///
     /// # Errors
     /// The first error of writing.
@@ -216,7 +216,7 @@ impl<Row> Spooled<Row> {
         self.parts.is_empty()
     }
 
-    /// Those in memory: all, where there are few.
+    /// Rows in memory: all rows, where there are few.
     pub fn in_memory(&self) -> impl Iterator<Item = &Row> {
         self.parts.iter().flat_map(|part| match part {
             Part::Here(rows) => rows.as_slice(),

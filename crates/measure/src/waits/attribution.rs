@@ -69,7 +69,7 @@ impl fmt::Display for NotAttributed {
 pub enum Charged {
     /// The domain that ran.
     Domain(DomId),
-    /// Nobody: the pCPU idled.
+    /// No domain: the pCPU was idle.
     Idle,
     /// The hypervisor's own work, and cold caches.
     Hypervisor,
@@ -85,7 +85,7 @@ struct Together {
 }
 
 impl Together {
-    /// Their time up to `at`.
+    /// Total time up to `at`.
     #[inline(always)]
     fn up_to(self, at: Time) -> i64 {
         self.base.wrapping_add(self.count.wrapping_mul(at.ns()))
@@ -103,7 +103,7 @@ impl Together {
 #[derive(Clone, Debug)]
 struct Class {
     pcpus: CpuMask,
-    /// The same, one after the other.
+    /// The pCPUs of the mask as a list.
     members: Vec<PcpuId>,
     /// The domains of which vCPUs wait, as bits.
     waiting: u64,

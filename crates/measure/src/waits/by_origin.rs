@@ -14,7 +14,7 @@ const WAIT_MAX_NS: u64 = 1_000_000_000_000;
 pub struct Waited {
     /// Each wait, ns; those of 1000 s and more count as 1000 s.
     pub histogram: Histogram<WAIT_BITS>,
-    /// Their sum, ns.
+    /// Sum of the waits, ns.
     pub sum_ns: Span,
     /// The longest, ns.
     pub max_ns: Span,
@@ -65,7 +65,7 @@ pub struct WaitsByOrigin {
 pub struct Sender(u32);
 
 impl Default for Sender {
-    /// Nobody known.
+    /// No known sender.
     fn default() -> Self {
         Sender(number_of(WakeCause::Event) as u32)
     }
@@ -127,14 +127,14 @@ impl WaitsByOrigin {
         Histogram::read_together(self.of(d).map(|(_, waited)| &waited.histogram))
     }
 
-    /// All of them that began with a wake-up. None if origins are not distinguished.
+    /// All waits that began with a wake-up. `None` if origins are not distinguished.
     pub fn after_waking(&self, d: DomId) -> Option<Reading<WAIT_BITS>> {
         let wake_ups = self.of(d).filter(|&(origin, _)| origin > 0);
         (self.origins > 1).then(|| Histogram::read_together(wake_ups.map(|(_, waited)| &waited.histogram)))
     }
 
-    /// Those that began with a wake-up, by cause and, if it was an event, by the domain of the vCPU that sent it, if one
-    /// did. None if origins are not distinguished.
+    /// Waits that began with a wake-up, by cause and, for an event, by the domain of the vCPU that sent it, if a vCPU
+    /// did. Empty if origins are not distinguished.
     pub fn wake_ups(&self, d: DomId) -> Vec<(WakeCause, Option<DomId>, &Waited)> {
         let mut wake_ups: Vec<_> = self
             .of(d)

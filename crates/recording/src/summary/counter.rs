@@ -28,7 +28,7 @@ pub(super) struct Counted {
     pub(super) slice_ns: i64,
     /// The pCPU that it ran on last.
     pcpu: Option<u32>,
-    /// Its last wake-up, until it runs: the time, the pCPU that it ran on before, and the number of switches there.
+    /// Last wake-up of the vCPU, until it runs: the time, the pCPU that it ran on before, and the number of switches there.
     woken: Option<(i64, Option<u32>, u64)>,
     /// CPU time since it woke; `None`: not known since when.
     burst_ns: Option<i64>,
@@ -73,7 +73,7 @@ impl Counted {
         }
     }
 
-    /// It blocks, and with that its burst ends.
+    /// Counts a block of the vCPU, which ends its burst.
     fn blocks(&mut self) {
         if let Some(burst) = self.burst_ns.filter(|&burst| burst > 0) {
             self.burst.add(burst);
@@ -88,7 +88,7 @@ struct Stay {
     /// `None`: unknown.
     state: Option<RunState>,
     since_ns: i64,
-    /// Whether it began with a record and nothing is missing since.
+    /// Whether the stay began with a record and no record is missing since.
     whole: bool,
     /// Number of gaps when it began: of its pCPU if it runs, of all if not.
     gaps: u64,

@@ -10,7 +10,7 @@ pub struct OnPcpu {
     pub current: Option<(Who, i64)>,
     /// Time up to which its time is accounted.
     pub until_ns: i64,
-    /// Whether it is between two vCPUs.
+    /// Whether a vCPU has stopped, and the next one has not started yet.
     pub switching: bool,
     pub busy_ns: i64,
     pub idle_ns: i64,
@@ -42,7 +42,7 @@ impl OnPcpu {
         }
     }
 
-    /// Nobody knows who ran here since then.
+    /// Marks the pCPU's occupant as unknown since this time.
     pub fn lose(&mut self, since_ns: i64, now: i64) {
         self.account(since_ns.clamp(self.until_ns, now.max(self.until_ns)));
         (self.current, self.switching) = (None, false);

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::histogram::Spread;
 
-/// Everything that a recording tells of domains, vCPUs and pCPUs. Times are ns; rates per second of the recording.
+/// Summary of a recording: domains, vCPUs and pCPUs. Times are ns; rates per second of the recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// Time from the first record to the last.
@@ -66,7 +66,7 @@ impl Domain {
 pub struct Vcpu {
     /// The domain's number.
     pub domain: u32,
-    /// Its number in the domain.
+    /// Number of the vCPU in its domain.
     pub vcpu: u32,
     /// Time running.
     pub running_ns: i64,
@@ -82,7 +82,7 @@ pub struct Vcpu {
     pub share: f64,
     /// Times that it was put on a pCPU.
     pub executions: u64,
-    /// The same, a second.
+    /// Times that it was put on a pCPU, a second.
     pub executions_per_s: f64,
     /// Times that it lost the pCPU though it could go on.
     pub preempted: u64,
@@ -94,7 +94,7 @@ pub struct Vcpu {
     pub migrations: u64,
     /// Times that it woke.
     pub wakes: u64,
-    /// The same, a second.
+    /// Times that it woke, a second.
     pub wakes_per_s: f64,
     /// Wake-ups with its pCPU idle.
     pub wakes_to_idle: u64,
@@ -135,7 +135,7 @@ pub struct Pcpu {
     pub unknown_ns: i64,
     /// Times that another vCPU was put on it, the idle one too.
     pub switches: u64,
-    /// The same, a second.
+    /// Times that another vCPU was put on it, a second.
     pub switches_per_s: f64,
     /// Time of each vCPU that ran on it.
     pub shares: Vec<Share>,
