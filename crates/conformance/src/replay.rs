@@ -103,7 +103,7 @@ pub fn replay(vector: &Vector, trace: &[Decision], state: Option<&[State]>) -> O
     Some(Divergence { what, ..Divergence::default() })
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()

@@ -26,27 +26,27 @@ pub enum Outcome {
     },
     /// A row differs.
     Failed(Box<Divergence>),
-    /// It cannot be run here.
+    /// The vector cannot be run here.
     Skipped {
         /// The reason.
         reason: String,
     },
 }
 
-/// One vector.
+/// The outcome of a vector, with its name.
 #[derive(Clone, Debug, Serialize)]
 pub struct VectorReport {
     /// The name of its file, without the ending.
     pub name: String,
-    /// Its outcome.
+    /// Outcome of the vector.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// One folder.
+/// The outcomes of a folder.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FolderReport {
-    /// Its path.
+    /// Path of the folder.
     pub folder: PathBuf,
     /// Vectors that agree.
     pub passed: usize,
@@ -54,7 +54,7 @@ pub struct FolderReport {
     pub failed: usize,
     /// Vectors that cannot be run here.
     pub skipped: usize,
-    /// Its vectors, by name.
+    /// Vectors of the folder, by name.
     pub vectors: Vec<VectorReport>,
 }
 

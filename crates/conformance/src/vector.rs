@@ -37,7 +37,7 @@ fn error<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, V
 /// Parameters of the hypervisor that only some of its schedulers look at.
 const OF_THE_HYPERVISOR: [&str; 2] = [SCHED_GRAN, "smt_power_savings"];
 
-/// The one that its host looks at.
+/// The parameter that the host itself uses.
 const SCHED_GRAN: &str = "sched_gran";
 
 /// A scripted host, ready to run.

@@ -9,8 +9,8 @@ pub enum Interrupts {
     OfReceiver,
     /// A fixed pCPU.
     Pcpu(PcpuId),
-    /// This number of pCPUs, from the first on: the device has a queue for each, and receivers are assigned to the
-    /// queues in turn.
+    /// A number of pCPUs, from the first on: the device has a queue for each, and receivers are assigned to the queues
+    /// in turn.
     Spread(u32),
 }
 

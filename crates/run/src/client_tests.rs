@@ -186,7 +186,7 @@ proptest! {
         prop_assert!((law / f64::from(users) - 1.0).abs() < within, "{law} of {users} users, {n} requests");
     }
 
-    /// Whatever goes wrong, every user goes on.
+    /// No user is lost, whatever goes wrong: every user continues.
     #[test]
     fn nobody_is_lost(
         users in 1..60u32,

@@ -31,7 +31,7 @@ pub enum RunError {
         /// The parameters: their names and values.
         params: String,
     },
-    /// It would take more than a run may.
+    /// The run exceeds a limit.
     #[error("replication {replication}: at {time} ns: {what}")]
     Limit {
         /// The number of the replication, from 0.
@@ -57,24 +57,24 @@ pub enum RunError {
     Manager {
         /// The replication.
         replication: u32,
-        /// Its own reason, or the fault of its request.
+        /// The manager's reason, or the fault of its request.
         reason: String,
     },
     /// The threads could not be started.
     #[error("cannot start the threads: {0}")]
     Threads(String),
-    /// One of several scenarios failed.
+    /// A failed scenario among several.
     #[error("scenario {index}: {error}")]
     OneOf {
-        /// The number of the replication, from 0.
+        /// The number of the scenario, from 0.
         index: usize,
-        /// Its error.
+        /// Error of the scenario.
         error: Box<RunError>,
     },
 }
 
 impl RunError {
-    /// This error as that of one of several scenarios.
+    /// The error as that of scenario number `index` among several.
     pub fn of(self, index: usize) -> RunError {
         match self {
             RunError::Cancelled | RunError::Threads(_) => self,

@@ -180,7 +180,7 @@ fn a_daemon_is_beside_all_vms_together() {
     assert!((14..=19).contains(&share("a")), "{}", share("a"));
 }
 
-/// The same VMs on a host of Xen and on one of KVM.
+/// VMs that run on a host of Xen and on a host of KVM.
 #[test]
 fn the_same_vms_run_under_xen_and_under_kvm() {
     let vms = |nic: &str| {
@@ -246,8 +246,8 @@ fn cpus() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever its own affinity is, and whatever it becomes: no thread runs outside the cpuset of its groups, and each of the
-    /// affinity that is left counts.
+    /// No thread runs outside the cpuset of its groups, whatever its own affinity is or becomes; what is left of its
+    /// affinity counts.
     #[test]
     fn no_thread_runs_outside_its_cpuset(
         scheduler in prop::sample::select(vec!["linux-cfs", "linux-eevdf", "credit2"]),

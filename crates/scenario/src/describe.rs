@@ -15,7 +15,7 @@ pub fn schedulers_json() -> Value {
     policies().iter().map(policy_json).collect()
 }
 
-/// One of them, or one from outside the registry.
+/// A scheduler as an item of [`schedulers_json`], also one from outside the registry.
 pub fn policy_json(policy: &Policy) -> Value {
     let param = |param: &ParamSpec| {
         json!({
@@ -66,7 +66,7 @@ pub fn profiles_json() -> Value {
     profiles().map(profile_json).collect()
 }
 
-/// One of them, or one from a file.
+/// A profile as an item of [`profiles_json`], also one from a file.
 pub fn profile_json(profile: &Profile) -> Value {
     let constants = CONSTANTS.iter().filter_map(|constant| {
         let sourced = profile.constants.get(constant.name)?;

@@ -41,7 +41,7 @@ pub enum EditError {
     /// The field to be removed is not there.
     #[error("`{0}` is not there to be removed")]
     Absent(String),
-    /// What is written for all copies of a table cannot be taken from one.
+    /// A value given for all copies of a table cannot be removed from a single copy.
     #[error(
         "`{path}`: [{template}] says it for all its copies; allowed: another value, or the change of all of them"
     )]
@@ -142,7 +142,7 @@ fn of_copies(text: &str, document: &mut DocumentMut, edits: &[Edit]) -> Result<V
     Ok(found)
 }
 
-/// What most copies of a table are given, if all are given something.
+/// The value that most copies of a table have, if all have one.
 struct OfMost {
     value: Json,
     /// The first copy that is given it.
@@ -222,7 +222,7 @@ impl<'d> Here<'d> {
         }
     }
 
-    /// One step down. A table that is not there yet is made.
+    /// Takes a step down the path. A table that does not exist yet is made.
     fn step(self, name: &str, path: &str) -> Result<Here<'d>, EditError> {
         match self {
             Here::Table(table, level) => {
@@ -429,7 +429,7 @@ domain = \"web\"
         path.split('.').map(str::to_owned).collect()
     }
 
-    /// What another way of changing the same values makes of a text: read, set, and compared as values.
+    /// Changes the value in another way, to compare the results: read, set, and compared as values.
     fn set(document: &mut toml::Value, steps: &[String], value: &Json) {
         let (last, before) = steps.split_last().unwrap();
         let mut here = document;

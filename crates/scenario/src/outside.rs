@@ -1,4 +1,4 @@
-//! What a scenario may name though it is not built in: files, and policies.
+//! Things outside the program that a scenario may name: files, and policies.
 
 use std::path::Path;
 

@@ -42,7 +42,8 @@ impl Scenario {
         Scenario::parse_in(text, file, Outside::default())
     }
 
-    /// As [`parse`](Scenario::parse), for a scenario that may name what is not built in.
+    /// Reads and checks a scenario file like [`parse`](Scenario::parse); the scenario may name files and policies
+    /// outside the program.
     ///
     /// # Errors
     /// Everything that is wrong with it and with what it names.
@@ -56,7 +57,7 @@ impl Scenario {
         Ok(Scenario { spec, warnings })
     }
 
-    /// As [`parse_in`](Scenario::parse_in), for bytes that may not even be text.
+    /// Reads and checks bytes, which may not even be text, like [`parse_in`](Scenario::parse_in).
     ///
     /// # Errors
     /// Everything that is wrong with it and with what it names.
@@ -69,7 +70,7 @@ impl Scenario {
         &self.warnings
     }
 
-    /// The same scenario with another seed or number of replications.
+    /// The scenario with another seed or number of replications.
     ///
     /// # Errors
     /// When they are out of range.
@@ -87,13 +88,13 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// As a scenario file that spells out every default, and parses to the same scenario. Scheduler parameters that
-    /// were left out stay so (a policy may tell the two apart) and appear as comments with their defaults.
+    /// The text of a scenario file that spells out every default, and parses to the same scenario. Scheduler parameters
+    /// that were left out stay out (a policy may tell the two apart) and appear as comments with their defaults.
     pub fn to_toml(&self) -> String {
         crate::write::to_toml(&self.spec)
     }
 
-    /// The same as JSON in a line: to tell scenarios apart, a third of the work.
+    /// The scenario as JSON on a single line, to tell scenarios apart: a third of the work of [`to_toml`](Scenario::to_toml).
     pub fn to_json(&self) -> String {
         crate::write::to_json(&self.spec)
     }

@@ -176,7 +176,7 @@ fn copies_are_counted_before_they_are_made() {
     );
 }
 
-/// What a domain may be given depends on the pool that it is in by then.
+/// Parameters of a domain depend on the pool that it is in at that time.
 #[test]
 fn parameters_are_those_of_the_pool_at_that_time() {
     let pool = "pcpus = 2\n[pool.rt]\npcpus = \"1\"\nscheduler = \"rtds\"";
@@ -229,7 +229,7 @@ fn what_is_too_big_is_refused_without_making_it() {
     assert!(problems(&format!("a = {}", "[".repeat(100_000))).contains("not valid TOML"));
 }
 
-/// As many of everything as fits into a file, all of it wrong: the answer still comes at once.
+/// A file full of mistakes, as large as is allowed: the answer still comes at once.
 #[test]
 fn a_file_full_of_mistakes_is_answered_quickly() {
     let fill = |head: &str, piece: fn(usize) -> String| {
@@ -568,7 +568,7 @@ fn cpusets_are_taken_together_along_the_path() {
     );
 }
 
-/// What limits or pins a thread that a VM does not have is a question; of one that it has, it is none.
+/// A limit or an affinity of a thread that a VM does not have is questioned; of a thread that it has, it is not.
 #[test]
 fn settings_of_threads_that_are_not_there_are_questioned() {
     let warnings = |fields: &str| -> usize {

@@ -1,4 +1,4 @@
-//! What each thread ran before a recording began, so that under CFS groups stand to each other as they did then.
+//! CPU time of each thread before a recording began, chosen so that the groups' lags under CFS are those at its beginning.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ const NICE_0: i64 = 1024;
 /// The weight of what runs only where nothing else does.
 const IDLE: i64 = 3;
 
-/// What stands on a queue.
+/// An entity on a queue.
 enum Node {
     Thread(u32),
     Group { weight: i64, behind: Span, within: Vec<Node> },
 }
 
-/// How long each thread runs, alone, one after the other: for an instant at least, and so that groups of one parent are as far behind
-/// each other as they were.
+/// CPU time that each thread runs, alone, one after the other: at least an instant, and so that groups of one parent
+/// have these lags.
 pub fn spans(setup: &Setup, lags: &BTreeMap<Whose, Span>, instant: Span) -> BTreeMap<u32, Span> {
     let mut spans = BTreeMap::new();
     for node in nodes(setup, lags, None) {
@@ -28,7 +28,7 @@ pub fn spans(setup: &Setup, lags: &BTreeMap<Whose, Span>, instant: Span) -> BTre
     spans
 }
 
-/// What stands on the queue of a group (`None`: on the root queue), those groups left out in which no thread is.
+/// Entities on the queue of a group (`None`: on the root queue), without groups that contain no thread.
 fn nodes(setup: &Setup, lags: &BTreeMap<Whose, Span>, parent: Option<GroupId>) -> Vec<Node> {
     let threads = setup.threads.iter().filter(|(_, made)| made.group == parent);
     let mut all: Vec<Node> = threads.map(|(&thread, _)| Node::Thread(thread)).collect();
@@ -58,7 +58,7 @@ impl Node {
         }
     }
 
-    /// What it runs where those that are not behind are at this virtual time.
+    /// CPU time that the entity has run when entities without lag are at the virtual time `at`.
     fn ran(&self, at: Span) -> Span {
         (at - self.behind()) * self.weight() / NICE_0
     }

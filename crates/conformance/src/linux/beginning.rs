@@ -1,4 +1,4 @@
-//! What a recording does not tell of the time before it, and the fewest differences that it can have been with.
+//! The state before a recording, which the recording does not contain: the state with the fewest differences is searched for.
 //!
 //! Under EEVDF a thread keeps, however long it sleeps, what it was behind its share, or ahead of it, as it blocked. VMs' threads
 //! begin with nothing, as each has run alone. The host's own have a past: each wakes but some times a second, for some
@@ -88,7 +88,8 @@ mod tests {
     use crate::linux::folder::{self, Texts};
     use crate::linux::outcome::Difference;
 
-    /// As many decisions differ as two lags are tenths of a ms away from what they were, and the first of them the sooner.
+    /// A replay in which the number of differing decisions is the distance of two lags from `were`, in tenths of a ms;
+    /// the greater the distance, the earlier the first.
     fn replayed(beginning: &Beginning, were: [i64; 2]) -> Outcome {
         let lag = |thread| beginning.lags.get(&Whose::Thread(thread)).copied().unwrap_or_default();
         let away: i64 = (1..).zip(were).map(|(thread, us)| (lag(thread).ns() - us * 1000).abs()).sum();

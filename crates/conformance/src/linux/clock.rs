@@ -14,7 +14,7 @@ use super::trace::{Event, Line};
 pub struct Clock {
     /// By line, ns of the trace's clock.
     at: Vec<i64>,
-    /// What the host's grid of ticks is ahead of it.
+    /// Lead of the host's grid of ticks over the trace's clock, ns.
     ahead: i64,
 }
 
@@ -73,7 +73,7 @@ impl Clock {
         self.at.get(index).map_or(0, |at| at + self.ahead)
     }
 
-    /// How long after the clock was read a line was written.
+    /// Time from reading the clock to writing the line, ns.
     pub fn written_after(&self, line: &Line, index: usize) -> i64 {
         self.at.get(index).map_or(0, |at| line.time_ns - at)
     }

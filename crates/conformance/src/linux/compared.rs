@@ -14,13 +14,14 @@ use super::outcome::Whose;
 use super::overheads::Overheads;
 use super::timers::phases;
 
-/// How far off a share may be, points of the CPU.
+/// Largest accepted error of a share, points of the CPU.
 const SHARE_MAX: f64 = 0.5;
-/// How far off the number of switches may be, %.
+/// Largest accepted error of the number of switches, %.
 const SWITCHES_MAX: f64 = 3.0;
-/// The same where only hogs of different weights run: their pattern hangs on where they stood at the beginning.
+/// Largest accepted error of the number of switches, %, where only hogs of different weights run: their pattern depends
+/// on the initial virtual runtimes.
 const SWITCHES_OF_WEIGHTS_MAX: f64 = 15.0;
-/// How far off a wait may be, %, or else µs.
+/// Largest accepted error of a wait, %, or else µs.
 const WAIT_MAX: f64 = 20.0;
 const WAIT_MAX_US: f64 = 16.0;
 /// Threads that woke less often have no percentiles.
@@ -32,7 +33,7 @@ const WHAT_IF: f64 = 2.0;
 /// others one time in twenty: it is the highest or the lowest.
 const VARIANTS: u64 = 39;
 
-/// What is compared.
+/// A compared metric.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -51,23 +52,23 @@ pub enum Metric {
 pub struct Cell {
     /// The thread (VM/vCPU), or the host.
     pub of: String,
-    /// What is compared.
+    /// Compared metric.
     pub metric: Metric,
-    /// Its unit.
+    /// Unit of the values.
     pub unit: &'static str,
-    /// What was recorded.
+    /// Recorded value.
     pub recorded: f64,
-    /// What all runs together give.
+    /// Value that all runs together predict.
     pub predicted: f64,
     /// The lowest and the highest that runs give which differ by some microseconds.
     pub range: [f64; 2],
-    /// How far off the prediction is, and in what.
+    /// Error of the prediction, in `off_unit`.
     pub off: f64,
     /// The unit of `off`.
     pub off_unit: &'static str,
-    /// How far off it may be, in words.
+    /// Largest accepted error, in words.
     pub limit: String,
-    /// Whether it is within.
+    /// Whether the error is within the limit.
     pub holds: bool,
     /// Whether what was recorded is in the range.
     pub chance: bool,
@@ -165,7 +166,7 @@ fn cells(setup: &Setup, recorded: &Measured, runs: &[Measured], times: f64) -> V
     all
 }
 
-/// How far off a prediction may be.
+/// Largest accepted error of a prediction.
 #[derive(Clone, Copy)]
 enum Limit {
     Points(f64),

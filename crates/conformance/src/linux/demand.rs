@@ -1,6 +1,6 @@
-//! What threads demand of a CPU, by a recording: CPU time from waking to blocking, then time asleep. When they got the CPU is
-//! left out, so that another scheduler, or another setting, may decide that; and so is what switches, ticks and interrupts of
-//! timers took of their time, which may fall elsewhere then.
+//! Demands of threads on a CPU, from a recording: CPU time from waking to blocking, then time asleep. The times at
+//! which they got the CPU are left out, so that another scheduler or setting can decide them; the time of switches,
+//! ticks and timer interrupts is left out too, because it may fall elsewhere then.
 
 use std::collections::BTreeMap;
 
@@ -25,19 +25,19 @@ pub struct Demands {
     pub first: Vec<(Time, Vec<u32>)>,
 }
 
-/// What a thread of a VM does.
+/// Demand of a VM's thread.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Demand {
-    /// What it does from its first wake-up on.
+    /// Steps of the thread from its first wake-up on.
     pub steps: Vec<Step>,
 }
 
-/// What a thread of the host does: what it works on comes at times that others decide.
+/// Demand of a host thread: its work arrives at times that others decide.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Arrivals {
-    /// Its priority, as the kernel numbers them.
+    /// Priority of the thread, as the kernel numbers priorities.
     pub prio: i32,
-    /// When it is woken, and the work that it has then.
+    /// Times of its wake-ups, and the work of each.
     pub works: Vec<(Time, Span)>,
 }
 
@@ -45,7 +45,7 @@ pub struct Arrivals {
 #[derive(Default)]
 struct Reading {
     prio: Option<i32>,
-    /// It blocked then.
+    /// Time at which the thread blocked, until it wakes.
     blocked_at: Option<i64>,
     woke_at: Option<i64>,
     first: Option<i64>,
@@ -85,7 +85,8 @@ impl Reading {
         self.blocked_at = Some(now);
     }
 
-    /// What it does once all that it did is over: again what it did, unless it runs on as it never did before.
+    /// Completes the steps at the end of the recording. They repeat after that, unless the last run was the longest:
+    /// then the thread is a hog.
     fn ends(&mut self, end: i64) {
         if let Some(at) = self.blocked_at {
             // It slept for longer than was recorded.
@@ -101,7 +102,7 @@ impl Reading {
     }
 }
 
-/// Who pays for the kernel's own work.
+/// Charges threads for the kernel's own work.
 struct Costs<'a> {
     overheads: &'a Overheads,
     /// The thread that runs.
@@ -118,14 +119,14 @@ impl Costs<'_> {
         if flagged { Span::ZERO } else { std::mem::take(&mut self.since_flagged) }
     }
 
-    /// What the thread pays that is switched in.
+    /// Cost that the thread pays that is switched in.
     fn switch(&mut self, to: u32) -> Span {
         self.current = (to != 0).then_some(to);
         std::mem::take(&mut self.since_flagged) + self.overheads.switch
     }
 }
 
-/// What a tick wakes, it wakes so soon: sooner than any CPU decides.
+/// Longest time after a tick at which the threads wake that it wakes: sooner than any CPU decides.
 const AFTER_TICK_NS: i64 = 3_000;
 
 impl Demands {

@@ -1,4 +1,4 @@
-//! What a recording says of its setup: `experiment.txt`, `threads.txt` and `tunables.txt`.
+//! Setup of a recording: `experiment.txt`, `threads.txt` and `tunables.txt`.
 
 use std::collections::BTreeMap;
 
@@ -77,15 +77,15 @@ const SECOND_NS: i64 = 1_000_000_000;
 pub struct Thread {
     /// The VM's name.
     pub vm: String,
-    /// Its number among the VM's threads.
+    /// Number of the thread in its VM.
     pub vcpu: u32,
-    /// What it does, as it was asked for: its words but those of its setting.
+    /// Work of the thread as the experiment states it, without the words of its setting.
     pub work: Vec<String>,
-    /// Its group (`None`: the root group).
+    /// Group of the thread (`None`: the root group).
     pub group: Option<GroupId>,
-    /// Its nice value.
+    /// Nice value of the thread.
     pub nice: i8,
-    /// Whether it yields.
+    /// Whether the thread yields.
     pub yields: bool,
 }
 
@@ -109,7 +109,7 @@ pub struct Tunables {
 pub struct Setup {
     /// The control groups, in order.
     pub groups: Vec<GroupConfig>,
-    /// Their paths.
+    /// Paths of the groups.
     pub paths: Vec<String>,
     /// The threads of VMs, by number.
     pub threads: BTreeMap<u32, Thread>,

@@ -21,9 +21,9 @@ use super::trace::{PRIO_FAIR, PRIO_NICE_0};
 /// A run that takes more events than this is stopped.
 const EVENTS_MAX: u64 = 100_000_000;
 
-/// What a host remembers of the time before a recording: the host itself ran, for long; so long before the first wake-up each
-/// thread ran for an instant or more, alone, one after the other, as its limits remember, and its groups; then the host ran again,
-/// for longer than any of them was ahead.
+/// Length of the history before a recording: the host itself runs first, for long; this long before the first wake-up
+/// each thread runs alone for an instant or more, so that its limits and groups have their state; then the host runs
+/// again, for longer than any thread was ahead.
 const BEFORE: Span = Span::from_secs(1);
 const APART: Span = Span::from_ms(1);
 const INSTANT: Span = Span::from_us(10);
@@ -41,7 +41,7 @@ pub enum RunError {
     /// The registry has no such policy.
     #[error("scheduler: found `{0}`, which is not implemented")]
     Policy(&'static str),
-    /// It was not to go on.
+    /// The caller stopped the run.
     #[error("stopped")]
     Stopped,
     /// The run broke a rule of the host.
@@ -57,7 +57,7 @@ pub struct Free<'a> {
     pub demands: &'a Demands,
     /// The kernel's own work.
     pub overheads: &'a Overheads,
-    /// What the setting's groups were behind each other as it began.
+    /// Lags of the setting's groups at the beginning.
     pub lags: &'a BTreeMap<Whose, Span>,
     /// Ticks in a second.
     pub hz: i64,
@@ -152,7 +152,7 @@ struct Made {
     names: BTreeMap<VcpuId, (String, u32)>,
 }
 
-/// What happened before the recording began, if that was long enough after the host's own beginning.
+/// Events before the recording began, if that is long enough after the start of the host.
 fn before(
     demands: &Demands,
     vcpu_of: &BTreeMap<u32, VcpuId>,

@@ -19,7 +19,7 @@ const DIFFERING_ONE_IN: u64 = 10;
 pub struct Judged {
     /// The scheduler, and its generation.
     pub scheduler: String,
-    /// What came of it.
+    /// Result of the replay.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// The most decisions that may differ.

@@ -1,4 +1,4 @@
-//! What threads got: of a recording, or of a run that is to be like it.
+//! CPU time and waits of threads, of a recording or of a run that is compared with it.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use vcpulab_host::Span;
 use super::folder::Recording;
 use super::trace::Event;
 
-/// What the threads of a host got.
+/// CPU time and waits of a host's threads.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Measured {
-    /// How long it was measured.
+    /// Length of the measurement.
     pub window: Span,
     /// Switches of the whole CPU.
     pub switches: u64,
@@ -18,7 +18,7 @@ pub struct Measured {
     pub threads: BTreeMap<(String, u32), Got>,
 }
 
-/// What one thread got.
+/// CPU time and waits of a thread.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Got {
     /// CPU time.
@@ -70,7 +70,7 @@ impl Measured {
         all
     }
 
-    /// What a recording says.
+    /// The measurements of a recording.
     pub fn of(recording: &Recording) -> Self {
         let Recording { setup, lines, .. } = recording;
         let mut got: BTreeMap<u32, Got> =

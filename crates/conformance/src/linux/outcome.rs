@@ -1,4 +1,4 @@
-//! What came of a replay, and what was before the recording.
+//! Result of a replay, and the state before the recording.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use vcpulab_host::{GroupId, Span};
 
 use super::timers::Timers;
 
-/// What was before a recording.
+/// State before a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Beginning {
     /// The groups that its period timers are of.
@@ -17,7 +17,7 @@ pub struct Beginning {
     pub lags: BTreeMap<Whose, Span>,
 }
 
-/// Whose lag it is.
+/// Owner of a lag.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Whose {
     /// A thread's, of the host's own.
@@ -33,7 +33,7 @@ pub enum Whose {
 pub struct Difference {
     /// The line of the trace.
     pub line: usize,
-    /// What was decided.
+    /// Kind of the decision.
     pub what: &'static str,
     /// The kernel's.
     pub expected: String,
@@ -41,18 +41,18 @@ pub struct Difference {
     pub got: String,
 }
 
-/// What came of a replay.
+/// Result of a replay.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Outcome {
     /// Flags and choices compared.
     pub decisions: u64,
-    /// Those that differ.
+    /// Flags and choices that differ.
     pub differing: u64,
     /// By what was decided: compared and differing.
     pub by_kind: BTreeMap<&'static str, (u64, u64)>,
     /// The first difference.
     pub first: Option<Difference>,
-    /// What the recording does not tell of the time before it, as it was taken to be.
+    /// Assumed state before the recording, which the recording does not contain.
     #[serde(skip)]
     pub beginning: Beginning,
 }

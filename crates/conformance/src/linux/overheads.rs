@@ -1,11 +1,11 @@
-//! What the kernel's own work takes on the machine of a recording, as the recording tells it.
+//! Durations of the kernel's own work on the machine of a recording, measured in the recording.
 
 use vcpulab_host::Span;
 
 use super::clock::{Clock, median};
 use super::trace::{Event, Line};
 
-/// What the kernel's own work takes.
+/// Durations of the kernel's own work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Overheads {
     /// From a tick that asks for a decision to the decision: each that was recorded, sorted. Softirqs may come between.
@@ -16,7 +16,7 @@ pub struct Overheads {
     pub switch: Span,
     /// From a timer's wake-up, which asked for a decision, to that of another timer which still came before it: the longest.
     pub timer: Span,
-    /// What a tick takes: the median time from one to the decision that it asks for.
+    /// Duration of a tick: the median time from a tick to the decision that it asks for.
     pub tick: Span,
 }
 
@@ -24,8 +24,8 @@ pub struct Overheads {
 const RESCHED_KNOWN: Span = Span::from_ns(5_200);
 
 impl Overheads {
-    /// Those of the machine that made the recordings that come with the package (QEMU's emulation with `-icount shift=1`,
-    /// Debian's kernels 6.1.192 and 6.12.117): for a recording in which nothing of the kind happens.
+    /// Overheads of the machine that made the recordings that come with the package (QEMU's emulation with `-icount
+    /// shift=1`, Debian's kernels 6.1.192 and 6.12.117): for a recording that shows none.
     pub const KNOWN: Overheads = Overheads {
         resched: Vec::new(),
         wake: Span::from_ns(14_000),
@@ -34,14 +34,14 @@ impl Overheads {
         tick: Span::from_ns(8_000),
     };
 
-    /// Others, µs: for wake-ups, switches, timers and ticks.
+    /// Overheads of wake-ups, switches, timers and ticks, µs.
     #[cfg(test)]
     pub fn with_us([wake, switch, timer, tick]: [i64; 4]) -> Self {
         let [wake, switch, timer, tick] = [wake, switch, timer, tick].map(Span::from_us);
         Overheads { resched: Vec::new(), wake, switch, timer, tick }
     }
 
-    /// What the interrupt of a timer that wakes a thread takes: the part of a wake-up that preempts which is no switch.
+    /// Duration of the interrupt of a timer that wakes a thread: a wake-up that preempts, without the switch.
     pub fn interrupt(&self) -> Span {
         (self.wake - self.switch).max(Span::ZERO)
     }
@@ -53,7 +53,7 @@ impl Overheads {
         self.resched.get(place).map_or(RESCHED_KNOWN, |&ns| Span::from_ns(ns))
     }
 
-    /// Those of a recording.
+    /// Overheads measured in a recording.
     pub fn of(lines: &[Line], clock: &Clock) -> Self {
         let (mut resched, mut wake, mut switch) = (Vec::new(), Vec::new(), Vec::new());
         let mut ticks = Vec::new();

@@ -1,5 +1,5 @@
-//! What threads of a recording do once they run freely: their steps one after the other, and work that comes at recorded times;
-//! and what the kernel takes of their time as it ticks and wakes them. (What switches take is a cost of the host.)
+//! Free execution of a recording's threads: their steps one after the other, and work that arrives at recorded times,
+//! delayed by the kernel's ticks and wake-ups. (Switches are a cost of the host.)
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,13 +12,13 @@ use super::overheads::Overheads;
 /// A thread has this work more; `None`: it begins with its steps.
 pub type Event = (Time, VcpuId, Option<Span>);
 
-/// What the threads do.
+/// The threads and their work.
 pub struct Play {
     players: Table<VcpuId, Player>,
     /// In the order of their times.
     events: Vec<Event>,
     next: usize,
-    /// Those that sleep, and when their timers expire.
+    /// Sleeping threads by the times at which their timers expire.
     asleep: BinaryHeap<Reverse<(Time, VcpuId)>>,
     overheads: Overheads,
     tick: Span,
@@ -156,7 +156,7 @@ impl World for Play {
 }
 
 impl Player {
-    /// One that does these steps over and over, once it has begun.
+    /// A thread that repeats these steps once it has begun.
     pub fn new(steps: Vec<Step>, noise: Option<Noise>) -> Self {
         Player { steps, noise, ..Player::default() }
     }
@@ -183,8 +183,8 @@ impl Player {
     }
 }
 
-/// What the demands of a recording do not tell: what an interrupt took, and how long interrupts were off as a sleep ended. Each sleep
-/// is longer or shorter by up to half an interrupt.
+/// Random part of a sleep, which the demands of a recording do not contain: duration of an interrupt, and of the time
+/// with interrupts off as the sleep ended. Each sleep is longer or shorter by up to half an interrupt.
 #[derive(Clone)]
 pub struct Noise {
     state: u64,
@@ -215,7 +215,7 @@ mod tests {
         Costs, DomainConfig, Host, HostConfig, HostState, Observer, Params, Pools, Switch, VcpuConfig,
     };
 
-    /// When a hog was switched out, and in, and when others woke.
+    /// Times at which a hog was switched out and in, and at which other threads woke.
     #[derive(Default)]
     struct Hog([Vec<Time>; 3]);
 
@@ -233,9 +233,9 @@ mod tests {
         }
     }
 
-    /// When a hog is preempted, and goes on, that runs under CFS beside two sleepers whose timers expire at 13 ms and so many µs
-    /// later, and when they wake: µs after that. Wake-ups, switches, timers and ticks take so many µs (and where switches take
-    /// time, the one sleep begins as much later, the other one twice).
+    /// Times at which a hog under CFS is preempted and continues beside two sleepers, and at which the sleepers wake:
+    /// µs after 13 ms. Their timers expire at 13 ms and `apart` µs later. `overheads` are the µs of wake-ups, switches,
+    /// timers and ticks (where switches take time, the one sleep begins that much later, the other twice as much).
     fn hog(apart: i64, overheads: [i64; 4]) -> [Vec<i64>; 3] {
         let overheads = Overheads::with_us(overheads);
         let config = HostConfig {

@@ -19,7 +19,7 @@ const CPU: PcpuId = PcpuId(0);
 
 /// A scheduler of the fair class, driven from outside.
 pub trait Steps {
-    /// Its names of tasks.
+    /// Name of a task.
     type Task: Copy + PartialEq;
     /// Makes a control group.
     fn add_group(&mut self, config: &GroupConfig) -> GroupId;
@@ -27,19 +27,19 @@ pub trait Steps {
     fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> Self::Task;
     /// A blocked task has this virtual run time once it has run for so many ns.
     fn reaches(&mut self, _task: Self::Task, _virtual_time: u64, _ran: u64) {}
-    /// The most virtual time by which who comes back may be behind the others, or ahead of them.
+    /// Greatest lag, positive or negative, with which a task may come back, in virtual time.
     fn lag_max(&self) -> Span {
         Span::ZERO
     }
-    /// Whether it is groups whose lags matter, and not the host's own threads.
+    /// Whether the lags of groups matter, rather than those of the host's own threads.
     fn groups_lag(&self) -> bool {
         false
     }
-    /// A blocked task of the weight of nice 0 is so much behind the others.
+    /// Sets the lag of a blocked task of the weight of nice 0.
     fn lags(&mut self, _task: Self::Task, _lag: Span) {}
-    /// So is a group.
+    /// Sets the lag of a group of the weight of nice 0.
     fn group_lags(&mut self, _group: GroupId, _lag: Span) {}
-    /// A group with a limit has used so much of what its queue kept when it rested last.
+    /// Sets the runtime that a limited group has used of the rest that its queue kept when its last thread blocked.
     fn group_used(&mut self, _group: GroupId, _used: Span) {}
     /// Queues a task and decides whether it preempts: may raise the flag.
     fn wake(&mut self, now: Time, cpu: PcpuId, task: Self::Task);
@@ -110,7 +110,7 @@ pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Res
 struct Known<T> {
     task: T,
     queued: bool,
-    /// It woke before.
+    /// Whether the thread has woken before.
     woke: bool,
 }
 
@@ -334,7 +334,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         self.compare_flag(number, "tick", expected);
     }
 
-    /// Whether this is a tick's charge, which was taken with the tick.
+    /// Whether the line is the charge of a tick, which was handled with the tick.
     fn of_tick(&self, at: usize) -> bool {
         let before = at.checked_sub(1).map(|before| &self.lines[before].event);
         before == Some(&Event::Tick) && matches!(self.lines[at].event, Event::Charge(..))
@@ -370,8 +370,8 @@ impl<'a, S: Steps> Replay<'a, S> {
         self.compare_flag(line.number, "wake-up", expected);
     }
 
-    /// Where threads of one group stand to each other as the recording begins: their first charges tell. (Groups' own virtual
-    /// times are not recorded, so that nothing can be said of threads beside groups.)
+    /// Sets the virtual times of threads of one group at the beginning of the recording, from their first charges.
+    /// (Virtual times of groups are not recorded, so threads beside groups stay as they are.)
     fn tell_virtual_time(&mut self, at: usize, thread: u32) {
         let in_group = self.setup.threads.get(&thread).is_some_and(|made| made.group.is_some());
         let Some(known) = self.tasks.get_mut(&thread) else { return };

@@ -1,4 +1,4 @@
-//! Which group each period timer of `cpu.max` refills: a trace names timers by address, not by group.
+//! Groups that the period timers of `cpu.max` refill: a trace names timers by address, not by group.
 //!
 //! A timer stops and starts on a grid of its period: what lies between two of its expiries is a multiple of it, which tells
 //! groups of different periods apart. Among those that fit a replay decides: see [`steps`](super::steps).
@@ -14,8 +14,8 @@ use super::trace::{Event, Line};
 /// Timers by their addresses, and their groups.
 pub type Timers = BTreeMap<String, GroupId>;
 
-/// Where the periods of each group that has a timer begin, after multiples of their length on the host's clock: its expiries are
-/// on that grid or a little later.
+/// Start of the periods of each group that has a timer, modulo their length, on the host's clock: the timer expires on
+/// that grid or a little later.
 pub fn phases(setup: &Setup, lines: &[Line], timers: &Timers) -> BTreeMap<GroupId, Span> {
     let candidates = Candidates::of(setup, lines);
     let phase = |seen: &Seen<'_>| {
@@ -30,10 +30,10 @@ pub fn phases(setup: &Setup, lines: &[Line], timers: &Timers) -> BTreeMap<GroupI
     candidates.seen.iter().filter_map(phase).collect()
 }
 
-/// How much later than its time a timer may expire: interrupts may be off.
+/// Longest delay of a timer's expiry: interrupts may be off.
 const LATE: Span = Span::from_us(200);
 
-/// What the expiries of a timer say.
+/// Expiries of a timer in the trace.
 struct Seen<'a> {
     name: &'a str,
     at: At,
@@ -41,7 +41,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Whether all its expiries are on a grid of this period, and then the periods between the two nearest.
+    /// The number of periods between the two nearest expiries; `None` if the expiries are not on a grid of this period.
     fn fits(&self, period: Span) -> Option<i64> {
         let (period, late) = (period.ns().max(1), LATE.ns());
         let gaps = self.expiries.windows(2).map(|pair| pair[1] - pair[0]);
@@ -106,7 +106,7 @@ impl<'a> Candidates<'a> {
         Ok(timers)
     }
 
-    /// What a guess becomes when two groups are exchanged whose timers fit either, each such exchange once. A group without
+    /// Guesses that differ from `timers` by the exchange of two groups that fit each other's timers. A group without a
     /// timer counts too.
     pub fn exchanged(&self, timers: &Timers) -> Vec<Timers> {
         let timer_of = |group: GroupId| self.seen.iter().find(|timer| timers.get(timer.name) == Some(&group));

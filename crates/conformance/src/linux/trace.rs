@@ -16,7 +16,7 @@ const CHARGE_MAX: i64 = 1_000_000_000_000;
 /// A line that was understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub number: usize,
     /// The CPU.
     pub pcpu: u32,
@@ -28,7 +28,7 @@ pub struct Line {
     pub flagged: bool,
     /// Whether an interrupt was handled.
     pub interrupt: bool,
-    /// How often preemption was disabled.
+    /// Preemption count: the number of nested sections that disable preemption.
     pub depth: u8,
     /// The virtual run time of the thread that is charged, after it. (Not told by EEVDF.)
     pub virtual_time: Option<u64>,
@@ -47,7 +47,7 @@ pub enum Event {
     Refill(String),
     /// A thread with this priority is being woken: it is about to be put on a queue.
     Waking(u32, i32),
-    /// It is awake: the preemption test is done.
+    /// The thread is awake: the preemption test is done.
     Wakeup(u32),
     /// A thread was charged with these ns.
     Charge(u32, i64),
@@ -55,14 +55,14 @@ pub enum Event {
     Switch {
         /// The thread that ran, and its priority.
         from: (u32, i32),
-        /// Whether it could go on.
+        /// Whether the thread that ran could continue.
         runnable: bool,
         /// The thread that runs, and its priority.
         to: (u32, i32),
     },
     /// A thread moved to this CPU.
     Migrate(u32, u32),
-    /// Something else happened, such as another timer.
+    /// An event of another kind, such as another timer.
     Other,
 }
 
@@ -146,7 +146,7 @@ fn event(name: &str, fields: &str) -> Option<Event> {
     })
 }
 
-/// What stands behind the last `name`: names of tasks, which may hold anything, come first.
+/// The value behind the last `name`: names of tasks, which may hold anything, come first.
 fn value<'a>(fields: &'a str, name: &str) -> Option<&'a str> {
     fields.rsplit_once(name)?.1.split_whitespace().next()
 }

@@ -91,7 +91,7 @@ struct File {
 /// The data that a sequential reader finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
-    /// This number of bytes, from the reader's position on, is in memory.
+    /// In memory: this number of bytes, from the reader's position on.
     Here(u64),
     /// The data is on its way from the disk.
     Coming,

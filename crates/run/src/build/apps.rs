@@ -7,7 +7,7 @@ use vcpulab_spec::{AppSpec, Constants};
 use crate::build::scripts::{Channels, SyncObjects, script};
 use crate::build::services::Services;
 
-/// One instance of an application.
+/// Configuration of an instance of an application.
 pub(crate) fn app(
     app: &AppSpec,
     services: &Services,

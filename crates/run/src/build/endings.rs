@@ -23,7 +23,7 @@ impl Endings {
         }
     }
 
-    /// Something else is done.
+    /// Adds actions that belong to no ending.
     pub fn other(&mut self, at: Time, actions: Vec<Action>) {
         self.0.extend(actions.into_iter().map(|action| (None, TimedAction { at, action })));
     }

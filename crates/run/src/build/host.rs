@@ -54,7 +54,7 @@ fn costs(spec: &Spec) -> Costs {
     }
 }
 
-/// What shares cores, nodes and power is known only where the topology is.
+/// Hardware of the host. Cores, nodes and power are shared only where the scenario gives a topology.
 fn hardware(spec: &Spec) -> Hardware {
     let constants = &spec.host.constants;
     let of = |name: String| constants.get(&name).expect("it is a constant's name") as u32;
@@ -120,7 +120,7 @@ fn domain(spec: &Spec, d: DomId, domain: &DomainSpec, threads: &[ThreadConfig]) 
     }
 }
 
-/// All that the toolstack does, in the order of time: the beginnings of lives, then the steps of each action.
+/// All actions of the toolstack, in the order of time: the beginnings of lives, then the steps of each action.
 fn actions(spec: &Spec) -> Vec<TimedAction> {
     let starts = spec.domains.enumerate().filter(|(_, domain)| domain.start > Time::ZERO);
     let mut all: Vec<TimedAction> =

@@ -161,7 +161,7 @@ mod tests {
         busy_while(host, app, second, "")
     }
 
-    /// The same while these actions happen.
+    /// Busy time of each vCPU of the Dom0, as from `busy`, while these actions happen.
     fn busy_while(host: &str, app: &str, second: &str, actions: &str) -> [i64; 2] {
         let guest = |name: &str, nic: &str| {
             format!(

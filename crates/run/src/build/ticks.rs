@@ -1,4 +1,4 @@
-//! When the ticks of guests are, where a scenario leaves it open: replications spread them evenly.
+//! Times of the guests' ticks where a scenario leaves them open: replications spread them evenly.
 //!
 //! How ticks lie to each other is decided by chance when a host and its guests boot, and decides much: whether a wake-up
 //! finds somebody running, and whom. A few draws are a poor sample of that. So the replications are points of a Kronecker
@@ -23,7 +23,7 @@ const fn root(of: u128) -> u64 {
     ((of << 122).isqrt() as u64) << 3
 }
 
-/// When a tick of a domain is in a replication.
+/// Time of a tick of a domain in a replication, since the start of the run.
 pub fn at(spec: &Spec, d: DomId, tick: &IdleTick, replication: u32) -> Span {
     let is_open = |tick: &Option<IdleTick>| tick.is_some_and(|tick| tick.at_ns.is_none());
     let before = spec.domains.iter().take(d.index()).filter(|domain| is_open(&domain.idle_tick)).count();
@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// When ticks of 4 ms of five guests are, ns, by replication.
+    /// Times of ticks of 4 ms of five guests, ns, by replication.
     fn drawn(seed: u64) -> Vec<Vec<i64>> {
         let guest = |g| {
             format!("[domain.g{g}]\nidle_tick = '4ms'\nidle_tick_cpu = '9us'\napp = [{{ kind = 'hog' }}]\n")

@@ -13,14 +13,14 @@ environmental!(lent: Host);
 /// Most timers of a policy: more are a mistake.
 const TIMERS_MAX: usize = 1_000_000;
 
-/// Why a request is not met.
+/// The reason why a request is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// No hook lasts.
     NotLent,
     /// There is nothing of that number.
     Unknown(String),
-    /// It cannot be done.
+    /// The request is not possible.
     Impossible(String),
 }
 
@@ -48,7 +48,7 @@ pub fn with<R>(ask: impl FnOnce(&mut Host) -> Met<R>) -> Met<R> {
     lent::with(ask).unwrap_or(Err(Refused::NotLent))
 }
 
-/// What a policy may ask of one vCPU, pCPU, domain or timer, or of the host.
+/// Defines the questions that a policy may ask about a vCPU, pCPU, domain or timer, or about the host.
 macro_rules! questions {
     ($($(#[$doc:meta])* $name:ident($host:ident $(, $id:ident: $kind:ty)*) -> $answer:ty $body:block)*) => {$(
         $(#[$doc])*
@@ -95,7 +95,7 @@ questions! {
         let v = vcpu(host, v)?;
         Ok(host.soft_affinity(v).copied())
     }
-    /// Its domain; idle vCPUs have none.
+    /// The domain of a vCPU; idle vCPUs have none.
     dom(host, v: u32) -> u32 { Ok(host.dom(guest(host, v)?).0) }
     /// The vCPUs of a domain, in order.
     vcpus_of(host, d: u32) -> Vec<u32> { Ok(host.vcpus_of(domain(host, d)?).map(|v| v.0).collect()) }

@@ -18,9 +18,9 @@ use super::lent::{self, Refused, called};
 pub struct Hook<'h> {
     /// The name, as in [`Scheduler`].
     pub name: &'static str,
-    /// Its arguments after the context.
+    /// Arguments of the hook after the context.
     pub with: With<'h>,
-    /// What is answered.
+    /// Kind of the expected answer.
     pub expected: Expected,
 }
 
@@ -29,7 +29,7 @@ pub struct Hook<'h> {
 pub enum With<'h> {
     /// None.
     Nothing,
-    /// One number.
+    /// A number.
     One(u32),
     /// Two numbers.
     Two(u32, u32),
@@ -41,10 +41,10 @@ pub enum With<'h> {
     Global(&'h Params),
 }
 
-/// What a hook answers.
+/// The kind of answer that a hook gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
-    /// Nothing.
+    /// No answer.
     Nothing,
     /// [`Answer::Nothing`] or [`Answer::Rejected`].
     Consent,
@@ -78,13 +78,13 @@ pub enum Answer {
     Pcpu(u32),
     /// The vCPU that runs next, and its slice in ns, negative without a limit.
     Next(u32, i64),
-    /// Something for people to read.
+    /// A text for people.
     Text(String),
 }
 
-/// How the hooks of a policy are called.
+/// A way to call the hooks of a policy in another language.
 pub trait Caller {
-    /// What goes wrong there.
+    /// The error of a hook that fails.
     type Error;
 
     /// Calls a hook, to which the context is [lent](lent::lend), and reads the answer that it expects.

@@ -38,7 +38,7 @@ use crate::run::schedulers::{MakeScheduler, none_to_make};
 pub struct SoFar {
     /// The replications that were run, from the first on.
     pub replications: u32,
-    /// Their results.
+    /// Results of these replications.
     pub results: Results,
 }
 
@@ -76,7 +76,7 @@ pub fn run_one(
     run_one_own(spec, options, replication, progress, &mut none_to_make)
 }
 
-/// The same, with schedulers of the caller's.
+/// Runs one replication like [`run_one`], with schedulers of the caller's.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -123,7 +123,7 @@ fn whole(specs: &[&Spec], all: Vec<SoFar>) -> Result<Vec<Results>, RunError> {
     }
 }
 
-/// The same; a run that is stopped is no error, but has fewer replications.
+/// Runs all replications of several scenarios together. A run that is stopped is no error, but has fewer replications.
 ///
 /// The first replications of all scenarios come first, so that those that are compared have as many when they are stopped.
 ///
@@ -197,7 +197,7 @@ fn in_parallel(
     Ok(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// What of a run is its caller's own.
+/// Parts of a run that the caller provides.
 pub struct Own<'o, 's> {
     /// Makes the schedulers of pools whose policies are not in the registry.
     pub scheduler: MakeScheduler<'o, 's>,

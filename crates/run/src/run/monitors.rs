@@ -14,7 +14,7 @@ use crate::run::live::LiveSamples;
 /// Listens to one replication from the end of the warm-up on.
 pub(crate) struct Monitors {
     replication: u32,
-    /// What takes samples, if any are wanted.
+    /// Sampler of each kind, if samples are wanted.
     samplers: Option<Samplers>,
     layers: Vec<Layers>,
     samples: Option<Samples>,

@@ -13,7 +13,7 @@ pub(crate) fn blame(broken: Broken, busiest: Busiest, spec: &Spec, machine: &Mac
     Broken { what: format!("{}; most of them are of {cause}", broken.what), ..broken }
 }
 
-/// What causes events, in the words of the scenario.
+/// The cause of events, in the words of the scenario.
 pub(crate) fn called(busiest: Busiest, spec: &Spec, machine: &Machine) -> String {
     let domain = |id: DomId| {
         let DomainSpec { name, apps, .. } = &spec.domains[id];

@@ -1,4 +1,4 @@
-//! How quickly the runs of this process get on, for those who wait for them. Runs write it and never read it.
+//! Progress of the runs of this process, for those who wait for them. Runs write it and never read it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ static BUSIEST: Mutex<String> = Mutex::new(String::new());
 /// Looks at what causes the next event, after which the most frequent cause is told: some tenths of a second.
 const LOOKS: u32 = 64;
 
-/// What all runs of this process together have done so far.
+/// Progress of all runs of this process together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Events that were handled.
@@ -24,7 +24,7 @@ pub struct Pace {
     pub busiest: String,
 }
 
-/// How far the runs of this process have come.
+/// The progress of the runs of this process until now.
 pub fn pace() -> Pace {
     Pace {
         events: EVENTS.load(Ordering::Relaxed),
@@ -37,7 +37,7 @@ fn busiest() -> MutexGuard<'static, String> {
     BUSIEST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One replication's part in it.
+/// A replication's part in the progress of all runs.
 #[derive(Default)]
 pub(crate) struct Getting {
     events: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Getting {
 }
 
 impl Getting {
-    /// It has come so far, and this causes its next event.
+    /// Adds the progress of the replication up to `events` and `now`; `next` causes its next event.
     pub fn on(
         &mut self,
         events: u64,

@@ -57,7 +57,7 @@ impl<'a> Progress<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// One step more is done. Go on?
+    /// Reports that a step is done. True: the run may continue.
     pub fn step(&self) -> bool {
         self.report_after(1)
     }

@@ -1,4 +1,4 @@
-//! One replication: a host prepared, driven to its end, and its results.
+//! A replication: a host prepared, driven to its end, and its results.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use crate::run::schedulers::{MakeScheduler, all_registered, pools_of};
 use crate::run::thread_table::thread_rows;
 use crate::run::vm_table::{Throttled, throttled, vm_rows};
 
-/// One replication, waiting for its scheduler.
+/// A replication that waits for its scheduler.
 pub(crate) struct Replication<'a> {
     pub spec: &'a Spec,
     pub config: &'a HostConfig,
@@ -99,7 +99,7 @@ impl Replication<'_> {
     }
 }
 
-/// One replication with its host.
+/// A replication with its host.
 struct Running<'a, S, O> {
     of: Replication<'a>,
     host: Host<S, Machine, O>,

@@ -16,7 +16,7 @@ use crate::error::RunError;
 use crate::options::RunOptions;
 use crate::run::run;
 
-/// What became of a run; the outer error is a panic.
+/// The outcome of a run; the outer error is a panic.
 pub type Outcome = Result<Result<Results, RunError>, Box<dyn Any + Send>>;
 
 /// Runs of scenarios on threads of their own, which take them in the order in which they were begun.
@@ -38,7 +38,7 @@ struct Shared<S> {
 }
 
 struct State<S> {
-    /// What no thread has taken yet: numbers of runs and their scenarios.
+    /// Runs that no thread has taken yet: their numbers and their scenarios.
     to_do: VecDeque<(usize, S)>,
     /// By run.
     off: Vec<Arc<AtomicBool>>,
@@ -68,7 +68,7 @@ impl<S: Deref<Target = Spec> + Send + Sync + 'static> Stream<S> {
 }
 
 impl<S> Stream<S> {
-    /// How many runs go on at a time.
+    /// Number of runs that execute at a time.
     pub fn threads(&self) -> usize {
         self.threads
     }

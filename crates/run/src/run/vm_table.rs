@@ -4,10 +4,10 @@ use vcpulab_host::{DomId, HostState, Table, Throttling};
 use vcpulab_measure::{DomainRow, ThreadRow, VmRow};
 use vcpulab_spec::Spec;
 
-/// What limits have done to each domain so far.
+/// Throttling of each domain by its limits.
 pub(crate) type Throttled = Table<DomId, Throttling>;
 
-/// What limits have done to each domain up to now.
+/// Throttling of each domain by its limits, up to now.
 pub(crate) fn throttled(host: &HostState) -> Throttled {
     (0..host.domain_count() as u32).map(|d| host.throttling(DomId(d))).collect()
 }

@@ -28,7 +28,7 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec: &mut
     }
 }
 
-/// It is there whatever is wrong with it, so that clients can refer to it.
+/// Checks a machine of clients. A faulty machine is returned too, so that clients can refer to it.
 fn client_machine(
     checker: &mut Checker<'_, '_>,
     name: String,

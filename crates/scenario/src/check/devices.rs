@@ -10,7 +10,7 @@ use crate::file::words::DRIVERS;
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
 
-/// The one domain on bare metal.
+/// The only domain on bare metal.
 const DOM0: DomId = DomId(0);
 
 pub(crate) fn drivers(checker: &mut Checker<'_, '_>, raw: &RawHost) -> Drivers {

@@ -134,7 +134,7 @@ fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick>
     })
 }
 
-/// One set for all vCPUs, or one for each; nothing where none is given.
+/// Affinities of vCPUs: a set for all, or a set for each; empty where the scenario gives none.
 fn affinity(
     checker: &mut Checker<'_, '_>,
     field: &Field<OneOrMany<CpuList>>,

@@ -117,7 +117,7 @@ impl Checker<'_, '_> {
         self.choice(field, words, |(word, _)| word).unwrap_or(&words[0]).1
     }
 
-    /// One of these things, by its name.
+    /// The item of `all` that the field names.
     pub fn choice<'a, T>(
         &mut self,
         field: &Field<String>,

@@ -23,10 +23,10 @@ use crate::text::units::CpuList;
 /// Longest halt polling of which nothing is said, as the kernel has it.
 const HALT_POLL_US: i64 = 200;
 
-/// Why a field of Xen's has no place on a KVM host.
+/// Allowed values, for messages, of a field of Xen's that has no place on a KVM host.
 const IN_ITS_KERNEL: &str = "nothing on a KVM host: its drivers are in its kernel";
 
-/// The same where a field can say no.
+/// Allowed values, for messages, of such a field if it can be `false`.
 const NO_DRIVERS: &str = "`false` on a KVM host: its drivers are in its kernel";
 
 /// Is the hypervisor KVM?
@@ -34,7 +34,7 @@ pub(crate) fn is_kvm(checker: &mut Checker<'_, '_>, raw: &RawHost) -> bool {
     checker.word(&raw.hypervisor, &HYPERVISORS)
 }
 
-/// What the host has if it is Linux with KVM. What the hypervisor has not is reported.
+/// Settings of a host of Linux with KVM. Fields that the hypervisor does not have are reported.
 pub(crate) fn host(
     checker: &mut Checker<'_, '_>,
     raw: &RawScenario,
@@ -278,12 +278,12 @@ fn not_of_a_daemon(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
     }
 }
 
-/// What a device of a KVM host cannot say.
+/// Refuses the driver domain of a device on a KVM host.
 pub(crate) fn no_driver_domain(checker: &mut Checker<'_, '_>, field: &Field<String>) {
     refuse(checker, field, IN_ITS_KERNEL);
 }
 
-/// What a front end of a VM cannot say on a KVM host.
+/// Refuses the driver domain and its vCPU for a front end of a VM on a KVM host.
 pub(crate) fn front(checker: &mut Checker<'_, '_>, driver_domain: &Field<String>, driver_vcpu: &Field<i64>) {
     refuse(checker, driver_domain, IN_ITS_KERNEL);
     refuse(checker, driver_vcpu, "nothing on a KVM host: each VM has a thread of its own");

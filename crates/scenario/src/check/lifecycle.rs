@@ -37,10 +37,10 @@ pub(crate) struct Lives<'s> {
     /// The places in the file of the times at which they are created.
     starts: Table<DomId, Option<&'s Place>>,
     lives: Table<DomId, Life>,
-    /// Those that are not there from the beginning, in the order in which they are created, and how many have been.
+    /// Domains that do not exist from the beginning, in the order of their creation, and the number of those created so far.
     later: Vec<DomId>,
     begun: usize,
-    /// Those whose end has begun.
+    /// Domains whose end has begun.
     ending: Vec<DomId>,
 }
 

@@ -102,7 +102,7 @@ impl Allowed<'_> {
         self.pool.generation.params.iter().filter(move |spec| spec.scope == scope)
     }
 
-    /// Why there is no parameter of that name here.
+    /// The problem of a parameter name that does not exist in this place.
     fn stranger(&self, name: &str) -> Problem {
         let PoolSpec { policy, generation, .. } = self.pool;
         let here: Vec<&str> = self.specs().map(|spec| spec.name).collect();

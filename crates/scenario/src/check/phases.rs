@@ -37,7 +37,7 @@ pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Pl
     })
 }
 
-/// What of its work interrupts do.
+/// The part of an application's work that interrupts do.
 fn softirq(checker: &mut Checker<'_, '_>, raw: &RawApp) -> Option<Softirq> {
     let says = |field: &Field<bool>| field.get().copied().unwrap_or(false);
     match (says(&raw.softirq), says(&raw.softirq_first)) {
@@ -133,7 +133,7 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
     Some(EventSpec::Wait { at: object(checker, &raw.wait)?, mutex: object(checker, &raw.mutex)? })
 }
 
-/// What it says, if anything, that means nothing in a domain without ticks.
+/// The first field of an application, if any, that has no meaning in a domain without ticks.
 pub(crate) fn needs_tick(app: &AppSpec) -> Option<&'static str> {
     let AppSpec::Phases { phases, softirq, .. } = app else { return None };
     let mut events = phases.iter().flat_map(|phase| &phase.events);

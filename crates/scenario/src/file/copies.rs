@@ -27,7 +27,7 @@ const SERVER: &str = "server";
 /// A table that stands for several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template {
-    /// Where it stands: `domain` or `client`.
+    /// Kind of the table: `domain` or `client`.
     pub kind: &'static str,
     pub name: String,
     /// The domain whose copies these are, or are clients of.
@@ -235,7 +235,8 @@ fn tables<'i>(
     written
 }
 
-/// What a table of a copy's own name may say: anything but how many there are, and whom it asks.
+/// Removes from the table of a single copy the field that only its template may have: the number of copies, or the
+/// domain that they ask.
 fn what_differs<'i>(
     mut node: Node<'i>,
     kind: &str,

@@ -18,11 +18,11 @@ use crate::text::read::{At, Field, Kinds, Named, Node, Read, ReadTable, Reader, 
 record! {
     /// A hardware profile.
     struct RawProfile {
-        /// What machine it is.
+        /// Description of the machine.
         doc: String,
-        /// How many pCPUs it has.
+        /// Number of pCPUs.
         pcpus: RawSourced,
-        /// Their threads, cores, sockets and nodes, from the same source. Default: each is a core of its own, on one node.
+        /// Threads, cores, sockets and nodes, from the same source. Default: each pCPU is a core of its own, on one node.
         topology: RawTopology,
         /// All constants.
         constants: Named<RawSourced>,
@@ -52,7 +52,7 @@ const FILES: [(&str, &str); 8] = [
     ("exact", include_str!("../../profiles/exact.toml")),
 ];
 
-/// Those that have been asked for, in the same order.
+/// Built-in profiles that have been read, in the order of `FILES`.
 static READ: [OnceLock<Profile>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
 
 fn built_in(index: usize) -> &'static Profile {

@@ -19,7 +19,7 @@ use crate::text::units::{CpuList, Duration, Size};
 record! {
     /// A host, the domains on it, what they run, and the clients around it.
     struct RawScenario {
-        /// Its title, for people.
+        /// Title of the scenario, for people.
         name: String,
         /// The seed of all random numbers. The same seed gives the same results, byte for byte.
         #[schemars(range(min = 0))]
@@ -94,8 +94,8 @@ record! {
         /// Number of pCPUs. Default: the profile's.
         #[schemars(range(min = 1, max = PCPUS_MAX))]
         pcpus: i64,
-        /// Their threads, cores, sockets and nodes. Default: the profile's, if it knows them and `pcpus` is not given; otherwise
-        /// each pCPU is a core of its own, and there is one node.
+        /// Threads, cores, sockets and nodes of the pCPUs. Default: the profile's, if it has them and `pcpus` is not
+        /// given; otherwise each pCPU is a core of its own, and there is one node.
         topology: RawTopology,
         /// Number of pCPUs on one socket, where there is no `topology`. Default: all.
         #[schemars(range(min = 1, max = PCPUS_MAX))]
@@ -114,8 +114,8 @@ record! {
         /// a real Xen, the toolstack sets it when all vCPUs of the domain are there. Default: `contract`.
         #[schemars(extend("enum" = ["contract", "release"]))]
         creation: String,
-        /// Who chooses the frequency of each core between the profile's lowest and highest, where the topology is known: the highest,
-        /// the lowest, or by how busy the core was. Default: `performance`.
+        /// Governor that chooses the frequency of each core between the profile's lowest and highest, where the
+        /// topology is known: the highest, the lowest, or by the core's utilization. Default: `performance`.
         #[schemars(extend("enum" = ["performance", "powersave", "ondemand"]))]
         governor: String,
         /// Place of the devices' drivers: in driver domains, or in the hypervisor.
@@ -171,9 +171,9 @@ record! {
 record! {
     /// A CPU pool: pCPUs with a scheduler of their own. The scheduler's global parameters stand here too.
     struct RawPool {
-        /// Its pCPUs, which no other pool has.
+        /// pCPUs of the pool, which no other pool has.
         pcpus: CpuList,
-        /// Its CPU scheduler, as that of `[host]`.
+        /// CPU scheduler of the pool, with the names of `[host]`.
         scheduler: String,
         /// The release whose version of it is used. Default: `xen4.17`, or the newest where the scheduler has none of that name.
         generation: String,
@@ -201,8 +201,8 @@ record! {
         affinity: OneOrMany<CpuList>,
         /// The pCPUs it prefers among them (soft affinity): one set for all vCPUs, or a list with one for each. Default: none.
         soft_affinity: OneOrMany<CpuList>,
-        /// What bounds the speed of its work where threads share cores and memory: the core, memory, or devices. Default:
-        /// `compute`; of `dom0` and of driver domains `io`.
+        /// Resource that bounds the speed of its work where threads share cores and memory: the core, memory, or
+        /// devices. Default: `compute`; of `dom0` and of driver domains `io`.
         #[schemars(extend("enum" = ["compute", "memory", "io"]))]
         bound_by: String,
         /// The NUMA nodes that hold its memory, each as much: a number, or a list. Default: those of the pCPUs that it prefers, or
@@ -216,14 +216,14 @@ record! {
         /// Memory that each vCPU touches whenever it runs, and that a cold cache has to bring in again. Default: the
         /// profile's.
         working_set: Size,
-        /// Its network interface.
+        /// Network interface of the domain.
         nic: RawNetfront,
-        /// Its virtual disk.
+        /// Virtual disk of the domain.
         disk: RawVirtualDisk,
         /// Memory for pages of files. Default: the profile's.
         page_cache: Size,
-        /// Its memory: when it is destroyed, the hypervisor frees every page; a `web-server` has its files there. Default:
-        /// twice the memory for pages of files.
+        /// Memory of the domain: when it is destroyed, the hypervisor frees every page; a `web-server` has its files
+        /// there. Default: twice the memory for pages of files.
         memory: Size,
         /// Time that its guest takes to shut down. Default: the profile's.
         shutdown: Duration,
@@ -235,16 +235,16 @@ record! {
         /// CPU time of a tick that finds the vCPU busy, beside what its applications compute; ticks that come while it cannot run
         /// are one. Goes with `idle_tick`. Default: 0s.
         busy_tick_cpu: Duration,
-        /// When one of its ticks is, from the start of the run on (later by what `start_spread` draws): ticks of several domains
-        /// keep their distances. Default: at a random time; replications spread
-        /// those of the first four such domains evenly.
+        /// Time of a tick since the start of the run (later by what `start_spread` draws): ticks of several domains
+        /// keep their distances. Default: at a random time; replications spread those of the first four such domains
+        /// evenly.
         idle_tick_at: Duration,
         /// CPU time of its kernel each time that an idle vCPU wakes to do something, beside what its applications compute and
         /// its devices take: what comes together is done for it once. A tick that finds it idle has `idle_tick_cpu`
         /// instead. Default: 0s.
         wake_cpu: Duration,
-        /// The same each time that such a vCPU goes idle again, once for each time that it woke: what its applications send, they send
-        /// before. Default: 0s.
+        /// CPU time of its kernel each time that such a vCPU goes idle again, once for each time that it woke: what its
+        /// applications send, they send before. Default: 0s.
         idle_cpu: Duration,
         /// The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
         #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
@@ -265,13 +265,13 @@ record! {
         /// Scheduling policy of its vCPUs' threads, on a KVM host (`SCHED_OTHER` and so on). Default: `other`.
         #[schemars(extend("enum" = ["other", "batch", "idle", "fifo", "rr"]))]
         sched_policy: String,
-        /// Their priority under `fifo` and `rr`. Default: 1.
+        /// Priority of its vCPUs' threads under `fifo` and `rr`. Default: 1.
         #[schemars(range(min = *PRIORITIES.start(), max = *PRIORITIES.end()))]
         sched_priority: i64,
-        /// Their nice value under `other` and `batch`. Default: 0.
+        /// Nice value of its vCPUs' threads under `other` and `batch`. Default: 0.
         #[schemars(range(min = *NICES.start(), max = *NICES.end()))]
         nice: i64,
-        /// Its applications.
+        /// Applications of the domain.
         app: Vec<At<RawApp>>,
     }
     params params
@@ -280,8 +280,8 @@ record! {
 record! {
     /// A control group of a KVM host.
     struct RawCgroup {
-        /// Its share beside other groups and threads in the group around it in units of `cpu.weight`. At most 10000, or 25600
-        /// where `host.cgroups` is 1. Default: 100.
+        /// Share of the group beside other groups and threads in the group around it, in units of `cpu.weight`. At most
+        /// 10000, or 25600 where `host.cgroups` is 1. Default: 100.
         #[schemars(range(min = *CGROUP_WEIGHTS.start(), max = *CGROUP_WEIGHTS.end()))]
         weight: i64,
         /// CPU time, in microseconds, that its threads may have together in each period (`cpu.max`); -1: as much as they get.
@@ -383,7 +383,7 @@ record! {
 record! {
     /// An application in a domain. The parameters of its kind stand here too.
     struct RawApp {
-        /// Its kind.
+        /// Kind of the application.
         kind: String,
         /// Number of instances.
         #[schemars(range(min = 1, max = APPS_MAX))]
@@ -421,14 +421,14 @@ record! {
     struct RawPhase {
         /// Number of times to go through its events.
         r#loop: i64,
-        /// Its events.
+        /// Events of the phase, in order.
         event: Vec<At<RawEvent>>,
     }
     required [event]
 }
 
 record! {
-    /// One event of a phase: exactly one of these.
+    /// An event of a phase: exactly one of these fields.
     struct RawEvent {
         /// Computes for this CPU time, however long that takes. A list is a distribution: its values are quantiles at equal
         /// distances, and a time is drawn for each event.
@@ -579,13 +579,13 @@ record! {
 }
 
 record! {
-    /// One kind of requests that a client sends.
+    /// A kind of requests that a client sends.
     struct RawAsk {
         /// Class of the requests. Default: the service's first.
         class: String,
         /// Size of the answer. Default: the class's.
         file_size: Size,
-        /// Its frequency, in proportion to the others.
+        /// Frequency relative to the client's other kinds of requests.
         #[schemars(range(min = 1, max = WEIGHT_MAX))]
         weight: i64,
     }
@@ -653,7 +653,7 @@ impl RawAction {
 record! {
     /// Changes parameters of a domain.
     struct RawAdjust {
-        /// Its time since the host started, warm-up included.
+        /// Time of the action since the host started, warm-up included.
         at: Duration,
         /// The domain.
         domain: String,
@@ -665,7 +665,7 @@ record! {
 record! {
     /// Changes global parameters of the scheduler.
     struct RawAdjustGlobal {
-        /// Its time since the host started, warm-up included.
+        /// Time of the action since the host started, warm-up included.
         at: Duration,
         /// The CPU pool of that scheduler. Default: `Pool-0`.
         pool: String,
@@ -677,7 +677,7 @@ record! {
 record! {
     /// Pauses or unpauses a domain.
     struct RawPause {
-        /// Its time since the host started, warm-up included.
+        /// Time of the action since the host started, warm-up included.
         at: Duration,
         /// The domain.
         domain: String,
@@ -688,7 +688,7 @@ record! {
 record! {
     /// Changes the affinity of a domain's vCPUs.
     struct RawAffinity {
-        /// Its time since the host started, warm-up included.
+        /// Time of the action since the host started, warm-up included.
         at: Duration,
         /// The domain.
         domain: String,
@@ -706,7 +706,7 @@ record! {
 record! {
     /// Moves a domain to another CPU pool.
     struct RawMovePool {
-        /// Its time since the host started, warm-up included.
+        /// Time of the action since the host started, warm-up included.
         at: Duration,
         /// The domain.
         domain: String,
@@ -719,7 +719,7 @@ record! {
 record! {
     /// Begins, ends or interrupts a domain's life.
     struct RawLife {
-        /// Its time since the host started, warm-up included.
+        /// Time of the action since the host started, warm-up included.
         at: Duration,
         /// The domain.
         domain: String,
@@ -730,7 +730,7 @@ record! {
 record! {
     /// Takes a vCPU offline, or online again.
     struct RawOnline {
-        /// Its time since the host started, warm-up included.
+        /// Time of the action since the host started, warm-up included.
         at: Duration,
         /// The domain.
         domain: String,

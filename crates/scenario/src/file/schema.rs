@@ -173,8 +173,8 @@ fn values(kind: ParamKind, slot: &Value) -> Value {
     }
 }
 
-/// As people read it: the type `RawHost` is called `Host`, descriptions have no line breaks of the source code, and how
-/// wide an integer is in Rust does not matter.
+/// The schema tidied for people: `Host` for the type `RawHost`, descriptions without line breaks of the source code,
+/// integers without their width in Rust.
 fn tidied(schema: Value) -> Value {
     match schema {
         Value::Object(map) => {

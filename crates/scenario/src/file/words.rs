@@ -25,7 +25,7 @@ pub(crate) const NUMBERINGS: [(&str, Numbering); 2] =
 pub(crate) const CREATIONS: [(&str, Creation); 2] =
     [("contract", Creation::Contract), ("release", Creation::Release)];
 
-/// Who may choose the frequencies of cores. The first is the default.
+/// Governors that choose the frequencies of cores. The first is the default.
 pub(crate) const GOVERNORS: [(&str, Governor); 3] = [
     ("performance", Governor::Performance),
     ("powersave", Governor::Powersave),

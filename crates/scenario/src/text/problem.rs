@@ -10,7 +10,7 @@ use vcpulab_spec::limits::NAME_CHARS_MAX;
 
 use crate::text::limits::PROBLEMS_MAX;
 
-/// One thing that is wrong (or, as a warning, doubtful) in a scenario.
+/// A problem of a scenario: an error or, as a warning, a doubtful value.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Problem {
     /// The file's name as given.
@@ -191,7 +191,7 @@ impl<'t> Report<'t> {
         found.unwrap_or_else(|| field.to_owned())
     }
 
-    /// This makes the scenario unusable.
+    /// Adds a problem that makes the scenario unusable.
     pub fn error(&mut self, place: &Place, problem: Problem) {
         if self.errors.len() == PROBLEMS_MAX {
             self.errors_left_out += 1;
@@ -201,7 +201,7 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// As [`error`](Report::error), for a problem that takes work to describe: a flood of them costs nothing.
+    /// Adds an error like [`error`](Report::error), for a problem that takes work to describe: a flood of them costs nothing.
     pub fn error_with(&mut self, place: &Place, problem: impl FnOnce() -> Problem) {
         if self.errors.len() == PROBLEMS_MAX {
             self.errors_left_out += 1;
@@ -210,18 +210,18 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// As many more are wrong, and are not told.
+    /// Counts this number of further errors, which are not reported one by one.
     pub fn leave_out(&mut self, count: usize) {
         self.errors_left_out += count;
     }
 
-    /// These are wrong with a file that is named at this place.
+    /// Adds the errors of a file that is named at this place.
     pub fn errors_of_file(&mut self, place: &Place, problems: Problems) {
         let offset = place.span.as_ref().map_or(usize::MAX, |span| span.start);
         self.errors.extend(problems.into_iter().map(|problem| (offset, problem)));
     }
 
-    /// This is allowed, but probably not meant.
+    /// Adds a problem that is allowed, but probably not meant.
     pub fn warning(&mut self, place: &Place, problem: Problem) {
         if self.warnings.len() < PROBLEMS_MAX {
             let located = self.locate(place, problem);

@@ -76,7 +76,7 @@ pub(crate) struct Kinds {
     pub fields: &'static [(&'static str, &'static [&'static str])],
 }
 
-/// So many slips are told, the first ones: what has more of them is hardly a scenario.
+/// Greatest number of syntax errors that are reported, the first ones: a text with more is hardly a scenario.
 const SYNTAX_ERRORS_MAX: usize = 8;
 
 /// A TOML document, and a reader for what is in it.
@@ -309,7 +309,7 @@ impl<T: Read> Read for Vec<At<T>> {
     }
 }
 
-/// One value, or a list of them.
+/// A value, or a list of values.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -569,7 +569,7 @@ macro_rules! tagged {
 pub(crate) use {record, tagged};
 
 record! {
-    /// One slot of a scheduler's timetable.
+    /// A slot of a scheduler's timetable.
     struct RawSlot {
         /// The domain that runs.
         domain: String,

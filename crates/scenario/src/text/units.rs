@@ -122,7 +122,7 @@ impl CpuList {
         text.split(',').map(|part| CpuRange::parse(part.trim())).collect::<Option<_>>().map(CpuList)
     }
 
-    /// As a mask of those that a host with this number of pCPUs has.
+    /// The pCPUs of the list that exist on a host with `pcpus` pCPUs.
     pub fn on_host(&self, pcpus: u32) -> CpuMask {
         let mut mask = CpuMask::EMPTY;
         for range in &self.0 {

@@ -62,7 +62,7 @@ fn raw_nodes(nodes: &[u32]) -> Option<OneOrMany<i64>> {
     }
 }
 
-/// One set for all vCPUs, or one for each; nothing where there are none.
+/// Affinities as a scenario gives them: a set for all vCPUs, or a set for each; `None` where there are no vCPUs.
 fn raw_masks(masks: &[Option<CpuMask>]) -> Option<OneOrMany<CpuList>> {
     let list = |mask: &Option<_>| match mask {
         Some(mask) => CpuList::from(mask),

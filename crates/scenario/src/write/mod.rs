@@ -37,7 +37,7 @@ pub(crate) fn to_toml(spec: &Spec) -> String {
     text
 }
 
-/// Everything that [`to_toml`] says, without headings, comments and an order for people.
+/// The values of [`to_toml`] as JSON, without headings, comments and an order for people.
 pub(crate) fn to_json(spec: &Spec) -> String {
     serde_json::to_string(&raw(spec)).expect("a scenario is made of what JSON has")
 }
