@@ -1,4 +1,4 @@
-//! Averages over time that forget by half in 32 periods of 1024 · 1024 ns, as those of loads do.
+//! Averages over time, like the kernel's PELT: their half-life is 32 periods of 1024 · 1024 ns.
 
 use vcpulab_host::{Span, Time};
 
@@ -58,7 +58,7 @@ pub struct Average {
 }
 
 impl Average {
-    /// Goes on to a point in time; it was at `level` since it last did.
+    /// Advances the average to `now`; its signal was `level` since the last call.
     pub fn advance(&mut self, now: Time, level: u64) {
         let level = level << FRACTION;
         let passed = now - self.at;
@@ -75,7 +75,7 @@ impl Average {
         self.value >> FRACTION
     }
 
-    /// With its fraction, as an integer.
+    /// The average with its fraction, as an integer.
     pub fn exact(&self) -> u64 {
         self.value
     }

@@ -1,5 +1,5 @@
-//! Balancing: a CPU that is about to idle takes a thread from another one; at ticks the numbers of threads are made equal, and
-//! where there are more threads than CPUs their loads.
+//! Balancing: a CPU that is about to idle pulls a thread from another CPU; ticks balance the numbers of threads and,
+//! where there are more threads than CPUs, their loads.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use super::tree::TaskId;
 /// The most threads that are moved at a time.
 const MOVED_AT_ONCE: u32 = 32;
 
-/// A busy CPU balances this much more seldom than an idle one.
+/// Factor by which a busy CPU balances more seldom than an idle one (`busy_factor`).
 const BUSY: i64 = 16;
 
 /// The capacity of a CPU, in the unit of utilization.
@@ -53,14 +53,16 @@ impl Sum {
 }
 
 impl<F: Tuned> Linux<F> {
-    /// The threads of a CPU that could run: fair ones, those of which a limit is exhausted excepted, and what runs above them.
+    /// The number of threads of a CPU that could run: fair threads without those of exhausted limits, and threads of
+    /// the classes above.
     fn threads_on(&self, ctx: &PolicyContext, cpu: PcpuId) -> u32 {
         let current = ctx.current(cpu);
         let above = !ctx.is_idle(current) && self.thread(current).task.is_none();
         self.fair.tasks_on(cpu) + u32::from(above)
     }
 
-    /// A CPU that is about to idle takes a thread from the one with most, the nearest first. True: it did.
+    /// Pulls a thread to a CPU that is about to idle, from the CPU with most threads, the nearest first
+    /// (`newidle_balance`). True: a thread was pulled.
     pub(super) fn pull(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> bool {
         if self.ready.loaded().is_empty() {
             return false;
@@ -97,12 +99,12 @@ impl<F: Tuned> Linux<F> {
         self.thread(v).task.filter(|&task| may && self.fair.may_move(task, to))
     }
 
-    /// Has it run so recently that its caches are warm, or is it about to run?
+    /// Whether a task has run so recently that its caches are warm, or is about to run (the kernel's `task_hot`).
     fn is_hot(&self, ctx: &PolicyContext, task: TaskId) -> bool {
         self.fair.is_preferred(task) || ctx.now() - self.fair.ran_at(task) < self.common.migration_cost
     }
 
-    /// Averages of what happened on a CPU go on, once in a tick.
+    /// Decays the load averages of a CPU, once in a tick.
     fn decay(&mut self, ctx: &PolicyContext, cpu: PcpuId) {
         if ctx.now() - self.decayed_at[cpu] >= self.common.tick() {
             self.decayed_at[cpu] = ctx.now();
@@ -208,7 +210,8 @@ impl<F: Tuned> Linux<F> {
         Sum { cpus: size, threads, idle, load, utilization, state }
     }
 
-    /// The busiest of the groups of a level, and what should be moved from it to a CPU's own.
+    /// The busiest group of a level (`find_busiest_group`), and the amount to move from it to the CPU's own group
+    /// (`calculate_imbalance`).
     fn imbalance(
         &mut self,
         ctx: &PolicyContext,
@@ -270,7 +273,7 @@ impl<F: Tuned> Linux<F> {
         Some((group, imbalance))
     }
 
-    /// Moves waiting threads from the busiest CPU of a group. True: it did.
+    /// Moves waiting threads from the busiest CPU of a group (`detach_tasks`). True: a thread was moved.
     fn relieve(
         &mut self,
         ctx: &mut PolicyContext,
@@ -309,7 +312,7 @@ impl<F: Tuned> Linux<F> {
         moved
     }
 
-    /// The CPU of a group that has most of what is to be moved.
+    /// The CPU of a group with the greatest amount of the imbalance (`find_busiest_queue`).
     fn busiest_of(&mut self, ctx: &PolicyContext, group: &CpuMask, imbalance: Imbalance) -> Option<PcpuId> {
         let mut busiest: Option<(u64, PcpuId)> = None;
         for cpu in group.and(self.ready.loaded()).iter() {
@@ -325,7 +328,7 @@ impl<F: Tuned> Linux<F> {
         busiest.map(|(_, cpu)| cpu)
     }
 
-    /// The running thread of a CPU of a group is pushed over. True: there is one.
+    /// Pushes the running thread of a CPU of the group to the CPU `to` (active balance). True: there is such a thread.
     fn push_running(&mut self, ctx: &mut PolicyContext, to: PcpuId, group: &CpuMask) -> bool {
         let may = |&v: &VcpuId| {
             !ctx.is_idle(v)
@@ -353,7 +356,8 @@ impl Imbalance {
         left == 0
     }
 
-    /// Takes that much of it, if it is not too much: after failures more may be. False: it is.
+    /// Subtracts an amount from the imbalance unless the amount is too large; after failures it may be larger. False:
+    /// it is too large.
     fn take(&mut self, amount: u64, failed: u32) -> bool {
         let (Imbalance::Threads(left) | Imbalance::Utilization(left) | Imbalance::Load(left)) = self;
         if amount >> failed.min(63) > *left {

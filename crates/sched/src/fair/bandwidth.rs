@@ -1,4 +1,4 @@
-//! Bandwidth limits of groups (`cpu.max`): charging, throttling, and what ends it.
+//! Bandwidth limits of groups (`cpu.max`): charging, throttling, refills and the slack timer.
 
 use vcpulab_host::{GroupId, Span, Throttling, Time};
 
@@ -13,10 +13,10 @@ const LEAST: Span = Span::from_ns(1);
 /// CPU time that a queue keeps when its last entity leaves; the rest goes back to the pool.
 const KEPT: Span = Span::from_ms(1);
 
-/// The time after which what was given back is shared out.
+/// Delay of the slack timer, which distributes CPU time that queues gave back.
 const SLACK: Span = Span::from_ms(5);
 
-/// A refill this near is waited for instead.
+/// Time before a refill in which the slack timer does nothing.
 const REFILL_NEAR: Span = Span::from_ms(2);
 
 impl<F: Flavor> Fair<F> {
@@ -25,8 +25,8 @@ impl<F: Flavor> Fair<F> {
         self.groups[group].limit.as_mut()
     }
 
-    /// Makes a group one that has rested: its pool is as full as it may be, its queues have what they keep when their last entity
-    /// leaves, but for what was used of that.
+    /// Puts a group into the state after a rest: its pool is full, and its queues have the CPU time that they keep when
+    /// their last entity leaves, except the part that was used.
     pub fn rest(&mut self, group: GroupId, used: Span) {
         if let Some(limit) = &mut self.groups[group].limit {
             limit.pool = limit.most();
@@ -74,22 +74,22 @@ impl<F: Flavor> Fair<F> {
         self.groups[group].throttling
     }
 
-    /// Takes out a group whose timers have changed.
+    /// Takes a group whose timers have changed from the list.
     pub fn next_retimed(&mut self) -> Option<GroupId> {
         self.retimed.pop()
     }
 
-    /// The time of a group's next refill, if it is to have one.
+    /// The time of a group's next refill, if its period timer is set.
     pub fn refill_at(&self, group: GroupId) -> Option<Time> {
         self.groups[group].limit.as_ref()?.refill
     }
 
-    /// The time at which what was given back to a group is shared out.
+    /// The time at which the slack timer of a group expires, if it is set.
     pub fn slack_at(&self, group: GroupId) -> Option<Time> {
         self.groups[group].limit.as_ref()?.slack
     }
 
-    /// Charges a queue for what its current entity ran.
+    /// Charges a queue for the time that its current entity ran (`account_cfs_rq_runtime`).
     pub(super) fn charge_queue(&mut self, q: QueueId, now: Time, ran: u64) {
         if self.limit_of(q).is_none() {
             return;
@@ -104,7 +104,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Takes from the pool what is missing to `most`. The answer is what the queue has then.
+    /// Fills the queue's CPU time up to `most` from the pool. Returns the queue's CPU time after that.
     fn request(&mut self, q: QueueId, now: Time, most: Span) -> Span {
         let queue = &mut self.queues[q];
         let Some((group, _)) = queue.group else { return queue.runtime };
@@ -115,7 +115,7 @@ impl<F: Flavor> Fair<F> {
         queue.runtime
     }
 
-    /// Throttles a queue that has used up its time. True: it did.
+    /// Throttles a queue that has used up its CPU time (`throttle_cfs_rq`). True: the queue was throttled.
     pub(super) fn throttle_if_exhausted(&mut self, q: QueueId, now: Time) -> bool {
         let limited = self.limit_of(q).is_some();
         let exhausted = limited && self.queues[q].runtime <= Span::ZERO && !self.queues[q].throttled;
@@ -133,7 +133,7 @@ impl<F: Flavor> Fair<F> {
         true
     }
 
-    /// The first entity was enqueued on a queue.
+    /// Handles the first entity that is enqueued on an empty queue.
     pub(super) fn first_enqueued(&mut self, q: QueueId, now: Time) {
         if self.limit_of(q).is_none() || self.queues[q].current.is_some() || self.queues[q].throttled {
             return;
@@ -142,7 +142,7 @@ impl<F: Flavor> Fair<F> {
         self.throttle_if_exhausted(q, now);
     }
 
-    /// The last entity left a queue.
+    /// Gives CPU time back to the pool after the last entity left a queue.
     pub(super) fn last_dequeued(&mut self, q: QueueId, now: Time) {
         let (runtime, slice) = (self.queues[q].runtime, self.settings.bandwidth_slice);
         let Some((group, _)) = self.queues[q].group.filter(|_| runtime > KEPT) else { return };
@@ -156,7 +156,7 @@ impl<F: Flavor> Fair<F> {
         self.queues[q].runtime = KEPT;
     }
 
-    /// The end of a group's period.
+    /// Refills a group at the end of its period (the period timer).
     pub fn refill(&mut self, now: Time, group: GroupId) {
         self.retimed.push(group);
         let Group { limit: Some(limit), throttling, .. } = &mut self.groups[group] else { return };
@@ -190,7 +190,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Gives throttled queues what it takes to run, until the pool is empty.
+    /// Gives throttled queues CPU time to run, in the order of throttling, until the pool is empty.
     fn distribute(&mut self, now: Time, group: GroupId) {
         while let Some(limit) = self.groups[group].limit.as_mut()
             && let Some(&q) = limit.throttled.first()
@@ -225,8 +225,8 @@ impl<F: Flavor> Fair<F> {
     }
 }
 
-/// The offset of a group's periods, which the kernel draws at random when the group is made: here the same in each run, by
-/// the group's number.
+/// Offset of a group's periods. The kernel draws it at random when the group is made; here the group's number
+/// determines it, so that it is the same in each run.
 fn offset(group: GroupId, period: Span) -> Span {
     let mut x = u64::from(group.0).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! CFS, Linux's fair scheduler up to 6.5: the least virtual run time runs.
+//! CFS, Linux's fair scheduler up to 6.5: the entity with the least virtual run time runs.
 
 use vcpulab_host::{Class, Span, Time};
 
@@ -6,7 +6,7 @@ use super::class::{Fair, Flavor, Leaving};
 use super::tree::{Entity, EntityId, Kind, QueueId, Task, ahead, later};
 use super::weight::{Weight, ns};
 
-/// Virtual time at which queues begin.
+/// Virtual time at which queues start.
 const BEGINNING: u64 = 0u64.wrapping_sub(1 << 20);
 
 /// A sleep so long that virtual times cannot be compared any more.
@@ -15,18 +15,18 @@ const LONG_SLEEP: Span = Span::from_ns(1 << 53);
 /// Tunables of CFS.
 #[derive(Clone, Copy, Debug)]
 pub struct Cfs {
-    /// The period in which everyone should run once.
+    /// The period in which every task should run once (`sched_latency`).
     pub latency: Span,
-    /// The least slice.
+    /// The least slice (`sched_min_granularity`).
     pub min_granularity: Span,
-    /// Virtual run time by which a waking task must be behind the running task to preempt it.
+    /// Virtual run time by which a waking task must be behind the running task to preempt it (`sched_wakeup_granularity`).
     pub wakeup_granularity: Span,
-    /// The least slice of `SCHED_IDLE` among others.
+    /// The least slice of an idle entity beside others that are not.
     pub idle_min_granularity: Span,
 }
 
 impl Cfs {
-    /// The kernel's own on one CPU; the first three are times `factor` on more.
+    /// The kernel's defaults on one CPU; the first three are multiplied by `factor`.
     pub const fn scaled(factor: i64) -> Self {
         Cfs {
             latency: Span::from_us(6_000 * factor),
@@ -36,7 +36,7 @@ impl Cfs {
         }
     }
 
-    /// The number of tasks for which a period is long enough.
+    /// The greatest number of tasks for which the period need not be extended.
     fn tasks_in_latency(&self) -> u64 {
         ns(self.latency).div_ceil(ns(self.min_granularity).max(1))
     }
@@ -45,7 +45,7 @@ impl Cfs {
 /// State that CFS keeps for each queue.
 #[derive(Clone, Debug)]
 pub struct Own {
-    /// The least virtual run time; it never goes back.
+    /// The least virtual run time of the queue's entities (`min_vruntime`); never decreases.
     min_v: u64,
 }
 
@@ -77,7 +77,7 @@ impl Fair<Cfs> {
         self.entities[e].v = if long { placed } else { later(v, placed) };
     }
 
-    /// An entity's part of a period.
+    /// Slice of an entity: its share of the period by weight, level by level (`sched_slice`).
     fn slice(&self, e: EntityId) -> u64 {
         let root = QueueId(self.cpu(e).0);
         let tasks = u64::from(self.queues[root].tasks) + u64::from(!self.entities[e].queued);
@@ -100,7 +100,8 @@ impl Fair<Cfs> {
         slice.max(least)
     }
 
-    /// 1: `b` is to be preferred to `a`; 0: it is ahead, but not by enough.
+    /// Compares two entities on a queue: 1 if `b` should preempt `a`; 0 if `b` is behind, but not by the wakeup
+    /// granularity; −1 otherwise.
     fn late(&self, a: EntityId, b: EntityId) -> i32 {
         let delta = ahead(self.entities[a].v, self.entities[b].v);
         let enough = self.entities[b].weight.virtual_time(ns(self.flavor.wakeup_granularity));

@@ -1,4 +1,4 @@
-//! The walks along the hierarchy: what an event does from a task's queue up to the root.
+//! The fair class: walks along the hierarchy of groups that an event makes, from a task's queue up to the root.
 
 use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
@@ -10,7 +10,7 @@ use super::weight::{Weight, ns};
 /// Reason for which an entity leaves its queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Leaving {
-    /// Because what it stands for does not want to run.
+    /// Because its task does not want to run.
     pub sleep: bool,
     /// Because a limit is exhausted.
     pub throttled: bool,
@@ -18,58 +18,60 @@ pub struct Leaving {
     pub finish: bool,
 }
 
-/// A policy of the fair class: what it does on one queue.
+/// A policy of the fair class: the operations of a single queue, in which CFS and EEVDF differ.
 pub trait Flavor: Clone {
     /// State that the policy keeps for each entity.
     type Entity: Clone + Default + std::fmt::Debug;
     /// State that the policy keeps for each queue.
     type Queue: Clone + Default + std::fmt::Debug;
-    /// Is a queue throttled by a decision only while one of its entities is current?
+    /// Whether a decision throttles a queue only while one of its entities is current.
     const THROTTLES_CURRENT_ONLY: bool;
-    /// Does a group whose queue is empty keep its weight?
+    /// Whether a group whose queue is empty keeps its weight.
     const EMPTY_KEEPS_WEIGHT: bool;
-    /// Are all groups of one period refilled at once? Otherwise each has an offset of its own.
+    /// Whether all groups with the same period are refilled at the same time. `false`: each group has an offset of its own.
     const REFILLS_TOGETHER: bool;
     /// Least time between two updates of a group's load by one of its queues.
     const CONTRIBUTES_EVERY: Span;
-    /// Does who sleeps keep what it was behind the others, however long? Otherwise only as long as they do not run on.
+    /// Whether a sleeping entity keeps its lag however long it sleeps. `false`: it keeps its lag only until the others
+    /// run on.
     const KEEPS_LAG: bool;
 
-    /// The order of a queue, as a virtual time.
+    /// Key by which a queue is sorted, as a virtual time: `vruntime` (CFS) or `deadline` (EEVDF).
     fn key(entity: &Entity<Self::Entity>) -> u64;
-    /// The most by which an entity of the weight of nice 0 that left may be behind the others, or ahead of them, as it comes back.
+    /// Limit of the lag, positive or negative, of a returning entity of the weight of nice 0.
     fn lag_max(fair: &Fair<Self>) -> Span;
-    /// An entity that is not queued is so much behind the others, in virtual time.
+    /// Sets the lag of an entity that is not queued, in virtual time.
     fn set_lag(entity: &mut Entity<Self::Entity>, lag: Span);
-    /// Has it left, and competes on?
+    /// Whether an entity has blocked, and still competes (a delayed dequeue).
     fn delayed(_entity: &Entity<Self::Entity>) -> bool {
         false
     }
-    /// A new entity, or one that is as good as new, stands where its queue does.
+    /// Initializes an entity, new or renewed, at its queue's virtual time.
     fn fresh(fair: &mut Fair<Self>, e: EntityId);
-    /// An entity that is not queued leaves its queue for one on another CPU or of another group.
+    /// Removes an entity that is not queued from its queue, to join a queue of another CPU or group.
     fn leave(_fair: &mut Fair<Self>, _e: EntityId) {}
-    /// Charges the current entity of a queue.
+    /// Charges the current entity of a queue, and advances the queue's virtual time (`update_curr`).
     fn update(fair: &mut Fair<Self>, q: QueueId, now: Time);
-    /// Puts an entity on its queue. `moved`: it comes from another CPU.
+    /// Puts an entity on its queue (`enqueue_entity`). `moved`: it comes from another CPU.
     fn enqueue(fair: &mut Fair<Self>, e: EntityId, now: Time, wakeup: bool, moved: bool);
-    /// Takes it off. False: it competes on.
+    /// Takes an entity off its queue (`dequeue_entity`). False: the dequeue is delayed, and the entity still competes.
     fn dequeue(fair: &mut Fair<Self>, e: EntityId, now: Time, leaving: Leaving) -> bool;
-    /// A delayed entity wakes.
+    /// Wakes an entity whose dequeue was delayed.
     fn requeue(_fair: &mut Fair<Self>, _e: EntityId) {}
-    /// Follows what was taken out of a queue's tree, or put into it.
+    /// Updates the policy's sums after an entity was put into a queue's tree (`_there`), or taken out.
     fn in_tree(_fair: &mut Fair<Self>, _q: QueueId, _e: EntityId, _there: bool) {}
-    /// The entity to run; it may be a delayed one.
+    /// The entity that should run next (`pick_next_entity`); its dequeue may be delayed.
     fn pick(fair: &mut Fair<Self>, q: QueueId) -> EntityId;
-    /// An entity becomes current.
+    /// Prepares an entity that becomes current (`set_next_entity`).
     fn begin(_entity: &mut Entity<Self::Entity>) {}
-    /// The tick's own test, once the queue is up to date.
+    /// Tests at a tick whether the current entity should be preempted (`entity_tick`), after the queue was charged.
     fn tick(fair: &mut Fair<Self>, e: EntityId);
-    /// Should a task that woke preempt the running one? The running one first, and their entities on one queue.
+    /// Whether a task that woke should preempt the running task. Arguments: the running task first, and the entities of
+    /// both on a common queue.
     fn preempts(fair: &mut Fair<Self>, tasks: [Task; 2], entities: [EntityId; 2], now: Time) -> bool;
-    /// The current task yields; others are there.
+    /// Handles `sched_yield` of the current task, if other tasks are queued.
     fn yielded(fair: &mut Fair<Self>, e: EntityId, now: Time);
-    /// The weight of a queued or absent entity changes.
+    /// Changes the weight of an entity, queued or not (`reweight_entity`).
     fn reweigh(fair: &mut Fair<Self>, e: EntityId, weight: Weight, now: Time);
 }
 
@@ -101,22 +103,22 @@ pub struct Fair<F: Flavor> {
     pub(super) tasks: Table<TaskId, Task>,
     /// The running task of each CPU; `None`: no fair one.
     running: Table<PcpuId, Option<TaskId>>,
-    /// The CPUs that are asked to decide.
+    /// CPUs with a flag, which are asked to decide (`need_resched`).
     flags: CpuMask,
-    /// The CPUs that run what is above the fair class.
+    /// CPUs that run a thread of a class above the fair one.
     above: CpuMask,
-    /// Are there several CPUs, so that loads are averaged?
+    /// Whether there are several CPUs, so that loads are averaged.
     pub(super) several: bool,
-    /// Is, or was, any task or group idle?
+    /// Whether a task or group is or was idle (`SCHED_IDLE`, `cpu.idle`).
     pub(super) any_idle: bool,
-    /// By CPU, the queues whose groups know of a load there.
+    /// Queues of each CPU whose load their groups include.
     pub(super) contributing: Table<PcpuId, Vec<QueueId>>,
     /// Groups whose timers have changed.
     pub(super) retimed: Vec<GroupId>,
 }
 
 impl<F: Flavor> Fair<F> {
-    /// A host of so many CPUs without groups and tasks.
+    /// A host with this number of CPUs, without groups and tasks.
     pub fn new(flavor: F, cpus: u32, settings: Settings) -> Self {
         Fair {
             flavor,
@@ -135,7 +137,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Adds a group; the one around it is there.
+    /// Adds a group. Its parent has been added before.
     pub fn add_group(&mut self, config: &GroupConfig) -> GroupId {
         let shares = Weight::shares(config.weight, config.idle);
         self.groups.push(Group::new(config, shares, self.running.len()))
@@ -162,7 +164,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Adds a task, blocked, that was last on a CPU; `None`: in the root group.
+    /// Adds a blocked task whose last CPU is `cpu`. `group`: `None` is the root group.
     pub fn add_task(&mut self, cpu: PcpuId, group: Option<GroupId>, class: Class, nice: i8) -> TaskId {
         let task = TaskId(self.tasks.len() as u32);
         let queue = self.queue_of(group, cpu);
@@ -172,7 +174,7 @@ impl<F: Flavor> Fair<F> {
         self.tasks.push(Task { entity, group, class })
     }
 
-    /// A task that is there no more begins anew, blocked, on a CPU.
+    /// Makes a task that has ended new: blocked, on this CPU.
     pub fn renew(&mut self, cpu: PcpuId, task: TaskId, group: Option<GroupId>) {
         let e = self.tasks[task].entity;
         self.tasks[task].group = group;
@@ -200,7 +202,7 @@ impl<F: Flavor> Fair<F> {
         })
     }
 
-    /// The queue of a group on a CPU, which is made when it is first wanted.
+    /// The queue of a group on a CPU. It is made on first use.
     pub(super) fn queue_of(&mut self, group: Option<GroupId>, cpu: PcpuId) -> QueueId {
         let Some(group) = group else { return QueueId(cpu.0) };
         if let Some(queue) = self.groups[group].queues[cpu] {
@@ -217,19 +219,19 @@ impl<F: Flavor> Fair<F> {
         queue
     }
 
-    /// Sets where a blocked task stands, by the virtual run time that it has once it has run for so many ns.
+    /// Sets the virtual run time of a blocked task to the value at which it has `virtual_time` after `ran` ns.
     pub fn reaches(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
         let entity = &mut self.entities[self.tasks[task].entity];
         entity.v = virtual_time.wrapping_sub(entity.weight.virtual_time(ran));
     }
 
-    /// A blocked task is by so much virtual time behind the others.
+    /// Sets the lag of a blocked task, in virtual time.
     pub fn set_lag(&mut self, task: TaskId, lag: Span) {
         let e = self.tasks[task].entity;
         F::set_lag(&mut self.entities[e], lag);
     }
 
-    /// A group in which nothing is queued is so on a CPU.
+    /// Sets the lag of a group's entity on a CPU, if its queue is empty.
     pub fn set_group_lag(&mut self, group: GroupId, cpu: PcpuId, lag: Span) {
         let q = self.queue_of(Some(group), cpu);
         if let Some((_, e)) = self.queues[q].group {
@@ -239,7 +241,7 @@ impl<F: Flavor> Fair<F> {
 
     // ---- events ----
 
-    /// A blocked task wakes on a CPU.
+    /// Wakes a blocked task on a CPU.
     pub fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
         let Task { entity, group, .. } = self.tasks[task];
         if self.entities[entity].queued {
@@ -255,7 +257,7 @@ impl<F: Flavor> Fair<F> {
         self.test_preemption(now, cpu, task);
     }
 
-    /// A task that left its queue without blocking joins one on a CPU.
+    /// Queues a task on a CPU that left its queue without blocking.
     pub fn join(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
         let Task { entity, group, .. } = self.tasks[task];
         let to = self.queue_of(group, cpu);
@@ -264,7 +266,7 @@ impl<F: Flavor> Fair<F> {
         self.test_preemption(now, cpu, task);
     }
 
-    /// A queued task leaves its queue: `sleep`: since it does not want to run; otherwise it will join another one.
+    /// Takes a queued task off its queue. `sleep`: it does not want to run; otherwise it will join another queue.
     pub fn leave(&mut self, now: Time, task: TaskId, sleep: bool) {
         let e = self.tasks[task].entity;
         if self.entities[e].queued {
@@ -276,7 +278,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// A task that has blocked competes no more.
+    /// Ends the delayed dequeue of a blocked task: it no longer competes.
     pub fn finish(&mut self, now: Time, task: TaskId) {
         let e = self.tasks[task].entity;
         if self.entities[e].queued {
@@ -285,7 +287,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Puts a task into another group.
+    /// Moves a task to another group.
     pub fn regroup(&mut self, now: Time, task: TaskId, group: Option<GroupId>) {
         let Task { entity: e, group: before, .. } = self.tasks[task];
         if before == group {
@@ -312,7 +314,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Moves an entity that is not queued to a queue. True: it is another one.
+    /// Moves an entity that is not queued to a queue. True: that is another queue than before.
     fn settle_on(&mut self, e: EntityId, to: QueueId, now: Time) -> bool {
         let from = self.entities[e].queue;
         let moves = from != to;
@@ -330,18 +332,18 @@ impl<F: Flavor> Fair<F> {
         moves || roams
     }
 
-    /// Is a task queued, and wants to run?
+    /// Whether a task is queued and wants to run.
     pub fn is_queued(&self, task: TaskId) -> bool {
         let entity = &self.entities[self.tasks[task].entity];
         entity.queued && !F::delayed(entity)
     }
 
-    /// Does a task that has blocked compete on?
+    /// Whether the dequeue of a blocked task is delayed.
     pub fn is_delayed(&self, task: TaskId) -> bool {
         F::delayed(&self.entities[self.tasks[task].entity])
     }
 
-    /// Is its group, or one around it, throttled where it is?
+    /// Whether the group of a task, or a group around it, is throttled on the task's CPU.
     pub fn is_held_back(&self, task: TaskId) -> bool {
         self.is_throttled(self.entities[self.tasks[task].entity].queue)
     }
@@ -351,14 +353,14 @@ impl<F: Flavor> Fair<F> {
         (self.flavor, self.settings) = (flavor, settings);
     }
 
-    /// May a task that waits be moved to a CPU: is nothing around it throttled, here or there?
+    /// Whether a waiting task may be moved to a CPU: no group around it is throttled, on its CPU or there.
     pub fn may_move(&self, task: TaskId, to: PcpuId) -> bool {
         let Task { entity, group, .. } = self.tasks[task];
         let there = group.and_then(|group| self.groups[group].queues[to]);
         !self.is_throttled(self.entities[entity].queue) && there.is_none_or(|q| !self.is_throttled(q))
     }
 
-    /// Is it its queue's next buddy?
+    /// Whether a task is the `next` buddy of its queue.
     pub fn is_preferred(&self, task: TaskId) -> bool {
         let e = self.tasks[task].entity;
         self.queues[self.entities[e].queue].next == Some(e)
@@ -374,14 +376,14 @@ impl<F: Flavor> Fair<F> {
         self.cpu(self.tasks[task].entity)
     }
 
-    /// The running task blocks; a decision follows.
+    /// Blocks the running task; a decision follows.
     pub fn block(&mut self, now: Time, cpu: PcpuId) {
         if let Some(task) = self.running[cpu] {
             self.dequeue_task(self.tasks[task].entity, now, Leaving { sleep: true, ..Leaving::default() });
         }
     }
 
-    /// The running task yields; a decision follows.
+    /// Yields the running task's CPU; a decision follows.
     pub fn yielded(&mut self, now: Time, cpu: PcpuId) {
         if let Some(task) = self.running[cpu]
             && self.queues[QueueId(cpu.0)].tasks > 1
@@ -393,7 +395,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// The running task of a CPU gives way to another one that waits on some CPU.
+    /// Makes the running task of a CPU give way to a task that waits on some CPU (`yield_to`).
     pub fn yield_to(&mut self, now: Time, cpu: PcpuId, target: TaskId) {
         self.prefer(self.tasks[target].entity);
         self.yielded(now, cpu);
@@ -403,7 +405,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// A tick on a CPU that is not idle.
+    /// Handles a tick on a CPU that is not idle.
     pub fn tick(&mut self, now: Time, cpu: PcpuId) {
         let mut up = self.running[cpu].map(|task| self.tasks[task].entity);
         while let Some(e) = up {
@@ -414,27 +416,27 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Is the CPU asked to decide?
+    /// Whether a CPU is flagged to decide (`need_resched`).
     pub fn flagged(&self, cpu: PcpuId) -> bool {
         self.flags.contains(cpu)
     }
 
-    /// The CPUs that are.
+    /// All flagged CPUs.
     pub fn flags(&self) -> &CpuMask {
         &self.flags
     }
 
-    /// Does a CPU run what is above the fair class?
+    /// Notes whether a CPU runs a thread of a class above the fair one.
     pub fn set_above(&mut self, cpu: PcpuId, on: bool) {
         self.above.put(cpu, on);
     }
 
-    /// Tasks on a CPU that could run, those that blocked and compete on included.
+    /// Number of tasks on a CPU that could run, including those whose dequeue is delayed.
     pub fn tasks_on(&self, cpu: PcpuId) -> u32 {
         self.queues[QueueId(cpu.0)].tasks
     }
 
-    /// Asks it, or takes that back.
+    /// Sets or clears the flag of a CPU.
     pub fn set_flag(&mut self, cpu: PcpuId, on: bool) {
         self.flags.put(cpu, on);
     }
@@ -485,7 +487,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Switches to a task, `None`: to none of the fair class. What is flagged on the way is dropped.
+    /// Switches a CPU to a task, or to no fair task (`None`). Flags raised meanwhile are dropped.
     pub fn switch(&mut self, now: Time, cpu: PcpuId, to: Option<TaskId>) {
         let from = self.running[cpu];
         if from != to || from.is_none() {
@@ -522,29 +524,30 @@ impl<F: Flavor> Fair<F> {
 
     // ---- hierarchy ----
 
-    /// The entity of the group that an entity is in.
+    /// The entity that represents the queue of `e` in its parent group.
     pub(super) fn parent(&self, e: EntityId) -> Option<EntityId> {
         self.queues[self.entities[e].queue].group.map(|(_, entity)| entity)
     }
 
-    /// An entity and all those above it.
+    /// An entity and its ancestors.
     fn upwards(&self, e: EntityId) -> impl Iterator<Item = EntityId> + '_ {
         std::iter::successors(Some(e), |&e| self.parent(e))
     }
 
-    /// 0: none; 1: on the root queue.
+    /// Depth of an entity: 0 without one, 1 on a root queue.
     fn depth(&self, e: Option<EntityId>) -> u32 {
         e.map_or(0, |e| self.queues[self.entities[e].queue].depth + 1)
     }
 
-    /// Is a queue throttled, or one above it?
+    /// Whether a queue or one of its ancestors is throttled.
     pub(super) fn is_throttled(&self, q: QueueId) -> bool {
         let above = self.queues[q].group.map(|(_, entity)| entity);
         let mut above = above.into_iter().flat_map(|e| self.upwards(e));
         self.queues[q].throttled || above.any(|e| self.queues[self.entities[e].queue].throttled)
     }
 
-    /// Enqueues an entity and those above it that are not queued, and counts `tasks` more up to the root or a throttled queue.
+    /// Enqueues an entity and its ancestors that are not queued, and adds `tasks` to the counts up to the root or a
+    /// throttled queue.
     pub(super) fn enqueue_upwards(
         &mut self,
         first: EntityId,
@@ -575,14 +578,14 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Dequeues a task, or what is delayed.
+    /// Dequeues a task, or an entity whose dequeue was delayed.
     fn dequeue_task(&mut self, first: EntityId, now: Time, leaving: Leaving) {
         let tasks = u32::from(matches!(self.entities[first].kind, Kind::Task(_)));
         self.dequeue_upwards(first, now, leaving, tasks);
     }
 
-    /// Dequeues an entity and those above it whose queues are empty then, and counts `tasks` less up to the root or a
-    /// throttled queue.
+    /// Dequeues an entity and its ancestors whose queues are empty then, and subtracts `tasks` from the counts up to
+    /// the root or a throttled queue.
     pub(super) fn dequeue_upwards(&mut self, first: EntityId, now: Time, leaving: Leaving, tasks: u32) {
         let mut up = Some(first);
         while let Some(e) = up {
@@ -651,7 +654,7 @@ impl<F: Flavor> Fair<F> {
         self.queues[entity.queue].current = Some(e);
     }
 
-    /// Charges the current entity of a queue for the time since it was last charged. The answer is it, and that time, ns.
+    /// Charges the current entity of a queue for the time since its last charge. Returns the entity and that time, ns.
     pub(super) fn charge_current(&mut self, q: QueueId, now: Time) -> Option<(EntityId, u64)> {
         let e = self.queues[q].current?;
         let entity = &mut self.entities[e];
@@ -690,7 +693,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Asks a CPU that runs no fair task to decide, unless it runs something better.
+    /// Flags a CPU that runs no fair task, unless it runs a thread of a class above.
     pub(super) fn flag_idle(&mut self, cpu: PcpuId) {
         if !self.above.contains(cpu) {
             self.flags.insert(cpu);
@@ -701,19 +704,19 @@ impl<F: Flavor> Fair<F> {
         self.queues[self.entities[e].queue].cpu
     }
 
-    /// Asks the CPU of a queue to decide.
+    /// Flags the CPU of a queue.
     pub(super) fn flag(&mut self, q: QueueId) {
         self.flags.insert(self.queues[q].cpu);
     }
 
     // ---- buddies ----
 
-    /// Names an entity and all above it next buddies of their queues.
+    /// Makes an entity and its ancestors the `next` buddies of their queues.
     pub(super) fn prefer(&mut self, e: EntityId) {
         self.name(e, |queue| &mut queue.next);
     }
 
-    /// Names an entity and all above it buddies of their queues.
+    /// Makes an entity and its ancestors buddies of their queues.
     pub(super) fn name(&mut self, e: EntityId, buddy: Buddy<F>) {
         let mut up = Some(e);
         while let Some(e) = up.filter(|&e| self.entities[e].queued && !self.entities[e].idle) {
@@ -722,7 +725,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// An entity, and those above it as long as they are, is nobody's buddy any more.
+    /// Clears the buddies that name an entity, and those that name its ancestors as far up as they do.
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
         let buddies: [Buddy<F>; 3] =
             [|queue| &mut queue.next, |queue| &mut queue.last, |queue| &mut queue.skip];
@@ -741,7 +744,7 @@ impl<F: Flavor> Fair<F> {
 
     // ---- trees ----
 
-    /// Puts an entity into its queue's tree, behind those of the same key.
+    /// Puts an entity into its queue's tree, behind entities with the same key.
     pub(super) fn put_into_tree(&mut self, e: EntityId) {
         let q = self.entities[e].queue;
         let key = F::key(&self.entities[e]);
@@ -751,7 +754,7 @@ impl<F: Flavor> Fair<F> {
         F::in_tree(self, q, e, true);
     }
 
-    /// Takes it out, if it is there.
+    /// Takes an entity out of its queue's tree, if it is in the tree.
     pub(super) fn take_out_of_tree(&mut self, e: EntityId) {
         let q = self.entities[e].queue;
         if let Some(position) = self.queues[q].tree.iter().position(|&other| other == e) {
@@ -760,7 +763,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Counts an entity as queued.
+    /// Adds an entity to the counts and the load of its queue.
     pub(super) fn count_in(&mut self, e: EntityId, now: Time) {
         self.average(e, now);
         let queue = &mut self.queues[self.entities[e].queue];
@@ -776,7 +779,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Counts it as queued no more.
+    /// Subtracts an entity from the counts and the load of its queue.
     pub(super) fn count_out(&mut self, e: EntityId, now: Time) {
         self.average(e, now);
         let q = self.entities[e].queue;

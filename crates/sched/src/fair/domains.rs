@@ -1,4 +1,4 @@
-//! Domains and their control groups: those of the host's configuration, and one for each domain that has none.
+//! Control groups of domains: those of the host's configuration, and a group for each domain without any.
 
 use vcpulab_host::{
     DomId, GroupConfig, GroupId, Membership, Params, Part, PolicyContext, Rejected, Table, Throttling, VcpuId,
@@ -18,7 +18,7 @@ struct Domain {
     own: bool,
     /// Groups of single vCPUs that the policy made, by the vCPU's number.
     vcpus: Vec<GroupId>,
-    /// The number of the vCPU that was given way to last.
+    /// Number of the vCPU that a spinning vCPU last yielded to.
     preferred: usize,
 }
 
@@ -49,7 +49,7 @@ impl Domains {
         }
     }
 
-    /// A domain comes: with the parameters of a new one.
+    /// Adds a domain with the parameters of a new one.
     pub fn begin<F: Flavor>(&mut self, ctx: &PolicyContext, fair: &mut Fair<F>, d: DomId) {
         let domain = self.domains.entry(d);
         if domain.groups.is_empty() {
@@ -110,7 +110,7 @@ impl Domains {
         }
     }
 
-    /// Is it a vCPU of a guest, and no other thread of the host?
+    /// Whether a thread is a vCPU of a guest, rather than another thread of the host.
     pub fn is_vcpu(&self, ctx: &PolicyContext, v: VcpuId) -> bool {
         match ctx.thread(v).group {
             Membership::Own => true,

@@ -1,5 +1,5 @@
-//! EEVDF, Linux's fair scheduler since 6.6 (this one: 6.12): of those that have had no more than their share, the earliest
-//! virtual deadline runs. (Stoica, Abdel-Wahab 1995.)
+//! EEVDF, Linux's fair scheduler since 6.6 (here: 6.12): of the entities whose lag is not negative, the one with the
+//! earliest virtual deadline runs. (Stoica, Abdel-Wahab 1995.)
 
 use vcpulab_host::{Class, Span, Time};
 
@@ -13,7 +13,7 @@ const BEGINNING: u64 = 0u64.wrapping_sub(1 << 20);
 /// Tunables of EEVDF.
 #[derive(Clone, Copy, Debug)]
 pub struct Eevdf {
-    /// The length of everyone's requests.
+    /// Length of every request (`base_slice`).
     pub base_slice: Span,
 }
 
@@ -21,11 +21,11 @@ pub struct Eevdf {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
     deadline: u64,
-    /// Virtual time by which it is behind its share as it leaves.
+    /// Lag with which the entity left its queue, as virtual time; positive: it got less than its share.
     lag: i64,
-    /// The deadline as it became current: as long as that stands it is left alone.
+    /// Deadline when the entity became current. While it is unchanged, the entity is not preempted (`RUN_TO_PARITY`).
     guard: u64,
-    /// The deadline is relative to the virtual run time.
+    /// Whether the deadline is relative to the virtual run time.
     relative: bool,
     /// Whether the entity blocked while its lag was negative, and competes until its lag is 0 (a delayed dequeue).
     delayed: bool,
@@ -34,9 +34,9 @@ pub struct Request {
 /// State that EEVDF keeps for each queue: the sums behind its average virtual run time.
 #[derive(Clone, Debug)]
 pub struct Sums {
-    /// The point from which virtual times are summed up.
+    /// Reference point of the sums of virtual times.
     zero: u64,
-    /// Over the tree: plain weights times virtual times from there, and plain weights.
+    /// Sums over the tree: plain weights times virtual times relative to `zero`, and plain weights.
     moments: i64,
     weights: i64,
 }
@@ -65,7 +65,7 @@ impl Fair<Eevdf> {
         }
     }
 
-    /// The average of the virtual times, to which the zero point moves.
+    /// Average of the virtual run times, weighted (`avg_vruntime`); `zero` moves there.
     fn virtual_average(&mut self, q: QueueId) -> u64 {
         let (moments, weights) = self.sums(q);
         let queue = &self.queues[q];
@@ -128,7 +128,7 @@ impl Fair<Eevdf> {
         request.relative = false;
     }
 
-    /// The entity that deserves to run.
+    /// The eligible entity with the earliest deadline (`pick_eevdf`).
     fn best(&self, q: QueueId) -> EntityId {
         let queue = &self.queues[q];
         let current = queue.current.filter(|&e| self.entities[e].queued);
@@ -268,7 +268,7 @@ impl Flavor for Eevdf {
         entity.own.guard = entity.own.deadline;
     }
 
-    /// Charging has raised the flag, if there is a reason.
+    /// No test: charging has raised the flag, if there is a reason.
     fn tick(_fair: &mut Fair<Self>, _e: EntityId) {}
 
     fn preempts(

@@ -16,10 +16,10 @@ pub enum Sharing {
 pub struct Level {
     pub sharing: Sharing,
     pub cpus: CpuMask,
-    /// The CPUs of the level below, this CPU's own among them: what is balanced against each other.
+    /// The CPU's own group: its CPUs of the level below. Groups are balanced against each other.
     pub own: CpuMask,
     pub groups: Vec<CpuMask>,
-    /// Has it a level below?
+    /// Whether a level is below this one.
     pub nested: bool,
     /// Time at which this CPU last balanced the level, the interval in ms, and the number of failures in a row.
     pub balanced_at: Time,
@@ -42,7 +42,7 @@ impl Level {
         if self.sharing == Sharing::Core { 110 } else { 117 }
     }
 
-    /// Failures to move what is hot until it is moved all the same.
+    /// Number of failures to move cache-hot tasks after which they are moved all the same.
     pub fn tries(&self) -> u32 {
         match self.sharing {
             Sharing::Core => 0,
@@ -101,13 +101,14 @@ fn levels_of(ctx: &PolicyContext, cpu: PcpuId) -> Vec<Level> {
     levels
 }
 
-/// The levels of all CPUs, and what is known of their caches.
+/// Scheduling domains of all CPUs, and the state of their last-level caches.
 #[derive(Clone, Debug, Default)]
 pub struct Levels {
     pub of: Table<PcpuId, Vec<Level>>,
     cache: Table<PcpuId, CpuMask>,
     core: Table<PcpuId, CpuMask>,
-    /// By the first CPU of a cache: how many CPUs a waking thread looks at, and whether a core is known to be idle.
+    /// Number of CPUs of a cache that a waking thread scans, and whether a core of it may be idle; both by the cache's
+    /// first CPU.
     scan: Table<PcpuId, u32>,
     idle_core: Table<PcpuId, bool>,
     pub threads: bool,
@@ -133,12 +134,12 @@ impl Levels {
         levels
     }
 
-    /// The CPUs that share its last-level cache, itself included.
+    /// The CPUs that share a CPU's last-level cache, including itself.
     pub fn cache(&self, cpu: PcpuId) -> &CpuMask {
         &self.cache[cpu]
     }
 
-    /// The threads of its core, itself included.
+    /// The threads of a CPU's core, including itself.
     pub fn core(&self, cpu: PcpuId) -> &CpuMask {
         &self.core[cpu]
     }
@@ -157,7 +158,7 @@ impl Levels {
         self.scan[first] = scan;
     }
 
-    /// Is a core of its cache known to be wholly idle?
+    /// Whether a core of the CPU's cache may be wholly idle (`has_idle_cores`).
     pub fn idle_core(&self, cpu: PcpuId) -> bool {
         self.idle_core[self.first(cpu)]
     }

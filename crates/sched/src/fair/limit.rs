@@ -10,11 +10,11 @@ pub struct Group {
     pub parent: Option<GroupId>,
     pub shares: u64,
     pub idle: bool,
-    /// By CPU; made when they are first wanted.
+    /// Queues of the group by CPU, made on first use.
     pub queues: Table<PcpuId, Option<QueueId>>,
     /// Number of the group's queues.
     pub made_on: u32,
-    /// The sum of what its queues have told of their loads.
+    /// Sum of the queues' contributions to the group's load.
     pub contributed: u64,
     pub limit: Option<Limit>,
     /// Start of the group's periods; `None`: unspecified.
@@ -22,7 +22,7 @@ pub struct Group {
     pub throttling: Throttling,
 }
 
-/// A limit as it is set: `cpu.max`, `cpu.max.burst`.
+/// A bandwidth limit: `cpu.max`, `cpu.max.burst`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bandwidth {
     /// CPU time in each period.
@@ -41,19 +41,19 @@ impl Bandwidth {
     }
 }
 
-/// A limit.
+/// The state of a bandwidth limit.
 #[derive(Clone, Debug)]
 pub struct Limit {
     pub bandwidth: Bandwidth,
-    /// The beginning of a period.
+    /// Start of some period; the others follow at whole multiples.
     pub phase: Time,
     pub pool: Span,
     /// Whether no queue has taken CPU time since the last refill.
     pub idle: bool,
-    /// The time of the next refill, and of the next sharing out.
+    /// Times of the next refill and of the slack timer.
     pub refill: Option<Time>,
     pub slack: Option<Time>,
-    /// In the order in which they were.
+    /// Throttled queues, in the order in which they were throttled.
     pub throttled: Vec<QueueId>,
 }
 
@@ -96,12 +96,12 @@ impl Limit {
         self.pool = (self.pool + self.bandwidth.quota).min(self.most());
     }
 
-    /// The most that the pool may hold.
+    /// The greatest CPU time that the pool may hold.
     pub fn most(&self) -> Span {
         self.bandwidth.quota + self.bandwidth.burst
     }
 
-    /// Starts the timer: the next refill is at the end of the period that it is.
+    /// Starts the period timer: the next refill is at the end of the current period.
     pub fn start(&mut self, now: Time) {
         let period = self.bandwidth.period;
         let since = now - self.phase;
@@ -109,7 +109,7 @@ impl Limit {
         self.refill = Some(self.phase + over * period);
     }
 
-    /// Moves what is missing to `most` from the pool to a queue. True: the timer was started.
+    /// Moves CPU time from the pool to a queue until it has `most`. True: the period timer was started.
     pub fn give(&mut self, now: Time, runtime: &mut Span, most: Span) -> bool {
         let amount = self.pool.min(most - *runtime).max(Span::ZERO);
         self.pool -= amount;

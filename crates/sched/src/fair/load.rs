@@ -1,4 +1,4 @@
-//! Load on several CPUs: averages of the weights queued, and by them the part of a group's shares that it has on each CPU.
+//! Load on several CPUs: load averages of queues, and from them the part of a group's shares that it has on each CPU.
 
 use vcpulab_host::{GroupId, PcpuId, Time};
 
@@ -10,11 +10,11 @@ use super::weight::{Weight, plain};
 /// The least weight of a group on a CPU.
 const LEAST: u64 = 2;
 
-/// A queue tells its group of its load when it has changed by more than this part of it.
+/// Least change of a queue's load, as a part of it, that its group is told of.
 const NOTICED: u64 = 64;
 
 impl<F: Flavor> Fair<F> {
-    /// Averages of a queue and of an entity on it go on to now: called before what they are of changes.
+    /// Advances the averages of an entity and its queue to `now`. Called before the averaged values change.
     pub(super) fn average(&mut self, e: EntityId, now: Time) {
         if self.several {
             let entity = &mut self.entities[e];
@@ -29,7 +29,8 @@ impl<F: Flavor> Fair<F> {
         queue.average.advance(now, plain(queue.load));
     }
 
-    /// The weight of a group on a CPU: all its shares, or the part of them that its load there is of its load in all.
+    /// Updates the weight of a group on a CPU: the fraction of its shares that its load there is of its whole load
+    /// (`update_cfs_group`).
     pub(super) fn refresh_weight(&mut self, e: EntityId, now: Time) {
         let Kind::Group(own) = self.entities[e].kind else { return };
         let Some((group, _)) = self.queues[own].group else { return };
@@ -58,7 +59,7 @@ impl<F: Flavor> Fair<F> {
         ((u128::from(group.shares) * u128::from(load) / u128::from(total)) as u64).clamp(LEAST, group.shares)
     }
 
-    /// A queue tells its group of its average load, if that has changed by enough.
+    /// Updates a queue's part in its group's load, if the queue's average load has changed enough (`update_tg_load_avg`).
     fn contribute(&mut self, own: QueueId, group: GroupId, now: Time) {
         let queue = &mut self.queues[own];
         let (load, before) = (queue.average.whole(), queue.contributed);
@@ -74,7 +75,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// The averages of a CPU's queues go on to now, also of those on which nothing happens.
+    /// Advances the averages of all queues of a CPU to `now`, also of those without events.
     pub(super) fn decay(&mut self, now: Time, cpu: PcpuId) {
         let mut i = 0;
         while let Some(&q) = self.contributing[cpu].get(i) {
@@ -90,7 +91,7 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// An entity's average goes with it to another queue, and its part of those of the groups around it.
+    /// Moves an entity's load average to another queue, and its part of the averages of the groups around both.
     pub(super) fn move_load(&mut self, e: EntityId, to: QueueId, now: Time) {
         if !self.several {
             return;
@@ -120,14 +121,14 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// The average load of a CPU, as a whole number as in the kernel: loads that are equal but for a fraction are balanced.
+    /// The load average of a CPU, as a whole number as in the kernel: differences of fractions do not count.
     pub(super) fn load_on(&mut self, cpu: PcpuId, now: Time) -> u64 {
         let root = QueueId(cpu.0);
         self.average_queue(root, now);
         self.queues[root].average.whole()
     }
 
-    /// The average load of a task as seen from the root queue of its CPU, as a whole number.
+    /// The load average of a task as seen from the root queue of its CPU, as a whole number (`task_h_load`).
     pub(super) fn load_of(&mut self, task: TaskId, now: Time) -> u64 {
         let Task { entity: e, .. } = self.tasks[task];
         self.average(e, now);
@@ -143,7 +144,7 @@ impl<F: Flavor> Fair<F> {
         load as u64 >> FRACTION
     }
 
-    /// The part of the time that a task is runnable, of `whole`.
+    /// Fraction of the time that a task is runnable, as a part of `whole`.
     pub(super) fn runnable_part(&mut self, task: TaskId, now: Time, whole: u64) -> u64 {
         let e = self.tasks[task].entity;
         self.average(e, now);
@@ -151,7 +152,7 @@ impl<F: Flavor> Fair<F> {
         entity.average.whole() * whole / entity.weight.plain().max(1)
     }
 
-    /// Does a CPU run nothing but `SCHED_IDLE`?
+    /// Whether a CPU runs only `SCHED_IDLE` tasks.
     pub(super) fn only_idle(&self, cpu: PcpuId) -> bool {
         self.any_idle && self.tasks_on(cpu) > 0 && self.all_idle(QueueId(cpu.0))
     }

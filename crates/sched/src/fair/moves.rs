@@ -7,7 +7,7 @@ use super::policy::Linux;
 use super::tree::TaskId;
 
 impl<F: Tuned> Linux<F> {
-    /// The CPU that a new thread is placed on: in the cache, the core and the CPU with the fewest placed.
+    /// The CPU for a new thread: in the last-level cache, the core and the CPU on which the fewest threads were placed.
     pub(super) fn place(&self, ctx: &PolicyContext, v: VcpuId) -> PcpuId {
         let allowed = ctx.affinity(v).and(ctx.pcpus());
         let placed = |cpus: &CpuMask| cpus.iter().map(|cpu| self.ready.placed(cpu)).sum::<u32>();
@@ -33,7 +33,7 @@ impl<F: Tuned> Linux<F> {
         idle
     }
 
-    /// The CPU that a waking thread goes to.
+    /// The CPU for a waking thread (`select_task_rq`).
     pub(super) fn choose_cpu(&mut self, ctx: &PolicyContext, v: VcpuId, task: TaskId) -> PcpuId {
         let allowed = ctx.affinity(v).and(ctx.pcpus());
         let (this, before) = (ctx.executing(), ctx.processor(v));
@@ -76,8 +76,8 @@ impl<F: Tuned> Linux<F> {
         self.next_idle(&idle, &cache.and(&allowed), target).unwrap_or(target)
     }
 
-    /// Counts whom the running thread of a CPU wakes. True: it and the one that it wakes have so many partners that these do not
-    /// fit into one cache.
+    /// Counts a wake-up of `v` by the running thread of a CPU. True: waker and wakee have so many partners that these
+    /// do not fit into a cache (`wake_wide`).
     fn note_waking(&mut self, ctx: &PolicyContext, this: PcpuId, v: VcpuId) -> bool {
         let waker = ctx.current(this);
         if ctx.is_idle(waker) || waker == v {
@@ -91,7 +91,7 @@ impl<F: Tuned> Linux<F> {
         less >= size && more >= less * size
     }
 
-    /// Whether a thread that wakes should rather be near the CPU where that is done, or near the one where it ran.
+    /// The better CPU for a waking thread: `this`, where its waker runs, or `before`, where the thread ran (`wake_affine`).
     fn this_or_before(&mut self, ctx: &PolicyContext, this: PcpuId, before: PcpuId, task: TaskId) -> PcpuId {
         if self.is_idle(this) && self.levels.cache(this).contains(before) {
             return if self.is_idle(before) { before } else { this };
@@ -108,7 +108,7 @@ impl<F: Tuned> Linux<F> {
         if here < there { this } else { before }
     }
 
-    /// A wholly idle core of a cache, from a CPU on; if there is none, the first idle CPU.
+    /// An idle core of a cache, from a CPU on (`select_idle_core`); without one, the first idle CPU.
     fn idle_core(&mut self, idle: &CpuMask, target: PcpuId) -> Option<PcpuId> {
         let found = after(idle, target).find(|&cpu| self.idle.contains_all(self.levels.core(cpu)));
         if found.is_none() {
@@ -117,7 +117,7 @@ impl<F: Tuned> Linux<F> {
         found.or(idle.next_after(target))
     }
 
-    /// The first idle CPU of a cache, from one on, among as many as are looked at.
+    /// The first idle CPU of a cache after `target`, among the first few that are scanned (`select_idle_cpu`).
     fn next_idle(&self, idle: &CpuMask, cpus: &CpuMask, target: PcpuId) -> Option<PcpuId> {
         let scan = self.levels.scan(target);
         if scan >= cpus.len() {
@@ -126,7 +126,7 @@ impl<F: Tuned> Linux<F> {
         after(cpus, target).take(scan as usize).find(|&cpu| idle.contains(cpu))
     }
 
-    /// Moves a thread that waits to another CPU.
+    /// Moves a waiting thread to another CPU.
     pub(super) fn take_over(&mut self, ctx: &mut PolicyContext, v: VcpuId, task: TaskId, cpu: PcpuId) {
         self.ready.remove(v);
         self.fair.leave(ctx.now(), task, false);
@@ -135,7 +135,7 @@ impl<F: Tuned> Linux<F> {
         self.fair.join(ctx.now(), cpu, task);
     }
 
-    /// A vCPU that spins gives way to another one of its guest that waits, beginning after the one before.
+    /// Makes a spinning vCPU yield to a waiting vCPU of its guest, the next after the last one that was chosen.
     pub(super) fn yield_to_another(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let d = ctx.dom(v);
         let count = ctx.vcpus_of(d).count();
@@ -154,7 +154,7 @@ impl<F: Tuned> Linux<F> {
     }
 }
 
-/// Some CPUs, from the one after a CPU on.
+/// The CPUs of a set, starting after a CPU.
 fn after(cpus: &CpuMask, cpu: PcpuId) -> impl Iterator<Item = PcpuId> + '_ {
     let first = cpus.next_after(cpu);
     std::iter::successors(first, move |&cpu| cpus.next_after(cpu).filter(|&next| Some(next) != first))

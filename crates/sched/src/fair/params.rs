@@ -1,4 +1,4 @@
-//! The parameters of both policies, their defaults by the number of CPUs, and how they are set.
+//! Parameters of both policies, their defaults by the number of CPUs, and the commands that set them.
 
 use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Role, Scope, Span};
 
@@ -9,10 +9,10 @@ use crate::policy::Generation;
 use crate::proposal::{Proposal, Refusal};
 use crate::toolstack::{Set, Toolstack};
 
-/// The value that stands for the kernel's own default on so many CPUs.
+/// Value that stands for the kernel's own default, which depends on the number of CPUs.
 const BY_CPUS: i64 = -1;
 
-/// The value that stands for no limit.
+/// Value that stands for no limit.
 const NONE: i64 = -1;
 
 /// The shortest quota and period.
@@ -24,16 +24,16 @@ const WEIGHT_MAX: i64 = 25_600;
 /// The longest quota and burst that the kernel takes, in µs.
 const LONGEST: i64 = (1 << 44) - 1;
 
-/// A flavor as the registry has it.
+/// A flavor in the registry.
 pub trait Tuned: Flavor + 'static {
     /// Name of the policy in scenarios.
     const NAME: &'static str;
     /// Sentence on what the policy does.
     const DOC: &'static str;
-    /// The kernel that it is of.
+    /// Version of the kernel.
     const GENERATION: Generation;
 
-    /// The kernel's own on so many CPUs, but for those of its parameters that are given.
+    /// The tunables on a host with this number of CPUs: given values, else the kernel's defaults.
     fn new(given: &Params, cpus: u32) -> Self;
 }
 
@@ -197,7 +197,7 @@ const LIMITS: [(Part, ParamSpec, ParamSpec, Option<ParamSpec>); 4] = [
 pub struct Controls {
     pub weight: u32,
     pub idle: bool,
-    /// In the order of [`LIMITS`].
+    /// Limits of the domain's parts, in the order of [`LIMITS`].
     limits: [Limits; 4],
 }
 
@@ -223,7 +223,7 @@ impl Controls {
         controls
     }
 
-    /// With what is given changed.
+    /// The controls with the given parameters changed.
     ///
     /// # Errors
     /// [`Refusal`]: a burst is longer than its quota, or a quota or period too short.
@@ -285,7 +285,7 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// The part of a domain that a parameter limits; `None`: it is no limit.
+/// The part of a domain that a parameter limits; `None`: the parameter is no limit.
 pub fn limited_part(param: &str) -> Option<Part> {
     LIMITS
         .iter()
@@ -320,7 +320,7 @@ impl Common {
         }
     }
 
-    /// May these be set while the host runs?
+    /// Whether the host can take the parameters while it runs.
     pub fn takes(&self, params: &Params) -> bool {
         params.int(HZ.name).is_none_or(|hz| hz == self.hz)
     }
@@ -340,7 +340,7 @@ fn factor(cpus: u32) -> i64 {
     1 + i64::from(cpus.clamp(1, 8).ilog2())
 }
 
-/// The value of a tunable: as it is given, or the kernel's own.
+/// The value of a tunable: given, or the kernel's default.
 fn tunable(given: &Params, spec: &ParamSpec, own: Span) -> Span {
     given.int(spec.name).filter(|&us| us != BY_CPUS).map_or(own, |us| US.saturating_mul(us.max(0)))
 }

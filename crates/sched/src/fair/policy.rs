@@ -1,4 +1,4 @@
-//! The fair class as a scheduler of a host: vCPUs are its threads, and what real-time classes there are come before them.
+//! The fair class as a scheduler of a host: vCPUs are its threads; threads of real-time classes come before them.
 //!
 //! A decision follows at once where a thread blocks, yields or wakes, and where a CPU idles; what else asks a busy CPU to decide,
 //! ticks as a rule, is served `resched_ns` later.
@@ -24,24 +24,24 @@ use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
 
-/// A vCPU as a thread.
+/// A vCPU as a thread of Linux.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {
-    /// `None`: of a real-time class.
+    /// Task of the fair class; `None`: the thread is of a real-time class.
     pub task: Option<TaskId>,
     pub class: Class,
     pub rank: Rank,
     /// Whether the thread has left its queue, and moves to another CPU.
     pub moving: bool,
     pub away: bool,
-    /// The CPU that it is pushed to.
+    /// The CPU that active balance pushes the thread to.
     pub target: Option<PcpuId>,
-    /// The CPU that it was placed on as it came.
+    /// The CPU that the thread was placed on when it was created.
     placed: PcpuId,
-    /// The CPU on which it was before the last one, and whom it wakes.
+    /// The CPU on which the thread ran before the last one, and the threads that it wakes.
     pub recent: Option<PcpuId>,
     pub partners: Partners,
-    /// A real-time thread that is to go behind those of its rank, and the ticks left of its slice.
+    /// Whether a real-time thread goes behind those of its rank, and the ticks left of its slice.
     pub behind: bool,
     pub ticks: i64,
 }
@@ -58,7 +58,7 @@ pub struct Linux<F: Flavor> {
     pub(super) domains: Domains,
     pub(super) realtime: RealTime,
     pub(super) ready: Ready,
-    /// The CPUs that run nothing, and for which nothing is about to be queued.
+    /// CPUs that run no thread, and for which no thread is about to be queued.
     pub(super) idle: CpuMask,
     pub(super) levels: Levels,
     /// Utilization of each CPU, and the time at which its load averages were last decayed.
@@ -66,15 +66,15 @@ pub struct Linux<F: Flavor> {
     pub(super) decayed_at: Table<PcpuId, Time>,
     /// Time at which a busy CPU next balances for idle CPUs.
     pub(super) idle_balanced_at: Time,
-    /// The CPUs whose flag has been seen to.
+    /// Flagged CPUs whose decision has been asked for.
     asked: CpuMask,
     timers: Timers,
-    /// The CPU to which a thread that had to leave its own was sent last.
+    /// The CPU to which the last thread was sent whose affinity excluded its own.
     sent: Option<PcpuId>,
 }
 
 impl<F: Tuned> Linux<F> {
-    /// For a host with these parameters given.
+    /// A scheduler for a host with these parameters given.
     pub(super) fn with(given: Params) -> Self {
         let common = Common::new(&given);
         Linux {
@@ -105,7 +105,7 @@ impl<F: Tuned> Linux<F> {
         self.threads[v].as_mut().expect("a vCPU was inserted")
     }
 
-    /// A CPU was busy until now, or idle.
+    /// Updates the utilization of a CPU, which was busy until now, or idle.
     fn note_busy(&mut self, ctx: &PolicyContext, cpu: PcpuId, busy: bool) {
         self.busy[cpu].advance(ctx.now(), if busy { 1024 } else { 0 });
         if busy && self.levels.threads && self.idle.contains_all(self.levels.core(cpu)) {
@@ -113,7 +113,7 @@ impl<F: Tuned> Linux<F> {
         }
     }
 
-    /// The rank of what runs on a CPU.
+    /// Rank of the thread that a CPU runs.
     fn rank_on(&self, ctx: &PolicyContext, cpu: PcpuId) -> Rank {
         let current = ctx.current(cpu);
         if ctx.is_idle(current) { realtime::IDLE } else { self.thread(current).rank }
@@ -121,7 +121,7 @@ impl<F: Tuned> Linux<F> {
 
     // ---- flags ----
 
-    /// Sees to what an event has left: timers of groups, and flags that were raised.
+    /// Completes an event: sets the timers of groups that changed, and asks flagged CPUs to decide.
     fn serve(&mut self, ctx: &mut PolicyContext) {
         while let Some(group) = self.fair.next_retimed() {
             self.timers.set_group(ctx, group, self.fair.refill_at(group), self.fair.slack_at(group));
@@ -141,8 +141,8 @@ impl<F: Tuned> Linux<F> {
         ctx.raise_reschedule(cpu);
     }
 
-    /// Refills the groups whose periods end now: one interrupt is of them all, and nothing is decided before it is over. A tick that
-    /// is due then comes after them, as its timer was set later.
+    /// Refills the groups whose periods end now. A single interrupt refills them all, and no decision is made before it
+    /// is over. A tick that is due at the same time comes after them, because its timer was set later.
     fn refill(&mut self, ctx: &mut PolicyContext) {
         while let Some(group) = self.timers.next_refill(ctx.now()) {
             self.fair.refill(ctx.now(), group);
@@ -166,7 +166,7 @@ impl<F: Tuned> Linux<F> {
         }
     }
 
-    /// A thread of `SCHED_RR` goes behind those of its rank once its slice is over.
+    /// Sends a thread of `SCHED_RR` behind those of its rank once its slice is over.
     fn tick_real_time(&mut self, cpu: PcpuId, v: VcpuId) {
         let slice = realtime::slice_ticks(self.common.hz);
         let thread = self.thread_mut(v);
@@ -186,7 +186,7 @@ impl<F: Tuned> Linux<F> {
 
     // ---- coming and going ----
 
-    /// The thread that a CPU runs does not want to any more, or is to go elsewhere.
+    /// Dequeues the running thread, which blocks or moves to another CPU.
     fn leave(&mut self, ctx: &PolicyContext, v: VcpuId) {
         let thread = self.thread_mut(v);
         let moving = std::mem::take(&mut thread.moving);
@@ -246,7 +246,8 @@ impl<F: Tuned> Linux<F> {
         least.filter(|&cpu| on(cpu) < own).or(fallback).unwrap_or(before)
     }
 
-    /// The real-time thread that a CPU is to run, if there is one: the running one, or one that waits here or elsewhere.
+    /// The real-time thread that a CPU should run, if there is one: the running one, or one that waits here or on
+    /// another CPU.
     fn choose_real_time(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
         let current = ctx.current(cpu);
         let runs = !ctx.is_idle(current) && ctx.runnable(current) && self.thread(current).rank > FAIR;
@@ -266,7 +267,7 @@ impl<F: Tuned> Linux<F> {
         Some(v)
     }
 
-    /// The fair thread that a CPU is to run.
+    /// The fair thread that a CPU should run.
     fn choose_fair(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
         let now = ctx.now();
         let mut chosen = self.fair.pick(now, cpu);
@@ -418,12 +419,13 @@ impl<F: Tuned> Scheduler for Linux<F> {
         Decision { next, slice: Decision::UNLIMITED }
     }
 
-    /// A real-time thread that was preempted goes where something less important runs.
+    /// Whether another fair task than the running one, or a real-time thread, is queued on the CPU.
     fn contended(&self, ctx: &PolicyContext, cpu: PcpuId) -> bool {
         let own = u32::from(self.rank_on(ctx, cpu) == FAIR);
         self.fair.tasks_on(cpu) > own || self.realtime.first(cpu).is_some()
     }
 
+    /// A preempted real-time thread moves to a CPU that runs a thread of lower rank.
     fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) || self.thread(v).rank == FAIR || !ctx.runnable(v) {
             return;

@@ -1,17 +1,17 @@
-//! The fair threads that wait on each CPU, by when they ran last: what balancing takes threads from.
+//! Waiting fair threads of each CPU, by the time when they last ran: balancing takes threads from here.
 
 use vcpulab_host::{CpuMask, PcpuId, Table, VcpuId};
 
 use crate::list::{Links, List};
 
-/// The threads that wait.
+/// Waiting fair threads of all CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct Ready {
     lists: Table<PcpuId, (List<VcpuId>, u32)>,
     links: Links<VcpuId>,
-    /// The CPU on whose list each is.
+    /// CPU of the list that contains each thread.
     on: Table<VcpuId, PcpuId>,
-    /// The CPUs on which any waits.
+    /// CPUs with waiting threads.
     loaded: CpuMask,
     /// Number of threads that were placed on each CPU when they were created.
     placed: Table<PcpuId, u32>,
@@ -42,7 +42,7 @@ impl Ready {
         }
     }
 
-    /// A thread waits on a CPU, the last one of those that ran there or came.
+    /// Adds a thread to the end of a CPU's list.
     pub fn insert(&mut self, cpu: PcpuId, v: VcpuId) {
         let (list, count) = &mut self.lists[cpu];
         self.links.push_back(list, v);
@@ -63,12 +63,12 @@ impl Ready {
         self.loaded.put(cpu, *count > 0);
     }
 
-    /// Does it wait?
+    /// Whether a thread waits.
     pub fn waits(&self, v: VcpuId) -> bool {
         self.links.listed(v)
     }
 
-    /// The CPUs on which any waits.
+    /// CPUs with waiting threads.
     pub fn loaded(&self) -> &CpuMask {
         &self.loaded
     }

@@ -1,11 +1,11 @@
-//! `SCHED_FIFO` and `SCHED_RR`, which come before every fair thread: a queue for each CPU, by priority.
+//! The classes `SCHED_FIFO` and `SCHED_RR`, which run before every fair thread: a queue for each CPU, by priority.
 
 use vcpulab_host::{Class, PcpuId, PolicyContext, Table, VcpuId};
 
 /// The slice of `SCHED_RR`, ms.
 const SLICE_MS: i64 = 100;
 
-/// The rank of what a CPU runs: nothing, something fair, or a priority from 1 to 99.
+/// Rank of a CPU's current thread: −1 for none, 0 for a fair one, or a real-time priority from 1 to 99.
 pub type Rank = i16;
 
 /// The rank of a CPU that runs nothing.
@@ -22,10 +22,10 @@ pub fn rank(class: Class) -> Rank {
     }
 }
 
-/// The threads of these classes that wait.
+/// Waiting real-time threads.
 #[derive(Clone, Debug, Default)]
 pub struct RealTime {
-    /// By CPU: by rank, the greatest first, and in the order in which they came.
+    /// Waiting threads of each CPU by rank, the greatest first, and in order of arrival.
     waiting: Table<PcpuId, Vec<(Rank, VcpuId)>>,
     count: usize,
 }
@@ -35,12 +35,12 @@ impl RealTime {
         self.waiting.entry(cpu);
     }
 
-    /// Does any wait?
+    /// Whether a real-time thread waits on any CPU.
     pub fn any(&self) -> bool {
         self.count > 0
     }
 
-    /// Lets a thread wait on a CPU, behind those of its rank, or in front of them.
+    /// Queues a thread on a CPU, behind the threads of its rank, or in front of them.
     pub fn enqueue(&mut self, cpu: PcpuId, rank: Rank, v: VcpuId, behind: bool) {
         let waiting = &mut self.waiting[cpu];
         let before = |&(other, _): &(Rank, VcpuId)| if behind { other >= rank } else { other > rank };
@@ -60,17 +60,17 @@ impl RealTime {
         position.is_some()
     }
 
-    /// Does it wait on a CPU?
+    /// Whether a thread waits on a CPU.
     pub fn waits(&self, cpu: PcpuId, v: VcpuId) -> bool {
         self.waiting[cpu].iter().any(|&(_, other)| other == v)
     }
 
-    /// The first that waits on a CPU.
+    /// The first waiting thread of a CPU.
     pub fn first(&self, cpu: PcpuId) -> Option<(Rank, VcpuId)> {
         self.waiting[cpu].first().copied()
     }
 
-    /// The first of all those that wait on another CPU and may run on this one, above a rank.
+    /// The first waiting thread of another CPU that may run on this one and is above a rank.
     pub fn elsewhere(&self, ctx: &PolicyContext, cpu: PcpuId, above: Rank) -> Option<(PcpuId, Rank, VcpuId)> {
         let mut best: Option<(PcpuId, Rank, VcpuId)> = None;
         for other in ctx.pcpus().iter().filter(|&other| other != cpu) {
@@ -84,7 +84,7 @@ impl RealTime {
     }
 }
 
-/// Ticks of a slice.
+/// Number of ticks in a slice.
 pub fn slice_ticks(hz: i64) -> i64 {
     (SLICE_MS * hz / 1000).max(1)
 }

@@ -1,5 +1,5 @@
-//! The timers of a host: for each CPU its tick and the decision that it was asked for, for each limited group its refill and
-//! what follows when CPU time was given back.
+//! Timers of a host: for each CPU its tick and its pending decision, for each limited group its period timer and its
+//! slack timer.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// By the token that the host hands back.
+    /// The timer's purpose, from the token that the host hands back.
     pub fn of(token: u32) -> Self {
         let number = token / 4;
         match token % 4 {
@@ -40,7 +40,7 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
     cpus: Table<PcpuId, Option<[TimerId; 2]>>,
-    /// Made when a group is first limited.
+    /// Timers of groups, made when a group is first limited.
     groups: Table<GroupId, Option<[TimerId; 2]>>,
     /// Next refills of all groups, by time and group.
     refills: BTreeSet<(Time, GroupId)>,
@@ -48,7 +48,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Has no CPU come up yet?
+    /// Whether no CPU has come up yet.
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()
     }
@@ -80,7 +80,7 @@ impl Timers {
         self.set(ctx, cpu, 1, NEVER);
     }
 
-    /// Sets those of a group.
+    /// Sets the timers of a group.
     pub fn set_group(
         &mut self,
         ctx: &mut PolicyContext,
@@ -106,7 +106,7 @@ impl Timers {
         }
     }
 
-    /// Takes out a group that is to be refilled by now.
+    /// Takes a group whose refill is due by now.
     pub fn next_refill(&mut self, now: Time) -> Option<GroupId> {
         let first = self.refills.first().copied().filter(|&(at, _)| at <= now)?;
         self.refills.remove(&first);

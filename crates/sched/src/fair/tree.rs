@@ -29,17 +29,17 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Entity<X> {
     pub kind: Kind,
-    /// The queue that it is or was last on.
+    /// The queue that the entity is on, or was on last.
     pub queue: QueueId,
     pub weight: Weight,
-    /// Virtual run time, ns; wraps.
+    /// Virtual run time (`vruntime`), ns; wraps.
     pub v: u64,
     pub queued: bool,
     /// Whether the entity has left its queue to join another one.
     pub roams: bool,
-    /// `SCHED_IDLE`, or a group with `cpu.idle`.
+    /// Whether the entity is a `SCHED_IDLE` task, or a group with `cpu.idle`.
     pub idle: bool,
-    /// Run time in all, and when it was last set current, ns.
+    /// Total run time, and its value when the entity last became current, ns.
     pub sum: u64,
     pub sum_before: u64,
     pub charged_at: Time,
@@ -48,7 +48,7 @@ pub struct Entity<X> {
     pub own: X,
 }
 
-/// A queue; `Y` is what only one policy keeps.
+/// A queue of entities (`cfs_rq`); `Y` is the state that only one policy keeps.
 #[derive(Clone, Debug)]
 pub struct Queue<Y> {
     pub cpu: PcpuId,
@@ -59,20 +59,20 @@ pub struct Queue<Y> {
     /// Queued entities without the current one, in the policy's order.
     pub tree: Vec<EntityId>,
     pub current: Option<EntityId>,
-    /// Entities queued, and the tasks on it and below it.
+    /// Number of queued entities, and of tasks on the queue and below it.
     pub nr: u32,
     pub tasks: u32,
-    /// The sum of the weights queued.
+    /// Sum of the queued weights.
     pub load: u64,
-    /// Entities to be preferred, and to be passed over.
+    /// Buddies: entities to be preferred (`next`, `last`), and to be passed over (`skip`).
     pub next: Option<EntityId>,
     pub last: Option<EntityId>,
     pub skip: Option<EntityId>,
     pub throttled: bool,
     pub throttled_at: Time,
-    /// CPU time left of what it took from its group's pool.
+    /// CPU time left of the slice that the queue took from its group's pool.
     pub runtime: Span,
-    /// The plain weight queued, averaged, and what its group knows of that.
+    /// Average of the plain weight queued (PELT: `load_avg`), and the part of it that the group's load includes.
     pub average: Average,
     pub contributed: u64,
     pub contributed_at: Time,
@@ -80,7 +80,7 @@ pub struct Queue<Y> {
 }
 
 impl<Y: Default> Queue<Y> {
-    /// An empty one.
+    /// An empty queue.
     pub fn new(cpu: PcpuId, group: Option<(GroupId, EntityId)>, depth: u32) -> Self {
         Queue {
             cpu,
