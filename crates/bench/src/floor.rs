@@ -46,7 +46,7 @@ pub struct FloorCounts {
 }
 
 impl<L: Lengths> Floor<L> {
-    /// A loop of so many pCPUs and vCPUs.
+    /// A loop of this number of pCPUs and vCPUs.
     pub fn new(pcpus: usize, vcpus: usize, lengths: L) -> Self {
         let mut queue = EventQueue::default();
         queue.make_room(Rank::RunEnd, pcpus);

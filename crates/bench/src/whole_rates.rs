@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::{self, Metrics, best_rate};
 use crate::whole::{Counts, Part, Whole, all, run_in_parts};
 
-/// At least so long must a measurement be for the whole of the simulated time that a run needs to show its steady state, s.
+/// The least duration of a measurement with the full simulated time, which a run needs to show its steady state, s.
 const FULL_S: f64 = 0.5;
 
 /// No run is shorter than the whole by more than this.

@@ -65,7 +65,7 @@ pub fn page() -> String {
     page
 }
 
-/// How it is set on a real host.
+/// The command, file or boot option that sets a parameter on a real host.
 fn set_by(param: &Value, toolstack: &Value) -> String {
     let how = &toolstack["set"][text(param, "name")];
     let command = format!("{} {}", text(toolstack, "tool"), text(toolstack, text(param, "scope")));

@@ -15,18 +15,18 @@ pub type ModulePath = Vec<String>;
 pub struct Named {
     /// The path as written, `use` trees unfolded; it may begin with `crate`, `self` or `super`.
     pub path: Vec<String>,
-    /// The line it stands on, from 1.
+    /// The line of the path, from 1.
     pub line: usize,
 }
 
 /// A module.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// The file it stands in, from the crate's `src`.
+    /// The file of the module, from the crate's `src`.
     pub file: String,
     /// Paths that it names.
     pub named: Vec<Named>,
-    /// Its imports and re-exports: the name here, and the path behind it.
+    /// Imports and re-exports of the module: the name in this module, and the path behind it.
     pub imports: Vec<(String, Vec<String>)>,
     /// Names that it defines.
     pub defined: Vec<String>,
@@ -58,7 +58,7 @@ fn read_file(src: &Path, file: &str, path: ModulePath, found: &mut Modules) -> i
     Ok(())
 }
 
-/// Adds the modules of a file's text to `found`; returns the modules that it declares and that stand in files of their own.
+/// Adds the modules of a file's text to `found`; returns the modules that it declares and that are in files of their own.
 pub fn read_text(file: &str, text: &str, path: ModulePath, found: &mut Modules) -> Vec<ModulePath> {
     let tokens = tokens(text);
     let mut reader = Reader { file, tokens: &tokens, at: 0, path, found, declared: Vec::new() };
@@ -259,7 +259,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One branch of a `use` tree after `prefix`, up to the sign that ends it.
+    /// Reads a branch of a `use` tree after `prefix`, up to the sign that ends the branch.
     fn import(&mut self, prefix: &mut Vec<String>) {
         let (line, before) = (self.line(), prefix.len());
         let mut name = None;

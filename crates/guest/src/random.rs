@@ -31,7 +31,7 @@ impl Random {
         cost - reach + Span::from_ns(self.below(2 * reach.ns() as u64 + 1) as i64)
     }
 
-    /// A value of the distribution with these quantiles at equal distances, evenly between two neighbours.
+    /// A value of the distribution with these quantiles at equal distances, evenly between two neighbors.
     pub fn drawn(&mut self, quantiles: &[Span]) -> Span {
         const BITS: u32 = 32;
         let at = self.below((quantiles.len() as u64 - 1) << BITS);

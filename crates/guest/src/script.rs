@@ -42,11 +42,11 @@ pub enum Step {
     Wake { at: u32, all: bool },
     /// Waits at this point until this number of tasks has come there.
     Barrier { at: u32, tasks: u32 },
-    /// Sends an event over a channel: the task that waits for one at its other end goes on, or the next that does.
+    /// Sends an event over a channel: the task that waits for one at its other end continues, or the next that does.
     Notify(ChannelId),
     /// Waits for an event of a channel, unless one is pending, and takes it.
     AwaitEvent(ChannelId),
-    /// Waits for a request to the service that the task belongs to, and goes on at the steps for its class.
+    /// Waits for a request to the service that the task belongs to, and continues at the steps for its class.
     Await,
     /// Answers the request: with this number of bytes, or with that asked for.
     Reply(Option<u32>),

@@ -55,7 +55,7 @@ impl Account {
         begun: 0,
     };
 
-    /// The work done in this much time, of which so much was left.
+    /// The work done in this time of an operation that has `left` to do.
     fn work(&mut self, time: Span, left: Span) -> Span {
         if self.unit == NOMINAL {
             return time;
@@ -193,7 +193,7 @@ impl Accounting {
         host.queue.set(Rank::RunEnd, p.index(), end);
     }
 
-    /// Charges work of the hypervisor to `p`: whoever runs there makes no progress meanwhile.
+    /// Charges work of the hypervisor to `p`: the vCPU there makes no progress meanwhile.
     #[inline(always)]
     pub fn charge(&mut self, host: &mut PolicyContext, p: PcpuId, cost: Span) {
         if !cost.is_zero() {
@@ -297,7 +297,7 @@ impl Accounting {
         next
     }
 
-    /// Of these pCPUs those that have another unit now go on with it.
+    /// Applies the new speed unit on those of these pCPUs whose unit has changed.
     fn change_speeds(&mut self, host: &mut PolicyContext, pcpus: CpuMask) {
         for p in pcpus.iter() {
             if let Some(pace) = self.speeds.as_ref().and_then(|speeds| speeds.new_pace(p)) {
@@ -312,7 +312,7 @@ impl Accounting {
         }
     }
 
-    /// Does anything choose frequencies?
+    /// Interval at which a governor chooses frequencies; `None`: no governor does.
     pub fn governor_sample(&self) -> Option<Span> {
         self.speeds.as_ref().and_then(|speeds| speeds.governor_sample())
     }

@@ -32,7 +32,7 @@ pub enum Action {
     Kill(DomId),
     /// Take a domain off the host, whatever it was; a saved one loses its state.
     Destroy(DomId),
-    /// Destroy a domain, and create it anew.
+    /// Destroy a domain, and create it again.
     Reboot(DomId),
     /// Take a domain off the host, its state kept.
     Save(DomId),
@@ -85,7 +85,7 @@ pub struct Acted {
     pub action: &'static str,
     /// The domain that the action is about; `None`: it is about the host or a pool.
     pub domain: Option<DomId>,
-    /// Was it possible, and did the scheduler accept its values?
+    /// Whether the action was possible, and the scheduler accepted its values.
     pub accepted: bool,
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Time;
 
-/// The policy or the world broke the rules of the host, so the run cannot go on.
+/// The policy or the world broke the rules of the host, so the run cannot continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Broken {
     /// The time at which the run ended.

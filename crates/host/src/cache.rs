@@ -131,7 +131,7 @@ impl Cache {
         self.residents.get(set).map_or(0, |there| self.survival.of(there.bytes, there.then))
     }
 
-    /// Are this many bytes of a set here, and has nothing been lost since it was used?
+    /// Whether the cache has `bytes` of a set, and has lost none of them since the set was used.
     fn is_intact(&self, set: SetId, bytes: u64) -> bool {
         let there = self.residents.get(set);
         there.is_some_and(|there| there.bytes == bytes && there.then == self.survival)

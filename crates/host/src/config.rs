@@ -20,13 +20,13 @@ pub struct VcpuConfig {
 pub struct DomainConfig {
     /// Number of the domain as an administrator sees it.
     pub number: i64,
-    /// The CPU pool it is created in.
+    /// The CPU pool in which the domain is created.
     pub pool: PoolId,
-    /// The scheduler parameters it is given, applied by one adjust once its vCPUs exist.
+    /// Scheduler parameters of the domain, applied by one adjust once its vCPUs exist.
     pub params: Params,
     /// The resource that bounds the speed of the domain's work.
     pub bound: Bound,
-    /// The NUMA nodes that hold its memory, each as much (empty: all).
+    /// The NUMA nodes that hold the domain's memory, in equal parts (empty: all).
     pub memory_nodes: Vec<u32>,
     /// vCPUs of the domain.
     pub vcpus: Vec<VcpuConfig>,
@@ -41,7 +41,7 @@ pub struct TopologyConfig {
     pub cores: u32,
     /// The number of threads of each core.
     pub threads: u32,
-    /// The number of NUMA nodes of the host: a divisor or a multiple of the number of sockets, as hosts have it.
+    /// The number of NUMA nodes of the host: a divisor or a multiple of the number of sockets, as on real hosts.
     pub nodes: u32,
     /// The numbers of the pCPUs.
     pub numbering: Numbering,
@@ -57,10 +57,10 @@ impl TopologyConfig {
 /// The order in which firmware lists the threads of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Numbering {
-    /// The threads of a core have numbers beside each other.
+    /// The threads of a core have consecutive numbers.
     #[default]
     Adjacent,
-    /// First the first threads of all cores, then the second ones.
+    /// All first threads of cores come before all second threads.
     Spread,
 }
 
@@ -70,14 +70,15 @@ pub enum Creation {
     /// Affinity is in force when a vCPU comes to its scheduler: the host contract.
     #[default]
     Contract,
-    /// vCPUs come with every pCPU allowed, and the toolstack sets their affinity when all of the domain are there: real hosts.
+    /// vCPUs come with every pCPU allowed, and the toolstack sets their affinity when all vCPUs of the domain exist:
+    /// real hosts.
     Release,
 }
 
 /// The unit of scheduling (Xen's `sched-gran`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Granularity {
-    /// Each vCPU by itself.
+    /// A vCPU by itself.
     #[default]
     Cpu,
     /// The vCPUs of a domain in groups of as many as a core has threads, each group on the threads of one core.
@@ -98,8 +99,8 @@ pub struct HostConfig {
     pub pcpus_per_socket: u32,
     /// The unit of scheduling.
     pub granularity: Granularity,
-    /// The pCPUs of each CPU pool: disjoint, none empty, all pCPUs together. Empty: one pool has them all. Each needs a
-    /// scheduler of its own, see [`Pools`](crate::Pools).
+    /// The pCPUs of each CPU pool: disjoint, none empty, all pCPUs together. Empty: one pool has them all. Each pool
+    /// needs a scheduler of its own, see [`Pools`](crate::Pools).
     pub pools: Vec<CpuMask>,
     /// The costs of the hypervisor's own work ([`Costs::ZERO`]: exact mode).
     pub costs: Costs,
@@ -109,7 +110,7 @@ pub struct HostConfig {
     pub domains: Vec<DomainConfig>,
     /// The control groups of a host of Linux, each after the one around it.
     pub groups: Vec<GroupConfig>,
-    /// The order in which their vCPUs come to their affinity.
+    /// The order in which new vCPUs come to their affinity.
     pub creation: Creation,
     /// The toolstack's actions.
     pub actions: Vec<TimedAction>,

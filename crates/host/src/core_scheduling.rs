@@ -10,7 +10,8 @@ use crate::host::Host;
 use crate::{Broken, Observer, PcpuId, Scheduler, VcpuId, World};
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
-    /// Does what is asked of `p`: it looks whether its vCPU has to come or go, or else its resource decides.
+    /// Serves a request for a decision on `p`: the pCPU checks whether its vCPU has to come or go, or else its resource
+    /// decides.
     pub(crate) fn serve_together(&mut self, p: PcpuId) -> Result<(), Broken> {
         if !self.core.is_asked_to_look(p) {
             self.core.reschedule.remove(p);

@@ -67,15 +67,15 @@ pub(crate) struct Over {
 /// A change that the toolstack made to a guest. The host has done its part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LifeEvent {
-    /// The domain was created: everything in the guest starts anew.
+    /// The domain was created: everything in the guest starts from the beginning.
     Booted(DomId),
     /// The guest has shut down or crashed, or the domain is destroyed: nothing of the guest is left.
     Stopped(DomId),
     /// The domain was saved: what reaches its vCPUs now wakes them when it is restored.
     Saved(DomId),
-    /// The domain was restored: its vCPUs go on where they stood.
+    /// The domain was restored: its vCPUs continue where they stopped.
     Restored(DomId),
-    /// The vCPU is on line again, and goes on where it stood.
+    /// The vCPU is on line again, and continues where it stopped.
     VcpuUp(VcpuId),
     /// The vCPU is off line: what reaches it now wakes it when it is back.
     VcpuDown(VcpuId),

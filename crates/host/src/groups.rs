@@ -46,7 +46,7 @@ impl GroupConfig {
 /// A part of a domain that has a control group of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// All its threads.
+    /// All threads of the domain.
     Whole,
     /// A single vCPU.
     Vcpu,
@@ -97,7 +97,7 @@ pub enum Class {
     /// `SCHED_OTHER`.
     #[default]
     Other,
-    /// `SCHED_BATCH`: it preempts nobody as it wakes.
+    /// `SCHED_BATCH`: a waking thread preempts no other.
     Batch,
     /// `SCHED_IDLE`.
     Idle,

@@ -16,20 +16,20 @@ use crate::{
     PoolId, RunState, Scheduler, Span, Switch, Table, Time, TimerId, VcpuId, WakeCause, World, WorldContext,
 };
 
-/// More events than this at one instant mean that time stands still (a program of nothing but yields, say).
+/// Number of events at one instant above which time is considered to stand still (a program of nothing but yields, say).
 const EVENTS_PER_INSTANT_MAX: u32 = 1_000_000;
 
-/// Events for each simulated second, and each pCPU and domain, above which time as good as stands still: a hundred times what busy
-/// hosts need.
+/// Number of events for each simulated second, and each pCPU and domain, above which time is considered to stand still:
+/// a hundred times the rate of busy hosts.
 const EVENTS_PER_SECOND_MAX: i64 = 10_000_000;
 
-/// Number of events over which that is measured.
+/// Number of events over which that rate is measured.
 const PACE_EVENTS: u64 = 1 << 22;
 
-/// Number of events that are looked at for what keeps time from going on.
+/// Number of events whose causes are counted when time stands still.
 const BLAMED_EVENTS: usize = 1 << 14;
 
-/// More decisions than this after one event mean that decisions keep asking for each other.
+/// Number of decisions after one event above which decisions are considered to ask for each other without end.
 const DECISIONS_PER_EVENT_MAX: u32 = 100_000;
 
 /// A running host. See the [crate] for its parts.
@@ -42,7 +42,7 @@ pub struct Host<S, W, O> {
     pub(crate) rules: Table<PoolId, HostRules>,
     /// Configuration with which each domain is created.
     pub(crate) boots: Table<DomId, Arc<Boot>>,
-    /// In the order of their times.
+    /// Actions of the toolstack, in the order of their times.
     pub(crate) actions: Vec<TimedAction>,
     pub(crate) next_action: usize,
     started: bool,
@@ -51,18 +51,18 @@ pub struct Host<S, W, O> {
     /// The number of events at which the pace is measured next, and the time at which it was last.
     pace: (u64, Time),
     busiest: Option<Busiest>,
-    /// The first domain whose parameters the scheduler refused as it was created or restored.
+    /// The first domain whose parameters the scheduler refused when it was created or restored.
     pub(crate) refused_boot: Option<DomId>,
 }
 
-/// The cause of most events of a host whose time does not go on.
+/// The cause of most events of a host whose time does not advance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Busiest {
     /// The vCPUs of a domain.
     Domain(DomId),
     /// The timers of a pool's scheduler.
     Pool(PoolId),
-    /// A source of the world's.
+    /// A source of the world.
     Source(usize),
 }
 
@@ -125,7 +125,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(host)
     }
 
-    /// Handles every event due before `end`, and stands at `end` then. May be called again with a later end.
+    /// Handles every event due before `end`, and ends at `end`. May be called again with a later end.
     ///
     /// # Errors
     /// [`Broken`] when the policy or the world breaks the rules.
@@ -175,7 +175,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(true)
     }
 
-    /// Handles one event.
+    /// Handles an event.
     #[inline(always)]
     fn handle(&mut self, rank: Rank, id: usize) -> Result<(), Broken> {
         self.core.work.events += 1;
@@ -192,7 +192,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.finish_event()
     }
 
-    /// Fails if time has hardly gone on during the last events.
+    /// Fails if time has hardly advanced during the last events.
     #[cold]
     fn measure_pace(&mut self) -> Result<(), Broken> {
         let elapsed = self.core.now - self.pace.1;
@@ -211,7 +211,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Err(self.broken(what))
     }
 
-    /// Finds what causes most of the next events.
+    /// Finds the most frequent cause of the next events.
     fn blame_busiest(&mut self) -> Result<(), Broken> {
         let mut counts: BTreeMap<Busiest, u32> = BTreeMap::new();
         for _ in 0..BLAMED_EVENTS {
@@ -257,17 +257,18 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.events_max = most;
     }
 
-    /// The cause of most events, if a run has ended because time did not go on.
+    /// The cause of most events, if a run has ended because time did not advance.
     pub fn busiest(&self) -> Option<Busiest> {
         self.busiest
     }
 
-    /// The first domain whose parameters the scheduler refused as it was created or restored: it runs with other ones.
+    /// The first domain whose parameters the scheduler refused when it was created or restored: it runs with other
+    /// parameters.
     pub fn refused_boot(&self) -> Option<DomId> {
         self.refused_boot
     }
 
-    /// The time the host stands at.
+    /// The present time of the host.
     pub fn now(&self) -> Time {
         self.core.now
     }
@@ -506,7 +507,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     // ---- decisions ----
 
-    /// While anything is asked of a pCPU, the lowest-numbered such one does it: as a rule it decides.
+    /// Serves requests for decisions, the lowest-numbered pCPU first, until none is left.
     #[inline]
     pub(crate) fn serve_requests(&mut self) -> Result<(), Broken> {
         let mut served = 0;
@@ -528,8 +529,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(())
     }
 
-    /// Whether `p`, which is asked for a decision, is still on the way to it. It then asks itself again when it is there. What
-    /// yields or cannot go on does not wait.
+    /// Whether `p`, which is asked for a decision, is still on the way to it. `p` asks itself again when it is there. A
+    /// vCPU that yields or cannot continue does not wait.
     #[inline(always)]
     fn reacts(&mut self, p: PcpuId) -> bool {
         let reaction = self.core.costs().wake_ns;
@@ -573,7 +574,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
-    /// Charges to `p`, which decides for the resource of `master`, what it takes to get the lock.
+    /// Charges to `p`, which decides for the resource of `master`, the time to get the lock.
     #[inline(always)]
     pub(crate) fn charge_lock(&mut self, p: PcpuId, master: PcpuId) {
         if self.core.accounting.has_locks() {
@@ -582,7 +583,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
-    /// Lets the policy choose, and sets the slice timer: the vCPU that is current on `p`, and the one that is to be.
+    /// Lets the policy choose, and sets the slice timer. Returns the current vCPU of `p`, and the chosen one.
     #[inline(always)]
     pub(crate) fn choose(&mut self, p: PcpuId) -> Result<(VcpuId, VcpuId), Broken> {
         self.core.work.schedule_calls += 1;
@@ -635,7 +636,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.save_context(from);
     }
 
-    /// `p` executes `to` instead of `from` from now on.
+    /// Switches `p` from `from` to `to`.
     #[inline(always)]
     pub(crate) fn execute(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
         let core = &mut self.core;
@@ -666,7 +667,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.observer.switched(&self.core, Switch { time: now, pcpu: p, from, to, waited_ns, woken });
     }
 
-    /// The outgoing `v` runs nowhere now.
+    /// Notes that the outgoing `v` runs nowhere now.
     #[inline(always)]
     pub(crate) fn save_context(&mut self, v: VcpuId) {
         self.policy.context_saved(&mut self.core.policy, v);
@@ -674,7 +675,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.finish_migration(v);
     }
 
-    /// Calls the policy's wake hook for a vCPU that has become runnable, unless something else keeps it.
+    /// Calls the policy's wake hook for a vCPU that has become runnable, unless another reason keeps it from running.
     #[inline]
     pub(crate) fn wake_if_runnable(&mut self, v: VcpuId) {
         if self.core.runnable(v) {
@@ -725,7 +726,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Broken { hook: Some(hook), ..self.broken(what) }
     }
 
-    /// Time stands still, and this is one of the events that keep it.
+    /// The error at an event at which time stands still, with the hook at fault.
     #[cold]
     fn standstill(&mut self, rank: Rank, id: usize) -> Broken {
         let what = "time stands still: events at one instant do not end";
@@ -746,7 +747,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.rules[self.core.pool_of(self.core.dom(v))]
     }
 
-    /// If the hook that has just returned did what cannot be, it is that hook's fault.
+    /// Attributes a violation of the rules to the hook that has just returned.
     #[inline(always)]
     pub(crate) fn blame(&mut self, hook: &'static str) {
         if let Some(violation) = self.core.violation.get_mut() {
@@ -754,7 +755,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
-    /// Asks the policy whether it failed, or did what cannot be.
+    /// Fails if the policy failed, or has violated the rules.
     #[inline(always)]
     fn check_policy(&self) -> Result<(), Broken> {
         if let Some(violation) = self.core.violation.get() {

@@ -13,7 +13,7 @@ use crate::{DomId, HostState, Span, VcpuId};
 pub struct DomainState {
     /// A vCPU of the domain runs.
     pub running: bool,
-    /// All its vCPUs that are on line are blocked.
+    /// All vCPUs of the domain that are on line are blocked.
     pub blocked: bool,
     /// The toolstack has paused it.
     pub paused: bool,

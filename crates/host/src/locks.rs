@@ -14,7 +14,7 @@ struct Lock {
 pub(crate) struct Locks(Table<PcpuId, Lock>);
 
 impl Locks {
-    /// Locks of so many names, each with the pCPU of its name.
+    /// `count` locks, each held last by the pCPU of its name.
     pub fn new(count: usize) -> Self {
         Locks((0..count as u32).map(|p| Lock { holder: PcpuId(p), until: Time::ZERO }).collect())
     }

@@ -91,7 +91,7 @@ impl CpuMask {
         }
     }
 
-    /// Is it empty?
+    /// Whether the set is empty.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         match &self.0 {
@@ -194,7 +194,7 @@ impl CpuMask {
         }
     }
 
-    /// All its words.
+    /// All words of the set.
     #[inline]
     fn words(&self) -> [u64; WORDS] {
         match self.0 {

@@ -15,27 +15,27 @@ pub struct Switch {
     pub to: VcpuId,
     /// The time that `to` was runnable without running just before (0 for an idle vCPU).
     pub waited_ns: Span,
-    /// The cause of the wake-up with which that wait began, if it began with one (and not with a preemption).
+    /// The cause of the wake-up that began that wait; `None`: the wait began with a preemption.
     pub woken: Option<WakeCause>,
 }
 
 /// Listens to a run. Every method has an empty default; a listener may look at the host but cannot change it.
 pub trait Observer {
-    /// Does it want [`state`](Observer::state) rows? Read once, when the host is made.
+    /// Whether the observer wants [`state`](Observer::state) rows. Read once, when the host is made.
     const WANTS_STATE: bool = false;
 
-    /// Does it want [`io_step`](Observer::io_step)? Read once, as above.
+    /// Whether the observer wants [`io_step`](Observer::io_step). Read once, as above.
     const WANTS_IO: bool = false;
 
-    /// The runstates whose [beginning and end](Observer::runstate_changed) it wants to know. Read once, as above.
+    /// The runstates whose [beginning and end](Observer::runstate_changed) the observer wants to know. Read once, as above.
     fn wanted_runstates(&self) -> &[RunState] {
         &[]
     }
 
-    /// A pCPU changed what it runs. Called after the change.
+    /// A pCPU has changed its current vCPU. Called after the change.
     fn switched(&mut self, _host: &HostState, _switch: Switch) {}
 
-    /// A pCPU took a decision (also one that changes nothing).
+    /// A pCPU made a decision (also one that changes nothing).
     fn decided(&mut self, _host: &HostState, _pcpu: PcpuId) {}
 
     /// A blocked vCPU became runnable (or will be so once it is unpaused). `by` is the vCPU whose execution caused it,
@@ -49,8 +49,8 @@ pub trait Observer {
     /// The pCPUs that `vcpu` may run on have changed.
     fn affinity_changed(&mut self, _host: &HostState, _vcpu: VcpuId) {}
 
-    /// The hypervisor itself works on `pcpu` (or brings in what is cold there) up to [`HostState::busy_until`]. Not called for a
-    /// switch, after which it does so as a rule.
+    /// The hypervisor itself works on `pcpu`, or fills its cold caches, up to [`HostState::busy_until`]. Not called for
+    /// a switch, which usually costs such work.
     fn busy(&mut self, _host: &HostState, _pcpu: PcpuId) {}
 
     /// A timer that the scheduler had set is due on `pcpu`; `token` is the scheduler's name for it.

@@ -59,7 +59,7 @@ impl ParamKind {
         ParamKind::Int { min, max, also: &[] }
     }
 
-    /// Is this number allowed?
+    /// Whether a number is allowed.
     pub fn allows(self, number: i64) -> bool {
         match self {
             ParamKind::Int { min, max, also } => (min..=max).contains(&number) || also.contains(&number),
@@ -115,7 +115,7 @@ pub enum ReservationPart {
 /// The meaning of a parameter for the CPU time that domains are entitled to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// None that follows from its value alone.
+    /// No meaning that follows from the parameter's value alone.
     Plain,
     /// A share in proportion to it.
     Weight(Per),
@@ -161,7 +161,7 @@ pub struct ParamSpec {
 }
 
 impl ParamSpec {
-    /// Is this value allowed?
+    /// Whether a value is allowed.
     pub fn allows(&self, value: &ParamValue) -> bool {
         match (self.kind, value) {
             (ParamKind::Timetable(most), ParamValue::Timetable(entries)) => {
@@ -217,7 +217,7 @@ impl Params {
         }
     }
 
-    /// With this number added: for building in code and tests.
+    /// Adds a number to the parameters: for building in code and tests.
     pub fn with(mut self, name: &str, value: i64) -> Self {
         self.set(name, ParamValue::Int(value));
         self
@@ -241,7 +241,7 @@ impl Params {
         self.0.iter().map(|(n, v)| (n.as_str(), v))
     }
 
-    /// Is nothing given?
+    /// Whether no parameter is given.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

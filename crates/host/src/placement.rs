@@ -105,7 +105,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if fits { picked } else { self.core.processor(v) }
     }
 
-    /// Begins to move a vCPU, with its unit, which goes on when that is [finished](Self::finish_migration).
+    /// Begins to move a vCPU, with its unit, which continues when that is [finished](Self::finish_migration).
     pub(crate) fn begin_migration(&mut self, v: VcpuId) {
         for v in self.core.members(v) {
             self.core.set_pause_flags(v, pause_flag::MIGRATING);

@@ -20,7 +20,7 @@ pub enum Step {
 pub struct Program {
     /// Operations of the program.
     pub steps: Vec<Step>,
-    /// Does it start again at its end? If not, the vCPU blocks for ever.
+    /// Whether the program starts again at its end. If not, the vCPU blocks for ever.
     pub repeat: bool,
 }
 
@@ -45,7 +45,7 @@ impl Programs {
 }
 
 impl World for Programs {
-    /// A domain that boots begins all its programs anew. A vCPU that was off line goes on where it stood.
+    /// A domain that boots begins all its programs anew. A vCPU that was off line continues where it stopped.
     fn life(&mut self, ctx: &mut WorldContext<'_>, event: LifeEvent) {
         if let LifeEvent::Booted(d) = event {
             for v in ctx.vcpus_of(d) {

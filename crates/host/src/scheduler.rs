@@ -22,11 +22,12 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The slice of a decision that holds until something else asks for another.
+    /// The slice of a decision that holds until another decision is asked for.
     pub const UNLIMITED: Span = Span::from_ns(-1);
 }
 
-/// The values of an adjust were not acceptable, and nothing (or only what the release changes in spite of it) changed.
+/// The error of an adjust whose values were not acceptable. No parameter changed, except those that the release changes
+/// in spite of the error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rejected;
 
@@ -51,15 +52,15 @@ pub trait Scheduler {
     /// and this is where the policy chooses the final one; under the others its processor is set.
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId);
 
-    /// The vCPU leaves this scheduler (its domain moves to another pool, or off the host). It is paused, and its sleep hook
-    /// was called. If the policy parked it ([`PolicyContext::park`]), it unparks it here.
+    /// The vCPU leaves this scheduler (its domain moves to another pool, or off the host). It is paused, and its sleep
+    /// hook was called. A policy that parked it ([`PolicyContext::park`]) unparks it here.
     fn remove(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
     /// The domain leaves this scheduler; its vCPUs have done so.
     fn remove_domain(&mut self, _ctx: &mut PolicyContext, _d: DomId) {}
 
-    /// The vCPU, which was not runnable, is runnable now. (Also called, in places, for one that never stopped: with core
-    /// scheduling, whenever any vCPU of the unit wakes.)
+    /// The vCPU, which was not runnable, is runnable now. (Sometimes also called for a vCPU that never stopped: with
+    /// core scheduling, whenever any vCPU of the unit wakes.)
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId);
 
     /// The vCPU is not runnable any more, for a reason other than blocking by itself.
@@ -74,17 +75,17 @@ pub trait Scheduler {
     /// The outgoing vCPU's context is saved: it runs nowhere now. (Also called for idle vCPUs.)
     fn context_saved(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
-    /// The pCPU a vCPU that is to migrate should go to.
+    /// The pCPU that a migrating vCPU should go to.
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId;
 
-    /// The scheduling lock of a pCPU, named by a pCPU: those of equal names share one.
+    /// The scheduling lock of a pCPU, named by a pCPU: pCPUs with the same name share a lock.
     #[inline(always)]
     fn lock(&self, p: PcpuId) -> PcpuId {
         p
     }
 
-    /// Is anybody but the vCPU that it runs queued on `p`? The host asks for the sake of who polls there; it does so after each
-    /// event while anybody does.
+    /// Whether a vCPU other than the running one is queued on `p`. The host asks on behalf of vCPUs that poll there,
+    /// after each event while a vCPU polls.
     fn contended(&self, ctx: &PolicyContext, p: PcpuId) -> bool {
         ctx.pool_vcpus().any(|v| ctx.runnable(v) && ctx.processor(v) == p && !ctx.is_current(v))
     }
@@ -100,7 +101,7 @@ pub trait Scheduler {
     /// The vCPU's hard affinity is about to become `mask` (called before it is stored).
     fn affinity(&mut self, _ctx: &mut PolicyContext, _v: VcpuId, _mask: &CpuMask) {}
 
-    /// Changes the parameters of a domain that is there; what `params` leaves out is the policy's to interpret.
+    /// Changes the parameters of a domain that is on the host. The policy decides what a missing parameter means.
     ///
     /// # Errors
     /// [`Rejected`] when this generation refuses the values.
@@ -124,30 +125,31 @@ pub trait Scheduler {
         Ok(())
     }
 
-    /// The hook in which this policy failed, and how, if it cannot go on. The host asks after each event, and ends the
-    /// run. For policies that call code of others; a failed one leaves pCPUs idle until it is asked.
+    /// The hook in which this policy failed, and the failure, if the policy cannot continue. The host asks after each
+    /// event, and ends the run. For policies that call code of others; a failed policy leaves pCPUs idle until it is
+    /// asked.
     #[inline(always)]
     fn failure(&self) -> Option<(&'static str, String)> {
         None
     }
 }
 
-/// The embedding of a generation of a policy in its host: everything in which the releases' hosts differ, as
-/// `docs/concepts/host-contract.md` lists it.
+/// The embedding of a generation of a policy in its host: all differences between the releases' hosts, as
+/// `docs/concepts/host-contract.md` lists them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostRules {
-    /// Does every pCPU reschedule at time 0, once all domains exist? (2.0 generations)
+    /// Whether every pCPU reschedules at time 0, once all domains exist. (2.0 generations)
     pub reschedule_at_start: bool,
     /// The choice of a new vCPU's processor.
     pub placement: Placement,
-    /// Does the host pause and unpause each of a domain's vCPUs around `adjust`, serving reschedule requests inside the
-    /// event? (3.x)
+    /// Whether the host pauses and unpauses each of a domain's vCPUs around `adjust`, serving reschedule requests
+    /// inside the event. (3.x)
     pub adjust_pauses: bool,
-    /// The count of a domain's pauses.
+    /// The meaning of repeated pauses of a domain.
     pub pause: PauseRule,
     /// The consequence of a change of affinity.
     pub affinity: AffinityRule,
-    /// Have vCPUs a soft affinity? (4.5 and later. Where not, one that is set is ignored.)
+    /// Whether vCPUs have a soft affinity. (4.5 and later. Elsewhere a soft affinity is ignored.)
     pub soft_affinity: bool,
 }
 
@@ -162,7 +164,7 @@ impl HostRules {
         soft_affinity: true,
     };
 
-    /// Can vCPUs be scheduled by cores and sockets? (4.13 and later: of the releases treated here, those with soft affinity.)
+    /// Whether vCPUs can be scheduled by cores and sockets. (4.13 and later: of the releases here, those with soft affinity.)
     pub const fn core_scheduling(&self) -> bool {
         self.soft_affinity
     }
@@ -172,16 +174,16 @@ impl HostRules {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
     /// The policy chooses in its insert hook; the affinity is set before. The provisional processor is the first pCPU
-    /// for a domain's first vCPU, and the one after the previous vCPU's for the others.
+    /// for a domain's first vCPU, and the pCPU after the previous vCPU's for the others.
     Policy,
     /// The least populated pCPU for a domain's first vCPU (ties to the highest number, but pCPU 0 loses every tie), the
-    /// one after the previous vCPU's for the others; a given affinity is applied as an action right afterwards.
+    /// pCPU after the previous vCPU's for the others; a given affinity is applied as an action right afterwards.
     LeastPopulated,
-    /// vCPU k of the host on number (k mod n) of its n allowed pCPUs.
+    /// pCPU number (k mod n) of its n allowed pCPUs, for vCPU k of the host.
     RoundRobin,
 }
 
-/// The count of a domain's pauses.
+/// The meaning of repeated pauses of a domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PauseRule {
     /// Pauses nest; the sleep hook is called for each vCPU.
@@ -203,6 +205,6 @@ pub enum AffinityRule {
     /// The vCPU moves to the lowest allowed pCPU under a synchronous pause, and the affinity hook is called after the
     /// change. (BVT 3.0)
     Directly,
-    /// There is no such action: it is ignored. (2.0 generations)
+    /// No change: there is no such action. (2.0 generations)
     Ignored,
 }

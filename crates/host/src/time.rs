@@ -111,13 +111,13 @@ impl Span {
         Span(self.0.saturating_mul(factor))
     }
 
-    /// Is it no time at all?
+    /// Whether the span is zero.
     #[inline(always)]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Is it less than no time?
+    /// Whether the span is negative.
     #[inline(always)]
     pub const fn is_negative(self) -> bool {
         self.0 < 0

@@ -89,11 +89,11 @@ pub(crate) mod pause_flag {
 pub(crate) struct Vcpu {
     pub pause_flags: u8,
     pub pauses: u8,
-    /// Has its policy chosen it for its processor? (Of a unit's vCPUs: the first one, for all of them.)
+    /// Whether the policy has chosen the vCPU for its processor. (Of a unit's vCPUs: the first one, for all of them.)
     pub current: bool,
-    /// Was it interrupted, so that it wants to be asked for its next operation when it runs?
+    /// Whether the vCPU was interrupted, so that it is asked for its next operation when it runs.
     pub interrupted: bool,
-    /// Has it ever been woken?
+    /// Whether the vCPU has ever been woken.
     pub started: bool,
     /// The cause of the wake-up that ended the present block, or that will end it.
     pub cause: WakeCause,
@@ -143,7 +143,7 @@ impl Vcpu {
         Vcpu { current: true, state: RunState::Running, ..Vcpu::new(DomId(u32::MAX), p, 0) }
     }
 
-    /// Does its processor execute it?
+    /// Whether the vCPU's processor executes it.
     #[inline(always)]
     pub fn runs(&self) -> bool {
         self.state == RunState::Running
@@ -189,7 +189,7 @@ impl Vcpu {
         1 << before as u8 | 1 << state as u8
     }
 
-    /// Is this reason (one of them, if there are several) in force?
+    /// Whether a reason for not running (any of them, if there are several) is in force.
     #[inline(always)]
     pub fn has(&self, flags: u8) -> bool {
         self.pause_flags & flags != 0

@@ -7,10 +7,10 @@ use crate::{LifeEvent, PcpuId, Span, Time, VcpuId, WorldContext};
 pub enum Op {
     /// Use this much CPU time; then ask again. `Op::HOG` never ends by itself.
     Run(Span),
-    /// Use CPU time for this long at most, but only while nobody else is queued on the pCPU; then ask again.
+    /// Use CPU time for this long at most, but only while no other vCPU is queued on the pCPU; then ask again.
     Poll(Span),
-    /// Block. With `Some(t)` a wake-up is due at time t (a wake-up that is no longer wanted does no harm: one of a
-    /// vCPU that is not blocked is ignored).
+    /// Block. With `Some(t)` a wake-up is due at time t. (A wake-up that is no longer wanted does no harm: it is
+    /// ignored unless the vCPU is blocked.)
     Block(Option<Time>),
     /// Yield, and stay runnable; then ask again.
     Yield,
@@ -27,17 +27,18 @@ impl Op {
 /// client or guest timer) when its time has come. The world answers through a [`WorldContext`]; what it asks for there
 /// takes effect when the call returns, before the scheduler decides anything.
 pub trait World {
-    /// The running vCPU `v` needs its next operation. `left` is the rest of the last `Run`: 0 when it
-    /// was used up, more when [`WorldContext::kick`] interrupted it, or somebody else came to the pCPU of one that polls. Never called for a vCPU that is not running.
+    /// The running vCPU `v` needs its next operation. `left` is the rest of the last `Run`: 0 when it was used up, more
+    /// when [`WorldContext::kick`] interrupted it, or when another vCPU was queued on the pCPU of a polling one. Never
+    /// called for a vCPU that is not running.
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op;
 
-    /// The time set for source `source` has come. (It is unset again; set it anew for a further event.)
+    /// The time set for source `source` has come. (It is unset now; set it again for a further event.)
     fn fire(&mut self, _ctx: &mut WorldContext<'_>, _source: usize) {}
 
     /// Called once, before the first event.
     fn start(&mut self, _ctx: &mut WorldContext<'_>) {}
 
-    /// The pCPU was idle, and has just been given a vCPU.
+    /// The pCPU was idle, and now has a vCPU.
     fn resumed(&mut self, _ctx: &mut WorldContext<'_>, _pcpu: PcpuId) {}
 
     /// The toolstack has changed the life of a domain or vCPU. (Domains that exist at time 0 have no event for that.)

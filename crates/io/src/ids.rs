@@ -38,7 +38,7 @@ vcpulab_host::ids! {
 }
 
 impl LegId {
-    /// None: the request is not followed.
+    /// The absent leg: the request is not followed.
     pub const NONE: LegId = LegId(u32::MAX);
 
     /// Itself, if it is one.

@@ -11,7 +11,7 @@ pub struct Stretch {
     pub ends: Time,
     /// The runstate of the vCPU.
     pub state: RunState,
-    /// If it waited for a pCPU: the one that it got at last, and the vCPU (perhaps the idle one) that had it meanwhile.
+    /// Of a wait for a pCPU: the pCPU that the vCPU got at last, and the vCPU (perhaps the idle one) that had it meanwhile.
     pub behind: Option<(PcpuId, VcpuId)>,
 }
 

@@ -1,4 +1,4 @@
-//! The host as a policy written in Python sees it: what `vcpulab_run::own::lent` tells and does.
+//! The host as a policy written in Python sees it: the questions and requests of `vcpulab_run::own::lent`.
 
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 use vcpulab_host::CpuMask;
 use vcpulab_run::own::{Refused, lent};
 
-/// A refusal as Python has it.
+/// A refusal as a Python exception.
 pub fn refusal(refused: Refused) -> PyErr {
     let text = refused.to_string();
     match refused {
@@ -46,22 +46,22 @@ impl Context {
         lent::executing().map_err(refusal)
     }
 
-    /// The socket a pCPU is on.
+    /// The socket of a pCPU.
     fn socket(&self, p: u32) -> PyResult<u32> {
         lent::socket(p).map_err(refusal)
     }
 
-    /// The core a pCPU is a thread of, counted over the whole host.
+    /// The core of a pCPU, counted over the whole host.
     fn core(&self, p: u32) -> PyResult<u32> {
         lent::core(p).map_err(refusal)
     }
 
-    /// The NUMA node a pCPU is on.
+    /// The NUMA node of a pCPU.
     fn node(&self, p: u32) -> PyResult<u32> {
         lent::node(p).map_err(refusal)
     }
 
-    /// The vCPU that a pCPU executes; during a decision still the outgoing one.
+    /// The vCPU that a pCPU executes; during a decision still the outgoing vCPU.
     fn current(&self, p: u32) -> PyResult<u32> {
         lent::current(p).map_err(refusal)
     }
@@ -71,12 +71,12 @@ impl Context {
         lent::idle(p).map_err(refusal)
     }
 
-    /// Is it an idle vCPU?
+    /// Whether a vCPU is an idle vCPU.
     fn is_idle(&self, v: u32) -> PyResult<bool> {
         lent::is_idle(v).map_err(refusal)
     }
 
-    /// Does it run now, on its processor?
+    /// Whether a vCPU runs now, on its processor.
     fn is_current(&self, v: u32) -> PyResult<bool> {
         lent::is_current(v).map_err(refusal)
     }
@@ -86,17 +86,17 @@ impl Context {
         lent::processor(v).map_err(refusal)
     }
 
-    /// Is it neither blocked, paused, parked nor migrating?
+    /// Whether a vCPU is neither blocked, paused, parked nor migrating.
     fn runnable(&self, v: u32) -> PyResult<bool> {
         lent::runnable(v).map_err(refusal)
     }
 
-    /// The pCPUs it may run on, ascending.
+    /// The pCPUs that a vCPU may run on, ascending.
     fn affinity<'py>(&self, py: Python<'py>, v: u32) -> PyResult<Bound<'py, PyTuple>> {
         as_tuple(py, &lent::affinity(v).map_err(refusal)?)
     }
 
-    /// The pCPUs it prefers, ascending, if any were given.
+    /// The pCPUs that a vCPU prefers, ascending, if any were given.
     fn soft_affinity<'py>(&self, py: Python<'py>, v: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {
         lent::soft_affinity(v).map_err(refusal)?.map(|mask| as_tuple(py, &mask)).transpose()
     }
@@ -121,12 +121,12 @@ impl Context {
         lent::name(v).map_err(refusal)
     }
 
-    /// The time of its last switch, in or out, ns since the host started (0: none yet).
+    /// The time of a vCPU's last switch, in or out, ns since the host started (0: no switch yet).
     fn switched_at(&self, v: u32) -> PyResult<i64> {
         lent::switched_at(v).map_err(refusal)
     }
 
-    /// The time that it has run so far, ns.
+    /// The time that a vCPU has run up to now, ns.
     fn running_ns(&self, v: u32) -> PyResult<i64> {
         lent::running_ns(v).map_err(refusal)
     }
@@ -160,7 +160,7 @@ impl Context {
         lent::unpark(v).map_err(refusal)
     }
 
-    /// Has the policy parked it?
+    /// Whether the policy has parked a vCPU.
     fn is_parked(&self, v: u32) -> PyResult<bool> {
         lent::is_parked(v).map_err(refusal)
     }

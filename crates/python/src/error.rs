@@ -37,7 +37,7 @@ pub fn engine_error(error: impl std::fmt::Display) -> PyErr {
     EngineError::new_err(error.to_string())
 }
 
-/// A problem as Python has it.
+/// A problem as a Python object.
 pub fn as_dict<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("file", &problem.file)?;

@@ -52,8 +52,8 @@ fn schedulers() -> String {
     pretty(&vcpulab_scenario::schedulers_json())
 }
 
-/// The name of the generation that a release of a scheduler has, or the scheduler of a release that is meant where none is
-/// named. `None`: it has none.
+/// The name of the generation that a release of a scheduler has; without a release, of the default release. `None`: the
+/// release does not have the scheduler.
 #[pyfunction]
 #[pyo3(signature = (name, release = None))]
 fn generation_of(name: &str, release: Option<&str>) -> Option<&'static str> {
@@ -65,7 +65,7 @@ fn generation_of(name: &str, release: Option<&str>) -> Option<&'static str> {
     Some(generation.name)
 }
 
-/// The policy from outside the registry that was found last under a name, as JSON like each of `schedulers`.
+/// The policy from outside the registry that was last found under a name, as JSON like an item of `schedulers`.
 #[pyfunction]
 #[pyo3(signature = (name, generation = None))]
 fn declared(name: &str, generation: Option<&str>) -> Option<String> {
@@ -84,14 +84,14 @@ fn profiles() -> String {
     pretty(&vcpulab_scenario::profiles_json())
 }
 
-/// A hardware profile, checked; `file` is its name in messages. As JSON.
+/// A checked hardware profile as JSON; `file` is its name in messages.
 #[pyfunction]
 #[pyo3(signature = (text, file = "<string>"))]
 fn parse_profile(py: Python<'_>, text: &str, file: &str) -> PyResult<String> {
     profile(py, vcpulab_scenario::parse_profile(text, file))
 }
 
-/// A hardware profile in a file of its own, checked. As JSON.
+/// A checked hardware profile from a file of its own, as JSON.
 #[pyfunction]
 fn read_profile(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     profile(py, vcpulab_scenario::read_profile(&path))
@@ -102,7 +102,7 @@ fn profile(py: Python<'_>, read: Result<Profile, Problems>) -> PyResult<String> 
     Ok(pretty(&vcpulab_scenario::profile_json(&read)))
 }
 
-/// Measures what this machine lets us measure of a hardware profile; JSON.
+/// Measures the constants of a hardware profile that this machine lets a program measure; JSON.
 #[pyfunction]
 fn measure(py: Python<'_>) -> PyResult<String> {
     let measured = watch::watched(py, None, |watch| vcpulab_probe::measure(|| watch.advance(0.0)))?;
@@ -129,7 +129,7 @@ fn written(text: &str) -> PyResult<String> {
     vcpulab_scenario::written(text).map(|document| document.to_string()).map_err(PyValueError::new_err)
 }
 
-/// The tables of a scenario's text that stand for several: (kind, name, names of the copies).
+/// The tables of a scenario's text that stand for several: kind, name, names of the copies.
 #[pyfunction]
 fn copies(text: &str) -> Vec<(&'static str, String, Vec<String>)> {
     vcpulab_scenario::copies(text)

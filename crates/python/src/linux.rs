@@ -31,7 +31,7 @@ impl LinuxRecording {
         Ok(LinuxRecording { recording: Arc::new(recording) })
     }
 
-    /// The threads and what they do, as JSON: the same for recordings that differ in settings alone.
+    /// The threads and their work, as JSON: the same for recordings that differ only in settings.
     #[getter]
     fn work(&self) -> String {
         serde_json::to_string(&self.recording.setup.work()).expect("names and words can be written as JSON")
@@ -43,14 +43,15 @@ impl LinuxRecording {
         self.recording.refusal().map(|refusal| refusal.to_string())
     }
 
-    /// Replays it step by step; the verdict as JSON.
+    /// Replays the recording step by step; the verdict as JSON.
     fn replay(&self, py: Python<'_>) -> PyResult<String> {
         let recording = Arc::clone(&self.recording);
         let judged = watch::watched(py, None, move |_| judged(&recording))?.map_err(wrong)?;
         Ok(serde_json::to_string(&judged).expect("a verdict can be written as JSON"))
     }
 
-    /// Runs what its threads demand, in its own setting or another's; what came of it beside what was recorded, as JSON.
+    /// Runs the demands of the recording's threads, in its own setting or another's; the results beside the recorded
+    /// ones, as JSON.
     #[pyo3(signature = (setting = None))]
     fn compare(&self, py: Python<'_>, setting: Option<&LinuxRecording>) -> PyResult<String> {
         let recording = Arc::clone(&self.recording);

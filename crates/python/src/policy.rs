@@ -20,7 +20,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The object whose methods are the hooks.
+/// The Python object whose methods are the hooks.
 pub struct PyHooks<'py> {
     object: Bound<'py, PyAny>,
     context: Bound<'py, context::Context>,
@@ -94,7 +94,7 @@ fn wrong_answer(answer: &Bound<'_, PyAny>, expected: Expected) -> PyErr {
     PyTypeError::new_err(format!("the answer was `{found}`; expected {expected}"))
 }
 
-/// Scheduler parameters as Python has them; a timetable is a list of (domain number, vCPU, runtime in ns).
+/// Scheduler parameters as Python objects; a timetable is a list of (domain number, vCPU, runtime in ns).
 fn as_dict<'py>(py: Python<'py>, params: &Params) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in params.iter() {
@@ -122,7 +122,7 @@ pub fn described(py: Python<'_>, raised: &PyErr) -> String {
     if message.is_empty() { format!("{kind}{place}") } else { format!("{kind}: {message}{place}") }
 }
 
-/// The deepest place in the file in which the hook is.
+/// The deepest place in the file on the stack of a hook's exception.
 fn innermost(traceback: &Bound<'_, PyTraceback>) -> PyResult<(String, u32)> {
     let place = |entry: &Bound<'_, PyAny>| -> PyResult<(String, u32)> {
         let file = entry.getattr("tb_frame")?.getattr("f_code")?.getattr("co_filename")?.extract()?;

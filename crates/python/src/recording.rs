@@ -10,10 +10,10 @@ use vcpulab_recording::{Event, Format, Kind, Options, Recording, RunState, Threa
 
 use crate::error::engine_error;
 
-/// Reads a recording as it comes.
+/// Reads a recording piece by piece.
 #[pyclass(module = "vcpulab._engine")]
 pub struct RecordingReader {
-    /// `None` once it is over.
+    /// The reader; `None` once the recording has ended.
     reading: Option<(Recording, Option<Events>)>,
 }
 
@@ -58,7 +58,7 @@ impl RecordingReader {
         fed.map_err(wrong)
     }
 
-    /// The recording ends: what there is to say of it, as JSON.
+    /// Ends the recording; its summary as JSON.
     fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
         let Some((recording, mut events)) = self.reading.take() else { return Err(over()) };
         let report = py.detach(|| match &mut events {
@@ -81,11 +81,11 @@ fn over() -> PyErr {
     PyRuntimeError::new_err("the recording is over")
 }
 
-/// Writes events as those of a run are written.
+/// Writes events in the form of a run's events.
 struct Events {
     path: PathBuf,
     file: EventFile,
-    /// By pCPU: who runs, as far as is known.
+    /// Occupants of the pCPUs, as far as known.
     current: Vec<Option<Who>>,
 }
 
@@ -148,7 +148,7 @@ impl Events {
     }
 }
 
-/// Domain and vCPU as tables have them; what is no vCPU is the idle one of the pCPU.
+/// Domain and vCPU as in result tables; a thread that is no vCPU counts as the idle vCPU of the pCPU.
 fn numbers(who: Who, pcpu: u32) -> (i64, i64) {
     match who {
         Who::Vcpu { domain, vcpu } => (i64::from(domain), i64::from(vcpu)),

@@ -66,7 +66,7 @@ pub fn run(
     }
 }
 
-/// The results of every scenario. Of those that were stopped the exception has the first replications, if each has some.
+/// The results of every scenario. If some were stopped, the exception has the first replications, if each scenario has some.
 fn unless_stopped(py: Python<'_>, stop: Option<PyErr>, so_far: Vec<SoFar>) -> PyResult<Vec<Results>> {
     match stop {
         None => Ok(so_far.into_iter().map(|one| one.results.into()).collect()),
@@ -139,7 +139,7 @@ pub fn pace() -> (u64, u64, String) {
     (pace.events, pace.simulated_ns, pace.busiest)
 }
 
-/// Runs of scenarios that go on, `jobs` at a time and in the order in which they were begun, while the results of others are
+/// Runs of scenarios, `jobs` at a time and in the order in which they were begun, while the results of others are
 /// looked at. With one job, and under policies in Python, each waits until it is taken.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Stream {
@@ -210,7 +210,7 @@ impl Stream {
         }
     }
 
-    /// Ends a run, or never starts it: its results are not wanted any more.
+    /// Calls off a run: it ends, or never starts, and its results are dropped.
     fn call_off(&self, number: usize) -> PyResult<()> {
         if let Begun::Running(running) = self.taken(number)? {
             self.running.call_off(running);
@@ -252,7 +252,7 @@ pub fn run_managed(
     Ok(unless_stopped(py, done.err(), vec![so_far])?.remove(0))
 }
 
-/// Is told the fraction done, and answers whether to go on.
+/// A function that takes the fraction done, and answers whether to continue.
 type Advance<'a> = &'a (dyn Fn(f64) -> bool + Sync);
 
 /// Does work under the scenario's own policies, in this very thread: their hooks hold the interpreter lock, and whatever ends
@@ -379,7 +379,7 @@ macro_rules! results {
             /// The number of actions that were refused, those in the warm-up included.
             #[pyo3(get)]
             rejected_actions: u64,
-            /// The first of them: the time since the start of the run, ns, the action's name, and its domain.
+            /// The first refused actions: the time since the start of the run, ns, the action's name, and its domain.
             #[pyo3(get)]
             rejected: Vec<(i64, &'static str, Option<String>)>,
             /// The reason why `waits` is empty, if it was not measured.
@@ -409,7 +409,7 @@ macro_rules! results {
 }
 each_table!(results);
 
-/// Samples of one replication of a run while it goes on.
+/// Samples of one replication of a run while it lasts.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct LiveSamples {
     samples: vcpulab_run::LiveSamples,
@@ -432,7 +432,7 @@ impl LiveSamples {
 /// An Arrow table that any frame library can take over without copying.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Table {
-    /// At least one.
+    /// Batches of the table, at least one.
     parts: Vec<Part<RecordBatch>>,
 }
 
@@ -444,7 +444,7 @@ impl From<RecordBatch> for Table {
 
 #[pymethods]
 impl Table {
-    /// The table in parts that are each read when they are taken over: for those who do not want all of it in memory.
+    /// The table in parts, each of which is read when it is taken over: for readers that do not want all of it in memory.
     fn parts(&self) -> Vec<Table> {
         self.parts.iter().map(|part| Table { parts: vec![part.clone()] }).collect()
     }

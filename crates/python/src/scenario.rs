@@ -58,7 +58,7 @@ impl Scenario {
         Self::read(py, &folder, policies, |outside| Checked::parse_bytes(data, file, outside))
     }
 
-    /// With another seed or number of replications.
+    /// The scenario with another seed or number of replications.
     #[pyo3(signature = (*, seed = None, replications = None))]
     fn with_run(&self, py: Python<'_>, seed: Option<u64>, replications: Option<u32>) -> PyResult<Self> {
         let own = self.own.iter().map(|(name, policy)| (name.clone(), policy.clone_ref(py))).collect();
@@ -139,7 +139,7 @@ impl Scenario {
     }
 }
 
-/// Asks Python for a policy, and keeps it. What goes wrong there and is not about the policy ends the reading: it is kept too.
+/// Asks Python for a policy, and keeps it. An exception that is not about the policy ends the reading: it is kept too.
 fn find(policies: &Bound<'_, PyAny>, name: &str, own: &Mutex<Own>, raised: &Raised) -> FoundPolicy {
     let found = policies.call1((name,)).and_then(|found| {
         if let Ok(offered) = found.extract() {
@@ -163,7 +163,7 @@ fn find(policies: &Bound<'_, PyAny>, name: &str, own: &Mutex<Own>, raised: &Rais
     })
 }
 
-/// `vcpulab.policy.OwnPolicy` as the engine has it.
+/// `vcpulab.policy.OwnPolicy` as an engine's policy.
 fn declaration(name: &str, policy: &Bound<'_, PyAny>) -> PyResult<Declaration> {
     let params = policy.getattr("params")?.try_iter()?.map(|param| {
         let param = param?;

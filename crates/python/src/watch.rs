@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::error::engine_error;
 use crate::policy::lock;
 
-/// Interval at which Python is asked whether to go on.
+/// Interval at which Python is asked whether to continue.
 pub const PERIOD: Duration = Duration::from_millis(50);
 
 /// State shared by the worker and the waiting thread.
@@ -25,7 +25,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Stores the fraction done, unless a greater one was stored: what threads say may come late. `false` means stop.
+    /// Stores the fraction done, unless a greater one was stored: reports of threads may come late. `false` means stop.
     pub fn advance(&self, fraction: f64) -> bool {
         // Numbers that are not negative are in the order of their bits.
         self.fraction.fetch_max(fraction.max(0.0).to_bits(), Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl<T: Send + 'static> Worker<T> {
         Worker { watch, is_done: Mutex::new(is_done), thread }
     }
 
-    /// Waits for its end; cancels it when `ask`, called now and then, fails.
+    /// Waits for the end of the work; cancels it when `ask`, called now and then, fails.
     fn wait(&self, py: Python<'_>, ask: impl Fn() -> PyResult<()>) -> PyResult<()> {
         while py.detach(|| lock(&self.is_done).recv_timeout(PERIOD)) == Err(RecvTimeoutError::Timeout) {
             ask().inspect_err(|_| self.watch.cancelled.store(true, Ordering::Relaxed))?;
@@ -101,7 +101,7 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-/// Fails if Python wants the work to end: `progress` answers `False`, or raises. `None` and `True` mean go on.
+/// Fails if Python wants the work to end: `progress` answers `False`, or raises. `None` and `True` mean: continue.
 pub fn ask(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, fraction: f64) -> PyResult<()> {
     py.check_signals()?;
     let Some(progress) = progress else { return Ok(()) };
@@ -119,7 +119,7 @@ pub fn ask(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, fraction: f64) -
     }
 }
 
-/// A panic in the engine, as a Python error like others.
+/// A panic in the engine, as a Python error like other errors.
 pub fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     engine_error(panic_message(panic))
 }

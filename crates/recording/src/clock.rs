@@ -1,11 +1,11 @@
-//! From a pCPU's counter to nanoseconds.
+//! Conversion of a pCPU's counter to nanoseconds.
 
 use serde::Serialize;
 
 /// Frequencies that are allowed.
 pub const MHZ: std::ops::RangeInclusive<f64> = 1.0..=100_000.0;
 
-/// A counter that is ahead of all readings before by more than this has jumped: 1.5 minutes at 3 GHz. (A pCPU may be silent
+/// Lead over all earlier readings above which a counter has jumped: 1.5 minutes at 3 GHz. (A single pCPU may be silent
 /// for longer, but not all of them.)
 const AHEAD_MAX: i64 = 1 << 38;
 /// Times stay below this, ns, so that sums cannot overflow.
@@ -19,9 +19,9 @@ const FEWEST: usize = 3;
 
 /// A counter that jumped.
 pub enum Jump {
-    /// Of one record only; it keeps the time of the one before.
+    /// A jump of a single record, which keeps the time of the record before.
     Glitch,
-    /// The counter went on from there, this number of ticks ahead (or, negative, behind): taken out.
+    /// A jump of the counter, which continues this number of ticks ahead (or, negative, behind): taken out.
     Moved(i64),
 }
 
@@ -104,7 +104,7 @@ impl Scale {
 /// Calibration: execution times that Xen measured itself, compared with its counter.
 #[derive(Debug, Default)]
 pub struct Calibration {
-    /// By pCPU: the start of the execution there.
+    /// Start of the present execution on each pCPU.
     started: Vec<Option<i64>>,
     ratios: Vec<f64>,
     ticks: i128,
@@ -158,12 +158,12 @@ impl Calibration {
     }
 }
 
-/// The clock by which times were made.
+/// The clock that gave a recording its times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClockReport {
-    /// `given`, `calibrated`, or `text` where the recording has seconds.
+    /// Kind of the clock: `given`, `calibrated`, or `text` where the recording has seconds.
     pub source: &'static str,
-    /// The frequency that was used.
+    /// The frequency of the clock.
     pub mhz: Option<f64>,
     /// The frequency by all execution times in the recording.
     pub by_executions_mhz: Option<f64>,

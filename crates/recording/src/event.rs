@@ -9,7 +9,7 @@ pub struct Event {
     pub time_ns: i64,
     /// The pCPU that recorded it.
     pub pcpu: u32,
-    /// The vCPU or thread that it happened to.
+    /// The vCPU or thread of the event.
     pub who: Who,
     /// The kind of event.
     pub kind: Kind,
@@ -46,7 +46,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// All, in the order of their numbers.
+    /// All runstates, in the order of their numbers.
     pub const ALL: [RunState; 4] =
         [RunState::Running, RunState::Runnable, RunState::Blocked, RunState::Offline];
 
@@ -63,10 +63,10 @@ impl RunState {
     }
 }
 
-/// The kinds of events. Changes of runstates give the one before if the record tells it.
+/// The kinds of events. Changes of runstates give the previous one if the record has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A pCPU begins to execute it.
+    /// The pCPU begins to execute the vCPU.
     Run(Option<RunState>),
     /// The vCPU stops, though it could continue: its slice ends, another vCPU goes first, or it yields.
     Preempted,
@@ -76,11 +76,11 @@ pub enum Kind {
     Wake(Option<RunState>),
     /// The vCPU may not run from now on.
     Offline(Option<RunState>),
-    /// The scheduler decides that it goes on.
+    /// The scheduler decides that the vCPU continues.
     Continue,
     /// The vCPU yields the pCPU.
     Yield,
-    /// The scheduler grants it a slice of this length, ns; the next event on that pCPU is that it runs.
+    /// The scheduler grants the vCPU a slice of this length, ns; the next event on that pCPU is that the vCPU runs.
     Slice(u32),
     /// The domain of the vCPU was created.
     Added,

@@ -16,7 +16,7 @@ use crate::run::progress::run_to;
 use crate::run::schedulers::{MakeScheduler, pools_of};
 
 /// The paths of the requests of a client at these quantiles of its response times (the nearest rank; of equally slow ones the
-/// earliest), in one replication of a scenario. No rows: none was answered after the warm-up. `progress` is told the fraction
+/// earliest), in one replication of a scenario. No rows: none was answered after the warm-up. `progress` gets the fraction
 /// done; if it answers `false` the runs stop. `make` makes the schedulers that are not in the registry.
 ///
 /// # Errors

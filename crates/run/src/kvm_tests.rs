@@ -1,4 +1,4 @@
-//! Tests of KVM hosts: who does the work of a VM's packets and requests, and what it costs whom.
+//! Tests of KVM hosts: the threads that do the work of a VM's packets and requests, and its costs.
 
 use proptest::prelude::*;
 use vcpulab_host::{CpuMask, PcpuId};

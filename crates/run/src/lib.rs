@@ -1,7 +1,7 @@
 //! Runs checked scenarios.
 //!
 //! `build` turns a [`Spec`](vcpulab_spec::Spec) into the configurations of a host and of the machine around it; `run` drives
-//! the replications in parallel, and their results stand in order. What stands in a scenario's file is not known
+//! the replications in parallel, and their results are in order. What is in a scenario's file is not known
 //! here.
 //! ```
 //! use vcpulab_run::{RunOptions, run};

@@ -14,7 +14,7 @@ use crate::run::schedulers::{MakeScheduler, pools_of};
 /// The domains on the host at a time of the first replication of a scenario, in the order of the toolstack's ids:
 /// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity, soft_affinity}]}]}`. States are in the
 /// letters of `xl list` and `xl vcpu-list`; times are CPU time since the domain was created, rebooted or restored; a vCPU
-/// that is offline has no pCPU. `progress` is told the fraction done; if it answers `false` the run stops. `make` makes the
+/// that is offline has no pCPU. `progress` gets the fraction done; if it answers `false` the run stops. `make` makes the
 /// schedulers that are not in the registry.
 ///
 /// # Errors

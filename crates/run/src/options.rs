@@ -21,7 +21,7 @@ pub struct RunOptions {
     pub events: Option<PathBuf>,
     /// Log the requests of clients?
     pub jtl: Option<Jtl>,
-    /// Show samples while the run goes on?
+    /// Show samples during the run?
     pub live: Option<LiveSamples>,
 }
 

@@ -10,7 +10,7 @@ use crate::text::defaults::default_value;
 
 /// All schedulers: `[{name, doc, generations: [{name, releases, default, work_conserving, toolstack: {tool, sched, domain, global, set},
 /// params: [{name, scope, unit, allowed, default, doc}]}]}]`. `set` says by parameter how it is given on a real host: as an
-/// `option` (whose unit is this number of ours), by its `place`, or at `boot`. A default is as it would stand in a scenario; null if leaving the parameter out is not the same as any value.
+/// `option` (whose unit is this number of ours), by its `place`, or at `boot`. A default is as it would be in a scenario; null if leaving the parameter out is not the same as any value.
 pub fn schedulers_json() -> Value {
     policies().iter().map(policy_json).collect()
 }

@@ -20,12 +20,12 @@ pub enum EditError {
     /// The path is empty.
     #[error("a path names at least one field")]
     NoPath,
-    /// The path goes on where there are no fields.
+    /// The path continues where there are no fields.
     #[error("`{path}`: there are no fields in `{found}`")]
     NoFields {
         /// The path.
         path: String,
-        /// The value that has none.
+        /// The path of the value that has no fields.
         found: String,
     },
     /// The path names an item of a list that is not there.

@@ -16,7 +16,7 @@ pub struct Outside<'a> {
 /// The outcome of a search for a policy.
 #[derive(Clone, Debug)]
 pub enum FoundPolicy {
-    /// There it is.
+    /// The policy that was found.
     Found(&'static Policy),
     /// There is none of that name, but there are these.
     Unknown(Vec<String>),

@@ -238,10 +238,10 @@ pub struct Rules {
     host: HostRules,
     /// The greatest number of a vCPU in a timetable.
     vcpu_max: i64,
-    /// Each CPU pool has a position in its timetable. Otherwise all pools of the host share one.
+    /// Each CPU pool has a position in its timetable. `false`: all pools of the host share a position.
     position_per_pool: bool,
-    /// Frames start at whole multiples of their length after the timetable came, however late a pCPU decides. Otherwise with
-    /// the first decision after the end of the last.
+    /// Frames start at whole multiples of their length after the timetable came, however late a pCPU decides. `false`: they
+    /// start with the first decision after the end of the last frame.
     fixed_grid: bool,
 }
 

@@ -31,7 +31,7 @@ pub struct Enhanced {
 }
 
 impl Enhanced {
-    /// Is this option set to this value?
+    /// Whether an option has this value.
     fn is(&self, option: &ParamSpec, word: &str) -> bool {
         let index = self.options.int(option.name).unwrap_or(option.default);
         matches!(option.kind, ParamKind::Choice(words) if words.get(index as usize) == Some(&word))

@@ -20,8 +20,8 @@ pub struct Null {
     links: Links<VcpuId>,
 }
 
-/// Not one of these releases decides otherwise than another. (Some mended the removal of a vCPU whose domain could not be
-/// created, which does not happen here.)
+/// The first point release of each series that has the generation. All of them decide alike. (Some fixed the removal of
+/// a vCPU whose domain could not be created, which does not happen here.)
 const SINCE: &[(&str, u32)] =
     &[("xen4.17", 0), ("xen4.18", 0), ("xen4.19", 0), ("xen4.20", 0), ("xen4.21", 0), ("xen4.22", 0)];
 
@@ -71,7 +71,7 @@ impl Null {
         }
     }
 
-    /// A pCPU of `mask` for `v`: its own, if nobody else has it, or the first that is free.
+    /// A pCPU of `mask` for `v`: its own, if no other vCPU has it, or the first free one.
     fn vacant(&self, v: VcpuId, own: PcpuId, mask: &CpuMask) -> Option<PcpuId> {
         if mask.contains(own) && self.assigned[own].is_none_or(|u| u == v) {
             return Some(own);

@@ -62,7 +62,7 @@ pub const fn global(
     ParamSpec { name, scope: Scope::Global, role: Role::Plain, unit, kind, default, doc }
 }
 
-/// Checks the weight of a new domain: 0 stands for the present weight, and it has none.
+/// Checks the weight of a new domain: 0 means the present weight, which a new domain does not have.
 pub fn weight_counts(proposal: &Proposal<'_>) -> Result<(), Refusal> {
     match proposal.given.int(WEIGHT.name) {
         Some(0) if proposal.is_new() => {

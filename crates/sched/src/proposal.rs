@@ -8,7 +8,7 @@ use vcpulab_host::{Params, Rejected, Scope};
 /// Parameters that are given together to a scheduler or to one of its domains.
 #[derive(Clone, Copy, Debug)]
 pub struct Proposal<'p> {
-    /// Are they the scheduler's own, or a domain's?
+    /// Scope of the parameters: the scheduler's own, or a domain's.
     pub scope: Scope,
     /// The parameters given.
     pub given: &'p Params,

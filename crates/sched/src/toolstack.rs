@@ -27,11 +27,11 @@ pub enum Set {
     OptionPer(&'static str, i64),
     /// An option that must be given whenever another option is given.
     Always(&'static str),
-    /// By its place among the arguments; all of them must be given.
+    /// An argument in its place among the others; all of them must be given.
     Place,
-    /// Only as an option of the hypervisor's own command line, at boot.
+    /// An option of the hypervisor's own command line, at boot.
     Boot(&'static str),
-    /// On a host of Linux, by this command or file.
+    /// A command or file on a host of Linux.
     Host(&'static str),
 }
 

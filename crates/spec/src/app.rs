@@ -4,7 +4,7 @@ use vcpulab_guest::apps::{AppKind, Args, RequestClass};
 use vcpulab_guest::{AppConfig, Script, ServiceId, Softirq};
 use vcpulab_host::{DomId, Span};
 
-/// The kind whose script stands in the scenario itself.
+/// The kind whose script is in the scenario itself.
 pub const PHASES: &str = "phases";
 
 /// An application that answers requests.
@@ -30,10 +30,10 @@ pub enum AppSpec {
         values: Vec<AppValue>,
         /// The number of its instances.
         instances: u32,
-        /// Was its work assumed by an import, rather than given by the user?
+        /// Whether the work is an assumption of an import, rather than the user's.
         assumed: bool,
     },
-    /// A script that stands in the scenario.
+    /// A script that is in the scenario.
     Phases {
         /// The phases of the script.
         phases: Vec<PhaseSpec>,
@@ -47,7 +47,7 @@ pub enum AppSpec {
         softirq: Softirq,
         /// The number of its instances.
         instances: u32,
-        /// Was its work assumed by an import, rather than given by the user?
+        /// Whether the work is an assumption of an import, rather than the user's.
         assumed: bool,
     },
 }
@@ -89,13 +89,13 @@ impl AppSpec {
         }
     }
 
-    /// Does it answer requests? (Some kinds do so or not as their parameters say.)
+    /// Whether the application answers requests. (Some kinds do so or not as their parameters say.)
     pub fn serves(&self) -> bool {
         matches!(self, AppSpec::Kind { kind, .. } if !kind.classes.is_empty())
             && self.alone().service.is_some()
     }
 
-    /// Was its work assumed by an import, rather than given by the user?
+    /// Whether the work is an assumption of an import, rather than the user's.
     pub fn assumed(&self) -> bool {
         match self {
             AppSpec::Kind { assumed, .. } | AppSpec::Phases { assumed, .. } => *assumed,
@@ -164,7 +164,7 @@ pub struct PhaseSpec {
     pub events: Vec<EventSpec>,
 }
 
-/// An event of a phase. Names of synchronisation objects are a domain's, unless said otherwise.
+/// An event of a phase. Names of synchronization objects are shared within a domain, unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSpec {
     /// Computes for that time, or for one drawn from the distribution with these quantiles.

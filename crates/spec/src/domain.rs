@@ -28,7 +28,7 @@ pub struct DomainSpec {
     pub bound: Bound,
     /// The NUMA nodes that hold its memory; empty: those of the pCPUs that it prefers, or else may run on.
     pub memory_nodes: Vec<u32>,
-    /// Does it own the devices?
+    /// Whether the domain owns the devices.
     pub driver_domain: bool,
     /// The way in which it finds where packets go.
     pub forwarding: Forwarding,

@@ -23,7 +23,7 @@ pub struct Ending {
     pub gone: Option<Time>,
     /// Did the guest crash?
     pub crashed: bool,
-    /// Is it created anew then?
+    /// Whether the domain is created again then.
     pub again: bool,
 }
 

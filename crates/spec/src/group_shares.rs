@@ -13,7 +13,7 @@ use crate::spec::Spec;
 /// A control group, or what a domain has below it.
 struct Node {
     weight: f64,
-    /// Most that its threads can use, in pCPUs.
+    /// Greatest CPU time that the node's threads can use, in pCPUs.
     most: f64,
     inside: Vec<usize>,
     domain: Option<DomId>,
@@ -38,12 +38,12 @@ pub(crate) fn group_shares(spec: &Spec, kvm: &KvmSpec) -> Vec<Option<f64>> {
     all
 }
 
-/// Does its scheduler share CPU time among control groups?
+/// Whether a pool's scheduler shares CPU time among control groups.
 pub(crate) fn has_groups(pool: &PoolSpec) -> bool {
     param_of(pool, Role::GroupWeight).is_some()
 }
 
-/// Is it about more than weights where a domain runs, and when?
+/// Whether more than weights decides where and when a domain runs.
 fn is_special(domain: &DomainSpec, pool: &PoolSpec) -> bool {
     let Some(threads) = &domain.threads else { return false };
     let pinned = domain.affinity.iter().any(Option::is_some);
@@ -124,7 +124,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Is that the path of a group inside a VM's own?
+/// Whether a path is that of a group inside a VM's own.
 fn serves_a_vm(spec: &Spec, path: &str) -> bool {
     spec.domains.iter().any(|vm| {
         let around = vm.threads.as_ref().filter(|its| !its.daemon).map(|its| its.cgroup.as_str());

@@ -9,10 +9,10 @@ use crate::limits::CGROUP_WEIGHTS;
 /// The domain whose vCPUs are the host's own threads: those that serve its VMs.
 pub const HOST: &str = "host";
 
-/// The control group around VMs of which nothing is said.
+/// The default control group around VMs.
 pub const MACHINES: &str = "machine.slice";
 
-/// The control group around daemons of which nothing is said.
+/// The default control group around daemons.
 pub const DAEMONS: &str = "system.slice";
 
 /// The path of the root group.
@@ -96,7 +96,7 @@ pub fn within(cpuset: Option<CpuMask>, own: Option<CpuMask>) -> Option<CpuMask> 
 pub struct ThreadsSpec {
     /// The path of the control group around its own; [`ROOT`]: none is.
     pub cgroup: String,
-    /// Is it a daemon of the host, and no VM?
+    /// Whether the domain is a daemon of the host instead of a VM.
     pub daemon: bool,
     /// The pCPUs that its emulator and vhost threads may run on; `None`: every one.
     pub emulator_affinity: Option<CpuMask>,

@@ -24,7 +24,7 @@ pub const CLIENTS_MAX: usize = 256;
 pub const ACTIONS_MAX: usize = 65_536;
 /// Most replications.
 pub const REPLICATIONS_MAX: u32 = 10_000;
-/// Most rows of a table of who waited for whom, of all replications.
+/// Most rows of the table `waits`, of all replications.
 pub const ROWS_MAX: usize = 4_000_000;
 /// Most rows of the other result tables together: domains, vCPUs, pCPUs, applications and clients times replications. A row takes up
 /// to 1.7 KB.
@@ -40,11 +40,11 @@ pub const SPANS: RangeInclusive<Span> = Span::ZERO..=SPAN_MAX;
 pub const SPANS_ABOVE_ZERO: RangeInclusive<Span> = Span::from_ns(1)..=SPAN_MAX;
 /// Most connections that one client keeps open.
 pub const CONNECTIONS_MAX: u32 = 65_536;
-/// Most users of all closed loops together. An open loop has none: its connections count once they are in being.
+/// Most users of all closed loops together. An open loop has no users: its connections count once they exist.
 pub const USERS_MAX: u32 = 262_144;
 /// Most streams of all clients together: each may have a window of 64 KB under way.
 pub const STREAMS_MAX: u32 = 16_384;
-/// Most connections in being at once, those among them that one end has given up: some 400 MB. Reached only while a run goes on.
+/// Most connections in being at once, those among them that one end has given up: some 400 MB. Reached only during a run.
 pub const CONNECTIONS_IN_BEING_MAX: usize = 1 << 20;
 /// Highest rate of requests or periods, per second.
 pub const RATE_PER_S_MAX: f64 = 10_000_000.0;

@@ -23,7 +23,7 @@ pub struct ConstantDoc {
 }
 
 impl ConstantDoc {
-    /// Is it of KVM hosts alone?
+    /// Whether only KVM hosts use the constant.
     pub fn of_kvm(&self) -> bool {
         self.name.starts_with("kvm_")
     }
@@ -198,7 +198,7 @@ constants! {
     disk_average_seek_ns: 0..=COST_NS_MAX,
     /// Turns of its platters.
     disk_rotations_per_min: 1..=1_000_000,
-    /// 1: it has a write cache, and a write that goes on where the last one ended does not wait for the platter; 0: it waits.
+    /// 1: the disk has a write cache, and a write that starts where the last one ended does not wait for the platter; 0: it waits.
     disk_write_cache: 0..=1,
     /// Time of one request to flash memory besides the transfer.
     ssd_latency_ns: 0..=COST_NS_MAX,

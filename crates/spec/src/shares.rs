@@ -35,7 +35,7 @@ pub(crate) fn most(domain: &DomainSpec, pool: &PoolSpec) -> f64 {
     cap.min(quota(Part::Whole)).min(each * f64::from(domain.vcpus()))
 }
 
-/// Does it run only when nothing else wants to?
+/// Whether a domain runs only when nothing else wants to.
 pub(crate) fn is_idle(domain: &DomainSpec, pool: &PoolSpec) -> bool {
     param_of(pool, Role::GroupIdle).is_some_and(|idle| value(domain, idle) == 1)
 }

@@ -94,7 +94,7 @@ impl Spec {
         found
     }
 
-    /// The domain of a KVM host's own threads, which stands in no file.
+    /// The domain of a KVM host's own threads, which is in no file.
     pub fn host_domain(&self) -> Option<DomId> {
         (!self.host_threads().is_empty()).then(|| DomId(self.domains.len() as u32 - 1))
     }
@@ -110,7 +110,7 @@ impl Spec {
         Some((major.parse().ok()?, minor.parse().ok()?))
     }
 
-    /// The domains that stand in the scenario's file.
+    /// The domains that are in the scenario's file.
     pub fn stated_domains(&self) -> &[DomainSpec] {
         let all = self.domains.as_slice();
         &all[..all.len() - usize::from(self.host_domain().is_some())]

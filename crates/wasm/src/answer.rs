@@ -38,7 +38,7 @@ macro_rules! answer {
 }
 each_table!(answer);
 
-/// Adds the values of a table, and says what they are.
+/// Adds the values of a table, and their description.
 fn table(name: &str, rows: impl Tabular, values: &mut Vec<f64>) -> io::Result<Value> {
     let parts = rows.in_parts();
     let parts: Vec<RecordBatch> = parts.iter().map(|part| part.read()).collect::<io::Result<_>>()?;
@@ -58,7 +58,7 @@ fn table(name: &str, rows: impl Tabular, values: &mut Vec<f64>) -> io::Result<Va
     Ok(json!({ "name": name, "rows": count, "columns": columns }))
 }
 
-/// The texts of a column, in the order in which they were met.
+/// The distinct texts of a column, in the order in which they occur.
 #[derive(Default)]
 struct Words {
     in_order: Vec<String>,

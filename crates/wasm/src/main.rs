@@ -1,13 +1,13 @@
 //! The engine as a program that a browser can run: compiled for WebAssembly it needs nothing around it but an input, an output
-//! and its arguments. Compiled for this machine it is the same program, so that both can be held against each other.
+//! and its arguments. Compiled for this machine it is the same program, so that the answers of both can be compared.
 //!
 //! * `vcpulab-wasm facts`: the schedulers with their parameters, the schema, and a scenario to start from.
 //! * `vcpulab-wasm check < {"text": …}`: what is wrong with a scenario or doubtful, and what it says with every default.
 //! * `vcpulab-wasm edit < {"text": …, "edits": …}`: its text with other values.
 //! * `vcpulab-wasm run REPLICATION [trace] < {"text": …}`: one replication; its tables as [`answer`] writes them.
 //!
-//! The input begins with a line of JSON. A scenario may name policies that are not built in: beside its text stands in `policies` what they declare,
-//! and a run asks them what they decide as [`policy`] says; `check` answers the names that it looked for. All but a run
+//! The input begins with a line of JSON. A scenario may name policies that are not built in: their declarations are in `policies` beside its text,
+//! and a run asks for their decisions as [`policy`] describes; `check` answers the names that it looked for. All but a run
 //! answer in JSON. A run says on its standard error how far it is, a number from 0 to 1 in a line.
 
 mod answer;

@@ -1,4 +1,4 @@
-//! Policies that the other side has: it says beforehand what they declare, and is asked what they decide.
+//! Policies on the other side of the program's input and output: it declares them beforehand, and takes their decisions.
 //!
 //! A hook is called by a line on the standard error, `[POLICY, NAME, ARGUMENT, …]`, and answered by a line on the input:
 //! `{"answer": …}`, `{"wrong": "an answer that it may not give"}`,
@@ -21,7 +21,7 @@ use vcpulab_spec::PoolSpec;
 use crate::questions::{self, ask, text};
 use crate::say::say;
 
-/// The policies of the other side, by their names in scenarios, and the names that it is asked for.
+/// The policies of the other side, by their names in scenarios, and the names that were looked for.
 #[derive(Default)]
 pub struct Policies {
     known: BTreeMap<String, Known>,
@@ -197,7 +197,7 @@ fn called(call: &Value) -> Result<Said, String> {
     serde_json::from_str(&line).map_err(|error| format!("the answer cannot be read: {error}"))
 }
 
-/// Parameters as the other side has them; a timetable is a list of (domain number, vCPU, runtime in ns).
+/// Parameters for the other side; a timetable is a list of (domain number, vCPU, runtime in ns).
 fn as_json(params: &Params) -> Value {
     let value = |value: &ParamValue| match value {
         ParamValue::Int(value) => json!(value),

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use vcpulab_host::CpuMask;
 use vcpulab_run::own::{Refused, lent};
 
-/// Answers that are no numbers; the last stands in [`text`].
+/// Codes of answers that are no numbers; the last code means: the answer is in [`text`].
 const NOTHING: i64 = i64::MIN;
 const FALSE: i64 = i64::MIN + 1;
 const TRUE: i64 = i64::MIN + 2;
 const IN_WORDS: i64 = i64::MIN + 3;
 
 thread_local! {
-    /// The last of those answers: JSON, `{"error": KIND, "text": …}` for a refusal.
+    /// The text of the last such answer: JSON, `{"error": KIND, "text": …}` for a refusal.
     static WORDS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

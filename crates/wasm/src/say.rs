@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-/// Says it; nobody may listen.
+/// Writes a message. A failure to write is ignored.
 pub fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -22,7 +22,7 @@ pub struct Task {
     pub delay_ns: u64,
     /// CPU time that it needs each time, ns: from 1 to 3 ms.
     pub run_ns: u64,
-    /// Time that it sleeps each time, ns: so long that all tasks together ask for four fifths of the CPU time.
+    /// Length of each sleep, ns: all tasks together ask for four fifths of the CPU time.
     pub sleep_ns: u64,
 }
 
@@ -36,7 +36,7 @@ pub fn tasks(count: u32) -> impl Iterator<Item = Task> {
     })
 }
 
-/// The bare loop that does the work of so many tasks.
+/// The bare loop that does the work of `count` tasks.
 pub fn floor(count: u32) -> Floor<Vec<Task>> {
     Floor::new(PCPUS as usize, count as usize, tasks(count).collect())
 }

@@ -63,7 +63,7 @@ impl Node {
         (at - self.behind()) * self.weight() / NICE_0
     }
 
-    /// The virtual time of those that are not behind, once it has run so long.
+    /// The virtual time of entities without lag when the entity has run for `ran`.
     fn at(&self, ran: Span) -> Span {
         ran * NICE_0 / self.weight() + self.behind()
     }
@@ -76,7 +76,7 @@ fn least(node: &Node, instant: Span) -> Span {
     within.iter().map(|node| node.ran(at)).fold(Span::ZERO, |sum, ran| sum + ran)
 }
 
-/// Gives a thread, or those in a group, so much together.
+/// Gives a thread, or the threads of a group together, this CPU time.
 fn give(node: &Node, all: Span, instant: Span, spans: &mut BTreeMap<u32, Span>) {
     match node {
         Node::Thread(thread) => {

@@ -18,7 +18,7 @@ use super::folder::Setup;
 use super::outcome::{Beginning, Outcome, Whose};
 use super::trace::{Event, Line, PRIO_FAIR};
 
-/// Lags are not told more exactly.
+/// Precision of lags.
 const FINEST: Span = Span::from_us(2);
 
 /// The fair threads that are the host's own.

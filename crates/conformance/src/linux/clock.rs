@@ -19,7 +19,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Reads it off the lines of one CPU, which ticks so often.
+    /// The clock at the lines of a CPU whose ticks are `tick` apart.
     pub fn of(lines: &[Line], tick: Span) -> Self {
         let mut at = Vec::with_capacity(lines.len());
         let mut ahead = Vec::new();

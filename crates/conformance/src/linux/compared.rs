@@ -26,7 +26,7 @@ const WAIT_MAX: f64 = 20.0;
 const WAIT_MAX_US: f64 = 16.0;
 /// Threads that woke less often have no percentiles.
 const WAKES_MIN: usize = 20;
-/// In another setting than that of the demands, predictions may be off by so many times as much.
+/// Factor of the accepted errors where the predicted setting is not the setting of the demands.
 const WHAT_IF: f64 = 2.0;
 
 /// Runs that differ by some microseconds, as recordings of the same do. One more of their kind is outside of the range of all
@@ -70,7 +70,7 @@ pub struct Cell {
     pub limit: String,
     /// Whether the error is within the limit.
     pub holds: bool,
-    /// Whether what was recorded is in the range.
+    /// Whether the recorded value is in the range.
     pub chance: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Comparison {
 }
 
 /// Runs the demands of a recording in its own setting, or that of another recording of the same threads, and compares with what
-/// was recorded there. `advance` is told the fraction done, and may end the work.
+/// was recorded there. `advance` gets the fraction done, and may end the work.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -170,7 +170,7 @@ fn cells(setup: &Setup, recorded: &Measured, runs: &[Measured], times: f64) -> V
 #[derive(Clone, Copy)]
 enum Limit {
     Points(f64),
-    /// Or else by so much in the unit.
+    /// An error in %, or else in the unit.
     Percent(f64, f64),
 }
 

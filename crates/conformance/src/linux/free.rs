@@ -64,7 +64,7 @@ pub struct Free<'a> {
 }
 
 impl Free<'_> {
-    /// Runs one of so many variants, which differ by some microseconds here and there.
+    /// Runs a variant. Variants differ by some microseconds here and there.
     ///
     /// # Errors
     /// See [`RunError`].

@@ -28,7 +28,7 @@ pub struct Got {
 }
 
 impl Got {
-    /// The wait that so many of a hundred are not above.
+    /// A percentile of the waits.
     pub fn wait(&self, percentile: usize) -> Option<i64> {
         let last = self.waits_ns.len().checked_sub(1)?;
         self.waits_ns.get((last * percentile + 50) / 100).copied()
@@ -47,7 +47,7 @@ impl Measured {
         100.0 * ran as f64 / self.window.ns().max(1) as f64
     }
 
-    /// The wait that so many of a hundred are not above, µs.
+    /// A percentile of a thread's waits, µs.
     pub fn wait_us(&self, thread: &(String, u32), percentile: usize) -> f64 {
         self.threads.get(thread).and_then(|got| got.wait(percentile)).unwrap_or(0) as f64 / 1e3
     }

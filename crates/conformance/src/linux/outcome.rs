@@ -13,7 +13,8 @@ use super::timers::Timers;
 pub struct Beginning {
     /// The groups that its period timers are of.
     pub timers: Timers,
-    /// By how much virtual time who is not told by the recording was behind the others; those that are not here by none.
+    /// Lags, as virtual time, of threads and groups whose lag the recording does not contain; zero for those that are
+    /// absent here.
     pub lags: BTreeMap<Whose, Span>,
 }
 
@@ -48,7 +49,7 @@ pub struct Outcome {
     pub decisions: u64,
     /// Flags and choices that differ.
     pub differing: u64,
-    /// By what was decided: compared and differing.
+    /// Flags and choices by kind of decision: compared and differing.
     pub by_kind: BTreeMap<&'static str, (u64, u64)>,
     /// The first difference.
     pub first: Option<Difference>,

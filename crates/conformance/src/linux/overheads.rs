@@ -46,7 +46,7 @@ impl Overheads {
         (self.wake - self.switch).max(Span::ZERO)
     }
 
-    /// The time from a tick to the decision in one of so many variants: together they have what was recorded.
+    /// The time from a tick to the decision in variant number `variant`; all variants together have the recorded distribution.
     pub fn resched(&self, variant: u64, variants: u64) -> Span {
         let place = (2 * variant + 1) * self.resched.len() as u64 / (2 * variants.max(1));
         let place = usize::try_from(place).unwrap_or(usize::MAX);

@@ -44,7 +44,7 @@ const TIMERS: usize = 1;
 const TICKS: usize = 2;
 
 impl Play {
-    /// The events may come in any order. The kernel's own work takes so much, its ticks come so often.
+    /// Threads with these events, in any order, overheads of the kernel, and time between two ticks.
     pub fn new(
         players: Table<VcpuId, Player>,
         mut events: Vec<Event>,
@@ -84,7 +84,7 @@ impl Play {
         ctx.set_source(TIMERS, last);
     }
 
-    /// Wakes those whose timers have expired: whoever runs pays for it.
+    /// Wakes the threads whose timers have expired; the running thread pays for it.
     fn expire(&mut self, ctx: &mut WorldContext<'_>) {
         let on = ctx.host().hypervisor_until(CPU);
         if on > ctx.now() {
@@ -192,7 +192,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// None for variant 0.
+    /// The noise of a variant; variant 0 has no noise.
     pub fn of(variant: u64, place: u64, interrupt: Span) -> Option<Self> {
         let state = (variant << 32 | place).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (variant > 0).then_some(Noise { state, interrupt })

@@ -25,7 +25,7 @@ pub trait Steps {
     fn add_group(&mut self, config: &GroupConfig) -> GroupId;
     /// Makes a task, which is blocked (`None`: in the root group).
     fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> Self::Task;
-    /// A blocked task has this virtual run time once it has run for so many ns.
+    /// Sets the virtual run time of a blocked task to the value at which it has `_virtual_time` after `_ran` ns.
     fn reaches(&mut self, _task: Self::Task, _virtual_time: u64, _ran: u64) {}
     /// Greatest lag, positive or negative, with which a task may come back, in virtual time.
     fn lag_max(&self) -> Span {

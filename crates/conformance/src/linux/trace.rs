@@ -30,7 +30,7 @@ pub struct Line {
     pub interrupt: bool,
     /// Preemption count: the number of nested sections that disable preemption.
     pub depth: u8,
-    /// The virtual run time of the thread that is charged, after it. (Not told by EEVDF.)
+    /// Virtual run time of the charged thread, after the charge. (Traces of EEVDF do not have it.)
     pub virtual_time: Option<u64>,
     /// The host's monotonic clock, ns: timers that expire tell it.
     pub monotonic_ns: Option<i64>,

@@ -72,7 +72,7 @@ pub enum AppValue<S = ServiceId> {
     Number(i64),
     /// A service that the application asks.
     Service(S),
-    /// None: the parameter is left out.
+    /// No value: the parameter is left out.
     Absent,
 }
 

@@ -22,7 +22,7 @@ const COLD_PPM: i64 = 1_000_000 - HOT_PPM;
 /// A page of InnoDB, bytes.
 const PAGE: u32 = 16_384;
 
-/// The redo log: two files of 5 MB unless told otherwise (MySQL 5.5 manual), bytes.
+/// The redo log: two files of 5 MB by default (MySQL 5.5 manual), bytes.
 const LOG: u64 = 10 << 20;
 
 /// Assumption: the parts of the server's program and of the pages that every transaction needs, and a session's own

@@ -466,7 +466,7 @@ impl Kernel {
         debug_assert_eq!(left, Some(id), "only the current task of a vCPU can begin to wait");
     }
 
-    /// Lets a waiting task go on, on a free vCPU rather than behind others on its own.
+    /// Lets a waiting task continue, on a free vCPU rather than behind others on its own.
     pub fn resume(&mut self, id: TaskId) {
         if !std::mem::take(&mut self.tasks[id].waits) {
             return;
@@ -540,7 +540,7 @@ impl Kernel {
         }
     }
 
-    /// Takes a vCPU offline: its tasks go on elsewhere.
+    /// Takes a vCPU offline: its tasks continue elsewhere.
     pub fn take_offline(&mut self, vcpu: usize) {
         self.vcpus[vcpu].online = false;
         let Some(other) = self.vcpus.iter().position(|vcpu| vcpu.online) else { return };

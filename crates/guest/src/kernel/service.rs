@@ -11,7 +11,7 @@ use crate::script::ServiceConfig;
 pub enum SynAnswer {
     /// A SYN-ACK: the set-up of a connection is under way.
     Accepted,
-    /// None: there is no room, and the caller hears nothing.
+    /// No answer: there is no room, and the caller hears nothing.
     Dropped,
     /// A reset: there is no room for one more connection.
     Refused,

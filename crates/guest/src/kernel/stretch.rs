@@ -18,7 +18,7 @@ impl Stretch {
         (Stretch { random, phase }, of.phases[phase as usize])
     }
 
-    /// The first step of the phase to go on with: the next one, or with one in `mean` a random one.
+    /// The first step of the phase to continue with: the next one, or with one in `mean` a random one.
     pub fn advance(&mut self, of: &Stretches) -> u32 {
         let phases = of.phases.len() as u32;
         self.phase = match self.random.below(u64::from(of.mean)) {

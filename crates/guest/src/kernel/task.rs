@@ -41,9 +41,9 @@ pub enum Io {
     Notify(ChannelId),
     /// Go on with an event of a channel.
     AwaitEvent(ChannelId),
-    /// Ask a service, and go on with the answer.
+    /// Ask a service, and continue with the answer.
     Call(Call),
-    /// Open a stream, and go on when it is open.
+    /// Open a stream, and continue when it is open.
     Connect(Peer),
     /// Enqueue bytes for the stream.
     Send { stream: ConnectionId, bytes: u32, push: bool },
@@ -181,7 +181,7 @@ impl Task {
         script.steps.get(self.position as usize).is_some_and(timed)
     }
 
-    /// Interrupts deal with what it awaits until it notifies somebody; what comes after is another thread's.
+    /// Passes work between interrupts and threads: interrupts handle an awaited event until the task notifies another one; another thread does the rest.
     pub fn pass_on(&mut self, io: Io) {
         match io {
             Io::AwaitEvent(_) => self.softirq = true,
@@ -367,7 +367,7 @@ impl Task {
         }
     }
 
-    /// Takes a request, and goes on at the steps for its class.
+    /// Takes a request, and continues at the steps for its class.
     pub fn take(&mut self, request: Request, script: &Script) {
         self.request = Some(request);
         self.stream = Some(request.connection);

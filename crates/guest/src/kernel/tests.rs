@@ -171,7 +171,7 @@ fn spinning(steps: Vec<Step>, tasks: u32) -> AppConfig {
     AppConfig { tasks, spins: true, ..app(steps) }
 }
 
-/// Lets all vCPUs, with a pCPU each, go on until then.
+/// Lets all vCPUs, with a pCPU each, continue until then.
 fn run(kernel: &mut Kernel, vcpus: usize, from: Time, until: Time) {
     let mut now = from;
     while now < until {

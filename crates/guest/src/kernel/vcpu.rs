@@ -97,7 +97,7 @@ impl Vcpu {
         self.woken = true;
     }
 
-    /// Lets the current task go on behind all others that are runnable.
+    /// Lets the current task continue behind all others that are runnable.
     pub fn hand_over(&mut self, id: TaskId, task: &mut Task) {
         self.current = None;
         task.vruntime = task.vruntime.max(self.vruntime);

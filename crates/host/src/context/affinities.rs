@@ -7,12 +7,12 @@ use crate::{CpuMask, Table, VcpuId};
 pub(crate) struct Affinities {
     /// The place of each vCPU's among the sets.
     places: Table<VcpuId, u32>,
-    /// The sets, and how many vCPUs have each. One that nobody has makes room for another.
+    /// The sets, and the number of vCPUs with each. A set without vCPUs is replaced by the next new one.
     sets: Vec<(CpuMask, u32)>,
 }
 
 impl Affinities {
-    /// None yet, with room for `vcpus`.
+    /// An empty list, with room for `vcpus`.
     pub fn with_capacity(vcpus: usize) -> Self {
         Affinities { places: Table::with_capacity(vcpus), sets: Vec::new() }
     }

@@ -15,19 +15,19 @@ use crate::{
 pub struct HostState {
     pub(crate) policy: PolicyContext,
     pub(crate) accounting: Accounting,
-    /// The id that the next domain is given.
+    /// The id of the next domain.
     pub(crate) next_id: i64,
     /// Running time of each vCPU when its domain's present life began.
     pub(crate) lived: Table<VcpuId, Span>,
     /// Virtual interrupts raised by the event at hand, delivered at its end.
     pub(crate) kicks: Vec<(VcpuId, WakeCause, Option<PcpuId>)>,
-    /// The pCPU on which the event at hand happens, if the world says that.
+    /// The pCPU on which the event at hand happens, if the world has declared it.
     pub(crate) interrupted: Option<PcpuId>,
     /// pCPUs whose vCPU polls.
     pub(crate) polling: CpuMask,
     /// pCPUs to which the world charged work in the event at hand.
     pub(crate) charged: Vec<PcpuId>,
-    /// Does the observer want steps of I/O?
+    /// Whether the observer wants steps of I/O.
     pub(crate) wants_io: bool,
     /// The source whose event is at hand, unless its next event is set already.
     pub(crate) fired: Option<usize>,
@@ -85,13 +85,13 @@ impl HostState {
         self.policy.pcpus[p].executes
     }
 
-    /// Does a pCPU execute `v`?
+    /// Whether a pCPU executes `v`.
     #[inline(always)]
     pub fn is_current(&self, v: VcpuId) -> bool {
         self.policy.vcpus[v].runs()
     }
 
-    /// Is `v` runnable: not blocked, not migrating, neither itself nor its domain paused?
+    /// Whether `v` is runnable: not blocked, not migrating, and neither itself nor its domain paused.
     #[inline(always)]
     pub fn runnable(&self, v: VcpuId) -> bool {
         self.policy.vcpus[v].pause_flags == 0
@@ -119,8 +119,7 @@ impl HostState {
         self.accounting.busy_until(p)
     }
 
-    /// The time until which it is the hypervisor that works on `p`; from then to [`HostState::busy_until`] cold caches are
-    /// filled again.
+    /// The time until which the hypervisor works on `p`; from then to [`HostState::busy_until`] cold caches are filled again.
     pub fn hypervisor_until(&self, p: PcpuId) -> Time {
         self.accounting.hypervisor_until(p)
     }

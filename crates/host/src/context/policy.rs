@@ -39,7 +39,7 @@ use crate::{
 /// A pCPU, but for its [account](crate::accounting).
 #[derive(Clone, Debug)]
 pub(crate) struct Pcpu {
-    /// The vCPU that it executes.
+    /// The vCPU that the pCPU executes.
     pub executes: VcpuId,
     /// The vCPU that the policy has chosen: the executed vCPU, unless units have more than one vCPU. Then only masters
     /// have a chosen vCPU.
@@ -78,13 +78,13 @@ pub struct PolicyContext {
     pub(crate) topology: Topology,
     creation: Creation,
     groups: Vec<GroupConfig>,
-    /// By vCPU of a domain.
+    /// Threads by vCPU of a domain.
     threads: Vec<ThreadConfig>,
     throttling: Table<DomId, Throttling>,
     pub(crate) pcpus: Table<PcpuId, Pcpu>,
     pub(crate) vcpus: Table<VcpuId, Vcpu>,
     pub(crate) affinity: Affinities,
-    /// Empty as long as no vCPU prefers any pCPU.
+    /// Soft affinities by vCPU; empty as long as no vCPU has one.
     soft_affinity: Table<VcpuId, CpuMask>,
     pub(crate) domains: Table<DomId, Domain>,
     pub(crate) timers: Table<TimerId, TimerOwner>,
@@ -94,7 +94,7 @@ pub struct PolicyContext {
     timers_late: Span,
     /// Pending reschedule requests.
     pub(crate) reschedule: CpuMask,
-    /// `None`: a unit is a vCPU.
+    /// Units of vCPUs; `None`: each vCPU is a unit.
     pub(crate) units: Option<Box<Units>>,
     /// The pCPU whose code executes.
     pub(crate) executing: PcpuId,
@@ -142,12 +142,13 @@ impl PolicyContext {
         self.topology.masters(self.pool)
     }
 
-    /// The number of real pCPUs behind each of them, and of vCPUs behind each of its vCPUs: more than 1 with core scheduling.
+    /// The number of real pCPUs behind each pCPU of this view, and of vCPUs behind each vCPU: more than 1 with core
+    /// scheduling.
     pub fn unit_size(&self) -> u32 {
         self.topology.unit_size()
     }
 
-    /// The first of them.
+    /// The first pCPU of this scheduler.
     pub fn first_pcpu(&self) -> PcpuId {
         self.topology.first_pcpu(self.pool)
     }
@@ -175,13 +176,13 @@ impl PolicyContext {
         self.topology.node(self.known(p))
     }
 
-    /// The threads of the core of a pCPU, itself included.
+    /// The threads of the core of a pCPU, including itself.
     #[inline(always)]
     pub fn siblings(&self, p: PcpuId) -> &CpuMask {
         self.topology.siblings(self.known(p))
     }
 
-    /// The pCPUs of its socket, itself included.
+    /// The pCPUs of the socket of a pCPU, including itself.
     #[inline(always)]
     pub fn socket_mates(&self, p: PcpuId) -> &CpuMask {
         self.topology.socket_mates(self.known(p))
@@ -203,7 +204,7 @@ impl PolicyContext {
         self.creation
     }
 
-    /// The vCPU that `p` executes. During a decision this is still the outgoing one.
+    /// The vCPU that `p` executes. During a decision this is still the outgoing vCPU.
     #[inline(always)]
     pub fn current(&self, p: PcpuId) -> VcpuId {
         self.pcpu(p).current
@@ -216,8 +217,8 @@ impl PolicyContext {
         VcpuId(p.0)
     }
 
-    /// Asks `p`, a pCPU of this scheduler, to decide once the event at hand has been handled (any other ends the run).
-    /// Asking twice changes nothing.
+    /// Asks `p`, a pCPU of this scheduler, to decide once the event at hand has been handled. Any other pCPU ends the
+    /// run. Asking twice changes nothing.
     #[inline(always)]
     pub fn raise_reschedule(&mut self, p: PcpuId) {
         if self.topology.pool_of(p) == Some(self.pool) {
@@ -257,7 +258,7 @@ impl PolicyContext {
         self.vcpu(v).current
     }
 
-    /// The pCPU `v` is assigned to: where it runs, ran last, or has been placed.
+    /// The pCPU that `v` is assigned to: where it runs, ran last, or has been placed.
     #[inline(always)]
     pub fn processor(&self, v: VcpuId) -> PcpuId {
         self.vcpu(v).processor
@@ -284,7 +285,7 @@ impl PolicyContext {
         }
     }
 
-    /// Is `v` runnable: not blocked, not migrating, neither itself nor its domain paused? Idle always is.
+    /// Whether `v` is runnable: not blocked, not migrating, and neither itself nor its domain paused. Idle vCPUs always are.
     #[inline(always)]
     pub fn runnable(&self, v: VcpuId) -> bool {
         self.vcpu(v).pause_flags == 0 || self.has_units() && self.any_member_without(v, 0)
@@ -318,13 +319,13 @@ impl PolicyContext {
         })
     }
 
-    /// The pCPUs that `v` prefers (soft affinity), whether that makes a difference or not. `None`: it prefers none.
+    /// The pCPUs that `v` prefers (soft affinity), whether that makes a difference or not. `None`: no preference.
     #[inline(always)]
     pub fn soft_affinity(&self, v: VcpuId) -> Option<&CpuMask> {
         self.soft_affinity.get(v)
     }
 
-    /// Does any vCPU of the host prefer some pCPUs?
+    /// Whether a vCPU of the host prefers some pCPUs.
     #[inline(always)]
     pub fn any_soft_affinity(&self) -> bool {
         !self.soft_affinity.is_empty()
@@ -349,7 +350,7 @@ impl PolicyContext {
         domain.map_or((-1, -1), |domain| (domain.number, i64::from(v.0 - domain.first_vcpu)))
     }
 
-    /// The time of the last switch of `v`, in or out (0: none yet).
+    /// The time of the last switch of `v`, in or out (0: no switch yet).
     #[inline(always)]
     pub fn switched_at(&self, v: VcpuId) -> Time {
         self.vcpu(v).switched_at
@@ -363,8 +364,8 @@ impl PolicyContext {
         }
     }
 
-    /// Ends the parking of `v`, if it is parked. No hook is called: if `v` is runnable now, the policy puts it where it
-    /// puts those who wake.
+    /// Ends the parking of `v`, if it is parked. No hook is called: if `v` is runnable now, the policy queues it as it
+    /// queues vCPUs that wake.
     pub fn unpark(&mut self, v: VcpuId) {
         if self.is_guest(v) {
             self.unpark_members(v);
@@ -436,20 +437,19 @@ impl PolicyContext {
         self.throttling.get(d).copied().unwrap_or_default()
     }
 
-    /// Notes it.
+    /// Stores the throttling of a domain, for [`PolicyContext::throttling`].
     pub fn note_throttling(&mut self, d: DomId, throttling: Throttling) {
         *self.throttling.entry(d) = throttling;
     }
 
     // ---- static variables ----
 
-    /// Two variables that belong to the code of the schedulers: one pair for the whole host, whatever its CPU pools. 0 at
-    /// first.
+    /// Two variables that the schedulers' code shares: one pair for the whole host, whatever its CPU pools. 0 at first.
     pub fn statics(&self) -> [i64; 2] {
         self.statics
     }
 
-    /// Sets them.
+    /// Sets the two shared variables.
     pub fn set_statics(&mut self, statics: [i64; 2]) {
         self.statics = statics;
     }
@@ -472,7 +472,7 @@ impl PolicyContext {
         }
     }
 
-    /// Gives a timer back, stopped. It must not be used again.
+    /// Releases a timer, stopped. It must not be used again.
     pub fn drop_timer(&mut self, timer: TimerId) {
         self.stop_timer(timer);
         if self.is_timer(timer) {
@@ -480,7 +480,8 @@ impl PolicyContext {
         }
     }
 
-    /// Sets a timer; a set one moves. A time already past counts as now. ([`Costs`](crate::Costs) say how late it is handled.)
+    /// Sets a timer, or moves a timer that is set. A time already past counts as now. ([`Costs`](crate::Costs) define
+    /// how late it is handled.)
     #[inline(always)]
     pub fn set_timer(&mut self, timer: TimerId, at: Time) {
         if self.is_timer(timer) {
@@ -511,7 +512,7 @@ impl PolicyContext {
         self.timers.len()
     }
 
-    /// Did this scheduler make that timer?
+    /// Whether the timer was made by this scheduler.
     pub fn is_own_timer(&self, timer: TimerId) -> bool {
         matches!(self.timers.get(timer), Some(&TimerOwner::Policy { pool, .. }) if pool == self.pool)
     }
@@ -524,7 +525,7 @@ impl PolicyContext {
 
     // ---- reports ----
 
-    /// Does anybody want the values that [`PolicyContext::report`] reports?
+    /// Whether an observer wants the values that [`PolicyContext::report`] reports.
     pub fn wants_state(&self) -> bool {
         self.wants_state
     }
@@ -608,7 +609,7 @@ impl PolicyContext {
         context
     }
 
-    /// Makes `pool` the one whose policy is at work; the answer is the one before.
+    /// Makes `pool` the pool whose policy is at work; returns the previous one.
     pub(crate) fn enter_pool(&mut self, pool: PoolId) -> PoolId {
         std::mem::replace(&mut self.pool, pool)
     }
@@ -631,8 +632,8 @@ impl PolicyContext {
         self.pcpus[p].current = to;
     }
 
-    /// Can a pCPU that has chosen `v` execute it? A decision may begin to migrate the very vCPU it chooses (load balancing
-    /// does): it runs, and moves when it stops.
+    /// Whether a pCPU that has chosen `v` can execute it. A decision may begin to migrate the vCPU that it chooses
+    /// (load balancing does): the vCPU runs, and moves when it stops.
     #[inline]
     pub(crate) fn may_run(&self, v: VcpuId) -> bool {
         let can = !self.vcpus[v].has(!pause_flag::MIGRATING);
@@ -645,7 +646,7 @@ impl PolicyContext {
         timer
     }
 
-    /// The vCPUs of the domains that are there and in this pool.
+    /// The vCPUs of the domains that exist in this pool.
     pub(crate) fn vcpus_in(&self, pool: PoolId) -> impl Iterator<Item = VcpuId> + '_ {
         let present = self.guest_vcpus().filter(|&v| !self.vcpus[v].has(pause_flag::ABSENT));
         present.filter(move |&v| self.pool_of(self.dom(v)) == pool)
@@ -657,7 +658,7 @@ impl PolicyContext {
         v.index() - self.pcpus.len()
     }
 
-    /// Gives `v` its soft affinity, or takes it away.
+    /// Sets the soft affinity of `v`, or removes it.
     pub(crate) fn prefer(&mut self, v: VcpuId, mask: Option<CpuMask>) {
         let all = CpuMask::first_n(self.pcpu_count());
         if mask.is_some() && self.soft_affinity.len() < self.vcpus.len() {
@@ -678,7 +679,7 @@ impl PolicyContext {
         PcpuId(0)
     }
 
-    /// The pCPU of that number; another one if there is none, which ends the run.
+    /// The state of `p`, or of pCPU 0 if the host has no pCPU of this number; the run ends then.
     #[inline(always)]
     fn pcpu(&self, p: PcpuId) -> &Pcpu {
         self.pcpus.get(p).unwrap_or_else(|| {
@@ -687,7 +688,7 @@ impl PolicyContext {
         })
     }
 
-    /// The vCPU of that number; another one if there is none, which ends the run.
+    /// The state of `v`, or of vCPU 0 if the host has no vCPU of this number; the run ends then.
     #[inline(always)]
     fn vcpu(&self, v: VcpuId) -> &Vcpu {
         self.vcpus.get(v).unwrap_or_else(|| {
@@ -737,7 +738,7 @@ impl PolicyContext {
         if p.index() < self.pcpus.len() { "which is in another CPU pool" } else { "which does not exist" }
     }
 
-    /// Keeps what the policy did wrong first.
+    /// Keeps the policy's first violation of the rules.
     #[cold]
     pub(crate) fn violate(&self, what: String) {
         self.violation.get_or_init(|| Box::new(Violation { hook: None, what }));

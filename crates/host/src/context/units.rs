@@ -1,17 +1,17 @@
-//! The vCPUs of a [unit](crate::units), and what happens to all of them.
+//! vCPUs of a [unit](crate::units), and operations on all of them.
 
 use crate::context::policy::PolicyContext;
 use crate::vcpu::pause_flag;
 use crate::{CpuMask, PcpuId, VcpuId};
 
 impl PolicyContext {
-    /// Have units more than one vCPU?
+    /// Whether units have more than one vCPU.
     #[inline(always)]
     pub(crate) fn has_units(&self) -> bool {
         self.units.is_some()
     }
 
-    /// The lowest-numbered pCPU of which anything is asked.
+    /// The lowest-numbered pCPU with a pending request.
     #[inline(always)]
     pub(crate) fn first_asked(&self) -> Option<PcpuId> {
         match &self.units {
@@ -58,23 +58,23 @@ impl PolicyContext {
         guest.then(|| self.members(unit).find(|&v| self.vcpus[v].processor == p)).flatten()
     }
 
-    /// The vCPU that `p` executes if its resource has chosen this unit: its own, if there is one and it is runnable.
+    /// The vCPU that `p` executes if its resource has chosen this unit: the vCPU of its index, if there is a runnable one.
     pub(crate) fn chosen_on(&self, p: PcpuId, unit: VcpuId) -> VcpuId {
         let own = self.member_on(unit, p).filter(|&v| !self.vcpus[v].has(!pause_flag::MIGRATING));
         own.unwrap_or(self.idle(p))
     }
 
-    /// Can any vCPU of this unit run? `unless`: apart from these reasons.
+    /// Whether a vCPU of this unit can run, apart from the reasons in `unless`.
     pub(crate) fn any_member_without(&self, unit: VcpuId, unless: u8) -> bool {
         self.members(unit).any(|v| !self.vcpus[v].has(!unless))
     }
 
-    /// Do others of its unit run?
+    /// Whether other vCPUs of the unit of `v` run.
     pub(crate) fn companions_run(&self, v: VcpuId) -> bool {
         self.members(self.unit(v)).any(|u| u != v && self.vcpus[u].runs())
     }
 
-    /// `v` can run now: if its unit has its resource but `v` does not run there, it joins.
+    /// Handles `v` becoming runnable: if its unit has its resource but `v` does not run there, it joins.
     pub(crate) fn join_unit(&mut self, v: VcpuId) {
         let vcpu = &self.vcpus[v];
         if vcpu.pause_flags == 0 && !vcpu.runs() && self.vcpus[self.unit(v)].current {
@@ -82,7 +82,8 @@ impl PolicyContext {
         }
     }
 
-    /// `v` cannot run now, but others of its unit can: if it runs, and another one does, it leaves its pCPU to the idle vCPU.
+    /// Handles `v` becoming unable to run while others of its unit can: if it runs, and another vCPU of the unit does,
+    /// it leaves its pCPU to the idle vCPU.
     pub(crate) fn leave_unit(&mut self, v: VcpuId) {
         if self.vcpus[v].runs() && self.companions_run(v) {
             self.force(v);
@@ -98,12 +99,12 @@ impl PolicyContext {
         }
     }
 
-    /// Is `p` to look whether its vCPU has to come or to go?
+    /// Whether `p` should check if its vCPU has to come or to go.
     pub(crate) fn is_asked_to_look(&self, p: PcpuId) -> bool {
         self.units.as_ref().is_some_and(|units| units.join.contains(p))
     }
 
-    /// The vCPU of the current unit that has to come to `p` or to leave it. It is not asked again.
+    /// The vCPU of the current unit that has to come to `p` or to leave it. The request is taken.
     pub(crate) fn take_forced(&mut self, p: PcpuId) -> Option<VcpuId> {
         self.units.as_mut()?.join.remove(p);
         let master = self.topology.resource(p).first()?;
@@ -133,7 +134,7 @@ impl PolicyContext {
         }
     }
 
-    /// The hard affinity of a unit as it was given, pCPUs included that are no masters.
+    /// The hard affinity of a unit as it was given, including pCPUs that are no masters.
     #[inline]
     pub(crate) fn given_affinity(&self, unit: VcpuId) -> &CpuMask {
         let given = self.units.as_ref().and_then(|units| units.given.get(unit));
@@ -150,7 +151,7 @@ impl PolicyContext {
         }
     }
 
-    /// Ends that.
+    /// Ends the parking of the vCPUs of a unit.
     pub(crate) fn unpark_members(&mut self, unit: VcpuId) {
         for v in self.members(unit) {
             self.clear_pause_flags(v, pause_flag::PARKED);

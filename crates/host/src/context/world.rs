@@ -4,7 +4,7 @@ use crate::context::observer::HostState;
 use crate::queue::Rank;
 use crate::{DomId, IoStep, PcpuId, SetId, Span, Time, VcpuId, WakeCause};
 
-/// The host as a [`World`](crate::World) sees it, and what it may ask of it.
+/// The host as a [`World`](crate::World) sees it, and the requests that a world may make.
 pub struct WorldContext<'a> {
     pub(crate) core: &'a mut HostState,
 }
@@ -40,27 +40,27 @@ impl WorldContext<'_> {
         }
     }
 
-    /// Raises a virtual interrupt at `v`: a blocked vCPU is woken; a running one is asked for its next operation at
-    /// once; one that waits is asked when it runs again. A paused one is woken when it is unpaused. The cause is only for
+    /// Raises a virtual interrupt at `v`: a blocked vCPU wakes; a running vCPU is asked for its next operation at once;
+    /// a waiting vCPU is asked when it runs again. A paused vCPU wakes when it is unpaused. The cause is only for
     /// observers.
     #[inline(always)]
     pub fn kick(&mut self, v: VcpuId, cause: WakeCause) {
         self.core.kicks.push((v, cause, self.core.interrupted));
     }
 
-    /// Says that what follows in the event at hand, none of a vCPU that executes, happens on `p`, which has taken an interrupt: whoever
-    /// is woken is woken by that pCPU. (If this is not said, each is woken by its own.)
+    /// Declares that the rest of the event at hand, which belongs to no executing vCPU, happens on `p`, which has taken
+    /// an interrupt: `p` is the waker of the vCPUs that wake. (Without this call, each vCPU is woken by its own pCPU.)
     pub fn interrupted_on(&mut self, p: PcpuId) {
         self.core.interrupted = Some(p);
     }
 
-    /// Does anybody observe steps of I/O?
+    /// Whether an observer wants steps of I/O.
     #[inline(always)]
     pub fn wants_steps(&self) -> bool {
         self.core.wants_io
     }
 
-    /// Reports a step of I/O to whoever observes the run.
+    /// Reports a step of I/O to the observer.
     #[inline(always)]
     pub fn step(&mut self, step: IoStep) {
         if self.core.wants_io {
@@ -85,7 +85,7 @@ impl WorldContext<'_> {
         charged.push(p);
     }
 
-    /// Whether caches cost anything here: if not, working sets need not be made.
+    /// Whether caches have a cost here: if not, working sets need not be made.
     pub fn has_caches(&self) -> bool {
         self.core.costs().l2_bytes > 0
     }
@@ -96,7 +96,7 @@ impl WorldContext<'_> {
         self.core.accounting.caches.make_set(bytes)
     }
 
-    /// Changes the size of a working set: felt when it is used next.
+    /// Changes the size of a working set: the effect comes when it is used next.
     pub fn resize_set(&mut self, set: SetId, bytes: u64) {
         self.core.accounting.caches.resize_set(set, bytes);
     }

@@ -232,7 +232,7 @@ impl Machine {
         self.send_queued(ctx, id, Side::Called);
     }
 
-    /// Sends the packets that the windows let an end send. With room again, its sender goes on.
+    /// Sends the packets that the windows let an end send. With room again, its sender continues.
     pub(super) fn send_queued(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, from: Side) {
         let Some(connection) = self.network.connections.get_mut(id) else { return };
         let party = connection.parties[from as usize];
@@ -297,7 +297,7 @@ impl Machine {
         }
     }
 
-    /// Lets a task go on that waits for data that have come.
+    /// Lets a task continue that waits for data that have come.
     fn wake_reader(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, side: Side, party: Party) {
         let Some(connection) = self.network.connections.get_mut(id) else { return };
         let Some((task, bytes)) = connection.readers[side as usize] else { return };

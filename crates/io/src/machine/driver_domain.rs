@@ -223,7 +223,7 @@ pub(crate) struct DriverDomains {
 }
 
 impl DriverDomains {
-    /// None yet.
+    /// A machine without driver domains.
     pub fn new(netbacks: Netbacks) -> Self {
         DriverDomains { backends: Table::new(), of_guests: Table::new(), netbacks }
     }
@@ -433,7 +433,7 @@ impl DriverDomains {
         }
     }
 
-    /// Forgets whose turn it is: the domain begins anew.
+    /// Resets the turns of vCPUs, because the domain starts again.
     pub fn reboot(&mut self, guest: GuestId) {
         if let Some(domain) = &mut self.of_guests[guest] {
             domain.turn = None;

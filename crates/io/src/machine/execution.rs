@@ -161,7 +161,7 @@ impl Machine {
         }
     }
 
-    /// Lets the tasks of a guest go on whose accesses to the disk are complete.
+    /// Lets the tasks of a guest continue whose accesses to the disk are complete.
     pub(super) fn resume_disk_tasks(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId) {
         while let Some(task) = self.storage.take_resumed(guest) {
             self.guests.resume(ctx, guest, task);

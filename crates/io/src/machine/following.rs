@@ -39,7 +39,7 @@ impl Machine {
         }
     }
 
-    /// A task goes on because of the packet at hand.
+    /// A task continues because of the packet at hand.
     pub(super) fn goes_on(&mut self, guest: GuestId, task: TaskId) {
         let Some(paths) = &mut self.network.paths else { return };
         let (cause, taken) = (paths.cause, self.guests.all[guest].kernel.request_of(task));

@@ -27,7 +27,7 @@ pub(crate) struct Guest {
     /// Whether the domain has a device, or serves the devices of others.
     has_devices: bool,
     pub network: Arc<NetworkCosts>,
-    /// Once its tasks have sent one another packets, or called a service.
+    /// Exchange of packets and calls among the guest's tasks; `None` until the first.
     exchange: Option<Box<Exchange>>,
     pub random: Random,
     /// If any of its applications has memory worth mentioning.
@@ -124,7 +124,7 @@ pub(crate) struct Guests {
 }
 
 impl Guests {
-    /// None yet, and room for this many guests, and vCPUs of the host.
+    /// A machine without guests, with room for this many guests, and vCPUs of the host.
     pub fn new(
         services: Table<ServiceId, (GuestId, AppId)>,
         channels: usize,
@@ -261,7 +261,7 @@ impl Guests {
 
     // ---- waking up ----
 
-    /// Makes vCPUs of a guest look for work whose tasks can go on.
+    /// Makes vCPUs of a guest look for work whose tasks can continue.
     #[inline(always)]
     pub fn kick_tasks(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId) {
         while let Some(number) = self.all[guest].kernel.take_kick() {
@@ -274,7 +274,7 @@ impl Guests {
         }
     }
 
-    /// Lets a waiting task go on.
+    /// Lets a waiting task continue.
     pub fn resume(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, task: TaskId) {
         self.all[guest].kernel.resume(task);
         self.kick_tasks(ctx, guest);

@@ -76,7 +76,7 @@ impl HaltPoll {
         }
     }
 
-    /// A halt has lasted so long.
+    /// Adjusts the next poll after a halt of this length.
     fn ended(&mut self, halt: Span) {
         self.state = State::AtWork;
         let HaltPollConfig { longest, start, shrink } = self.config;

@@ -82,7 +82,7 @@ impl Profiler {
         self.sample(ctx, p, found);
     }
 
-    /// Lets the counter of a pCPU go on that was idle and has something to do. It counted the hypervisor meanwhile.
+    /// Lets the counter of a pCPU continue that was idle and has something to do. It counted the hypervisor meanwhile.
     #[cold]
     pub fn counter_goes_on(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
         self.sample(ctx, p, Found::Overhead);

@@ -12,11 +12,11 @@ use crate::storage::blkfront::BlkfrontWork;
 /// A piece of work of a vCPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
-    /// Of its domain's back ends.
+    /// Work of the back ends of the vCPU's domain.
     Driver(DriverWork),
-    /// Of its domain's netfront and network stack, with the hop of the packet.
+    /// Work of the domain's netfront and network stack, with the hop of the packet.
     Netfront(NetfrontWork, Hop),
-    /// Of its domain's virtual disk.
+    /// Work of the domain's virtual disk.
     Blkfront(BlkfrontWork),
     /// A packet from one task of the guest to another.
     Loopback(PacketId),

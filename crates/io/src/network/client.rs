@@ -79,7 +79,7 @@ pub struct Client {
     random: Random,
 }
 
-/// Least time until a user without a connection to ask with asks again, ns: time must go on.
+/// Least time until a user without a connection to ask with asks again, ns: time must advance.
 const TURNED_AWAY_FOR: Span = Span::from_ms(1);
 
 /// A request that a user makes, the same however often it is tried.

@@ -18,7 +18,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// None yet; each will begin with this window, in segments.
+    /// An empty set; new connections begin with this window, in segments.
     pub fn new(initial_segments: u32) -> Self {
         Connections { initial_segments, all: Vec::new(), free: Vec::new(), of_machines: Table::new() }
     }

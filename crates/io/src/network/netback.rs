@@ -30,15 +30,15 @@ const POLL_BUDGET: usize = 64;
 /// A packet taken by a poll.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Polled {
-    /// From that NIC.
+    /// A packet from a NIC.
     Nic(NicId, PacketId),
-    /// Left by another vCPU, for that netfront's ring.
+    /// A packet that another vCPU left, for a netfront's ring.
     Left(NetfrontId, PacketId),
-    /// From that netfront's ring.
+    /// A packet from a netfront's ring.
     Ring(NetfrontId, PacketId),
-    /// None: the budget is used up.
+    /// No packet: the budget is used up.
     BudgetUsed,
-    /// None: nothing is in the rings that a NIC has room for.
+    /// No packet: the rings contain none that a NIC has room for.
     Empty,
 }
 

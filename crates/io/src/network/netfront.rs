@@ -155,12 +155,12 @@ impl Netfront {
         Some(NetfrontWork::Receive(packet))
     }
 
-    /// Whether anything waits to be sent.
+    /// Whether packets wait to be sent.
     pub fn wants_to_send(&self) -> bool {
         !self.to_send.is_empty()
     }
 
-    /// Forgets all that was under way: its domain begins anew.
+    /// Drops all packets under way, because the domain starts again.
     pub fn clear(&mut self, packets: &mut Packets) {
         for queue in [&mut self.to_send, &mut self.transmit_ring, &mut self.receive_ring] {
             packets.remove_all(queue.drain(..));

@@ -2,7 +2,7 @@
 //! gap, from its begin to its answer.
 //!
 //! A packet carries the leg that it is on. What is sent because a packet has come, or because the task that serves a request
-//! goes on, begins its leg where that one ends. So the legs behind the last packet of an answer, followed back to the begin of
+//! continues, begins its leg where that one ends. So the legs behind the last packet of an answer, followed back to the begin of
 //! the request, are all that it waited for: what went on beside them is on none of them.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::ids::{ClientId, GuestId, LegId, NicId};
 /// The place where a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// With its client: it waits for the client's machine, or is worked at there.
+    /// At the client: the request waits for the client's machine, or is processed there.
     Client,
     /// A try that was refused or given up, as a whole.
     FailedTry,
@@ -61,7 +61,7 @@ pub enum Place {
     Send,
     /// In a ring, on its way to a driver domain.
     RingOut,
-    /// On its way from one task of a guest to another.
+    /// Between two tasks of a guest.
     Loopback,
     /// The request's packet was lost; it is sent again after a timeout.
     Lost,
@@ -120,7 +120,7 @@ impl Place {
         }
     }
 
-    /// Whether whoever is there waits for the vCPU that works on the leg after it.
+    /// Whether a request in this place waits for the vCPU that works on the leg after it.
     fn waits_for_next(self) -> bool {
         use Place::{Loopback, Nic, RingIn, RingOut, SendQueue, Service, Thread};
         matches!(self, Nic(_) | Thread | RingIn | Service(_) | SendQueue | RingOut | Loopback)

@@ -9,7 +9,7 @@ use crate::ids::{GuestId, NetfrontId, NicId};
 /// The next step of a packet's way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hop {
-    /// None: it is for the guest it is in.
+    /// No step: the packet is for the guest it is in.
     Here,
     /// Into the ring of that netfront, whose guest is behind this one.
     Ring(NetfrontId),
@@ -19,7 +19,7 @@ pub(crate) enum Hop {
     Up(NetfrontId),
     /// Onto that NIC's link.
     Link(NicId),
-    /// None: it came from outside for a connection that has ended, and is dropped.
+    /// No step: the packet came from outside for a connection that has ended, and is dropped.
     Nowhere,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Destination {
     Guest(GuestId),
     /// A machine outside.
     Outside,
-    /// None: its connection has ended.
+    /// No destination: the connection has ended.
     Ended,
 }
 

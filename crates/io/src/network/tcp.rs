@@ -465,7 +465,7 @@ impl Connection {
         end.unacknowledged > end.peer_segment || reopens
     }
 
-    /// Most that an application can wait for at once, bytes: more never fits.
+    /// Greatest number of bytes that an application can wait for at once: more never fits.
     pub fn readable_max() -> u32 {
         WINDOW_MAX / 2
     }

@@ -5,7 +5,7 @@
 //! domain that has the disk to itself uses the same layer without a ring: its requests go straight to the disk.
 //!
 //! A state machine: [`next_work`](Blkfront::next_work) gives the guest's CPU its next work, [`finish`](Blkfront::finish)
-//! ends it, [`take_resumed`](Blkfront::take_resumed) names the tasks that can go on.
+//! ends it, [`take_resumed`](Blkfront::take_resumed) names the tasks that can continue.
 
 use std::collections::VecDeque;
 
@@ -139,11 +139,11 @@ enum Purpose {
     Task(TaskId),
     /// Sequential readers of this file.
     ReadAhead(FileId),
-    /// A guest behind this one: a request to the disk that this domain emulates goes on from it.
+    /// A guest behind this one: a request to the disk that this domain emulates continues from it.
     Behind(DiskRequest),
     /// Writing back, beginning with that byte of all that were ever written back.
     WriteBack(u64),
-    /// None any more.
+    /// No purpose any more: the result is dropped.
     Nobody,
 }
 
@@ -206,7 +206,7 @@ pub(crate) struct Blkfront {
     request_ring: VecDeque<DiskRequest>,
     responses: VecDeque<u32>,
     /// Tasks whose data are to be copied; that wait for read-ahead; for room to write; for all that was written up to a
-    /// byte; and that can go on.
+    /// byte; and that can continue.
     copies: VecDeque<TaskId>,
     readers: VecDeque<TaskId>,
     writers: VecDeque<TaskId>,
@@ -322,7 +322,7 @@ impl Blkfront {
         self.end_syncs();
     }
 
-    /// Removes a task that can go on.
+    /// Removes a task that can continue.
     pub fn take_resumed(&mut self) -> Option<TaskId> {
         self.resumed.pop_front()
     }
@@ -360,7 +360,7 @@ impl Blkfront {
         self.runs.push_back(Run { stretch, write, purpose: Purpose::Task(task) });
     }
 
-    /// Lets a task go on with its access past the page cache.
+    /// Lets a task continue with its access past the page cache.
     fn go_on_past_cache(&mut self, task: TaskId) {
         let Some(Some(Operation { access, piece, left, .. })) = self.operations.get_mut(task) else { return };
         let next = Stretch { start: left.start, bytes: left.bytes.min(*piece) };
@@ -380,7 +380,7 @@ impl Blkfront {
         }
     }
 
-    /// Lets a task go on with its cached access.
+    /// Lets a task continue with its cached access.
     fn go_on(&mut self, task: TaskId) {
         let Some(Some(Operation { access, file, left, .. })) = self.operations.get(task).copied() else {
             return;
@@ -579,7 +579,7 @@ impl Blkfront {
         self.go_on(task);
     }
 
-    /// Completes a request: the tasks that wait for it may go on.
+    /// Completes a request: the tasks that wait for it may continue.
     fn complete(&mut self, tag: u32) {
         let slot = &mut self.slots[tag as usize];
         let Slot { stretch, purpose } = *slot;

@@ -250,7 +250,7 @@ impl DiskConfig {
     }
 }
 
-/// Time on the way between disk and memory, ns; at least 1, so that time goes on however fast it is.
+/// Time on the way between disk and memory, ns; at least 1, so that time advances however fast it is.
 fn transfer(bytes: u32, bytes_per_s: i64) -> Span {
     (i64::from(bytes) * SECOND / bytes_per_s).max(Span::from_ns(1))
 }

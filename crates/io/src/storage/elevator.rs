@@ -1,4 +1,4 @@
-//! The order of the requests that a disk serves: a one-way elevator with deadlines, and merging of neighbours.
+//! The order of the requests that a disk serves: a one-way elevator with deadlines, and merging of neighbors.
 //!
 //! Reads and writes wait apart and are served in batches of one direction, in ascending order from where the head is.
 //! Reads go first, but are not preferred for ever; a batch begins with what has waited too long, if anything has. These

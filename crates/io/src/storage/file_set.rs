@@ -22,8 +22,8 @@ pub struct FileSetConfig {
     pub process_bytes: u64,
 }
 
-/// The neighbours of a file among those in memory, from the one used last to the one to be dropped first. Both lists of
-/// neighbours end at a file that does not exist.
+/// The neighbors of a file among those in memory, from the one used last to the one to be dropped first. Both lists of
+/// neighbors end at a file that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Neighbours {
     newer: u32,

@@ -48,7 +48,7 @@ pub struct VirtualDiskConfig {
 /// A disk and its blkbacks, as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskUnitConfig {
-    /// The disk; `None`: the owner is a stub domain, and requests go on through its own virtual disk.
+    /// The disk; `None`: the owner is a stub domain, and requests continue through its own virtual disk.
     pub disk: Option<DiskConfig>,
     /// Owner of the disk.
     pub owner: DiskOwner,

@@ -23,7 +23,7 @@ pub struct CacheConfig {
     pub bytes: u64,
     /// Least that a sequential read which finds nothing reads at once, bytes.
     pub readahead_first_bytes: u64,
-    /// Most that is read ahead at once, bytes.
+    /// Greatest number of bytes that are read ahead at once.
     pub readahead_max_bytes: u64,
     /// Dirty memory above which write-out begins, bytes.
     pub dirty_background_bytes: u64,
@@ -202,7 +202,7 @@ impl PageCache {
         }
     }
 
-    /// Takes a stretch that was read for sequential readers. True: those that wait for it may go on.
+    /// Takes a stretch that was read for sequential readers. True: those that wait for it may continue.
     pub fn arrived(&mut self, file: FileId, bytes: Stretch) -> bool {
         let File { current, ahead, .. } = &mut self.files[file];
         let complete = [current.arrived(bytes), ahead.arrived(bytes)].contains(&true);

@@ -104,7 +104,7 @@ impl Bench {
         self.store.disk().unwrap()
     }
 
-    /// Until nothing happens any more; when that is.
+    /// Runs until no event is left; returns the time of the last.
     fn run(&mut self) -> Span {
         self.run_until(NEVER) - Time::ZERO
     }

@@ -38,7 +38,7 @@ pub(crate) struct WriteBack {
 }
 
 impl WriteBack {
-    /// None.
+    /// A queue without data to write back.
     pub fn new(config: &CacheConfig) -> Self {
         WriteBack {
             background_bytes: config.dirty_background_bytes,

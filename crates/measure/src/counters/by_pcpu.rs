@@ -21,7 +21,7 @@ pub struct OnPcpu {
 #[derive(Clone, Copy, Debug)]
 struct Here {
     pcpu: PcpuId,
-    /// Of its times, what is counted already.
+    /// Part of the vCPU's times that is counted already.
     running_ns: Span,
     runnable_ns: Span,
     blocked_ns: Span,

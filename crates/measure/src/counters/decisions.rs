@@ -23,7 +23,7 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// For one of so many replications.
+    /// Keeps the decisions of replication number `replication` out of `replications`.
     pub fn new(replication: u32, replications: u32, spool: &Spool) -> Self {
         let room = TRACE_ROWS_MAX / replications as usize;
         let (rows, spool) = (Spooler::new(spool), spool.clone());

@@ -71,7 +71,7 @@ pub struct Meter {
     pub(crate) attributed: Waits,
     pub(crate) switches: Vec<u64>,
     pub(crate) baseline: Baseline,
-    /// If they are kept.
+    /// Decisions, if they are kept.
     pub decisions: Option<Decisions>,
     /// Refused actions, those in the warm-up included.
     pub(crate) rejected_actions: RejectedActions,

@@ -149,7 +149,7 @@ columns! {
 }
 
 columns! {
-    /// The threads of a KVM host that serve its VMs, each with whom it serves: the vCPUs of the domain `host`. No rows where the
+    /// The threads of a KVM host that serve its VMs, each with its VM: the vCPUs of the domain `host`. No rows where the
     /// hypervisor is Xen. A VM's emulator has no thread here if it has nothing to do: no disk and no emulated device.
     pub struct ThreadRow in "threads" {
         /// Replication, from 0.
@@ -195,7 +195,7 @@ columns! {
         pub steal_ns: i64,
         /// Periods of its limits that have ended in which it ran (`nr_periods` of its groups together); 0 under schedulers without limits.
         pub periods: i64,
-        /// Periods of these at whose end a limit was exhausted (`nr_throttled`).
+        /// Number of `periods` at whose end a limit was exhausted (`nr_throttled`).
         pub throttled_periods: i64,
         /// Time for which its limits were exhausted, summed up over pCPUs, ns (`throttled_usec`).
         pub throttled_ns: i64,
@@ -255,7 +255,7 @@ columns! {
         pub cause: String,
         /// Shortest wait of this bucket, ns.
         pub from_ns: u64,
-        /// All its waits are shorter than this, ns.
+        /// Upper bound of the bucket, ns: all its waits are shorter.
         pub below_ns: u64,
         /// Number of waits.
         pub count: u64,
@@ -407,7 +407,7 @@ columns! {
     pub struct ProfileRow in "profile" {
         /// Replication, from 0.
         pub replication: u32,
-        /// The domain's name; null: nobody's, the hypervisor's own.
+        /// The domain's name; null: the hypervisor's own time.
         pub domain: Option<String>,
         /// In a domain: `application`; `kernel`; `hypervisor`, on behalf of the domain: upcalls, exchanges and grants of pages.
         /// The hypervisor's own: `overhead`: decisions, switches, interrupts; `refill`: cold caches filled again;
@@ -504,7 +504,7 @@ columns! {
         pub disk_events: Option<u64>,
         /// Requests to the disks that it owns.
         pub device_requests: Option<u64>,
-        /// Requests to these disks that joined a request that was waiting already.
+        /// Requests to the disks that it owns that joined a waiting request.
         pub device_merges: Option<u64>,
         /// Movements of their heads.
         pub device_seeks: Option<u64>,
@@ -586,7 +586,7 @@ columns! {
         pub vcpu: Option<u32>,
         /// The runstate of that vCPU: `running`, `runnable` (it waits for a pCPU), `blocked`, `offline`.
         pub state: Option<&'static str>,
-        /// If it waits for a pCPU: the one that it got at last.
+        /// Of a wait for a pCPU: the pCPU that it got at last.
         pub pcpu: Option<u32>,
         /// The domain that had that pCPU meanwhile; null: it idled.
         pub by_domain: Option<String>,

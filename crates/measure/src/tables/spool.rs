@@ -45,7 +45,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// For a run of so many replications.
+    /// A store for a run of this number of replications.
     pub fn new(replications: u32) -> Self {
         Spool { file: Arc::default(), kept: IN_MEMORY / replications as usize }
     }
@@ -194,7 +194,7 @@ impl<Row: Record> Spooler<Row> {
 /// Rows in order, in parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spooled<Row> {
-    /// None is empty.
+    /// Parts of the table, none of them empty.
     parts: Vec<Part<Vec<Row>>>,
 }
 

@@ -361,7 +361,7 @@ impl Waits {
         }
     }
 
-    /// The time that each domain waited for each other, from the reset up to now, ns. Domains stand in order of creation.
+    /// The time that each domain waited for each other, from the reset up to now, ns. Domains are in order of creation.
     ///
     /// # Errors
     /// The reason why nothing was attributed.

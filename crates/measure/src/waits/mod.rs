@@ -1,4 +1,4 @@
-//! Waits for a pCPU: who made whom wait, and how long waits were by what they began with.
+//! Waits for a pCPU: the domains that made other domains wait, and the lengths of waits by the event they began with.
 
 mod attribution;
 mod by_origin;

@@ -329,7 +329,7 @@ impl Counter {
         counted.stay = Some(Stay { state: None, since_ns: now, whole: false, gaps });
     }
 
-    /// Accounts a stay of which so much is known.
+    /// Accounts the known part of a stay.
     fn stayed(&mut self, v: usize, state: RunState, known_ns: i64, lasted: i64) {
         let counted = &mut self.vcpus[v];
         counted.times[state as usize] += known_ns;

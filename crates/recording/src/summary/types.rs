@@ -84,9 +84,9 @@ pub struct Vcpu {
     pub executions: u64,
     /// Times that it was put on a pCPU, a second.
     pub executions_per_s: f64,
-    /// Times that it lost the pCPU though it could go on.
+    /// Times that it lost the pCPU though it could continue.
     pub preempted: u64,
-    /// Times that the scheduler looked and let it go on.
+    /// Times that the scheduler looked and let it continue.
     pub continued: u64,
     /// Times that it yielded.
     pub yields: u64,

@@ -1,4 +1,4 @@
-//! Scripts that stand in the scenario: events become steps, names become numbers.
+//! Scripts that are in the scenario: events become steps, names become numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use vcpulab_guest::{ChannelId, Script, Step, Stretches};
 use vcpulab_host::{DomId, Table};
 use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec};
 
-/// The kinds of synchronisation objects. Each has names of its own.
+/// The kinds of synchronization objects. Each has names of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     Lock,
@@ -14,7 +14,7 @@ enum Kind {
     Barrier,
 }
 
-/// The synchronisation objects that the scripts of a domain name: the number of each in the engine, and the number of tasks
+/// The synchronization objects that the scripts of a domain name: the number of each in the engine, and the number of tasks
 /// that come to it.
 #[derive(Default)]
 pub(crate) struct SyncObjects<'a>(BTreeMap<(Kind, &'a str), (u32, u32)>);
@@ -45,7 +45,7 @@ impl<'a> SyncObjects<'a> {
     }
 }
 
-/// The synchronisation objects that an event names.
+/// The synchronization objects that an event names.
 fn objects(event: &EventSpec) -> [Option<(Kind, &str)>; 2] {
     match event {
         EventSpec::Run(_)
@@ -175,7 +175,7 @@ mod tests {
 
     use crate::{RunOptions, run};
 
-    /// The rows of a domain's applications, which stand in `apps`, after a second: units completed by each.
+    /// The rows of a domain's applications, which are in `apps`, after a second: units completed by each.
     fn completed(vcpus: u32, apps: &str) -> Vec<u64> {
         let text = format!(
             "[run]\nduration = \"1s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"round-robin\"\npcpus = {vcpus}\n\

@@ -13,9 +13,9 @@ use crate::run::seed::replication_seed;
 /// The purpose of the random number that says where they begin: see `START`.
 const TICKS: u64 = 5 << 32;
 
-/// From one replication to the next, of the first guests, in parts of 2⁶⁴ of a period: what is behind the point of square
-/// roots. Between any two of these four, ten points leave no gap that is 1.9 times as wide as the mean. Of more guests few
-/// points cover nothing: theirs are drawn each time.
+/// Steps of the phase from one replication to the next, for the first guests, in parts of 2⁶⁴ of a period: the
+/// fractions of square roots. Between any two of these four, ten points leave no gap that is 1.9 times as wide as the
+/// mean. For more guests few points cover nothing: their phases are drawn each time.
 const STEPS: [u64; 4] = [root(2), root(5), root(7), root(23)];
 
 /// The fraction of a square root, in parts of 2⁶⁴.

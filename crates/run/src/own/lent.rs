@@ -80,13 +80,13 @@ questions! {
     current(host, p: u32) -> u32 { Ok(host.current(pcpu(host, p)?).0) }
     /// The idle vCPU of a pCPU.
     idle(host, p: u32) -> u32 { Ok(host.idle(pcpu(host, p)?).0) }
-    /// Is it an idle vCPU?
+    /// Whether a vCPU is an idle vCPU.
     is_idle(host, v: u32) -> bool { Ok(host.is_idle(vcpu(host, v)?)) }
-    /// Does it run now, on its processor?
+    /// Whether a vCPU runs now, on its processor.
     is_current(host, v: u32) -> bool { Ok(host.is_current(vcpu(host, v)?)) }
     /// The pCPU that a vCPU is assigned to: where it runs, ran last, or has been placed.
     processor(host, v: u32) -> u32 { Ok(host.processor(vcpu(host, v)?).0) }
-    /// Is it neither blocked, paused, parked nor migrating?
+    /// Whether a vCPU is neither blocked, paused, parked nor migrating.
     runnable(host, v: u32) -> bool { Ok(host.runnable(vcpu(host, v)?)) }
     /// The pCPUs it may run on.
     affinity(host, v: u32) -> CpuMask { Ok(*host.affinity(vcpu(host, v)?)) }

@@ -27,7 +27,7 @@ pub struct Hook<'h> {
 /// The arguments of a hook; pCPUs, vCPUs, domains and tokens by their numbers.
 #[derive(Clone, Copy, Debug)]
 pub enum With<'h> {
-    /// None.
+    /// No arguments.
     Nothing,
     /// A number.
     One(u32),
@@ -70,7 +70,7 @@ impl fmt::Display for Expected {
 /// The answer of a hook.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// None is expected.
+    /// No answer, where the hook gives none.
     Nothing,
     /// The values are refused.
     Rejected,
@@ -99,7 +99,7 @@ pub trait Caller {
     /// An error as people read it.
     fn described(&self, error: &Self::Error) -> String;
 
-    /// Is told of the error that ends the run.
+    /// Takes the error that ends the run.
     fn failed(&self, error: Self::Error);
 }
 

@@ -37,9 +37,9 @@ pub struct Jtl {
 /// The logs of one replication.
 pub(crate) struct Logs {
     xml: bool,
-    /// Are requests that are over now logged?
+    /// Whether requests that are over now are logged.
     open: bool,
-    /// None for streams.
+    /// Log of each client; `None` for streams.
     logs: Table<ClientId, Option<Log>>,
     failed: Option<RunError>,
 }
@@ -48,7 +48,7 @@ struct Log {
     path: PathBuf,
     file: BufWriter<File>,
     client: String,
-    /// By class of requests.
+    /// Classes of requests.
     labels: Vec<&'static str>,
 }
 
@@ -66,7 +66,7 @@ impl Logs {
         Ok(Rc::new(RefCell::new(Logs { xml: jtl.xml, open: jtl.warmup, logs, failed: None })))
     }
 
-    /// The warm-up is over.
+    /// Starts the log at the end of the warm-up.
     pub fn begin(&mut self) {
         self.open = true;
     }

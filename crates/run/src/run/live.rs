@@ -1,4 +1,4 @@
-//! Samples of a run for a watcher while it goes on.
+//! Samples of a run for a watcher while it lasts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ pub struct LiveSamples {
 }
 
 impl LiveSamples {
-    /// Of that replication.
+    /// Live samples of a replication.
     pub fn of(replication: u32) -> Self {
         LiveSamples { replication, new: Arc::default() }
     }
@@ -28,7 +28,7 @@ impl LiveSamples {
         }
     }
 
-    /// Takes the samples since it was last asked.
+    /// Takes the samples since the last call.
     pub fn take(&self) -> Sampled {
         std::mem::take(&mut self.new.lock().unwrap_or_else(PoisonError::into_inner))
     }

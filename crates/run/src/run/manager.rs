@@ -1,4 +1,4 @@
-//! Workload managers: they set scheduling parameters while a run goes on, by its last sample.
+//! Workload managers: they set scheduling parameters during a run, by its last sample.
 
 use vcpulab_host::{DomId, ParamKind, ParamValue, Params, Role, Scope};
 use vcpulab_measure::SampleRow;

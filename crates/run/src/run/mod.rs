@@ -32,8 +32,8 @@ use crate::run::schedulers::{MakeScheduler, none_to_make};
 
 /// The results of a scenario as far as it was run.
 ///
-/// Those of a run that was stopped are of its first replications, as those of a run of so many are: of all that had ended, those
-/// that had the least to do would be too many.
+/// The results of a stopped run are those of its first replications, like those of a run with that many: among all replications
+/// that had ended, the short ones would be too frequent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SoFar {
     /// The replications that were run, from the first on.
@@ -49,7 +49,7 @@ impl SoFar {
     }
 }
 
-/// Runs all replications of a scenario. `progress` is told the fraction done, never less than before; if it answers
+/// Runs all replications of a scenario. `progress` gets the fraction done, never less than before; if it answers
 /// `false` the run stops.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ pub fn run(
     Ok(all.pop().unwrap_or_default())
 }
 
-/// Runs one replication of a scenario: the part of what [`run`] answers for all, for those who share them out themselves.
+/// Runs one replication of a scenario: a part of the results of [`run`], for callers that distribute replications themselves.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -100,8 +100,8 @@ pub fn run_one_own(
     one.with(scheduler)
 }
 
-/// Runs all replications of several scenarios, together on `jobs` threads (0: one for each processor); results come in the order of
-/// the scenarios, and are what [`run`] would answer for each, without traces and logs.
+/// Runs all replications of several scenarios, together on `jobs` threads (0: one for each processor). Results come in
+/// the order of the scenarios, and equal those of [`run`] for each, without traces and logs.
 ///
 /// # Errors
 /// See [`RunError`]; that of a scenario says of which. When several fail, the error is that of the first.
@@ -115,7 +115,7 @@ pub fn run_many(
     whole(specs, run_so_far(specs, &options, progress).map_err(|(index, error)| error.of(index))?)
 }
 
-/// The results, if nothing was stopped.
+/// The results, unless a run was stopped.
 fn whole(specs: &[&Spec], all: Vec<SoFar>) -> Result<Vec<Results>, RunError> {
     match specs.iter().zip(&all).all(|(spec, one)| one.replications == spec.replications) {
         true => Ok(all.into_iter().map(|one| one.results).collect()),
@@ -125,10 +125,10 @@ fn whole(specs: &[&Spec], all: Vec<SoFar>) -> Result<Vec<Results>, RunError> {
 
 /// Runs all replications of several scenarios together. A run that is stopped is no error, but has fewer replications.
 ///
-/// The first replications of all scenarios come first, so that those that are compared have as many when they are stopped.
+/// The first replications of all scenarios come first, so that stopped scenarios that are compared have the same number.
 ///
 /// # Errors
-/// Which scenario failed, from 0, and how. When several replications fail, the error is that of the first.
+/// The number of the scenario that failed, from 0, and its error. When several replications fail, the error is that of the first.
 pub fn run_so_far(
     specs: &[&Spec],
     options: &RunOptions,
@@ -174,10 +174,11 @@ pub fn run_so_far(
     Ok(all)
 }
 
-/// A replication of a scenario, and what became of it.
+/// A replication of a scenario, and its outcome.
 type Outcome = ((u32, usize), Result<Results, RunError>);
 
-/// Each unit of work, in whatever order they end; whoever is free takes the next, for one may take much longer than another.
+/// Does all units of work on several threads; a free thread takes the next unit, because one may take much longer than
+/// another.
 fn in_parallel(
     units: Vec<(u32, usize)>,
     jobs: usize,
@@ -205,8 +206,8 @@ pub struct Own<'o, 's> {
     pub manager: Option<&'o mut dyn Manager>,
 }
 
-/// Runs all replications of a scenario, one after the other in this thread, with schedulers and a manager of the caller's.
-/// `options.jobs` is of no effect. What is run is in `so_far`, whatever ends it.
+/// Runs all replications of a scenario, one after the other in this thread, with schedulers and a manager of the
+/// caller's. `options.jobs` has no effect. `so_far` has the completed replications, also if the run ends early.
 ///
 /// ```
 /// use vcpulab_host::Scheduler;

@@ -31,7 +31,7 @@ struct Samplers {
 }
 
 impl Monitors {
-    /// Begins now.
+    /// Starts to monitor now.
     pub fn begin(
         spec: &Spec,
         replication: u32,
@@ -191,7 +191,7 @@ fn overhead(host: &HostState) -> Span {
     (0..host.pcpu_count()).map(|p| host.pcpu_times(PcpuId(p)).2).sum()
 }
 
-/// The part of it in which cold caches were filled again.
+/// The part of that time in which cold caches were filled again.
 fn refill(host: &HostState) -> Span {
     (0..host.vcpu_count() as u32).map(|v| host.cache_counts(VcpuId(v)).refill_ns).sum()
 }

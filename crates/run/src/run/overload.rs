@@ -1,4 +1,4 @@
-//! Runs that would take more time or memory than a run may, and what in the scenario makes them.
+//! Runs that would take more time or memory than a run may, and the part of the scenario that causes it.
 
 use vcpulab_host::{Broken, Busiest, DomId, Params};
 use vcpulab_io::{Load, Machine, Owner};
@@ -7,7 +7,7 @@ use vcpulab_spec::{ClientSpec, DomainSpec, PoolSpec, Spec};
 
 use crate::run::progress::EVENTS_BETWEEN_ASKING;
 
-/// The breach, with what causes most of the events that keep time from going on.
+/// The error of a run, with the cause of most of the events at which time does not advance.
 pub(crate) fn blame(broken: Broken, busiest: Busiest, spec: &Spec, machine: &Machine) -> Broken {
     let cause = called(busiest, spec, machine);
     Broken { what: format!("{}; most of them are of {cause}", broken.what), ..broken }
@@ -50,7 +50,8 @@ fn scheduler(pool: &PoolSpec, spec: &Spec) -> String {
     }
 }
 
-/// The number of events between two looks at the connections in being: fewer where each may begin many, of as many users.
+/// The number of events between two checks of the open connections: fewer where each event may begin many, as with many
+/// users.
 pub(crate) fn events_between_looks(spec: &Spec) -> u64 {
     let users = |client: &ClientSpec| match client.load {
         Load::Closed { users, .. } => u64::from(users),
@@ -60,7 +61,7 @@ pub(crate) fn events_between_looks(spec: &Spec) -> u64 {
     (EVENTS_BETWEEN_ASKING / (1 + users / 64)).max(64)
 }
 
-/// The connections in being, if they are more than may be.
+/// The number of open connections, if it exceeds the limit.
 pub(crate) fn too_many_connections(spec: &Spec, machine: &Machine) -> Option<String> {
     let open = machine.open_connections();
     if open <= CONNECTIONS_IN_BEING_MAX {
@@ -79,7 +80,7 @@ mod tests {
 
     use crate::{RunError, RunOptions, run};
 
-    /// The error of a run whose time does not go on.
+    /// The error of a run whose time does not advance.
     fn ends_with(domains: &str, scheduler: &str) -> String {
         let text = format!(
             "[run]\nduration = '1s'\nwarmup = '0s'\n[host]\npcpus = 1\nscheduler = '{scheduler}'\nprofile = 'exact'\n{domains}"

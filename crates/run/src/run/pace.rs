@@ -10,7 +10,7 @@ static EVENTS: AtomicU64 = AtomicU64::new(0);
 static SIMULATED_NS: AtomicU64 = AtomicU64::new(0);
 static BUSIEST: Mutex<String> = Mutex::new(String::new());
 
-/// Looks at what causes the next event, after which the most frequent cause is told: some tenths of a second.
+/// Number of samples of the next event's cause after which the most frequent cause is published: some tenths of a second.
 const LOOKS: u32 = 64;
 
 /// Progress of all runs of this process together.

@@ -10,7 +10,7 @@ use crate::error::RunError;
 /// The number of steps of a replication, by which its progress is counted.
 pub(crate) const STEPS: u64 = 100;
 
-/// The number of events after which it is asked whether to go on: some milliseconds, and the same in every run.
+/// The number of events after which it is asked whether to continue: some milliseconds, and the same in every run.
 pub(crate) const EVENTS_BETWEEN_ASKING: u64 = 16_384;
 
 /// Runs a host to a time, and tells the fraction done; cancelled as soon as the answer is `false`.
@@ -52,7 +52,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Is nobody interested any more?
+    /// Whether the watcher asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -62,7 +62,7 @@ impl<'a> Progress<'a> {
         self.report_after(1)
     }
 
-    /// Go on, between two steps?
+    /// Whether to continue, between two steps.
     pub fn goes_on(&self) -> bool {
         self.report_after(0)
     }

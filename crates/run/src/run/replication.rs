@@ -34,10 +34,10 @@ pub(crate) struct Replication<'a> {
     pub spec: &'a Spec,
     pub config: &'a HostConfig,
     pub options: &'a RunOptions,
-    /// For samples and decisions.
+    /// Spool for samples and decisions.
     pub spool: &'a Spool,
     pub replication: u32,
-    /// By domain.
+    /// Entitlements by domain.
     pub entitlements: Vec<Option<f64>>,
     pub progress: &'a Progress<'a>,
     pub manager: Option<&'a mut dyn Manager>,
@@ -52,7 +52,7 @@ impl Runner for Replication<'_> {
 }
 
 impl Replication<'_> {
-    /// Under the schedulers that the scenario names; `make` makes those that are not in the registry.
+    /// Runs the replication under the schedulers that the scenario names; `make` makes those that are not in the registry.
     pub fn with(self, make: MakeScheduler<'_, '_>) -> Result<Results, RunError> {
         let spec = self.spec;
         match spec.pools.as_slice() {
@@ -194,7 +194,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         }
     }
 
-    /// The warm-up is over.
+    /// Ends the warm-up.
     fn begin(&mut self) {
         self.settle();
         self.host.world_mut().reset_statistics();
@@ -266,7 +266,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     }
 }
 
-/// Has the scheduler refused the parameters of a domain that was created? Such a domain would run with others.
+/// The error of a domain whose parameters the scheduler refused when it was created: it would run with other parameters.
 fn refusal_at_boot<S: Scheduler, O: Measuring>(
     spec: &Spec,
     replication: u32,
@@ -284,7 +284,7 @@ fn refusal_at_boot<S: Scheduler, O: Measuring>(
     })
 }
 
-/// Samples or decisions could not be written.
+/// The error of samples or decisions that could not be written.
 fn not_kept(error: io::Error) -> RunError {
     // A browser has no such folder, and asking for it would end the program.
     let folder = if cfg!(target_family = "wasm") { PathBuf::new() } else { env::temp_dir() };

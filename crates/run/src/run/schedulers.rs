@@ -5,11 +5,11 @@ use vcpulab_spec::{PoolSpec, Spec};
 
 use crate::run::seed::replication_seed;
 
-/// Makes the scheduler of a pool whose policy is not in the registry, anew for each replication: of the pool, and of a seed
-/// of its own.
+/// Makes the scheduler of a pool whose policy is not in the registry, once for each replication: from the pool, and a
+/// seed of its own.
 pub type MakeScheduler<'m, 's> = &'m mut dyn FnMut(&PoolSpec, u64) -> Box<dyn Scheduler + 's>;
 
-/// Are the policies of all pools in the registry?
+/// Whether the policies of all pools are in the registry.
 pub(crate) fn all_registered(spec: &Spec) -> bool {
     spec.pools.iter().all(is_registered)
 }

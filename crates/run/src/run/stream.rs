@@ -1,4 +1,4 @@
-//! Runs that go on while the results of others are looked at.
+//! Runs that execute while the results of others are looked at.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -19,10 +19,10 @@ use crate::run::run;
 /// The outcome of a run; the outer error is a panic.
 pub type Outcome = Result<Result<Results, RunError>, Box<dyn Any + Send>>;
 
-/// Runs of scenarios on threads of their own, which take them in the order in which they were begun.
+/// Runs of scenarios on threads of their own, in the order in which the runs were begun.
 ///
-/// Each is what [`run`] would answer for it. One whose results have come to be of no use is called off: it ends soon, or never
-/// starts. When the stream is dropped, all are.
+/// The results of each equal those of [`run`]. A run whose results are no longer needed is called off: it ends soon, or never
+/// starts. When the stream is dropped, all runs are called off.
 pub struct Stream<S> {
     shared: Arc<Shared<S>>,
     threads: usize,
@@ -31,18 +31,18 @@ pub struct Stream<S> {
 struct Shared<S> {
     waits: bool,
     state: Mutex<State<S>>,
-    /// There is a run to take, or the end.
+    /// Signals that there is a run to take, or the end.
     begun: Condvar,
-    /// There is a new outcome.
+    /// Signals a new outcome.
     over: Condvar,
 }
 
 struct State<S> {
     /// Runs that no thread has taken yet: their numbers and their scenarios.
     to_do: VecDeque<(usize, S)>,
-    /// By run.
+    /// Flags of runs that are called off, by run.
     off: Vec<Arc<AtomicBool>>,
-    /// By run; nothing before it is over, and after it was taken.
+    /// Outcomes by run; `None` before a run is over, and after its outcome was taken.
     outcomes: Vec<Option<Outcome>>,
     ended: bool,
 }
@@ -89,7 +89,7 @@ impl<S> Stream<S> {
         self.shared.state().off[number].store(true, Ordering::Relaxed);
     }
 
-    /// Takes what became of a run, which can be done once; nothing if it is not over after so long.
+    /// Takes the outcome of a run, which can be done once; `None` if the run is not over within this time.
     pub fn take(&self, number: usize, patience: Duration) -> Option<Outcome> {
         let over = &self.shared.over;
         let waited =
@@ -113,7 +113,7 @@ impl<S> Shared<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next run to do, once there is one; nothing at the end.
+    /// The next run to do, once there is one; `None` at the end.
     fn next(&self) -> Option<(usize, S, Arc<AtomicBool>)> {
         let idle = |state: &mut State<S>| state.to_do.is_empty() && !state.ended;
         let mut state = self.begun.wait_while(self.state(), idle).unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,8 @@ pub(crate) fn throttled(host: &HostState) -> Throttled {
     (0..host.domain_count() as u32).map(|d| host.throttling(DomId(d))).collect()
 }
 
-/// A row for each VM and daemon, from those of the domains and of the threads that serve them, with what limits did since `before`.
+/// A row for each VM and daemon, from the rows of the domains and of the threads that serve them, with the throttling
+/// since `before`.
 pub(crate) fn vm_rows(
     spec: &Spec,
     host: &HostState,

@@ -1,4 +1,4 @@
-//! Applications: the kinds' tables of parameters say what may stand in a file.
+//! Applications: the kinds' tables of parameters say what may be in a file.
 
 use vcpulab_guest::Step;
 use vcpulab_guest::apps::{AppDefault, AppParam, KINDS, find};

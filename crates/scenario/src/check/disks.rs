@@ -49,7 +49,7 @@ pub(crate) fn check(
     ways_to_disks(checker, spec, raw_domains);
 }
 
-/// From one stub domain to the next the way must end at a disk.
+/// Reports stub domains whose disks form a circle: from each, the way from disk to disk must end at a real disk.
 fn ways_to_disks(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw_domains: &[&NamedDomain]) {
     for (domain, (_, raw)) in spec.domains.ids().zip(raw_domains) {
         let mut at = domain;

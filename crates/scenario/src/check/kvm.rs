@@ -20,7 +20,7 @@ use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
 
-/// Longest halt polling of which nothing is said, as the kernel has it.
+/// Default of the longest halt polling, as in the kernel.
 const HALT_POLL_US: i64 = 200;
 
 /// Allowed values, for messages, of a field of Xen's that has no place on a KVM host.
@@ -289,7 +289,7 @@ pub(crate) fn front(checker: &mut Checker<'_, '_>, driver_domain: &Field<String>
     refuse(checker, driver_vcpu, "nothing on a KVM host: each VM has a thread of its own");
 }
 
-/// The pCPU that takes a device's interrupts, where that is said. What the hypervisor has not is reported.
+/// The pCPU that takes a device's interrupts, if the scenario gives one. Fields that the hypervisor does not have are reported.
 pub(crate) fn interrupts(
     checker: &mut Checker<'_, '_>,
     vcpu: &Field<i64>,
@@ -327,7 +327,8 @@ pub(crate) fn own_groups(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec:
     }
 }
 
-/// Is that the group of a domain, in the one around it: by the domain's name, or as systemd, libvirt and Proxmox VE call it?
+/// Whether the last step of a group's path names a domain's own group in the group around it: by the domain's name, or
+/// with the name that systemd, libvirt or Proxmox VE gives it.
 fn is_own_group(domain: &DomainSpec, around: &str, part: &str) -> bool {
     let Some(its) = &domain.threads else { return false };
     let inside = if its.cgroup == ROOT { "" } else { its.cgroup.as_str() };

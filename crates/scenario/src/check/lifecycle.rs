@@ -230,7 +230,7 @@ impl<'s> Lives<'s> {
         Some(Problem::says(format!("domain `{name}` is not there at {at}: {why} {when}")))
     }
 
-    /// Has its end begun?
+    /// The problem of an action on a domain whose end has begun at this time; `None`: it has not.
     fn ends(&self, d: DomId, at: Time) -> Option<Problem> {
         let Ending { begins, over, killed, gone, crashed, again } = self.lives[d].ending?;
         let past = |time: Option<Time>| time.is_some_and(|time| time <= at);
@@ -260,7 +260,7 @@ impl<'s> Lives<'s> {
         }
     }
 
-    /// Is its guest alive at that time?
+    /// Whether the guest of a domain is alive at this time.
     fn alive(&self, d: DomId, at: Time) -> bool {
         let Life { state, ending, .. } = &self.lives[d];
         let over = ending.and_then(|ending| ending.over.or(ending.killed));

@@ -269,7 +269,7 @@ fn doubtful_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
     }
 }
 
-/// A script whose rounds, or a job whose periods, are so short that simulated time hardly goes on.
+/// A script whose rounds, or a job whose periods, are so short that simulated time hardly advances.
 fn hasty_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
     let round = match app {
         AppSpec::Phases { phases, rounds: None, .. } => round_of(phases),

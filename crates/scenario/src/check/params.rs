@@ -82,7 +82,7 @@ pub(crate) fn allowed_for<'s>(
     allowed(spec, pool, Scope::Domain, fields, Some(spec.domains[domain].vcpus()))
 }
 
-/// The parameters and other fields that may stand in one table.
+/// The parameters and other fields that may be in one table.
 pub(crate) struct Allowed<'a> {
     pub pool: &'a PoolSpec,
     pub scope: Scope,

@@ -1,4 +1,4 @@
-//! Applications whose script stands in the scenario, in rt-app's words.
+//! Applications whose script is in the scenario, in rt-app's words.
 
 use std::ops::RangeInclusive;
 
@@ -174,7 +174,7 @@ fn time(
     checker.within(span.0, range, place, allowed)
 }
 
-/// The name of a synchronisation object or of a channel.
+/// The name of a synchronization object or of a channel.
 fn object(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Option<String> {
     let name = field.0.as_ref()?;
     checker.identifier(name);

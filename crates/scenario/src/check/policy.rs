@@ -33,7 +33,7 @@ pub(crate) fn policy(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Op
     }
 }
 
-/// Do its parameters have names that can stand beside the fields of the tables that they stand in?
+/// Whether the names of a policy's parameters differ from the fields of the tables that contain them.
 fn fitting(checker: &mut Checker<'_, '_>, policy: &Policy, place: &Place) -> bool {
     let taken = |scope, name: &str| match scope {
         Scope::Global => [RawHost::FIELDS, RawPool::FIELDS, RawAdjustGlobal::FIELDS].concat().contains(&name),

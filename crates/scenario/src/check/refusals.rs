@@ -11,7 +11,7 @@ use crate::text::problem::{Place, Problem, Report};
 use crate::text::read::RawParams;
 use crate::text::units::Duration;
 
-/// Repeated more often than this, anything makes for so many events that runs are slow: a hundred thousand a second.
+/// The least interval of repeated events: shorter ones make runs slow, with more than a hundred thousand events a second.
 pub(crate) const HASTY: Span = Span::from_us(10);
 
 /// Checks the parameters of a new scheduler, or of a new domain, each of which is among the values that it takes. The answer is

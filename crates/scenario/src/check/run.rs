@@ -18,7 +18,7 @@ const SAMPLE: Span = Span::from_secs(1);
 /// In an hour: a longer run has no more, each of as many whole seconds as that takes.
 const SAMPLES: i64 = 3_600;
 
-/// Most rows of samples that nobody asked for.
+/// Most rows of samples by default.
 const ROWS_UNASKED: usize = 1_000_000;
 
 pub(crate) fn name(checker: &mut Checker<'_, '_>, field: &Field<String>) -> String {

@@ -11,7 +11,7 @@ use crate::file::topology::topology;
 use crate::text::problem::Problem;
 use crate::text::read::At;
 
-/// The topology that is given, or else the profile's, unless the host's pCPUs are said otherwise.
+/// The topology that the scenario gives, or else the profile's, unless the scenario gives a number of pCPUs.
 pub(crate) fn host_topology(
     checker: &mut Checker<'_, '_>,
     raw: &RawHost,

@@ -83,13 +83,13 @@ record! {
 }
 
 record! {
-    /// The machine and its CPU scheduler. The scheduler's global parameters stand here too.
+    /// The machine and its CPU scheduler. The scheduler's global parameters belong here too.
     struct RawHost {
         /// The hypervisor: Xen, or Linux with KVM, whose vCPUs are threads in control groups. Default: `xen`.
         #[schemars(extend("enum" = ["xen", "kvm"]))]
         hypervisor: String,
         /// The hardware profile: number of pCPUs, and the costs of everything. In `exact` nothing costs time. A built-in
-        /// one by its name, or a file (its path from the folder of the scenario); `custom`: all constants stand here.
+        /// one by its name, or a file (its path from the folder of the scenario); `custom`: all constants are given here.
         profile: String,
         /// Number of pCPUs. Default: the profile's.
         #[schemars(range(min = 1, max = PCPUS_MAX))]
@@ -169,13 +169,13 @@ record! {
 }
 
 record! {
-    /// A CPU pool: pCPUs with a scheduler of their own. The scheduler's global parameters stand here too.
+    /// A CPU pool: pCPUs with a scheduler of their own. The scheduler's global parameters belong here too.
     struct RawPool {
         /// pCPUs of the pool, which no other pool has.
         pcpus: CpuList,
         /// CPU scheduler of the pool, with the names of `[host]`.
         scheduler: String,
-        /// The release whose version of it is used. Default: `xen4.17`, or the newest where the scheduler has none of that name.
+        /// The release whose version of the scheduler is used. Default: `xen4.17`, or the newest where the scheduler has no generation of that name.
         generation: String,
     }
     required [pcpus, scheduler]
@@ -183,7 +183,7 @@ record! {
 }
 
 record! {
-    /// A domain (virtual machine). The scheduler's parameters of a domain stand here too.
+    /// A domain (virtual machine). The scheduler's parameters of a domain belong here too.
     struct RawDomain {
         /// Number of domains like this one that there are: `count = 12` in `[domain.batch]` makes `batch01` to `batch12`. A
         /// client whose server is `batch`, and an action on `batch`, are then one for each; any other place names one of
@@ -208,7 +208,7 @@ record! {
         /// The NUMA nodes that hold its memory, each as much: a number, or a list. Default: those of the pCPUs that it prefers, or
         /// else may run on.
         memory_nodes: OneOrMany<i64>,
-        /// Does it own the devices, and do their work for the other domains?
+        /// Whether the domain owns the devices, and does their work for the other domains.
         driver_domain: bool,
         /// The way in which a driver domain forwards packets: a bridge, or routing.
         #[schemars(extend("enum" = ["bridge", "routing"]))]
@@ -252,8 +252,8 @@ record! {
         /// The control group of a KVM host around its own, by its path; `/`: the root group. That of the emulator of a VM
         /// `web` above is `machine.slice/web/libvirt/emulator`. Default: `machine.slice`, or `system.slice` for a daemon.
         cgroup: String,
-        /// Is it a daemon of a KVM host, and no VM? Its vCPUs are then threads, which have their work from its applications; they
-        /// are in a group of the daemon's own. It has no network and no disk.
+        /// Whether the domain is a daemon of a KVM host instead of a VM. Its vCPUs are then threads, which have their
+        /// work from its applications; they are in a group of the daemon's own. It has no network and no disk.
         daemon: bool,
         /// The pCPUs that the emulator and vhost threads of a VM of a KVM host may run on (`virsh emulatorpin`). Default: all.
         emulator_affinity: CpuList,
@@ -294,7 +294,7 @@ record! {
         /// Quota not used, in microseconds, that may be used later (`cpu.max.burst`), at most the quota. Default: 0.
         #[schemars(range(min = 0, max = *CGROUP_QUOTAS_US.end()))]
         burst_us: i64,
-        /// Does it run only when nothing else wants to (`cpu.idle`)? Default: no.
+        /// Whether the group runs only when nothing else wants to (`cpu.idle`). Default: no.
         idle: bool,
         /// The pCPUs that its threads may run on (`cpuset.cpus`), of those that the groups around it leave; a thread that is pinned to
         /// none of them runs on all of them. Default: those of the group around it.
@@ -319,7 +319,7 @@ record! {
         driver_vcpu: i64,
         /// TCP segmentation offload: does the domain send packets of up to 64 KB, which the NIC cuts?
         tso: bool,
-        /// Does the NIC compute checksums? Default: yes. Otherwise each byte costs the domain more.
+        /// Does the NIC compute checksums? Default: yes. If not, each byte costs the domain more.
         checksum_offload: bool,
         /// An emulated NIC, for a guest without drivers of its own (HVM): the driver domain, which may be a stub domain,
         /// emulates it.
@@ -381,15 +381,15 @@ record! {
 }
 
 record! {
-    /// An application in a domain. The parameters of its kind stand here too.
+    /// An application in a domain. The parameters of its kind belong here too.
     struct RawApp {
         /// Kind of the application.
         kind: String,
         /// Number of instances.
         #[schemars(range(min = 1, max = APPS_MAX))]
         instance: i64,
-        /// Was its work assumed by an import, which had nothing to tell it from, rather than given by the user? It changes no
-        /// result; advice says so. Default: false.
+        /// Whether the work is an assumption of an import whose input did not show it, rather than the user's. It
+        /// changes no result; advice says so. Default: false.
         assumed: bool,
         /// The phases of a script.
         phase: Vec<At<RawPhase>>,
@@ -472,7 +472,7 @@ tagged! {
     enum RawClient by "kind" {
         /// Requests at a rate that does not depend on the answers.
         "open-loop" => OpenLoop(RawOpenLoop),
-        /// Users, each of whom asks, waits for the answer, thinks, and asks again.
+        /// Users: each asks, waits for the answer, thinks, and asks again.
         "closed-loop" => ClosedLoop(RawClosedLoop),
         /// Streams of packets.
         "stream" => Stream(RawStream),
@@ -491,7 +491,7 @@ record! {
         /// Requests per second.
         #[schemars(range(min = 0, max = RATE_PER_S_MAX))]
         rate: Number,
-        /// At regular intervals? Otherwise at random (a Poisson process).
+        /// Whether requests come at regular intervals. Default: no, at random (a Poisson process).
         regular: bool,
         /// Size of the answer, for requests of the service's first class only.
         file_size: Size,
@@ -508,7 +508,7 @@ record! {
 }
 
 record! {
-    /// Users, each of whom asks, waits for the answer, thinks, and asks again.
+    /// Users: each asks, waits for the answer, thinks, and asks again.
     struct RawClosedLoop {
         /// The domain with the service.
         server: String,
@@ -532,7 +532,7 @@ record! {
         keep_alive: bool,
         /// Time without an answer after which a request has failed. Default: none.
         timeout: Duration,
-        /// Most times that a failed request is tried again at once, before the user goes on.
+        /// Most times that a failed request is tried again at once, before the user continues.
         #[schemars(range(min = 0, max = RETRIES_MAX))]
         retries: i64,
     }
@@ -606,12 +606,12 @@ tagged! {
         "affinity" => Affinity(RawAffinity),
         /// Moves a domain to another CPU pool: it has default parameters and no affinity there.
         "move-pool" => MovePool(RawMovePool),
-        /// Creates a domain that has shut down or was destroyed, as it stands in the file. (One that is created later for the
+        /// Creates a domain that has shut down or was destroyed, as the file describes it. (One that is created later for the
         /// first time has a `start`.)
         "create" => Create(RawLife),
         /// Asks a domain to shut down. Its guest does so within its `shutdown` time; then the toolstack destroys the domain.
         "shutdown" => Shutdown(RawLife),
-        /// Asks a domain to reboot: it shuts down, is destroyed, and is created anew, as it stands in the file.
+        /// Asks a domain to reboot: it shuts down, is destroyed, and is created again, as the file describes it.
         "reboot" => Reboot(RawLife),
         /// Crashes a domain's guest. Its `on_crash` is the toolstack's answer.
         "crash" => Crash(RawLife),
@@ -619,8 +619,8 @@ tagged! {
         "destroy" => Destroy(RawLife),
         /// Takes a domain off the host, and keeps its state.
         "save" => Save(RawLife),
-        /// Puts a saved domain on the host again, with the pool, parameters and affinity that stand in the file; its guest
-        /// goes on where it stood.
+        /// Puts a saved domain on the host again, with the pool, parameters and affinity of the file; its guest
+        /// continues where it stopped.
         "restore" => Restore(RawLife),
         /// Takes a vCPU online again.
         "online" => Online(RawOnline),
@@ -750,7 +750,7 @@ pub(crate) fn raw_pools(raw: &RawScenario) -> &[(At<String>, At<RawPool>)] {
 }
 
 impl RawApp {
-    /// Was its work assumed by an import?
+    /// Whether the application's work is an assumption of an import.
     pub fn is_assumed(&self) -> bool {
         self.assumed.get().copied().unwrap_or(false)
     }

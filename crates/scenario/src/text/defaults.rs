@@ -2,7 +2,7 @@
 
 use vcpulab_host::{ParamKind, ParamSpec, ParamValue};
 
-/// A parameter's default as it would stand in a file; `None`: no value means the same as leaving it out.
+/// A parameter's default as it would be in a file; `None`: no value means the same as leaving it out.
 pub(crate) fn default_value(param: &ParamSpec) -> Option<String> {
     if !param.allows(&ParamValue::Int(param.default)) {
         return None;

@@ -25,7 +25,7 @@ pub struct Problem {
     pub found: Option<String>,
     /// The values allowed there.
     pub allowed: Option<String>,
-    /// A way to mend it.
+    /// A way to fix the problem.
     pub hint: Option<String>,
     /// The problem in one sentence, without the place.
     pub message: String,
@@ -161,7 +161,7 @@ pub(crate) struct Report<'t> {
     errors: Vec<(usize, Problem)>,
     warnings: Vec<(usize, Problem)>,
     errors_left_out: usize,
-    /// By path of what has been written out: the path at which it stands in the text.
+    /// By path of what has been written out: the path at which it is in the text.
     written: BTreeMap<String, String>,
 }
 
@@ -172,7 +172,7 @@ impl<'t> Report<'t> {
         Report { file, text, line_starts, errors, warnings, errors_left_out: 0, written: BTreeMap::new() }
     }
 
-    /// Problems at one path are those of another one, where the value stands in the text.
+    /// Problems at one path are those of another one, where the value is in the text.
     pub fn written_as(&mut self, path: String, in_text: String) {
         self.written.insert(path, in_text);
     }

@@ -1,7 +1,7 @@
 //! From a TOML document to values that remember where they stood.
 //!
 //! [`record!`] declares what a table may hold: from the one declaration follow the reader (which reports every unknown,
-//! missing and mistyped field and goes on), the writer, and the JSON schema.
+//! missing and mistyped field and continues), the writer, and the JSON schema.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
@@ -20,7 +20,7 @@ pub(crate) struct At<T> {
 }
 
 impl<T> From<T> for At<T> {
-    /// A value that stands in no file.
+    /// A value that is in no file.
     fn from(value: T) -> Self {
         At { value, place: Place::default() }
     }
@@ -349,7 +349,7 @@ impl<T: Read> Read for WordOrList<T> {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Named<T>(pub Vec<(At<String>, At<T>)>);
 
-/// A table and its name, which stand in no file.
+/// A table and its name, which are in no file.
 pub(crate) fn named<T>(name: &str, value: T) -> (At<String>, At<T>) {
     (name.to_owned().into(), value.into())
 }
@@ -484,7 +484,7 @@ pub(crate) const fn plain(name: &'static str) -> &'static str {
 }
 
 /// Declares what a table may hold: `record! { struct Name { field: Type, } required [field] params params }`. With
-/// `params`, the scheduler's parameters may stand in the table too.
+/// `params`, the scheduler's parameters may be in the table too.
 macro_rules! record {
     (
         $(#[$meta:meta])*

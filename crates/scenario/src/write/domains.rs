@@ -53,7 +53,7 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     }
 }
 
-/// The nodes that hold its memory, where they are said.
+/// The nodes that hold the domain's memory, where the scenario gives them.
 fn raw_nodes(nodes: &[u32]) -> Option<OneOrMany<i64>> {
     match *nodes {
         [] => None,

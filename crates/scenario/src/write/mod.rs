@@ -79,7 +79,7 @@ fn write_table(text: &mut String, path: &str, table: &Table, known: &Known<'_>) 
     }
 }
 
-/// Does it get a section of its own? Lists of tables with one value each (events) are short enough to stand inline.
+/// Whether a value gets a section of its own. Lists of tables with one value each (events) are short enough to stand inline.
 fn is_section(value: &Value) -> bool {
     match value {
         Value::Table(_) => true,
@@ -90,7 +90,7 @@ fn is_section(value: &Value) -> bool {
     }
 }
 
-/// The scheduler's parameters that could stand in this section but were not given, with their defaults.
+/// The scheduler's parameters that could be in this section but were not given, with their defaults.
 fn left_out(path: &str, known: &Known<'_>) -> Vec<(&'static ParamSpec, String)> {
     let Known { spec, domains } = known;
     let pool = |key| spec.pools.iter().find(|pool| name_of(key) == Some(&pool.name));

@@ -1,4 +1,4 @@
-//! Scripts that stand in the scenario.
+//! Scripts that are in the scenario.
 
 use vcpulab_host::Span;
 use vcpulab_spec::{EventSpec, PhaseSpec};

@@ -31,7 +31,7 @@ struct Vcpu {
     evt: u32,
     /// The instant from which the time that it runs counts.
     since: Time,
-    /// Has it been put on another pCPU since it last woke?
+    /// Whether the vCPU has been put on another pCPU since it last woke.
     moved: bool,
 }
 
@@ -390,7 +390,7 @@ const PARAMS: &[ParamSpec] = &[CTX_ALLOW, MCU_ADV, WARPBACK, WARPVALUE, WARPL, W
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     host: HostRules,
-    /// Time run counts from the last decision. Otherwise from the switch, so that a vCPU that is kept pays twice.
+    /// Time run counts from the last decision. `false`: it counts from the switch, so that a vCPU that is kept pays twice.
     counts_from_decision: bool,
 }
 

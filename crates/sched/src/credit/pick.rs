@@ -11,7 +11,7 @@ pub(super) struct Choice {
     pub pcpu: PcpuId,
     /// The pCPU for whose core or socket the vCPU last left the one it would have had, if it did.
     pub attractive: Option<PcpuId>,
-    /// Is nobody before it there?
+    /// Whether the pCPU is as good as idle: no vCPU waits there.
     idle: bool,
 }
 

@@ -34,7 +34,7 @@ impl Credit2 {
         false
     }
 
-    /// Gives the rest of its budget back, as `v` stops running; returns the parked vCPUs that can go on with it.
+    /// Gives the rest of its budget back, as `v` stops running; returns the parked vCPUs that can continue with it.
     pub(super) fn return_budget(&mut self, ctx: &PolicyContext, v: VcpuId) -> List<VcpuId> {
         let vcpu = &mut self.vcpus[v];
         let Some(budget) = vcpu.budget.filter(|&budget| budget > Span::ZERO) else { return List::default() };

@@ -110,7 +110,7 @@ struct RunQueue {
     tickled: CpuMask,
     /// Runnable vCPUs that do not run, by credit.
     waiting: List<VcpuId>,
-    /// All its vCPUs, in order of assignment.
+    /// All vCPUs assigned to the run queue, in order of assignment.
     assigned: List<VcpuId>,
     max_weight: i32,
     /// The number of its runnable vCPUs.

@@ -260,7 +260,7 @@ impl Rtds {
         }
     }
 
-    /// Is what is kept of `p` what the host has?
+    /// Whether the state kept for `p` agrees with the host's.
     fn knows_what_runs(&self, ctx: &PolicyContext, p: PcpuId) -> bool {
         let (v, key) = (ctx.current(p), self.running.key(p));
         let asked = !ctx.is_idle(v) && !self.tickled.contains(p);
@@ -517,11 +517,11 @@ const EXTRATIME: ParamSpec = ParamSpec {
 /// The rules of one generation.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// A decision goes on to the next that waits when the first cannot run. Otherwise it leaves the pCPU idle.
+    /// A decision takes the next waiting vCPU when the first cannot run. `false`: it leaves the pCPU idle.
     looks_again: bool,
-    /// Extra time given to a vCPU without budget refills it at once. Otherwise it waits for its next period.
+    /// Extra time given to a vCPU without budget refills it at once. `false`: the vCPU waits for its next period.
     extratime_refills: bool,
-    /// The level stops at the greatest number. Otherwise it wraps.
+    /// The level stops at the greatest number. `false`: it wraps.
     level_saturates: bool,
 }
 

@@ -6,8 +6,8 @@
 //! all after its vCPU, up to and including the next one with a floor of that level. A search passes over the parts whose
 //! bound is not greater, and so takes steps like the logarithm of the queue's length.
 //!
-//! A bound may be too great, because the greatest has gone. Only a search that looks into the part in vain mends it: so
-//! whoever leaves costs nothing but its links, and a short queue next to nothing more than a list.
+//! A bound may be too great, because the greatest key has left. Only a search that finds nothing in the part corrects it: a
+//! vCPU that leaves costs only its links, and a short queue costs little more than a list.
 //!
 //! How many floors a vCPU has follows from its number. Nothing is allocated but when vCPUs come.
 
@@ -55,7 +55,7 @@ pub struct Queue {
     nodes: Vec<Node>,
     /// Number l is the queue's own of level l. The vCPUs' follow.
     floors: Vec<Floor>,
-    /// Levels in use: one at least, and those on which somebody in the queue has a floor.
+    /// Levels in use: one at least, and those on which a vCPU in the queue has a floor.
     levels: u32,
 }
 

@@ -4,7 +4,7 @@ use vcpulab_host::{CpuMask, PCPUS_MAX, PcpuId};
 
 use super::key::Key;
 
-/// Keys by pCPU: [`Key::LEAST`] where nobody is to be asked.
+/// Keys by pCPU: [`Key::LEAST`] where the pCPU should not be asked.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
     keys: Vec<Key>,

@@ -8,7 +8,7 @@ use crate::proposal::Refusal;
 /// The entitlement of each vCPU of a domain.
 #[derive(Clone, Copy, Debug)]
 pub struct Entitlement {
-    /// Does it take part in extra time?
+    /// Whether the domain takes part in extra time.
     pub extratime: bool,
     /// The share of each vCPU of the domain.
     pub share: Share,
@@ -45,7 +45,7 @@ impl Entitlement {
     }
 }
 
-/// Is that a reservation?
+/// Whether a period and a slice are a reservation.
 fn fits(period: i64, slice: i64) -> bool {
     // Other numbers that a policy can be given are outside the ranges, 0 included.
     period != 0 && slice != 0 && PERIOD.kind.allows(period) && SLICE.kind.allows(slice) && slice <= period

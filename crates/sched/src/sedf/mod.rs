@@ -52,7 +52,7 @@ struct Vcpu {
     loss: Span,
     /// The price of a quantum in the penalty and in the utilisation queue.
     score: [i32; 2],
-    /// Does it accept extra time?
+    /// Whether the vCPU accepts extra time.
     aware: bool,
     asleep: bool,
     wants_penalty: bool,
