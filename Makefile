@@ -126,6 +126,7 @@ lint: build .venv/tools .venv/stubs
 	cargo clippy --manifest-path examples/lottery-rust/Cargo.toml --target-dir target/examples --all-targets --locked -- \
 	  --deny warnings
 	cargo run --quiet --locked --package vcpulab-dev -- circles
+	cargo run --quiet --locked --package vcpulab-dev -- comments
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports

@@ -1,10 +1,12 @@
 //! Tools of the repository: files generated from the code, and checks of the source's layout.
 //!
 //! `cargo run -p vcpulab-dev -- generate` writes the schema of scenario files and the reference pages; `-- check` says which
-//! are stale. `-- circles` looks for circles of modules and for dependencies against the crates' layers ([`layout`]).
+//! are stale. `-- circles` looks for circles of modules and for dependencies against the crates' layers ([`layout`]), `-- comments`
+//! for doc comments that open with a pronoun ([`comments`]).
 
 mod applications;
 pub mod circles;
+pub mod comments;
 pub mod layers;
 pub mod layout;
 mod markdown;
@@ -18,9 +20,9 @@ use std::path::{Path, PathBuf};
 
 /// A generated file: its path from the root of the repository, and its text.
 pub struct Generated {
-    /// Its path from the root.
+    /// Path from the root of the repository.
     pub path: &'static str,
-    /// Its content.
+    /// Content of the file.
     pub text: String,
 }
 
@@ -77,5 +79,10 @@ mod tests {
     #[test]
     fn no_crate_has_a_circle_of_modules_or_leaves_its_layer() {
         assert_eq!(layout::broken(&root(), &[]).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn no_doc_comment_opens_with_a_pronoun() {
+        assert_eq!(comments::pronoun_comments(&root()).unwrap(), []);
     }
 }

@@ -1,10 +1,10 @@
 //! `generate` writes the generated files; `check` fails if one of them is stale; `circles` fails if modules import each other in a
-//! circle or a crate depends on one that its layer may not use.
+//! circle or a crate depends on one that its layer may not use; `comments` fails if a doc comment opens with a pronoun.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks")]
 
 use std::process::ExitCode;
 
-use vcpulab_dev::{generate, layout, root, stale};
+use vcpulab_dev::{comments, generate, layout, root, stale};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -41,8 +41,22 @@ fn main() -> ExitCode {
                 }
             }
         }
+        Some("comments") => match comments::pronoun_comments(&root()) {
+            Ok(comments) => {
+                comments.iter().for_each(|comment| eprint!("{comment}"));
+                if comments.is_empty() {
+                    return ExitCode::SUCCESS;
+                }
+                eprintln!("\nhint: let the first word of each comment say what the documented thing is");
+                ExitCode::FAILURE
+            }
+            Err(error) => {
+                eprintln!("cannot read the source: {error}");
+                ExitCode::FAILURE
+            }
+        },
         _ => {
-            eprintln!("usage: vcpulab-dev generate | check | circles [--except CRATE...]");
+            eprintln!("usage: vcpulab-dev generate | check | circles [--except CRATE...] | comments");
             ExitCode::from(2)
         }
     }
