@@ -34,10 +34,10 @@ from vcpulab.twin.deciding import shortest_wait_ns
 from vcpulab.validation import Report, validate
 from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, Held, Verdict, quantile
 from vcpulab.validation.xen.chance import OF_POINTS
-from vcpulab.validation.xen.predicted import Unit
-from vcpulab.validation.xen.recorded import PARTS, Recorded
-from vcpulab.validation.xen.recorded import read as _read
+from vcpulab.validation.xen.recording import PARTS, Recorded
+from vcpulab.validation.xen.recording import read as _read
 from vcpulab.validation.xen.settings import Setting
+from vcpulab.validation.xen.twin_runs import Unit
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "evidence"

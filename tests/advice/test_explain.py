@@ -13,7 +13,7 @@ from support import Vcpulab, examples_of
 from vcpulab.advice import explanation_report
 from vcpulab.advice.explaining import Explanation
 from vcpulab.advice.lint.lint import as_data
-from vcpulab.show.path import timeline
+from vcpulab.show.request_path import timeline
 from vcpulab.show.terminal import rendered
 
 SHOP = """

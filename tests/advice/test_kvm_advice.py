@@ -17,7 +17,7 @@ from vcpulab.advice.tuning.prices import kind
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors.counters import COUNTERS, counted
 from vcpulab.results.addresses import find
-from vcpulab.results.path import paths
+from vcpulab.results.request_path import paths
 from vcpulab.scenario.threads import host_threads
 
 RUN = {"duration": "500ms", "warmup": "200ms", "replications": 2}

@@ -13,10 +13,10 @@ from support import Vcpulab, packets
 from vcpulab.advice import explanation_report
 from vcpulab.advice.explaining import Explanation
 from vcpulab.errors import RequestError
-from vcpulab.results import path as paths
+from vcpulab.results import request_path as paths
 from vcpulab.results.addresses import find
 from vcpulab.results.perfetto import export_perfetto
-from vcpulab.show.path import LINES_MAX, beside, chart, timeline
+from vcpulab.show.request_path import LINES_MAX, beside, chart, timeline
 
 SHOP = """
 name = "a shop beside render jobs"

@@ -16,8 +16,8 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab, packets
 from vcpulab.hypervisors import counters as names
+from vcpulab.results.pcpu_groups import groups
 from vcpulab.results.perfetto import export_perfetto
-from vcpulab.results.places import groups
 
 HOST = {"profile": "generic", "pcpus": 2, "scheduler": "credit"}
 

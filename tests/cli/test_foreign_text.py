@@ -17,9 +17,9 @@ from vcpulab.cli.main import main
 from vcpulab.cli.streams import printing_plainly
 from vcpulab.show import charts, html
 from vcpulab.show.csv import csv
-from vcpulab.show.plain import plain
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
+from vcpulab.show.terminal_text import plain
 
 SCRIPT = "</script><script>document.title = 'broken into'</script>"
 NAMES = [SCRIPT, "<!--<script>", "a\u2028b\u2029c", "\"'&lt;]]>", "\x1b]0;mine\x07\x9b2J", "\u202egnp.exe\u200f"]

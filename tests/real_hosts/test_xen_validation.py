@@ -15,11 +15,11 @@ from vcpulab.results.cache import RunCache
 from vcpulab.twin.deciding import shortest_wait_ns
 from vcpulab.validation import validate
 from vcpulab.validation.xen import Xen
+from vcpulab.validation.xen.agreement import BARS, WHAT_IF, Agreement, Held, quantile
 from vcpulab.validation.xen.chance import spread
-from vcpulab.validation.xen.judged import BARS, WHAT_IF, Agreement, Held, quantile
-from vcpulab.validation.xen.predicted import Unit
-from vcpulab.validation.xen.recorded import Recorded, find, read
+from vcpulab.validation.xen.recording import Recorded, find, read
 from vcpulab.validation.xen.settings import changes
+from vcpulab.validation.xen.twin_runs import Unit
 
 REAL = ROOT / "tests" / "recordings"
 WEIGHTS = ("xen4.17-credit-weights", "xen4.17-credit2-weights")

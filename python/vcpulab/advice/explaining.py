@@ -22,7 +22,7 @@ from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import Toolstack
 from vcpulab.results.addresses import Address, Slo, apps, find, find_all, slos
 from vcpulab.results.addresses import in_short as in_short_slos
-from vcpulab.results.path import Path, is_followed, paths, typical
+from vcpulab.results.request_path import Path, is_followed, paths, typical
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short
@@ -30,7 +30,7 @@ from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.scenario.settings import in_short as in_short_settings
 from vcpulab.scenario.threads import HOST, host_threads
 from vcpulab.show.answer import Answer
-from vcpulab.show.path import LINES_MAX
+from vcpulab.show.request_path import LINES_MAX
 from vcpulab.show.table import Table
 from vcpulab.texts import Texts, several
 

@@ -15,7 +15,7 @@ from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.steps import script
 from vcpulab.scenario import settings
 from vcpulab.show import html
-from vcpulab.show import path as paths
+from vcpulab.show import request_path as paths
 
 
 def write(path: str | PathLike[str], title: str, found: Explanation, toolstack: Toolstack | None = None) -> None:

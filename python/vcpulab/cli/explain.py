@@ -15,7 +15,7 @@ from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
 from vcpulab.show.as_json import as_json
-from vcpulab.show.path import LINES_MAX, beside, timeline
+from vcpulab.show.request_path import LINES_MAX, beside, timeline
 
 _FINDINGS = 2
 """So many findings come before where the time goes."""

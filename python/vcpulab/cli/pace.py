@@ -11,7 +11,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from vcpulab import _engine
-from vcpulab.show.plain import plain
+from vcpulab.show.terminal_text import plain
 
 _LOOK_S = 1.0
 """So often it is looked; more often nobody reads it."""

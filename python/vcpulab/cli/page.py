@@ -11,9 +11,9 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from vcpulab.cli import terminal
-from vcpulab.show.plain import plain
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import fitting, rendered, suited
+from vcpulab.show.terminal_text import plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from typing import Any, TextIO
 
-from vcpulab.show.plain import plain
+from vcpulab.show.terminal_text import plain
 
 _ASCII = ("ascii", "ansi_x3.4-1968", "us-ascii")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcpulab.cli import signals
 from vcpulab.cli.streams import Plain
-from vcpulab.show.plain import plain
+from vcpulab.show.terminal_text import plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,8 +9,8 @@ import polars as pl
 from vcpulab import _engine, whole
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find
-from vcpulab.results.path import is_followed, paths
-from vcpulab.results.places import groups
+from vcpulab.results.pcpu_groups import groups
+from vcpulab.results.request_path import is_followed, paths
 from vcpulab.results.run import Run
 from vcpulab.results.timeline import slices as slices_of
 from vcpulab.results.trace import Trace, domain_names, mark_of

@@ -274,8 +274,10 @@ class Run(ResultTables):
         if not isinstance(addresses, Iterable):
             raise RequestError(field="addresses", found=type(addresses).__name__, allowed="one address or several")
         given = [addresses] if isinstance(addresses, str) else addresses
-        known = [one if isinstance(one, Address) else find(self.scenario, one, "addresses") for one in given]
-        return {address.name: self._values_of(address).get(address.metric.name, []) for address in known}
+        resolved = [
+            address if isinstance(address, Address) else find(self.scenario, address, "addresses") for address in given
+        ]
+        return {address.name: self._values_of(address).get(address.metric.name, []) for address in resolved}
 
     def metrics(self) -> pl.DataFrame:
         """Every metric in every replication.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine, whole
-from vcpulab.results.places import groups
+from vcpulab.results.pcpu_groups import groups
 
 if TYPE_CHECKING:
     from vcpulab.results.run import Run

@@ -11,7 +11,7 @@ import polars as pl
 
 from vcpulab.extras import require
 from vcpulab.results.metrics import OF_ELAPSED, metric
-from vcpulab.results.path import KINDS
+from vcpulab.results.request_path import KINDS
 from vcpulab.results.statistics import number
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ def legs(frame: pl.DataFrame, title: str, description: str) -> "alt.TopLevelMixi
     """The states of a request over time, a row for each place.
 
     Args:
-        frame: columns `where`, `kind` (one of `results.path.KINDS`), `said`, `begin_ms` and `end_ms`.
+        frame: columns `where`, `kind` (one of `results.request_path.KINDS`), `said`, `begin_ms` and `end_ms`.
         title: the title of the chart.
         description: the chart in words.
     """

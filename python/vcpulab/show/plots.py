@@ -9,7 +9,7 @@ import polars as pl
 from vcpulab.results.addresses import app_rows
 from vcpulab.results.addresses import apps as applications
 from vcpulab.results.metrics import ThingKind, metric
-from vcpulab.results.places import labels
+from vcpulab.results.pcpu_groups import labels
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.results.timeline import slices

@@ -8,8 +8,8 @@ from rich.align import VerticalAlignMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from vcpulab.show.plain import plain
 from vcpulab.show.table import Table
+from vcpulab.show.terminal_text import plain
 
 _WORDS = re.compile(r"[a-z]{4}")
 """A pattern of words, which matches verdicts, and no number with its unit."""

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from vcpulab.show.plain import plain
+from vcpulab.show.terminal_text import plain
 
 PERIOD_MS = 10
 """CPU use becomes jobs with this period: nobody prints how it was spread."""

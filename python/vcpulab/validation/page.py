@@ -9,7 +9,7 @@ from vcpulab.show.blocks import Block, Drawing, Heading, Prose
 from vcpulab.show.table import Table
 from vcpulab.validation.report import Report
 from vcpulab.validation.xen import tables
-from vcpulab.validation.xen.judged import BARS, OWN, UNITS, WHAT_IF, Agreement
+from vcpulab.validation.xen.agreement import BARS, OWN, UNITS, WHAT_IF, Agreement
 
 if TYPE_CHECKING:
     import altair as alt

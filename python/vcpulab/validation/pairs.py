@@ -9,7 +9,7 @@ from vcpulab.results.cache import RunCache
 from vcpulab.validation.linux import Linux
 from vcpulab.validation.report import Comparison, Report
 from vcpulab.validation.xen import Agreement, Xen
-from vcpulab.validation.xen.recorded import NEEDED, TRACES
+from vcpulab.validation.xen.recording import NEEDED, TRACES
 
 Progress = Callable[[float], bool | None]
 

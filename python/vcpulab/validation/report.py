@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcpulab.validation.xen.judged import Agreement
+from vcpulab.validation.xen.agreement import Agreement
 
 if TYPE_CHECKING:
     import polars as pl

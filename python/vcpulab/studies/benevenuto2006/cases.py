@@ -18,9 +18,9 @@ HOSTS = ("xen", "linux")
 # ---- web server (section 6.1b, Figures 6.2 and 6.3) ----
 
 WEB_RATES = (500, 1000, 1500, 2000, 2500, 2750, 3000, 4000, 6000, 8000)
-"""Connections asked for per second; in smaller steps where the guest reaches its limit."""
+"""Connections requested per second; in smaller steps where the guest reaches its limit."""
 _SETTLES_SLOWLY = 2000
-"""From this rate on it may take seconds until all of the server's processes are in use."""
+"""Rate from which all of the server's processes may be in use only after seconds."""
 WEB_PROFILED = 1000
 """The rate at which the profile is taken: well below saturation."""
 
@@ -39,7 +39,7 @@ _SHORT = {"run.duration": "600ms"}
 
 
 def cases() -> Iterable[Case]:
-    """All of them."""
+    """All cases of the study."""
     yield from _receive()
     yield from _web()
     yield from _cards()
@@ -51,7 +51,7 @@ def cases() -> Iterable[Case]:
 
 
 def receive_case(host: str, size: int, mbit: int | None) -> str:
-    """The key of a case; no rate: as fast as it goes."""
+    """The key of a case; without a rate: as fast as possible."""
     return f"tcp-receive: {host} {size} B {'full speed' if mbit is None else f'{mbit} Mbit/s'}"
 
 
@@ -103,7 +103,7 @@ def _received(size: int, domain: str) -> Callable[[Window], Mapping[str, float]]
 
 
 def _busy(window: Window, pcpu: int) -> float:
-    """How busy a pCPU was in the whole run, % (the hypervisor's own work included)."""
+    """The utilization of a pCPU in the whole run, % (including the hypervisor's own work)."""
     row = window.run.df_pcpus().row(pcpu, named=True)
     return 100 * (1 - float(row["idle_ns"]) / float(row["elapsed_ns"]))
 
@@ -180,7 +180,7 @@ def _content(window: Window) -> dict[str, float]:
 
 
 def _kilobytes(size: str) -> float:
-    """A size as a complete scenario says it, in units of 1024 bytes."""
+    """A size from a complete scenario, in units of 1024 bytes."""
     for unit, factor in (("KiB", 1.0), ("KB", 1000 / 1024), ("MiB", 1024.0), ("B", 1 / 1024)):
         if size.endswith(unit):
             return float(size.removesuffix(unit)) * factor
@@ -188,7 +188,7 @@ def _kilobytes(size: str) -> float:
 
 
 def _profile(window: Window) -> dict[str, float]:
-    """Table 5.2: shares of the time on the guest's pCPU, %. What the hypervisor does there on its own is its too."""
+    """Table 5.2: shares of the time on the guest's pCPU, %; the hypervisor's own work there counts as its share."""
     rows = window.run.df_profile().filter(domain="web")
     times = dict(rows.select("layer", "exact_ns").iter_rows())
     times["hypervisor"] += window.run.df_pcpus().row(1, named=True)["overhead_ns"]
@@ -211,7 +211,7 @@ ONE_CARD: Mapping[str, Mapping[str, object]] = {
 
 
 def _second(driver: str) -> dict[str, object]:
-    """A second guest behind a card of its own."""
+    """A second guest with its own network card."""
     nic = {"driver_domain": driver, "device": "eth1", "driver_vcpu": 0, "checksum_offload": False}
     app = {"kind": "tcp-sender", "packet_size": "1448B", "streams": STREAMS}
     return {

@@ -30,7 +30,7 @@ _SYSTEMS = dict(zip(HOSTS, ("Xen", "Linux"), strict=True))
 
 
 def charts(results: Results, _cells: Sequence[Cell]) -> list[Chart]:
-    """All of them, in the dissertation's order; those of experiments that were not run are left out."""
+    """All charts, in the dissertation's order; charts of experiments that were not run are left out."""
     figures = []
     for draw in (
         _profiler,

@@ -1,4 +1,4 @@
-"""The dissertation's claims, as notes.md numbers them, each above the check that decides it."""
+"""The dissertation's claims, numbered as in notes.md, each above its check."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ claim = Claims()
 
 
 def _above(results: Results, pairs: Iterable[tuple[str, str, str]]) -> list[Difference]:
-    """By how much the metric of the first case is above that of the second, for each (metric, first, second)."""
+    """The difference of a metric between two cases, for each (metric, first, second)."""
     return [results.difference(*pair) for pair in pairs]
 
 
@@ -138,19 +138,19 @@ def _line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
 
 
 def _limit(results: Results) -> tuple[int, list[int]]:
-    """The rate asked for at which the guest's web server serves most, and those beyond."""
+    """The requested rate with the highest throughput of the guest's web server, and all higher rates."""
     most = max(WEB_RATES, key=lambda rate: results.mean(web_case("xen", rate), "throughput"))
     return most, [rate for rate in WEB_RATES if rate > most]
 
 
 def _fall_beyond(results: Results, metric: str) -> list[Difference]:
-    """By how much a metric of the web server's guest is less at each rate beyond its limit than there."""
+    """The decrease of a metric of the web server's guest from its limit to each higher rate."""
     limit, beyond = _limit(results)
     return _above(results, [(metric, web_case("xen", limit), web_case("xen", rate)) for rate in beyond])
 
 
 FULL = 90
-"""A CPU is full if it is busier than this at the limit, %: the limit is somewhere up to the next rate asked for."""
+"""Utilization above which a CPU counts as full at the limit, %: the limit is below the next requested rate."""
 
 
 @claim(

@@ -11,7 +11,7 @@ from vcpulab.studies.results import Results
 
 
 def estimate(cell: Cell, results: Results) -> Interval | str:
-    """The simulated value in place of a published cell; text: why there is none."""
+    """The simulated value of a published cell; text: the reason for a missing value."""
     if cell.experiment == "worked-example":
         return _worked_example(cell)
     if cell.experiment == "xenoprof-example":
@@ -38,7 +38,7 @@ _ESTIMATES: dict[str, Callable[[Cell, Results], Interval | str]] = {
 
 
 def _value(text: str) -> str:
-    """The part after the `=`."""
+    """The text after the `=`."""
     return text.split("=")[1]
 
 

@@ -39,17 +39,17 @@ def long_error(results: Results, scheduler: tuple[str, str], target: int) -> flo
 
 
 def all_errors(results: Results, scheduler: tuple[str, str], seconds: int = 1) -> list[float]:
-    """Those of all experiments, in ascending order."""
+    """The relative errors of all experiments, %, in ascending order."""
     return sorted(error for target in ALERT_TARGETS for error in errors(results, scheduler, target, seconds))
 
 
 def at_or_below(ascending: Sequence[float], percent: float) -> float:
-    """The error that this share of all points is at or below."""
+    """The error with `percent` of all points at or below it."""
     return ascending[max(math.ceil(len(ascending) * percent / 100) - 1, 0)]
 
 
 def at_or_above(ascending: Sequence[float], percent: float) -> float:
-    """The error that this share of all points is at or above."""
+    """The error with `percent` of all points at or above it."""
     return ascending[min(len(ascending) - math.ceil(len(ascending) * percent / 100), len(ascending) - 1)]
 
 
@@ -73,7 +73,7 @@ def worse_than_sedf(results: Results) -> list[int]:
 
 
 def tails(results: Results, scheduler: tuple[str, str]) -> str:
-    """Both tails and both ends of all errors, in words."""
+    """Both tails and both ends of all errors, as text."""
     ascending = all_errors(results, scheduler)
     low, high = at_or_below(ascending, 10), at_or_above(ascending, 10)
     name, ends = " ".join(scheduler), f"{ascending[0]:.0f} to {ascending[-1]:.0f} %"

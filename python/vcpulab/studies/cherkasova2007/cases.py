@@ -16,7 +16,7 @@ ALLOWANCES_MS = (1, 5, 50)
 PERIODS_MS = (10, 100, 1000)
 """SEDF's periods (section 5.1)."""
 SEDF_GENERATIONS = ("xen3.0.2", "xen3.0.3")
-"""The tree of the study had the rules of the first (see the notes, C-I10); the second is what was released."""
+"""Generations of SEDF: the tree of the study had the rules of the first (notes, C-I10); the second was released."""
 CREDIT = "xen3.0.3"
 ALERT_TARGETS = (*range(1, 11), *range(20, 91, 10))
 """Limits of Dom1, % of the CPU (section 5.2)."""
@@ -35,23 +35,23 @@ COMPARED_NWC = ("sedf-nwc", "credit-nwc")
 """Figure 5; BVT has no such mode."""
 BVT_GENERATIONS = ("xen3.0", "xen2.0")
 FILLED = (0.6, 0.8)
-"""How much of the CPU SEDF's reservations fill together, besides all of it."""
+"""Fractions of the CPU that SEDF's reservations fill together, besides the whole CPU."""
 OFFERED = 0.95
 """Requests offered, over the highest rate that is served: on average, if the rate is raised in steps of 10 % until not
 all is served (assumed; the notes say what speaks for it)."""
 SATURATING_PER_S = 1100
-"""More requests offered a second than any setting serves."""
+"""A rate of requests above the throughput of every setting."""
 
 CLIENT = "dom1 1 open-loop"
 _RATE = "client.httperf.rate"
 _RATES_PER_S = (200, 1300)
 _RATE_STEP = 10
 _SERVED = 0.985
-"""The part of what is offered that must be served for a rate to count as served."""
+"""Minimum fraction of the offered requests that must be served for a rate to count as served."""
 _TRIAL_NS = 5_000_000_000
-"""Least length of a run that tells: what is outstanding when it begins and ends must not matter."""
+"""Minimum length of a trial: outstanding requests at its begin and end must not matter."""
 _BUFFER_MBIT = 8192 * 8 / 1e6
-"""The buffer that iperf sends at a time, its unit of work."""
+"""The buffer that iperf sends at a time, which is its unit of work."""
 _NOTHING_IS_COLD = {"host.costs.l2_bytes": 0, "host.costs.context_switch_ns": 0}
 
 
@@ -89,7 +89,7 @@ def free_switches_case(allowance_ms: int) -> str:
 
 
 def reserved_case(mode: str, filled: float, period_ms: int) -> str:
-    """SEDF at equal weights where reservations fill this part of the CPU."""
+    """SEDF at equal weights with reservations that fill a fraction of the CPU."""
     return f"sedf-reservations: sedf-{mode} {filled:.0%} P={period_ms} 1"
 
 
@@ -112,7 +112,7 @@ def smp_case(scheduler: str, generation: str) -> str:
 
 
 def cases() -> Iterable[Case]:
-    """All of them."""
+    """All cases of the study."""
     yield from _weight_sweep()
     yield from _comparison()
     yield from _alert()
@@ -160,7 +160,7 @@ def _allowance(milliseconds: int) -> dict[str, object]:
 
 
 def bvt(ratio: float, first: str = "dom0", second: str = "dom1") -> dict[str, object]:
-    """The weights of two domains: the inverse of how fast their virtual times advance, 10 by default."""
+    """The weights of two domains: the inverse of the speed of their virtual times, 10 by default."""
     return {
         f"domain.{first}.mcu_adv": round(10 * max(1, 1 / ratio)),
         f"domain.{second}.mcu_adv": round(10 * max(1, ratio)),
@@ -347,7 +347,7 @@ def _loops() -> Iterable[Case]:
 
 
 def furthest_ahead(window: Window, share: float) -> dict[str, float]:
-    """How far Dom1's CPU time ever was from its share of the time elapsed, ms."""
+    """The maximum difference between Dom1's CPU time and its share of the elapsed time, ms."""
     rows = window.run.df_samples().filter(domain="dom1").sort("time_ns")
     ahead = rows.select(pl.col("running_ns").cum_sum() - share * pl.col("time_ns")).to_series()
     return {"error_ms": max(map(abs, ahead.to_list())) / 1e6}

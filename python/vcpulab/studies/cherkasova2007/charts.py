@@ -39,7 +39,7 @@ RATIO = "weight of Dom0 over Dom1"
 
 
 def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
-    """Those whose experiments were run."""
+    """The figures whose experiments were run."""
     drawn = [
         _sweep(results, cells, "Figure 1: Web server throughput", "web_throughput", "requests/s"),
         _sweep(results, cells, "Figure 2: CPU time of Dom0", "cpu_util@dom0", "% of the CPU"),
@@ -73,13 +73,13 @@ def _by_ratio(results: Results, cells: Sequence[Cell], metric: str, generation: 
 
 
 def _printed(cells: Sequence[Cell], metric: str) -> dict[str, float]:
-    """Case to its published value."""
+    """Published values by case."""
     means = (cell for cell in cells if cell.metric == metric and cell.stat == "mean")
     return {case_of(cell): cell.number for cell in means if cell.number is not None}
 
 
 def _curves(generation: str) -> Iterator[tuple[str, str, str]]:
-    """Panel, name and setting of each."""
+    """The panel, name and setting of each curve."""
     for allowance in reversed(ALLOWANCES_MS):
         yield "a) BVT", f"C = {allowance} ms", bvt_kind(allowance)
     for panel, mode in (("b) SEDF WC", "wc"), ("c) SEDF NWC", "nwc")):
@@ -144,7 +144,7 @@ def _errors_by_target(results: Results) -> Chart:
     rows = []
     for panel, scheduler in (("a) SEDF", alert.SEDF), ("b) Credit", alert.CREDIT)):
         for target in ALERT_TARGETS:
-            # As many errors are the same, each is drawn once, the larger the more there are.
+            # Equal errors are drawn as one mark, whose size grows with their number.
             counted = Counter(round(error, 1) for error in alert.errors(results, scheduler, target))
             rows += [{"panel": panel, "target": target, "error": e, "seconds": n} for e, n in sorted(counted.items())]
     title = "Figure 6: allocation error in each second, by target"

@@ -1,4 +1,4 @@
-"""The claims of the paper, by their numbers in the notes, each above the check that decides it."""
+"""The claims of the paper, by their numbers in the notes, each above its check."""
 
 import math
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ DOM0, DOM1 = "cpu_util@dom0", "cpu_util@dom1"
 EXECUTIONS, IO = "ex_per_sec@dom0", "io_count_per_ex@dom0"
 
 BVT = [bvt_kind(allowance) for allowance in reversed(ALLOWANCES_MS)]
-"""From the largest to the smallest context-switch allowance."""
+"""Settings from the largest to the smallest context-switch allowance."""
 SEDF_WC, SEDF_NWC = ([sedf_kind(mode, period) for period in PERIODS_MS] for mode in ("wc", "nwc"))
-"""From the shortest to the longest period."""
+"""Settings from the shortest to the longest period."""
 GROUPS = {"BVT": BVT, "SEDF WC": SEDF_WC, "SEDF NWC": SEDF_NWC}
-"""Each from the setting with the highest throughput that is claimed to the lowest."""
+"""Settings of each scheduler, from the highest claimed throughput to the lowest."""
 
 claim = Claims()
 
@@ -57,7 +57,7 @@ def rises_with_allowance(results: Results) -> Verdict:
 
 
 def _falls(results: Results, metric: str, cases: Sequence[str], unit: str) -> Verdict:
-    """Does a metric fall from each case to the next?"""
+    """The verdict on a metric that is claimed to fall from each case to the next."""
     steps = _steps(results, metric, cases)
     means = [number(results.mean(case, metric)) for case in cases]
     evidence = (" > " if all(step.interval.mean > 0 for step in steps) else " , ").join(means)
@@ -65,7 +65,7 @@ def _falls(results: Results, metric: str, cases: Sequence[str], unit: str) -> Ve
 
 
 def _steps(results: Results, metric: str, cases: Sequence[str]) -> list[Difference]:
-    """By how much it falls from each case to the next."""
+    """The decrease of a metric from each case to the next."""
     return [results.difference(metric, case, following) for case, following in pairwise(cases)]
 
 
@@ -76,7 +76,7 @@ def _steps(results: Results, metric: str, cases: Sequence[str]) -> list[Differen
     contradicted=True,
 )
 def eighty_five_percent(results: Results) -> Verdict:
-    """Taken at its word; Table 1 gives 45 %."""
+    """The literal claim; Table 1 gives 45 %."""
     at_1_ms, at_50_ms = (web_case(bvt_kind(allowance)) for allowance in (1, 50))
     lost = results.combine(lambda at_1_ms, at_50_ms: 100 * (1 - at_1_ms / at_50_ms), (at_1_ms, X), (at_50_ms, X))
     return decide(80 < lost.mean < 90, f"{lost} % lower; Table 1: 45.4 %")
@@ -101,7 +101,7 @@ def short_period_without_extra_time(results: Results) -> Verdict:
 
 
 def _gain_of_the_shortest(results: Results, kinds: Sequence[str]) -> tuple[Interval, Difference]:
-    """How much more the shortest period gives than the longest: in %, and as a difference."""
+    """The gain of the shortest period over the longest: in %, and as a difference."""
     first, last = web_case(kinds[0]), web_case(kinds[-1])
     gain = results.combine(lambda a, b: 100 * (a / b - 1), (first, X), (last, X))
     return gain, results.difference(X, first, last)
@@ -249,7 +249,7 @@ def conserving_is_better(results: Results) -> Verdict:
     "stated",
 )
 def several_guests(results: Results) -> Verdict:
-    """Does one weight of Dom0 suit three different guests?"""
+    """Whether one weight of Dom0 suits three different guests."""
     alone = {
         "web": [results.mean(web_case("bvt C=5", ratio), X) for ratio in RATIOS],
         "iperf": [results.mean(compared_case("iperf", "bvt", ratio), "throughput") for ratio in RATIOS],
@@ -375,7 +375,7 @@ def never_idle(results: Results) -> Verdict:
     "requirement, not tested",
 )
 def controller(results: Results) -> Verdict:
-    """A requirement; how often would it be met?"""
+    """The claim is a requirement; the check counts how often it would be met."""
     shares = []
     for scheduler in (alert.SEDF, alert.CREDIT):
         ascending = alert.all_errors(results, scheduler, seconds=5)

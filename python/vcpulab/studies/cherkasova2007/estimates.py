@@ -23,7 +23,7 @@ _SEDF_LARGEST = 9.52
 
 
 def estimate(cell: Cell, results: Results) -> Interval | str:
-    """The simulated value in place of a published cell; text: why there is none."""
+    """The simulated value of a published cell; text: the reason for a missing value."""
     if cell.experiment == "alert":
         return _alert(cell, results)
     if cell.experiment != "dom0-weight-sweep":
@@ -56,7 +56,7 @@ def _compared(cell: Cell, results: Results) -> Interval | str:
     pair = [(web_case(_kind(cell.scheduler, int(value))), "web_throughput") for value in match.groups()]
     if cell.metric == "web_throughput_gain":
         return results.combine(lambda first, second: 100 * (first / second - 1), *pair)
-    # The prose names the slower of the two first, or says from which to which.
+    # The prose names the slower setting first, or the direction of the change.
     slow, fast = pair if " vs " in cell.config else reversed(pair)
     return results.combine(lambda slow, fast: 100 * (1 - slow / fast), slow, fast)
 

@@ -1,4 +1,4 @@
-"""Which configuration is best, and how sure that is."""
+"""The best configuration at a load, with its significance."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,18 +13,18 @@ WINDOWS_CONFIGS = tuple(f"credit-{weight}" for weight in c.WINDOWS_WEIGHTS) + tu
 
 
 class Best(NamedTuple):
-    """The best configuration of one load."""
+    """The best configuration at a load."""
 
     config: str
     mean: float
     ties: tuple[str, ...]
-    """Those without a significant difference to it (paired, Holm's correction), itself among them."""
+    """The configurations without a significant difference to the best (paired, Holm's correction), and the best."""
     worst: float
-    """Mean of the worst one."""
+    """Mean of the worst configuration."""
 
     @property
     def range_percent(self) -> float:
-        """How far the best one is above the worst one, %."""
+        """The difference between the best and the worst configuration, % of the worst."""
         return 100 * (self.mean / self.worst - 1)
 
 
@@ -55,6 +55,6 @@ def mean_over(results: Results, metric: str, cases: Iterable[str]) -> float:
 
 
 def mean_by_replication(results: Results, metric: str, cases: Sequence[str]) -> list[float]:
-    """The same for each replication, as many as all have."""
+    """The mean of a metric over several cases, for each replication that all cases have."""
     values = [results.values(case, metric) for case in cases]
     return [sum(row) / len(values) for row in zip(*values, strict=False)]

@@ -14,7 +14,7 @@ _REPLAYS = 20_000
 
 
 def best_by_load(results: Results) -> str:
-    """The answer, in Markdown."""
+    """The answer to the open question, in Markdown."""
     parts = [
         "## Why does the best configuration change with the user load?\n",
         "**For the web application nothing shows that it does: the noise of five runs is enough.** His own figures "
@@ -55,7 +55,7 @@ def _his_noise(table: Table) -> str:
 
 
 def _two_kinds_of_runs() -> str:
-    """Do rows whose runs agree with each other differ from those whose runs do not?"""
+    """A comparison of rows whose runs agree with each other with rows whose runs do not."""
     from scipy.stats import kendalltau
 
     table = published(c.WEB)
@@ -107,7 +107,7 @@ def _placed(results: Results, experiment: str, _loads: tuple[int, ...]) -> str:
 
 
 def _replayed(results: Results, experiment: str, loads: tuple[int, ...]) -> str:
-    """His procedure, many times: five runs of each cell with his noise around the simulated means."""
+    """The author's procedure, repeated: five runs of each cell with his noise around the simulated means."""
     table = published(experiment)
     names = [[c.name(experiment, config, users) for users in loads] for config in configs(experiment)]
     truth = np.array([[results.mean(name, "throughput") for name in row] for row in names])

@@ -64,14 +64,14 @@ ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 """Orders of creation that experiment `placement` compares."""
 PLACED: Mapping[str, tuple[str, ...]] = {WEB: ("sedf-20", "sedf-250"), MOSS: ("sedf-20", "sedf-175")}
-"""Configurations that it does so for. Credit moves vCPUs: for it the order does not matter."""
+"""Configurations of experiment `placement`; without Credit, which moves vCPUs, so that the order does not matter."""
 
 _GENERATION = "xen3.3.0"
 _CLIENTS = ("throughput", "response_time")
 
 
 def cases() -> Iterable[Case]:
-    """All of them."""
+    """All cases of the study."""
     for config, changes in web_configurations(WEB_GUESTS):
         for users in WEB_USERS:
             yield _web(config, {**changes, **_placed(config, WEB_CREATED)}, users)
@@ -98,7 +98,7 @@ def name(experiment: str, config: str, users: int) -> str:
 
 
 def placed_name(experiment: str, config: str, order: Iterable[str]) -> str:
-    """The key of a case whose guests were created in this order."""
+    """The key of a case with an order of creation of its guests."""
     return f"{PLACEMENT}: {experiment} {config} {' '.join(order)}"
 
 
@@ -131,7 +131,7 @@ def _placed(config: str, order: Iterable[str]) -> dict[str, object]:
 
 
 def web_configurations(guests: Iterable[str]) -> Iterable[tuple[str, dict[str, object]]]:
-    """The ten configurations of Table 4.1. Under Credit Dom0 keeps its weight."""
+    """The ten configurations of Table 4.1; under Credit, Dom0 keeps its weight."""
     for weight in WEB_WEIGHTS:
         yield f"credit-{weight}", _credit(dict.fromkeys(guests, weight))
     for config, (dom0_slice, dom0_period, slice_ms, period_ms) in WEB_SLICES.items():
@@ -139,7 +139,7 @@ def web_configurations(guests: Iterable[str]) -> Iterable[tuple[str, dict[str, o
 
 
 def windows_configurations(main: tuple[str, ...]) -> Iterable[tuple[str, dict[str, object]]]:
-    """The nine configurations of Table 4.2, with these guests as the main ones."""
+    """The nine configurations of Table 4.2, for some main guests."""
     for weight in WINDOWS_WEIGHTS:
         yield f"credit-{weight}", _credit(dict.fromkeys(main, weight))
     for config, (dom0_slice, dom0_period, slice_ms, other_ms, period_ms) in WINDOWS_SLICES.items():
@@ -206,7 +206,7 @@ def _closed(experiment: str, client: str, domains: Iterable[str], window: Window
 
 
 def _xenmon(domains: Iterable[str], window: Window) -> dict[str, float]:
-    """Time running and blocked of four CPUs' time, %; `waiting` is what he computed: the rest of four CPUs' time."""
+    """Time running and blocked, % of four CPUs; `waiting` is the author's residual: the rest of four CPUs' time."""
     percents: dict[str, float] = {}
     for domain in domains:
         running, blocked = window.gotten(domain) / CPUS, window.blocked(domain) / CPUS

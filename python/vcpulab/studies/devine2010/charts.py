@@ -1,4 +1,4 @@
-"""Devine's tables as charts: by user load for each configuration, and what was planned and not run."""
+"""Devine's tables as charts: by user load for each configuration, and for experiments that were not run."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ _SHOWN = {"credit": "Credit", "sedf": "SEDF"}
 
 
 def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
-    """One for each table, and for each experiment without one."""
+    """A chart for each table, and for each experiment without a table."""
     hollow = "Hollow: published. His intervals are ± 20 to 40 % of most values (Table 5.3)."
     web = _charts(
         results,

@@ -1,4 +1,4 @@
-"""The claims of the thesis, by their numbers in the notes, each above the check that decides it."""
+"""The claims of the thesis, by their numbers in the notes, each above its check."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -64,7 +64,7 @@ def no_single_best(results: Results) -> Verdict:
     "his tables agree; by construction up to 100 users: a closed loop without think time",
 )
 def trade(results: Results) -> Verdict:
-    """Only configurations that differ for sure, in throughput and in response time, have an order in both."""
+    """Only configurations with significant differences in throughput and in response time have an order in both."""
     shown, with_it, against = [], 0, 0
     for users in c.WEB_USERS:
         pairs = list(combinations(_web(users), 2))
@@ -80,7 +80,7 @@ def trade(results: Results) -> Verdict:
 
 
 def _sure_signs(results: Results, metric: str, pairs: Sequence[tuple[str, str]]) -> list[int]:
-    """Whether the first of each pair has more (1) or less (-1) of it; 0: that cannot be told."""
+    """The sign of the significant difference of a metric in each pair; 0: not significant."""
     gaps = [results.difference(metric, a, b) for a, b in pairs]
     ps = holm([gap.p or 0.0 for gap in gaps])
     means = [gap.interval.mean for gap in gaps]
@@ -133,7 +133,7 @@ def best_for_moss_at_25(results: Results) -> Verdict:
 
 
 def _are_best(results: Results, experiment: str, users: int, *named: str) -> Verdict:
-    """Is each of these configurations above all others?"""
+    """The verdict on configurations that are claimed to be better than all others."""
     rest = [config for config in configs(experiment) if config not in named]
     means = ", ".join(f"{x} {results.mean(c.name(experiment, x, users), 'throughput'):.1f}" for x in named)
     evidence = f"{means}; {_bests(results, experiment, (users,))}; {noise.in_words(experiment, users)}"
@@ -143,12 +143,12 @@ def _are_best(results: Results, experiment: str, users: int, *named: str) -> Ver
 
 
 def _gap(results: Results, experiment: str, users: int, first: str, second: str) -> Difference:
-    """By how much the throughput of one configuration is above that of another."""
+    """The difference of the throughputs of two configurations."""
     return results.difference("throughput", *(c.name(experiment, config, users) for config in (first, second)))
 
 
 def _best_other(results: Results, experiment: str, users: int, but: Sequence[str]) -> str:
-    """The configuration with the highest throughput, but for some."""
+    """The configuration with the highest throughput, except some configurations."""
     candidates = [config for config in configs(experiment) if config not in but]
     return max(candidates, key=lambda config: results.mean(c.name(experiment, config, users), "throughput"))
 

@@ -17,7 +17,7 @@ _SETTINGS = {"client_output_files": 125.0, "xenmon_output_files": 500.0, "bytes_
 
 
 def estimate(cell: Cell, results: Results) -> Interval | str:  # noqa: PLR0911 - a table of answers
-    """An interval, or why there is none."""
+    """An interval, or the reason for a missing value as text."""
     users = re.fullmatch(r"users=(\d+)", cell.load)
     if cell.metric in _SETTINGS:
         return Interval(_SETTINGS[cell.metric], None, 1)
@@ -67,7 +67,7 @@ def _as_one(value: float) -> Interval:
 
 
 def _gain(results: Results, users: int) -> Interval:
-    """How far the best MOSS configuration is above the default, %."""
+    """The gain of the best MOSS configuration over the default, %."""
     winner, default = (c.name(c.MOSS, x, users) for x in (best(results, c.MOSS, users).config, "credit-256"))
     return results.combine(lambda a, b: 100 * (a / b - 1), (winner, "throughput"), (default, "throughput"))
 
@@ -88,7 +88,7 @@ def _over_all(cell: Cell, results: Results) -> Interval:
 
 
 def doubt(cell: Cell) -> str:
-    """Why a cell is not to be compared with, as the notes beside the published numbers say.
+    """The reason why a cell does not count in scores, from the notes beside the published numbers.
 
     Waiting was computed as a residual (D-I1); some cells are likely misprints, swapped, or the logs of idle domains
     (D-I3, D-I10 to D-I12).

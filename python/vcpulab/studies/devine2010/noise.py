@@ -1,4 +1,4 @@
-"""The noise in his own numbers: five runs of a cell, whose means and deviations he gives."""
+"""The noise in the author's own numbers: means and deviations of five runs of each cell."""
 
 from importlib.resources import files
 from typing import NamedTuple
@@ -15,22 +15,22 @@ RUNS = 5
 
 
 class Table(NamedTuple):
-    """One of his throughput tables: configurations by loads."""
+    """A table of the author: configurations by loads."""
 
     configs: tuple[str, ...]
     means: np.ndarray
     sds: np.ndarray
-    """Population form, of five runs."""
+    """Standard deviations of five runs, in population form."""
     loads: tuple[int, ...]
 
     @property
     def noise(self) -> float:
-        """Standard deviation of one run, as a part of the mean, pooled over all cells."""
+        """Standard deviation of a run, as a fraction of the mean, pooled over all cells."""
         return float(np.sqrt(np.mean((self.sds / self.means) ** 2) * RUNS / (RUNS - 1)))
 
 
 class Test(NamedTuple):
-    """A test of F."""
+    """The result of an F test."""
 
     f: float
     p: float
@@ -40,7 +40,7 @@ class Test(NamedTuple):
 
 
 def published(experiment: str, metric: str = "throughput") -> Table:
-    """His throughput table, or that of another metric."""
+    """The author's table of a metric of an experiment."""
     cells = read_cells(files("vcpulab.studies").joinpath("devine2010", "published.csv"))
     numbers = {
         (cell.config, cell.load, cell.stat): cell.number
@@ -57,7 +57,7 @@ def published(experiment: str, metric: str = "throughput") -> Table:
 
 
 def between(table: Table, users: int) -> Test:
-    """Analysis of variance at one load: do the configurations differ by more than such runs do by chance?"""
+    """Analysis of variance at a load: a test whether the configurations differ by more than chance."""
     column = table.loads.index(users)
     within = float(np.mean(table.sds[:, column] ** 2)) * RUNS / (RUNS - 1)
     f = RUNS * float(np.var(table.means[:, column], ddof=1)) / within
@@ -66,8 +66,8 @@ def between(table: Table, users: int) -> Test:
 
 
 def interaction(table: Table) -> Test:
-    """Does the order of the configurations depend on the load?"""
-    # On logarithms: what a configuration does to all loads alike, and a load to all configurations, drops out.
+    """A test whether the order of the configurations depends on the load."""
+    # On logarithms, the effects of a configuration on all loads, and of a load on all configurations, cancel out.
     logs = np.log(table.means)
     rest = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
     rows, columns = logs.shape
@@ -77,7 +77,7 @@ def interaction(table: Table) -> Test:
 
 
 def behind(table: Table, users: int) -> tuple[str, list[str]]:
-    """His best configuration at a load, and those that his runs tell from it (Welch's test, Holm's correction)."""
+    """The author's best configuration at a load, and those significantly worse (Welch's test, Holm's correction)."""
     from scipy.stats import ttest_ind_from_stats
 
     column = table.loads.index(users)
@@ -93,7 +93,7 @@ def behind(table: Table, users: int) -> tuple[str, list[str]]:
 
 
 def in_words(experiment: str, users: int) -> str:
-    """The evidence of his own runs for the best configuration at a load."""
+    """The evidence of the author's own runs for the best configuration at a load, as text."""
     table = published(experiment)
     if users not in table.loads:
         return "his numbers were blind then"
@@ -103,7 +103,7 @@ def in_words(experiment: str, users: int) -> str:
 
 
 def change(few: int, many: int) -> str:
-    """How his web throughput changes from one load to another, mean over the configurations, with its 95 % interval."""
+    """The change of the author's web throughput between loads: mean over configurations, with its 95 % interval."""
     table = published(c.WEB)
     columns = [table.loads.index(users) for users in (few, many)]
     change = float(table.means[:, columns[1]].mean() - table.means[:, columns[0]].mean())

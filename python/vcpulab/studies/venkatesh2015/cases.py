@@ -103,7 +103,7 @@ def consolidated_case(scheduler: str) -> str:
 
 
 def reading_case(experiment: str, reading: str, workload: str, load: str) -> str:
-    """One workload under a reading of what the thesis leaves open."""
+    """A workload under an interpretation of details that the thesis leaves open."""
     return f"{experiment}: {reading}; {workload} {load}"
 
 
@@ -121,7 +121,7 @@ def cpu_bound_case(scheduler: str) -> str:
 
 
 def cases() -> Iterable[Case]:
-    """All of them."""
+    """All cases of the study."""
     for name in SCHEDULERS:
         scheduler = scheduling(name)
         for operation in OPERATIONS:
@@ -145,7 +145,7 @@ def scheduling(
     sedf: str = SEDF,
     enhanced: str = ENHANCED,
 ) -> dict[str, object]:
-    """A scheduler and its parameters, as a scenario takes them."""
+    """A scheduler and its parameters as changes of a scenario."""
     changes: dict[str, object] = {"host.scheduler": name}
     if name == "enhanced":
         changes |= {f"host.{option}": value for option, value in ENHANCED_READINGS[enhanced].items()}
@@ -203,7 +203,7 @@ def _goodput(window: Window, domain: str) -> float:
 
 
 def iozone(operation: str) -> dict[str, object]:
-    """IOzone as the templates have it."""
+    """The IOzone application of the templates."""
     return {"kind": "iozone", "operation": operation, "file_size": "512MiB", "record_size": "1MiB", "direct": True}
 
 
@@ -252,7 +252,7 @@ def _consolidated(key: str, changes: dict[str, object], *precise: str) -> Case:
 def _disturbed(
     experiment: str, name: str, scheduler: dict[str, object], loads: Iterable[str] = ("idle", "stress")
 ) -> Iterable[Case]:
-    """One of each workload in the guest, beside an idle Dom0 and beside CPU stress; each once."""
+    """Cases of each workload in the guest, beside an idle Dom0 and beside CPU stress."""
     for workload, measure in {"disk": disk, "network": network, "database": database}.items():
         for load in loads:
             changes = scheduler | ({IN_DOM0: stress()} if load == "stress" else {})
@@ -272,7 +272,7 @@ def _enhanced_readings() -> Iterable[Case]:
 
 
 def _assumptions() -> Iterable[Case]:
-    """One assumption changed at a time."""
+    """Cases with one changed assumption each."""
     for name in SCHEDULERS:
         for threads in (1, 4):
             busy = scheduling(name) | {IN_DOM0: stress(threads)}
@@ -312,7 +312,7 @@ def _slices() -> Iterable[Case]:
 
 
 def _cpu_bound() -> Iterable[Case]:
-    """Claim V-18: how much CPU time a CPU-bound Dom0 gets beside netperf."""
+    """Claim V-18: the CPU time of a CPU-bound Dom0 beside netperf."""
     for name in ("credit", "enhanced"):
         changes = scheduling(name) | {IN_DOM0: stress()}
         yield _case(cpu_bound_case(name), "network.toml", changes, cpu_bound, "stress_batches")

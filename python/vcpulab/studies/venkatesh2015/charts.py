@@ -1,4 +1,4 @@
-"""The thesis's figures, drawn again, and what its open questions come to."""
+"""The thesis's figures, drawn again, and charts of its open questions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -45,7 +45,7 @@ _HOLLOW = "Hollow: as published."
 
 
 def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
-    """Those whose experiments were run."""
+    """The figures whose experiments were run."""
     disk = ("Figures 17 to 21 and 33 to 35: IOzone", "operation", "KB/s")
     database = ("Figures 27 to 30 and 39: sysbench", "rows", "transactions/s")
     operations = {operation: operation.replace("random-", "r-") for operation in OPERATIONS}
@@ -66,7 +66,7 @@ def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
 def _by_scheduler(
     results: Results, experiment: str, axes: tuple[str, str, str], metric: str, positions: Mapping[str, str]
 ) -> Chart | None:
-    """Dom0 itself and the guest, idle and under stress, by what stands on the horizontal axis."""
+    """Marks of Dom0 itself and of the guest, idle and under stress, by horizontal position."""
     title, x, unit = axes
     data = [
         mark

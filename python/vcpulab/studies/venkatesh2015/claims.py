@@ -1,4 +1,4 @@
-"""The claims of the thesis, by their numbers in the notes, each above the check that decides it."""
+"""The claims of the thesis, by their numbers in the notes, each above its check."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -14,7 +14,7 @@ LITTLE, HEAVY = 10.0, 25.0
 """Bounds of a small loss, and of a heavy one, %: between the 6 and the 41 of Table 4."""
 
 NOTICEABLE = 5.0
-"""From here on a loss is called one, %: a third of those of Table 5."""
+"""Minimum loss that counts as a loss, %: a third of the losses in Table 5."""
 
 HALF = 100.0
 """The share that Dom0's weight entitles it to beside one guest of the same weight on two cores, % of one."""
@@ -29,7 +29,7 @@ def _by_scheduler(value_of: Callable[[str], Interval], unit: str = "%", names: S
 
 
 def _above(results: Results, *pairs: tuple[Values, Values]) -> list[Difference]:
-    """By how much the mean of the first values is above that of the second, in each pair."""
+    """The difference of the means of the first and the second values, for each pair."""
     return [results.difference_of(lambda *x: mean(x), *pair) for pair in pairs]
 
 
@@ -73,7 +73,7 @@ def disk_loss(results: Results) -> Verdict:
     contradicted=True,
 )
 def credit2_disk(results: Results) -> Verdict:
-    """In the only way it can be meant: the rate under stress."""
+    """The claim can only mean the rate under stress."""
     credit2, credit, sedf = (estimates.disk(name, "stress") for name in ("credit2", "credit", "sedf"))
     above = _above(results, (credit2, credit), (credit2, sedf))
     names = ("credit2", "credit", "sedf")
@@ -110,7 +110,7 @@ def _network(results: Results, name: str, loads: Sequence[str] = ("idle", "stres
     "Table 5: 87.85, 72.71, 71.63 Mbit/s",
 )
 def credit_network(results: Results) -> Verdict:
-    """With either load of Dom0 a loss worth the name."""
+    """The loss must be significant with either load of Dom0."""
     losses = {load: estimates.network_loss(results, "credit", load) for load in ("stress", "disk")}
     idle = estimates.network("credit", "idle")
     above = _above(results, *((idle, estimates.network("credit", load)) for load in losses))
@@ -310,7 +310,7 @@ def cpu_bound(results: Results) -> Verdict:
 
 @claim("V-19", "The scheduler alone changes what applications achieve.", "overall conclusion")
 def scheduler_matters(results: Results) -> Verdict:
-    """A tenth or more between the best and the worst, in each of the workloads beside CPU stress."""
+    """A difference of 10 % or more between best and worst, for each workload beside CPU stress."""
     spread = {}
     for workload, cases_of in (
         ("disk", estimates.disk),

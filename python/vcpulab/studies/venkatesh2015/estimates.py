@@ -78,7 +78,7 @@ _ESTIMATES: Mapping[str, Callable[[Results, Cell], Interval]] = {
 
 
 def estimate(cell: Cell, results: Results) -> Interval | str:
-    """The simulated value in place of a published cell; text: why there is none."""
+    """The simulated value of a published cell; text: the reason for a missing value."""
     if cell.experiment == "consolidated":
         return results.interval(consolidated_case(cell.scheduler), cell.metric)
     return _ESTIMATES[cell.metric](results, cell)

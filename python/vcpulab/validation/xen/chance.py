@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from vcpulab.results.statistics import CONFIDENCE, t_quantile
-from vcpulab.validation.xen.recorded import Recorded
+from vcpulab.validation.xen.recording import Recorded
 
 OF_POINTS = frozenset({"share"})
 """Metrics with differences in points; other metrics have differences in % of the recorded value."""

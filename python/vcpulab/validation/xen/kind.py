@@ -11,12 +11,12 @@ from statistics import fmean, median
 from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval, paired
-from vcpulab.validation.xen import recorded as folders_of
+from vcpulab.validation.xen import recording as folders_of
+from vcpulab.validation.xen.agreement import BARS, OWN, THROUGHPUTS, WHAT_IF, Agreement, Change, Held
 from vcpulab.validation.xen.chance import OF_POINTS, Spread, spread
-from vcpulab.validation.xen.judged import BARS, OWN, THROUGHPUTS, WHAT_IF, Agreement, Change, Held
-from vcpulab.validation.xen.predicted import Replications, Unit
-from vcpulab.validation.xen.recorded import Recorded
+from vcpulab.validation.xen.recording import Recorded
 from vcpulab.validation.xen.settings import changes
+from vcpulab.validation.xen.twin_runs import Replications, Unit
 
 _READING = 0.1
 """Fraction of the work that is reading."""

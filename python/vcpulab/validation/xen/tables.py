@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from vcpulab.results.statistics import number
 from vcpulab.show.table import Table
-from vcpulab.validation.xen.judged import BARS, SIGNS_NEEDED, UNITS, WHAT_IF, Agreement, Held, Verdict
+from vcpulab.validation.xen.agreement import BARS, SIGNS_NEEDED, UNITS, WHAT_IF, Agreement, Held, Verdict
 
 WORST = 40
 """Number of the worst what-ifs that are listed."""

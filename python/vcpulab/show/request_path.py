@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from vcpulab.results.path import MEDIAN, Path
+from vcpulab.results.request_path import MEDIAN, Path
 from vcpulab.results.statistics import number
 from vcpulab.show.table import Table
 

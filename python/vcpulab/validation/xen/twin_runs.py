@@ -8,7 +8,7 @@ from vcpulab.results.cache import RunCache, key, maker
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.deciding import takes_ns
-from vcpulab.validation.xen.recorded import Recorded
+from vcpulab.validation.xen.recording import Recorded
 
 REPLICATIONS = 10
 _ROUND_NS = 100_000_000
@@ -29,7 +29,7 @@ class Unit:
         self._setting = setting
         self._rebooted = demands.boot != held_against.boot
         self._duration_ns = max(round(held_against.span_ns / _ROUND_NS) * _ROUND_NS, _ROUND_NS)
-        made_by = maker("vcpulab.validation.xen.predicted")
+        made_by = maker("vcpulab.validation.xen.twin_runs")
         # The scenario is made when it is run: a replaying scenario may be long.
         depends = (demands.twin.text, setting.key, str(self._duration_ns), str(self._rebooted))
         self.name = demands.name
