@@ -1022,3 +1022,10 @@ def test_where_no_scheduler_answers(typed: Callable[..., Answer]) -> None:
     answer = typed("sweep", "rates.toml", "--executor", "dask://127.0.0.1:9?patience=1")
     assert answer.status == 1
     assert "no scheduler answers at 127.0.0.1:9" in answer.err
+
+
+def test_a_seed_of_the_scenario_that_is_too_large_for_a_sweep_is_said_to_be_its(tmp_path: Path) -> None:
+    tmp_path.joinpath("s.toml").write_text(f'seed = {2**63 - 1}\n[host]\nscheduler = "credit"\n[domain.a]\n')
+    sweep = 'scenario = "s.toml"\nreplications = 1\n[[vary]]\npath = "domain.a.weight"\nvalues = [1]\n'
+    with pytest.raises(RequestError, match="seed: not given, and the scenario has `9223372036854775807`; allowed: an"):
+        plan_of(tmp_path, sweep)

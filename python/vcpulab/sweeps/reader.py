@@ -83,7 +83,11 @@ class Reader:
         value = holder.get(field, default)
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
-        self._wrong(f"{table}.{field}" if table else field, value, f"an integer from {low} to {high}")
+        name, allowed = f"{table}.{field}" if table else field, f"an integer from {low} to {high}"
+        if field in holder or value is None:
+            self._wrong(name, value, allowed)
+        else:
+            self._say(name, f"not given, and the scenario has `{value}`; allowed: {allowed}")
         return low
 
     def axes(self, base: Scenario | None) -> tuple[Axis, ...]:
