@@ -14,7 +14,7 @@ Format = Literal["csv", "xml"]
 
 @dataclass(frozen=True)
 class Jtl:
-    """How to log the requests of clients.
+    """The options of a log of clients' requests.
 
     Examples:
         >>> Jtl("out/jtl", format="xml").warmup

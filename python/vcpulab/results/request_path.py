@@ -76,7 +76,7 @@ class Path:
     """The engine's table `paths` without its first two columns, and for each leg
 
     where: the place: the client, the link, a NIC, a vCPU, a domain
-    kind: what happens to the request there, one of `KINDS`
+    kind: the state of the request there, one of `KINDS`
     said: the leg in words, with the vCPU that has the pCPU meanwhile
     """
 

@@ -326,7 +326,7 @@ class Run(ResultTables):
         return self._by_thing[address.kind].get(address.thing, {})
 
     def df_wait_shares(self) -> pl.DataFrame:
-        """Who made whom wait, as means over the replications.
+        """The waits of each domain by cause, as means over the replications.
 
         Columns:
             domain: the domain that waited.
@@ -342,7 +342,7 @@ class Run(ResultTables):
         return wait_shares(self.df_domains(), self.df_waits())
 
     def df_wakeup_means(self) -> pl.DataFrame:
-        """How long vCPUs waited for a pCPU after waking up, as means over the replications.
+        """The waits of vCPUs for a pCPU after waking up, as means over the replications.
 
         Columns:
             domain: the domain's name.

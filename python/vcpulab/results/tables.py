@@ -121,7 +121,7 @@ class ResultTables:
             yield name, parts
 
     def df_domains(self) -> pl.DataFrame:
-        """What each domain got.
+        """The CPU time, waits and scheduling events of each domain.
 
         Columns:
             replication: from 0.
@@ -160,7 +160,7 @@ class ResultTables:
         return self._tables["domains"]
 
     def df_vcpus(self) -> pl.DataFrame:
-        """What each vCPU got.
+        """The CPU time, waits and scheduling events of each vCPU.
 
         Columns:
             replication: from 0.
@@ -189,7 +189,7 @@ class ResultTables:
         return self._tables["vcpus"]
 
     def df_pcpus(self) -> pl.DataFrame:
-        """How each pCPU spent its time.
+        """The time and the decisions of each pCPU.
 
         Columns:
             replication: from 0.
@@ -205,7 +205,7 @@ class ResultTables:
         return self._tables["pcpus"]
 
     def df_apps(self) -> pl.DataFrame:
-        """What each application and client achieved.
+        """The completed work and the response times of each application and client.
 
         Columns:
             replication: from 0.
@@ -230,7 +230,7 @@ class ResultTables:
         return self._named_apps
 
     def df_io(self) -> pl.DataFrame:
-        """What crossed the devices of each domain; null where it does not have them.
+        """The traffic of the devices of each domain; null for devices that it does not have.
 
         Columns:
             replication: from 0.
@@ -282,7 +282,7 @@ class ResultTables:
         return self._tables["threads"]
 
     def df_vms(self) -> pl.DataFrame:
-        """What the VMs and daemons of a KVM host cost, and what is denied them; no rows on a host of Xen.
+        """The CPU time of VMs and daemons of a KVM host, and their throttling by limits; no rows on a host of Xen.
 
         Columns:
             replication: from 0.
@@ -298,7 +298,7 @@ class ResultTables:
         return self._tables["vms"]
 
     def df_waits(self) -> pl.DataFrame:
-        """Who made whom wait: time runnable, by what had the pCPUs that the waiting vCPU could have run on.
+        """The waits of each domain by cause: by the domain on the pCPUs that the waiting vCPU could have used.
 
         Columns:
             replication: from 0.
@@ -310,7 +310,7 @@ class ResultTables:
         return self._tables["waits"]
 
     def df_wakeups(self) -> pl.DataFrame:
-        """How long vCPUs waited for a pCPU after waking up, by why they woke.
+        """The waits of vCPUs for a pCPU after waking up, by cause of the wake-up.
 
         Columns:
             replication: from 0.
@@ -327,7 +327,7 @@ class ResultTables:
         return self._tables["wakeups"]
 
     def df_wakeup_buckets(self) -> pl.DataFrame:
-        """The same as histograms, in steps of a quarter of an octave.
+        """Histograms of the waits after waking up, in steps of a quarter of an octave.
 
         Columns:
             replication: from 0.
@@ -340,7 +340,7 @@ class ResultTables:
         return self._tables["wakeup_buckets"]
 
     def df_samples(self) -> pl.DataFrame:
-        """What each domain did from one sample to the next; no rows if none were taken (`run.sample`).
+        """The activity of each domain between samples; no rows if none were taken (`run.sample`).
 
         Columns:
             replication: from 0.
@@ -380,7 +380,7 @@ class ResultTables:
         return self._tables["samples"]
 
     def df_vcpu_samples(self) -> pl.DataFrame:
-        """What each vCPU got from one sample to the next.
+        """The CPU time of each vCPU between samples.
 
         Columns:
             replication: from 0.
@@ -392,7 +392,7 @@ class ResultTables:
         return self._tables["vcpu_samples"]
 
     def df_pcpu_samples(self) -> pl.DataFrame:
-        """What each domain did on each pCPU that it ran on, from one sample to the next: the rows of XenMon.
+        """The activity of each domain on each of its pCPUs between samples: the rows of XenMon.
 
         A vCPU that does not run counts where it is assigned.
 
@@ -412,7 +412,7 @@ class ResultTables:
         return self._tables["pcpu_samples"]
 
     def df_app_samples(self) -> pl.DataFrame:
-        """What each application and client achieved from one sample to the next; summed up over all samples, `df_apps`.
+        """The work of each application and client between samples; `df_apps` has the totals.
 
         Columns:
             replication: from 0.
@@ -429,7 +429,7 @@ class ResultTables:
         return self._tables["app_samples"]
 
     def df_profile(self) -> pl.DataFrame:
-        """Where busy time went by layers: exactly, and as the profiler's samples tell (`run.profiler`).
+        """Busy time by layer: exact, and estimated from the profiler's samples (`run.profiler`).
 
         Columns:
             replication: from 0.
@@ -443,7 +443,7 @@ class ResultTables:
         return self._tables["profile"]
 
     def df_decisions(self) -> pl.DataFrame:
-        """Every decision that changed what a pCPU runs, after warm-up; no rows unless they were kept.
+        """All decisions after the warm-up that changed the vCPU on a pCPU; no rows unless they were kept.
 
         Columns:
             replication: from 0.
