@@ -45,7 +45,7 @@ impl<const BITS: u32> Histogram<BITS> {
         self.len
     }
 
-    /// Is there no value?
+    /// Whether the histogram has no value.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

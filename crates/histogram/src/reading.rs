@@ -27,7 +27,7 @@ impl<const BITS: u32> Reading<BITS> {
         self.len
     }
 
-    /// Is there no value?
+    /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

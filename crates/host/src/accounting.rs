@@ -327,7 +327,7 @@ impl Accounting {
         }
     }
 
-    /// Do scheduler locks cost anything?
+    /// Whether scheduler locks have a cost.
     #[inline(always)]
     pub fn has_locks(&self) -> bool {
         !self.costs.lock_ns.is_zero()

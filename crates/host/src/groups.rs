@@ -37,7 +37,7 @@ impl GroupConfig {
         part: None,
     };
 
-    /// Does the kernel take this burst beside this quota?
+    /// Whether the kernel accepts a burst with this quota.
     pub fn takes_burst(quota: Option<Span>, burst: Span) -> bool {
         quota.is_none_or(|quota| burst <= quota)
     }

@@ -57,12 +57,12 @@ impl fmt::Display for VcpuState {
 }
 
 impl HostState {
-    /// Is the domain on the host, and its guest alive?
+    /// Whether the domain is on the host, and its guest alive.
     pub fn is_there(&self, d: DomId) -> bool {
         self.domains[d].life == Life::There
     }
 
-    /// Is the domain on the host, its guest alive or not: does the toolstack list it?
+    /// Whether the toolstack lists the domain: it is on the host, its guest alive or not.
     pub fn is_listed(&self, d: DomId) -> bool {
         matches!(self.domains[d].life, Life::There | Life::Over(_))
     }
@@ -107,7 +107,7 @@ impl HostState {
         self.run_times(v).running_ns - self.lived[v]
     }
 
-    /// Is there a guest to do what the toolstack asks it to? A paused one does nothing.
+    /// Whether the domain has a guest that obeys the toolstack's requests. A paused guest does not.
     pub(crate) fn listens(&self, d: DomId) -> bool {
         self.is_there(d) && self.domains[d].pauses == 0
     }

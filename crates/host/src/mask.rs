@@ -43,7 +43,7 @@ impl CpuMask {
         mask
     }
 
-    /// Is `p` in the set?
+    /// Whether `p` is in the set.
     #[inline(always)]
     pub fn contains(&self, p: PcpuId) -> bool {
         match &self.0 {
@@ -149,13 +149,13 @@ impl CpuMask {
         }
     }
 
-    /// Is any pCPU in both?
+    /// Whether the two sets have a pCPU in common.
     #[inline(always)]
     pub fn meets(&self, other: &CpuMask) -> bool {
         !self.and(other).is_empty()
     }
 
-    /// Are all pCPUs of the other in it?
+    /// Whether the set contains all pCPUs of `other`.
     #[inline(always)]
     pub fn contains_all(&self, other: &CpuMask) -> bool {
         other.without(self).is_empty()

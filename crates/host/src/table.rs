@@ -61,7 +61,7 @@ impl<I: Id, T> Table<I, T> {
         self.entries.len()
     }
 
-    /// Is there no entry?
+    /// Whether the table has no entry.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

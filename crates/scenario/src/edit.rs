@@ -292,7 +292,7 @@ impl<'d> Here<'d> {
     }
 }
 
-/// Does a new table in this one get a header?
+/// Whether a new table in this one gets a header.
 fn has_sections(table: &Table, level: Level) -> bool {
     level == Level::Root || (table.is_implicit() && !table.is_dotted())
 }

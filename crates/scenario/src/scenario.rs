@@ -27,7 +27,7 @@ impl Deref for Scenario {
 }
 
 impl PartialEq for Scenario {
-    /// Do both say the same? (Warnings, which speak of places in a file, do not matter.)
+    /// Whether both scenarios say the same. (Warnings, which refer to places in a file, do not count.)
     fn eq(&self, other: &Self) -> bool {
         self.spec == other.spec
     }

@@ -71,7 +71,7 @@ struct Vcpu {
     deadline: Time,
     class: Class,
     since: Time,
-    /// Is the queue it is on the wait queue?
+    /// Whether the vCPU's present queue is the wait queue.
     on_wait: bool,
 }
 

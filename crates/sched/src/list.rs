@@ -67,7 +67,7 @@ impl<I: Id> Links<I> {
         }
     }
 
-    /// Is the element in a list?
+    /// Whether the element is in a list.
     #[inline(always)]
     pub fn listed(&self, element: I) -> bool {
         self.links[element.index()].listed

@@ -19,7 +19,7 @@ pub struct Proposal<'p> {
 }
 
 impl Proposal<'_> {
-    /// Is the scheduler or the domain new?
+    /// Whether the scheduler or the domain is new.
     pub fn is_new(&self) -> bool {
         self.present.is_none()
     }

@@ -74,7 +74,8 @@ macro_rules! registry {
             None
         }
 
-        /// Does a policy, as a release has it, accept these values? A policy that is not in the registry decides when it runs.
+        /// Checks that a release's version of a policy accepts these values. A policy that is not in the registry
+        /// decides when it runs.
         ///
         /// # Errors
         /// [`Refusal`]: why it does not.

@@ -20,7 +20,7 @@ pub struct ClientSpec {
     pub mix: Vec<AskSpec>,
     /// Most requests outstanding.
     pub connections_max: u32,
-    /// Does a user keep its connection from one request to the next?
+    /// Whether a user keeps its connection from one request to the next.
     pub keep_alive: bool,
     /// Time without an answer after which a request has failed.
     pub timeout: Option<Span>,

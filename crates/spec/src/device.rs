@@ -57,9 +57,9 @@ pub struct NetfrontSpec {
     pub driver_vcpu: u32,
     /// TCP segmentation offload.
     pub tso: bool,
-    /// Does the NIC compute checksums?
+    /// Whether the NIC computes checksums.
     pub checksum_offload: bool,
-    /// Does the driver domain emulate it?
+    /// Whether the driver domain emulates the interface.
     pub emulated: bool,
 }
 
@@ -74,6 +74,6 @@ pub struct BlkfrontSpec {
     pub vcpu: u32,
     /// The driver domain's vCPU that its blkback is on.
     pub driver_vcpu: u32,
-    /// Does the driver domain emulate it?
+    /// Whether the driver domain emulates the disk.
     pub emulated: bool,
 }

@@ -21,7 +21,7 @@ pub struct Ending {
     pub killed: Option<Time>,
     /// Time at which it is gone.
     pub gone: Option<Time>,
-    /// Did the guest crash?
+    /// Whether the guest crashed.
     pub crashed: bool,
     /// Whether the domain is created again then.
     pub again: bool,

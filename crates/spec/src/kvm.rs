@@ -49,7 +49,7 @@ pub struct KvmSpec {
     pub version: Cgroups,
     /// Longest time for which a vCPU's thread polls before it blocks, once its guest has halted; zero: it does not.
     pub halt_poll: Span,
-    /// Is polling a part of what the guests compute, so that none comes on top of it?
+    /// Whether the computing times of guests contain the polling, so that there is no other.
     pub polls_recorded: bool,
     /// The control groups besides those that VMs and daemons have, as in the file.
     pub cgroups: Vec<CgroupSpec>,

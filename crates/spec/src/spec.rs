@@ -144,7 +144,7 @@ impl Spec {
         self.disks.ids().find(|&disk| self.disks[disk].device.owner == Some(domain))
     }
 
-    /// Has a domain a disk, virtual or its own?
+    /// Whether a domain has a disk, virtual or its own.
     pub fn has_disk(&self, domain: DomId) -> bool {
         let virtual_disk = self.domains[domain].disk.is_some() && self.host.drivers != Drivers::BareMetal;
         virtual_disk || self.own_disk(domain).is_some()

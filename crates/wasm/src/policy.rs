@@ -3,7 +3,7 @@
 //! A hook is called by a line on the standard error, `[POLICY, NAME, ARGUMENT, …]`, and answered by a line on the input:
 //! `{"answer": …}`, `{"wrong": "an answer that it may not give"}`,
 //! `"rejected"` or `{"failed": "why"}`. The first call of a policy, `__init__`, brings the addresses of [`ask`] and [`text`],
-//! and the [questions](crate::questions::NAMES) that a hook may ask by them while it lasts: the other side calls them where they are in this
+//! and the [questions](crate::questions::names) that a hook may ask by them while it lasts: the other side calls them where they are in this
 //! program's table of functions, which is why they need no names.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -246,13 +246,13 @@ impl PolicyContext {
         self.vcpus_in(self.pool)
     }
 
-    /// Is `v` an idle vCPU?
+    /// Whether `v` is an idle vCPU.
     #[inline(always)]
     pub fn is_idle(&self, v: VcpuId) -> bool {
         v.index() < self.pcpus.len()
     }
 
-    /// Is `v` the current vCPU of its processor?
+    /// Whether `v` is the current vCPU of its processor.
     #[inline(always)]
     pub fn is_current(&self, v: VcpuId) -> bool {
         self.vcpu(v).current
@@ -372,7 +372,7 @@ impl PolicyContext {
         }
     }
 
-    /// Is `v` parked?
+    /// Whether `v` is parked.
     pub fn is_parked(&self, v: VcpuId) -> bool {
         self.vcpu(v).has(pause_flag::PARKED)
     }
@@ -706,7 +706,7 @@ impl PolicyContext {
         domain
     }
 
-    /// Is `v` a domain's vCPU? If not, the run ends.
+    /// Whether `v` is a vCPU of a domain. If not, the run ends.
     fn is_guest(&self, v: VcpuId) -> bool {
         let is_guest = v.index() < self.vcpus.len() && !self.is_idle(v);
         if self.is_idle(v) {
@@ -717,7 +717,7 @@ impl PolicyContext {
         is_guest
     }
 
-    /// Is there a timer of that number? If not, the run ends.
+    /// Whether the host has a timer of this number. If not, the run ends.
     #[inline(always)]
     fn is_timer(&self, timer: TimerId) -> bool {
         let is_timer = timer.index() < self.timers.len();

@@ -211,7 +211,7 @@ impl<Row> Spooled<Row> {
         }
     }
 
-    /// Are there none?
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

@@ -141,7 +141,7 @@ questions! {
         host.unpark(v);
         Ok(())
     }
-    /// Has the policy parked it?
+    /// Whether the policy has parked a vCPU.
     is_parked(host, v: u32) -> bool { Ok(host.is_parked(vcpu(host, v)?)) }
     /// Makes a timer, stopped; when due, the hook `timer` gets the token.
     new_timer(host, p: u32, token: u32) -> u32 {

@@ -190,7 +190,7 @@ fn app_param(
     value.map(AppValue::Number)
 }
 
-/// Does an application send to the outside from a domain that has no network interface?
+/// Reports an application that sends to the outside from a domain without a network interface.
 fn nic_needed(checker: &mut Checker<'_, '_>, spec: &Spec, domain: DomId, app: &AppSpec, place: &Place) {
     let config = app.alone();
     let sends = config.script.steps.iter().any(|step| matches!(step, Step::Connect(Peer::Outside)));

@@ -211,7 +211,7 @@ fn all_given(checker: &mut Checker<'_, '_>, raw: &RawHost, place: &Place) {
     }
 }
 
-/// Does a profile's name mean a file?
+/// Whether a profile's name means a file.
 fn is_file(name: &str) -> bool {
     name.ends_with(".toml")
 }

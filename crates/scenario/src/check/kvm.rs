@@ -29,7 +29,7 @@ const IN_ITS_KERNEL: &str = "nothing on a KVM host: its drivers are in its kerne
 /// Allowed values, for messages, of such a field if it can be `false`.
 const NO_DRIVERS: &str = "`false` on a KVM host: its drivers are in its kernel";
 
-/// Is the hypervisor KVM?
+/// Whether the hypervisor is KVM.
 pub(crate) fn is_kvm(checker: &mut Checker<'_, '_>, raw: &RawHost) -> bool {
     checker.word(&raw.hypervisor, &HYPERVISORS)
 }
@@ -89,7 +89,7 @@ fn version(checker: &mut Checker<'_, '_>, field: &Field<i64>) -> Cgroups {
     }
 }
 
-/// Does the host take this weight of a control group? If not, it is reported.
+/// Whether the host accepts this weight of a control group. If not, the weight is reported.
 pub(crate) fn weight_fits(
     checker: &mut Checker<'_, '_>,
     weight: i64,

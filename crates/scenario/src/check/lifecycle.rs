@@ -249,7 +249,8 @@ impl<'s> Lives<'s> {
         Some(Problem::says(format!("domain `{name}` {what} at {at}, since {begins}: {then}")))
     }
 
-    /// Is there nothing to destroy? There is what is shutting down, has crashed, or is saved.
+    /// The problem of destroying a domain that does not exist at this time. A domain that is shutting down, has
+    /// crashed, or is saved can be destroyed.
     fn indestructible(&self, d: DomId, at: Time) -> Option<Problem> {
         let Life { state, ending, .. } = &self.lives[d];
         let killed = ending.and_then(|ending| ending.killed);
@@ -284,7 +285,7 @@ impl<'s> Lives<'s> {
         })
     }
 
-    /// Does a domain that is there need this one for its devices?
+    /// The problem of ending a domain that another one needs for its devices.
     fn needed(&self, d: DomId, at: Time) -> Option<Problem> {
         let of =
             |other: DomId| self.alive(other, at) && self.domains[other].drivers().any(|driver| driver == d);
@@ -296,7 +297,7 @@ impl<'s> Lives<'s> {
         Some(problem.hint(format!("shut `{other}` down before")))
     }
 
-    /// Is the domain that this one needs for its devices missing?
+    /// The problem of a domain whose driver domain is missing.
     fn unserved(&self, d: DomId, at: Time) -> Option<Problem> {
         let driver = self.domains[d]
             .drivers()

@@ -50,7 +50,7 @@ pub(crate) fn new(
     given
 }
 
-/// Are all of these the values of a new domain or scheduler?
+/// Whether all given values are those of a new domain or scheduler.
 fn are_defaults(pool: &PoolSpec, given: &Params) -> bool {
     given.iter().all(|(name, value)| {
         pool.generation.params.iter().any(|spec| spec.name == name && *value == ParamValue::Int(spec.default))

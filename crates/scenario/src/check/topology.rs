@@ -28,7 +28,7 @@ pub(crate) fn host_topology(
     topology(given, pcpus, !raw.pcpus.is_none(), checker.report)
 }
 
-/// Can all pools schedule vCPUs by cores or sockets, if that is asked for?
+/// Reports pools that cannot schedule vCPUs by cores or sockets, if the scenario asks for that.
 pub(crate) fn granularity<'p>(
     checker: &mut Checker<'_, '_>,
     raw: &RawHost,

@@ -132,8 +132,8 @@ record! {
         /// has halted (`kvm.halt_poll_ns`); 0: it does not. Default: 200.
         #[schemars(range(min = *HALT_POLLS_US.start(), max = *HALT_POLLS_US.end()))]
         halt_poll_us: i64,
-        /// Do the times that its guests compute contain what their vCPUs polled, as recorded ones do? Then nothing polls besides, whatever
-        /// `halt_poll_us` says, which is the real host's. Default: no.
+        /// Whether the times that its guests compute contain the polling of their vCPUs, as recorded times do. Then
+        /// there is no polling besides, whatever `halt_poll_us` says, which is the real host's. Default: no.
         polls_recorded: bool,
         /// Version of a KVM host's control groups: 1 has `cpu.shares` (2 to 262144) and `cpu.cfs_quota_us`, 2 has `cpu.weight` (1 to
         /// 10000) and `cpu.max`. Weights are in units of `cpu.weight` either way: 100 is a `cpu.shares` of 1024. Default: 2.
@@ -319,7 +319,7 @@ record! {
         driver_vcpu: i64,
         /// TCP segmentation offload: does the domain send packets of up to 64 KB, which the NIC cuts?
         tso: bool,
-        /// Does the NIC compute checksums? Default: yes. If not, each byte costs the domain more.
+        /// Whether the NIC computes checksums. Default: yes. If not, each byte costs the domain more.
         checksum_offload: bool,
         /// An emulated NIC, for a guest without drivers of its own (HVM): the driver domain, which may be a stub domain,
         /// emulates it.
@@ -528,7 +528,7 @@ record! {
         /// The requests: a list of kinds, or `"specweb99"` for the files of that benchmark. Default: all classes of the service,
         /// each as often as its documentation says.
         mix: WordOrList<RawAsk>,
-        /// Does a user keep its connection from one request to the next? Default: yes.
+        /// Whether a user keeps its connection from one request to the next. Default: yes.
         keep_alive: bool,
         /// Time without an answer after which a request has failed. Default: none.
         timeout: Duration,

@@ -6,7 +6,7 @@ use super::rules::StealFrom;
 use super::{Credit, Priority};
 
 impl Credit {
-    /// Does the rate limit on balancing let `p` balance now? The answer yes begins the next period of the limit.
+    /// Whether the rate limit on balancing allows `p` to balance now. If it does, the next period of the limit begins.
     #[inline]
     pub(super) fn may_balance(&mut self, ctx: &PolicyContext, p: PcpuId) -> bool {
         let Some(limit) = self.balance_ratelimit else { return true };

@@ -103,7 +103,7 @@ pub struct Credit {
     balance_ratelimit: Option<Span>,
     smt_power_savings: bool,
     tickle_one_idle: bool,
-    /// Do the choices of pCPUs look at cores and sockets? Not where every pCPU is a core of its own in the same socket.
+    /// Whether the choices of pCPUs look at cores and sockets. Not where every pCPU is a core of its own in the same socket.
     grouped: bool,
     /// Credits that one pCPU is worth in an accounting period.
     period_credit: u32,

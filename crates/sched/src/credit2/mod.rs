@@ -466,7 +466,7 @@ impl Credit2 {
         best
     }
 
-    /// Is `v`, which runs on `p`, elsewhere than it prefers, while a pCPU that it prefers idles?
+    /// Whether `v` runs on `p` outside its soft affinity while a pCPU that it prefers idles.
     fn idles_where_preferred(&self, ctx: &PolicyContext, r: RunQueueId, p: PcpuId, v: VcpuId) -> bool {
         let RunQueue { idle, tickled, .. } = &self.runqueues[r];
         let elsewhere = ctx.preferred(v).filter(|preferred| !preferred.contains(p));

@@ -117,7 +117,7 @@ pub const XL_4_17: Toolstack = Toolstack {
     ..XL_4_4
 };
 
-/// Can a domain with this number of units use that much?
+/// Checks that a domain with this number of units can use its cap.
 pub(super) fn cap_fits(cap: i64, units: i64) -> Result<(), Refusal> {
     let most = 100 * units;
     match (0..=most).contains(&cap) {

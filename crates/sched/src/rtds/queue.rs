@@ -45,7 +45,7 @@ struct Floor {
     next: u32,
     prev: u32,
     node: u32,
-    /// Is another one above it?
+    /// Whether the node has another floor above this one.
     goes_on: bool,
 }
 
@@ -102,7 +102,7 @@ impl Queue {
         self.nodes.push(Node { key, next: ENDS, prev: ENDS, lowest, floors, listed: false });
     }
 
-    /// Is `v` in the queue?
+    /// Whether `v` is in the queue.
     #[inline(always)]
     pub fn listed(&self, v: VcpuId) -> bool {
         self.nodes[node_of(v) as usize].listed

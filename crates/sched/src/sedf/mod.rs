@@ -58,7 +58,7 @@ struct Vcpu {
     wants_penalty: bool,
     /// The extra queue from which it is being run.
     extra: Option<usize>,
-    /// Is the queue it is on the wait queue (and not the run queue)?
+    /// Whether the vCPU's present queue is the wait queue, and not the run queue.
     on_wait: bool,
 }
 
