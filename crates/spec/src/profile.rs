@@ -95,8 +95,8 @@ constants! {
     resume_ns or 0: 0..=COST_NS_MAX,
     /// CPU time of a vCPU each time that it blocks, in which Credit decides who is next; charged as it wakes.
     block_ns or 0: 0..=COST_NS_MAX,
-    /// CPU time of a vCPU for each other one that it wakes, under Credit; and from a wake-up until the pCPU that is to run it decides, and
-    /// so from any call for a decision: who runs there runs on meanwhile. (Not where cores are scheduled.)
+    /// CPU time of a vCPU for each other vCPU that it wakes, under Credit; and the time from a wake-up, or any other
+    /// request for a decision, until the pCPU decides: its vCPU runs on meanwhile. (Not where cores are scheduled.)
     wake_ns or 0: 0..=COST_NS_MAX,
     /// Time that Credit2 takes for `block_ns` and `wake_ns`, in % of the time that Credit takes.
     credit2_percent or 100: 1..=10_000,
@@ -146,7 +146,7 @@ constants! {
     page_exchange_ns: 0..=COST_NS_MAX,
     /// The hypervisor's time to map a granted page and to unmap it.
     grant_ns: 0..=COST_NS_MAX,
-    /// Time until a vCPU of a driver domain has what another one worked at last: the state of a NIC or a ring.
+    /// Time until a vCPU of a driver domain has the cache lines of a NIC or a ring that another vCPU worked at last.
     bounce_ns: 0..=COST_NS_MAX,
     /// A guest's time to take one notification, whatever came with it.
     guest_upcall_ns: 0..=COST_NS_MAX,
@@ -196,22 +196,23 @@ constants! {
     disk_track_seek_ns: 0..=COST_NS_MAX,
     /// Mean time of the disk's seek between random places.
     disk_average_seek_ns: 0..=COST_NS_MAX,
-    /// Turns of its platters.
+    /// Revolutions of the disk's platters a minute.
     disk_rotations_per_min: 1..=1_000_000,
     /// 1: the disk has a write cache, and a write that starts where the last one ended does not wait for the platter; 0: it waits.
     disk_write_cache: 0..=1,
     /// Time of one request to flash memory besides the transfer.
     ssd_latency_ns: 0..=COST_NS_MAX,
-    /// Rate of all its transfers together.
+    /// Rate of all transfers of flash memory together.
     ssd_bytes_per_s: 1_000..=1 << 40,
-    /// Requests that it serves at once.
+    /// Requests that flash memory serves at once.
     ssd_channels: 1..=65_536,
     /// CPU time of a web server for one request, without the network.
     http_request_ns: 0..=COST_NS_MAX,
     /// Spread of each cost inside the domains, evenly to both sides.
     cost_spread_percent: 0..=100,
-    /// 1: the netbacks and blkbacks of its days are threads, spread over the vCPUs of their driver domain in turn; 0: netbacks
-    /// are tasklets, and they and blkbacks are on its first vCPU. (Before Xen 4 they always are.) `driver_vcpu` overrides it.
+    /// 1: netbacks and blkbacks are threads, spread over the vCPUs of their driver domain in turn; 0: netbacks are
+    /// tasklets, and they and blkbacks are on its first vCPU. (Before Xen 4 they always are.) `driver_vcpu` overrides
+    /// it.
     backend_threads: 0..=1,
     /// Packets that a ring between a driver domain and a guest holds in each direction.
     ring_slots: 1..=65_536,

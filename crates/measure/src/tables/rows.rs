@@ -22,8 +22,8 @@ columns! {
         pub elapsed_ns: i64,
         /// Time its vCPUs were running, ns: XenMon's *gotten*.
         pub running_ns: i64,
-        /// Work done in that time, ns: what it would have taken alone on a core, at the profile's clock rate, with memory of the own
-        /// node. Time running less what was lost.
+        /// Work done in that time, in the ns that it takes alone on a core, at the profile's clock rate, with memory of
+        /// the own node: time running less time lost.
         pub work_ns: i64,
         /// Time lost to busy threads of the same core, ns.
         pub slowed_threads_ns: i64,
@@ -43,7 +43,7 @@ columns! {
         pub wakeups: u64,
         /// Times a vCPU of it was switched out.
         pub context_switches: u64,
-        /// Times a vCPU of it was switched out although it could have gone on.
+        /// Times a vCPU of it was switched out although it could have continued.
         pub preemptions: u64,
         /// Times a vCPU of it was assigned to another pCPU.
         pub migrations: u64,
@@ -62,13 +62,13 @@ columns! {
         pub wait_max_ns: u64,
         /// Median wait after waking up, whatever the cause, ns; null: waits are not counted by origin.
         pub wake_p50_ns: Option<u64>,
-        /// 90th percentile of the same, ns.
+        /// 90th percentile of the wait after waking up, ns; null: waits are not counted by origin.
         pub wake_p90_ns: Option<u64>,
         /// Lines brought into an L2 cache again because others had run in between.
         pub l2_misses: u64,
         /// Lines brought in again from memory because others had run in between; without an L3 cache all of the L2's.
         pub l3_misses: u64,
-        /// Time that took, ns: overhead of the pCPUs.
+        /// Time taken by lines brought in again, ns: overhead of the pCPUs.
         pub refill_ns: i64,
     }
 }
@@ -88,8 +88,8 @@ columns! {
         pub elapsed_ns: i64,
         /// Time running, ns.
         pub running_ns: i64,
-        /// Work done in that time, ns: what it would have taken alone on a core, at the profile's clock rate, with memory of the own
-        /// node. Time running less what was lost.
+        /// Work done in that time, in the ns that it takes alone on a core, at the profile's clock rate, with memory of
+        /// the own node: time running less time lost.
         pub work_ns: i64,
         /// Time lost to busy threads of the same core, ns.
         pub slowed_threads_ns: i64,
@@ -109,7 +109,7 @@ columns! {
         pub wakeups: u64,
         /// Times it was switched out.
         pub context_switches: u64,
-        /// Times it was switched out although it could have gone on.
+        /// Times it was switched out although it could have continued.
         pub preemptions: u64,
         /// Times it was assigned to another pCPU.
         pub migrations: u64,
@@ -119,7 +119,7 @@ columns! {
         pub l2_misses: u64,
         /// Lines brought in again from memory because others had run in between; without an L3 cache all of the L2's.
         pub l3_misses: u64,
-        /// Time that took, ns: overhead of the pCPUs.
+        /// Time taken by lines brought in again, ns: overhead of the pCPUs.
         pub refill_ns: i64,
     }
 }
@@ -281,8 +281,8 @@ columns! {
         pub elapsed_ns: i64,
         /// Time its vCPUs were running, ns: XenMon's *gotten*.
         pub running_ns: i64,
-        /// Work done in that time, ns: what it would have taken alone on a core, at the profile's clock rate, with memory of the own
-        /// node.
+        /// Work done in that time, in the ns that it takes alone on a core, at the profile's clock rate, with memory of
+        /// the own node.
         pub work_ns: i64,
         /// Time its vCPUs were runnable but waited for a pCPU, ns: XenMon's *waited*.
         pub runnable_ns: i64,
@@ -290,7 +290,8 @@ columns! {
         pub blocked_ns: i64,
         /// Time its vCPUs were paused, offline or not on the host, ns.
         pub offline_ns: i64,
-        /// CPU time that decisions gave it when they switched it in, ns: XenMon's *allocated*. Those without an end do not count.
+        /// CPU time of the slices with which its vCPUs were switched in, ns: XenMon's *allocated*. Slices without an
+        /// end do not count.
         pub allocated_ns: i64,
         /// Times a vCPU of it was switched in: XenMon's executions.
         pub executions: u64,
@@ -298,7 +299,7 @@ columns! {
         pub wakeups: u64,
         /// Times a vCPU of it was switched out.
         pub context_switches: u64,
-        /// Times a vCPU of it was switched out although it could have gone on.
+        /// Times a vCPU of it was switched out although it could have continued.
         pub preemptions: u64,
         /// Times a vCPU of it was assigned to another pCPU.
         pub migrations: u64,
@@ -306,7 +307,7 @@ columns! {
         pub l2_misses: u64,
         /// Lines brought in again from memory because others had run in between; without an L3 cache all of the L2's.
         pub l3_misses: u64,
-        /// Time that took, ns: overhead of the pCPUs.
+        /// Time taken by lines brought in again, ns: overhead of the pCPUs.
         pub refill_ns: i64,
         /// XenMon's I/O count: packets and requests it moved, once for each side of a ring.
         pub io_count: u64,
@@ -395,7 +396,7 @@ columns! {
         pub runnable_ns: i64,
         /// Time its vCPUs assigned to it were blocked, ns.
         pub blocked_ns: i64,
-        /// CPU time that decisions there gave it when they switched it in, ns. Those without an end do not count.
+        /// CPU time of the slices with which its vCPUs were switched in there, ns. Slices without an end do not count.
         pub allocated_ns: i64,
         /// Times a vCPU of it was switched in there.
         pub executions: u64,
@@ -468,7 +469,7 @@ columns! {
         pub elapsed_ns: i64,
         /// Packets that it took from its netfront.
         pub packets_received: Option<u64>,
-        /// Packets that it sent through it.
+        /// Packets that it sent through its netfront.
         pub packets_sent: Option<u64>,
         /// Bytes it received, as on the link.
         pub bytes_received: Option<u64>,
@@ -486,9 +487,9 @@ columns! {
         pub retransmissions: Option<u64>,
         /// Packets that it took from the NICs that it owns.
         pub nic_received: Option<u64>,
-        /// Packets that it put on their links.
+        /// Packets that it put on the links of its NICs.
         pub nic_sent: Option<u64>,
-        /// Interrupts that they raised.
+        /// Interrupts that its NICs raised.
         pub nic_interrupts: Option<u64>,
         /// Packets that found a NIC's queue full and were lost.
         pub nic_drops: Option<u64>,
@@ -506,11 +507,11 @@ columns! {
         pub device_requests: Option<u64>,
         /// Requests to the disks that it owns that joined a waiting request.
         pub device_merges: Option<u64>,
-        /// Movements of their heads.
+        /// Movements of the heads of its disks.
         pub device_seeks: Option<u64>,
-        /// Interrupts that they raised.
+        /// Interrupts that its disks raised.
         pub device_interrupts: Option<u64>,
-        /// Time in which they had something to serve, ns, together.
+        /// Time in which its disks had requests to serve, ns, together.
         pub device_busy_ns: Option<i64>,
     }
 }
@@ -526,11 +527,11 @@ columns! {
         pub pcpu: u32,
         /// The domain that ran until now (−1: idle).
         pub from_domain: i64,
-        /// The vCPU of it that ran (for idle: the pCPU's number).
+        /// The vCPU of that domain that ran (for idle: the pCPU's number).
         pub from_vcpu: i64,
         /// The domain that runs from now on (−1: idle).
         pub to_domain: i64,
-        /// The vCPU of it that runs (for idle: the pCPU's number).
+        /// The vCPU of that domain that runs (for idle: the pCPU's number).
         pub to_vcpu: i64,
         /// Time that the incoming vCPU had waited for a pCPU, ns.
         pub waited_ns: i64,
@@ -582,7 +583,7 @@ columns! {
         pub nic: Option<String>,
         /// The domain that has to do something there.
         pub domain: Option<String>,
-        /// The number of its vCPU that has to.
+        /// The number of the vCPU of that domain that has to.
         pub vcpu: Option<u32>,
         /// The runstate of that vCPU: `running`, `runnable` (it waits for a pCPU), `blocked`, `offline`.
         pub state: Option<&'static str>,

@@ -103,8 +103,8 @@ record! {
         /// The CPU scheduler: a built-in one by its name, one that an installed package offers, or a policy in a Python file,
         /// `FILE.py:CLASS` (its path from the folder of the scenario).
         scheduler: String,
-        /// The release whose version of it is used: of Xen, or of Linux. Default: `xen4.17`, or the newest where the scheduler has
-        /// none of that name.
+        /// The release, of Xen or of Linux, whose version of the scheduler is used. Default: `xen4.17`, or the newest
+        /// where the scheduler has no generation of that name.
         generation: String,
         /// The unit of scheduling (Xen's `sched-gran`): each vCPU by itself, or as many vCPUs of a domain as a core or a socket has
         /// threads, which then runs no other domain at the same time. Default: `cpu`.
@@ -185,9 +185,10 @@ record! {
 record! {
     /// A domain (virtual machine). The scheduler's parameters of a domain belong here too.
     struct RawDomain {
-        /// Number of domains like this one that there are: `count = 12` in `[domain.batch]` makes `batch01` to `batch12`. A
-        /// client whose server is `batch`, and an action on `batch`, are then one for each; any other place names one of
-        /// them. `[domain.batch03]` says in which values that one differs. Default: just this one, without a number.
+        /// Number of copies of this domain: `count = 12` in `[domain.batch]` makes `batch01` to `batch12`. A client
+        /// whose server is `batch`, and an action on `batch`, are then one for each copy; all other places name a
+        /// single copy. `[domain.batch03]` has the values in which that copy differs. Default: a single domain, without
+        /// a number.
         #[schemars(range(min = 1, max = DOMAINS_MAX))]
         count: i64,
         /// Number of vCPUs.
@@ -227,8 +228,8 @@ record! {
         memory: Size,
         /// Time that its guest takes to shut down. Default: the profile's.
         shutdown: Duration,
-        /// Period of its kernel's tick, if that is left on when a vCPU goes idle and stopped by the next one, which finds it
-        /// idle (as by Linux 6.1): a vCPU that goes idle wakes once more. Default: the tick is stopped at once.
+        /// Period of its kernel's tick, if the tick stays on when a vCPU goes idle, and stops once it finds the vCPU
+        /// idle (as in Linux 6.1): a vCPU that goes idle wakes once more. Default: the tick stops at once.
         idle_tick: Duration,
         /// CPU time of such a tick. Required with `idle_tick`.
         idle_tick_cpu: Duration,
@@ -239,12 +240,12 @@ record! {
         /// keep their distances. Default: at a random time; replications spread those of the first four such domains
         /// evenly.
         idle_tick_at: Duration,
-        /// CPU time of its kernel each time that an idle vCPU wakes to do something, beside what its applications compute and
-        /// its devices take: what comes together is done for it once. A tick that finds it idle has `idle_tick_cpu`
-        /// instead. Default: 0s.
+        /// CPU time of its kernel each time that an idle vCPU wakes to do something, beside the time of its
+        /// applications and devices; events that come together count once. A tick that finds the vCPU idle has
+        /// `idle_tick_cpu` instead. Default: 0s.
         wake_cpu: Duration,
-        /// CPU time of its kernel each time that such a vCPU goes idle again, once for each time that it woke: what its
-        /// applications send, they send before. Default: 0s.
+        /// CPU time of its kernel each time that a woken vCPU goes idle again; its applications have sent their packets
+        /// before. Default: 0s.
         idle_cpu: Duration,
         /// The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
         #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
@@ -317,7 +318,7 @@ record! {
         /// profile's `backend_threads`).
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         driver_vcpu: i64,
-        /// TCP segmentation offload: does the domain send packets of up to 64 KB, which the NIC cuts?
+        /// TCP segmentation offload: whether the domain sends packets of up to 64 KB, which the NIC cuts.
         tso: bool,
         /// Whether the NIC computes checksums. Default: yes. If not, each byte costs the domain more.
         checksum_offload: bool,
@@ -352,7 +353,7 @@ record! {
         /// The pCPU of a KVM host that takes its interrupts. Default: that of the thread whose request it was.
         #[schemars(range(min = 0, max = PCPUS_MAX - 1))]
         pcpu: i64,
-        /// Turning platters, or flash memory. The hardware profile says how fast each is.
+        /// Turning platters, or flash memory. The hardware profile has the speed of each.
         #[schemars(extend("enum" = ["spindle", "ssd"]))]
         kind: String,
     }
@@ -395,21 +396,22 @@ record! {
         phase: Vec<At<RawPhase>>,
         /// Number of times to go through all phases; -1: without end.
         r#loop: i64,
-        /// Phases are samples, gone through in stretches of their order, and this is the mean number of phases in one: after
-        /// each, another stretch begins at a random phase with a probability of one in this number (stationary bootstrap). So
-        /// 1 is any phase after any other. Each phase is a unit of work, unless the script says `done`. Default: all in their
-        /// order, again and again.
+        /// Mean number of phases in a stretch, for phases that are samples: after each phase, another stretch begins at
+        /// a random phase with a probability of one in this number (stationary bootstrap). So 1 is any phase after any
+        /// other. Each phase is a unit of work, unless the script says `done`. Default: all phases in their order,
+        /// again and again.
         #[schemars(range(min = 1, max = PHASES_MAX))]
         stretch: i64,
         /// Time from the start of its domain to its own. Default: none.
         start_delay: Duration,
-        /// Interrupts alone deal with its work, as Linux's network stack does with packets that no process waits for: a
-        /// kernel that is idle does not start a stopped `idle_tick` for it, and it goes before the work of other applications.
+        /// Interrupts alone do its work, as Linux's network stack does with packets that no process waits for: an idle
+        /// kernel does not start a stopped `idle_tick` for it, and it goes before the work of other applications.
         /// Default: false.
         softirq: bool,
-        /// Interrupts deal with each event that it awaits until it notifies somebody, as those of a driver domain do that receive
-        /// a packet and acknowledge it; that goes before the work of other applications, too. Threads do what comes after, up to each
-        /// further notification another one, and each goes behind what others have to do. Default: false.
+        /// Interrupts do the first part of its work: each awaited event up to the next notification, as in a driver
+        /// domain that receives a packet and acknowledges it. That part goes before the work of other applications.
+        /// Threads do the rest, a further thread up to each further notification, each behind all other work. Default:
+        /// false.
         softirq_first: bool,
     }
     required [kind]
@@ -447,7 +449,7 @@ record! {
         unlock: String,
         /// Waits until another task of the domain says `resume` or `signal` with the same name.
         suspend: String,
-        /// Wakes all tasks that wait by that name. If none does, nothing is remembered of it.
+        /// Wakes all tasks that wait by that name. Without waiting tasks it has no effect.
         resume: String,
         /// Wakes the task that has waited longest by that name.
         signal: String,
@@ -551,7 +553,7 @@ record! {
         /// Number of streams.
         #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         streams: i64,
-        /// Data in each packet. More than a segment goes in several.
+        /// Data in each packet; more than a segment is sent in several segments.
         packet: Size,
         /// Least time from one packet of a stream to the next. Default: none, the network alone decides.
         gap: Duration,
