@@ -1,4 +1,4 @@
-//! ARINC 653: a fixed cyclic timetable. In its slot a vCPU runs if it can; no other may use the time.
+//! ARINC 653: a fixed cyclic timetable. In its slot a vCPU runs if it can; no other vCPU may use the time.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ const FRAME_WITHOUT_TIMETABLE: Span = Span::from_ms(10);
 #[derive(Clone, Debug)]
 struct Slot {
     entry: TimetableEntry,
-    /// The vCPU it names, once that exists.
+    /// The vCPU that the slot names, once that vCPU exists.
     vcpu: Option<VcpuId>,
 }
 
@@ -39,7 +39,7 @@ pub struct Arinc653 {
     slots: Vec<Slot>,
     frame: Span,
     next_frame: Time,
-    /// Not used where all pools share one.
+    /// Position in the timetable; not used where all pools of the host share a position.
     position: Position,
     awake: Table<VcpuId, bool>,
 }
@@ -51,7 +51,7 @@ struct Position {
     next_switch: Time,
 }
 
-/// A timetable as it is given: the length of its major frame, and its entries.
+/// A timetable in the toolstack's form: the length of its major frame, and its entries.
 struct Timetable<'p> {
     frame: Span,
     entries: &'p [TimetableEntry],
@@ -107,7 +107,7 @@ impl Arinc653 {
         }
     }
 
-    /// The position at `now`, from the one at the last decision.
+    /// The position at `now`, from the position at the last decision.
     fn advanced(&mut self, mut at: Position, now: Time) -> Position {
         let slots = &self.slots;
         if slots.is_empty() && !self.rules.fixed_grid {
@@ -128,7 +128,7 @@ impl Arinc653 {
         at
     }
 
-    /// Lets the slots that name `v` know it.
+    /// Fills in `v` in the slots that name it.
     fn resolve(&mut self, ctx: &PolicyContext, v: VcpuId) {
         let name = ctx.name(v);
         for slot in &mut self.slots {
@@ -208,7 +208,8 @@ impl Scheduler for Arinc653 {
 
 // ---- parameters, generations and creation ----
 
-/// Timetables are loaded by a program of one's own, through the toolstack's library (xc_sched_arinc653_schedule_set).
+/// No commands: a program of the administrator's own loads timetables, through the toolstack's library
+/// (xc_sched_arinc653_schedule_set).
 const XL: Toolstack = Toolstack { tool: "xl", sched: "arinc653", domain: "", global: "", set: &[] };
 const FRAME: ParamSpec = ParamSpec {
     role: Role::Frame,

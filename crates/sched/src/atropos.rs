@@ -27,7 +27,7 @@ enum Class {
     Blocked = 48,
 }
 
-/// The time that a vCPU is entitled to.
+/// The CPU time that a vCPU is entitled to.
 #[derive(Clone, Copy, Debug)]
 struct Contract {
     period: Span,
@@ -42,7 +42,7 @@ impl Contract {
         latency: Span::from_ns(LATENCY.default),
     };
 
-    /// The contract with the values given.
+    /// The contract with the given values changed.
     fn adjusted(self, params: &Params) -> Result<Contract, Refusal> {
         let value = |param: &ParamSpec, present: Span| params.int(param.name).map_or(present, Span::from_ns);
         let (period, slice) = (value(&PERIOD, self.period), value(&SLICE, self.slice));
@@ -77,7 +77,7 @@ struct Vcpu {
 
 #[derive(Clone, Debug, Default)]
 struct Pcpu {
-    /// By deadline; the idle vCPU is always last. Running vCPUs stay on their queue.
+    /// vCPUs with time left, by deadline; the idle vCPU is always last. Running vCPUs stay on their queue.
     run: List<VcpuId>,
     wait: List<VcpuId>,
 }
@@ -128,7 +128,7 @@ impl Atropos {
         }
     }
 
-    /// A new period begins for the head of the wait queue.
+    /// Begins a new period for the head of the wait queue.
     fn renew(&mut self, v: VcpuId) {
         let vcpu = &mut self.vcpus[v];
         if vcpu.period != vcpu.contract.period {
@@ -147,7 +147,7 @@ impl Atropos {
         }
     }
 
-    /// The vCPU that gets time that is guaranteed to none on `p`, and for how long.
+    /// The vCPU that gets unguaranteed time (slack) on `p`, and the length of that time.
     fn choose_slack(&mut self, p: PcpuId) -> Option<(VcpuId, Span)> {
         let wait = &self.pcpus[p].wait;
         let unblocked = |&u: &VcpuId| self.vcpus[u].class == Class::Unblocked;
@@ -336,7 +336,7 @@ const XM: Toolstack = Toolstack {
         ("xtratime", Set::Place),
     ],
 };
-/// Of the generation whose guarantees fade away: they promise nothing.
+/// Parameters of the generation whose guarantees fade away: they promise no CPU time.
 const FADING: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
 const PARAMS: &[ParamSpec] = &[
     ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Period), ..PERIOD },

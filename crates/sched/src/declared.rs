@@ -7,7 +7,7 @@ use vcpulab_host::{ParamKind, ParamSpec, Per, Role, Scope};
 use crate::policy::{Generation, Policy};
 use crate::toolstack::Toolstack;
 
-/// A policy as its author declares it.
+/// A policy in the form in which its author declares it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Declaration {
     /// Name of the policy in scenarios.
@@ -39,10 +39,10 @@ pub struct DeclaredParam {
     pub doc: String,
 }
 
-/// Oldest first. Whatever is declared stays: a policy is `'static` to all who use it.
+/// Declared policies, oldest first. None is ever removed: a policy is `'static` to all users.
 static DECLARED: Mutex<Vec<(Declaration, &'static Policy)>> = Mutex::new(Vec::new());
 
-/// The policy that is declared so, the same one for the same declaration.
+/// The policy of a declaration. Equal declarations give the same policy.
 pub fn declare(declaration: Declaration) -> &'static Policy {
     let mut declared = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(position) = declared.iter().position(|(known, _)| *known == declaration) {

@@ -90,7 +90,7 @@ impl Enhanced {
         found.map(|q| (q, idles(q)))
     }
 
-    /// Looks at each entry once: the first that qualifies; others go to a refuge or to the tail.
+    /// Examines each entry once and returns the first that qualifies; the others go to a refuge or to the tail.
     fn pass(&mut self, ctx: &mut PolicyContext, p: PcpuId, bar: i32) -> Option<VcpuId> {
         if self.is(&PICK, "best")
             && let Some(best) = self.richest(self.entries(p).filter(|&v| self.qualifies(v, bar)))
@@ -126,7 +126,7 @@ impl Enhanced {
         None
     }
 
-    /// The vCPU that runs although none qualifies.
+    /// The vCPU that runs if no vCPU qualifies.
     fn choose_anyway(&self, p: PcpuId) -> Option<VcpuId> {
         let head = self.entries(p).next();
         if self.is(&NONE, "head") {

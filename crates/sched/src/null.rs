@@ -1,4 +1,4 @@
-//! Null: every vCPU has a pCPU of its own and runs there whenever it can; one that finds none free waits.
+//! Null: every vCPU has a pCPU of its own and runs there whenever it can; a vCPU that finds no free pCPU waits.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::toolstack::Toolstack;
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Null {
-    /// The vCPU each pCPU is assigned to.
+    /// The vCPU that each pCPU is assigned to.
     assigned: Table<PcpuId, Option<VcpuId>>,
     free: CpuMask,
     /// vCPUs without a pCPU, in order of arrival.
@@ -58,7 +58,7 @@ impl Null {
         ctx.set_processor(v, p);
     }
 
-    /// Takes its pCPU from `v`, if it has one, for the first that waits for it.
+    /// Takes the pCPU of `v`, if it has one, away from it and gives it to the first vCPU that waits for it.
     fn release(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let own = ctx.processor(v);
         if self.assigned[own] == Some(v) {
@@ -83,7 +83,7 @@ impl Null {
         self.links.listed(v)
     }
 
-    /// Takes the first that waits and prefers `p`, or else the first that waits and may run on it.
+    /// Takes the first waiting vCPU that prefers `p`, or else the first that may run on it.
     fn take_waiting(&mut self, ctx: &PolicyContext, p: PcpuId) -> Option<VcpuId> {
         let prefers = |&v: &VcpuId| ctx.preferred(v).is_some_and(|soft| soft.contains(p));
         let may = |&v: &VcpuId| ctx.affinity(v).contains(p);

@@ -6,7 +6,7 @@ use crate::proposal::{Proposal, Refusal};
 use crate::toolstack::Toolstack;
 use crate::width::Width;
 
-/// The release meant where none is named: the one that most hosts run (XCP-ng 8.3, Debian 12).
+/// The default release: the one that most hosts run (XCP-ng 8.3, Debian 12).
 pub const DEFAULT_RELEASE: &str = "xen4.17";
 
 /// A scheduling policy in the registry.
@@ -25,8 +25,8 @@ pub struct Policy {
 pub struct Generation {
     /// Name of the generation, such as `xen4.17`: the newest release that has it, or the release that it was read from.
     pub name: &'static str,
-    /// The point release of each series from which it holds there, until another generation does: `("xen4.19", 3)` is
-    /// 4.19.3. Empty where its name alone means it.
+    /// The first point release of each series that has the generation, up to the next generation: `("xen4.19", 3)` is
+    /// 4.19.3. Empty where the name alone means it.
     pub since: &'static [(&'static str, u32)],
     /// Parameters of the generation, global and per domain.
     pub params: &'static [ParamSpec],
@@ -44,7 +44,7 @@ impl Policy {
         generation_of(self.generations.iter(), release).map(|position| &self.generations[position])
     }
 
-    /// The names under which it is found, but for point releases.
+    /// The names under which the policy's generations are found, without point releases.
     pub fn releases(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for generation in self.generations {
@@ -76,7 +76,7 @@ impl Policy {
         }
     }
 
-    /// The generation used when none is named: that of [`DEFAULT_RELEASE`], or else the newest, of Xen if it has one.
+    /// The default generation: that of [`DEFAULT_RELEASE`], or else the newest, of Xen if there is one.
     pub fn default_generation(&self) -> &'static Generation {
         let of_xen = || self.generations.iter().rfind(|generation| generation.name.starts_with("xen"));
         let newest = || self.generations.last().expect("a policy has a generation");
@@ -85,13 +85,14 @@ impl Policy {
 }
 
 impl Generation {
-    /// The point release of a series from which it holds there.
+    /// The first point release of a series that has the generation.
     fn first_in(&self, series: &str) -> Option<u32> {
         self.since.iter().find(|(name, _)| *name == series).map(|&(_, first)| first)
     }
 }
 
-/// The position of a release's generation among some: that of its name, or the newest of its series that is not after it.
+/// The position of a release's generation in a list: the generation with its name, or the newest of its series that is
+/// not after it.
 pub(crate) fn generation_of<'g>(
     generations: impl Iterator<Item = &'g Generation> + Clone,
     release: &str,
@@ -105,7 +106,7 @@ pub(crate) fn generation_of<'g>(
     by_name.or_else(|| generations.enumerate().filter_map(holds).max().map(|(_, position)| position))
 }
 
-/// The number of a point release in its series, for the series itself that of its last one.
+/// The number of a point release in its series; of the series itself, the number of its last point release.
 fn point_of(release: &str, series: &str) -> Option<u32> {
     match release.strip_prefix(series)? {
         "" => Some(u32::MAX),
@@ -131,7 +132,7 @@ pub trait Registered: Scheduler + Sized {
     /// Generations of the policy, oldest first, each with its rules.
     const GENERATIONS: &'static [(Generation, Self::Rules)];
 
-    /// Checks values, each of which is among those that its parameter takes: do they go together?
+    /// Checks that values, each of which its parameter allows, go together.
     ///
     /// # Errors
     /// [`Refusal`]: [`Scheduler::adjust`] or [`Scheduler::adjust_global`] refuses them, or nothing of them would be in force in a new
@@ -140,8 +141,8 @@ pub trait Registered: Scheduler + Sized {
         Ok(())
     }
 
-    /// The parameter that makes the policy act most often while nothing else happens, and the time from one act to the next.
-    /// `None`: none of those given does.
+    /// The given parameter that makes the policy act most often while no other event happens, and the time from one act
+    /// to the next. `None`: none of the given parameters does.
     fn shortest_interval(
         _rules: Self::Rules,
         _scope: Scope,
@@ -155,7 +156,7 @@ pub trait Registered: Scheduler + Sized {
         Width::Bits32
     }
 
-    /// Makes it for a host with `pcpus` pCPUs. `global` holds those of its global parameters that were given.
+    /// Makes the scheduler for a host with `pcpus` pCPUs. `global` holds the global parameters that were given.
     fn new(rules: Self::Rules, global: &Params, pcpus: u32) -> Self;
 }
 

@@ -24,7 +24,7 @@ impl Proposal<'_> {
         self.present.is_none()
     }
 
-    /// The parameters in force afterwards, under policies that keep the value of each parameter that is left out.
+    /// The parameters in force afterwards, under policies that keep the value of each missing parameter.
     pub(crate) fn kept_and_given(&self) -> Params {
         let mut params = self.present.cloned().unwrap_or_default();
         self.given.iter().for_each(|(name, value)| params.set(name, value.clone()));

@@ -7,7 +7,7 @@ use crate::proposal::{Proposal, Refusal};
 use crate::width::Width;
 use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, fair, null, round_robin, rtds, sedf};
 
-/// A task for a scheduler whose type is known only once it is made.
+/// A task with a scheduler whose type is known only once it is made.
 pub trait Runner {
     /// Result of the task.
     type Out;
@@ -16,7 +16,7 @@ pub trait Runner {
     fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out;
 }
 
-/// The policy of that name and generation where its type does not matter, such as in a CPU pool. As [`with`].
+/// The policy of this name and generation where its type does not matter, such as in a CPU pool. See [`with`].
 pub fn boxed(name: &str, generation: &str, global: &Params, pcpus: u32) -> Option<Box<dyn Scheduler>> {
     struct Boxed;
     impl Runner for Boxed {
@@ -29,7 +29,7 @@ pub fn boxed(name: &str, generation: &str, global: &Params, pcpus: u32) -> Optio
     with(name, generation, global, pcpus, Boxed)
 }
 
-/// The embedding of that generation of a policy in its host.
+/// The embedding of a generation of a policy in its host.
 pub fn host_rules(name: &str, generation: &str) -> Option<HostRules> {
     struct Rules;
     impl Runner for Rules {
@@ -60,7 +60,7 @@ macro_rules! registry {
             ALL
         }
 
-        /// Makes the policy of that name, as a release has it, and hands it to `runner`. `global` holds those of its global
+        /// Makes the policy of this name, in a release's version, and passes it to `runner`. `global` holds the global
         /// parameters that were given. `None`: no such policy or generation.
         pub fn with<R: Runner>(name: &str, generation: &str, global: &Params, pcpus: u32, runner: R) -> Option<R::Out> {
             $(
@@ -104,7 +104,7 @@ macro_rules! registry {
             Width::Bits64
         }
 
-        /// The parameter among those given that makes a policy act most often while nothing else happens, and the time from one
+        /// The given parameter that makes a policy act most often while no other event happens, and the time from one
         /// act to the next.
         pub fn shortest_interval(
             name: &str,

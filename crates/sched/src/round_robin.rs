@@ -16,14 +16,14 @@ use crate::toolstack::Toolstack;
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     slice: Span,
-    /// Runnable vCPUs that do not run, in the order they will.
+    /// Runnable vCPUs that do not run, in the order in which they will.
     queue: VecDeque<VcpuId>,
     /// pCPUs that idle and have not been asked to decide.
     idlers: CpuMask,
 }
 
 impl RoundRobin {
-    /// Takes the first of the queue that may run on `p`, as a rule the very first.
+    /// Takes the first vCPU of the queue that may run on `p`: usually the head.
     #[inline]
     fn take_first(&mut self, ctx: &PolicyContext, p: PcpuId) -> Option<VcpuId> {
         let may_run = |&v: &VcpuId| ctx.affinity(v).contains(p);
@@ -34,7 +34,7 @@ impl RoundRobin {
         self.queue.remove(position)
     }
 
-    /// Makes a pCPU that idles and may run `v`, which has begun to wait, decide.
+    /// Makes an idle pCPU that may run `v`, which has begun to wait, decide.
     fn tickle_an_idler(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if let Some(p) = self.idlers.and(ctx.affinity(v)).first() {
             self.idlers.remove(p);

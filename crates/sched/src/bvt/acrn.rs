@@ -74,9 +74,9 @@ impl Domain {
 struct Vcpu {
     /// Actual virtual time.
     avt: Span,
-    /// Time run that is less than an MCU, and not charged yet.
+    /// Time run that is shorter than an MCU, and not charged yet.
     uncharged: Span,
-    /// The instant up to which the time that it runs is counted.
+    /// The instant up to which the vCPU's running time is counted.
     since: Time,
     warps: bool,
     /// Time run in the present warp.
@@ -87,7 +87,7 @@ struct Vcpu {
 
 #[derive(Clone, Debug, Default)]
 struct Pcpu {
-    /// The vCPUs that wait, in order of effective virtual time.
+    /// Waiting vCPUs in order of effective virtual time.
     queue: List<VcpuId>,
     /// Scheduler virtual time.
     svt: Span,
@@ -136,7 +136,7 @@ impl Bvt {
         self.queued.remove(&mut self.pcpus[ctx.processor(v)].queue, v);
     }
 
-    /// Sets scheduler virtual time to the least among the vCPU that runs and those that wait, if there is one.
+    /// Sets scheduler virtual time to the least actual virtual time of the running and waiting vCPUs, if there is one.
     fn update_svt(&mut self, p: PcpuId, running: Option<VcpuId>) {
         let waiting = self.queued.iter(&self.pcpus[p].queue);
         if let Some(least) = waiting.chain(running).map(|v| self.vcpus[v].avt).min() {
@@ -150,7 +150,7 @@ impl Bvt {
         self.domains[ctx.dom(v)].real_time(ahead) + ALLOWANCE
     }
 
-    /// The vCPU warps from now on, for as long as it may, if it has a warp value.
+    /// Starts a warp of the vCPU, for as long as it may, if it has a warp value.
     fn start_warp(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let queued = self.queued.listed(v);
         if queued {
@@ -261,14 +261,14 @@ impl Scheduler for Bvt {
         Decision { next, slice }
     }
 
-    /// vCPU k of a domain belongs on number k of its pCPUs.
+    /// The pCPU of vCPU k of a domain: number k of its pCPUs.
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         let (affinity, (_, number)) = (ctx.affinity(v), ctx.name(v));
         let place = number as usize % (affinity.len() as usize).max(1);
         affinity.iter().nth(place).unwrap_or(ctx.processor(v))
     }
 
-    /// The end of an unwarp period.
+    /// Handles the end of an unwarp period.
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         self.start_warp(ctx, VcpuId(token));
     }

@@ -1,4 +1,4 @@
-//! BVT as Xen had it. Generations `xen2.0` and `xen3.0`.
+//! BVT of Xen. Generations `xen2.0` and `xen3.0`.
 //!
 //! Virtual times are unsigned 32-bit numbers that wrap, as in the hypervisor.
 
@@ -29,7 +29,7 @@ struct Vcpu {
     avt: u32,
     /// Effective virtual time: the actual less the borrowed.
     evt: u32,
-    /// The instant from which the time that it runs counts.
+    /// The instant up to which the vCPU's running time is counted.
     since: Time,
     /// Whether the vCPU has been put on another pCPU since it last woke.
     moved: bool,
@@ -39,7 +39,7 @@ struct Vcpu {
 struct Domain {
     mcu_adv: u32,
     warpback: bool,
-    /// The value last given, which an adjust that leaves it out repeats.
+    /// The last given value, which an adjust without a value repeats.
     warpback_given: bool,
     warpvalue: i32,
     warpl: Span,
@@ -51,7 +51,7 @@ struct Domain {
 
 #[derive(Clone, Debug, Default)]
 struct Pcpu {
-    /// The runnable vCPUs, the running one and the idle one included.
+    /// Runnable vCPUs, including the running one and the idle one.
     queue: List<VcpuId>,
     svt: u32,
 }

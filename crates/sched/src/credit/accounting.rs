@@ -156,8 +156,8 @@ impl Credit {
         self.report(ctx);
     }
 
-    /// Gives `v` its share of the period; returns the part of the balance. `cap_each`: the debt from which on a
-    /// capped vCPU is held.
+    /// Gives `v` its share of the period; returns the share's part in the balance. `cap_each`: the debt at which a
+    /// capped vCPU is parked.
     fn credit_vcpu(
         &mut self,
         ctx: &mut PolicyContext,

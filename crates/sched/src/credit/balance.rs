@@ -40,7 +40,8 @@ impl Credit {
         Some(v)
     }
 
-    /// Every node is searched for work that prefers `p` before any is searched for work that merely may run there.
+    /// Steals work for `p`: all nodes are searched for vCPUs that prefer `p` before any is searched for vCPUs that
+    /// merely may run there.
     #[inline(never)]
     fn find_by_node(
         &mut self,
@@ -64,7 +65,7 @@ impl Credit {
         in_order().find_map(|(node, peers)| self.find_in_node(ctx, than, peers, node, may))
     }
 
-    /// Looks through the queues of a node's `peers`, from that after its last victim.
+    /// Searches the queues of a node's `peers`, starting after the node's last victim.
     #[inline(always)]
     fn find_in_node(
         &mut self,
@@ -81,7 +82,7 @@ impl Credit {
         found
     }
 
-    /// Looks through the queues of `peers`, from that of the pCPU after `after`.
+    /// Searches the queues of `peers`, starting with the pCPU after `after`.
     #[inline(always)]
     fn find(
         &self,

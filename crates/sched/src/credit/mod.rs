@@ -52,17 +52,17 @@ pub(crate) enum Priority {
 
 #[derive(Clone, Debug)]
 struct Vcpu {
-    /// The instant up to which it has paid; time that it does not run is skipped when it runs again.
+    /// The instant up to which the vCPU has paid; time in which it does not run is skipped when it runs again.
     start: Time,
-    /// The last decision that found it running.
+    /// Time of the last decision that found the vCPU running.
     last_sched: Time,
     credit: i32,
-    /// CPU time paid for by no whole credit yet, in credits × 1 000 000.
+    /// CPU time for which no whole credit was paid yet, in credits × 1 000 000.
     residual: i32,
     priority: Priority,
     /// Whether the vCPU takes part in accounting.
     active: bool,
-    /// Whether accounting has paused it because of its cap.
+    /// Whether accounting has parked the vCPU because of its cap.
     parked: bool,
     yielding: bool,
     /// Whether the vCPU's next wake-up gets no boost, because its pCPU was chosen since the last one.
@@ -83,9 +83,9 @@ struct Pcpu {
     tick: TimerId,
     /// The number of ticks so far.
     ticks: u32,
-    /// The accounting pass that its queue was last sorted after.
+    /// Number of the accounting pass after which the queue was last sorted.
     epoch: u32,
-    /// The pCPU of its core or socket that the last vCPU to be placed there for its idleness came to.
+    /// The pCPU of this core or socket that was last chosen for its idleness (`idle_bias`).
     idle_bias: PcpuId,
     /// Time of the pCPU's last attempt to steal work.
     last_balance: Time,
@@ -115,13 +115,13 @@ pub struct Credit {
     credit_balance: i32,
     /// The number of accounting passes.
     epoch: u32,
-    /// pCPUs that chose to idle.
+    /// Idle pCPUs, which chose to run their idle vCPU.
     idlers: CpuMask,
-    /// The pCPUs of whose queue the first is no idle vCPU, and perhaps others: only there is something to steal.
+    /// pCPUs whose queue does not start with the idle vCPU, and perhaps others: only these have work to steal.
     at_work: CpuMask,
-    /// The last one that a vCPU was stolen from, of each NUMA node.
+    /// The last victim of stealing in each NUMA node.
     last_victims: Vec<PcpuId>,
-    /// The idle pCPU that was asked last to decide by code that executed on each real pCPU.
+    /// The idle pCPU that code on each real pCPU tickled last.
     last_tickle: Table<PcpuId, PcpuId>,
     accounting: Option<TimerId>,
     pcpus: Table<PcpuId, Pcpu>,
@@ -254,7 +254,7 @@ impl Scheduler for Credit {
         self.dispatch(ctx, p, next)
     }
 
-    /// For creation and migration.
+    /// Chooses a pCPU for creation and migration.
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         self.vcpus[v].placed = !self.rules.boost_placed;
         let choice = self.choose(ctx, v);
@@ -336,7 +336,7 @@ impl Scheduler for Credit {
 // ---- the decision ----
 
 impl Credit {
-    /// Charges the outgoing vCPU, if CPU time is measured; the decision, if the rate limit keeps it.
+    /// Charges the outgoing vCPU, if CPU time is measured. Returns the decision, if the rate limit keeps the vCPU.
     #[inline]
     pub(crate) fn charge_or_keep(&mut self, ctx: &PolicyContext, current: VcpuId) -> Option<Decision> {
         if !self.rules.measured || ctx.is_idle(current) {
@@ -360,7 +360,7 @@ impl Credit {
         None
     }
 
-    /// `p` runs `next`, which is on no queue any more.
+    /// Makes `next`, which is on no queue any more, current on `p`.
     #[inline]
     pub(crate) fn dispatch(&mut self, ctx: &mut PolicyContext, p: PcpuId, next: VcpuId) -> Decision {
         let (now, current, idle) = (ctx.now(), ctx.current(p), ctx.idle(p));

@@ -1,4 +1,4 @@
-//! pCPUs for vCPUs: which one suits a vCPU, and which ones decide because a vCPU has begun to wait.
+//! Choice of pCPUs (Xen's `pick_cpu`), and tickling: the pCPUs that are asked to decide because a vCPU has begun to wait.
 
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
@@ -9,7 +9,7 @@ use super::{Credit, Priority};
 #[derive(Clone, Copy)]
 pub(super) struct Choice {
     pub pcpu: PcpuId,
-    /// The pCPU for whose core or socket the vCPU last left the one it would have had, if it did.
+    /// The pCPU whose core or socket attracted the vCPU away from its first choice, if one did.
     pub attractive: Option<PcpuId>,
     /// Whether the pCPU is as good as idle: no vCPU waits there.
     idle: bool,
@@ -33,7 +33,7 @@ impl Credit {
         }
     }
 
-    /// The best of some pCPUs for a vCPU on `own`: an idle one, if there is any.
+    /// The best of the allowed pCPUs for a vCPU on `own`: an idle one, if there is any.
     fn choose_among(&self, ctx: &PolicyContext, own: PcpuId, allowed: &CpuMask) -> Choice {
         let mut pcpu = own_or_next(own, allowed);
         let mut idle = self.idlers;
@@ -49,8 +49,8 @@ impl Credit {
         if self.grouped { self.move_on(ctx, choice, &idle, suitable) } else { choice }
     }
 
-    /// Moves on from a choice to a core of the same socket with more `idle` threads, or to a socket with more than twice as
-    /// many idle pCPUs; to save power, to one with fewer. `suitable`: the idle ones allowed.
+    /// Replaces the choice by a core of the same socket with more `idle` threads, or by a socket with more than twice
+    /// as many idle pCPUs; to save power, by one with fewer. `suitable`: the allowed idle pCPUs.
     fn move_on(
         &self,
         ctx: &PolicyContext,
@@ -78,8 +78,8 @@ impl Credit {
         choice
     }
 
-    /// Makes a pCPU or several decide because `v` has been queued on `p`. (A pinned vCPU on an idle pCPU has a rule of its
-    /// own from `xen4.17` on; it does what the first one here does.)
+    /// Tickles one or several pCPUs because `v` has been queued on `p`. (A pinned vCPU on an idle pCPU has a rule of
+    /// its own from `xen4.17` on, with the result of the first rule here.)
     #[inline]
     pub(super) fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId, v: VcpuId) {
         let current = ctx.current(p);
@@ -113,14 +113,14 @@ impl Credit {
         }
     }
 
-    /// The idle pCPUs that `v` prefers, or else those that it may run on.
+    /// Idle pCPUs that `v` prefers, or else those that it may run on.
     fn suitable_idlers(&self, ctx: &PolicyContext, v: VcpuId) -> CpuMask {
         let preferred = ctx.preferred(v).map(|preferred| preferred.and(&self.idlers));
         let preferred = preferred.filter(|preferred| !preferred.is_empty());
         preferred.unwrap_or_else(|| self.idlers.and(ctx.affinity(v)))
     }
 
-    /// Makes the next of these decide, or all of them.
+    /// Tickles the next of these idle pCPUs, or all of them.
     fn ask_idlers(&mut self, ctx: &mut PolicyContext, suitable: &CpuMask) {
         if !self.tickle_one_idle {
             suitable.iter().for_each(|idler| self.ask(ctx, idler));
@@ -129,7 +129,7 @@ impl Credit {
         }
     }
 
-    /// The next of these after the one that was asked last.
+    /// The next of these pCPUs after the one that was tickled last.
     #[inline(always)]
     fn next_idler(&mut self, ctx: &PolicyContext, suitable: &CpuMask) -> Option<PcpuId> {
         let last = &mut self.last_tickle[ctx.executing()];
@@ -147,7 +147,7 @@ impl Credit {
     }
 }
 
-/// The pCPU `own` if it is allowed, otherwise the next one that is.
+/// `own` if it is allowed, otherwise the next allowed pCPU.
 fn own_or_next(own: PcpuId, allowed: &CpuMask) -> PcpuId {
     if allowed.contains(own) { own } else { allowed.next_after(own).unwrap_or(own) }
 }

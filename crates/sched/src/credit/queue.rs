@@ -1,4 +1,4 @@
-//! The run queues, one for each pCPU: the vCPUs that wait there, and its idle vCPU while that does not run.
+//! Run queues, one for each pCPU: its waiting vCPUs, and its idle vCPU while that does not run.
 
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
@@ -6,7 +6,7 @@ use super::{Credit, Priority};
 use crate::list::List;
 
 impl Credit {
-    /// Puts `v` before the first of lower priority. Priorities change in the queue, so it may not be in order.
+    /// Inserts `v` before the first vCPU of lower priority. Priorities change in the queue, so it may not be in order.
     #[inline]
     pub(crate) fn enqueue(&mut self, p: PcpuId, v: VcpuId) {
         let priority = self.vcpus[v].priority;
@@ -31,7 +31,7 @@ impl Credit {
         }
     }
 
-    /// Notes whether the first of a queue is work, for those who look for some.
+    /// Updates whether a queue starts with work, for pCPUs that steal.
     #[inline]
     pub(super) fn note_head(&mut self, p: PcpuId) {
         let head = self.pcpus[p].queue.first();
@@ -39,7 +39,7 @@ impl Credit {
         self.at_work.put(p, priority > Priority::Idle);
     }
 
-    /// The pCPUs of whose queue the first has a priority above that.
+    /// pCPUs whose queue starts with a vCPU of a priority above this one.
     pub(super) fn heads_above(&self, ctx: &PolicyContext, than: Priority) -> CpuMask {
         let above = |p: &PcpuId| {
             let head = self.pcpus[*p].queue.first();
@@ -68,13 +68,13 @@ impl Credit {
         self.note_head(p);
     }
 
-    /// The vCPUs that wait on `p`, from the head of its queue, without the idle one.
+    /// vCPUs that wait on `p`, from the head of its queue, without the idle vCPU.
     pub(crate) fn waiting(&self, p: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
         let waiting = self.queue_links.iter(&self.pcpus[p].queue);
         waiting.filter(|&v| self.vcpus[v].priority != Priority::Idle)
     }
 
-    /// After an accounting pass: vCPUs with credit before those without, otherwise in the order that they have.
+    /// Sorts a queue after an accounting pass: vCPUs with credit come before those without, otherwise the order stays.
     pub(super) fn sort(&mut self, p: PcpuId) {
         let pcpu = &mut self.pcpus[p];
         if pcpu.epoch == self.epoch {

@@ -7,7 +7,7 @@ use super::rules::Rules;
 use crate::params::{MS, US};
 use crate::proposal::Refusal;
 
-/// Values that go together.
+/// Parameters whose values depend on each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
     pub tslice: Span,

@@ -42,8 +42,8 @@ impl Credit2 {
         }
     }
 
-    /// The run queue with the least balance load, without `v` itself, among those that `v` may go to, one left out; and the
-    /// same among those that have some of the pCPUs preferred.
+    /// The run queue with the least balance load, without `v` itself, among those that `v` may go to, except one; and
+    /// the same among those that have some of the preferred pCPUs.
     pub(super) fn least_loaded(
         &self,
         ctx: &PolicyContext,
@@ -80,7 +80,7 @@ impl Credit2 {
         self.vcpus[v].moving_to.is_none() && self.suits(ctx, v, r)
     }
 
-    /// Moves a vCPU, or swaps two, between this run queue and the one whose load differs most from it.
+    /// Moves a vCPU between this run queue and the one whose load differs most from it, or swaps two.
     pub(super) fn balance(&mut self, ctx: &mut PolicyContext, own: RunQueueId) {
         self.update_runqueue_load(ctx, own, 0);
         let (mut partner, mut difference) = (None, 0);

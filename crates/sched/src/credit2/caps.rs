@@ -1,5 +1,5 @@
-//! Caps: a domain has a budget of CPU time in each period, of which its vCPUs take their part; without any they are
-//! parked.
+//! Caps: a domain has a budget of CPU time in each period, from which its vCPUs take their quotas. A vCPU without
+//! budget is parked.
 
 use vcpulab_host::{DomId, PolicyContext, Rejected, Span, VcpuId};
 
@@ -7,11 +7,11 @@ use super::params::cap_fits;
 use super::{Credit2, Vcpu};
 use crate::list::List;
 
-/// The least that a vCPU takes out of its domain's budget at a time, if it has that much.
+/// The least that a vCPU takes out of its domain's budget at a time, if the budget has that much.
 const QUOTA_MIN: Span = Span::from_us(500);
 
 impl Credit2 {
-    /// Whether `v` has budget, or none is needed, or it could take some out of its domain's. If not it is parked.
+    /// Whether `v` has budget, needs none, or could take some out of its domain's. If not, `v` is parked.
     pub(super) fn grab_budget(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> bool {
         let Vcpu { budget, quota, .. } = self.vcpus[v];
         let Some(budget) = budget.filter(|&budget| budget <= Span::ZERO) else { return true };
@@ -34,7 +34,7 @@ impl Credit2 {
         false
     }
 
-    /// Gives the rest of its budget back, as `v` stops running; returns the parked vCPUs that can continue with it.
+    /// Gives the rest of the budget of `v` back when it stops running; returns the parked vCPUs that can continue with it.
     pub(super) fn return_budget(&mut self, ctx: &PolicyContext, v: VcpuId) -> List<VcpuId> {
         let vcpu = &mut self.vcpus[v];
         let Some(budget) = vcpu.budget.filter(|&budget| budget > Span::ZERO) else { return List::default() };

@@ -34,7 +34,8 @@ impl Credit2 {
         vcpu.start = now;
     }
 
-    /// Gives every vCPU of the run queue a fresh allotment, because `next`, chosen to run, or those that wait have none left.
+    /// Resets credit: gives every vCPU of the run queue a fresh allotment, because `next`, chosen to run, or the
+    /// waiting vCPUs have none left.
     pub(super) fn reset(&mut self, ctx: &mut PolicyContext, r: RunQueueId, next: VcpuId) {
         let credit = self.vcpus[next].credit;
         let allotment = match self.rules.credit_min {

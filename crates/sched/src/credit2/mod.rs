@@ -54,7 +54,7 @@ ids! {
 #[derive(Clone, Copy, Debug, Default)]
 struct LoadAverage {
     value: i64,
-    /// The instant it was last brought up to, in units of 1024 ns.
+    /// Time of the last update, in units of 1024 ns.
     time: i64,
 }
 
@@ -62,19 +62,19 @@ struct LoadAverage {
 struct Vcpu {
     credit: i32,
     weight: i32,
-    /// CPU time, times weight, that no whole credit was paid for yet.
+    /// CPU time, times weight, for which no whole credit was paid yet.
     residual: i64,
-    /// The instant up to which it has paid.
+    /// The instant up to which the vCPU has paid.
     start: Time,
     load: LoadAverage,
     /// Budget left under a cap; `None`: no cap.
     budget: Option<Span>,
-    /// The most that it takes out of its domain's budget at a time.
+    /// The most that the vCPU takes out of its domain's budget at a time.
     quota: Span,
     runqueue: RunQueueId,
-    /// The pCPU that was asked to decide for its sake.
+    /// The pCPU that was tickled for this vCPU.
     tickled_for: Option<PcpuId>,
-    /// The run queue it is to be moved to once it does not run.
+    /// The run queue that the vCPU is to be moved to once it does not run.
     moving_to: Option<RunQueueId>,
     on_cpu: bool,
     /// Whether the vCPU joins its run queue once its context is saved.
@@ -87,7 +87,7 @@ struct Vcpu {
 struct Domain {
     weight: i32,
     cap: i64,
-    /// Budget that its vCPUs have not taken yet.
+    /// Budget that the domain's vCPUs have not taken yet.
     budget: Span,
     budget_per_period: Span,
     next_refill: Time,
@@ -98,25 +98,25 @@ struct Domain {
 
 #[derive(Clone, Debug)]
 struct RunQueue {
-    /// The number of the core, socket or node that its members share, as they are arranged.
+    /// The number of the core, socket or node that the queue's pCPUs share.
     place: u32,
-    /// The number of cores of which it has threads.
+    /// The number of cores with threads in the queue.
     cores: u32,
     members: CpuMask,
     idle: CpuMask,
-    /// The pCPUs of cores that are wholly idle, none of their threads tickled. Only kept up on a host with threads.
+    /// pCPUs of wholly idle cores, none of whose threads is tickled. Only updated on a host with threads.
     idle_cores: CpuMask,
-    /// pCPUs asked to decide that have not done so yet.
+    /// Tickled pCPUs, which have not decided yet.
     tickled: CpuMask,
     /// Runnable vCPUs that do not run, by credit.
     waiting: List<VcpuId>,
     /// All vCPUs assigned to the run queue, in order of assignment.
     assigned: List<VcpuId>,
     max_weight: i32,
-    /// The number of its runnable vCPUs.
+    /// The number of the queue's runnable vCPUs.
     runnable: i64,
     load: LoadAverage,
-    /// The load average as if vCPUs that join and leave had always been here, or never. It has the time of `load`.
+    /// The load average as if vCPUs that join and leave had always been here, or never. Last updated with `load`.
     balance_load: i64,
     /// The pCPU that was last chosen in turn.
     rotor: PcpuId,
@@ -325,7 +325,7 @@ impl Scheduler for Credit2 {
         self.vcpus[v].pinned = mask.len() == 1;
     }
 
-    /// A capped domain's budget is refilled.
+    /// Refills the budget of a capped domain.
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         self.refill(ctx, DomId(token));
     }
@@ -378,7 +378,7 @@ impl Scheduler for Credit2 {
 // ---- the pCPU of a vCPU that is created or migrates ----
 
 impl Credit2 {
-    /// A pCPU of the run queue that it is to be moved to, or else of the least loaded one, one left out.
+    /// A pCPU of the run queue that `v` is to be moved to, or else of the least loaded one except one.
     fn pick_but(&mut self, ctx: &PolicyContext, v: VcpuId, left_out: Option<RunQueueId>) -> PcpuId {
         let own = ctx.processor(v);
         let target = self.vcpus[v].moving_to.take();
@@ -392,7 +392,7 @@ impl Credit2 {
         picked.unwrap_or(own)
     }
 
-    /// The next pCPU in turn, by the rotor of the least loaded run queue even where one that has preferred pCPUs is chosen.
+    /// The next pCPU in turn. The rotor is that of the least loaded run queue, even where one with preferred pCPUs is chosen.
     fn pick_by_load(
         &mut self,
         ctx: &PolicyContext,
@@ -411,7 +411,7 @@ impl Credit2 {
 // ---- the decision ----
 
 impl Credit2 {
-    /// [`Scan::Near`].
+    /// The vCPU that runs next under [`Scan::Near`].
     fn choose_near(&self, ctx: &PolicyContext, p: PcpuId, r: RunQueueId, current: VcpuId) -> VcpuId {
         let best = if ctx.runnable(current) { current } else { ctx.idle(p) };
         let best_credit = i64::from(self.vcpus[best].credit);
@@ -425,7 +425,7 @@ impl Credit2 {
         }
     }
 
-    /// [`Scan::Eligible`], unless the rate limit keeps the current vCPU.
+    /// The vCPU that runs next under [`Scan::Eligible`], unless the rate limit keeps the current vCPU.
     fn choose_eligible(
         &mut self,
         ctx: &mut PolicyContext,
@@ -473,7 +473,7 @@ impl Credit2 {
         elsewhere.is_some_and(|preferred| preferred.meets(&idle.without(tickled)))
     }
 
-    /// The time until `next` has no more credit than the first that waits, which may be the outgoing one.
+    /// The time until `next` has no more credit than the first waiting vCPU, which may be the outgoing one.
     fn slice(&self, ctx: &PolicyContext, r: RunQueueId, next: VcpuId, outgoing: VcpuId) -> Span {
         let runqueue = &self.runqueues[r];
         let kept = next == outgoing;

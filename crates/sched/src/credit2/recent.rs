@@ -1,4 +1,4 @@
-//! The pCPUs that have switched to another vCPU lately: the rate limit keeps those vCPUs where they are.
+//! pCPUs that have switched to another vCPU recently: the rate limit keeps those vCPUs where they are.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,13 @@ use vcpulab_host::{CpuMask, PcpuId, Table, Time};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent {
     switches: VecDeque<(Time, PcpuId)>,
-    /// The last switch of each pCPU, as far as it had one.
+    /// Time of the last switch of each pCPU that has switched.
     last: Table<PcpuId, Time>,
     pcpus: CpuMask,
 }
 
 impl Recent {
-    /// Notes that a pCPU switches now, and forgets what was before `from`.
+    /// Notes that a pCPU switches now, and drops switches before `from`.
     pub fn note(&mut self, now: Time, p: PcpuId, from: Time) {
         self.forget_before(from);
         self.switches.push_back((now, p));
@@ -22,7 +22,7 @@ impl Recent {
         self.pcpus.insert(p);
     }
 
-    /// The pCPUs that have switched at `from` or later, which never goes back.
+    /// pCPUs that have switched at `from` or later; `from` never decreases.
     pub fn since(&mut self, from: Time) -> &CpuMask {
         self.forget_before(from);
         &self.pcpus

@@ -1,4 +1,4 @@
-//! Run queues: the pCPUs that share one, the vCPUs assigned to it, and those of them that wait.
+//! Run queues: the pCPUs that share a queue, the vCPUs assigned to it, and the waiting ones among them.
 
 use vcpulab_host::{CpuMask, DomId, PcpuId, PolicyContext, VcpuId};
 
@@ -10,7 +10,7 @@ use crate::table::put;
 impl Credit2 {
     // ---- pCPUs ----
 
-    /// Puts `p` into the run queue of its core, or the smallest one that it may share, or a new one.
+    /// Adds `p` to the run queue of its core, or to the smallest one that it may share, or to a new one.
     pub(super) fn join_runqueue(&mut self, ctx: &PolicyContext, p: PcpuId) {
         let place = self.place(ctx, p);
         let r = self.shared_runqueue(ctx, p, place).unwrap_or_else(|| {
@@ -38,7 +38,7 @@ impl Credit2 {
         put(&mut self.runqueue_of, p, r);
     }
 
-    /// The number of what the members of a run queue share: core, socket or node, as they are arranged.
+    /// The number of the core, socket or node that the members of a run queue share, by the arrangement.
     fn place(&self, ctx: &PolicyContext, p: PcpuId) -> u32 {
         let of_socket = |number| p.0.checked_div(self.cpus_per_socket).unwrap_or(number);
         match self.arrangement() {
@@ -50,7 +50,8 @@ impl Credit2 {
         }
     }
 
-    /// The run queue of the same place that has a sibling of `p`; else the smallest one with room, for whole cores.
+    /// The run queue of the same core, socket or node that has a sibling of `p`; else the smallest one with room, for
+    /// whole cores.
     fn shared_runqueue(&self, ctx: &PolicyContext, p: PcpuId, place: u32) -> Option<RunQueueId> {
         let (threads, siblings) = (ctx.threads_per_core(), ctx.siblings(p));
         let pcpus = ctx.pcpus().len() * ctx.unit_size();
@@ -73,7 +74,7 @@ impl Credit2 {
         ARRANGEMENTS[self.arrangement as usize]
     }
 
-    /// Makes `p` decide, and notes that it has been asked.
+    /// Tickles `p`: asks it to decide, and notes that it has been asked.
     pub(super) fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let runqueue = &mut self.runqueues[self.runqueue_of[p]];
         runqueue.tickled.insert(p);
@@ -83,7 +84,7 @@ impl Credit2 {
         ctx.raise_reschedule(p);
     }
 
-    /// Notes that `p` decides, which it may have been asked to.
+    /// Notes that `p` decides; it may have been tickled.
     pub(super) fn untickle(&mut self, ctx: &PolicyContext, r: RunQueueId, p: PcpuId) {
         let runqueue = &mut self.runqueues[r];
         if self.has_threads && runqueue.tickled.contains(p) {
@@ -93,7 +94,7 @@ impl Credit2 {
         runqueue.tickled.remove(p);
     }
 
-    /// Notes that `p` has nothing to run.
+    /// Notes that `p` idles.
     pub(super) fn begin_idling(&mut self, ctx: &PolicyContext, r: RunQueueId, p: PcpuId) {
         let runqueue = &mut self.runqueues[r];
         if self.has_threads && !runqueue.idle.contains(p) {
@@ -103,7 +104,7 @@ impl Credit2 {
         runqueue.idle.insert(p);
     }
 
-    /// Notes that `p` has something to run.
+    /// Notes that `p` does not idle.
     pub(super) fn end_idling(&mut self, ctx: &PolicyContext, r: RunQueueId, p: PcpuId) {
         let runqueue = &mut self.runqueues[r];
         if self.has_threads && runqueue.idle.contains(p) {
@@ -113,13 +114,13 @@ impl Credit2 {
         runqueue.idle.remove(p);
     }
 
-    /// The next pCPU of a run queue in turn, among some of it that suit `v`.
+    /// The next pCPU of a run queue in turn, among those that suit `v`.
     pub(super) fn turn_rotor(&mut self, ctx: &PolicyContext, v: VcpuId, r: RunQueueId) -> Option<PcpuId> {
         let among = self.runqueues[r].members.and(ctx.affinity(v));
         self.turn_rotor_among(r, &among)
     }
 
-    /// The next pCPU in turn among some; they may be of another run queue.
+    /// The next pCPU in turn among some, which may be of another run queue.
     pub(super) fn turn_rotor_among(&mut self, r: RunQueueId, among: &CpuMask) -> Option<PcpuId> {
         let rotor = &mut self.runqueues[r].rotor;
         let next = among.next_after(*rotor)?;
@@ -185,7 +186,7 @@ impl Credit2 {
 }
 
 impl RunQueue {
-    /// The threads of the core of a member that are members, too.
+    /// Threads of a member's core that are members, too.
     fn core_of(&self, ctx: &PolicyContext, p: PcpuId) -> CpuMask {
         self.members.and(ctx.siblings(p))
     }
@@ -199,7 +200,7 @@ impl RunQueue {
         debug_assert_eq!(self.idle_cores, self.wholly_idle(ctx));
     }
 
-    /// The pCPUs of wholly idle cores, by definition.
+    /// The pCPUs of wholly idle cores, computed from scratch.
     fn wholly_idle(&self, ctx: &PolicyContext) -> CpuMask {
         let idle = self.idle.without(&self.tickled);
         self.members.iter().filter(|&p| idle.contains_all(&self.core_of(ctx, p))).collect()

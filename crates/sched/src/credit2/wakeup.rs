@@ -1,4 +1,4 @@
-//! The pCPU that decides because a vCPU has begun to wait.
+//! Tickling: the pCPU that is asked to decide because a vCPU has begun to wait.
 
 use vcpulab_host::{CpuMask, NEVER, PcpuId, PolicyContext, Span, Time, VcpuId};
 
@@ -23,7 +23,8 @@ impl Credit2 {
         }
     }
 
-    /// An idle pCPU, one that it prefers and its own if possible; or its own; or the one whose vCPU it is furthest ahead of.
+    /// An idle pCPU, one that the vCPU prefers and its own if possible; or its own; or the pCPU over whose vCPU its
+    /// lead is greatest.
     fn idle_or_preemptable(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
         let own = ctx.processor(v);
         let r = self.vcpus[v].runqueue;
@@ -60,7 +61,7 @@ impl Credit2 {
         best
     }
 
-    /// The idle pCPU nearest to `own` among some, on a wholly idle core if possible, or where power is saved on a core that
+    /// The idle pCPU nearest to `own` among some, on a wholly idle core if possible, or, to save power, on a core that
     /// works already.
     #[inline(always)]
     fn idle_among(&self, r: RunQueueId, among: &CpuMask, own: PcpuId) -> Option<PcpuId> {
@@ -84,7 +85,7 @@ impl Credit2 {
         first.or_else(|| nearest(any))
     }
 
-    /// The time from which on vCPUs must have begun to run for the rate limit to keep them.
+    /// The time after which a vCPU must have begun to run for the rate limit to keep it.
     pub(super) fn kept_from(&self, now: Time) -> Time {
         let kept = self.ratelimit - RATELIMIT_TOLERANCE;
         if kept > Span::ZERO { now - kept } else { NEVER }
@@ -97,8 +98,8 @@ impl Credit2 {
         if ctx.is_idle(current) || too_early { -1 } else { self.lead(ctx, p, v, current) }
     }
 
-    /// The lead in credit of `v` over the current vCPU of `p`, which is charged for the comparison; a positive one grows where
-    /// either of them gets nearer to where it prefers to run.
+    /// The lead in credit of `v` over the current vCPU of `p`, which is charged for the comparison. A positive lead
+    /// grows where either vCPU gets nearer to its soft affinity.
     fn lead(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId, current: VcpuId) -> i64 {
         self.charge(ctx, current);
         let ahead = i64::from(self.vcpus[v].credit) - i64::from(self.vcpus[current].credit);

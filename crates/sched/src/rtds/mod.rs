@@ -38,7 +38,7 @@ impl Reservation {
     const NEW: Reservation =
         Reservation { period: Span::from_us(PERIOD.default), budget: Span::from_us(BUDGET.default) };
 
-    /// The reservation with the values given.
+    /// The reservation with the given values changed.
     fn adjusted(self, params: &Params) -> Result<Reservation, Refusal> {
         let period = params.int(PERIOD.name).map_or(self.period, |us| US.saturating_mul(us));
         let budget = params.int(BUDGET.name).map_or(self.budget, |us| US.saturating_mul(us));
@@ -86,7 +86,7 @@ impl Vcpu {
         waits: Waits::Nowhere,
     };
 
-    /// A new budget, one level further back.
+    /// Gives the vCPU a new budget, one priority level lower.
     fn go_on(&mut self, rules: Rules) {
         self.level =
             if rules.level_saturates { self.level.saturating_add(1) } else { self.level.wrapping_add(1) };
@@ -107,7 +107,7 @@ impl Vcpu {
 #[derive(Clone, Debug)]
 pub struct Rtds {
     rules: Rules,
-    /// By vCPU; the idle ones' entries are never read.
+    /// vCPUs by id; the entries of idle vCPUs are never read.
     vcpus: Table<VcpuId, Vcpu>,
     run_queue: Queue,
     refill_queue: Queue,
@@ -115,10 +115,10 @@ pub struct Rtds {
     depleted_links: Links<VcpuId>,
     /// Refilled vCPUs that are not back on the refill queue yet. Empty outside the refill timer's hook.
     refilled: Vec<VcpuId>,
-    /// The keys of what the pCPUs run; the least for those that idle or are tickled.
+    /// Keys of the pCPUs' current vCPUs; the least key for pCPUs that idle or are tickled.
     running: Running,
     tickled: CpuMask,
-    /// The pCPUs that chose to idle.
+    /// Idle pCPUs, which chose to run their idle vCPU.
     idlers: CpuMask,
     refill_timer: Option<TimerId>,
     first_pcpu: Option<PcpuId>,
@@ -138,7 +138,7 @@ impl Rtds {
         ctx.report(v, "budget", remaining.ns());
     }
 
-    /// The key of `v` has changed; it does not wait.
+    /// Updates the key of `v`, which has changed; `v` does not wait.
     fn rekey_running(&mut self, ctx: &PolicyContext, v: VcpuId) {
         let p = ctx.processor(v);
         if ctx.is_current(v) && !self.tickled.contains(p) {
@@ -156,7 +156,7 @@ impl Rtds {
         }
     }
 
-    /// Insertion by order, without touching the timer.
+    /// Inserts a vCPU in order, without setting the timer.
     fn await_refill(&mut self, v: VcpuId) {
         self.refill_queue.insert(v, self.vcpus[v].key());
     }
@@ -188,7 +188,7 @@ impl Rtds {
         }
     }
 
-    /// A new budget, one level further back, for a vCPU that does not move in the refill queue.
+    /// Gives `v` a new budget, one priority level lower, without moving it in the refill queue.
     fn go_on(&mut self, v: VcpuId) {
         let vcpu = &mut self.vcpus[v];
         vcpu.go_on(self.rules);
@@ -210,7 +210,7 @@ impl Rtds {
         }
     }
 
-    /// The first that waits with budget and may run on `p`, or its idle vCPU.
+    /// The first vCPU with budget that may run on `p`, or its idle vCPU (`runq_pick`).
     fn first_for(&self, ctx: &PolicyContext, p: PcpuId) -> VcpuId {
         let first = self.run_queue.iter().find(|&v| ctx.affinity(v).contains(p));
         first.unwrap_or(ctx.idle(p))
@@ -247,7 +247,7 @@ impl Rtds {
         }
     }
 
-    /// Asks an idle pCPU, or the one that runs the least urgent vCPU, to decide because `v` waits.
+    /// Tickles an idle pCPU, or the one that runs the least urgent vCPU, because `v` waits.
     fn tickle(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let suitable = ctx.affinity(v).and(ctx.pcpus()).without(&self.tickled);
         let own = ctx.processor(v);
@@ -304,7 +304,7 @@ impl Scheduler for Rtds {
         self.running.grow(p);
     }
 
-    /// There is one run queue.
+    /// Lock of a run queue: all pCPUs share one.
     fn lock(&self, p: PcpuId) -> PcpuId {
         self.first_pcpu.unwrap_or(p)
     }
@@ -404,7 +404,7 @@ impl Scheduler for Rtds {
         if affinity.contains(own) { own } else { affinity.next_after(own).unwrap_or(own) }
     }
 
-    /// The refill timer: new budgets for all whose period is over.
+    /// Handles the refill timer: gives new budgets to all vCPUs whose period is over.
     fn timer(&mut self, ctx: &mut PolicyContext, _token: u32) {
         while let Some(v) = self.refill_queue.first()
             && self.vcpus[v].deadline <= ctx.now()
@@ -578,7 +578,7 @@ impl Registered for Rtds {
 mod tests {
     use super::*;
 
-    /// No run gets there: it takes more than four billion budgets within one period.
+    /// The last level is the worst. No run reaches it: that takes more than four billion budgets within one period.
     #[test]
     fn the_last_level_is_the_worst_from_4_22_on() {
         let after = |rules| {

@@ -15,16 +15,16 @@ use vcpulab_host::{Id, VcpuId};
 
 use super::key::Key;
 
-/// The node before the first and after the last.
+/// The sentinel node before the first and after the last.
 const ENDS: u32 = 0;
 
-/// The vCPUs for each with a floor, as bits; and for each of these, with one above it.
+/// The number of vCPUs for each with a floor, as bits; and the number of these for each with a further floor.
 const EACH_BITS: u32 = 3;
 
 /// Most levels, for any number of vCPUs.
 const LEVELS_MAX: u32 = u32::BITS / EACH_BITS;
 
-/// The place of a vCPU: that of number n is node n + 1.
+/// The node of a vCPU: vCPU number n has node n + 1.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: Key,
@@ -32,14 +32,14 @@ struct Node {
     prev: u32,
     /// The node's floor of level 0; its floors of higher levels follow.
     lowest: u32,
-    /// The number of its floors.
+    /// The number of the node's floors.
     floors: u16,
     listed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Floor {
-    /// No key of its part is greater.
+    /// Bound of the floor's part: no key is greater.
     bound: Key,
     /// Floors of its level, in a ring.
     next: u32,
@@ -53,7 +53,7 @@ struct Floor {
 #[derive(Clone, Debug)]
 pub struct Queue {
     nodes: Vec<Node>,
-    /// Number l is the queue's own of level l. The vCPUs' follow.
+    /// Floors: number l is the queue's own floor of level l; those of the vCPUs follow.
     floors: Vec<Floor>,
     /// Levels in use: one at least, and those on which a vCPU in the queue has a floor.
     levels: u32,
@@ -85,7 +85,7 @@ fn floors_of(node: u32) -> u32 {
 }
 
 impl Queue {
-    /// Makes places for `v` and all below.
+    /// Makes nodes for `v` and all vCPUs with lower numbers.
     pub fn grow(&mut self, v: VcpuId) {
         for node in self.nodes.len() as u32..=node_of(v) {
             self.add_node(floors_of(node));
@@ -108,18 +108,18 @@ impl Queue {
         self.nodes[node_of(v) as usize].listed
     }
 
-    /// The first.
+    /// The first vCPU.
     #[inline(always)]
     pub fn first(&self) -> Option<VcpuId> {
         vcpu_at(self.nodes[ENDS as usize].next)
     }
 
-    /// All, in order.
+    /// All vCPUs, in order.
     pub fn iter(&self) -> impl Iterator<Item = VcpuId> + '_ {
         std::iter::successors(self.first(), |&v| vcpu_at(self.nodes[node_of(v) as usize].next))
     }
 
-    /// Puts `v` before the first with a greater key, or at the end.
+    /// Inserts `v` before the first vCPU with a greater key, or at the end.
     #[inline]
     pub fn insert(&mut self, v: VcpuId, key: Key) {
         debug_assert!(!self.listed(v), "a vCPU is in the queue once at most");
@@ -134,7 +134,7 @@ impl Queue {
         }
     }
 
-    /// Takes `v` out.
+    /// Removes `v`.
     #[inline]
     pub fn remove(&mut self, v: VcpuId) {
         let node = node_of(v);
@@ -149,7 +149,7 @@ impl Queue {
         }
     }
 
-    /// Changes the key of `v` where it is.
+    /// Changes the key of `v`, which stays in its place.
     pub fn rekey(&mut self, v: VcpuId, key: Key) {
         let node = node_of(v) as usize;
         debug_assert!(self.nodes[node].listed, "only who is in the queue has a key");
@@ -168,8 +168,8 @@ impl Queue {
         }
     }
 
-    /// The node that a key comes before, and the floor of level 0 whose part it comes into. The bounds of all parts
-    /// that it comes into allow for it.
+    /// The node before which a key belongs, and the floor of level 0 whose part it belongs to. The bounds of all parts
+    /// around that place are raised to the key.
     fn place(&mut self, key: Key) -> (u32, u32) {
         // A floor and its level; no key up to that of its node is greater.
         let (mut at, mut level) = (self.levels - 1, self.levels - 1);
@@ -212,7 +212,7 @@ impl Queue {
         }
     }
 
-    /// The floor of the next level whose part has that of a floor.
+    /// The floor of the next level whose part contains the part of a floor.
     fn above(&self, mut floor: u32) -> u32 {
         while !self.floors[floor as usize].goes_on {
             floor = self.floors[floor as usize].prev;
@@ -220,7 +220,7 @@ impl Queue {
         floor + 1
     }
 
-    /// Divides the parts that a node has come into.
+    /// Splits the parts that contain an inserted node.
     fn insert_floors(&mut self, node: u32, mut part: u32) {
         let Node { key, lowest, floors, .. } = self.nodes[node as usize];
         while self.levels < u32::from(floors) {
@@ -240,7 +240,7 @@ impl Queue {
         }
     }
 
-    /// Unites the parts that a node has divided.
+    /// Merges the parts that a node had split.
     fn remove_floors(&mut self, node: u32) {
         let Node { lowest, floors, .. } = self.nodes[node as usize];
         for own in lowest..lowest + u32::from(floors) {
@@ -264,7 +264,7 @@ mod tests {
 
     #[derive(Clone, Copy, Debug)]
     enum Op {
-        /// Puts it in, or takes it out.
+        /// Inserts or removes the node.
         Turn,
         Rekey,
     }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     impl Queue {
-        /// No bound is below a key of its part, and only what is in the queue has floors in rings.
+        /// Checks that no bound is below a key of its part, and that only queued nodes have floors in rings.
         fn check(&self) {
             for level in 0..self.levels {
                 let (mut node, mut floor) = (ENDS, level);

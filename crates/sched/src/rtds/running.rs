@@ -1,4 +1,4 @@
-//! The keys of what runs on each pCPU, and which is greatest: a tree of eights over the pCPUs.
+//! Keys of the pCPUs' current vCPUs, and the greatest among them: a tree over the pCPUs whose nodes have eight children.
 
 use vcpulab_host::{CpuMask, PCPUS_MAX, PcpuId};
 
@@ -8,10 +8,10 @@ use super::key::Key;
 #[derive(Clone, Debug, Default)]
 pub struct Running {
     keys: Vec<Key>,
-    /// The greatest of each eight keys, and of each eight of these; but for `changed`.
+    /// The greatest of each eight keys, and of each eight of these; out of date where `changed` is set.
     of_8: Vec<Key>,
     of_64: Vec<Key>,
-    /// The eights in which keys have changed, as bits.
+    /// Groups of eight in which keys have changed, as bits.
     changed: u64,
 }
 
@@ -45,8 +45,7 @@ impl Running {
         self.changed |= 1 << (p.0 / 8);
     }
 
-    /// The pCPU `among` some that has the greatest key, if that is above a bound; of several the first from `start` on, and
-    /// after the last pCPU comes the first.
+    /// The pCPU `among` some with the greatest key above a bound; of several the first from `start` on, cyclically.
     pub fn greatest(&mut self, start: PcpuId, among: &CpuMask, bound: Key) -> Option<PcpuId> {
         while self.changed != 0 {
             let eight = self.changed.trailing_zeros() as usize;

@@ -24,7 +24,7 @@ use crate::table::put;
 use crate::width::Width;
 
 const EXTRA_QUANTUM: Span = Span::from_us(500);
-/// The period that reservations by weight and best-effort domains have.
+/// The period of reservations by weight and of best-effort domains.
 const WEIGHT_PERIOD: Span = Span::from_ms(100);
 /// The time that reservations by weight leave free in each weight period.
 const WEIGHT_SAFETY: Span = Span::from_ms(5);
@@ -44,19 +44,19 @@ struct Vcpu {
     weight: i16,
     extraweight: i16,
     deadline: Time,
-    /// Time used of the current slice.
+    /// The used part of the current slice.
     cputime: Span,
-    /// The last decision that chose it.
+    /// Time of the last decision that chose the vCPU.
     start: Time,
     blocked_at: Time,
     loss: Span,
-    /// The price of a quantum in the penalty and in the utilisation queue.
+    /// The price of a quantum in the penalty queue and in the utilization queue.
     score: [i32; 2],
     /// Whether the vCPU accepts extra time.
     aware: bool,
     asleep: bool,
     wants_penalty: bool,
-    /// The extra queue from which it is being run.
+    /// The extra queue from which the vCPU is being run.
     extra: Option<usize>,
     /// Whether the vCPU's present queue is the wait queue, and not the run queue.
     on_wait: bool,
