@@ -38,7 +38,7 @@ pub enum Step {
     /// Waits until another task wakes those that wait at this point, and gives a lock back for it (to take it again is a
     /// step of its own).
     Wait { at: u32, unlocks: Option<u32> },
-    /// Wakes the tasks that wait at this point: all, or the first. If none does, nothing is remembered of it.
+    /// Wakes the tasks that wait at this point: all, or the first. Without waiting tasks it has no effect.
     Wake { at: u32, all: bool },
     /// Waits at this point until this number of tasks has come there.
     Barrier { at: u32, tasks: u32 },
@@ -63,17 +63,17 @@ pub enum Step {
     Disk(DiskAccess),
     /// Reads the file that the request at hand asks for, of those that its application serves; waits if it is not in memory.
     ReadAsked,
-    /// Waits until all it wrote is on the disk.
+    /// Waits until all data that the task wrote is on the disk.
     Sync,
     /// A unit of work is complete. Its response time counts from the request, the release or the last unit.
     Done,
     /// A unit of work is complete, and late if it took longer than this.
     Deadline(Span),
-    /// Goes on with the next step with this probability, in millionths; otherwise skips `skip` steps.
+    /// Continues with the next step with this probability, in millionths; otherwise skips `skip` steps.
     Chance { ppm: u32, skip: u32 },
     /// Goes back to step `from` until this one has been reached `times` times; `counter` is its own among the script's.
     Repeat { from: u32, times: u32, counter: u32 },
-    /// Goes on at the next phase of the script's stretches, or begins another stretch.
+    /// Continues at the next phase of the script's stretches, or begins another stretch.
     NextPhase,
     /// Begins again at the first step.
     Restart,
@@ -183,11 +183,11 @@ impl Script {
 pub struct ServiceConfig {
     /// Most connections that are served at once.
     pub connections_max: u32,
-    /// Most connections beyond that which wait until one of those ends; what comes on top is refused.
+    /// Most connections beyond that which wait until one of those ends; further ones are refused.
     pub backlog: u32,
-    /// Whether a connection on top is left without an answer rather than refused, as Linux does. Callers try again.
+    /// Whether a further connection is left without an answer rather than refused, as Linux does. Callers try again.
     pub ignores: bool,
-    /// Most connections whose set-up is under way (the SYN queue); a SYN on top is lost.
+    /// Most connections whose set-up is under way (the SYN queue); a further SYN is lost.
     pub syn_queue: u32,
     /// Requests after which a connection is closed; 0: never.
     pub requests_max: u32,

@@ -42,7 +42,7 @@ fn stretch_of(script: &Script, seed: u64, domain: u64, task: u64) -> Option<(Str
 /// The unit of work of tasks that are counted by their CPU time.
 const CPU_UNIT: Span = Span::from_ms(1);
 
-/// A domain's inside as configured.
+/// Configuration of a domain's kernel and its applications.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelConfig {
     /// Number of vCPUs.
@@ -94,11 +94,11 @@ pub enum Standing {
 /// The state of an application, beside its tasks.
 #[derive(Clone, Debug)]
 struct App {
-    /// CPU time of tasks that counts as units, not full ones yet.
+    /// CPU time of tasks that has not filled a unit yet.
     computed: Span,
     /// Synchronization objects of this application alone.
     sync_objects: SyncObjects,
-    /// Most applications are none.
+    /// The service of the application; most applications are none.
     service: Option<Box<Service>>,
 }
 
@@ -123,7 +123,7 @@ pub struct Kernel {
     /// Synchronization objects that applications share.
     sync_objects: SyncObjects,
     spin_ns: Span,
-    /// vCPUs that are to look for work, in the order found.
+    /// vCPUs that should look for work, in the order in which they were found.
     kicks: Vec<usize>,
 }
 
@@ -442,7 +442,7 @@ impl Kernel {
         self.tasks.enumerate().find(serves).map(|(id, _)| id)
     }
 
-    /// The vCPU that a task is on, and what it does there.
+    /// The vCPU of a task, and the task's state there.
     pub fn standing(&self, id: TaskId) -> (usize, Standing) {
         let task = &self.tasks[id];
         let vcpu = &self.vcpus[task.vcpu()];
@@ -480,7 +480,8 @@ impl Kernel {
         self.move_task(id, own, vcpu);
     }
 
-    /// Makes a task that is in no queue runnable on vCPU `to`, where its virtual run time stands as it did on `from`.
+    /// Makes a task that is in no queue runnable on vCPU `to`, with its virtual run time relative to that vCPU's as it
+    /// was on `from`.
     fn move_task(&mut self, id: TaskId, from: usize, to: usize) {
         let task = &mut self.tasks[id];
         task.vruntime += self.vcpus[to].vruntime - self.vcpus[from].vruntime;
@@ -494,7 +495,7 @@ impl Kernel {
         self.tasks[task].stream = Some(stream);
     }
 
-    /// A vCPU that is to look for work now.
+    /// Takes a vCPU that should look for work now.
     #[inline]
     pub fn take_kick(&mut self) -> Option<usize> {
         self.kicks.pop()

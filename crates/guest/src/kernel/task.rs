@@ -39,7 +39,7 @@ pub enum Io {
     Reply { connection: ConnectionId, bytes: u32 },
     /// Send an event over a channel.
     Notify(ChannelId),
-    /// Go on with an event of a channel.
+    /// Continue with an event of a channel.
     AwaitEvent(ChannelId),
     /// Ask a service, and continue with the answer.
     Call(Call),
@@ -51,9 +51,9 @@ pub enum Io {
     Receive { stream: ConnectionId, bytes: u32 },
     /// Access the disk.
     Disk(DiskAccess),
-    /// Go on when a file of this size, one of those that the application serves, is in memory.
+    /// Continue when a file of this size, one of those that the application serves, is in memory.
     ReadFile { bytes: u32 },
-    /// Go on when all that was written is on the disk.
+    /// Continue when all written data is on the disk.
     Sync,
 }
 
@@ -68,7 +68,7 @@ pub(crate) enum Demand {
     Ticks(u32),
     /// To wait for a request.
     Await,
-    /// A lock.
+    /// To take a lock.
     Lock(u32),
     /// To give a lock back.
     Unlock(u32),
@@ -101,7 +101,7 @@ pub(crate) struct Task {
     pub spins: bool,
     /// Whether interrupts do its work now.
     pub softirq: bool,
-    /// Whether another thread does what comes next, behind all that others have to do.
+    /// Whether another thread does the next work, behind all work that waits.
     pub hands_over: bool,
     /// Number of spin locks that it holds.
     pub holds: u32,
@@ -349,12 +349,12 @@ impl Task {
         Demand::Done(response, late)
     }
 
-    /// The number of the vCPU that it is on.
+    /// The number of the task's vCPU.
     pub fn vcpu(&self) -> usize {
         self.vcpu as usize
     }
 
-    /// Moves it to another vCPU.
+    /// Moves the task to another vCPU.
     pub fn move_to(&mut self, vcpu: usize) {
         self.vcpu = vcpu as u32;
     }

@@ -54,7 +54,7 @@ pub(super) struct Vcpu {
     pub winds_down: bool,
     /// The rest of the kernel's own work, which goes before any task, ns.
     pub own_work: Span,
-    /// Kernels that are not asked for it have none.
+    /// The tick, if the kernel has one while a vCPU is idle.
     pub tick: Option<Box<Tick>>,
     /// A full time slice.
     slice_ns: Span,
@@ -135,8 +135,8 @@ impl Vcpu {
         }
     }
 
-    /// Begins the kernel's own work that is due: once for each time that it wakes, that of a tick or that before any task, perhaps
-    /// with some to come when it winds down.
+    /// Begins the kernel's own work that is due: once for each time that the vCPU wakes, either that of a tick or that
+    /// before any task, perhaps with some to come when the vCPU winds down.
     pub fn begin_own_work(&mut self, now: Time, wake_ns: Span, winds_down: bool) {
         if self.load() > 0 {
             if std::mem::take(&mut self.idle) {

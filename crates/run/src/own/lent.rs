@@ -1,4 +1,4 @@
-//! The host as a policy from elsewhere sees it: [`PolicyContext`], with plain integers for ids, each of which is checked.
+//! The host as a policy from elsewhere sees it: [`PolicyContext`](vcpulab_host::PolicyContext), with plain integers for ids, each of which is checked.
 //!
 //! A hook borrows the host's context for as long as it lasts, so what is elsewhere holds none of it: it reaches for what is
 //! [lent](lend) at the moment, and finds nothing outside a hook.
