@@ -166,7 +166,7 @@ def _found(
     warnings = other_warnings(linted.scenario, linted.advice, names)
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
-        told = [views.advice(str(path), one, toolstack) for one in linted.advice]
+        told = [views.advice(str(path), one, toolstack, all=all) for one in linted.advice]
         warned = [[Lines(line.splitlines()), BLANK] for line in files.in_short(warnings, all=all)]
         counted = Lines([f"{path}: {len(data) or 'nothing'} found"])
         noted = [Lines(linted.noted(), indent="  ")] if linted.notes else []

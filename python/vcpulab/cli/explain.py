@@ -82,7 +82,7 @@ def _show(file: Path, found: Explanation, scenario: Scenario, toolstack: Toolsta
     parts = [page.always(Lines([*nobody, *found.outlook(), *found.numbers(), *host])), views.cautions(scenario)]
     if found.advice:
         parts.append(page.always(Lines(["", "What holds it back, and what mends it:", ""])))
-        told = [views.advice(str(file), one, toolstack) for one in found.advice]
+        told = [views.advice(str(file), one, toolstack, all=all) for one in found.advice]
         parts.append(page.items(told, "finding", least=1, soon=_FINDINGS))
     for place, one in enumerate(found.explained[:FOLLOWED]):
         parts += _where_time_goes(one, all=all, others=place > 0)

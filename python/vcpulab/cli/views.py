@@ -221,17 +221,25 @@ def changes(changed: Mapping[str, Any]) -> Lines:
     return Lines([f"set: {line}" for line in settings.in_short(changed)])
 
 
-def advice(path: str, one: "Advice", toolstack: Toolstack | None = None) -> list[Piece]:
+_COMMANDS_SHOWN = 8
+"""The most commands of a finding that are shown unless all is asked for."""
+
+
+def advice(path: str, one: "Advice", toolstack: Toolstack | None = None, *, all: bool = True) -> list[Piece]:
     """A finding: what is wrong and why, what mending it does, and how it is mended, if it may be."""
     pieces = _finding(path, one)
-    steps = one.steps(toolstack) if not one.against else []
-    for place, (how, group) in enumerate(groupby(in_loops(steps), key=lambda step: step.how)):
+    steps = in_loops(one.steps(toolstack)) if not one.against else []
+    shown = steps if all else steps[:_COMMANDS_SHOWN]
+    for place, (how, group) in enumerate(groupby(shown, key=lambda step: step.how)):
         if place or how != "run":
             pieces.append(Lines([f"  {HEADINGS[how]}:"]))
         texts = [step.text for step in group]
         pieces.append(
             Lines(texts, begin="    ", indent="      ") if how == "cannot" else Lines(texts, begin="  $ ", typed=True)
         )
+    if len(shown) < len(steps):
+        rest = len(steps) - len(shown)
+        pieces.append(Lines([f"{rest} more command{'s' * (rest != 1)}: --all"], begin="  "))
     return [*pieces, BLANK]
 
 
