@@ -1,6 +1,6 @@
-"""What is typed on a KVM host without a toolstack's own commands: files of control groups, systemd, threads.
+"""Commands for a KVM host without a toolstack: files of control groups, systemd, threads.
 
-VMs are where libvirt puts them. All of it holds until a VM stops: its groups are made anew at each start.
+VMs are in libvirt's groups. Every setting holds until the VM stops: its groups are created again at each start.
 
 Sources: those of `groups`; libvirt's page on control groups (the hierarchy); `chrt(1)`, `renice(1)`, `taskset(1)`.
 """
@@ -32,7 +32,7 @@ _PARTS = {"vcpu": "vcpu*", "emulator": "emulator", "iothread": "iothread*"}
 
 
 def steps(change: Change) -> list[Step]:
-    """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed."""
+    """The steps, in order: after a restart, at once, to keep the settings, and settings without a command."""
     return linux.steps(change, _of_vm)
 
 
@@ -40,10 +40,10 @@ def _of_vm(setting: Setting, change: Change) -> Way | None:
     domain = getattr(setting, "domain", None)
     if domain is None:
         return None
-    found = next(_way(setting, change, libvirt.place(change, domain)), None)
-    if found is not None and found.run:
-        found.cannot.append(libvirt.again(domain, "all of this"))
-    return None if found is None else replace(found, domain=domain)
+    way = next(_way(setting, change, libvirt.place(change, domain)), None)
+    if way is not None and way.run:
+        way.cannot.append(libvirt.lost_at_stop(domain, "all of this"))
+    return None if way is None else replace(way, domain=domain)
 
 
 def _way(setting: Setting, change: Change, where: Place) -> Iterator[Way]:
@@ -53,8 +53,8 @@ def _way(setting: Setting, change: Change, where: Place) -> Iterator[Way]:
         case Affinity(_, _, pcpus, soft=False):
             pins = linux.pins(setting, change)
             all_alike = isinstance(pcpus, str) and setting.vcpu is None
-            each = [("vcpu*", pins[0][1])] if all_alike else [(f"vcpu{vcpu}", ones) for vcpu, ones in pins]
-            yield Way(run=[_each(where, group, "cpuset.cpus", ones) for group, ones in each])
+            by_group = [("vcpu*", pins[0][1])] if all_alike else [(f"vcpu{vcpu}", cpus) for vcpu, cpus in pins]
+            yield Way(run=[_each(where, group, "cpuset.cpus", cpus) for group, cpus in by_group])
         case ThreadAffinity(_, _, part, pcpus):
             yield Way(run=[_each(where, _PARTS[part], "cpuset.cpus", linux.pinned(change, pcpus))])
         case ThreadClass(_, _, policy, priority):
@@ -71,23 +71,23 @@ def _way(setting: Setting, change: Change, where: Place) -> Iterator[Way]:
             yield Way.none(_by_qemu(domain, f"memory_nodes = {spans(nodes)}"))
 
 
-def _by_qemu(domain: str, what: str) -> str:
-    return f"domain {domain}: {what}: options of QEMU's, at the VM's next start"
+def _by_qemu(domain: str, assignment: str) -> str:
+    return f"domain {domain}: {assignment}: options of QEMU's, at the VM's next start"
 
 
 def _params(setting: Params, where: Place) -> Way:
-    found = groups.shared(where, groups.of_whole(setting.values), groups.of_whole(setting.table))
+    way = groups.shared(where, groups.of_whole(setting.values), groups.of_whole(setting.table))
     for part, group in _PARTS.items():
         quota, period = f"{part}_quota_us", f"{part}_period_us"
         if setting.values.keys() & {quota, period}:
             given = (setting.table.get(quota, groups.NONE), setting.table.get(period, groups.PERIOD_US))
             files = groups.limit_files(where.version, *given)
-            found.run += [_each(where, group, file, text) for file, text in files]
-    return found
+            way.run += [_each(where, group, file, text) for file, text in files]
+    return way
 
 
 def _each(where: Place, group: str, file: str, text: str) -> str:
-    """Writes to a file of each group below a VM's that matches."""
+    """The command that writes to a file of each matching group below a VM's."""
     if "*" not in group:
         return groups.written(text, where.file(f"{libvirt.inside(where)}{group}/{file}"))
     files = where.inside(f"{libvirt.inside(where)}{group}", file)

@@ -1,4 +1,4 @@
-"""The commands for a scenario, or for a change of one, of the toolstack that the host has."""
+"""The commands that set up or change a scenario with the host's toolstack."""
 
 from collections.abc import Callable
 
@@ -16,15 +16,15 @@ _STEPS: dict[str, Callable[[Change], list[Step]]] = {
     "cgroup": cgroup.steps,
 }
 HYPERVISORS = {"xen": "Xen", "kvm": "KVM"}
-"""What the hypervisors are called."""
+"""Display names of the hypervisors."""
 
 
 def commands(scenario: Scenario, toolstack: Toolstack | None = None) -> list[Step]:
-    """What sets up a scenario's pCPUs, pools, schedulers, parameters, pinning and actions on a real host.
+    """The steps that set up a scenario's pCPUs, pools, schedulers, parameters, pinning and actions on a real host.
 
     Args:
-        scenario: it.
-        toolstack: whose commands; `None`: those of `host.toolstack`.
+        scenario: the scenario to set up.
+        toolstack: the toolstack to write commands for; `None`: `host.toolstack`.
 
     Examples:
         >>> web = Scenario.starter().change({"host.scheduler": "credit2", "domain.web.weight": 512})
@@ -40,12 +40,12 @@ def commands(scenario: Scenario, toolstack: Toolstack | None = None) -> list[Ste
 
 
 def new_steps(before: Scenario, after: Scenario, toolstack: Toolstack | None = None) -> list[Step]:
-    """What makes one scenario of another that is set up already, and keeps it so.
+    """The steps that turn a scenario that is set up into another one, and keep the change.
 
     Args:
-        before: as it is.
-        after: as it is to be.
-        toolstack: whose commands; `None`: those of `host.toolstack`.
+        before: the present scenario.
+        after: the new scenario.
+        toolstack: the toolstack to write commands for; `None`: `host.toolstack`.
 
     Examples:
         >>> web = Scenario.starter()
@@ -58,16 +58,16 @@ def new_steps(before: Scenario, after: Scenario, toolstack: Toolstack | None = N
 
 
 def typed(change: Change, toolstack: Toolstack | None = None) -> list[Step]:
-    """What is typed for a change."""
+    """The steps of a change."""
     _check(change.hypervisor, toolstack)
     return _STEPS[toolstack or change.toolstack](change)
 
 
 def check(scenario: Scenario, toolstack: Toolstack | None) -> None:
-    """Is that a toolstack of the host's hypervisor?
+    """Checks that a toolstack belongs to the host's hypervisor.
 
     Raises:
-        RequestError: it is not.
+        RequestError: the toolstack belongs to another hypervisor.
     """
     _check(hypervisor_of(scenario.to_dict()), toolstack)
 
@@ -75,5 +75,5 @@ def check(scenario: Scenario, toolstack: Toolstack | None) -> None:
 def _check(hypervisor: str, toolstack: Toolstack | None) -> None:
     allowed = TOOLSTACKS[hypervisor]
     if toolstack is not None and toolstack not in allowed:
-        said = f"the scenario's host is a {HYPERVISORS[hypervisor]} host (host.hypervisor)"
-        raise RequestError(said, field="toolstack", found=toolstack, allowed=", ".join(allowed))
+        reason = f"the scenario's host is a {HYPERVISORS[hypervisor]} host (host.hypervisor)"
+        raise RequestError(reason, field="toolstack", found=toolstack, allowed=", ".join(allowed))

@@ -1,4 +1,4 @@
-"""What other tools call the same counters, and in which unit they show them. One table of it, `COUNTERS`."""
+"""Counters of other tools, with their names and units: the table `COUNTERS`."""
 
 from typing import Literal, get_args
 
@@ -146,12 +146,12 @@ COUNTERS: dict[Tool, tuple[Metric, ...]] = {
 
 
 def counted(run: Run) -> pl.DataFrame:
-    """A row for each domain and replication: what the expressions of counters are about.
+    """A row for each domain and replication: the columns that the expressions of counters use.
 
     Columns:
         threads_ns: see `Run.df_vms`; 0 under Xen.
-        throttled_periods: the same.
-        throttled_ns: the same.
+        throttled_periods: see `Run.df_vms`; 0 under Xen.
+        throttled_ns: see `Run.df_vms`; 0 under Xen.
         others: see `Run.df_domains`.
     """
     of_vms = ("threads_ns", "throttled_periods", "throttled_ns")
@@ -161,7 +161,7 @@ def counted(run: Run) -> pl.DataFrame:
 
 
 def markdown() -> str:
-    """The table as it stands in the documentation."""
+    """The table of counters for the documentation."""
     rows = [
         f"| {tool} | {counter.name} | {counter.unit} | {counter.doc} |" for tool in TOOLS for counter in COUNTERS[tool]
     ]

@@ -1,4 +1,4 @@
-"""Where Linux in Dom0 serves a guest's devices: threads and interrupts, put on a CPU of Dom0.
+"""Placement of the threads and interrupts that serve guests' devices in Dom0 on Dom0's CPUs.
 
 Sources: `drivers/net/xen-netback/interface.c` of Linux 4.x (threads `vif1.0-q0-guest-rx` and `-dealloc`; event channels
 `vif1.0-q0`, or `-tx` and `-rx`, whose CPU also runs the receive path), `drivers/block/xen-blkback/xenbus.c` (threads
@@ -11,7 +11,7 @@ from vcpulab.hypervisors.settings import DOM0, Backend, Interrupts
 
 
 def placed(setting: Backend | Interrupts) -> tuple[list[str], str]:
-    """The commands that put it there, and what to know of them, or why there are none.
+    """The commands that place a backend or interrupts, and a note: how long they hold, or why no command exists.
 
     Examples:
         >>> from vcpulab.hypervisors.settings import set_up
@@ -20,8 +20,8 @@ def placed(setting: Backend | Interrupts) -> tuple[list[str], str]:
         >>> placed(nic)[0]
         ['for i in $(grep -w eth0 /proc/interrupts | cut -d: -f1); do echo 1 > /proc/irq/$i/smp_affinity_list; done']
     """
-    what = str(setting) if isinstance(setting, Backend) else f"interrupts of {setting.kind} {setting.name}"
-    where = f"{what}: on vCPU {setting.vcpu} of {setting.driver}"
+    subject = str(setting) if isinstance(setting, Backend) else f"interrupts of {setting.kind} {setting.name}"
+    where = f"{subject}: on vCPU {setting.vcpu} of {setting.driver}"
     why_not = _why_not(setting)
     if why_not is not None:
         return [], f"{where}: {why_not}"
@@ -39,7 +39,7 @@ def to_cpu(name: str, cpu: int) -> str:
 
 
 def _why_not(setting: Backend | Interrupts) -> str | None:
-    """Why no command in Dom0 puts it there; `None`: one does."""
+    """The reason that no command in Dom0 makes the setting; `None`: a command exists."""
     if setting.driver != DOM0:
         return "the affinity of its threads and interrupts inside that domain"
     if setting.pool.tools["tool"] != "xl":

@@ -1,4 +1,4 @@
-"""How the control groups of a Linux host are set: by systemd where a group is a unit, otherwise in its files.
+"""Settings of a Linux host's control groups: by systemd where a group is a unit, otherwise in its files.
 
 Version 1 has each controller in a hierarchy of its own, and other files than version 2.
 
@@ -19,9 +19,9 @@ from vcpulab.scenario.cgroups import WEIGHT, Version, shares_of_weight
 
 CGROUP = "/sys/fs/cgroup"
 PERIOD_US = 100_000
-"""The default of `cpu.max`."""
+"""The default period of `cpu.max`."""
 NONE = -1
-"""A quota that is none."""
+"""The quota of a group without a limit."""
 _LONGEST_US = (1 << 44) - 1
 """The longest quota that the kernel takes, which libvirt prints where there is none."""
 _IDLE_SINCE = "5.15"
@@ -39,39 +39,39 @@ class Place:
     around: str
     """The path of the group around it; empty: the root group."""
     name: tuple[Part, ...]
-    """Its own name, which may hold what a command prints."""
+    """The group's own name, which may hold the output of a command."""
     version: Version
     lasts: bool
-    """Is its unit there again after a restart?"""
+    """Does its unit exist again after a restart?"""
 
     @classmethod
-    def of(cls, path: str, version: Version) -> "Place":
-        """A group that nobody makes anew."""
+    def from_path(cls, path: str, version: Version) -> "Place":
+        """The group of a path, which lasts across restarts unless it is a scope."""
         around, _, name = path.strip("/").rpartition("/")
         return cls(around, (name,), version, lasts=not name.endswith(".scope"))
 
     @property
     def path(self) -> str:
-        """From the root group, as people read it."""
+        """The path from the root group, for people to read."""
         name = "".join(part if isinstance(part, str) else f"$({part.command})" for part in self.name)
         return f"{self.around}/{name}".strip("/")
 
     @property
     def unit(self) -> str | None:
-        """Its unit of systemd, as a word of the shell; `None`: it has none."""
+        """The group's systemd unit, as a word of the shell; `None`: the group is not a unit."""
         name = "".join(part if isinstance(part, str) else "0" for part in self.name)
         return word(*self.name) if systemd.is_unit(f"{self.around}/{name}".strip("/")) else None
 
     def file(self, name: str) -> str:
-        """A file of it, or of a group below it, as a word of the shell."""
+        """A file of the group, or of a group below it, as a word of the shell."""
         return word(*self._parts(name), f"/{name}")
 
     def inside(self, pattern: str, name: str) -> str:
-        """A file of groups below it, whose names match a pattern of the shell."""
+        """A file of the groups below this group whose names match a pattern of the shell."""
         return f"{word(*self._parts(name))}/{pattern}/{name}"
 
     def threads(self, pattern: str) -> str:
-        """The files with the numbers of threads in groups below it."""
+        """The files with the ids of the threads in groups below this group."""
         return self.inside(pattern, _FILES[self.version]["threads"])
 
     def _parts(self, file: str) -> Iterator[Part]:
@@ -87,9 +87,9 @@ def shared(place: Place, values: Mapping[str, Any], table: Mapping[str, Any], do
 
     Args:
         place: the group.
-        values: what is set of `weight`, `idle`, `quota_us`, `period_us`, `burst_us`, `cpus`.
-        table: all that holds of these.
-        domain: the domain whose group it is.
+        values: the parameters to set, of `weight`, `idle`, `quota_us`, `period_us`, `burst_us`, `cpus`.
+        table: the present value of every parameter.
+        domain: the domain that the group belongs to.
     """
     version, unit = place.version, place.unit
     parts = [
@@ -99,53 +99,53 @@ def shared(place: Place, values: Mapping[str, Any], table: Mapping[str, Any], do
     ]
     properties = [text for part in parts for text in part.properties]
     files = [file for part in parts for file in part.files]
-    found = Way(domain)
+    way = Way(domain)
     before, after = burst_files(version, values)
-    found.run += [written(text, place.file(name)) for name, text in before]
+    way.run += [written(text, place.file(name)) for name, text in before]
     if properties:
         runtime = "" if place.lasts else "--runtime "
-        found.run.append(f"systemctl set-property {runtime}{unit} {' '.join(properties)}")
-    found.run += [written(text, place.file(name)) for name, text in (*files, *after)]
+        way.run.append(f"systemctl set-property {runtime}{unit} {' '.join(properties)}")
+    way.run += [written(text, place.file(name)) for name, text in (*files, *after)]
     names = list(dict.fromkeys(name for name, _ in (*files, *before, *after)))
     if names and place.lasts:
-        found.cannot.append(f"{place.path}: {', '.join(names)}: holds until the host restarts")
+        way.cannot.append(f"{place.path}: {', '.join(names)}: holds until the host restarts")
     if "cpu.idle" in names and version == 1:
-        found.cannot.append(f"{place.path}: cpu.idle: kernels have it from {_IDLE_SINCE} on")
-    return found
+        way.cannot.append(f"{place.path}: cpu.idle: kernels have it from {_IDLE_SINCE} on")
+    return way
 
 
 @dataclass
 class _Sets:
-    """What sets a part of a control group."""
+    """The unit properties and files that set a part of a control group."""
 
     properties: list[str] = field(default_factory=list)
-    """Of its unit."""
+    """Properties of its systemd unit."""
     files: list[tuple[str, str]] = field(default_factory=list)
-    """Files, and what they hold."""
+    """Names and contents of files."""
 
 
 def _weight(version: Version, values: Mapping[str, Any], table: Mapping[str, Any], *, by_systemd: bool) -> _Sets:
     idle, weight = bool(table.get("idle")), table.get("weight", WEIGHT)
     if by_systemd and version == 2:
         return _Sets([f"CPUWeight={'idle' if idle else weight}"] if values.keys() & {"weight", "idle"} else [])
-    found = _Sets(files=[("cpu.idle", str(int(idle)))] if "idle" in values else [])
+    sets = _Sets(files=[("cpu.idle", str(int(idle)))] if "idle" in values else [])
     if "weight" in values and by_systemd:
-        found.properties.append(f"CPUShares={shares_of_weight(weight)}")
+        sets.properties.append(f"CPUShares={shares_of_weight(weight)}")
     elif "weight" in values and not idle:
-        found.files.append(weight_file(version, weight))
-    return found
+        sets.files.append(weight_file(version, weight))
+    return sets
 
 
 def _limit(version: Version, values: Mapping[str, Any], table: Mapping[str, Any], *, by_systemd: bool) -> _Sets:
-    found = _Sets()
+    sets = _Sets()
     if values.keys() & {"quota_us", "period_us"}:
         quota, period = table.get("quota_us", NONE), table.get("period_us", PERIOD_US)
         properties = _quota(quota, period) if by_systemd else None
         if properties is None:
-            found.files += limit_files(version, quota, period)
+            sets.files += limit_files(version, quota, period)
         else:
-            found.properties += properties
-    return found
+            sets.properties += properties
+    return sets
 
 
 def _cpus(version: Version, values: Mapping[str, Any], *, by_systemd: bool) -> _Sets:
@@ -164,7 +164,7 @@ def written(text: str, file: str) -> str:
 
 
 def weight_file(version: Version, weight: int) -> tuple[str, str]:
-    """The file for a weight, and what it holds.
+    """The file for a weight, and its content.
 
     Examples:
         >>> weight_file(2, 400), weight_file(1, 400)
@@ -174,13 +174,13 @@ def weight_file(version: Version, weight: int) -> tuple[str, str]:
 
 
 def burst_files(version: Version, values: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The files for quota that may be used later, and what they hold: written before the limit, and after it.
+    """The files for quota that may be used later, and their contents: written before the limit, and after it.
 
     The kernel refuses a quota below the burst, and a burst above the quota. It takes a burst of 0 beside any quota.
 
     Args:
         version: of control groups.
-        values: what is set, as `shared` takes it.
+        values: the parameters to set, as `shared` takes them.
 
     Examples:
         >>> burst_files(2, {"quota_us": 20_000, "burst_us": 10_000})
@@ -198,7 +198,7 @@ def burst_files(version: Version, values: Mapping[str, Any]) -> tuple[list[tuple
 
 
 def limit_files(version: Version, quota_us: int, period_us: int) -> list[tuple[str, str]]:
-    """The files for a limit, in the order in which they are written, and what they hold.
+    """The files for a limit, in the order in which they are written, and their contents.
 
     Examples:
         >>> limit_files(2, 50_000, 100_000), limit_files(2, -1, 100_000)
@@ -213,7 +213,7 @@ def limit_files(version: Version, quota_us: int, period_us: int) -> list[tuple[s
 
 
 def is_none(quota_us: int) -> bool:
-    """Is that no limit?
+    """Does a quota mean that there is no limit?
 
     Examples:
         >>> [is_none(quota) for quota in (-1, 50_000, 17_592_186_044_415)]
@@ -223,7 +223,7 @@ def is_none(quota_us: int) -> bool:
 
 
 def _quota(quota_us: int, period_us: int) -> list[str] | None:
-    """A limit as systemd has it, to a hundredth of a percent; `None`: it is none of those.
+    """A limit as systemd writes it, to a hundredth of a percent; `None`: systemd cannot express the limit.
 
     Examples:
         >>> _quota(125_000, 50_000), _quota(1_000, 3_000), _quota(-1, 100_000)
@@ -240,10 +240,10 @@ def _quota(quota_us: int, period_us: int) -> list[str] | None:
 
 
 WHOLE = {"global_quota_us": "quota_us", "global_period_us": "period_us", "global_burst_us": "burst_us"}
-"""Parameters of a domain that are those of the group that has all its threads, and what they are called there."""
+"""Parameters of a domain that apply to the group with all its threads, and their names in that group."""
 
 
 def of_whole(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What parameters of a domain say of the group that has all its threads, as `shared` takes it."""
+    """The parameters of the group with all threads of a domain, from the domain's, as `shared` takes them."""
     names = {"weight": "weight", "idle": "idle", **WHOLE}
     return {names[name]: value for name, value in values.items() if name in names}

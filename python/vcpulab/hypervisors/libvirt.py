@@ -1,4 +1,4 @@
-"""What is typed on a KVM host of libvirt.
+"""Commands for a KVM host of libvirt.
 
 `virsh` holds at once (`--live`) and from the VM's next start on (`--config`); what it has no command for is in the VM's
 XML, which `virt-xml` edits, or in files of its control groups, which are made anew at each start.
@@ -39,7 +39,7 @@ from vcpulab.scenario.cgroups import Version, shares_of_weight
 from vcpulab.scenario.units import spans
 
 _PROCESS = re.compile(r"qemu-\d+")
-"""A domain of a recording that says no more of it."""
+"""The name of a domain whose recording has only the number of its process."""
 _LIVES = {
     "create": "start",
     "shutdown": "shutdown",
@@ -52,11 +52,11 @@ _LIVES = {
 }
 _BOTH = "--live --config"
 _ONE_BY_ONE = 2
-"""Up to so many vCPUs are pinned in a line each; more of the same affinity in a loop."""
+"""The most vCPUs that are pinned by a line each; more vCPUs with the same affinity are pinned in a loop."""
 
 
 def steps(change: Change) -> list[Step]:
-    """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed."""
+    """The steps, in order: after a restart, at once, to keep the settings, and settings without a command."""
     return [*linux.steps(change, _of_vm), *_unnamed(change)]
 
 
@@ -75,17 +75,17 @@ def _of_vm(setting: Setting, change: Change) -> Way | None:
     domain = getattr(setting, "domain", None)
     if domain in (None, DOM0):
         return None
-    found = next(way(setting, change), None)
-    return None if found is None else replace(found, domain=domain)
+    way = next(_way(setting, change), None)
+    return None if way is None else replace(way, domain=domain)
 
 
-def way(setting: Setting, change: Change) -> Iterator[Way]:
-    """How libvirt takes a setting of a VM; `None`: it is no such."""
+def _way(setting: Setting, change: Change) -> Iterator[Way]:
+    """How libvirt takes a setting of a VM; nothing for other settings."""
     match setting:
         case Params(pool, str()) if pool.is_linux:
             yield _params(setting, place(change, setting.domain or ""))
         case Affinity(_, domain, soft=False):
-            yield _pinned(domain, linux.pins(setting, change), there=linux.vcpus_there(domain, change))
+            yield _pinned(domain, linux.pins(setting, change), old_count=linux.old_vcpu_count(domain, change))
         case ThreadAffinity(_, domain, "emulator", pcpus):
             yield Way(run=[f"virsh emulatorpin {domain} {linux.pinned(change, pcpus)} {_BOTH}"])
         case ThreadAffinity(_, domain, _, pcpus):
@@ -94,12 +94,12 @@ def way(setting: Setting, change: Change) -> Iterator[Way]:
             yield _classed(setting, place(change, domain), policy, priority)
         case Nice(_, domain, nice):
             yield niced(domain, nice, threads(place(change, domain)))
-        case IoThreads(_, domain, count, there):
-            yield _io_threads(domain, count, there)
+        case IoThreads(_, domain, count, old_count):
+            yield _io_threads(domain, count, old_count)
         case InGroup(_, domain, path):
             yield _in_group(domain, path)
-        case Vcpus(_, domain, count, there):
-            yield _vcpus(domain, count, there)
+        case Vcpus(_, domain, count, old_count):
+            yield _vcpus(domain, count, old_count)
         case MemoryNodes(_, domain, nodes):
             yield Way(keep=[f"virsh numatune {domain} --nodeset {spans(nodes)} --config"])
         case Life(_, domain, op) if op in _LIVES:
@@ -136,7 +136,7 @@ def scope_name(domain: str) -> tuple[Part, ...]:
 
 
 def threads(where: Place) -> str:
-    """What prints the numbers of a VM's vCPU threads."""
+    """The command that prints the ids of a VM's vCPU threads."""
     return f"cat {where.threads(f'{inside(where)}vcpu*')}"
 
 
@@ -145,30 +145,30 @@ def inside(where: Place) -> str:
     return "libvirt/" if where.version == 2 else ""
 
 
-def again(domain: str, what: str) -> str:
-    """What is lost when a VM stops, in words."""
-    return f"domain {domain}: {what}: holds until the VM stops; type it again after each start"
+def lost_at_stop(domain: str, setting: str) -> str:
+    """The reason that a setting is lost when a VM stops."""
+    return f"domain {domain}: {setting}: holds until the VM stops; type it again after each start"
 
 
 def _params(setting: Params, where: Place) -> Way:
-    """One command for all that libvirt has a name for; the rest in files of the VM's control group."""
+    """One command for the parameters that libvirt names; the others are set in files of the VM's control group."""
     domain = setting.domain or ""
     named = dict(_schedinfo(setting.values, where.version))
     before, after = burst_files(where.version, of_whole(setting.values))
     if "idle" in setting.values:
         after.append(("cpu.idle", str(int(setting.values["idle"]))))
-    found = Way(run=[written(text, where.file(file)) for file, text in before])
+    way = Way(run=[written(text, where.file(file)) for file, text in before])
     if named:
         words = " ".join(f"{name}={value}" for name, value in named.items())
         flags = "--live" if setting.moment == "action" else _BOTH
-        found.run.append(f"virsh schedinfo {domain} --set {words} {flags}")
-    found.run += [written(text, where.file(file)) for file, text in after]
-    found.cannot = [again(domain, file) for file in dict.fromkeys(file for file, _ in (*before, *after))]
-    return found
+        way.run.append(f"virsh schedinfo {domain} --set {words} {flags}")
+    way.run += [written(text, where.file(file)) for file, text in after]
+    way.cannot = [lost_at_stop(domain, file) for file in dict.fromkeys(file for file, _ in (*before, *after))]
+    return way
 
 
 def _schedinfo(values: Mapping[str, Any], version: Version) -> Iterator[tuple[str, int]]:
-    """Names and values of those that `virsh schedinfo` sets."""
+    """Names and values of the parameters that `virsh schedinfo` sets."""
     for name, value in values.items():
         if name == "weight":
             yield "cpu_shares", shares_of_weight(value) if version == 1 else value
@@ -178,9 +178,9 @@ def _schedinfo(values: Mapping[str, Any], version: Version) -> Iterator[tuple[st
             yield name.removesuffix("_us"), value
 
 
-def _vcpus(domain: str, count: int, there: int | None) -> Way:
+def _vcpus(domain: str, count: int, old_count: int | None) -> Way:
     """Another number of vCPUs: those that a VM was started with cannot be unplugged, and more are above its maximum."""
-    more = there is not None and count > there
+    more = old_count is not None and count > old_count
     return Way(
         keep=[
             *([f"virsh setvcpus {domain} {count} --maximum --config"] if more else []),
@@ -190,9 +190,9 @@ def _vcpus(domain: str, count: int, there: int | None) -> Way:
     )
 
 
-def _pinned(domain: str, pins: list[tuple[str, str]], there: int | None) -> Way:
-    """A vCPU that is not there yet is pinned from the VM's next start on."""
-    now = [(vcpu, pcpus) for vcpu, pcpus in pins if there is None or int(vcpu) < there]
+def _pinned(domain: str, pins: list[tuple[str, str]], old_count: int | None) -> Way:
+    """Commands that pin vCPUs; a vCPU that the change adds is pinned from the VM's next start on."""
+    now = [(vcpu, pcpus) for vcpu, pcpus in pins if old_count is None or int(vcpu) < old_count]
     return Way(
         run=list(_pin_commands(domain, now, _BOTH)),
         keep=list(_pin_commands(domain, [pin for pin in pins if pin not in now], "--config")),
@@ -210,31 +210,31 @@ def _pin_commands(domain: str, pins: list[tuple[str, str]], flags: str) -> Itera
 
 def _classed(setting: ThreadClass, where: Place, policy: str, priority: int) -> Way:
     domain = setting.domain
-    found = Way(run=[linux.scheduled(threads(where), policy, priority)])
+    way = Way(run=[linux.scheduled(threads(where), policy, priority)])
     if policy == "other":
-        found.cannot = [f"domain {domain}: to keep it, take `vcpusched` out of its XML (virsh edit {domain})"]
-        return found
+        way.cannot = [f"domain {domain}: to keep it, take `vcpusched` out of its XML (virsh edit {domain})"]
+        return way
     words = {"vcpus": f"0-{setting.vcpus - 1}" if setting.vcpus > 1 else "0", "scheduler": policy}
     words |= {"priority": str(priority)} if policy in linux.REAL_TIME else {}
     listed = ",".join(f"vcpusched0.{name}={value}" for name, value in words.items())
-    found.keep = [f"virt-xml {domain} --edit --cputune {listed}"]
-    return found
+    way.keep = [f"virt-xml {domain} --edit --cputune {listed}"]
+    return way
 
 
 def niced(domain: str, nice: int, ids: str) -> Way:
-    """Nice values of vCPU threads, whose numbers a command prints."""
-    return Way(run=[f"renice -n {nice} -p $({ids})"], cannot=[again(domain, f"nice {nice}")])
+    """The command that sets the nice value of vCPU threads; `ids` is the command that prints their ids."""
+    return Way(run=[f"renice -n {nice} -p $({ids})"], cannot=[lost_at_stop(domain, f"nice {nice}")])
 
 
-def _io_threads(domain: str, count: int, there: int) -> Way:
-    if count < there:
+def _io_threads(domain: str, count: int, old_count: int) -> Way:
+    if count < old_count:
         return Way(
             keep=[f"virt-xml {domain} --edit --disk driver.iothread="],
-            run=[f"virsh iothreaddel {domain} {number} --config" for number in range(there, count, -1)],
+            run=[f"virsh iothreaddel {domain} {number} --config" for number in range(old_count, count, -1)],
             cannot=[f"domain {domain}: its disk does without an I/O thread from the VM's next start on"],
         )
     return Way(
-        run=[f"virsh iothreadadd {domain} {number} {_BOTH}" for number in range(there + 1, count + 1)],
+        run=[f"virsh iothreadadd {domain} {number} {_BOTH}" for number in range(old_count + 1, count + 1)],
         keep=[f"virt-xml {domain} --edit --disk driver.iothread=1"],
         cannot=[f"domain {domain}: its disk uses the I/O thread from the VM's next start on"],
     )
@@ -251,7 +251,7 @@ def _in_group(domain: str, path: str) -> Way:
 
 
 def _partition(path: str) -> str | None:
-    """A group as libvirt's XML names it; `None`: it is no path of slices.
+    """The name of a group in libvirt's XML; `None`: the path is not a path of slices.
 
     Examples:
         >>> _partition("machine.slice/machine-gold.slice"), _partition("machine.slice"), _partition("vms/gold")

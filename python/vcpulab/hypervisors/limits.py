@@ -1,4 +1,4 @@
-"""What the tools refuse, of what the simulator allows.
+"""Values that the simulator allows and Xen's tools refuse.
 
 Sources: the manual pages `xl(1)` of Xen 4.4 and 4.17 (weights, time slice, rate limit), and the messages of libxl 4.12,
 `libxl_sched.c` ("Cpu weight out of range, valid values are within range from 1 to 65535", "Cpu cap out of range, valid
@@ -18,21 +18,21 @@ _WHOLE = {
     "migration_delay_us": (0, 100_000),
 }
 _ZERO = ("ratelimit_us",)
-"""Which may be 0 besides."""
+"""Parameters that may also be 0."""
 
 
 def takes(scheduler: str, tools: Mapping[str, Any], name: str, value: object, beside: Mapping[str, Any]) -> str | None:
-    """What the tool takes instead of a value that it refuses.
+    """The values that a tool allows, for a value that it refuses.
 
     Args:
-        scheduler: whose parameter it is.
+        scheduler: the scheduler that has the parameter.
         tools: `toolstack` of its release in the registry.
-        name: of the parameter.
-        value: its value.
-        beside: the other parameters and the number of vCPUs, as far as they are known.
+        name: the parameter's name.
+        value: the parameter's value.
+        beside: the other parameters, and the number of vCPUs if it is given.
 
     Returns:
-        The values allowed, in words; `None`: it takes this one, or there is no tool.
+        The values allowed, in words; `None`: the tool takes the value, or there is no tool.
 
     Examples:
         >>> takes("credit", {"tool": "xl"}, "weight", 0, {})
@@ -46,7 +46,7 @@ def takes(scheduler: str, tools: Mapping[str, Any], name: str, value: object, be
         return _of_shares(name, value, beside)
     if name == "budget_us" and value > beside.get("period_us", value):
         return f"no more than the period, {beside['period_us']}"
-    if scheduler == "sedf" and name == "weight" and any(beside.get(other) for other in ("period", "slice")):
+    if scheduler == "sedf" and name == "weight" and any(beside.get(timing) for timing in ("period", "slice")):
         return "a weight without period and slice"
     unit = tools.get("set", {}).get(name, {}).get("unit", 1)
     return f"whole multiples of {unit}" if value % unit else None

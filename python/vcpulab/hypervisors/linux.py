@@ -1,4 +1,4 @@
-"""How a KVM host takes what is about the host as a whole: the kernel's parameters, its CPUs, control groups.
+"""Settings of a KVM host as a whole: the kernel's parameters, its CPUs, control groups.
 
 The commands are the same whichever toolstack has the VMs. Kept are options of the kernel in `/etc/default/grub.d`,
 parameters of modules in `/etc/modprobe.d`, sysctls in `/etc/sysctl.d`, files of `/sys` in `/etc/tmpfiles.d`, one file
@@ -50,40 +50,40 @@ from vcpulab.hypervisors.xen import smt_numbers
 from vcpulab.scenario.units import spans
 
 _SYSCTL = "sysctl "
-"""What the registry says of parameters that are sysctls; of files it has the path."""
+"""The prefix that marks a sysctl in the registry; for a file the registry has the path."""
 BUILT_IN = {
     "hz": "the kernel is built with it (CONFIG_HZ)",
     "resched_ns": "how soon the machine takes a request to decide again",
 }
-"""Parameters that nobody sets, and why."""
+"""Parameters that no command sets, and the reasons."""
 _ON_ONE_CPU_US = {"base_slice_us": 700, "latency_us": 6000, "min_granularity_us": 750, "wakeup_granularity_us": 1000}
-"""What the kernel has itself, on one CPU."""
+"""The kernel's own defaults on one CPU."""
 _FULL_AT = 8
-"""From so many CPUs on it has no more than on these."""
+"""The number of CPUs from which the defaults no longer grow."""
 
 REAL_TIME = ("fifo", "rr")
 """Scheduling classes with a priority, above all others."""
 
 OfVm = Callable[[Setting, Change], Way | None]
-"""How a toolstack takes a setting of a VM; `None`: it is none of its own."""
+"""How a toolstack takes a setting of a VM; `None`: the setting does not concern a VM."""
 
 
 def steps(change: Change, of_vm: OfVm) -> list[Step]:
-    """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed.
+    """The steps, in order: after a restart, at once, to keep the settings, and settings without a command.
 
     Args:
-        change: it.
-        of_vm: how the toolstack takes what is about a VM.
+        change: the change to make.
+        of_vm: how the toolstack takes a setting of a VM.
     """
     ways = [_way(setting, change, of_vm) for setting in change.settings]
     later = ((at, _way(setting, change, of_vm)) for at, setting in change.later)
     return [
-        *(Step("boot", _at_boot(option)) for one in ways for option in one.boot),
+        *(Step("boot", _at_boot(option)) for way in ways for option in way.boot),
         *run(ways),
-        *(Step("keep", _at_boot(option)) for one in ways for option in one.options),
-        *(Step("keep", text, domain=one.domain, called=one.called) for one in ways for text in one.keep),
+        *(Step("keep", _at_boot(option)) for way in ways for option in way.options),
+        *(Step("keep", text, domain=way.domain, called=way.called) for way in ways for text in way.keep),
         *dict.fromkeys(cannot(ways)),
-        *(replace(step, at=at) for at, one in later for step in (*run([one]), *cannot([one]))),
+        *(replace(step, at=at) for at, way in later for step in (*run([way]), *cannot([way]))),
     ]
 
 
@@ -96,31 +96,31 @@ def _way(setting: Setting, change: Change, of_vm: OfVm) -> Way:
     domain = getattr(setting, "domain", None)
     if domain in change.daemons:
         return _of_a_daemon(setting, change, domain)
-    found = of_vm(setting, change)
-    return next(_of_the_host(setting, change)) if found is None else found
+    way = of_vm(setting, change)
+    return next(_of_the_host(setting, change)) if way is None else way
 
 
 def _of_a_daemon(setting: Setting, change: Change, domain: str) -> Way:
-    """A daemon is a service of its name."""
-    where = Place.of(f"{change.groups.get(domain, DEFAULT_SLICES[True])}/{domain}.service", change.cgroups)
+    """How a daemon's setting is made: a daemon is a service of its name."""
+    where = Place.from_path(f"{change.groups.get(domain, DEFAULT_SLICES[True])}/{domain}.service", change.cgroups)
     in_unit = f"{domain}: {{}} in its unit (systemctl edit {domain}.service), from its next start on"
     match setting:
         case Params(pool) if pool.is_linux:
-            found = shared(where, of_whole(setting.values), of_whole(setting.table))
+            way = shared(where, of_whole(setting.values), of_whole(setting.table))
         case Affinity(_, _, str(pcpus), soft=False):
-            found = shared(where, {"cpus": pcpus}, {})
+            way = shared(where, {"cpus": pcpus}, {})
         case ThreadClass(_, _, policy):
             priority = f" and CPUSchedulingPriority={setting.priority}" if policy in REAL_TIME else ""
-            found = Way.none(in_unit.format(f"CPUSchedulingPolicy={policy}{priority}"))
+            way = Way.none(in_unit.format(f"CPUSchedulingPolicy={policy}{priority}"))
         case Nice(_, _, nice):
-            found = Way.none(in_unit.format(f"Nice={nice}"))
+            way = Way.none(in_unit.format(f"Nice={nice}"))
         case InGroup(_, _, path):
             inside = path.rsplit("/", 1)[-1] if systemd.slices(path) else None
             none = f"{domain}: in {path}: systemd puts services into its slices only, and this is none"
-            found = Way.none(none if inside is None else in_unit.format(f"Slice={inside}"))
+            way = Way.none(none if inside is None else in_unit.format(f"Slice={inside}"))
         case _:
-            found = Way.none(f"{domain}: a daemon of the host's: its own configuration sets this")
-    return replace(found, domain=domain)
+            way = Way.none(f"{domain}: a daemon of the host's: its own configuration sets this")
+    return replace(way, domain=domain)
 
 
 def _of_the_host(setting: Setting, change: Change) -> Iterator[Way]:
@@ -139,7 +139,7 @@ def _of_the_host(setting: Setting, change: Change) -> Iterator[Way]:
         case CgroupVersion(_, version):
             yield Way(boot=[f"systemd.unified_cgroup_hierarchy={int(version == 2)}"])
         case Group(_, path, values, table):
-            yield shared(Place.of(path, change.cgroups), values, table)
+            yield shared(Place.from_path(path, change.cgroups), values, table)
         case HostInterrupts():
             yield _interrupts(setting)
         case Smt() | Governor() | Shape() | Pcpus():
@@ -152,8 +152,8 @@ def _of_the_host(setting: Setting, change: Change) -> Iterator[Way]:
             yield Way.none(f"domain {setting.domain}: {_why_not(setting)}", setting.domain)
         case _:
             domain = getattr(setting, "domain", None)
-            what = "the host" if domain is None else f"domain {domain}"
-            yield Way.none(f"{what}: no command of a KVM host sets this", domain)
+            owner = "the host" if domain is None else f"domain {domain}"
+            yield Way.none(f"{owner}: no command of a KVM host sets this", domain)
 
 
 def _interrupts(setting: HostInterrupts) -> Way:
@@ -177,26 +177,26 @@ def _why_not(setting: Affinity | Online | Life) -> str:
 
 
 def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> Way:
-    found = Way()
+    combined = Way()
     for name, value in values.items():
-        way = pool.tools["set"].get(name, {}).get("name", "")
-        if way.startswith(_SYSCTL):
-            one = _sysctl(way.removeprefix(_SYSCTL).rstrip("="), value)
-        elif way.startswith("/"):
+        target = pool.tools["set"].get(name, {}).get("name", "")
+        if target.startswith(_SYSCTL):
+            way = _sysctl(target.removeprefix(_SYSCTL).rstrip("="), value)
+        elif target.startswith("/"):
             us = by_cpus(name, len(pool.pcpus)) if value == NONE else value
-            one = _written(way, us * 1000, "tmpfiles.d", f"w {way} - - - - {{}}")
+            way = _written(target, us * 1000, "tmpfiles.d", f"w {target} - - - - {{}}")
             if value == NONE:
-                one.keep = [f"rm -f {_kept_in(way, 'tmpfiles.d')}"]
+                way.keep = [f"rm -f {_kept_in(target, 'tmpfiles.d')}"]
         else:
-            one = Way.none(f"{pool}: {name} = {value}: {BUILT_IN.get(name, 'no command sets it')}")
-        found.run += one.run
-        found.keep += [] if while_running else one.keep
-        found.cannot += one.cannot
-    return found
+            way = Way.none(f"{pool}: {name} = {value}: {BUILT_IN.get(name, 'no command sets it')}")
+        combined.run += way.run
+        combined.keep += [] if while_running else way.keep
+        combined.cannot += way.cannot
+    return combined
 
 
 def by_cpus(name: str, cpus: int) -> int:
-    """What the kernel has itself, µs: more on more CPUs.
+    """The kernel's own default of a parameter, µs, which grows with the number of CPUs.
 
     Examples:
         >>> by_cpus("base_slice_us", 4), by_cpus("base_slice_us", 64), by_cpus("latency_us", 1)
@@ -224,24 +224,24 @@ def _sysctl(name: str, value: int) -> Way:
 def _cpus(setting: Smt | Governor | Shape | Pcpus) -> Way:
     match setting:
         case Smt(on=on):
-            found = Way(run=[f"echo {'on' if on else 'off'} > /sys/devices/system/cpu/smt/control"])
+            way = Way(run=[f"echo {'on' if on else 'off'} > /sys/devices/system/cpu/smt/control"])
             if on:
-                found.cannot = ["host.topology: to keep it, take `nosmt` out of the kernel's command line"]
+                way.cannot = ["host.topology: to keep it, take `nosmt` out of the kernel's command line"]
             else:
-                found.options = ["nosmt"]
+                way.options = ["nosmt"]
                 numbered = smt_numbers(setting)
-                found.cannot = [numbered] if numbered else []
-            return found
+                way.cannot = [numbered] if numbered else []
+            return way
         case Governor(name=name):
             lost = f"governor {name}: holds until the host restarts; a service of cpupower's keeps it"
             return Way(run=[f"cpupower frequency-set -g {name}"], cannot=[lost])
         case Shape(topology):
             return Way.none(f"host.topology: takes a machine of {topology}")
-        case Pcpus(count, there):
-            if there is not None and count < there:
-                return Way(run=[f"chcpu -d {spans(range(count, there))}"], options=[f"maxcpus={count}"])
-            which = "with that number of CPUs" if there is None else f"with more CPUs than {there}"
-            return Way.none(f"host.pcpus = {count}: takes a machine {which}")
+        case Pcpus(count, old_count):
+            if old_count is not None and count < old_count:
+                return Way(run=[f"chcpu -d {spans(range(count, old_count))}"], options=[f"maxcpus={count}"])
+            required = "with that number of CPUs" if old_count is None else f"with more CPUs than {old_count}"
+            return Way.none(f"host.pcpus = {count}: takes a machine {required}")
 
 
 # ---- threads ----
@@ -251,29 +251,29 @@ def scheduled(threads: str, policy: str, priority: int) -> str:
     """The command that gives threads a scheduling class.
 
     Args:
-        threads: what prints their numbers.
-        policy: of the class.
-        priority: of `fifo` and `rr`.
+        threads: the command that prints the threads' ids.
+        policy: the scheduling class.
+        priority: the priority in `fifo` and `rr`.
     """
     level = priority if policy in REAL_TIME else 0
     return f"for t in $({threads}); do chrt --{policy} -p {level} $t; done"
 
 
 def pinned(change: Change, pcpus: str) -> str:
-    """A list of CPUs; that of all of them, where all are allowed."""
+    """A list of CPUs, with `all` written out."""
     return f"0-{change.pcpus - 1}" if pcpus == "all" else pcpus
 
 
-def vcpus_there(domain: str, change: Change) -> int | None:
-    """The number of vCPUs that a VM has before a change that adds some; `None`: it adds none."""
-    counts = (one for one in change.settings if isinstance(one, Vcpus) and one.domain == domain)
-    return next((one.there for one in counts), None)
+def old_vcpu_count(domain: str, change: Change) -> int | None:
+    """The number of vCPUs that a VM has before a change of that number; `None`: the number does not change."""
+    counts = (setting for setting in change.settings if isinstance(setting, Vcpus) and setting.domain == domain)
+    return next((setting.old_count for setting in counts), None)
 
 
 def pins(setting: Affinity, change: Change) -> list[tuple[str, str]]:
-    """Words of the shell for vCPUs, and the list of CPUs of these: of a domain with one for all, one loop."""
+    """The number of each vCPU that a setting pins, and its list of CPUs."""
     pcpus = setting.pcpus
     if not isinstance(pcpus, str):
-        return [(str(vcpu), pinned(change, ones)) for vcpu, ones in enumerate(pcpus)]
+        return [(str(vcpu), pinned(change, cpus)) for vcpu, cpus in enumerate(pcpus)]
     vcpus = range(setting.vcpus) if setting.vcpu is None else [setting.vcpu]
     return [(str(vcpu), pinned(change, pcpus)) for vcpu in vcpus]

@@ -1,4 +1,4 @@
-"""What the monitors of a Xen host would have shown of a run: XenMon's logs, xencpu and Xenoprof.
+"""Output of a Xen host's monitors for a run: XenMon's logs, xencpu and Xenoprof.
 
 Numbers of equations are those of Benevenuto 2006 (MSc dissertation, UFMG), Section 4.3.
 """
@@ -20,7 +20,7 @@ _NO_SAMPLES = 'the run has no samples\n  hint: say `sample = "1s"` in [run] and 
 
 
 class NotRecordedError(RequestError):
-    """The run did not record what a monitor reads; the text says what to change."""
+    """A run without the samples that a monitor reads; the text names the setting to change."""
 
 
 # ---- equations ----
@@ -102,11 +102,11 @@ def _xenmon_rows(taken: pl.DataFrame) -> pl.DataFrame:
     elapsed = pl.col("elapsed_ns")
     taken = taken.with_columns(io=pl.col("io_count") * pl.col("running_ns") / pl.col("all_ns"))
 
-    def per(what: str, of: str) -> pl.Expr:
-        return pl.when(pl.col(of) > 0).then(pl.col(what) / pl.col(of)).otherwise(0.0)
+    def per(column: str, divisor: str) -> pl.Expr:
+        return pl.when(pl.col(divisor) > 0).then(pl.col(column) / pl.col(divisor)).otherwise(0.0)
 
-    def percent(what: str) -> pl.Expr:
-        return 100 * pl.col(what) / elapsed
+    def percent(column: str) -> pl.Expr:
+        return 100 * pl.col(column) / elapsed
 
     columns = [
         (pl.col("time_ns") - pl.col("began_ns")) / 1e6,
@@ -233,10 +233,10 @@ def samples(run: Run, replication: int | None = None) -> pl.DataFrame:
 
 
 def check_sampled(scenario: Scenario, replication: int) -> None:
-    """Does a run of the scenario have samples of that replication?
+    """Checks that a run of the scenario has samples of a replication.
 
     Raises:
-        NotRecordedError: it has none.
+        NotRecordedError: the run has no samples of the replication.
     """
     if scenario.to_dict()["run"]["sample"] == "0ns":
         raise NotRecordedError(_NO_SAMPLES)

@@ -1,4 +1,4 @@
-"""What is typed on a host of Proxmox VE.
+"""Commands for a host of Proxmox VE.
 
 `qm set` holds at once for weights and limits, and is kept in the VM's file in `/etc/pve/qemu-server`. A VM is one
 control group, without groups for its threads: one limit for all of them, and one set of CPUs. The rest is set of
@@ -38,9 +38,9 @@ from vcpulab.scenario.cgroups import shares_of_weight
 from vcpulab.scenario.units import spans
 
 GROUP = "qemu.slice"
-"""Where all VMs are."""
+"""The control group that all VMs are in."""
 _ID = re.compile(r"(?:(?:vm|qemu|kvm)[-_]?)?([1-9]\d{2,8})")
-"""A name that has the VM's number."""
+"""A domain name that holds the VM's number."""
 _CPUS_MOST = 128
 """The greatest `--cpulimit`."""
 _LIVES = {
@@ -55,12 +55,12 @@ _LIVES = {
 
 
 def steps(change: Change) -> list[Step]:
-    """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed."""
+    """The steps, in order: after a restart, at once, to keep the settings, and settings without a command."""
     return linux.steps(change, _of_vm)
 
 
 def vmid(domain: str) -> str | None:
-    """The number of a VM, as far as its name says it.
+    """The number of a VM, if its name holds the number.
 
     Examples:
         >>> vmid("vm-101"), vmid("101"), vmid("web")
@@ -77,12 +77,12 @@ def _looked_up(domain: str) -> Output:
 def _of_vm(setting: Setting, change: Change) -> Way | None:
     domain = getattr(setting, "domain", None)
     if isinstance(setting, Group) and setting.path == DEFAULT_SLICES[False]:
-        return groups.shared(Place.of(GROUP, change.cgroups), setting.values, setting.table)
+        return groups.shared(Place.from_path(GROUP, change.cgroups), setting.values, setting.table)
     if domain is None:
         return None
     number = vmid(domain)
-    found = next(_way(setting, change, number or _looked_up(domain)), None)
-    return None if found is None else replace(found, domain=domain, called=number if number != domain else None)
+    way = next(_way(setting, change, number or _looked_up(domain)), None)
+    return None if way is None else replace(way, domain=domain, called=number if number != domain else None)
 
 
 def _way(setting: Setting, change: Change, number: Part) -> Iterator[Way]:
@@ -96,7 +96,7 @@ def _way(setting: Setting, change: Change, number: Part) -> Iterator[Way]:
             yield _threads_pinned(domain, vm, threads, linux.pinned(change, pcpus))
         case ThreadClass(_, domain, policy, priority):
             command = linux.scheduled(_threads(vm, "CPU"), policy, priority)
-            yield Way(run=[command], cannot=[libvirt.again(domain, f"SCHED_{policy.upper()}")])
+            yield Way(run=[command], cannot=[libvirt.lost_at_stop(domain, f"SCHED_{policy.upper()}")])
         case Nice(_, domain, nice):
             yield libvirt.niced(domain, nice, _threads(vm, "CPU"))
         case IoThreads(_, domain, count):
@@ -121,7 +121,7 @@ def _way(setting: Setting, change: Change, number: Part) -> Iterator[Way]:
 
 
 def _params(setting: Params, vm: str, where: Place) -> Way:
-    """One command for weight and limit of the VM; what `qm` has no option for in files of its control group."""
+    """One command for weight and limit of the VM; files of its control group where `qm` has no option."""
     domain, values, table, version = setting.domain or "", setting.values, setting.table, where.version
     quota, period = table.get("global_quota_us", groups.NONE), table.get("global_period_us", groups.PERIOD_US)
     options, files = list[str](), list[tuple[str, str]]()
@@ -139,7 +139,7 @@ def _params(setting: Params, vm: str, where: Place) -> Way:
     if "idle" in values:
         files.append(("cpu.idle", str(int(values["idle"]))))
     one_limit = f"domain {domain}: {{}}: Proxmox VE has one limit for all threads of a VM (global_quota_us, --cpulimit)"
-    others = [name for name in values if name.startswith(("vcpu_", "emulator_", "iothread_"))]
+    thread_limits = [name for name in values if name.startswith(("vcpu_", "emulator_", "iothread_"))]
     return Way(
         run=[
             *(groups.written(text, where.file(name)) for name, text in before),
@@ -147,16 +147,16 @@ def _params(setting: Params, vm: str, where: Place) -> Way:
             *(groups.written(text, where.file(name)) for name, text in files),
         ],
         cannot=[
-            *([libvirt.again(domain, ", ".join(dict.fromkeys(name for name, _ in files)))] if files else []),
-            *([one_limit.format(", ".join(others))] if others else []),
+            *([libvirt.lost_at_stop(domain, ", ".join(dict.fromkeys(name for name, _ in files)))] if files else []),
+            *([one_limit.format(", ".join(thread_limits))] if thread_limits else []),
         ],
     )
 
 
 def _cpus(quota_us: int, period_us: int) -> str | None:
-    """A limit as a number of CPUs, 0 for none; `None`: `--cpulimit` takes no such one.
+    """A limit as a number of CPUs, 0 for no limit; `None`: `--cpulimit` does not take this limit.
 
-    Its period is always the default, and it takes two decimals, and at most 128 CPUs.
+    `--cpulimit` uses the default period and takes two decimals and at most 128 CPUs.
 
     Examples:
         >>> _cpus(250_000, 100_000), _cpus(-1, 100_000), _cpus(25_000, 10_000), _cpus(12_900_000, 100_000)
@@ -174,23 +174,23 @@ def _pinned(setting: Affinity, change: Change, vm: str) -> Way:
     pcpus, pid = setting.pcpus, f"$(cat {_pid(vm)})"
     alike = isinstance(pcpus, str) or len(set(pcpus)) == 1
     if alike and setting.vcpu is None:
-        ones = pcpus if isinstance(pcpus, str) else pcpus[0]
-        option = "--delete affinity" if ones == "all" else f"--affinity {ones}"
-        return Way(run=[f"taskset -apc {linux.pinned(change, ones)} {pid}"], keep=[f"qm set {vm} {option}"])
+        cpus = pcpus if isinstance(pcpus, str) else pcpus[0]
+        option = "--delete affinity" if cpus == "all" else f"--affinity {cpus}"
+        return Way(run=[f"taskset -apc {linux.pinned(change, cpus)} {pid}"], keep=[f"qm set {vm} {option}"])
     pins = linux.pins(setting, change)
     return Way(
-        run=[f"taskset -pc {ones} $({_threads(vm, 'CPU', f'{vcpu}/KVM')})" for vcpu, ones in pins],
-        cannot=[libvirt.again(setting.domain, "affinity of single vCPUs")],
+        run=[f"taskset -pc {cpus} $({_threads(vm, 'CPU', f'{vcpu}/KVM')})" for vcpu, cpus in pins],
+        cannot=[libvirt.lost_at_stop(setting.domain, "affinity of single vCPUs")],
     )
 
 
 def _threads_pinned(domain: str, vm: str, threads: str, pcpus: str) -> Way:
     if threads == "iothread":
         each = f"for t in $({_threads(vm, 'IO')}); do taskset -pc {pcpus} $t; done"
-        return Way(run=[each], cannot=[libvirt.again(domain, "affinity of its I/O thread")])
-    first = f"taskset -pc {pcpus} $(cat {_pid(vm)})"
-    others = f"for t in $({_vhosts(vm)}); do taskset -pc {pcpus} $t; done"
-    return Way(run=[first, others], cannot=[libvirt.again(domain, "affinity of QEMU's own threads")])
+        return Way(run=[each], cannot=[libvirt.lost_at_stop(domain, "affinity of its I/O thread")])
+    main = f"taskset -pc {pcpus} $(cat {_pid(vm)})"
+    vhosts = f"for t in $({_vhosts(vm)}); do taskset -pc {pcpus} $t; done"
+    return Way(run=[main, vhosts], cannot=[libvirt.lost_at_stop(domain, "affinity of QEMU's own threads")])
 
 
 def _pid(vm: str) -> str:
@@ -198,11 +198,14 @@ def _pid(vm: str) -> str:
 
 
 def _threads(vm: str, kind: str, name: str | None = None) -> str:
-    """What prints the numbers of a VM's threads of a kind, or of the one of that name."""
-    one = f' && $3 == "{name}"' if name else ""
-    return f"ps -L -o tid= -o comm= -p $(cat {_pid(vm)}) | awk '$2 == \"{kind}\"{one} {{print $1}}'"
+    """The command that prints the ids of a VM's threads of a kind, or of the thread with a name."""
+    by_name = f' && $3 == "{name}"' if name else ""
+    return f"ps -L -o tid= -o comm= -p $(cat {_pid(vm)}) | awk '$2 == \"{kind}\"{by_name} {{print $1}}'"
 
 
 def _vhosts(vm: str) -> str:
-    """The same of its vhost threads: until Linux 6.4 they are the kernel's, and named after the VM's process."""
+    """The command that prints the ids of a VM's vhost threads, which until Linux 6.4 are the kernel's.
+
+    They are named after the VM's process.
+    """
     return f"ps -eL -o tid= -o comm= | awk -v n=vhost-$(cat {_pid(vm)}) '$2 == n {{print $1}}'"

@@ -8,7 +8,7 @@ import re
 MACHINE_CHARS = 64
 """The longest name of a machine."""
 SURE_CHARS = MACHINE_CHARS - len("qemu-2147483647-")
-"""So many characters of a VM's name are in its machine's, whichever its number is."""
+"""The number of characters of a VM's name that fit into its machine's name, whatever the VM's number."""
 
 
 def machine_chars(name: str) -> str:
@@ -22,7 +22,7 @@ def machine_chars(name: str) -> str:
 
 
 def machine_part(name: str, number: int) -> str:
-    """The part of a machine's name that is of the VM's: it is cut where the machine's name gets too long.
+    """The part of a machine's name that comes from the VM's name, cut where the machine's name gets too long.
 
     Examples:
         >>> machine_part("web_1", 7), len(machine_part("x" * 80, 7)), len(machine_part("x" * 80, 1234))

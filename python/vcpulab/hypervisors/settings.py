@@ -1,4 +1,4 @@
-"""What a scenario sets on a host, or a change of one, for whichever toolstack is to type it."""
+"""The settings of a scenario, or of a change of one, on a host, independent of the toolstack."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ DEFAULT_SLICES = ("machine.slice", "system.slice")
 _GOVERNOR = "performance"
 """The default of `host.governor`."""
 _GRANULARITY = "cpu"
-"""The default of `host.sched_gran`, and what there is where that is no field."""
+"""The default of `host.sched_gran`, and the value where the host has no such field."""
 _HALT_POLL_US = 200
 """The default of `host.halt_poll_us`."""
 _GROUP_DEFAULTS = {"weight": 100, "quota_us": -1, "period_us": 100_000, "burst_us": 0, "idle": False, "cpus": "all"}
-"""Of a control group."""
+"""Defaults of a control group."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Pool:
     generation: str
     pcpus: tuple[int, ...]
     tools: Mapping[str, Any] = field(compare=False, repr=False)
-    """How its parameters are set: `toolstack` of the registry."""
+    """The tools that set its parameters: `toolstack` of the registry."""
     params: Sequence[Mapping[str, Any]] = field(compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.scheduler} ({self.generation})"
 
-    def same_scheduler(self, other: "Pool | None") -> bool:
-        """Is it scheduled as that one, which has its name?"""
-        return other is not None and (self.scheduler, self.generation) == (other.scheduler, other.generation)
+    def same_scheduler(self, old: "Pool | None") -> bool:
+        """Does the old pool of the same name have the same scheduler?"""
+        return old is not None and (self.scheduler, self.generation) == (old.scheduler, old.generation)
 
     @property
     def is_linux(self) -> bool:
-        """Is its scheduler one of Linux's own, whose releases have the same parameters of domains?"""
+        """Is its scheduler one of Linux's, whose releases share the parameters of domains?"""
         return self.scheduler.startswith("linux-")
 
     def of_scope(self, scope: str) -> list[Mapping[str, Any]]:
@@ -60,7 +60,7 @@ class Scheduler:
 
     pool: Pool
     another_release: bool = False
-    """Does it take another release of the hypervisor?"""
+    """Does the scheduler need another release of the hypervisor?"""
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ class Pcpus:
     """The host has this number of pCPUs."""
 
     count: int
-    there: int | None
-    """The number it has already, if that is known."""
+    old_count: int | None
+    """The number before the change, if it is known."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Something that only another machine has."""
+    """Fields that only another machine satisfies."""
 
     fields: tuple[str, ...]
 
@@ -95,7 +95,7 @@ class Smt:
     topology: Topology
     """With all threads."""
     restarts: bool
-    """Does the host restart anyway, or does it take that: whoever schedules by cores has them for good?"""
+    """Does the host restart anyway, or does the change require a restart, as under core scheduling?"""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Granularity:
 
 @dataclass(frozen=True)
 class Governor:
-    """Who chooses the clock rates of the cores."""
+    """The governor that chooses the clock rates of the cores."""
 
     pool: Pool
     name: str
@@ -125,7 +125,7 @@ class PoolMade:
     pool: Pool
     first: Pool
     moved: tuple[str, ...] | None = None
-    """The domains in the pool whose place it takes; `None`: there is none."""
+    """The domains in the pool that it replaces; `None`: it replaces no pool."""
 
 
 @dataclass(frozen=True)
@@ -158,16 +158,16 @@ class Params:
 
     pool: Pool
     domain: str | None
-    """`None`: they are the scheduler's own."""
+    """The domain; `None`: the parameters are the scheduler's own."""
     values: Mapping[str, Any]
-    """What is set."""
+    """The parameters to set."""
     table: Mapping[str, Any] = field(compare=False)
-    """All that holds beside it."""
+    """The value of every parameter, including these."""
     moment: Literal["run time", "restart", "action"] = "run time"
     """`restart`: the host restarts anyway; `action`: at a time while the host runs."""
 
     @property
-    def whose(self) -> str:
+    def owner(self) -> str:
         """The owner, in words."""
         return str(self.pool) if self.domain is None else f"domain {self.domain}"
 
@@ -179,8 +179,8 @@ class Vcpus:
     pool: Pool
     domain: str
     count: int
-    there: int | None
-    """The number it has already, if that is known."""
+    old_count: int | None
+    """The number before the change, if it is known."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Online:
     vcpu: int
     on: bool
     count: int | None
-    """The number online after it, if they are the first ones."""
+    """The number of vCPUs online after the change, if these are the first ones."""
 
 
 @dataclass(frozen=True)
@@ -202,9 +202,9 @@ class Affinity:
     pool: Pool
     domain: str
     pcpus: str | tuple[str, ...]
-    """Of all its vCPUs, or of each; `all`: on every one."""
+    """The pCPUs of all its vCPUs together, or of each vCPU; `all`: every pCPU."""
     vcpu: int | None = None
-    """The vCPU that it is about; `None`: all."""
+    """The vCPU concerned; `None`: all."""
     soft: bool = False
     """Do they only prefer these pCPUs?"""
     vcpus: int = field(default=1, compare=False)
@@ -228,8 +228,10 @@ class MemoryStays:
     domains: tuple[str, ...]
 
     def __str__(self) -> str:
-        said = in_short(self.domains)
-        return f"{said}: memory is on the nodes of the affinity when a domain is created; until then it stays as it was"
+        names = in_short(self.domains)
+        return (
+            f"{names}: memory is on the nodes of the affinity when a domain is created; until then it stays as it was"
+        )
 
 
 @dataclass(frozen=True)
@@ -280,11 +282,11 @@ class Life:
 
 @dataclass(frozen=True)
 class HaltPolling:
-    """A vCPU that halts keeps its pCPU for this long at most, if nobody else wants it."""
+    """The longest time for which a halted vCPU keeps its pCPU, unless another thread is runnable there."""
 
     pool: Pool
     us: int
-    """0: it does not."""
+    """The time in µs; 0: no halt polling."""
 
 
 @dataclass(frozen=True)
@@ -303,9 +305,9 @@ class Group:
     path: str
     """Below the root group, as in `machine.slice`."""
     values: Mapping[str, Any]
-    """What is set."""
+    """The parameters to set."""
     table: Mapping[str, Any] = field(compare=False)
-    """All that holds beside it."""
+    """The value of every parameter, including these."""
 
 
 @dataclass(frozen=True)
@@ -326,7 +328,7 @@ class ThreadAffinity:
     threads: Literal["emulator", "iothread"]
     """vhost threads go with the emulator's."""
     pcpus: str
-    """`all`: on every one."""
+    """The pCPUs; `all`: every pCPU."""
 
 
 @dataclass(frozen=True)
@@ -338,7 +340,7 @@ class ThreadClass:
     policy: str
     """`other`, `batch`, `idle`, `fifo` or `rr`."""
     priority: int
-    """Of `fifo` and `rr`."""
+    """The priority in `fifo` and `rr`."""
     vcpus: int = field(compare=False)
     """The number of its vCPUs."""
 
@@ -359,7 +361,7 @@ class IoThreads:
     pool: Pool
     domain: str
     count: int
-    there: int
+    old_count: int
 
 
 @dataclass(frozen=True)
@@ -426,33 +428,33 @@ Setting = (
 
 @dataclass(frozen=True)
 class Change:
-    """What is to be set on a host."""
+    """The settings to make on a host."""
 
     toolstack: str
-    """The host's own."""
+    """The host's own toolstack."""
     first: Pool
     """Its `Pool-0`."""
     pcpus: int
     settings: tuple[Setting, ...]
     later: tuple[tuple[str, Setting], ...]
-    """What happens at a time, as in the scenario's actions."""
+    """Settings with a time, as in the scenario's actions."""
     hypervisor: str = "xen"
-    """The host's: `xen` or `kvm`."""
+    """The host's hypervisor: `xen` or `kvm`."""
     groups: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """By domain: the control group that its own is in, as far as the scenario says so."""
+    """The parent control group of each domain that the scenario puts into one, by domain."""
     cgroups: Version = 2
     """The version of the host's control groups."""
     daemons: frozenset[str] = frozenset()
-    """The domains that are no virtual machines: their vCPUs are threads of a service of the host's."""
+    """The domains that are not virtual machines: their vCPUs are threads of a service of the host."""
 
 
 def set_up(scenario: Scenario) -> Change:
-    """Everything that a scenario says, on a host that was just installed."""
+    """The settings of a scenario on a host that was just installed."""
     return _change(None, scenario)
 
 
 def difference(before: Scenario, after: Scenario) -> Change:
-    """What makes one scenario of another that is set up already."""
+    """The settings that turn a scenario that is set up into another one."""
     return _change(before, after)
 
 
@@ -460,7 +462,7 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
     old, new = None if before is None else before.to_dict(), after.to_dict()
     another = old is not None and hypervisor_of(old) != hypervisor_of(new)
     if another:
-        # That host is set up from the beginning.
+        # A host with another hypervisor is set up from the beginning.
         before = old = None
     pools, old_pools = _pools(new), {} if old is None else _pools(old)
     host = new["host"]
@@ -476,10 +478,10 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
         if named is not None and (old is None or old["host"].get("governor", _GOVERNOR) != named):
             restarts = not pools[POOL_0].same_scheduler(old_pools.get(POOL_0))
             settings.append(Governor(pools[POOL_0], named, restarts))
-        known = [] if old is None else list(_Actions(old, old_pools).all())
+        old_actions = [] if old is None else list(_Actions(old, old_pools).all())
         here: list[Setting] = []
         for at, setting in _Actions(new, pools).all():
-            if (at, setting) not in known:
+            if (at, setting) not in old_actions:
                 later.append((at, setting))
         for name, table in new["domain"].items():
             if "start" not in table:
@@ -508,12 +510,12 @@ def hypervisor_of(document: Mapping[str, Any]) -> str:
 
 
 def _pools(document: Mapping[str, Any]) -> dict[str, Pool]:
-    """`Pool-0`, which has the pCPUs that no other has, and the others."""
-    others = document.get("pool", {})
-    pcpus = {name: tuple(members(table["pcpus"])) for name, table in others.items()}
-    taken = {pcpu for ones in pcpus.values() for pcpu in ones}
+    """The pools by name: `Pool-0` with the pCPUs that no other pool has, and the scenario's own pools."""
+    tables = document.get("pool", {})
+    pcpus = {name: tuple(members(table["pcpus"])) for name, table in tables.items()}
+    taken = {pcpu for numbers in pcpus.values() for pcpu in numbers}
     pcpus[POOL_0] = tuple(pcpu for pcpu in range(document["host"]["pcpus"]) if pcpu not in taken)
-    return {name: _pool(name, table, pcpus[name]) for name, table in {POOL_0: document["host"], **others}.items()}
+    return {name: _pool(name, table, pcpus[name]) for name, table in {POOL_0: document["host"], **tables}.items()}
 
 
 def _pool(name: str, table: Mapping[str, Any], pcpus: tuple[int, ...]) -> Pool:
@@ -546,20 +548,20 @@ def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was
 
 
 def _smt(before: Mapping[str, Any], host: Mapping[str, Any], pool: Pool) -> Smt | None:
-    """Are there only other threads of the same cores?"""
+    """The change of SMT, if the hosts differ only in the threads of the same cores."""
     old, new = Topology.of(before), Topology.of(host)
     same = (old.sockets, old.cores, old.nodes) == (new.sockets, new.cores, new.nodes)
     if not same or 1 not in (old.threads, new.threads) or old.threads == new.threads or "topology" not in before:
         return None
     scheduler = any(before[name] != host[name] for name in ("scheduler", "generation"))
-    cores = {one.get("sched_gran", _GRANULARITY) for one in (before, host)} != {_GRANULARITY}
-    return Smt(pool, new.threads > 1, max(old, new, key=lambda one: one.threads), scheduler or cores)
+    cores = {table.get("sched_gran", _GRANULARITY) for table in (before, host)} != {_GRANULARITY}
+    return Smt(pool, new.threads > 1, max(old, new, key=lambda topology: topology.threads), scheduler or cores)
 
 
 def _of_pools(
     old: Mapping[str, Any] | None, new: Mapping[str, Any], pools: Mapping[str, Pool], old_pools: Mapping[str, Pool]
 ) -> Iterator[Setting]:
-    """First who gives pCPUs, then who takes them; the parameters of their schedulers last."""
+    """The settings of pools: first pools that give pCPUs, then pools that take them, then schedulers' parameters."""
     for name, pool in old_pools.items():
         if name not in pools:
             yield PoolGone(pool)
@@ -577,8 +579,8 @@ def _of_pools(
             yield PoolMade(pool, pools[POOL_0], inside)
         elif pool.pcpus != was.pcpus:
             more, fewer = (
-                tuple(pcpu for pcpu in ones.pcpus if pcpu not in others.pcpus)
-                for ones, others in ((pool, was), (was, pool))
+                tuple(pcpu for pcpu in larger.pcpus if pcpu not in smaller.pcpus)
+                for larger, smaller in ((pool, was), (was, pool))
             )
             yield PoolPcpus(pool, more, fewer)
     for name, pool in pools.items():
@@ -591,13 +593,13 @@ def _of_pools(
 
 
 def _by_node(document: Mapping[str, Any], pools: Mapping[str, Pool]) -> bool:
-    """Are the pools those that the tool makes of nodes, and is there a pCPU for each vCPU that Dom0 keeps?"""
+    """Are the pools those that the tool makes of nodes, with a pCPU of `Pool-0` for each vCPU of Dom0?"""
     topology, first = Topology.of(document["host"]), pools[POOL_0]
-    its = {f"Pool-node{node}" if node else POOL_0: tuple(ones) for node, ones in topology.by_node().items()}
-    alike = all(one.scheduler == first.scheduler for one in pools.values())
+    by_node = {f"Pool-node{node}" if node else POOL_0: tuple(pcpus) for node, pcpus in topology.by_node().items()}
+    alike = all(pool.scheduler == first.scheduler for pool in pools.values())
     vcpus = document["domain"].get(DOM0, {"vcpus": 0})["vcpus"]
     listed = {name: pool.pcpus for name, pool in pools.items()}
-    return len(its) > 1 and its == listed and alike and vcpus <= len(first.pcpus)
+    return len(by_node) > 1 and by_node == listed and alike and vcpus <= len(first.pcpus)
 
 
 def _table_of(document: Mapping[str, Any], pool: str) -> Mapping[str, Any]:
@@ -612,23 +614,23 @@ def _of_domain(
     pools: tuple[Mapping[str, Pool], Mapping[str, Pool]],
     pcpus: int,
 ) -> Iterator[Setting]:
-    """What a domain needs; where it was not there, it is in `Pool-0`, and has defaults.
+    """The settings of a domain; a new domain starts in `Pool-0` with default parameters.
 
     Args:
-        name: its name.
-        table: it.
-        was: it, as it was; `None`: it was not there.
-        pools: those that there are, and those that there were.
-        pcpus: of the host.
+        name: the domain's name.
+        table: the domain's table.
+        was: the domain's table before the change; `None`: the domain is new.
+        pools: the new pools, and the old pools.
+        pcpus: the number of pCPUs of the host.
     """
     now, before = pools
     pool = now[table.get("pool", POOL_0)]
     old_pool = None if was is None else before[was.get("pool", POOL_0)]
-    there = None if was is None else was["vcpus"]
-    if was is not None and table["vcpus"] != there:
-        yield Vcpus(pool, name, table["vcpus"], there)
+    old_count = None if was is None else was["vcpus"]
+    if was is not None and table["vcpus"] != old_count:
+        yield Vcpus(pool, name, table["vcpus"], old_count)
     elif was is None and name == DOM0 and table["vcpus"] != pcpus:
-        # Unless told otherwise it has one for each pCPU.
+        # By default Dom0 has a vCPU for each pCPU.
         yield Vcpus(pool, name, table["vcpus"], pcpus)
     stays = pool.name == (POOL_0 if old_pool is None else old_pool.name)
     if not stays:
@@ -639,7 +641,7 @@ def _of_domain(
         yield Params(pool, name, values, table)
     for kind in ("affinity", "soft_affinity"):
         affinity = _affinity(table, kind)
-        # Who goes to another pool may run on all of its pCPUs at first.
+        # A domain that moves to another pool may first run on all of its pCPUs.
         if affinity != (_affinity(was, kind) if was is not None and stays else "all"):
             yield Affinity(pool, name, affinity, soft=kind == "soft_affinity", vcpus=table["vcpus"])
     yield from _of_threads(name, table, was or {}, pool)
@@ -649,7 +651,7 @@ def _of_domain(
 
 
 def _of_threads(name: str, table: Mapping[str, Any], was: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
-    """What only a domain has whose vCPUs are threads of the host."""
+    """The settings of a domain whose vCPUs are threads of the host."""
     group = table.get("cgroup")
     if group is not None and group != was.get("cgroup", DEFAULT_SLICES[bool(table.get("daemon"))]):
         yield InGroup(pool, name, group)
@@ -661,7 +663,7 @@ def _of_threads(name: str, table: Mapping[str, Any], was: Mapping[str, Any], poo
         field = f"{kind}_affinity"
         if table.get(field, "all") != was.get(field, "all"):
             yield ThreadAffinity(pool, name, kind, table.get(field, "all"))
-    now, before = ((one.get("sched_policy", "other"), one.get("sched_priority", 1)) for one in (table, was))
+    now, before = ((side.get("sched_policy", "other"), side.get("sched_priority", 1)) for side in (table, was))
     if now != before:
         yield ThreadClass(pool, name, *now, table["vcpus"])
     if table.get("nice", 0) != was.get("nice", 0):
@@ -669,13 +671,13 @@ def _of_threads(name: str, table: Mapping[str, Any], was: Mapping[str, Any], poo
 
 
 def _halt_polling(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
-    now, was = (one.get("halt_poll_us", _HALT_POLL_US) for one in (new["host"], (old or {"host": {}})["host"]))
+    now, was = (host.get("halt_poll_us", _HALT_POLL_US) for host in (new["host"], (old or {"host": {}})["host"]))
     if now != was:
         yield HaltPolling(pool, now)
 
 
 def _groups(old: Mapping[str, Any], new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
-    """Control groups that no domain has to itself; one that is no longer there has defaults."""
+    """The settings of shared control groups; a removed group goes back to its defaults."""
     if old and version_of(old) != version_of(new):
         yield CgroupVersion(pool, version_of(new))
     before, now = old.get("cgroup", {}), new.get("cgroup", {})
@@ -687,7 +689,7 @@ def _groups(old: Mapping[str, Any], new: Mapping[str, Any], pool: Pool) -> Itera
 
 
 def _memory_stays(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
-    """Whose memory comes to other nodes by his affinity, where it matters how far these are."""
+    """The domains whose memory a new affinity places on other nodes, where the distance of nodes has a cost."""
     topology = Topology.of(new["host"])
     if old is None or topology.nodes == 1 or new["host"]["costs"].get("numa_distance", _LOCAL) <= _LOCAL:
         return
@@ -707,17 +709,19 @@ _LOCAL = 10
 
 
 def _nodes_of(topology: Topology, table: Mapping[str, Any]) -> set[int]:
-    """The nodes where the vCPUs of a domain prefer to run, or else may."""
-    found: set[int] = set()
+    """The nodes where the vCPUs of a domain prefer to run, or without a preference may run."""
+    nodes: set[int] = set()
     for vcpu in range(table["vcpus"]):
         given = [table.get(field, "all") for field in ("affinity", "soft_affinity")]
-        hard, soft = (pcpu_set(one if isinstance(one, str) else one[vcpu], topology.pcpus) for one in given)
-        found |= set(topology.by_node(hard & soft or hard))
-    return found
+        hard, soft = (
+            pcpu_set(affinity if isinstance(affinity, str) else affinity[vcpu], topology.pcpus) for affinity in given
+        )
+        nodes |= set(topology.by_node(hard & soft or hard))
+    return nodes
 
 
 def _memory_nodes(table: Mapping[str, Any] | None) -> tuple[int, ...]:
-    """Empty: those beside its vCPUs."""
+    """The nodes that the scenario names for a domain's memory; empty: the nodes of its vCPUs."""
     given = (table or {}).get("memory_nodes", ())
     return (given,) if isinstance(given, int) else tuple(given)
 
@@ -730,20 +734,20 @@ def _affinity(table: Mapping[str, Any], kind: str) -> str | tuple[str, ...]:
 def _changed(
     params: Sequence[Mapping[str, Any]], table: Mapping[str, Any], was: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The parameters that are not as they were; what goes back to its default must be set to it."""
+    """The changed parameters; a parameter that goes back to its default is set to the default."""
     if was is None:
         return {param["name"]: table[param["name"]] for param in params if param["name"] in table}
-    found = {}
+    changed = {}
     for param in params:
         name, default = param["name"], default_of(param)
         value = table.get(name, default)
         if value is not None and value != was.get(name, default):
-            found[name] = value
-    return found
+            changed[name] = value
+    return changed
 
 
 def default_of(param: Mapping[str, Any]) -> int | str | None:
-    """The value of a parameter that is left out; `None`: there is none."""
+    """The value of a parameter that is left out; `None`: the parameter has no default."""
     default: str | None = param["default"]
     if default is None:
         return None
@@ -751,7 +755,7 @@ def default_of(param: Mapping[str, Any]) -> int | str | None:
 
 
 def _places(before: Scenario | None, after: Scenario, pool: Pool) -> Iterator[Setting]:
-    """Where netbacks, blkbacks and interrupts are, if it is stated: by default they are where Linux puts them."""
+    """The settings of netbacks, blkbacks and interrupts with a stated CPU; Linux places all others."""
     new, old = after.to_dict(), {} if before is None else before.to_dict()
     written = after.written()
     kinds: tuple[Literal["nic"], Literal["disk"]] = ("nic", "disk")
@@ -784,7 +788,7 @@ class _Actions:
         self._saved: set[str] = set()
 
     def all(self) -> Iterator[tuple[str, Setting]]:
-        """Each with its time, in order."""
+        """The settings with their times, in order."""
         starts = [
             {"op": "create", "at": table["start"], "domain": name}
             for name, table in self._tables.items()

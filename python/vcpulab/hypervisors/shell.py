@@ -1,4 +1,4 @@
-"""Words of a POSIX shell: each reaches its command as it is meant, whatever it holds."""
+"""Words of a POSIX shell, quoted so that every character reaches the command."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^'"\\]""", re.DOTALL)
 
 @dataclass(frozen=True)
 class Output:
-    """What a command prints, as a part of a word."""
+    """The output of a command, as a part of a word."""
 
     command: str
 
@@ -20,7 +20,7 @@ Part = str | Output
 
 
 def word(*parts: Part) -> str:
-    r"""One word: text that stands for itself, and what commands print.
+    r"""A word of a shell, from literal text and the output of commands.
 
     Examples:
         >>> print(word("machine.slice"), word("a b"), word(""))

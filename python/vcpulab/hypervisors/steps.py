@@ -1,4 +1,4 @@
-"""What is typed: one line for each thing, and a script of them."""
+"""Steps of a change, one line each, and loops over steps that differ only in a domain's number."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,13 +10,13 @@ from vcpulab.hypervisors.shell import in_single_quotes
 from vcpulab.scenario.names import in_short
 
 LEAST = 3
-"""So many commands that differ in the number of a domain alone become a loop."""
+"""The least number of commands that become a loop, if they differ only in the number of a domain."""
 _NUMBERED = re.compile(r"(?P<stem>(?:[A-Za-z_][\w.-]*?)?)(?P<number>\d+)")
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to type, or one that cannot be typed."""
+    """A command to type, or a setting without a command."""
 
     how: Literal["boot", "run", "keep", "cannot"]
     """`boot`: a command after which the host must be restarted; `run`: one that holds at once; `keep`: one after which
@@ -24,17 +24,17 @@ class Step:
     text: str
     """The command, or the reason."""
     at: str | None = None
-    """When: as in the scenario's action; `None`: before everything else."""
+    """The time, as in the scenario's action; `None`: before everything else."""
     domain: str | None = None
-    """The domain that it is about, if it is about one."""
+    """The domain that the step concerns, if it concerns a single one."""
     called: str | None = None
-    """What the command calls it, where that is not its name."""
+    """The domain's name in the command, where it differs."""
 
 
 def in_loops(steps: Iterable[Step]) -> list[Step]:
-    """The same steps, with those that do the same to numbered domains in a loop of a shell.
+    """The same steps, with a shell loop in place of equal commands for numbered domains.
 
-    The loop stands where the first of them stood: what is done to one domain keeps its order.
+    A loop takes the place of its first step: the steps of each domain keep their order.
 
     Examples:
         >>> print(in_loops([Step("run", f"xl unpause vm{n}", domain=f"vm{n}") for n in (1, 2, 3)])[0].text)

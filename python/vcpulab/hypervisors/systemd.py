@@ -1,4 +1,4 @@
-r"""Control groups as units of systemd: which unit a path is, if it is one.
+r"""Control groups as units of systemd: the unit of a path, if it has one.
 
 Sources: `systemd.slice(5)` (a slice `a-b.slice` is in `a.slice`), `systemd.unit(5)` (names of units, and how `-` is
 escaped: `\x2d`).
@@ -12,7 +12,7 @@ _KINDS = (_SLICE, ".scope", ".service")
 
 
 def is_unit(path: str) -> bool:
-    r"""Is that the path of a unit's control group?
+    r"""Is a path the path of a unit's control group?
 
     A group that only looks like a unit, such as `gold.slice` in `machine.slice`, is another one than the unit of that
     name: a slice in `machine.slice` is called `machine-gold.slice`.
@@ -30,19 +30,19 @@ def is_unit(path: str) -> bool:
 
 
 def slices(path: str) -> list[str] | None:
-    """What each slice of a path adds to the one around it; `None`: it is no path of slices.
+    """The name that each slice of a path adds to the slice around it; `None`: the path is not a path of slices.
 
     Examples:
         >>> slices("machine.slice/machine-gold.slice"), slices("machine.slice/gold.slice"), slices("")
         (['machine', 'gold'], None, [])
     """
-    found = list[str]()
+    names = list[str]()
     before = ""
     for name in path.split("/") if path else []:
         own = name.removesuffix(_SLICE).removeprefix(before)
         fits = _NAME.fullmatch(name) and name.endswith(_SLICE) and name.startswith(before)
         if not fits or not own or "-" in own:
             return None
-        found.append(own)
+        names.append(own)
         before = f"{name.removesuffix(_SLICE)}-"
-    return found
+    return names

@@ -1,4 +1,4 @@
-"""What is typed on a host of XAPI: XCP-ng, XenServer.
+"""Commands for a host of XAPI: XCP-ng, XenServer.
 
 Its database is where a VM's settings are kept: `xe vm-param-set` holds from the VM's next start on, and `xl` in Dom0
 sets the same at once. Weights and caps reach the hypervisor under credit alone (`xenguest`: "Failed to get credit
@@ -18,7 +18,7 @@ from vcpulab.hypervisors import xl
 from vcpulab.hypervisors.settings import DOM0, Affinity, Backend, Change, Life, Member, Params, Setting, Vcpus
 from vcpulab.hypervisors.steps import Step, in_loops
 from vcpulab.hypervisors.way import Way, cannot, run
-from vcpulab.hypervisors.xen import way
+from vcpulab.hypervisors.xen import way_of
 from vcpulab.scenario.units import members
 
 _SET_XEN = "/opt/xensource/libexec/xen-cmdline --set-xen"
@@ -37,14 +37,14 @@ _LIVES = {
 
 
 def steps(change: Change) -> list[Step]:
-    """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed."""
+    """The steps, in order: after a restart, at once, to keep the settings, and settings without a command."""
     if change.first.tools["tool"] not in ("xl", ""):
         return [Step("cannot", f"{change.first}: XAPI has no release of {change.first.tools['tool']}'s days")]
     ways = [_kept(setting) for setting in change.settings]
     return [
-        *(Step("boot", f"{_SET_XEN} {option}") for one in ways for option in one.boot),
+        *(Step("boot", f"{_SET_XEN} {option}") for way in ways for option in way.boot),
         *run(ways),
-        *(Step("keep", f"{_SET_XEN} {option}") for one in ways for option in one.options),
+        *(Step("keep", f"{_SET_XEN} {option}") for way in ways for option in way.options),
         *_in_database(ways),
         *_at_start(ways),
         *dict.fromkeys(cannot(ways)),
@@ -59,27 +59,27 @@ def _later(setting: Setting) -> Iterator[Step]:
 
 
 def _kept(setting: Setting) -> Way:
-    """The same, with what XAPI does not keep named."""
-    found = _way(setting)
+    """How XAPI takes a setting, with a note where XAPI does not keep the setting."""
+    way = _way(setting)
     soft = isinstance(setting, Affinity) and setting.soft
     lost = soft or isinstance(setting, Member) or (isinstance(setting, Params) and setting.pool.scheduler != _KEEPS)
-    if lost and found.run and found.domain not in (None, DOM0):
-        again = f"domain {found.domain}: XAPI does not keep this; type it again after each start"
-        found = replace(found, keys={}, after=[], cannot=[*found.cannot, again])
-    return found
+    if lost and way.run and way.domain not in (None, DOM0):
+        again = f"domain {way.domain}: XAPI does not keep this; type it again after each start"
+        way = replace(way, keys={}, after=[], cannot=[*way.cannot, again])
+    return way
 
 
 def _way(setting: Setting) -> Way:
-    """As Xen takes it, but for what XAPI does itself."""
+    """How XAPI takes a setting: with its own commands where it has some, otherwise with those of Xen."""
     match setting:
         case Vcpus(_, domain) if domain != DOM0:
-            stop, start = (f"xe vm-{what} vm={domain}" for what in ("shutdown", "start"))
+            stop, start = (f"xe vm-{operation} vm={domain}" for operation in ("shutdown", "start"))
             return Way(domain, run=[f"{stop} && {_set(domain)} {_vcpus(setting)} && {start}"])
         case Life(_, domain, op) if op in _LIVES:
             return Way(domain, run=[f"xe {_LIVES[op].format(domain)}"])
         case Backend(kind="disk"):
             return Way.none(f"{setting}: on vCPU {setting.vcpu} of {setting.driver}: tapdisk serves it", setting.domain)
-    return way(setting)
+    return way_of(setting)
 
 
 def _set(domain: str) -> str:
@@ -91,9 +91,9 @@ def _uuid(domain: str) -> str:
 
 
 def _vcpus(setting: Vcpus) -> str:
-    """First the one that stays within the other."""
+    """The two numbers of vCPUs, in the order in which `VCPUs-at-startup` never exceeds `VCPUs-max`."""
     most, first = f"VCPUs-max={setting.count}", f"VCPUs-at-startup={setting.count}"
-    fewer = setting.there is not None and setting.count < setting.there
+    fewer = setting.old_count is not None and setting.count < setting.old_count
     return f"{first} {most}" if fewer else f"{most} {first}"
 
 
@@ -108,17 +108,17 @@ def _in_database(ways: list[Way]) -> Iterator[Step]:
 
 
 def _params(keys: Mapping[str, Any]) -> list[str]:
-    found = [f"VCPUs-params:{key}={keys[key]}" for key in ("weight", "cap") if key in keys]
+    params = [f"VCPUs-params:{key}={keys[key]}" for key in ("weight", "cap") if key in keys]
     affinity = keys.get("affinity", "all")
     if affinity != "all":
         each = [affinity] if isinstance(affinity, str) else affinity
-        masks = ";".join(",".join(map(str, members(ones))) for ones in each)
-        found.append(shlex.quote(f"VCPUs-params:mask={masks}"))
-    return found
+        masks = ";".join(",".join(map(str, members(pcpus))) for pcpus in each)
+        params.append(shlex.quote(f"VCPUs-params:mask={masks}"))
+    return params
 
 
 def _at_start(ways: list[Way]) -> Iterator[Step]:
-    lines = [text for one in ways for text in one.before] + [step.text for step in in_loops(xl.after(ways))]
+    lines = [text for way in ways for text in way.before] + [step.text for step in in_loops(xl.after(ways))]
     if lines:
         quoted = " ".join(map(shlex.quote, lines))
         yield Step("keep", f"printf '%s\\n' {quoted} >> {_RC_LOCAL} && chmod +x {_RC_LOCAL}")

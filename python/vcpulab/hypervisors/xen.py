@@ -1,6 +1,6 @@
-"""How Xen takes a setting: at boot, by a command of `xl` (before Xen 4.1 `xm`), and what must be kept of it.
+"""How Xen takes a setting: at boot or by a command of `xl` (before Xen 4.1 `xm`), and how the setting is kept.
 
-Where it is kept is a matter of the toolstack: `xl`, `xapi`.
+The toolstack decides where a setting is kept: `xl`, `xapi`.
 
 Sources: the registry (`Toolstack` in `crates/sched`) for the parameters of the schedulers; `xl(1)` and
 `xlcpupool.cfg(5)` for the other commands, `xl(1)` of Xen 4.4 for what its pools take; Xen's page on its command line
@@ -58,27 +58,27 @@ KEPT_AT_BOOT: Mapping[str, str] = {
     "ratelimit_us": "sched_ratelimit_us",
     "migration_delay_us": "vcpu_migration_delay",
 }
-"""Of parameters with a command: the option of the hypervisor's command line that sets them at its start."""
+"""The option of the hypervisor's command line that sets a parameter at its start, for parameters with a command."""
 
 AT_RUN_TIME: Mapping[str, Mapping[int, str]] = {
     "smt_power_savings": {0: "xenpm set-sched-smt disable", 1: "xenpm set-sched-smt enable"},
 }
-"""What sets parameters that have an option of the hypervisor's command line, and no command of `xl`, while it runs."""
+"""Commands that set, at run time, parameters with a boot option and without a command of `xl`."""
 
 OPTIONS_SINCE: Mapping[tuple[str, str], str] = {("rtds", "-e"): "4.10"}
 """Options of commands of `xl` that came later than the scheduler itself: the first release with them."""
 
 KEEPS_SHARES = ("credit", "credit2")
-"""The schedulers whose weights and caps stand in the configuration of a domain ("honoured by", says `xl.cfg(5)`)."""
+"""The schedulers whose weights and caps are in the configuration of a domain ("honoured by", `xl.cfg(5)`)."""
 
 
-def way(setting: Setting) -> Way:
+def way_of(setting: Setting) -> Way:
     """How Xen takes a setting."""
     pool = getattr(setting, "pool", None)
     if pool is not None and not pool.tools["tool"] and not isinstance(setting, Scheduler | Params):
         domain = getattr(setting, "domain", None)
-        whose = f"pool {pool.name}" if domain is None else f"domain {domain}"
-        return Way.none(f"{whose}: {pool} is in no release of Xen", domain)
+        owner = f"pool {pool.name}" if domain is None else f"domain {domain}"
+        return Way.none(f"{owner}: {pool} is in no release of Xen", domain)
     return _way(setting)
 
 
@@ -114,21 +114,21 @@ def _(setting: Shape) -> Way:
 
 @_way.register
 def _(setting: Smt) -> Way:
-    found = Way()
+    way = Way()
     option = f"smt={int(setting.on)}"
     if setting.restarts:
-        found.boot = [option]
+        way.boot = [option]
     else:
-        found.run = [f"xen-hptool smt-{'enable' if setting.on else 'disable'}"]
-        found.options = [option]
+        way.run = [f"xen-hptool smt-{'enable' if setting.on else 'disable'}"]
+        way.options = [option]
     numbered = smt_numbers(setting)
     if numbered is not None:
-        found.cannot = [numbered]
-    return found
+        way.cannot = [numbered]
+    return way
 
 
 def smt_numbers(setting: Smt) -> str | None:
-    """What to know of the CPUs' numbers when threads go offline: those that stay keep theirs.
+    """A note on CPU numbers when threads go offline: the remaining CPUs keep their numbers.
 
     Examples:
         >>> from vcpulab.scenario.topology import Topology
@@ -160,13 +160,13 @@ def _(setting: Governor) -> Way:
 
 @_way.register
 def _(setting: Pcpus) -> Way:
-    if setting.there is not None and setting.count > setting.there:
-        return Way.none(f"host.pcpus = {setting.count}: takes a machine with more pCPUs than {setting.there}")
+    if setting.old_count is not None and setting.count > setting.old_count:
+        return Way.none(f"host.pcpus = {setting.count}: takes a machine with more pCPUs than {setting.old_count}")
     return Way(boot=[f"maxcpus={setting.count}"])
 
 
 def called(domain: str) -> str:
-    """A domain as the tools call it."""
+    """The name of a domain in the tools."""
     return "Domain-0" if domain == DOM0 else domain
 
 
@@ -183,7 +183,7 @@ def _(setting: PoolMade) -> Way:
     if pool.tools["tool"] != HAS_POOLS:
         return Way.none(f"pool {pool.name}: {pool} has no CPU pools")
     listed = f'"{spans(pool.pcpus)}"' if _takes_ranges(pool) else [str(pcpu) for pcpu in pool.pcpus]
-    cpus = listed if isinstance(listed, str) else f"[{', '.join(json.dumps(one) for one in listed)}]"
+    cpus = listed if isinstance(listed, str) else f"[{', '.join(json.dumps(pcpu) for pcpu in listed)}]"
     settings = (f'name="{pool.name}"', f'sched="{pool.tools["sched"]}"', f"cpus={cpus}")
     create = _typed(pool, "cpupool-create", *settings)
     if setting.moved is None:
@@ -208,11 +208,11 @@ def _(setting: PoolGone) -> Way:
 @_way.register
 def _(setting: PoolPcpus) -> Way:
     pool = setting.pool
-    found = Way(cannot=[f"pool {pool.name}: set its `cpus` where it is made at each start of the host"])
+    way = Way(cannot=[f"pool {pool.name}: set its `cpus` where it is made at each start of the host"])
     for pcpus, giver, taker in ((setting.fewer, pool.name, POOL_0), (setting.more, POOL_0, pool.name)):
-        found.run += _moved(pool, "cpupool-cpu-remove", giver, pcpus)
-        found.run += _moved(pool, "cpupool-cpu-add", taker, pcpus)
-    return found
+        way.run += _moved(pool, "cpupool-cpu-remove", giver, pcpus)
+        way.run += _moved(pool, "cpupool-cpu-add", taker, pcpus)
+    return way
 
 
 @_way.register
@@ -230,7 +230,7 @@ def _takes_ranges(pool: Pool) -> bool:
 
 def _moved(pool: Pool, command: str, name: str, pcpus: Sequence[int]) -> list[str]:
     each = [spans(pcpus)] if pcpus and _takes_ranges(pool) else [str(pcpu) for pcpu in pcpus]
-    return [_typed(pool, command, name, one) for one in each]
+    return [_typed(pool, command, name, cpus) for cpus in each]
 
 
 # ---- parameters ----
@@ -238,9 +238,9 @@ def _moved(pool: Pool, command: str, name: str, pcpus: Sequence[int]) -> list[st
 
 @_way.register
 def _(setting: Params) -> Way:
-    """One command for all parameters that there is a command for; for the others, why not."""
+    """One command for all parameters that a command sets; for the others, the reason that no command does."""
     pool, ways = setting.pool, setting.pool.tools["set"]
-    found, options = Way(setting.domain), list[str]()
+    way, options = Way(setting.domain), list[str]()
     typed: dict[str, int] = {}
     complete = True
     params = pool.of_scope("global" if setting.domain is None else "domain")
@@ -253,33 +253,33 @@ def _(setting: Params) -> Way:
         value = setting.values.get(name, beside[name])
         allowed = takes(pool.scheduler, pool.tools, name, value, beside)
         if how is None:
-            found.cannot.append(f"{setting.whose}: no command sets {name} of {pool}")
+            way.cannot.append(f"{setting.owner}: no command sets {name} of {pool}")
         elif allowed is not None:
             unit = f" {param['unit']}" if param["unit"] and allowed.startswith("whole") else ""
-            found.cannot.append(
-                f"{setting.whose}: {name} = {value} cannot be typed: {pool.tools['tool']} takes {allowed}{unit}"
+            way.cannot.append(
+                f"{setting.owner}: {name} = {value} cannot be typed: {pool.tools['tool']} takes {allowed}{unit}"
             )
             complete = complete and not how.get("always")
         elif how["by"] == "boot":
-            _at_boot(found, setting, name, how["name"], value)
+            _at_boot(way, setting, name, how["name"], value)
         elif setting.moment == "restart" and name in KEPT_AT_BOOT:
-            found.boot.append(f"{KEPT_AT_BOOT[name]}={value}")
+            way.boot.append(f"{KEPT_AT_BOOT[name]}={value}")
         else:
             options += [how["name"]] if how["by"] == "option" else []
             options.append(str(int(value) // how.get("unit", 1)))
             typed[name] = value
     if typed and not complete:
         # These are given together or not at all.
-        found.cannot.append(f"{setting.whose}: {', '.join(typed)} cannot be typed without it")
+        way.cannot.append(f"{setting.owner}: {', '.join(typed)} cannot be typed without it")
     elif typed:
-        found.run.append(_command(setting, options))
-        found.notes = list(_older(pool, options))
-        _keep(found, setting, typed)
-    return found
+        way.run.append(_command(setting, options))
+        way.notes = list(_older(pool, options))
+        _keep(way, setting, typed)
+    return way
 
 
 def _older(pool: Pool, options: Sequence[str]) -> Iterator[str]:
-    """What releases before the first one that is simulated do not take: a host of them has that one's rules here."""
+    """Notes on options that releases before the first simulated one do not take."""
     first = (policy["generations"][0]["name"] for policy in schedulers() if policy["name"] == pool.scheduler)
     if pool.generation in first:
         for (scheduler, option), since in OPTIONS_SINCE.items():
@@ -287,18 +287,18 @@ def _older(pool: Pool, options: Sequence[str]) -> Iterator[str]:
                 yield f"xl sched-{scheduler}: `{option}` is there from Xen {since} on; leave it out on an older host"
 
 
-def _at_boot(found: Way, setting: Params, name: str, option: str, value: object) -> None:
+def _at_boot(way: Way, setting: Params, name: str, option: str, value: object) -> None:
     commands = AT_RUN_TIME.get(name, {})
     if commands and setting.moment != "restart" and setting.pool.name == POOL_0:
-        found.run.append(commands[int(str(value))])
-        found.options.append(f"{option}={value}")
+        way.run.append(commands[int(str(value))])
+        way.options.append(f"{option}={value}")
     elif setting.moment == "action":
-        found.cannot.append(f"{setting.whose}: {name} cannot be changed while the host runs")
+        way.cannot.append(f"{setting.owner}: {name} cannot be changed while the host runs")
     elif setting.pool.name != POOL_0:
         whole = f"the boot option {option} holds for the whole host"
-        found.cannot.append(f"{setting.whose}: {name} cannot be set for one pool: {whole}")
+        way.cannot.append(f"{setting.owner}: {name} cannot be set for one pool: {whole}")
     else:
-        found.boot.append(f"{option}={value}")
+        way.boot.append(f"{option}={value}")
 
 
 def _command(setting: Params, options: list[str]) -> str:
@@ -310,16 +310,16 @@ def _command(setting: Params, options: list[str]) -> str:
     return _typed(setting.pool, *words, *options)
 
 
-def _keep(found: Way, setting: Params, typed: Mapping[str, int]) -> None:
+def _keep(way: Way, setting: Params, typed: Mapping[str, int]) -> None:
     pool = setting.pool
     if setting.domain is None and pool.name == POOL_0 and typed.keys() <= KEPT_AT_BOOT.keys():
-        found.options += [f"{KEPT_AT_BOOT[name]}={value}" for name, value in typed.items()]
+        way.options += [f"{KEPT_AT_BOOT[name]}={value}" for name, value in typed.items()]
     elif setting.domain is None:
-        found.before += found.run
+        way.before += way.run
     elif pool.tools["tool"] == HAS_POOLS and setting.domain != DOM0 and pool.scheduler in KEEPS_SHARES:
-        found.keys |= typed
+        way.keys |= typed
     else:
-        found.after += found.run
+        way.after += way.run
 
 
 # ---- domains ----
@@ -332,7 +332,7 @@ def _(setting: Vcpus) -> Way:
         return Way(domain, boot=[f"dom0_max_vcpus={count}"])
     if _is_first_release(pool):
         return Way.none(f"domain {domain}: xm of {pool.generation} changes no number of vCPUs", domain)
-    more = setting.there is not None and count > setting.there
+    more = setting.old_count is not None and count > setting.old_count
     keys = {"vcpus": count} | ({"maxvcpus": count} if more else {})
     return Way(domain, run=[_typed(pool, "vcpu-set", domain, str(count))], keys=keys)
 
@@ -384,16 +384,16 @@ def _is_first_release(pool: Pool) -> bool:
 def _(setting: Affinity) -> Way:
     pool, domain, pcpus = setting.pool, setting.domain, setting.pcpus
     if not isinstance(pcpus, str):
-        pins = {str(vcpu): ones for vcpu, ones in enumerate(pcpus)}
+        pins = {str(vcpu): cpus for vcpu, cpus in enumerate(pcpus)}
     else:
         pins = {"all" if setting.vcpu is None else str(setting.vcpu): pcpus}
-    found = Way(domain)
+    way = Way(domain)
     if not _is_first_release(pool):
         # Of the two masks a dash leaves the hard one as it is.
         hard = ["-"] if setting.soft else []
-        found.run = [_typed(pool, "vcpu-pin", called(domain), vcpu, *hard, ones) for vcpu, ones in pins.items()]
-    elif pins.keys() <= {"all", "0"} and all(ones.isdecimal() for ones in pins.values()):
-        found.run = [_typed(pool, "pincpu", called(domain), ones) for ones in pins.values()]
+        way.run = [_typed(pool, "vcpu-pin", called(domain), vcpu, *hard, cpus) for vcpu, cpus in pins.items()]
+    elif pins.keys() <= {"all", "0"} and all(cpus.isdecimal() for cpus in pins.values()):
+        way.run = [_typed(pool, "pincpu", called(domain), cpus) for cpus in pins.values()]
     else:
         return Way.none(f"domain {domain}: xm pincpu of {pool.generation} pins to one pCPU", domain)
     if (
@@ -402,12 +402,12 @@ def _(setting: Affinity) -> Way:
         and not isinstance(pcpus, str)
         and list(pcpus) == [str(vcpu) for vcpu in range(len(pcpus))]
     ):
-        found.options = ["dom0_vcpus_pin"]
+        way.options = ["dom0_vcpus_pin"]
     elif domain != DOM0 and pool.tools["tool"] == HAS_POOLS:
-        found.keys = {"soft_affinity" if setting.soft else "affinity": pcpus}
+        way.keys = {"soft_affinity" if setting.soft else "affinity": pcpus}
     else:
-        found.after = found.run
-    return found
+        way.after = way.run
+    return way
 
 
 @_way.register

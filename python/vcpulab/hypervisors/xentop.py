@@ -1,4 +1,4 @@
-"""What xentop would have shown of a run: its columns, and the lines under each domain."""
+"""Output of xentop for a run: its columns, and the lines under each domain."""
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from vcpulab.scenario.scenario import Scenario
 
 _SECTOR_BYTES = 512
 _UNKNOWN = "n/a"
-"""Where xentop counts what is not modelled."""
+"""The cell of a column that the simulator does not model."""
 
 
 class Domain(NamedTuple):
@@ -33,7 +33,7 @@ class Domain(NamedTuple):
 
 
 class Network(NamedTuple):
-    """A network interface: what crossed it since the samples began."""
+    """A network interface, with its traffic since the samples began."""
 
     bytes_received: int
     packets_received: int
@@ -43,7 +43,7 @@ class Network(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """A virtual disk: what went through it since the samples began."""
+    """A virtual disk, with its traffic since the samples began."""
 
     disk_reads: int
     disk_writes: int
@@ -52,7 +52,7 @@ class Disk(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What one update shows."""
+    """The content of one update of the screen."""
 
     time_s: float
     """Simulated time since the host started."""
@@ -61,7 +61,7 @@ class Update(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column: heading, width, what it shows, and what it is sorted by."""
+    """A column: its heading, its width, its cells, and its sort key."""
 
     heading: str
     width: int
@@ -69,16 +69,16 @@ class Column(NamedTuple):
     key: Callable[[Domain], float | str]
 
 
-def _network(of: Callable[[Network], int]) -> Callable[[Domain], int]:
-    return lambda domain: 0 if domain.network is None else of(domain.network)
+def _network(counter: Callable[[Network], int]) -> Callable[[Domain], int]:
+    return lambda domain: 0 if domain.network is None else counter(domain.network)
 
 
-def _disk(of: Callable[[Disk], int]) -> Callable[[Domain], int]:
-    return lambda domain: 0 if domain.disk is None else of(domain.disk)
+def _disk(counter: Callable[[Disk], int]) -> Callable[[Domain], int]:
+    return lambda domain: 0 if domain.disk is None else counter(domain.disk)
 
 
-def _count(heading: str, width: int, of: Callable[[Domain], int]) -> Column:
-    return Column(heading, width, lambda domain: str(of(domain)), of)
+def _count(heading: str, width: int, counter: Callable[[Domain], int]) -> Column:
+    return Column(heading, width, lambda domain: str(counter(domain)), counter)
 
 
 def _unknown(_: Domain) -> str:
@@ -113,7 +113,7 @@ COLUMNS = (
 """xentop's columns in its order and widths."""
 
 SORT_ORDERS = tuple(column.heading for column in COLUMNS if column.cell is not _unknown)
-"""What the domains can be sorted by: every column that shows something."""
+"""The columns that domains can be sorted by: every column that the simulator models."""
 
 
 Extra = Literal["networks", "vbds", "vcpus", "repeat_header"]
@@ -125,15 +125,15 @@ class Options:
     """How an update is shown: xentop's options of the same names."""
 
     extra: frozenset[Extra] = frozenset()
-    """What to show besides."""
+    """Additional lines to show."""
     full_name: bool = False
     """Do not cut names?"""
     sort: str | None = None
-    """By this column: numbers downwards, words upwards; `None`: by number."""
+    """The column to sort by, numbers descending and words ascending; `None`: by the domain's number."""
 
 
 def updates(run: Run, *, delay_s: float, replication: int = 0) -> Iterator[Update]:
-    """What xentop shows of a run, every `delay_s` of simulated time or, if they are farther apart, at each sample.
+    """The updates of xentop for a run, every `delay_s` of simulated time or, if they are farther apart, at each sample.
 
     Raises:
         NotRecordedError: there are no samples of that replication.
@@ -154,22 +154,22 @@ class Player:
         self._virtual = {(name, device) for name, device in devices if device in given["domain"][name]}
         self._pcpus = int(given["host"]["pcpus"])
         self._delay_ns = delay_s * 1e9
-        self._so_far: dict[str, Domain] = {}
+        self._totals: dict[str, Domain] = {}
         self._shown_cpu_s: dict[str, float] = {}
         self._shown_at = scenario.warmup_ns
         self._time = self._shown_at
 
     def add(self, taken: pl.DataFrame, vcpus: pl.DataFrame) -> Iterator[Update]:
-        """The updates that are due with these samples more, of domains and of vCPUs."""
+        """The updates that become due with more samples of domains and of vCPUs."""
         of_vcpus = vcpus.partition_by("time_ns", as_dict=True)
         for (time,), at in taken.partition_by("time_ns", maintain_order=True, as_dict=True).items():
             self._time = time
-            self._so_far = {domain.name: domain for domain in _add(self._so_far, at, of_vcpus[time,], self._virtual)}
+            self._totals = {domain.name: domain for domain in _add(self._totals, at, of_vcpus[time,], self._virtual)}
             if time >= self._shown_at + self._delay_ns:
                 yield self._update()
 
     def finish(self) -> Iterator[Update]:
-        """The last one, if something is left that was not due."""
+        """The last update, if samples remain that were not shown."""
         if self._time > self._shown_at:
             yield self._update()
 
@@ -177,25 +177,25 @@ class Player:
         elapsed_s = (self._time - self._shown_at) / 1e9
         domains = [
             domain._replace(cpu_percent=100 * (domain.cpu_s - self._shown_cpu_s.get(name, 0)) / elapsed_s)
-            for name, domain in self._so_far.items()
+            for name, domain in self._totals.items()
             if domain.state
         ]
-        self._shown_cpu_s = {name: domain.cpu_s for name, domain in self._so_far.items()}
+        self._shown_cpu_s = {name: domain.cpu_s for name, domain in self._totals.items()}
         self._shown_at = self._time
         return Update(self._time / 1e9, self._pcpus, domains)
 
 
 def _add(
-    so_far: dict[str, Domain], taken: pl.DataFrame, vcpus: pl.DataFrame, virtual: Container[tuple[str, str]]
+    totals: dict[str, Domain], taken: pl.DataFrame, vcpus: pl.DataFrame, virtual: Container[tuple[str, str]]
 ) -> Iterator[Domain]:
-    """The domains with one sample more each."""
+    """The domains' totals, with one more sample each."""
     running = dict(vcpus.group_by("domain").agg(pl.col("running_ns")).iter_rows())
     for row in taken.iter_rows(named=True):
         new = [ns / 1e9 for ns in running[row["domain"]]]
         name = row["domain"]
         network = Network(*(row[field] for field in Network._fields)) if (name, "nic") in virtual else None
         disk = Disk(*(row[field] for field in Disk._fields)) if (name, "disk") in virtual else None
-        before = so_far.get(name)
+        before = totals.get(name)
         if before is not None:
             new = [old + more for old, more in zip(before.vcpus_s, new, strict=True)]
             if network is not None and before.network is not None:
@@ -217,7 +217,7 @@ def header() -> str:
 
 
 def summary(update: Update) -> str:
-    """The line above the table: how many domains do what."""
+    """The line above the table: the number of domains in each state."""
     letters = {"running": "r", "blocked": "b", "paused": "p", "crashed": "c", "dying": "d", "shutdown": "s"}
     counts = ", ".join(
         f"{sum(letter in domain.state for domain in update.domains)} {word}" for word, letter in letters.items()

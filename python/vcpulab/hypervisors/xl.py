@@ -1,4 +1,4 @@
-"""What is typed on a host of `xl`: Debian, Ubuntu and others whose Dom0 has GRUB and systemd; before Xen 4.1 `xm`.
+"""Commands for a host of `xl`: Debian, Ubuntu and others whose Dom0 has GRUB and systemd; before Xen 4.1 `xm`.
 
 Kept are options at boot in `/etc/default/grub.d` (Debian's `grub-mkconfig` reads all `*.cfg` there after
 `/etc/default/grub`; of an option that is given twice the last counts), settings of domains in their `/etc/xen/NAME.cfg`
@@ -13,19 +13,19 @@ from typing import Any
 from vcpulab.hypervisors.settings import Change
 from vcpulab.hypervisors.steps import Step, in_loops
 from vcpulab.hypervisors.way import Way, cannot, run
-from vcpulab.hypervisors.xen import way
+from vcpulab.hypervisors.xen import way_of
 
 _KEYS = {"weight": "cpu_weight", "affinity": "cpus", "soft_affinity": "cpus_soft"}
-"""The names in `xl.cfg(5)`, where they are others."""
+"""Names in `xl.cfg(5)` that differ from the scenario's."""
 _UNIT = "/etc/systemd/system/xendomains.service.d"
 
 
 def steps(change: Change) -> list[Step]:
-    """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed."""
+    """The steps, in order: after a restart, at once, to keep the settings, and settings without a command."""
     old = change.first.tools["tool"] == "xm"
-    ways = [way(setting) for setting in change.settings]
-    boot = [option for one in ways for option in one.boot]
-    kept = [option for one in ways for option in one.options]
+    ways = [way_of(setting) for setting in change.settings]
+    boot = [option for way in ways for option in way.boot]
+    kept = [option for way in ways for option in way.options]
     if boot:
         boot, kept = [*boot, *kept], []
     return [
@@ -40,19 +40,19 @@ def steps(change: Change) -> list[Step]:
 
 
 def later(change: Change) -> Iterator[Step]:
-    """What is typed while the host runs, each at its time."""
+    """The steps of timed settings, typed while the host runs."""
     for at, setting in change.later:
-        found = way(setting)
-        yield from (Step("run", text, at, found.domain) for text in found.run)
-        yield from (Step("cannot", text, at, found.domain) for text in found.cannot)
+        way = way_of(setting)
+        yield from (Step("run", text, at, way.domain) for text in way.run)
+        yield from (Step("cannot", text, at, way.domain) for text in way.cannot)
 
 
 def of_domains(ways: Iterable[Way]) -> dict[str, dict[str, Any]]:
-    """By domain: what its configuration must say."""
+    """The keys of each domain's configuration, by domain."""
     keys: dict[str, dict[str, Any]] = {}
-    for one in ways:
-        if one.domain is not None and one.keys:
-            keys.setdefault(one.domain, {}).update(one.keys)
+    for way in ways:
+        if way.domain is not None and way.keys:
+            keys.setdefault(way.domain, {}).update(way.keys)
     return keys
 
 
@@ -82,9 +82,9 @@ def _listed(value: object) -> Iterable[object]:
 
 
 def _at_start(ways: list[Way]) -> Iterator[Step]:
-    """The service that starts the domains runs them."""
+    """The step that adds commands to the service that starts the domains."""
     lines = [
-        *(f"ExecStartPre={_executed(text)}" for one in ways for text in one.before),
+        *(f"ExecStartPre={_executed(text)}" for way in ways for text in way.before),
         *(f"ExecStartPost={_executed(step.text)}" for step in in_loops(after(ways))),
     ]
     if lines:
@@ -93,12 +93,12 @@ def _at_start(ways: list[Way]) -> Iterator[Step]:
 
 
 def after(ways: Iterable[Way]) -> Iterator[Step]:
-    """What is to be repeated when the domains are there."""
-    return (Step("keep", text, domain=one.domain) for one in ways for text in one.after)
+    """Commands to repeat after the domains are created."""
+    return (Step("keep", text, domain=way.domain) for way in ways for text in way.after)
 
 
 def _executed(command: str) -> str:
-    """A command as systemd takes it, which has variables of its own. If it fails, the domains start all the same."""
+    """A command in a systemd unit, where `$` is escaped. If the command fails, the domains still start."""
     if "$" in command:
         command = command.replace("$", "$$")
         return f"-/bin/sh -c '{command}'"
@@ -106,8 +106,8 @@ def _executed(command: str) -> str:
 
 
 def _in_rc_local(ways: list[Way]) -> Iterator[Step]:
-    """It runs when everything else has started."""
-    lines = [text for one in ways for text in one.before] + [step.text for step in in_loops(after(ways))]
-    lines += [text for one in ways if one.keys for text in one.run]
+    """The step that adds commands to `/etc/rc.local`, which runs after all other services."""
+    lines = [text for way in ways for text in way.before] + [step.text for step in in_loops(after(ways))]
+    lines += [text for way in ways if way.keys for text in way.run]
     if lines:
         yield Step("keep", f"sed -i {' '.join('-e ' + shlex.quote(f'1a {line}') for line in lines)} /etc/rc.local")

@@ -267,7 +267,7 @@ def _count_vcpus(domains: Mapping[str, Domain], host: _Host) -> None:
         if domain.vcpus is None:
             domain.vcpus = dom0_vcpus(host.options, host.map.pcpus) if name == DOM0 else 1
             if name == DOM0:
-                said = host.options.others.get("dom0_max_vcpus", "no dom0_max_vcpus")
+                said = host.options.other_cpu_options.get("dom0_max_vcpus", "no dom0_max_vcpus")
                 host.notes.append(f"{DOM0}: {domain.vcpus} vCPUs by the hypervisor's command line ({said})")
     dom0 = domains.get(DOM0)
     if dom0 is not None and not dom0.affinity and is_pinned(host.options) and host.numbered:
@@ -336,7 +336,7 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
     for name, (value, word) in host.options.params.items():
         if name not in printed:
             yield f"{name} = {toml(value)}       # xen_commandline: {word}"
-    others = host.options.others
+    others = host.options.other_cpu_options
     shown = [word for option, word in others.items() if option != "cpufreq"]
     if shown:
         yield from comment(f"xen_commandline: {' '.join(shown)}: the CPUs and vCPUs here are those that it leaves")
@@ -364,7 +364,7 @@ def _clock_lines(host: _Host) -> Iterator[str]:
         if one.sample_us and one.up_percent:
             costs |= {"governor_sample_ns": 1000 * one.sample_us, "governor_up_percent": one.up_percent}
     elif at_boot is not None:
-        yield f"governor = {toml(at_boot)}       # xen_commandline: {host.options.others['cpufreq']}"
+        yield f"governor = {toml(at_boot)}       # xen_commandline: {host.options.other_cpu_options['cpufreq']}"
     elif not host.map.topology.is_flat:
         host.notes.append("governor: not listed (`xenpm get-cpufreq-para` does); the highest clock rate is taken")
     remote = sorted(
