@@ -224,6 +224,6 @@ def test_a_twin_that_does_not_repeat_the_cpu_time_of_its_vms_is_refused(tmp_path
 def test_twins_of_a_real_host_of_two_cpus_share_as_it_did(name: str, least: int) -> None:
     """Two seconds of it; with threads that come and go, missing records, and groups of version 1."""
     scored = Twin(ROOT / "tests" / "recordings" / f"linux6.18-2cpus-{name}").score(replications=3)
-    off = {row.of: row.off for row in scored.judged if row.metric.name == "gotten"}
+    off = {row.place: row.off for row in scored.judged if row.metric.name == "gotten"}
     assert all(abs(points) <= 3 for points in off.values()), off
     assert sum(bool(row.holds) for row in scored.judged) >= least

@@ -44,7 +44,7 @@ def kvm_host(folder: Path) -> Path:
 def test_twins_share_switch_and_wait_as_the_recorded_host_did(name: str, within: str) -> None:
     """Made of the first half, held against the second."""
     scored = Twin(FOLDERS / name).score(replications=5)
-    off = {(row.of, row.metric.name): row.off for row in scored.judged if not row.holds}
+    off = {(row.place, row.metric.name): row.off for row in scored.judged if not row.holds}
     least, of = map(int, within.split(" of "))
     assert len(scored.judged) == of
     assert of - len(off) >= least - 1, off
@@ -126,7 +126,7 @@ def test_threads_that_serve_vms_are_found_and_kept_as_those_who_wake(tmp_path: P
     assert all(domains[name]["daemon"] for name in emulators)
     assert '{ await = "qemu-109.emulator-wakes-qemu-109" }' in made.text
     rows = Twin(tmp_path).score(replications=2).rows
-    assert {row.of for row in rows} == {"host", "qemu-91", "qemu-109", "qemu-127"}, "of VMs alone"
+    assert {row.place for row in rows} == {"host", "qemu-91", "qemu-109", "qemu-127"}, "of VMs alone"
 
 
 @pytest.mark.parametrize(

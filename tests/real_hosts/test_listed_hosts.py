@@ -155,7 +155,7 @@ def test_what_precedes_a_point_release_is_taken_for_the_one_before() -> None:
     }.items():
         found = rules_of(scheduler, {"xen_version": "4.20.5-pre"})
         assert found is not None
-        assert (found.why, found.exact) == (f"Xen 4.20.5-pre: {why}", False)
+        assert (found.explanation, found.exact) == (f"Xen 4.20.5-pre: {why}", False)
 
 
 def test_the_file_says_whose_rules_and_why() -> None:

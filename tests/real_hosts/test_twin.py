@@ -34,10 +34,10 @@ def test_twins_share_switch_and_wait_as_the_recorded_host_did(name: str, tmp_pat
     made = twin_of(REAL / name, tmp_path)
     assert "await" not in made.text, "nobody wakes anybody here"
     judged = judge(REAL / name, made, replications=20)  # of five, one by chance was off by a point
-    off = [(row.of, row.metric.name, round(row.off, 1)) for row in judged if not row.holds]
+    off = [(row.place, row.metric.name, round(row.off, 1)) for row in judged if not row.holds]
     assert all(row.holds for row in judged if row.metric.name in ("gotten", "switches")), off
     # Dom0 wakes some fifty times in that half: its percentiles are chance.
-    waits = [row for row in judged if row.metric.name.startswith("wake") and row.of != "dom0"]
+    waits = [row for row in judged if row.metric.name.startswith("wake") and row.place != "dom0"]
     assert sum(bool(row.holds) for row in waits) >= 0.7 * len(waits) - 1, off
     assert all(abs(row.off) < 50 for row in waits), off
 
@@ -49,7 +49,7 @@ def test_twins_share_switch_and_wait_as_the_recorded_host_did(name: str, tmp_pat
 def test_twins_of_request_loops_are_as_good(name: str, least: int, tmp_path: Path) -> None:
     """Of 11 metrics; under Credit2 the two halves of the recording differ by more than a tolerance."""
     judged = judge(LOOPS / name, twin_of(LOOPS / name, tmp_path), replications=5)
-    off = [(row.of, row.metric.name, round(row.off, 1)) for row in judged if not row.holds]
+    off = [(row.place, row.metric.name, round(row.off, 1)) for row in judged if not row.holds]
     assert len(judged) == 11
     assert len(judged) - len(off) >= least, off
 
@@ -65,7 +65,7 @@ def test_a_recording_under_a_long_rate_limit_is_warned_of(command: Vcpulab) -> N
 @pytest.mark.parametrize("name", FOLDERS)
 def test_twins_that_replay_do_as_well(name: str, tmp_path: Path) -> None:
     judged = judge(REAL / name, twin_of(REAL / name, tmp_path, replay=True), replications=5)
-    off = [(row.of, row.metric.name, round(row.off, 1)) for row in judged if not row.holds and row.of != "dom0"]
+    off = [(row.place, row.metric.name, round(row.off, 1)) for row in judged if not row.holds and row.place != "dom0"]
     assert len(off) <= 3, off
 
 
@@ -210,7 +210,7 @@ def test_what_guests_were_said_to_do_gives_their_shares(name: str) -> None:
     sources = twin.gather([REAL / name])
     scenario = vcpulab.Scenario.load(ROOT / "scenarios/recordings" / f"{name.removeprefix('xen4.17-')}.toml")
     rows = twin.score(scenario, sources, read(sources), replications=10)
-    shares = {row.of: row.off for row in rows if row.metric.name == "gotten"}
+    shares = {row.place: row.off for row in rows if row.metric.name == "gotten"}
     assert all(abs(off) < 3.5 for off in shares.values()), shares
     assert all(abs(off) < 1 for off in shares.values()) or name.endswith("mixed"), shares
 

@@ -25,7 +25,7 @@ from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.softirq import softirq_kinds
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import mean_stretch
-from vcpulab.twin.ticks import Tick, alike, recognise, told
+from vcpulab.twin.ticks import Tick, alike, recognise, tick_and_demands
 
 REAL = ROOT / "tests" / "recordings"
 LOOPS = ROOT / "tests" / "request-loops"
@@ -62,7 +62,7 @@ def sleeper(sleep_us: int, run_us: int, tick_us: int | None, wait_us: int = 0, e
 
 def test_a_tick_is_told_and_taken_out() -> None:
     """The same sleeps as those of a guest without a tick."""
-    tick, demands = told(list(sleeper(5037, 1160, 60)))
+    tick, demands = tick_and_demands(list(sleeper(5037, 1160, 60)))
     assert tick is not None
     assert tick.period_ns == pytest.approx(4_000_000, rel=2e-6)
     assert tick.cpu_ns == 60 * US
@@ -72,13 +72,13 @@ def test_a_tick_is_told_and_taken_out() -> None:
 
 
 def test_what_was_due_while_it_waited_after_a_tick_is_no_short_sleep() -> None:
-    tick, demands = told(list(sleeper(1037, 340, 60, wait_us=900)))
+    tick, demands = tick_and_demands(list(sleeper(1037, 340, 60, wait_us=900)))
     assert tick is not None
     assert sum(demand.sleep_ns == 1037 * US for demand in demands) > 0.95 * len(demands)
 
 
 def test_a_timer_that_is_due_as_a_vcpu_runs_already_wakes_nobody_and_ends_a_sleep() -> None:
-    tick, demands = told(list(sleeper(1037, 531, 60, wait_us=900, early_us=45)))
+    tick, demands = tick_and_demands(list(sleeper(1037, 531, 60, wait_us=900, early_us=45)))
     assert tick is not None
     # After the last one nothing tells.
     assert min(demand.sleep_ns for demand in demands[:-1]) > 900 * US
@@ -101,12 +101,12 @@ def test_timeouts_of_a_kernel_are_told_from_sleeps() -> None:
         turns.append(Turn(((100_000, None),), first - end, now, 0, 100_000, first - end))
         turns.append(Turn(((30_000, None),), wakes - first - 30_000, first, 0, 30_000, wakes - first - 30_000))
         now = wakes
-    tick, demands = told(turns)
+    tick, demands = tick_and_demands(turns)
     assert tick is not None
     assert tick.period_ns == pytest.approx(period, rel=1e-5)
     wrong = sum(demand.ticks != count for demand, count in zip(demands, ticks, strict=True))
     assert wrong < 0.05 * len(ticks)
-    assert not any(demand.ticks for demand in told(list(sleeper(5037, 1160, 60)))[1])
+    assert not any(demand.ticks for demand in tick_and_demands(list(sleeper(5037, 1160, 60)))[1])
 
 
 @pytest.mark.parametrize("cost_us", [0, 40])
@@ -190,8 +190,8 @@ def test_nobody_has_a_tick_who_wakes_at_random() -> None:
         sleep = chance.randrange(500 * US, 3000 * US)
         turns.append(Turn(((200 * US, None),), sleep, now, 0, 200 * US, sleep))
         now += 200 * US + sleep
-    assert told(turns)[0] is None
-    assert told(list(sleeper(5037, 1160, None)))[0] is None
+    assert tick_and_demands(turns)[0] is None
+    assert tick_and_demands(list(sleeper(5037, 1160, None)))[0] is None
 
 
 def test_ticks_of_one_host_have_one_clock_and_a_cost() -> None:
@@ -335,7 +335,7 @@ def test_two_clients_of_a_server_do_in_a_twin_what_they_did(name: str, scratch: 
     sources, recording, events = read_in(KEPT / f"xen4.17-{name}", scratch)
     made = twin.make(sources, recording, events=events)
     rows = twin.score(made.scenario, sources, recording, replications=10)
-    off = {(row.of, row.metric.name): round(row.off, 1) for row in rows if row.metric.name in ("gotten", "switches")}
+    off = {(row.place, row.metric.name): round(row.off, 1) for row in rows if row.metric.name in ("gotten", "switches")}
     assert abs(off.pop(("host", "switches"))) < 10, off
     assert all(abs(points) < 3 for points in off.values()), off
 
@@ -374,7 +374,7 @@ def test_a_reader_waits_as_it_did_in_the_recording(scratch: Path) -> None:
     sources, recording, events = read_in(KEPT / "xen4.17-credit-disk-default", scratch)
     made = twin.make(sources, recording, events=events)
     rows = twin.score(made.scenario, sources, recording, replications=3)
-    off = {(row.of, row.metric.name): round(row.off, 1) for row in rows}
+    off = {(row.place, row.metric.name): round(row.off, 1) for row in rows}
     assert abs(off["host", "switches"]) < 5, off
     assert all(abs(off[domain, "wake_p50"]) < 20 for domain in ("reader", "dom0")), off
     assert all(abs(off[domain, "wake_p90"]) < 20 for domain in ("reader", "scanner", "dom0")), off
@@ -408,7 +408,7 @@ def test_what_wakes_no_process_is_told_from_ticks_that_do_not_come() -> None:
         turns.append(Turn(((end - now, None),), dom0, now, 0, end - now, wakes - end))
         now = wakes
     its = Seen((1, 0), Turns((1, 0), 0, turns))
-    its.heard, its.known = heard, {question, receipt}
+    its.heard, its.frequent_kinds = heard, {question, receipt}
     assert softirq_kinds(its) == {receipt}
 
 
@@ -460,11 +460,11 @@ def test_messages_save_no_more_than_they_take() -> None:
     runs = [30] * 17 + [35] * 8 + [300]
     turns = [Turn(((run * US, None),), (0, 0), at * 5000 * US, 0, run * US, 4000 * US) for at, run in enumerate(runs)]
     its = Seen((1, 0), Turns((1, 0), 0, turns))
-    its.costs, its.known = {receipt: 30e3, odd: 320e3, other: 310e3}, {receipt, other}
+    its.costs, its.frequent_kinds = {receipt: 30e3, odd: 320e3, other: 310e3}, {receipt, other}
     its.heard = [Heard((receipt,), is_sure=True)] * 17 + [Heard((odd, receipt), is_sure=True)] * 8
     its.heard.append(Heard((receipt, other), is_sure=True))
     assert saves(its) == 0, "exceptions tell nothing"
-    its.known = {receipt, odd, other}
+    its.frequent_kinds = {receipt, odd, other}
     assert saves(its) == 30e3, "no more than the least of them takes"
 
 
@@ -518,6 +518,6 @@ def test_what_was_recorded_under_one_scheduler_predicts_the_other(
     sources.domain_params = other.domain_params
     made = twin.make(sources, recording, events=events)
     rows = twin.score(made.scenario, other, read(other), replications=5)
-    off = {(row.of, row.metric.name): round(row.off, 1) for row in rows if row.metric.name in ("gotten", "switches")}
+    off = {(row.place, row.metric.name): round(row.off, 1) for row in rows if row.metric.name in ("gotten", "switches")}
     assert abs(off.pop(("host", "switches"))) < 8
     assert all(abs(points) < 1.5 for points in off.values()), off

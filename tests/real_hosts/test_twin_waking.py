@@ -6,7 +6,7 @@ import pytest
 
 from support import ROOT
 from vcpulab.twin import build, deciding
-from vcpulab.twin.hearing import seen_of
+from vcpulab.twin.attribution import seen_of
 from vcpulab.twin.links import in_exchanges, links
 from vcpulab.twin.messages import Answering, tasks_of
 from vcpulab.twin.partners import with_partners

@@ -126,7 +126,7 @@ def _show(found: Score, form: str, *, all: bool) -> None:
     verdicts = {True: "yes", False: "no", None: ""}
     table = [
         [
-            row.of,
+            row.place,
             row.metric.name,
             row.metric.unit.text,
             number(row.recorded),

@@ -24,7 +24,7 @@ def alike(domains: Mapping[str, Domain], notes: list[str]) -> Iterator[tuple[str
         if count == 1 or not stem or sorted(names) != numbered or not _same(row):
             yield from ((name, domains[name], 1) for name in names)
             continue
-        used = [one.used for one in row if one.used is not None]
+        used = [domain.used for domain in row if domain.used is not None]
         mean = math.fsum(used) / count if used else None
         if len(set(used)) > 1:
             notes.append(f"{in_short(numbered)}: {min(used):.4g} to {max(used):.4g} {PERCENT}; all get the mean")
@@ -33,7 +33,7 @@ def alike(domains: Mapping[str, Domain], notes: list[str]) -> Iterator[tuple[str
 
 def _same(domains: Sequence[Domain]) -> bool:
     """Have they the same settings, and about the same use?"""
-    first, used = domains[0], [one.used or 0.0 for one in domains]
-    return all(replace(one, used=first.used) == first for one in domains) and max(used) <= (
+    first, used = domains[0], [domain.used or 0.0 for domain in domains]
+    return all(replace(domain, used=first.used) == first for domain in domains) and max(used) <= (
         IDLE_PERCENT if min(used) <= IDLE_PERCENT else _SAME * min(used)
     )

@@ -97,27 +97,27 @@ def in_stretches(demands: Sequence[Demand], most: int, sleeps_per_run: float | N
     return {"kind": "phases", "stretch": mean_stretch([each[:2] for each in taken]), "phase": phases}
 
 
-def replayed(its: Turns, channel: Callable[[Link], str]) -> dict[str, Any]:
+def replayed(history: Turns, channel: Callable[[Link], str]) -> dict[str, Any]:
     """The turns of a vCPU one after the other, and again from the first; each is a unit of work.
 
     Args:
-        its: the turns.
-        channel: what the event channel of two vCPUs is called.
+        history: the turns of the vCPU.
+        channel: names the event channel of two vCPUs.
     """
     events: list[dict[str, Any]] = []
-    for turn in its.turns:
+    for turn in history.turns:
         for cpu_ns, woken in turn.computes:
             if cpu_ns > 0:
                 events.append({"run": f"{cpu_ns}ns"})
             if woken is not None:
-                events.append({"notify": channel((its.vcpu, woken))})
+                events.append({"notify": channel((history.vcpu, woken))})
         events.append({"done": True})
         if isinstance(turn.blocked, tuple):
-            events.append({"await": channel((turn.blocked, its.vcpu))})
+            events.append({"await": channel((turn.blocked, history.vcpu))})
         elif turn.blocked > 0:
             events.append({"sleep": f"{turn.blocked}ns"})
     phases = [{"event": events[at : at + EVENTS_OF_PHASE]} for at in range(0, len(events), EVENTS_OF_PHASE)]
-    return {"kind": "phases", "start_delay": f"{its.first_ns}ns", "phase": phases}
+    return {"kind": "phases", "start_delay": f"{history.first_ns}ns", "phase": phases}
 
 
 def _spread(times: Mapping[str, Any], least: int, less: float = 0.0) -> list[str]:

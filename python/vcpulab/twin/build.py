@@ -133,7 +133,7 @@ def make(
     used = scheduler or sources.scheduler
     if used is None:
         raise RequestError("no file says which one was recorded", field="scheduler", hint=sources.how_to_say_scheduler)
-    summary, left_out = _known(summary, sources)
+    summary, left_out = _without_stray_vcpus(summary, sources)
     if left_out:
         notes.append(f"{left_out} vCPUs of whom the recording never says whether they run are left out")
     if not summary["vcpus"]:
@@ -153,14 +153,14 @@ def make(
     turns = deciding.without(turns, takes)
     if sources.of_linux:
         lasting = _lasting(summary, turns, 0.0 if events is None else span_ns(events) / max(summary["span_ns"], 1))
-        turns = {vcpu: its for vcpu, its in turns.items() if vcpu in lasting}
+        turns = {vcpu: history for vcpu, history in turns.items() if vcpu in lasting}
         woken = {link for link in woken if lasting.issuperset(link)}
     linked = {vcpu for link in woken for vcpu in link}
-    replays = {vcpu: its for vcpu, its in turns.items() if replay and _does_something(its)}
-    others = {vcpu: its for vcpu, its in turns.items() if vcpu not in replays}
-    tasks, ticks, waking = tasks_of({vcpu: its for vcpu, its in others.items() if vcpu in linked}, woken)
+    replays = {vcpu: history for vcpu, history in turns.items() if replay and _does_something(history)}
+    summarized = {vcpu: history for vcpu, history in turns.items() if vcpu not in replays}
+    tasks, ticks, waking = tasks_of({vcpu: history for vcpu, history in summarized.items() if vcpu in linked}, woken)
     stretches = _in_stretches(
-        {vcpu: its for vcpu, its in others.items() if vcpu not in linked},
+        {vcpu: history for vcpu, history in summarized.items() if vcpu not in linked},
         _sleeps_per_run(summary, resume, turns) if sources.of_linux else {},
     )
     ticks = alike(ticks | {vcpu: tick for vcpu, (_, tick) in stretches.items() if tick is not None})
@@ -170,7 +170,7 @@ def make(
             "other settings are foretold worse; record under a shorter one"
         )
     setting = Setting(sources, used, _placed(sources, summary, notes), notes)
-    host, why = setting.host()
+    host, explanations = setting.host()
     document = {
         "name": f"twin of {sources.trace.parent.name or sources.trace.name}",
         # How the scheduler's ticks lay to the recording is chance: 30 ms is the longest of Credit's periods.
@@ -231,7 +231,7 @@ def make(
             "by turn, and begin anew at the end.",
             "A channel `a-wakes-b` stands for events that a sent when b was blocked.",
         ]
-    head += why
+    head += explanations
     head += notes
     commented = "".join(f"# {line}\n" for line in head) + "\n" + inline_phases(tomli_w.dumps, document)
     return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
@@ -252,7 +252,7 @@ _WORDS = {
 
 
 def _of_words(used: Mapping[str, bool]) -> list[str]:
-    return [said for word, said in _WORDS.items() if used[word]]
+    return [meaning for word, meaning in _WORDS.items() if used[word]]
 
 
 def _without(summary: Mapping[str, Any], sources: Sources) -> dict[str, Any]:
@@ -264,35 +264,37 @@ def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> M
     """The host's pCPUs: those that `xl info -n` or `lscpu` list, or as many as the recording names."""
     pcpus = max(pcpu["pcpu"] for pcpu in summary["pcpus"]) + 1
     if sources.of_linux:
-        found = map_of(sources.info, notes, LISTER)
-        if found is not None and max(found.numbers) + 1 < pcpus:
-            notes.append(f"the recording names {pcpus} CPUs, and the listing of CPUs {found.pcpus}: those are taken")
-            found = None
+        placed = map_of(sources.info, notes, LISTER)
+        if placed is not None and max(placed.numbers) + 1 < pcpus:
+            notes.append(f"the recording names {pcpus} CPUs, and the listing of CPUs {placed.pcpus}: those are taken")
+            placed = None
     else:
-        found = map_of(sources.info, notes) if sources.info.cpus else None
-    return found or flat(pcpus)
+        placed = map_of(sources.info, notes) if sources.info.cpus else None
+    return placed or flat(pcpus)
 
 
-def _known(summary: Mapping[str, Any], sources: Sources) -> tuple[dict[str, Any], int]:
+def _without_stray_vcpus(summary: Mapping[str, Any], sources: Sources) -> tuple[dict[str, Any], int]:
     """A summary without the vCPUs that only a stray record names, and how many those are."""
-    known = [vcpu for vcpu in summary["vcpus"] if vcpu["unknown_ns"] < summary["span_ns"]]
-    return _only(summary, [_of_host(vcpu, sources) for vcpu in known]), len(summary["vcpus"]) - len(known)
+    recorded_vcpus = [vcpu for vcpu in summary["vcpus"] if vcpu["unknown_ns"] < summary["span_ns"]]
+    return _only(summary, [_of_host(vcpu, sources) for vcpu in recorded_vcpus]), len(summary["vcpus"]) - len(
+        recorded_vcpus
+    )
 
 
 def _only(summary: Mapping[str, Any], vcpus: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A summary of these vCPUs."""
     numbers = {(vcpu["domain"], vcpu["vcpu"]) for vcpu in vcpus}
-    told = {None, *numbers}
+    wakers_kept = {None, *numbers}
     wakers = [
         waking
         for waking in summary["wakers"]
-        if tuple(waking["woken"]) in numbers and (waking["waker"] and tuple(waking["waker"])) in told
+        if tuple(waking["woken"]) in numbers and (waking["waker"] and tuple(waking["waker"])) in wakers_kept
     ]
     return {**summary, "vcpus": list(vcpus), "wakers": wakers}
 
 
-def _does_something(its: Turns) -> bool:
-    return any(turn.blocked or len(turn.computes) > 1 for turn in its.turns)
+def _does_something(history: Turns) -> bool:
+    return any(turn.blocked or len(turn.computes) > 1 for turn in history.turns)
 
 
 def _of_host(thread: Mapping[str, Any], sources: Sources) -> Mapping[str, Any]:
@@ -310,27 +312,27 @@ def _lasting(summary: Mapping[str, Any], turns: Mapping[Vcpu, Turns], seen: floa
         turns: what threads did in its beginning.
         seen: the part of its time that this is, 0 to 1.
     """
-    found = set()
+    lasting = set()
     for thread in summary["vcpus"]:
-        its = turns.get((thread["domain"], thread["vcpu"]))
+        history = turns.get((thread["domain"], thread["vcpu"]))
         known_ns = sum(thread[f"{state}_ns"] for state in ("running", "runnable", "blocked", "offline"))
-        if its is not None:
+        if history is not None:
             # The last turn of a thread that has ended lasts until the end of the recording.
-            was_there_ns = sum(turn.span_ns + turn.blocked_ns for turn in its.turns) - thread["offline_ns"]
+            was_there_ns = sum(turn.span_ns + turn.blocked_ns for turn in history.turns) - thread["offline_ns"]
             if was_there_ns >= _THERE_LEAST * seen * known_ns:
-                found.add(its.vcpu)
-    return found
+                lasting.add(history.vcpu)
+    return lasting
 
 
 def _sleeps_per_run(summary: Mapping[str, Any], resume_ns: int, turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, float]:
     """Of threads of Linux: their time asleep for each ns that they computed, without what resuming took."""
-    found = {}
+    ratios = {}
     for thread in summary["vcpus"]:
         vcpu = thread["domain"], thread["vcpu"]
         computes = thread["running_ns"] - resume_ns * thread["preempted"]
         if computes > 0 and vcpu in turns:
-            found[vcpu] = slept_ns(thread, turns[vcpu].first_ns) / computes
-    return found
+            ratios[vcpu] = slept_ns(thread, turns[vcpu].first_ns) / computes
+    return ratios
 
 
 def _by_spreads(
@@ -339,8 +341,8 @@ def _by_spreads(
     """What makes an application of a vCPU's table of the summary."""
 
     def of_linux(thread: Mapping[str, Any]) -> dict[str, Any] | None:
-        its = turns.get((thread["domain"], thread["vcpu"]))
-        return conserving(thread, resume_ns, 0 if its is None else its.first_ns)
+        history = turns.get((thread["domain"], thread["vcpu"]))
+        return conserving(thread, resume_ns, 0 if history is None else history.first_ns)
 
     return of_linux if sources.of_linux else lambda vcpu: drawn(vcpu, resume_ns, block_ns)
 
@@ -384,8 +386,8 @@ def _domains(
 
     def channel(link: Link, after: Vcpu | None = None, before: Vcpu | None = None) -> str:
         def name(call: Callable[[Vcpu], str]) -> str:
-            whose = (f"-after-{call(after)}" if after else "") + (f"-for-{call(before)}" if before else "")
-            return "-wakes-".join(map(call, link)) + whose
+            cause = (f"-after-{call(after)}" if after else "") + (f"-for-{call(before)}" if before else "")
+            return "-wakes-".join(map(call, link)) + cause
 
         of_names = name(called)
         return of_names if len(of_names) <= _engine.NAME_CHARS_MAX else name(lambda vcpu: f"{vcpu[0]}.{vcpu[1]}")
@@ -399,16 +401,16 @@ def _domains(
         count = counts[number]
         apps: list[dict[str, Any]] = []
         for vcpu in vcpus:
-            who = (number, vcpu["vcpu"])
-            if who in replays:
-                apps.append(replayed(replays[who], channel))
-            elif any(task.vcpu == who for task in tasks):
-                apps += [app_of(task, tasks, of_kind) for task in tasks if task.vcpu == who]
+            place = (number, vcpu["vcpu"])
+            if place in replays:
+                apps.append(replayed(replays[place], channel))
+            elif any(task.vcpu == place for task in tasks):
+                apps += [app_of(task, tasks, of_kind) for task in tasks if task.vcpu == place]
             else:
-                app = stretches.get(who) or by_spreads(vcpu)
+                app = stretches.get(place) or by_spreads(vcpu)
                 apps += [] if app is None else [app]
         table = setting.domain(number, count)
-        its_ticks = [ticks[who] for vcpu in vcpus if (who := (number, vcpu["vcpu"])) in ticks]
+        its_ticks = [ticks[place] for vcpu in vcpus if (place := (number, vcpu["vcpu"])) in ticks]
         if its_ticks:
             # A kernel has one, whatever differs between its vCPUs.
             cpu_ns = sum(tick.cpu_ns for tick in its_ticks) // len(its_ticks)
@@ -425,7 +427,7 @@ def _domains(
                     f"{sources.name(number)}: what its {count} vCPUs did is shared among them by its guest kernel"
                 )
         domains[sources.name(number)] = table
-    return domains | setting.others()
+    return domains | setting.small_threads()
 
 
 def _switch_ns(summary: Mapping[str, Any]) -> int:

@@ -38,7 +38,7 @@ class Evidence:
     """The version, and what shows it."""
 
     version: Version
-    why: str
+    reason: str
     certain: bool
     """`False`: it is what such hosts usually have."""
 
@@ -47,13 +47,13 @@ def version_of(linux: Linux, machines: Iterable[Machine], threads: Iterable[Thre
     """The version of a host's control groups, by the strongest evidence.
 
     Args:
-        linux: what the host says of itself.
+        linux: the kernel, settings and control groups that the host reports.
         machines: its VMs.
         threads: those that `ps` lists.
 
     Examples:
         >>> version_of(Linux("3.10.0-1062.el7.x86_64"), [], [])
-        Evidence(version=1, why='Linux 3.10.0-1062.el7.x86_64', certain=False)
+        Evidence(version=1, reason='Linux 3.10.0-1062.el7.x86_64', certain=False)
         >>> version_of(Linux("6.8.0-40-generic"), [Machine("a", configured=True, shares_now=1024)], []).version
         1
     """
@@ -74,13 +74,13 @@ def _by_files(linux: Linux) -> Evidence | None:
                 shown.setdefault(_FILES[name], f"{name} of /{path}")
     # Where both versions are mounted, the files of the CPU are those of one of them.
     for version in _VERSIONS:
-        why = shown.get(version) or linux.cgroups.get(version)
-        if why is not None:
-            return Evidence(version, why, certain=True)
+        evidence = shown.get(version) or linux.cgroups.get(version)
+        if evidence is not None:
+            return Evidence(version, evidence, certain=True)
     option = _BOOT_OPTION.search(linux.setting("cmdline") or "")
     if option is not None:
-        why = f"the kernel was booted with {option[0]}"
-        return Evidence(1 if option["value"] in ("0", "no", "false") else 2, why, certain=True)
+        evidence = f"the kernel was booted with {option[0]}"
+        return Evidence(1 if option["value"] in ("0", "no", "false") else 2, evidence, certain=True)
     return None
 
 
@@ -98,12 +98,12 @@ def _by_shares(machines: list[Machine]) -> Evidence | None:
     for machine in machines:
         shares = max(machine.shares or 0, machine.shares_now or 0)
         if shares > weight_most(2):
-            why = f"{machine.name} has {shares} shares, and version 2 takes {weight_most(2)} at most"
-            return Evidence(1, why, certain=True)
+            reason = f"{machine.name} has {shares} shares, and version 2 takes {weight_most(2)} at most"
+            return Evidence(1, reason, certain=True)
     for machine in machines:
         if machine.configured and machine.shares is None and machine.shares_now in (SHARES, WEIGHT):
-            why = f"{machine.name} has {machine.shares_now} shares and none configured"
-            return Evidence(1 if machine.shares_now == SHARES else 2, why, certain=True)
+            reason = f"{machine.name} has {machine.shares_now} shares and none configured"
+            return Evidence(1 if machine.shares_now == SHARES else 2, reason, certain=True)
     defaults = {machine.shares_now for machine in machines if machine.shares is None} & {SHARES, WEIGHT}
     if len(defaults) == 1:
         default = defaults.pop()

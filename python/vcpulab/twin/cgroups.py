@@ -43,7 +43,7 @@ class Place:
     """Its libvirt id or VMID, where the path tells it."""
     part: str | None = None
     """`vcpu`, `iothread` or `emulator`; `None`: the VM as a whole."""
-    of: int = 0
+    index: int = 0
     """Which vCPU or I/O thread."""
 
 
@@ -52,7 +52,7 @@ def place_of(path: str) -> Place:
 
     Examples:
         >>> place_of(r"machine.slice/machine-qemu\x2d3\x2dweb.scope/libvirt/vcpu1")
-        Place(scope='machine.slice/machine-qemu\\x2d3\\x2dweb.scope', name='web', number=3, part='vcpu', of=1)
+        Place(scope='machine.slice/machine-qemu\\x2d3\\x2dweb.scope', name='web', number=3, part='vcpu', index=1)
         >>> place_of("qemu.slice/100.scope").number, place_of("a/libvirt/vcpu0").scope, place_of("").scope
         (100, 'a', '')
     """
@@ -132,14 +132,14 @@ def limit_of(files: Mapping[str, str]) -> tuple[int, int] | None:
 
 def fields_of(files: Mapping[str, str], names: str) -> dict[str, int]:
     """Limits of a group that are not the default, under such names: `global_{}`, `vcpu_{}`, `{}`."""
-    found: dict[str, int] = {}
+    fields: dict[str, int] = {}
     limit = limit_of(files)
     if limit is not None and limit[0] != NONE_US:
-        found |= {names.format("quota_us"): limit[0], names.format("period_us"): limit[1]}
+        fields |= {names.format("quota_us"): limit[0], names.format("period_us"): limit[1]}
         burst = files.get("cpu.max.burst", "0")
         if burst.isdecimal() and int(burst) > 0:
-            found[names.format("burst_us")] = int(burst)
-    return found
+            fields[names.format("burst_us")] = int(burst)
+    return fields
 
 
 def cpuset_of(files: Mapping[str, str]) -> str:
@@ -165,8 +165,8 @@ def tables(
     around = {
         path[:at] for path in paths if path != ROOT for at in [*(m.start() for m in re.finditer("/", path)), len(path)]
     }
-    found: dict[str, dict[str, Any]] = {}
-    said: dict[str, str] = {}
+    nondefault: dict[str, dict[str, Any]] = {}
+    cpus_of: dict[str, str] = {}
     for path in sorted(around):
         files = groups.get(path, {})
         table: dict[str, Any] = dict(fields_of(files, "{}"))
@@ -174,10 +174,10 @@ def tables(
             table["weight"] = weight_of(files)
         if files.get("cpu.idle") == "1":
             table["idle"] = True
-        outside = said.get(path.rpartition("/")[0], "all")
-        said[path] = pcpus_of(cpuset_of(files)) or outside
-        if said[path] not in ("all", outside):
-            table["cpus"] = said[path]
+        outside = cpus_of.get(path.rpartition("/")[0], "all")
+        cpus_of[path] = pcpus_of(cpuset_of(files)) or outside
+        if cpus_of[path] not in ("all", outside):
+            table["cpus"] = cpus_of[path]
         if table:
-            found[path] = table
-    return found
+            nondefault[path] = table
+    return nondefault

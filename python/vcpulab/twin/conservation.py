@@ -59,14 +59,14 @@ def shares(scenario: Scenario, sources: Sources, recording: Recording) -> list[S
     for vcpu in recording.summary["vcpus"]:
         if not sources.is_daemon(vcpu["domain"]):
             of_vms.setdefault(sources.name(vcpu["domain"]), []).append(vcpu)
-    found = []
+    shares_of_vms = []
     for name, vcpus in of_vms.items():
         rows = domains.filter(domain=name)
         if rows.is_empty():
             continue
         simulated = float((100 * rows["running_ns"] / rows["elapsed_ns"]).mean())  # type: ignore[arg-type]
-        found.append(Share(name, len(vcpus), 100 * rate(vcpus, "running_ns", span_ns), simulated))
-    return found
+        shares_of_vms.append(Share(name, len(vcpus), 100 * rate(vcpus, "running_ns", span_ns), simulated))
+    return shares_of_vms
 
 
 def check(scenario: Scenario, sources: Sources, recording: Recording) -> list[str]:
@@ -114,7 +114,7 @@ def _causes(sources: Sources, recording: Recording) -> Iterator[tuple[str, str]]
             f"records were lost in {summary['gaps']} places",
             "record with larger buffers (perf sched record -m 64M; buffer_size_kb of ftrace)",
         )
-    if sources.kvm is not None and not sources.kvm.said.groups:
+    if sources.kvm is not None and not sources.kvm.linux.groups:
         yield (
             "no file says which weights and quotas the VMs have",
             "grep -rs . /sys/fs/cgroup/machine.slice --include='cpu.*' > groups.txt beside the recording",

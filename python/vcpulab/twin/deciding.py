@@ -100,6 +100,6 @@ def shortest_wait_ns(summary: Mapping[str, Any]) -> int:
 def without(turns: Mapping[Vcpu, Turns], takes: Deciding) -> dict[Vcpu, Turns]:
     """The same turns without what deciding and waking took of them, where it is charged."""
     return {
-        vcpu: replace(its, turns=[turn.without(takes.block_ns, takes.wake_ns) for turn in its.turns])
-        for vcpu, its in turns.items()
+        vcpu: replace(history, turns=[turn.without(takes.block_ns, takes.wake_ns) for turn in history.turns])
+        for vcpu, history in turns.items()
     }

@@ -69,27 +69,27 @@ class Heard(NamedTuple):
 class Seen:
     """The turns of a vCPU, and what is known of each."""
 
-    def __init__(self, vcpu: Vcpu, its: Turns) -> None:
-        self.vcpu, self.turns = vcpu, its.turns
-        self.found: Recognised | None = recognise(its.turns)
+    def __init__(self, vcpu: Vcpu, history: Turns) -> None:
+        self.vcpu, self.turns = vcpu, history.turns
+        self.recognised: Recognised | None = recognise(history.turns)
         # A list answers for one turn several times as fast as an array.
-        self._on = self.found.on.tolist() if self.found is not None else [False] * len(its.turns)
-        self._is_tick = self.found.is_tick.tolist() if self.found is not None else self._on
-        self.run = [turn.run_ns for turn in its.turns]
+        self._on = self.recognised.on.tolist() if self.recognised is not None else [False] * len(history.turns)
+        self._is_tick = self.recognised.is_tick.tolist() if self.recognised is not None else self._on
+        self.run = [turn.run_ns for turn in history.turns]
         """CPU time of each turn, ns."""
-        self.woke = [turn.woke_ns for turn in its.turns]
-        self.ran = [turn.woke_ns + turn.waited_ns for turn in its.turns]
-        self.ended = [turn.woke_ns + turn.span_ns for turn in its.turns]
+        self.woke = [turn.woke_ns for turn in history.turns]
+        self.ran = [turn.woke_ns + turn.waited_ns for turn in history.turns]
+        self.ended = [turn.woke_ns + turn.span_ns for turn in history.turns]
         self.computes: list[list[Action]] = []
         """Of each turn: CPU time, and whom it wakes after it."""
-        self.sends: list[Set[Vcpu]] = [frozenset() for _ in its.turns]
+        self.sends: list[Set[Vcpu]] = [frozenset() for _ in history.turns]
         """Of each turn: whom it wakes."""
         self.targets: list[Seen] = []
         """Whom it wakes."""
-        self.within: list[list[tuple[Seen, int]]] = [[] for _ in its.turns]
+        self.within: list[list[tuple[Seen, int]]] = [[] for _ in history.turns]
         """Of each turn: those of others in which more may have been sent to it than the wake-up shows."""
         self.heard: list[Heard] = []
-        self.known: Set[Kind] = frozenset()
+        self.frequent_kinds: Set[Kind] = frozenset()
         """Kinds of messages that are no exceptions."""
         self.parts: dict[tuple[Kind, Vcpu], float] = {}
         """In how many of the turns that answer a kind of messages something is sent to another."""
@@ -107,7 +107,7 @@ class Seen:
         """How much less each further message of a turn takes than alone."""
         self.has_long_timer = False
         """Does what its timer begins take so much longer than any message that it is taken for none?"""
-        self.told: dict[tuple[int, Vcpu], bool] = {}
+        self.inferred_sends: dict[tuple[int, Vcpu], bool] = {}
         """Of turns and targets that no wake-up shows: was something sent, by what the target then computed?"""
         self.by_timer: set[int] = set()
         """Turns that its timer began while somebody happened to run that wakes it at other times."""
@@ -136,7 +136,7 @@ class Seen:
 
     def only_from(self, sender: Vcpu) -> list[Kind]:
         """The kind of messages that it hears from another, if there is but one."""
-        kinds = [kind for kind in self.known if kind.sender == sender]
+        kinds = [kind for kind in self.frequent_kinds if kind.sender == sender]
         return kinds if len(kinds) == 1 else []
 
     def know_sent(self) -> None:
@@ -179,10 +179,10 @@ class Seen:
     def behind(self, turn: int, target: "Seen", begun: int) -> Sequence[Kind]:
         """What of what a turn heard it began that turn of its target for: each for one, the last for the rest."""
         kinds = self.may_send(turn, target.vcpu) or list(self.heard[turn].kinds)
-        of = self.begins[turn, target.vcpu]
-        taken = self._assigned(kinds, target, of)
+        turns_begun = self.begins[turn, target.vcpu]
+        taken = self._assigned(kinds, target, turns_begun)
         mine = taken.get(begun, len(kinds) - 1)
-        if begun != of[-1] or (turn, target.vcpu) in self.hides:
+        if begun != turns_begun[-1] or (turn, target.vcpu) in self.hides:
             return kinds[mine : mine + 1] or kinds[-1:]
         rest = [kind for number, kind in enumerate(kinds) if number == mine or number not in taken.values()]
         return rest or kinds[-1:]
@@ -216,29 +216,31 @@ class Seen:
     def takes(self, turn: int, kinds: Sequence[Kind]) -> float:
         """CPU time of a turn in which these messages came and no other, and its tick, if it has one."""
         took = sum(self.costs[kind] for kind in kinds)
-        if self.found is None or not self.by_tick(turn):
+        if self.recognised is None or not self.by_tick(turn):
             return took - self.saves * max(len(kinds) - 1, 0)
-        return took - self.saves * len(kinds) + self.found.tick.cpu_ns
+        return took - self.saves * len(kinds) + self.recognised.tick.cpu_ns
 
     def has_time(self, turn: int, kinds: Sequence[Kind], further: Kind) -> bool:
         """Did a turn take long enough for a further message, as far as it is known what that takes?"""
         if further not in self.clean:
             return True
-        known = [kind for kind in kinds if kind in self.clean]
+        clean_kinds = [kind for kind in kinds if kind in self.clean]
         takes = self.costs[further] - (self.saves if kinds else 0.0)
-        return takes <= CLEARLY * (self.run[turn] - self.takes(turn, known))
+        return takes <= CLEARLY * (self.run[turn] - self.takes(turn, clean_kinds))
 
     def may_answer(self, turn: int, target: "Seen") -> bool:
         """Did a turn take so much longer than for what it heard that the target had asked, too, and is answered?"""
         kinds = self.heard[turn].kinds
-        if any(kind not in self.costs for kind in kinds) or all(that is not target for that, _ in self.within[turn]):
+        if any(kind not in self.costs for kind in kinds) or all(
+            sender is not target for sender, _ in self.within[turn]
+        ):
             return False
-        asked = [
+        question_costs = [
             self.costs[kind]
-            for kind in self.known & self.costs.keys()
+            for kind in self.frequent_kinds & self.costs.keys()
             if kind.sender == target.vcpu and self.part(kind, target.vcpu) >= ALWAYS
         ]
-        return bool(asked) and 2 * (self.run[turn] - self.takes(turn, kinds)) > min(asked)
+        return bool(question_costs) and 2 * (self.run[turn] - self.takes(turn, kinds)) > min(question_costs)
 
     def explains(self, turn: int, kinds: Set[Kind]) -> bool:
         """Is something sent after any of these to everyone whom that turn woke?"""

@@ -36,69 +36,75 @@ class Setting:
         if self.kvm is not None:
             return self._of_kvm(self.kvm)
         rules = None if generation_of(self.used) is None else rules_of(self.used, self.sources.info.said)
-        found: dict[str, Any] = {"scheduler": self.used}
+        fields: dict[str, Any] = {"scheduler": self.used}
         if rules is not None:
-            found["generation"] = rules.generation
-            said = self.sources.info.said.get("xen_commandline", "")
-            options = read_options(said, self.used, rules.generation)
+            fields["generation"] = rules.generation
+            command_line = self.sources.info.said.get("xen_commandline", "")
+            options = read_options(command_line, self.used, rules.generation)
             gran = self.placed.granularity(options.granularity, self.notes)
             if gran:
-                found["sched_gran"] = gran
+                fields["sched_gran"] = gran
             # Another scheduler than the recorded one has its own defaults.
             given = options.params if self.used == self.sources.scheduler else {}
-            found |= {name: value for name, (value, _) in given.items()}
+            fields |= {name: value for name, (value, _) in given.items()}
             if not rules.exact:
-                self.notes.append(rules.why)
+                self.notes.append(rules.explanation)
         if self.sources.of_linux:
-            found["toolstack"] = "libvirt"
+            fields["toolstack"] = "libvirt"
         if self.used == self.sources.scheduler:
-            found |= self.sources.host_params
-        return found, [rules.why] if rules is not None and rules.exact else []
+            fields |= self.sources.host_params
+        return fields, [rules.explanation] if rules is not None and rules.exact else []
 
     def _of_kvm(self, kvm: KvmHost) -> tuple[dict[str, Any], list[str]]:
-        kernel = kernel_of(kvm.said)
+        kernel = kernel_of(kvm.linux)
         recorded = kernel if kernel is not None and kernel.scheduler == self.used else None
-        found: dict[str, Any] = {"hypervisor": "kvm", "scheduler": self.used, "toolstack": kvm.toolstack}
-        why = []
+        fields: dict[str, Any] = {"hypervisor": "kvm", "scheduler": self.used, "toolstack": kvm.toolstack}
+        explanations = []
         if recorded is not None:
-            found["generation"] = recorded.generation
+            fields["generation"] = recorded.generation
             if recorded.exact:
-                why.append(recorded.why)
+                explanations.append(recorded.explanation)
             else:
-                self.notes.append(recorded.why)
+                self.notes.append(recorded.explanation)
         self.notes.extend(kvm.notes)
-        found |= kvm.version_fields(self.notes)
-        generation = generation_of(self.used, found.get("generation"))
-        known = {param["name"] for param in generation["params"]} if generation is not None else set()
+        fields |= kvm.version_fields(self.notes)
+        generation = generation_of(self.used, fields.get("generation"))
+        supported = {param["name"] for param in generation["params"]} if generation is not None else set()
         params = self.sources.host_params
-        found |= {name: value for name, value in params.items() if name in known}
+        fields |= {name: value for name, value in params.items() if name in supported}
         if "hz" not in params:
-            defaults = {} if generation is None else {one["name"]: one["default"] for one in generation["params"]}
+            defaults = (
+                {}
+                if generation is None
+                else {parameter["name"]: parameter["default"] for parameter in generation["params"]}
+            )
             self.notes.append(
                 f"hz: {defaults.get('hz')} ticks a second are assumed: nothing says how many there are (CONFIG_HZ in "
                 "/boot/config-…)"
             )
         # A thread that polled is recorded as running.
-        found["polls_recorded"] = True
+        fields["polls_recorded"] = True
         if self.kvm is not None and (polls := self.kvm.halt_poll_us()) is not None:
-            found["halt_poll_us"] = polls
+            fields["halt_poll_us"] = polls
         self.notes.extend(
             f"`{vm.machine.name}` is {vm.name} here: in commands type the host's own name"
             for vm in self.sources.roles.vms.values()
             if vm.name != vm.machine.name
         )
-        why.append("Nothing polls on top of the recorded times to compute: they contain what the host polled.")
+        explanations.append("Nothing polls on top of the recorded times to compute: they contain what the host polled.")
         roles = self.sources.roles
         if roles.left_out:
             share = 100 * roles.left_out_ns / roles.span_ns
-            kept = "one domain" if self.others() else "left out"
-            why.append(f"{roles.left_out} threads of the host that hardly ran ({share:.2g} % of a CPU) are {kept}.")
+            kept = "one domain" if self.small_threads() else "left out"
+            explanations.append(
+                f"{roles.left_out} threads of the host that hardly ran ({share:.2g} % of a CPU) are {kept}."
+            )
         if roles.recorder_ns:
             share = 100 * roles.recorder_ns / roles.span_ns
-            why.append(f"The threads that recorded (perf, {share:.2g} % of a CPU) are left out.")
-        return found, why
+            explanations.append(f"The threads that recorded (perf, {share:.2g} % of a CPU) are left out.")
+        return fields, explanations
 
-    def others(self) -> dict[str, Any]:
+    def small_threads(self) -> dict[str, Any]:
         """The domain of the host's threads that ran too little each for one of their own, if together they matter."""
         roles = self.sources.roles
         if self.kvm is None or roles.left_out_ns < SHARE_LEAST * roles.span_ns:
@@ -118,13 +124,13 @@ class Setting:
         if self.sources.kvm is None:
             return {"pool": pools} if (pools := self._pools()) else {}
         roles = self.sources.roles
-        daemons = [one.cgroup for one in roles.daemons.values() if one.serves is None]
+        daemons = [daemon.cgroup for daemon in roles.daemons.values() if daemon.serves is None]
         tables = {} if self.kvm is None else tables_around(roles.vms, daemons, self.kvm, self.placed)
         return {"cgroup": tables} if tables else {}
 
     def _pools(self) -> dict[str, Any]:
         """The CPU pools whose CPUs are listed; a scenario has no others."""
-        found = {}
+        tables = {}
         for name, pool in self.sources.pools.items():
             cpus = self.placed.of_host(self.sources.pool_cpus.get(name, ""))
             if not cpus:
@@ -138,8 +144,8 @@ class Setting:
             scheduler, params = (pool.scheduler, pool.params) if recorded else (self.used, {})
             rules = rules_of(scheduler, self.sources.info.said) if generation_of(scheduler) is not None else None
             generation = {"generation": rules.generation} if rules is not None else {}
-            found[name] = {"pcpus": cpus, "scheduler": scheduler} | generation | dict(params)
-        return found
+            tables[name] = {"pcpus": cpus, "scheduler": scheduler} | generation | dict(params)
+        return tables
 
     def domain(self, number: int, vcpus: int) -> dict[str, Any]:
         """The fields of a domain with so many vCPUs, but for its applications."""

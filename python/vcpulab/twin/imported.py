@@ -36,13 +36,13 @@ def plain_name(name: str) -> str:
     return (f"vm-{plain}" if plain.startswith("-") else plain)[:NAME_CHARS_MAX] or "vm"
 
 
-def left_out(where: str, field: str, found: object, reason: str, file: Path | str | None = None) -> str:
+def left_out(where: str, field: str, value: object, reason: str, file: Path | str | None = None) -> str:
     """The note on a value of a listing that the scenario does not have.
 
     Args:
         where: the domain, the pool or the part of the host that has the value.
         field: the value's name in the listing.
-        found: the value.
+        value: the value in the listing.
         reason: why the scenario cannot have it.
         file: the listing; `None`: not known.
 
@@ -51,7 +51,7 @@ def left_out(where: str, field: str, found: object, reason: str, file: Path | st
         'sched.txt: web: cap `150` is left out: at most 100 with 1 vCPU online'
     """
     begins = "" if file is None else f"{file}: "
-    return f"{begins}{where}: {field} `{found}` is left out: {reason}"
+    return f"{begins}{where}: {field} `{value}` is left out: {reason}"
 
 
 def made(
@@ -91,8 +91,8 @@ def _of_listings(problems: Sequence[Problem], files: Mapping[str, Sequence[Path]
     placed: list[Problem] = []
     texts = []
     for problem in problems:
-        of = files.get(_domain_of(problem["field"] or ""), ())
-        file = ", ".join(dict.fromkeys(map(str, of)))
+        sources = files.get(_domain_of(problem["field"] or ""), ())
+        file = ", ".join(dict.fromkeys(map(str, sources)))
         placed.append({**problem, "file": file, "line": None, "column": None})
         parts = [part for part in (file, problem["field"], problem["message"]) if part]
         texts.append(": ".join(parts) + (f"\n  hint: {problem['hint']}" if problem["hint"] else ""))

@@ -35,67 +35,74 @@ class Kernel:
     scheduler: str
     generation: str
     """The release whose rules are taken."""
-    why: str
+    explanation: str
     exact: bool
     """Are they known to be this release's own?"""
 
 
-def kernel_of(said: Linux) -> Kernel | None:
+def kernel_of(linux: Linux) -> Kernel | None:
     """The scheduler of the kernel that a host says it runs; `None`: nothing says it.
 
     Examples:
-        >>> print(kernel_of(Linux("6.1.0-18-amd64")).why)
+        >>> print(kernel_of(Linux("6.1.0-18-amd64")).explanation)
         Linux 6.1.0-18-amd64: linux-cfs as in 6.1
-        >>> print(kernel_of(Linux("6.8.12-4-pve")).why)
+        >>> print(kernel_of(Linux("6.8.12-4-pve")).explanation)
         Linux 6.8.12-4-pve: nothing is known of its linux-eevdf; as in 6.12
         >>> kernel_of(Linux(None, {"/sys/kernel/debug/sched/base_slice_ns": "2800000"})).scheduler
         'linux-eevdf'
     """
-    match = _VERSION.match(said.version or "")
+    match = _VERSION.match(linux.version or "")
     if match is None:
-        if said.setting("base_slice_ns") is not None:
-            return _of(EEVDF, "a kernel with `base_slice_ns`", None)
-        if any(said.setting(name) is not None for name in ("latency_ns", "sched_latency_ns")):
-            return _of(CFS, "a kernel with `latency_ns`", None)
+        if linux.setting("base_slice_ns") is not None:
+            return _kernel_of_release(EEVDF, "a kernel with `base_slice_ns`", None)
+        if any(linux.setting(name) is not None for name in ("latency_ns", "sched_latency_ns")):
+            return _kernel_of_release(CFS, "a kernel with `latency_ns`", None)
         return None
     major, minor = int(match[1]), int(match[2])
     scheduler = EEVDF if (major, minor) >= _EEVDF_SINCE else CFS
-    name = re.split(r"[,\s]", said.version or "")[0]
-    return _of(scheduler, f"Linux {name}", f"{major}.{minor}")
+    name = re.split(r"[,\s]", linux.version or "")[0]
+    return _kernel_of_release(scheduler, f"Linux {name}", f"{major}.{minor}")
 
 
-def _of(scheduler: str, whose: str, release: str | None) -> Kernel:
-    known = [one["name"] for policy in schedulers() if policy["name"] == scheduler for one in policy["generations"]]
-    if release in known:
-        return Kernel(scheduler, str(release), f"{whose}: {scheduler} as in {release}", exact=True)
-    newest = known[-1] if known else ""
-    why = f"{whose}: nothing is known of its {scheduler}; as in {newest}"
-    return Kernel(scheduler, newest, why if release else f"{whose}: {scheduler}, as in {newest}", exact=False)
+def _kernel_of_release(scheduler: str, kernel_name: str, release: str | None) -> Kernel:
+    generations = [
+        generation["name"]
+        for policy in schedulers()
+        if policy["name"] == scheduler
+        for generation in policy["generations"]
+    ]
+    if release in generations:
+        return Kernel(scheduler, str(release), f"{kernel_name}: {scheduler} as in {release}", exact=True)
+    newest = generations[-1] if generations else ""
+    explanation = f"{kernel_name}: nothing is known of its {scheduler}; as in {newest}"
+    return Kernel(
+        scheduler, newest, explanation if release else f"{kernel_name}: {scheduler}, as in {newest}", exact=False
+    )
 
 
-def params_of(said: Linux, hz: int | None) -> dict[str, int]:
+def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
     """The parameters of the scheduler as a whole that a host says, as a scenario has them.
 
     Args:
-        said: what it says.
-        hz: its ticks a second by a recording, if it does not say.
+        linux: the kernel, settings and control groups that the host reports.
+        hz: ticks per second that a recording shows, for a host that does not report them.
 
     Examples:
         >>> params_of(Linux(None, {"/sys/kernel/debug/sched/base_slice_ns": "700000", "CONFIG_HZ": "1000"}), 250)
         {'hz': 1000, 'base_slice_us': 700}
     """
-    found: dict[str, int] = {}
-    built = said.setting("CONFIG_HZ")
+    params: dict[str, int] = {}
+    built = linux.setting("CONFIG_HZ")
     if built is not None and built.isdecimal() and len(built) < 6:
-        found["hz"] = int(built)
+        params["hz"] = int(built)
     elif hz is not None:
-        found["hz"] = hz
+        params["hz"] = hz
     for names, unit in ((_US_OF_NS, 1000), (_US, 1)):
         for name, here in names.items():
-            value = said.setting(name)
+            value = linux.setting(name)
             if value is not None and value.isdecimal() and len(value) < 13:
-                found[here] = int(value) // unit
-    return found
+                params[here] = int(value) // unit
+    return params
 
 
 def halt_poll_us(settings: Mapping[str, str]) -> int | None:

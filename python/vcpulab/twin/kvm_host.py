@@ -58,14 +58,14 @@ class Vm:
 class KvmHost:
     """All that is known."""
 
-    said: Linux = field(default_factory=Linux)
+    linux: Linux = field(default_factory=Linux)
     info: Info = field(default_factory=lambda: Info({}))
     machines: dict[str, Machine] = field(default_factory=dict)
     """By name."""
     listed: dict[int, Thread] = field(default_factory=dict)
     """Threads that `ps` lists."""
     experiment: Experiment = field(default_factory=Experiment)
-    told: list[VcpuThread] = field(default_factory=list)
+    vcpu_threads: list[VcpuThread] = field(default_factory=list)
     """Threads that a file says to be vCPUs."""
     kinds: set[str] = field(default_factory=set)
     """Kinds of files that there are."""
@@ -82,7 +82,7 @@ class KvmHost:
             self._take_linux(holds)
         elif kind == "linux-experiment":
             self.experiment = holds
-            self.said.groups.update(holds.groups)
+            self.linux.groups.update(holds.groups)
         elif kind == "ps-threads":
             self.listed.update((thread.thread, thread) for thread in holds)
             self._take_commands(holds)
@@ -95,15 +95,15 @@ class KvmHost:
                 self._add(machine, by_number=kind.startswith("qm-"))
 
     def _take_linux(self, holds: Linux) -> None:
-        self.said.version = holds.version or self.said.version
-        self.said.settings.update(holds.settings)
+        self.linux.version = holds.version or self.linux.version
+        self.linux.settings.update(holds.settings)
         for path, files in holds.groups.items():
-            self.said.groups.setdefault(path, {}).update(files)
-        self.said.threads.update(holds.threads)
+            self.linux.groups.setdefault(path, {}).update(files)
+        self.linux.threads.update(holds.threads)
         for path, used_ns in holds.used_ns.items():
-            self.said.used_ns.setdefault(path, {}).update(used_ns)
-        for version, why in holds.cgroups.items():
-            self.said.cgroups.setdefault(version, why)
+            self.linux.used_ns.setdefault(path, {}).update(used_ns)
+        for version, evidence in holds.cgroups.items():
+            self.linux.cgroups.setdefault(version, evidence)
 
     def _add(self, machine: Machine, *, by_number: bool = False) -> None:
         """Takes a listing of a machine. `by_number`: machines of one name may be several, with a number each."""
@@ -153,8 +153,8 @@ class KvmHost:
     def _take_commands(self, threads: list[Thread]) -> None:
         """VMs by the command lines of QEMU and its like."""
         for machine in machines_of(threads):
-            known = self.machines.get(machine.name)
-            if known is not None and known.vcpus is not None:
+            earlier = self.machines.get(machine.name)
+            if earlier is not None and earlier.vcpus is not None:
                 machine.vcpus = None  # It is from when the VM was started.
             self._add(machine, by_number=True)
 
@@ -191,9 +191,9 @@ class KvmHost:
     def group_of(self, thread: int, process: int | None) -> str | None:
         """The control group that a thread is in."""
         for number in (thread, process):
-            told, listed = self.said.threads.get(number or 0), self.listed.get(number or 0)
-            if told is not None and told.group is not None:
-                return told.group
+            thread_in_groups, listed = self.linux.threads.get(number or 0), self.listed.get(number or 0)
+            if thread_in_groups is not None and thread_in_groups.group is not None:
+                return thread_in_groups.group
             if listed is not None and listed.group:
                 return listed.group
         return None
@@ -203,41 +203,41 @@ class KvmHost:
 
         It is the one that a toolstack names after it, else that of its process, else the only group of its name.
         """
-        told = [thread.group for thread in self.said.threads.values() if thread.group]
+        thread_groups = [thread.group for thread in self.linux.threads.values() if thread.group]
         listed = [thread.group for thread in self.listed.values() if thread.group]
-        found: dict[str, str] = {}
+        scope_of_vm: dict[str, str] = {}
         same_name: dict[str, list[str]] = {}
-        for path in dict.fromkeys([*self.said.groups, *told, *listed]):
+        for path in dict.fromkeys([*self.linux.groups, *thread_groups, *listed]):
             same_name.setdefault(path.rpartition("/")[2], []).append(path)
             name = self.name_of_group(path)
             if name is not None:
-                found.setdefault(name, cgroups.place_of(path).scope)
+                scope_of_vm.setdefault(name, cgroups.place_of(path).scope)
         for machine in self.machines.values():
             group = None if machine.process is None else self.group_of(machine.process, machine.process)
             if group:
-                found.setdefault(machine.name, cgroups.place_of(group).scope)
+                scope_of_vm.setdefault(machine.name, cgroups.place_of(group).scope)
         for name, paths in same_name.items():
             if len(paths) == 1:
-                found.setdefault(name, paths[0])
-        return found
+                scope_of_vm.setdefault(name, paths[0])
+        return scope_of_vm
 
     @property
     def toolstack(self) -> Toolstack:
         """What sets up this host, by what its files are of."""
         if any(kind.startswith("qm-") for kind in self.kinds) or any(
-            path.startswith("qemu.slice") for path in self.said.groups
+            path.startswith("qemu.slice") for path in self.linux.groups
         ):
             return "proxmox"
         if any(kind.startswith("virsh-") for kind in self.kinds) or any(
-            "qemu" in path and path.startswith("machine") for path in self.said.groups
+            "qemu" in path and path.startswith("machine") for path in self.linux.groups
         ):
             return "libvirt"
-        return "cgroup" if self.said.groups else "libvirt"
+        return "cgroup" if self.linux.groups else "libvirt"
 
     @cached_property
     def version(self) -> Evidence:
         """The version of its control groups, when all listings are taken."""
-        return version_of(self.said, self.machines.values(), self.listed.values())
+        return version_of(self.linux, self.machines.values(), self.listed.values())
 
     def version_fields(self, notes: list[str]) -> dict[str, int]:
         """The field of a scenario's host that has the version, if it is not the default.
@@ -245,18 +245,18 @@ class KvmHost:
         Args:
             notes: where to name a version that is assumed.
         """
-        version, why = self.version.version, self.version.why
+        version, reason = self.version.version, self.version.reason
         shares = any(machine.shares or machine.shares_now for machine in self.machines.values())
         if not self.version.certain and (version == 1 or shares):
             notes.append(
-                f"cgroups = {version}: control groups of version {version} are assumed ({why}), whose default of "
+                f"cgroups = {version}: control groups of version {version} are assumed ({reason}), whose default of "
                 f"`cpu_shares` is {SHARES if version == 1 else WEIGHT}; `{TELLER}` tells (tmpfs: 1, cgroup2fs: 2)"
             )
         return {"cgroups": 1} if version == 1 else {}
 
     def halt_poll_us(self) -> int | None:
         """Halt polling, as the module says it."""
-        return halt_poll_us(self.said.settings)
+        return halt_poll_us(self.linux.settings)
 
     # ---- what a scenario says of a VM ----
 
@@ -269,70 +269,70 @@ class KvmHost:
             placed: the host's CPUs.
             notes: where to say what a scenario cannot express.
         """
-        found: dict[str, Any] = {"vcpus": vcpus}
+        fields: dict[str, Any] = {"vcpus": vcpus}
         around = around_of(vm)
         if around != cgroups.MACHINES:
-            found["cgroup"] = around
-        found |= self._params(vm, notes)
-        found |= self._pins(vm, vcpus, placed, notes)
+            fields["cgroup"] = around
+        fields |= self._params(vm, notes)
+        fields |= self._pins(vm, vcpus, placed, notes)
         machine = vm.machine
-        bound = self.said.groups.get(vm.scope or "", {}).get("cpuset.mems", "") if vm.alone else ""
+        bound = self.linux.groups.get(vm.scope or "", {}).get("cpuset.mems", "") if vm.alone else ""
         if len(numbers_of(bound)) < placed.topology.nodes:
             machine.memory_nodes = machine.memory_nodes or bound or None
-        found |= _memory(vm, placed, notes)
+        fields |= _memory(vm, placed, notes)
         if machine.iothreads:
-            found["iothreads"] = 1
+            fields["iothreads"] = 1
         if machine.iothreads and machine.iothreads > 1:
             notes.append(f"{vm.name}: {machine.iothreads} I/O threads; a scenario has one, which does the work of all")
         policy, priority = ("fifo", vm.realtime) if vm.realtime else _policy(vm, vcpus, notes)
         if policy in _POLICIES and policy != "other":
-            found["sched_policy"] = policy
+            fields["sched_policy"] = policy
             if policy in ("fifo", "rr"):
-                found["sched_priority"] = max(1, priority)
-        if vm.nice and "sched_policy" not in found and vm.scope:
-            found["nice"] = vm.nice
-        return found
+                fields["sched_priority"] = max(1, priority)
+        if vm.nice and "sched_policy" not in fields and vm.scope:
+            fields["nice"] = vm.nice
+        return fields
 
     def _params(self, vm: Vm, notes: list[str]) -> dict[str, int]:
         machine = vm.machine
-        found = {name: value for name, value in machine.params.items() if not name.endswith("quota_us") or value > 0}
-        quotas = {name.removesuffix("quota_us") for name in found if name.endswith("quota_us")}
-        found = {
+        params = {name: value for name, value in machine.params.items() if not name.endswith("quota_us") or value > 0}
+        quotas = {name.removesuffix("quota_us") for name in params if name.endswith("quota_us")}
+        params = {
             name: value
-            for name, value in found.items()
+            for name, value in params.items()
             if not name.endswith("period_us") or name.removesuffix("period_us") in quotas
         }
         shares = machine.shares_now or machine.shares
         if shares is not None:
-            found["weight"] = weight_of_shares(shares) if self.version.version == 1 else shares
+            params["weight"] = weight_of_shares(shares) if self.version.version == 1 else shares
             if self.version.version == 1 and is_rounded(shares):
                 notes.append(rounded(vm.name, shares))
-        files = self.said.groups.get(vm.scope or "", {}) if vm.alone else {}
+        files = self.linux.groups.get(vm.scope or "", {}) if vm.alone else {}
         weight = cgroups.weight_of(files)
         if weight is not None:
-            found["weight"] = weight
+            params["weight"] = weight
         if (not vm.scope and vm.scope is not None) or not vm.alone:
-            found["weight"] = cgroups.weight_of_nice(vm.nice, vm.threads)
+            params["weight"] = cgroups.weight_of_nice(vm.nice, vm.threads)
             if vm.nice or vm.threads > 1 or not vm.alone:
                 where = "in the root group" if not vm.scope else f"with others in the group {vm.scope}"
                 notes.append(
                     f"{vm.name}: its threads are {where}, and have no group of their own; here it has one, whose "
-                    f"weight of {found['weight']} gets as much as {vm.threads} threads of nice {vm.nice}"
+                    f"weight of {params['weight']} gets as much as {vm.threads} threads of nice {vm.nice}"
                 )
-        found |= cgroups.fields_of(files, "global_{}")
+        params |= cgroups.fields_of(files, "global_{}")
         if files.get("cpu.idle") == "1":
-            found["idle"] = 1
-        found |= self._limits(vm, notes)
-        if found.get("weight") == 100:
-            del found["weight"]
-        return found
+            params["idle"] = 1
+        params |= self._limits(vm, notes)
+        if params.get("weight") == 100:
+            del params["weight"]
+        return params
 
     def _limits(self, vm: Vm, notes: list[str]) -> dict[str, int]:
         """Limits of the groups below the VM's own."""
         if not vm.scope:
             return {}
-        found: dict[str, int] = {}
-        for path, files in self.said.groups.items():
+        fields: dict[str, int] = {}
+        for path, files in self.linux.groups.items():
             place = cgroups.place_of(path)
             if place.scope != vm.scope or path == vm.scope:
                 continue
@@ -342,13 +342,13 @@ class KvmHost:
             for name, value in limits.items():
                 if name.endswith("burst_us"):
                     notes.append(f"{vm.name}: {path} has a burst, which a scenario has of whole VMs only; left out")
-                elif found.setdefault(name, value) != value:
+                elif fields.setdefault(name, value) != value:
                     notes.append(f"{vm.name}: its {place.part} groups have different limits; the first one's count")
-        return found
+        return fields
 
     def _pins(self, vm: Vm, vcpus: int, placed: Map, notes: list[str]) -> dict[str, Any]:
         machine = vm.machine
-        found: dict[str, Any] = {}
+        pins: dict[str, Any] = {}
         # What the groups around the VM's own leave is said of these.
         around = self._cpuset(around_of(vm), placed)
 
@@ -359,13 +359,13 @@ class KvmHost:
             pcpus = placed.of_host(listed) or "all"
             return "all" if pcpus == around else pcpus
 
-        cpuset = cgroups.cpuset_of(self.said.groups.get(vm.scope, {})) if vm.scope and vm.alone else ""
+        cpuset = cgroups.cpuset_of(self.linux.groups.get(vm.scope, {})) if vm.scope and vm.alone else ""
         own = dict.fromkeys(("emulator", "iothread"), cpuset) | self._cpusets(vm)
         masks = [
             here(machine.vcpu_pins.get(vcpu) or own.get(f"vcpu{vcpu}") or cpuset or "all") for vcpu in range(vcpus)
         ]
         if set(masks) - {"all"}:
-            found["affinity"] = masks[0] if len(set(masks)) == 1 else masks
+            pins["affinity"] = masks[0] if len(set(masks)) == 1 else masks
         if len(set(machine.iothread_pins.values())) > 1:
             notes.append(f"{vm.name}: its I/O threads are pinned to different CPUs; the first one's count")
         for name, listed in (
@@ -376,13 +376,13 @@ class KvmHost:
             ),
         ):
             if listed and here(listed) != "all":
-                found[name] = here(listed)
-        return found
+                pins[name] = here(listed)
+        return pins
 
     def _cpuset(self, path: str, placed: Map) -> str:
         """The pCPUs of the innermost group of a path of which any are said."""
         while path.strip("/"):
-            listed = cgroups.cpuset_of(self.said.groups.get(path, {}))
+            listed = cgroups.cpuset_of(self.linux.groups.get(path, {}))
             if listed:
                 return placed.of_host(listed) or "all"
             path = path.rpartition("/")[0]
@@ -390,12 +390,12 @@ class KvmHost:
 
     def _cpusets(self, vm: Vm) -> dict[str, str]:
         """CPUs of the groups of a VM's threads, by `vcpu0`, `emulator` or `iothread`."""
-        found: dict[str, str] = {}
-        for path, files in self.said.groups.items():
+        cpusets: dict[str, str] = {}
+        for path, files in self.linux.groups.items():
             place, listed = cgroups.place_of(path), cgroups.cpuset_of(files)
             if vm.scope and place.scope == vm.scope and place.part and listed:
-                found.setdefault(f"vcpu{place.of}" if place.part == "vcpu" else place.part, listed)
-        return found
+                cpusets.setdefault(f"vcpu{place.index}" if place.part == "vcpu" else place.part, listed)
+        return cpusets
 
 
 def allowed_name(name: str) -> str:
@@ -412,8 +412,8 @@ def allowed_name(name: str) -> str:
 def _policy(vm: Vm, vcpus: int, notes: list[str]) -> tuple[str, int]:
     """The policy of its vCPUs' threads, and their priority; of different ones that which most have."""
     of_vcpus = Counter(vm.machine.scheduling.get(vcpu, ("other", 0)) for vcpu in range(vcpus))
-    [(taken, _), *others] = of_vcpus.most_common()
-    if others:
+    [(taken, _), *rest] = of_vcpus.most_common()
+    if rest:
         shown = ", ".join(
             f"{count} {name} {priority}".removesuffix(" 0") for (name, priority), count in of_vcpus.items()
         )
@@ -453,7 +453,9 @@ def around_of(vm: Vm) -> str:
 
 
 def tables_around(
-    vms: Mapping[str, Vm], others: Iterable[str], host: KvmHost, placed: Map
+    vms: Mapping[str, Vm], daemon_groups: Iterable[str], host: KvmHost, placed: Map
 ) -> dict[str, dict[str, Any]]:
     """The tables of control groups of a scenario: those around VMs, and around others."""
-    return cgroups.tables({around_of(vm) for vm in vms.values()}.union(others), host.said.groups, placed.of_host)
+    return cgroups.tables(
+        {around_of(vm) for vm in vms.values()}.union(daemon_groups), host.linux.groups, placed.of_host
+    )

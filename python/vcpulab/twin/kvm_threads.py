@@ -90,14 +90,14 @@ class _Reader:
         self._taken: set[tuple[int, int]] = set()
 
     def read(self, threads: list[Mapping[str, Any]]) -> Roles:
-        told = {one.thread: one for one in self._host.told}
+        vcpu_threads = {vcpu_thread.thread: vcpu_thread for vcpu_thread in self._host.vcpu_threads}
         processes: dict[int, str] = {}
-        others = []
+        host_threads = []
         for thread in threads:
             number, process = thread["thread"], thread["process"]
-            place = self._vcpu_of(thread, told)
+            place = self._vcpu_of(thread, vcpu_threads)
             if place is None:
-                others.append(thread)
+                host_threads.append(thread)
                 continue
             called, vcpu = place
             name = allowed_name(called)
@@ -106,20 +106,20 @@ class _Reader:
             self._add_vcpu(name, called, vcpu, thread)
             self._add(name, vcpu, number)
         self._settle()
-        self._add_others(others, processes)
+        self._add_others(host_threads, processes)
         return self._roles
 
-    def _vcpu_of(self, thread: Mapping[str, Any], told: Mapping[int, VcpuThread]) -> tuple[str, int] | None:
+    def _vcpu_of(self, thread: Mapping[str, Any], vcpu_threads: Mapping[int, VcpuThread]) -> tuple[str, int] | None:
         """The VM and the number of the vCPU that a thread is."""
         number, process = thread["thread"], thread["process"]
-        if told:
-            known = told.get(number)
-            return None if known is None else (known.name, known.vcpu)
+        if vcpu_threads:
+            vcpu_thread = vcpu_threads.get(number)
+            return None if vcpu_thread is None else (vcpu_thread.name, vcpu_thread.vcpu)
         group = self._host.group_of(number, process)
         place = None if group is None else place_of(group)
         name = None if group is None else self._host.name_of_group(group)
         if place is not None and name is not None and place.part == "vcpu":
-            return name, place.of
+            return name, place.index
         if thread["vcpu"] is None:
             return None
         if name is None:
@@ -158,8 +158,8 @@ class _Reader:
         """The own group of each VM."""
         scopes = self._host.scopes()
         for vm in self._roles.vms.values():
-            known = {place_of(group).scope for group in vm.groups.values()}
-            vm.scope = _common(known) if known else scopes.get(vm.machine.name)
+            scopes_of_vcpus = {place_of(group).scope for group in vm.groups.values()}
+            vm.scope = _common(scopes_of_vcpus) if scopes_of_vcpus else scopes.get(vm.machine.name)
             vm.threads = max(1, len(vm.groups))
         owners: dict[str, int] = {}
         for vm in self._roles.vms.values():
@@ -168,9 +168,9 @@ class _Reader:
         for vm in self._roles.vms.values():
             vm.alone = owners.get(vm.scope or "", 1) == 1
 
-    def _add_others(self, others: list[Mapping[str, Any]], processes: Mapping[int, str]) -> None:
+    def _add_others(self, host_threads: list[Mapping[str, Any]], processes: Mapping[int, str]) -> None:
         """Threads of the host, those that ran for longest first."""
-        for thread in sorted(others, key=lambda one: (-one["running_ns"], one["thread"])):
+        for thread in sorted(host_threads, key=lambda entry: (-entry["running_ns"], entry["thread"])):
             if _RECORDER.fullmatch(thread["name"]):
                 self._roles.recorder_ns += thread["running_ns"]
                 continue

@@ -30,14 +30,17 @@ COUNT_LEAST = 10
 def links(summary: Mapping[str, Any]) -> set[Link]:
     """Who woke whom in a recording, by its summary."""
     pcpus = times_of(summary)
-    found: dict[Vcpu, dict[Vcpu | None, int]] = {}
+    counts: dict[Vcpu, dict[Vcpu | None, int]] = {}
     for waking in summary["wakers"]:
         waker = None if waking["waker"] is None else (waking["waker"][0], waking["waker"][1])
-        found.setdefault((waking["woken"][0], waking["woken"][1]), {})[waker] = waking["count"]
-    others = {woken: [{who: time for who, time in pcpu.items() if who != woken} for pcpu in pcpus] for woken in found}
-    often = {(waker, woken) for woken, wakes in found.items() for waker in by_lift(wakes, others[woken])}
+        counts.setdefault((waking["woken"][0], waking["woken"][1]), {})[waker] = waking["count"]
+    times_without = {
+        woken: [{runner: time for runner, time in pcpu.items() if runner != woken} for pcpu in pcpus]
+        for woken in counts
+    }
+    often = {(waker, woken) for woken, wakes in counts.items() for waker in by_lift(wakes, times_without[woken])}
     return often | {
-        (woken, waker) for waker, woken in often if waker in found and asks(found[waker], woken, others[waker])
+        (woken, waker) for waker, woken in often if waker in counts and asks(counts[waker], woken, times_without[waker])
     }
 
 
@@ -50,39 +53,39 @@ def times_of(summary: Mapping[str, Any]) -> list[dict[Vcpu | None, int]]:
     ]
 
 
-def _by_chance(who: Vcpu | None, pcpus: Sequence[Mapping[Vcpu | None, int]]) -> float:
+def _by_chance(waker: Vcpu | None, pcpus: Sequence[Mapping[Vcpu | None, int]]) -> float:
     """The part of wake-ups that somebody is there at by chance: its part of the time of the pCPU where it ran most."""
-    return max((pcpu.get(who, 0) / max(sum(pcpu.values()), 1) for pcpu in pcpus), default=0.0)
+    return max((pcpu.get(waker, 0) / max(sum(pcpu.values()), 1) for pcpu in pcpus), default=0.0)
 
 
-def asks(wakes: Mapping[Vcpu | None, int], who: Vcpu, pcpus: Sequence[Mapping[Vcpu | None, int]]) -> bool:
-    """Was one the reason for wake-ups of who answers it?
+def asks(wakes: Mapping[Vcpu | None, int], waker: Vcpu, pcpus: Sequence[Mapping[Vcpu | None, int]]) -> bool:
+    """Whether a vCPU is the reason for wake-ups of the vCPU that answers it.
 
     Args:
-        wakes: how often each was there at wake-ups of who answers.
-        who: one that is known to be answered.
-        pcpus: of each pCPU, how long each of those ran there.
+        wakes: number of wake-ups of the answering vCPU during which each vCPU ran.
+        waker: the vCPU that is answered.
+        pcpus: for each pCPU, the time that each vCPU ran there.
     """
-    part = wakes.get(who, 0) / max(sum(wakes.values()), 1)
-    often = part >= PART_LEAST and part >= ANSWERED_LIFT_LEAST * _by_chance(who, pcpus)
-    return often or _beyond_chance(wakes, who, pcpus) >= BEYOND_LEAST
+    part = wakes.get(waker, 0) / max(sum(wakes.values()), 1)
+    often = part >= PART_LEAST and part >= ANSWERED_LIFT_LEAST * _by_chance(waker, pcpus)
+    return often or _beyond_chance(wakes, waker, pcpus) >= BEYOND_LEAST
 
 
-def _beyond_chance(wakes: Mapping[Vcpu | None, int], who: Vcpu, pcpus: Sequence[Mapping[Vcpu | None, int]]) -> float:
+def _beyond_chance(wakes: Mapping[Vcpu | None, int], waker: Vcpu, pcpus: Sequence[Mapping[Vcpu | None, int]]) -> float:
     """The part of wake-ups that somebody must have been the reason for, if it was there at the others by chance.
 
     Examples:
         >>> _beyond_chance({(1, 0): 80, (2, 0): 20}, (1, 0), [{(1, 0): 40, (2, 0): 60}])
         0.667
     """
-    by_chance = _by_chance(who, pcpus)
+    by_chance = _by_chance(waker, pcpus)
     if by_chance >= 1:
         return 0.0
-    return round((wakes.get(who, 0) / max(sum(wakes.values()), 1) - by_chance) / (1 - by_chance), 3)
+    return round((wakes.get(waker, 0) / max(sum(wakes.values()), 1) - by_chance) / (1 - by_chance), 3)
 
 
-def in_exchanges(found: Set[Link]) -> set[Link]:
-    """Those links whose waker is woken by somebody itself.
+def in_exchanges(links_found: Set[Link]) -> set[Link]:
+    """The links whose waker is itself woken by another vCPU.
 
     Guests that wait behind one another for whole slices keep step, and then a timer of one is due whenever another
     runs: that looks like a link, but nobody ever answers.
@@ -92,10 +95,10 @@ def in_exchanges(found: Set[Link]) -> set[Link]:
         >>> sorted(in_exchanges({(a, b), (b, a), (b, c), (d, c)}))
         [((1, 0), (2, 0)), ((2, 0), (1, 0)), ((2, 0), (3, 0))]
     """
-    left = set(found)
+    left = set(links_found)
     while True:
-        woken = {who for _, who in left}
-        lone = {(waker, who) for waker, who in left if waker not in woken}
+        woken = {target for _, target in left}
+        lone = {(waker, target) for waker, target in left if waker not in woken}
         if not lone:
             return left
         left -= lone
@@ -116,15 +119,15 @@ def by_lift(wakes: Mapping[Vcpu | None, int], pcpus: Sequence[Mapping[Vcpu | Non
     wakes, times = dict(wakes), [dict(pcpu) for pcpu in pcpus]
     all_wakes = sum(wakes.values())
 
-    def by_chance(who: Vcpu | None) -> float:
-        return sum(wakes.values()) * _by_chance(who, times)
+    def by_chance(candidate: Vcpu | None) -> float:
+        return sum(wakes.values()) * _by_chance(candidate, times)
 
     while times:
         often = [each for each, count in wakes.items() if count >= max(PART_LEAST * all_wakes, COUNT_LEAST)]
-        who = max(often, key=lambda each: wakes[each] / max(by_chance(each), 1e-9), default=None)
-        if who is None or wakes[who] < LIFT_LEAST * by_chance(who):
+        waker = max(often, key=lambda each: wakes[each] / max(by_chance(each), 1e-9), default=None)
+        if waker is None or wakes[waker] < LIFT_LEAST * by_chance(waker):
             return
-        yield who
-        del wakes[who]
+        yield waker
+        del wakes[waker]
         for pcpu in times:
-            pcpu.pop(who, None)
+            pcpu.pop(waker, None)

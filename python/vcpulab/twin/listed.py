@@ -73,17 +73,17 @@ class _Host:
     numbered: bool = True
     """Are the host's numbers of its CPUs known?"""
 
-    def set_of(self, listed: str, whose: str) -> str:
+    def set_of(self, listed: str, owner: str) -> str:
         """A set of pCPUs; a set that is left out is a note."""
         if not self.numbered and listed != "all":
-            self.notes.append(f"{whose}: `{listed}` is left out: its CPUs cannot be told without `xl info -n`")
+            self.notes.append(f"{owner}: `{listed}` is left out: its CPUs cannot be told without `xl info -n`")
             return "all"
-        found = self.map.of_host(listed)
-        if found is None:
-            self.notes.append(f"{whose}: `{listed}` names no CPU that is online here; left out")
-        return found or "all"
+        pcpus = self.map.of_host(listed)
+        if pcpus is None:
+            self.notes.append(f"{owner}: `{listed}` names no CPU that is online here; left out")
+        return pcpus or "all"
 
-    def known(self, pool: str | None) -> dict[str, int | str | None]:
+    def defaults(self, pool: str | None) -> dict[str, int | str | None]:
         """The parameters of a pool's scheduler, each with its default."""
         return {param["name"]: default_of(param) for param in self._parameters(pool)}
 
@@ -97,14 +97,14 @@ class _Host:
         return {param["name"]: param["allowed"] for param in self._parameters(pool) if param["scope"] == "domain"}
 
     def _parameters(self, pool: str | None) -> Sequence[Mapping[str, Any]]:
-        of = next((one for one in self.pools if one.name == pool), self.pools[0])
-        rules = rules_of(of.scheduler, self.info.said)
-        generation = generation_of(of.scheduler, None if rules is None else rules.generation)
+        scheduled = next((candidate for candidate in self.pools if candidate.name == pool), self.pools[0])
+        rules = rules_of(scheduled.scheduler, self.info.said)
+        generation = generation_of(scheduled.scheduler, None if rules is None else rules.generation)
         return generation["params"] if generation is not None else ()
 
 
 def scenario_of(
-    found: Iterable[Read],
+    listings: Iterable[Read],
     profile: str | None = None,
     toolstack: Toolstack | None = None,
     folder: Path | None = None,
@@ -113,7 +113,7 @@ def scenario_of(
     """The host that listings are of.
 
     Args:
-        found: what `recordings.read` made of them; of two of a kind the later one counts, but for parameters of
+        listings: the results of `recordings.read`; of two of a kind the later one counts, but for parameters of
             schedulers and domains' files, of which there may be many.
         profile: the hardware profile; `None`: `generic`.
         toolstack: in whose commands advice is given; `None`: `xl`.
@@ -124,7 +124,7 @@ def scenario_of(
         RequestError: no listing names a domain.
         ScenarioError: there is no such profile.
     """
-    reads = list(found)
+    reads = list(listings)
     holds = _held(reads)
     notes: list[str] = [*map(str, unused)]
     info = _info(reads, notes)
@@ -185,14 +185,14 @@ def _info(reads: Iterable[Read], notes: list[str]) -> Info:
             info = read.holds
         elif read.kind == "xl-dmesg":
             booted.update({name: (value, read.path) for name, value in read.holds.said.items()})
-    said = dict(info.said)
-    has_version = {"xen_version", "xen_major"} & said.keys()
+    fields = dict(info.said)
+    has_version = {"xen_version", "xen_major"} & fields.keys()
     for name, (value, path) in booted.items():
-        if name not in said and not (name == "xen_version" and has_version):
-            said[name] = value
-        elif said.get(name, value) not in (value, f"placeholder {value}"):
-            notes.append(left_out("the log of booting", name, value, f"`xl info` has `{said[name]}`", path))
-    return replace(info, said=said)
+        if name not in fields and not (name == "xen_version" and has_version):
+            fields[name] = value
+        elif fields.get(name, value) not in (value, f"placeholder {value}"):
+            notes.append(left_out("the log of booting", name, value, f"`xl info` has `{fields[name]}`", path))
+    return replace(info, said=fields)
 
 
 def _held(reads: Iterable[Read]) -> dict[str, Any]:
@@ -201,16 +201,16 @@ def _held(reads: Iterable[Read]) -> dict[str, Any]:
         if read.kind == "xl-sched":
             holds.setdefault(read.kind, []).extend(read.holds)
         elif read.kind == "xl-cpupool-list":
-            known = {pool.name: pool for pool in holds.get(read.kind, [])}
+            pools = {pool.name: pool for pool in holds.get(read.kind, [])}
             for pool in read.holds:
-                was = known.get(pool.name, pool)
-                known[pool.name] = replace(
+                was = pools.get(pool.name, pool)
+                pools[pool.name] = replace(
                     was,
                     cpus=was.cpus or pool.cpus,
                     scheduler=was.scheduler or pool.scheduler,
                     size=was.size if was.size is not None else pool.size,
                 )
-            holds[read.kind] = list(known.values())
+            holds[read.kind] = list(pools.values())
         else:
             holds[read.kind] = read.holds
     return holds
@@ -236,22 +236,22 @@ def _renamed(names: Iterable[str], notes: list[str]) -> dict[str, str]:
     return renamed
 
 
-def _memory_nodes(domain: Domain, host: _Host, whose: str) -> list[int]:
+def _memory_nodes(domain: Domain, host: _Host, owner: str) -> list[int]:
     """The nodes that hold its memory, each as much, so that it is nearest to how it is spread; empty: as usual."""
     parts = {host.map.node_of_host(node): part for node, part in domain.memory.items()}
-    known = sorted(((part, node) for node, part in parts.items() if node is not None), reverse=True)
-    if host.map.topology.nodes == 1 or not known:
+    shares = sorted(((part, node) for node, part in parts.items() if node is not None), reverse=True)
+    if host.map.topology.nodes == 1 or not shares:
         return []
 
     def off(count: int) -> float:
-        most = [part for part, _ in known]
+        most = [part for part, _ in shares]
         return sum(abs(part - 1 / count) for part in most[:count]) + sum(most[count:])
 
-    count = min(range(1, len(known) + 1), key=off)
+    count = min(range(1, len(shares) + 1), key=off)
     if off(count) > _UNEVEN:
-        spread = ", ".join(f"{100 * part:.0f} % in node {node}" for part, node in known)
-        host.notes.append(f"{whose}: of its memory {spread}; a scenario has as much in each node that holds some")
-    return sorted(node for _, node in known[:count])
+        spread = ", ".join(f"{100 * part:.0f} % in node {node}" for part, node in shares)
+        host.notes.append(f"{owner}: of its memory {spread}; a scenario has as much in each node that holds some")
+    return sorted(node for _, node in shares[:count])
 
 
 def _count_vcpus(domains: Mapping[str, Domain], host: _Host) -> None:
@@ -267,8 +267,8 @@ def _count_vcpus(domains: Mapping[str, Domain], host: _Host) -> None:
         if domain.vcpus is None:
             domain.vcpus = dom0_vcpus(host.options, host.map.pcpus) if name == DOM0 else 1
             if name == DOM0:
-                said = host.options.other_cpu_options.get("dom0_max_vcpus", "no dom0_max_vcpus")
-                host.notes.append(f"{DOM0}: {domain.vcpus} vCPUs by the hypervisor's command line ({said})")
+                option = host.options.other_cpu_options.get("dom0_max_vcpus", "no dom0_max_vcpus")
+                host.notes.append(f"{DOM0}: {domain.vcpus} vCPUs by the hypervisor's command line ({option})")
     dom0 = domains.get(DOM0)
     if dom0 is not None and not dom0.affinity and is_pinned(host.options) and host.numbered:
         dom0.affinity = [str(number) for number in host.map.numbers[: dom0.vcpus]]
@@ -290,21 +290,31 @@ def _pools(holds: Mapping[str, Any], info: Info, placed: Map | None, notes: list
         pool, sched = listed.get(name), scheds.get(name) or (unnamed if len(names) == 1 else None)
         # Without a heading of its own, a table of weights may be of Credit or of Credit2.
         candidates = (sched and sched.scheduler, pool and pool.scheduler, info.said.get("xen_scheduler"))
-        scheduler = next((said for said in candidates if said and generation_of(said) is not None), None)
+        scheduler = next(
+            (candidate for candidate in candidates if candidate and generation_of(candidate) is not None), None
+        )
         if scheduler is None:
-            said = ", ".join(f"`{said}`" for said in dict.fromkeys(candidates) if said)
-            why = f"{said} is none that this program has" if said else "no listing says which; it is Xen's default"
-            notes.append(f"scheduler = credit2: {why}")
+            candidate = ", ".join(f"`{candidate}`" for candidate in dict.fromkeys(candidates) if candidate)
+            reason = (
+                f"{candidate} is none that this program has"
+                if candidate
+                else "no listing says which; it is Xen's default"
+            )
+            notes.append(f"scheduler = credit2: {reason}")
             scheduler = "credit2"
         pools.append(_Pool(name, scheduler, _params(sched.parameters if sched else {}), pool and pool.cpus))
     left: list[_Pool] = []
-    for one in pools[1:]:
-        covered = None if one.cpus is None or placed is None else placed.of_host(one.cpus)
+    for cpu_pool in pools[1:]:
+        covered = None if cpu_pool.cpus is None or placed is None else placed.of_host(cpu_pool.cpus)
         if covered is None or covered == "all":
-            why = "are not listed (`xl cpupool-list -c` does)" if one.cpus is None else f"`{one.cpus}`, leave no pool"
-            left.append(one)
-            notes.append(f"pool {one.name}: its CPUs {why}; its domains are put with those of {pools[0].name}")
-    return [one for one in pools if one not in left]
+            reason = (
+                "are not listed (`xl cpupool-list -c` does)"
+                if cpu_pool.cpus is None
+                else f"`{cpu_pool.cpus}`, leave no pool"
+            )
+            left.append(cpu_pool)
+            notes.append(f"pool {cpu_pool.name}: its CPUs {reason}; its domains are put with those of {pools[0].name}")
+    return [cpu_pool for cpu_pool in pools if cpu_pool not in left]
 
 
 def _params(parameters: Mapping[str, str]) -> dict[str, int]:
@@ -326,8 +336,8 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
     if toolstack is not None:
         yield f"toolstack = {toml(toolstack)}"
     for name, value in host.map.fields().items():
-        said = value if isinstance(value, int) else inline(value)
-        yield f"{name} = {said}"
+        text = value if isinstance(value, int) else inline(value)
+        yield f"{name} = {text}"
     yield from _scheduler_lines(host, host.pools[0])
     gran = host.map.granularity(host.options.granularity, host.notes)
     if gran is not None:
@@ -336,8 +346,8 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
     for name, (value, word) in host.options.params.items():
         if name not in printed:
             yield f"{name} = {toml(value)}       # xen_commandline: {word}"
-    others = host.options.other_cpu_options
-    shown = [word for option, word in others.items() if option != "cpufreq"]
+    options = host.options.other_cpu_options
+    shown = [word for option, word in options.items() if option != "cpufreq"]
     if shown:
         yield from comment(f"xen_commandline: {' '.join(shown)}: the CPUs and vCPUs here are those that it leaves")
     yield from _clock_lines(host)
@@ -348,27 +358,32 @@ def _clock_lines(host: _Host) -> Iterator[str]:
     costs: dict[str, int] = {}
     at_boot, clocks = governor(host.options), host.clocks
     if clocks:
-        if any(one.turbo for one in clocks):
+        if any(clock.turbo for clock in clocks):
             host.notes.append("xenpm: turbo mode is enabled: rates above the highest listed one are left out")
-        if len({replace(one, cpu=0) for one in clocks}) > 1:
+        if len({replace(clock, cpu=0) for clock in clocks}) > 1:
             host.notes.append(f"xenpm: not all CPUs have the frequencies and the governor of CPU {clocks[0].cpu}")
-        said, one = clocks[0].governor, clocks[0]
-        if said in GOVERNORS:
-            yield f"governor = {toml(said)}       # xenpm"
+        text, clock = clocks[0].governor, clocks[0]
+        if text in GOVERNORS:
+            yield f"governor = {toml(text)}       # xenpm"
         else:
             host.notes.append(
-                f"xenpm: governor {said or 'not said'}: no field says it; the highest clock rate is taken"
+                f"xenpm: governor {text or 'not said'}: no field says it; the highest clock rate is taken"
             )
-        if one.most_khz and one.least_khz:
-            costs |= {"cpu_mhz": one.most_khz // 1000, "min_mhz": one.least_khz // 1000}
-        if one.sample_us and one.up_percent:
-            costs |= {"governor_sample_ns": 1000 * one.sample_us, "governor_up_percent": one.up_percent}
+        if clock.most_khz and clock.least_khz:
+            costs |= {"cpu_mhz": clock.most_khz // 1000, "min_mhz": clock.least_khz // 1000}
+        if clock.sample_us and clock.up_percent:
+            costs |= {"governor_sample_ns": 1000 * clock.sample_us, "governor_up_percent": clock.up_percent}
     elif at_boot is not None:
         yield f"governor = {toml(at_boot)}       # xen_commandline: {host.options.other_cpu_options['cpufreq']}"
     elif not host.map.topology.is_flat:
         host.notes.append("governor: not listed (`xenpm get-cpufreq-para` does); the highest clock rate is taken")
     remote = sorted(
-        {far for node in host.info.nodes for other, far in enumerate(node.distances) if other != node.node and far > 10}
+        {
+            far
+            for node in host.info.nodes
+            for number, far in enumerate(node.distances)
+            if number != node.node and far > 10
+        }
     )
     if remote and host.map.topology.nodes > 1:
         costs["numa_distance"] = remote[-1]
@@ -377,8 +392,8 @@ def _clock_lines(host: _Host) -> Iterator[str]:
                 f"distances of nodes: {', '.join(map(str, remote))}; here each other node is as far, {remote[-1]}"
             )
     if costs:
-        said = " and ".join(["xenpm"] * ("cpu_mhz" in costs) + ["xl info -n"] * ("numa_distance" in costs))
-        yield f"costs = {inline(costs)}       # {said}"
+        text = " and ".join(["xenpm"] * ("cpu_mhz" in costs) + ["xl info -n"] * ("numa_distance" in costs))
+        yield f"costs = {inline(costs)}       # {text}"
 
 
 def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
@@ -386,20 +401,20 @@ def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
     rules = rules_of(pool.scheduler, host.info.said)
     if rules is not None:
         if rules.exact:
-            yield from comment(rules.why)
+            yield from comment(rules.explanation)
         else:
-            host.notes.append(rules.why)
+            host.notes.append(rules.explanation)
         yield f"generation = {toml(rules.generation)}"
     elif pool is host.pools[0]:
         host.notes.append("no `xl info` says which release of Xen it is; the default is taken (`vcpulab schedulers`)")
-    known = host.known(pool.name)
+    params = host.defaults(pool.name)
     needed = [name for name in host.needed(pool.name) if name not in pool.params]
     if needed:
         host.notes.append(
             f"pool {pool.name}: no listing has {in_short(needed)} of {pool.scheduler}, without which nothing runs"
         )
     for name, value in pool.params.items():
-        if name in known:
+        if name in params:
             yield f"{name} = {value}"
         else:
             host.notes.append(
@@ -408,10 +423,10 @@ def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
 
 
 def _pool_lines(host: _Host) -> Iterator[str]:
-    first, *others = host.pools
-    if not others:
+    first, *further_pools = host.pools
+    if not further_pools:
         return
-    pcpus = {one.name: host.set_of(one.cpus or "", f"pool {one.name}") for one in others}
+    pcpus = {pool.name: host.set_of(pool.cpus or "", f"pool {pool.name}") for pool in further_pools}
     if first.name != POOL_0:
         host.notes.append(f"pool {first.name} is {POOL_0} here")
     if first.cpus is not None:
@@ -420,9 +435,9 @@ def _pool_lines(host: _Host) -> Iterator[str]:
         free = sorted(set(range(host.map.pcpus)) - own - taken)
         if free:
             host.notes.append(f"pCPUs {spans(free)} are in no pool; here they are in {POOL_0}")
-    for one in others:
-        yield from ("", f"[pool.{key(plain_name(one.name))}]", f"pcpus = {toml(pcpus[one.name])}")
-        yield from _scheduler_lines(host, one)
+    for pool in further_pools:
+        yield from ("", f"[pool.{key(plain_name(pool.name))}]", f"pcpus = {toml(pcpus[pool.name])}")
+        yield from _scheduler_lines(host, pool)
 
 
 # ---- what runs ----
@@ -448,7 +463,7 @@ def _add_use(holds: Mapping[str, Any], domains: Mapping[str, Domain], notes: lis
             unlisted.append(name)
         else:
             domain.used = math.fsum(values) / len(values)
-    unknown = [name for name in used if not any(known[:NAME_MOST] == name[:NAME_MOST] for known in domains)]
+    unknown = [name for name in used if not any(domain_name[:NAME_MOST] == name[:NAME_MOST] for domain_name in domains)]
     if unknown:
         notes.append(f"{in_short(unknown)}: CPU use by xentop is left out: no listing has these domains")
     if unlisted:
@@ -459,7 +474,7 @@ def _add_use(holds: Mapping[str, Any], domains: Mapping[str, Domain], notes: lis
 
 def _usual_nodes(topology: Topology, masks: Sequence[str]) -> list[int]:
     """The nodes of the pCPUs that are preferred, or else allowed."""
-    listed = [pcpu for one in masks or ["all"] for pcpu in pcpu_set(one, topology.pcpus)]
+    listed = [pcpu for mask in masks or ["all"] for pcpu in pcpu_set(mask, topology.pcpus)]
     return sorted({topology.node(pcpu) for pcpu in listed})
 
 
@@ -483,23 +498,23 @@ def _accepted(name: str, domain: Domain, host: _Host) -> dict[str, int]:
 
 
 def _table(name: str, domain: Domain, host: _Host, count: int) -> list[str]:
-    known = host.known(domain.pool)
+    params = host.defaults(domain.pool)
     vcpus = domain.vcpus or 1
     lines = [f"[domain.{key(name)}]", *([f"count = {count}"] if count > 1 else []), f"vcpus = {vcpus}"]
     if name == DOM0:
         lines.append("driver_domain = true")
-    if domain.pool is not None and domain.pool in [one.name for one in host.pools[1:]]:
+    if domain.pool is not None and domain.pool in [mask.name for mask in host.pools[1:]]:
         lines.append(f"pool = {toml(plain_name(domain.pool))}")
     elif domain.pool not in (None, POOL_0, host.pools[0].name):
         host.notes.append(left_out(name, "pool", domain.pool, "its CPUs are not listed (`xl cpupool-list -c` does)"))
-    lines += [f"{param} = {value}" for param, value in _accepted(name, domain, host).items() if known[param] != value]
+    lines += [f"{param} = {value}" for param, value in _accepted(name, domain, host).items() if params[param] != value]
     masks_here: list[str] = []
     for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
-        found = [host.set_of(one, f"{kind} of {name}") for one in masks]
-        masks_here = found if set(found) - {"all"} else masks_here
-        if set(found) - {"all"}:
-            same = len(set(found)) == 1
-            lines.append(f"{kind} = {toml(found[0] if same else found)}")
+        cpu_sets = [host.set_of(mask, f"{kind} of {name}") for mask in masks]
+        masks_here = cpu_sets if set(cpu_sets) - {"all"} else masks_here
+        if set(cpu_sets) - {"all"}:
+            same = len(set(cpu_sets)) == 1
+            lines.append(f"{kind} = {toml(cpu_sets[0] if same else cpu_sets)}")
     nodes = _memory_nodes(domain, host, name)
     if nodes and nodes != _usual_nodes(host.map.topology, masks_here):
         lines.append(f"memory_nodes = {toml(nodes[0] if len(nodes) == 1 else nodes)}")

@@ -38,7 +38,7 @@ _USE_LISTERS: Mapping[Toolstack, str] = {
 
 
 def scenario_of(
-    found: Iterable[Read],
+    listings: Iterable[Read],
     profile: str | None = None,
     toolstack: Toolstack | None = None,
     folder: Path | None = None,
@@ -47,7 +47,7 @@ def scenario_of(
     """The KVM host that listings are of.
 
     Args:
-        found: what `recordings.read` made of them; of two that say the same the later one counts.
+        listings: the results of `recordings.read`; of two that say the same the later one counts.
         profile: the hardware profile; `None`: `generic`.
         toolstack: in whose commands advice is given; `None`: that whose listings there are.
         folder: where the scenario will be, for a profile that is a file.
@@ -58,9 +58,9 @@ def scenario_of(
         ScenarioError: there is no such profile.
     """
     host = KvmHost()
-    reads = list(found)
-    for one in reads:
-        host.take(one.kind, one.holds)
+    reads = list(listings)
+    for listing in reads:
+        host.take(listing.kind, listing.holds)
     notes: list[str] = [*map(str, unused), *host.notes]
     machines = _running(host, notes)
     placed = map_of(host.info, notes, LISTER) or _pinned(host, notes)
@@ -115,8 +115,8 @@ def scenario_of(
     notes += cautions(profile, placed.topology, measured_by)
     for name, vm in vms.items():
         lines += ["", *_table(vm, uses[name], host, placed, notes)]
-    notes += [*_omitted(vms), *unused_settings(host.said)]
-    notes += unused_groups({name: vm.scope for name, vm in vms.items() if vm.scope}, host.said)
+    notes += [*_omitted(vms), *unused_settings(host.linux)]
+    notes += unused_groups({name: vm.scope for name, vm in vms.items() if vm.scope}, host.linux)
     result = made("vcpulab import kvm", "a KVM host as it is listed", lines, notes, folder=folder, files=files)
     return replace(result, hint=hint)
 
@@ -161,7 +161,7 @@ def _pinned(host: KvmHost, notes: list[str]) -> Map:
     """As many CPUs as pinning names."""
     machines = host.machines.values()
     pins = [pin for machine in machines for pin in (*machine.vcpu_pins.values(), machine.emulator_pin or "")]
-    pins += [cpuset_of(files) for files in host.said.groups.values()]
+    pins += [cpuset_of(files) for files in host.linux.groups.values()]
     named = [int(number) for pin in pins for number in re.findall(r"\d{1,4}", pin)]
     pcpus = min(max([0, *named]) + 1, 512)
     notes.append(f"pcpus = {pcpus}: no `lscpu -p` or `virsh capabilities` says how many; the most that pinning names")
@@ -171,7 +171,7 @@ def _pinned(host: KvmHost, notes: list[str]) -> Map:
 def _host_lines(
     host: KvmHost, profile: str | None, toolstack: Toolstack | None, placed: Map, notes: list[str]
 ) -> Iterator[str]:
-    kernel = kernel_of(host.said)
+    kernel = kernel_of(host.linux)
     yield "[host]"
     yield 'hypervisor = "kvm"'
     if profile is not None:
@@ -188,19 +188,19 @@ def _host_lines(
         yield f'scheduler = "{EEVDF}"'
     else:
         if kernel.exact:
-            yield from comment(kernel.why)
+            yield from comment(kernel.explanation)
         else:
-            notes.append(kernel.why)
+            notes.append(kernel.explanation)
         yield f"scheduler = {toml(kernel.scheduler)}"
         yield f"generation = {toml(kernel.generation)}"
     generation = generation_of(EEVDF if kernel is None else kernel.scheduler, kernel.generation if kernel else None)
-    known = {param["name"] for param in generation["params"]} if generation is not None else set()
-    params = params_of(host.said, None)
+    supported = {param["name"] for param in generation["params"]} if generation is not None else set()
+    params = params_of(host.linux, None)
     if "hz" not in params:
         notes.append("hz: no listing says how many ticks a second the kernel has (CONFIG_HZ in /boot/config-…)")
-    yield from (f"{name} = {value}" for name, value in params.items() if name in known)
+    yield from (f"{name} = {value}" for name, value in params.items() if name in supported)
     for name, value in host.version_fields(notes).items():
-        yield from comment(f"{name}: {host.version.why}")
+        yield from comment(f"{name}: {host.version.reason}")
         yield f"{name} = {value}"
     poll = host.halt_poll_us()
     if poll is not None:
@@ -211,10 +211,10 @@ def _omitted(vms: Mapping[str, Vm]) -> Iterator[str]:
     """What listings say of VMs that a scenario has no field for: each once, with the VMs."""
     names: dict[str, list[str]] = {}
     for name, vm in vms.items():
-        for what in vm.machine.omitted:
-            names.setdefault(what, []).append(name)
-    for what, of in names.items():
-        yield f"{in_short(of)}: no field of a scenario says {what}; left out"
+        for setting in vm.machine.omitted:
+            names.setdefault(setting, []).append(name)
+    for setting, machines in names.items():
+        yield f"{in_short(machines)}: no field of a scenario says {setting}; left out"
 
 
 def _table(vm: Vm, use: Use | None, host: KvmHost, placed: Map, notes: list[str]) -> Iterator[str]:

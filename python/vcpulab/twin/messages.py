@@ -11,8 +11,8 @@ from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
+from vcpulab.twin.attribution import seen_of
 from vcpulab.twin.heard import TIME, Action, Kind, Seen
-from vcpulab.twin.hearing import seen_of
 from vcpulab.twin.learnt import Learnt, Task, receipts
 from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.sequences import Turns
@@ -41,13 +41,18 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
         links: who wakes whom.
     """
     seen = seen_of(turns, links)
-    costs = {vcpu: its for vcpu, its in waking(seen).items() if its.ns > 0}
-    alone = [its.costs[kind] for its in seen.values() for kind in receipts(its) if kind in its.costs]
+    costs = {vcpu: vcpu_turns for vcpu, vcpu_turns in waking(seen).items() if vcpu_turns.ns > 0}
+    alone = [
+        vcpu_turns.costs[kind]
+        for vcpu_turns in seen.values()
+        for kind in receipts(vcpu_turns)
+        if kind in vcpu_turns.costs
+    ]
     receipt_ns = median(alone) if alone else None
-    learnt = [Learnt(its, costs, receipt_ns) for its in seen.values()]
-    _answer(seen, {(each.its.vcpu, each.anchor) for each in learnt if each.anchor is not None})
+    learnt = [Learnt(vcpu_turns, costs, receipt_ns) for vcpu_turns in seen.values()]
+    _answer(seen, {(each.seen.vcpu, each.anchor) for each in learnt if each.anchor is not None})
     tasks = [task for each in learnt for task in each.tasks()]
-    ticks = {vcpu: its.found.tick for vcpu, its in seen.items() if its.found is not None}
+    ticks = {vcpu: vcpu_turns.recognised.tick for vcpu, vcpu_turns in seen.items() if vcpu_turns.recognised is not None}
     return Answering(_reached(tasks), ticks, costs)
 
 
@@ -62,19 +67,19 @@ def _answer(seen: Mapping[Vcpu, Seen], awaited: Set[tuple[Vcpu, Kind]]) -> None:
     while left:
         waits, kind = left.pop()
         leads = [
-            (its, heard, part)
-            for its in seen.values()
-            for (heard, target), part in its.parts.items()
-            if target == waits and heard.then(its.vcpu) == kind
+            (sender, heard, part)
+            for sender in seen.values()
+            for (heard, target), part in sender.parts.items()
+            if target == waits and heard.then(sender.vcpu) == kind
         ]
         if all(part < _MOSTLY for _, _, part in leads):
             continue
-        for its, heard, part in leads:
-            its.parts[heard, waits] = float(part >= _MOSTLY)
-            its.once.add((heard, waits))
-            if part >= _MOSTLY and heard != TIME and (its.vcpu, heard) not in done:
-                done.add((its.vcpu, heard))
-                left.append((its.vcpu, heard))
+        for sender, heard, part in leads:
+            sender.parts[heard, waits] = float(part >= _MOSTLY)
+            sender.once.add((heard, waits))
+            if part >= _MOSTLY and heard != TIME and (sender.vcpu, heard) not in done:
+                done.add((sender.vcpu, heard))
+                left.append((sender.vcpu, heard))
 
 
 def _reached(tasks: Sequence[Task]) -> list[Task]:
@@ -89,14 +94,14 @@ def _reached(tasks: Sequence[Task]) -> list[Task]:
                     yield by_kind[sent]
 
     def all_from(first: Iterable[Task]) -> dict[int, Task]:
-        found: dict[int, Task] = {}
+        tasks_reached: dict[int, Task] = {}
         left = list(first)
         while left:
             for task in leads_to(left.pop()):
-                if id(task) not in found:
-                    found[id(task)] = task
+                if id(task) not in tasks_reached:
+                    tasks_reached[id(task)] = task
                     left.append(task)
-        return found
+        return tasks_reached
 
     reached = {id(task): task for task in tasks if task.kind == TIME}
     # The most frequent first: others may be reached from there.
@@ -120,16 +125,16 @@ def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], st
         tasks: all tasks: what nobody awaits is not sent.
         channel: what the channel of a kind of messages to a vCPU is called.
     """
-    awaited = {(other.vcpu, other.kind) for other in tasks if other.kind != TIME}
+    awaited = {(task_awaited.vcpu, task_awaited.kind) for task_awaited in tasks if task_awaited.kind != TIME}
 
     def events(actions: Sequence[Action], heard: Kind) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        steps: list[dict[str, Any]] = []
         for cpu, woken in actions:
             if cpu > 0:
-                found.append({"run": f"{cpu}ns"})
+                steps.append({"run": f"{cpu}ns"})
             if woken is not None and (sent := (woken, heard.then(task.vcpu))) in awaited:
-                found.append({"notify": channel(*sent)})
-        return found
+                steps.append({"notify": channel(*sent)})
+        return steps
 
     phases = []
     for sample in task.samples:

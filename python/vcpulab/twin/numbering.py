@@ -20,14 +20,14 @@ class Numbered:
     """Do all usual orders that fit have the same CPUs in a core?"""
 
 
-def nodes_of(said: Mapping[str, str]) -> list[frozenset[int]]:
+def nodes_of(fields: Mapping[str, str]) -> list[frozenset[int]]:
     """The CPUs of each node that has any, as `lscpu` lists them.
 
     Examples:
         >>> nodes_of({"node0_cpus": "0,2", "node1_cpus": "1,3", "node2_cpus": "", "nr_cpus": "4"})
         [frozenset({0, 2}), frozenset({1, 3})]
     """
-    lists = [numbers_of(text) for name, text in said.items() if name.startswith("node") and name.endswith("_cpus")]
+    lists = [numbers_of(text) for name, text in fields.items() if name.startswith("node") and name.endswith("_cpus")]
     return [frozenset(numbers) for numbers in lists if numbers]
 
 

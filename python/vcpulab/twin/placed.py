@@ -54,12 +54,12 @@ class Map:
             text = by_node[1] if by_node else word
             if not _LISTED.fullmatch(text):
                 return None
-            ones = pcpu_set(text, max([*self.numbers, *self.nodes]) + 1)
+            numbers = pcpu_set(text, max([*self.numbers, *self.nodes]) + 1)
             if by_node:
-                ones = frozenset(cpu for node in ones for cpu in self.nodes.get(node, ()))
-            named = named - ones if part.startswith("^") else named | ones
-        found = [pcpu for pcpu, number in enumerate(self.numbers) if number in named]
-        return "all" if len(found) == self.pcpus else spans(found) or None
+                numbers = frozenset(cpu for node in numbers for cpu in self.nodes.get(node, ()))
+            named = named - numbers if part.startswith("^") else named | numbers
+        pcpus = [pcpu for pcpu, number in enumerate(self.numbers) if number in named]
+        return "all" if len(pcpus) == self.pcpus else spans(pcpus) or None
 
     def absent(self, listed: str) -> str:
         """The CPUs that a set of the host's CPUs names, such as `0-3,^1`, and that are not here; empty: none.
@@ -80,22 +80,24 @@ class Map:
         """
         if self.topology.is_flat:
             return {"pcpus": self.pcpus}
-        its: dict[str, Any] = {name: getattr(self.topology, name) for name in ("sockets", "cores", "threads", "nodes")}
-        return {"topology": its if self.topology.adjacent else its | {"numbering": "spread"}}
+        counts: dict[str, Any] = {
+            name: getattr(self.topology, name) for name in ("sockets", "cores", "threads", "nodes")
+        }
+        return {"topology": counts if self.topology.adjacent else counts | {"numbering": "spread"}}
 
-    def granularity(self, said: str | None, notes: list[str]) -> str | None:
-        """The unit of scheduling, if it is not a vCPU by itself; `said`: by the hypervisor's command line."""
-        if said in (None, "cpu"):
+    def granularity(self, sched_gran: str | None, notes: list[str]) -> str | None:
+        """The scheduling unit if larger than a vCPU; `sched_gran` is the value on the hypervisor's command line."""
+        if sched_gran in (None, "cpu"):
             return None
         if not self.even:
-            notes.append(f"sched-gran={said}: left out, as Xen itself schedules by cpu where cores are not alike")
+            notes.append(f"sched-gran={sched_gran}: left out, as Xen itself schedules by cpu where cores are not alike")
             return None
-        return said
+        return sched_gran
 
     def node_of_host(self, node: int) -> int | None:
         """A node of the host as a scenario numbers it; `None`: there is none."""
-        known = list(self.nodes) or list(range(self.topology.nodes))
-        return known.index(node) if node in known else None
+        nodes = list(self.nodes) or list(range(self.topology.nodes))
+        return nodes.index(node) if node in nodes else None
 
 
 def flat(pcpus: int) -> Map:
@@ -117,8 +119,8 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
     """
     if info.cpus:
         return _of_table(info, notes, lister)
-    said = {name: int(text) for name, text in info.said.items() if text.isdecimal() and len(text) < 6}
-    pcpus = said.get("nr_cpus", 0)
+    counts = {name: int(text) for name, text in info.said.items() if text.isdecimal() and len(text) < 6}
+    pcpus = counts.get("nr_cpus", 0)
     if not pcpus:
         return None
     online = numbers_of(info.said.get("online_cpus", "")) or list(range(pcpus))
@@ -126,16 +128,18 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
     if offline:
         notes.append(f"CPUs {spans(offline)} are offline, and no pCPUs here")
     pcpus = len(online)
-    if online[-1] >= pcpus or said.get("kinds_of_cores", 1) > 1:
-        why = "cores are of several kinds" if online[-1] < pcpus else "which core each CPU is in is not listed"
-        notes.append(f"{why}: each CPU is a core of its own here, of the same speed (`{lister}` says where each is)")
+    if online[-1] >= pcpus or counts.get("kinds_of_cores", 1) > 1:
+        reason = "cores are of several kinds" if online[-1] < pcpus else "which core each CPU is in is not listed"
+        notes.append(f"{reason}: each CPU is a core of its own here, of the same speed (`{lister}` says where each is)")
         return Map(tuple(online), _flat(pcpus))
-    cores, threads, nodes = (max(1, said.get(name, 1)) for name in ("cores_per_socket", "threads_per_core", "nr_nodes"))
+    cores, threads, nodes = (
+        max(1, counts.get(name, 1)) for name in ("cores_per_socket", "threads_per_core", "nr_nodes")
+    )
     if pcpus > cores * threads == nodes == 1 and not _is_x86(info.said.get("machine", "")):
         notes += [
             f"cores_per_socket = 1: where the machine is no x86, Xen does not know its sockets; the {pcpus} CPUs are "
             "cores of one socket here"
-            for _ in said.keys() & {"cores_per_socket"}
+            for _ in counts.keys() & {"cores_per_socket"}
         ]
         return flat(pcpus)
     sockets = pcpus // (cores * threads)
@@ -150,14 +154,14 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
 
 def _of_table(info: Info, notes: list[str], lister: str) -> Map:
     """The pCPUs by a table that has each CPU."""
-    cpus = sorted(info.cpus, key=lambda one: one.cpu)
+    cpus = sorted(info.cpus, key=lambda cpu: cpu.cpu)
     if not _threads_too_many(info):
         return _of_cpus(cpus, info, notes)
     notes.append(
         f"`{lister}` has more CPUs in a core than its threads_per_core, {info.said['threads_per_core']}, as on Arm: "
         "each CPU is a core of its own here, in one socket"
     )
-    return Map(tuple(one.cpu for one in cpus), _flat(len(cpus)))
+    return Map(tuple(cpu.cpu for cpu in cpus), _flat(len(cpus)))
 
 
 def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) -> Map:
@@ -165,21 +169,21 @@ def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) ->
     sockets, cores, threads = topology.sockets, topology.cores, topology.threads
     listed = nodes_of(info.said)
     complete = sorted(cpu for node in listed for cpu in node) == list(range(topology.pcpus))
-    found = numbered(sockets, cores, threads, listed) if complete else None
-    if complete and found is None:
+    numbering = numbered(sockets, cores, threads, listed) if complete else None
+    if complete and numbering is None:
         notes.append(
             f"the nodes' CPUs are in none of the usual orders of {sockets} sockets of {cores} cores of {threads} "
             f"threads; each CPU is a core of its own here, and there is one node (`{lister}` says where each is)"
         )
         return flat(topology.pcpus)
-    if found is None or not found.certain:
+    if numbering is None or not numbering.certain:
         if topology.pcpus > threads > 1:
             notes.append(f"the threads of a core are assumed to have numbers beside each other; `{lister}` says it")
         return Map(tuple(range(topology.pcpus)), topology)
     if threads > 1:
-        first = spans([cpu.cpu for cpu in found.cpus if (cpu.socket, cpu.core) == (0, 0)])
+        first = spans([cpu.cpu for cpu in numbering.cpus if (cpu.socket, cpu.core) == (0, 0)])
         notes.append(f"the nodes' CPUs tell that CPUs {first} are the threads of a core, and so on")
-    return _of_cpus(found.cpus, info, notes)
+    return _of_cpus(numbering.cpus, info, notes)
 
 
 def _threads_too_many(info: Info) -> bool:
@@ -199,14 +203,14 @@ def _fit(sockets: int, cores: int, nodes: int) -> bool:
 
 
 def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> Map:
-    cores = _grouped(cpus, lambda one: (one.socket, one.core))
-    sockets = _grouped(cpus, lambda one: one.socket)
-    nodes = _grouped(cpus, lambda one: one.node)
-    numbers = tuple(one.cpu for one in cpus)
+    cores = _grouped(cpus, lambda cpu: (cpu.socket, cpu.core))
+    sockets = _grouped(cpus, lambda cpu: cpu.socket)
+    nodes = _grouped(cpus, lambda cpu: cpu.node)
+    numbers = tuple(cpu.cpu for cpu in cpus)
     missing = sorted(set(range(numbers[-1])) - set(numbers))
     if missing:
         notes.append(f"CPUs {spans(missing)} are offline, and no pCPUs here")
-    empty = [str(one.node) for one in info.nodes if one.node not in nodes]
+    empty = [str(cpu.node) for cpu in info.nodes if cpu.node not in nodes]
     if empty:
         notes.append(f"node {', '.join(empty)} has memory and no CPU: left out")
     uneven = _uneven(cores, sockets, nodes)
@@ -216,7 +220,7 @@ def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> Map:
     shape = (len(sockets), len(cores) // len(sockets), len(cpus) // len(cores), len(nodes))
     orders = [(True, cpus), (False, cpus)]
     # Where neither is the host's numbering, pCPUs are numbered anew, core by core.
-    orders.append((True, sorted(cpus, key=lambda one: (one.socket, one.node, one.core, one.cpu))))
+    orders.append((True, sorted(cpus, key=lambda cpu: (cpu.socket, cpu.node, cpu.core, cpu.cpu))))
     fits = ((ordered, Topology(*shape, adjacent)) for adjacent, ordered in orders)
     ordered, topology = next((fit for fit in fits if _is(*fit)), (cpus, None))
     if topology is None:
@@ -225,35 +229,35 @@ def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> Map:
             "CPU is a core of its own here, and there is one node"
         )
         return Map(numbers, _flat(len(numbers)))
-    its = {node: frozenset(one.cpu for one in ordered if one.node == node) for node in _nodes(ordered)}
-    found = Map(tuple(one.cpu for one in ordered), topology, its)
-    if found.renumbered:
+    cpus_of_nodes = {node: frozenset(cpu.cpu for cpu in ordered if cpu.node == node) for node in _nodes(ordered)}
+    mapping = Map(tuple(cpu.cpu for cpu in ordered), topology, cpus_of_nodes)
+    if mapping.renumbered:
         notes.append(
-            f"pCPUs are numbered anew: {_runs(found.numbers)}. Sets of pCPUs are translated; in commands that pin, or "
-            "make pools, type the host's own numbers"
+            f"pCPUs are numbered anew: {_runs(mapping.numbers)}. Sets of pCPUs are translated; in commands that pin, "
+            "or make pools, type the host's own numbers"
         )
-    return found
+    return mapping
 
 
 def _grouped(cpus: Sequence[Cpu], key: Callable[[Cpu], Hashable]) -> dict[Hashable, list[Cpu]]:
-    found: dict[Hashable, list[Cpu]] = {}
-    for one in cpus:
-        found.setdefault(key(one), []).append(one)
-    return found
+    groups: dict[Hashable, list[Cpu]] = {}
+    for cpu in cpus:
+        groups.setdefault(key(cpu), []).append(cpu)
+    return groups
 
 
 def _nodes(cpus: Sequence[Cpu]) -> list[int]:
-    return list(dict.fromkeys(one.node for one in cpus))
+    return list(dict.fromkeys(cpu.node for cpu in cpus))
 
 
 def _uneven(
     cores: Mapping[Hashable, Sequence[Cpu]], sockets: Mapping[Hashable, Sequence[Cpu]], nodes: Mapping[Hashable, Any]
 ) -> str | None:
     """Why they are not so many sockets of so many cores of so many threads, if they are not."""
-    threads = sorted({len(ones) for ones in cores.values()})
+    threads = sorted({len(members) for members in cores.values()})
     if len(threads) > 1:
         return f"there are cores of {' and of '.join(map(str, threads))} threads online"
-    in_socket = sorted({len({one.core for one in ones}) for ones in sockets.values()})
+    in_socket = sorted({len({cpu.core for cpu in members}) for members in sockets.values()})
     if len(in_socket) > 1:
         return f"there are sockets of {' and of '.join(map(str, in_socket))} cores online"
     if not _fit(len(sockets), in_socket[0], len(nodes)):
@@ -264,16 +268,16 @@ def _uneven(
 def _is(cpus: Sequence[Cpu], topology: Topology) -> bool:
     """Are CPUs where a topology has the pCPUs of these positions? Which number a core or node has does not matter."""
     kinds: dict[Hashable, set[Hashable]] = {}
-    for position, one in enumerate(cpus):
+    for position, cpu in enumerate(cpus):
         core = topology.core(position)
         pairs = (
-            (("core", core), (one.socket, one.core)),
-            (("socket", core // topology.cores), one.socket),
-            (("node", topology.node(position)), one.node),
+            (("core", core), (cpu.socket, cpu.core)),
+            (("socket", core // topology.cores), cpu.socket),
+            (("node", topology.node(position)), cpu.node),
         )
-        for here, there in pairs:
-            kinds.setdefault(here, set()).add(there)
-    return all(len(there) == 1 for there in kinds.values())
+        for place, host_place in pairs:
+            kinds.setdefault(place, set()).add(host_place)
+    return all(len(host_place) == 1 for host_place in kinds.values())
 
 
 def _runs(numbers: Sequence[int]) -> str:

@@ -17,18 +17,18 @@ class Rules:
 
     generation: str
     """The release, as a scenario names it."""
-    why: str
+    explanation: str
     """Whose rules those are, and how that is known."""
     exact: bool
     """Are they known to be this release's own?"""
 
 
-def rules_of(scheduler: str, said: Mapping[str, str]) -> Rules | None:
+def rules_of(scheduler: str, fields: Mapping[str, str]) -> Rules | None:
     """The rules of the release that `xl info` says.
 
     Args:
         scheduler: a built-in one.
-        said: what `xl info` says by name: `xen_major`, `xen_minor`, `xen_extra`, `xen_version`.
+        fields: the output of `xl info` by name: `xen_major`, `xen_minor`, `xen_extra`, `xen_version`.
 
     Returns:
         Of a release that none is known of, those of the nearest; `None`: `xl info` says no release.
@@ -36,17 +36,19 @@ def rules_of(scheduler: str, said: Mapping[str, str]) -> Rules | None:
     Examples:
         >>> rules_of("credit2", {"xen_major": "4", "xen_minor": "19", "xen_extra": ".2"}).generation
         'xen4.19.2'
-        >>> print(rules_of("credit2", {"xen_version": "4.19.2"}).why)
+        >>> print(rules_of("credit2", {"xen_version": "4.19.2"}).explanation)
         Xen 4.19.2: credit2 as in xen4.17; from 4.19.3 on as in xen4.22
-        >>> print(rules_of("credit2", {"xen_version": "4.19.3-1.xcp"}).why)
+        >>> print(rules_of("credit2", {"xen_version": "4.19.3-1.xcp"}).explanation)
         Xen 4.19.3-1.xcp: credit2 as in xen4.22, from 4.19.3 on; a vendor's build, whose own changes are not seen
-        >>> print(rules_of("credit", {"xen_version": "4.20.5-pre"}).why)
+        >>> print(rules_of("credit", {"xen_version": "4.20.5-pre"}).explanation)
         Xen 4.20.5-pre: credit as in xen4.22, from 4.18 on; what precedes 4.20.5 is taken for 4.20.4
-        >>> print(rules_of("credit", {"xen_version": "4.13.1"}).why)
+        >>> print(rules_of("credit", {"xen_version": "4.13.1"}).explanation)
         Xen 4.13.1: nothing is known of its credit; as in the nearest release, 4.17
     """
-    version = "".join(said.get(f"xen_{part}", "") + dot for part, dot in (("major", "."), ("minor", ""), ("extra", "")))
-    match = _VERSION.fullmatch(version) or _VERSION.fullmatch(said.get("xen_version", ""))
+    version = "".join(
+        fields.get(f"xen_{part}", "") + dot for part, dot in (("major", "."), ("minor", ""), ("extra", ""))
+    )
+    match = _VERSION.fullmatch(version) or _VERSION.fullmatch(fields.get("xen_version", ""))
     if match is None:
         return None
     whole = f"Xen {match[0]}"
@@ -58,24 +60,24 @@ def rules_of(scheduler: str, said: Mapping[str, str]) -> Rules | None:
     named = int(match["point"] or 0)
     point = max(named - 1, 0) if unfinished else named
     release = f"{series}.{point}"
-    found = generation_of(scheduler, release)
-    if found is None:
+    generation = generation_of(scheduler, release)
+    if generation is None:
         nearest = _nearest(scheduler, int(match["major"]), int(match["minor"]))
         words = nearest.removeprefix("xen")
         return Rules(
             nearest, f"{whole}: nothing is known of its {scheduler}; as in the nearest release, {words}", exact=False
         )
     changes = _changes(scheduler, series)
-    now = max((one for one in changes if one <= point), default=0)
-    then = min((one for one in changes if one > point), default=None)
-    since = f"{number}.{now}" if now else _earlier(found, series)
-    why = f"{whole}: {scheduler} as in {found['name']}" + (f", from {since} on" if since else "")
+    now = max((release_point for release_point in changes if release_point <= point), default=0)
+    then = min((release_point for release_point in changes if release_point > point), default=None)
+    since = f"{number}.{now}" if now else _earlier(generation, series)
+    explanation = f"{whole}: {scheduler} as in {generation['name']}" + (f", from {since} on" if since else "")
     if unfinished:
         taken = f"what precedes {number}.{named} is taken for {number}.{point}" if named else "as its series began"
-        return Rules(release, f"{why}; {taken}", exact=False)
-    why += "" if then is None else f"; from {number}.{then} on as in {changes[then]}"
-    why += "; a vendor's build, whose own changes are not seen" if rest else ""
-    return Rules(release, why, exact=not rest)
+        return Rules(release, f"{explanation}; {taken}", exact=False)
+    explanation += "" if then is None else f"; from {number}.{then} on as in {changes[then]}"
+    explanation += "; a vendor's build, whose own changes are not seen" if rest else ""
+    return Rules(release, explanation, exact=not rest)
 
 
 def _earlier(generation: Mapping[str, Any], series: str) -> str:
@@ -89,7 +91,7 @@ def _earlier(generation: Mapping[str, Any], series: str) -> str:
 
 def _generations(scheduler: str) -> Iterator[tuple[str, str]]:
     """The generations of a scheduler, each with the first release of each row that has it."""
-    for generation in next(one["generations"] for one in schedulers() if one["name"] == scheduler):
+    for generation in next(policy["generations"] for policy in schedulers() if policy["name"] == scheduler):
         for text in generation["releases"]:
             yield generation["name"], text.split()[0]
 
@@ -105,6 +107,6 @@ def _changes(scheduler: str, series: str) -> dict[int, str]:
 def _nearest(scheduler: str, major: int, minor: int) -> str:
     """The release known that is of the same series; or else the next one; or else the last."""
     firsts = [first for _, first in _generations(scheduler)]
-    known = sorted((int(found[1]), int(found[2]), name) for name in firsts if (found := _NAME.fullmatch(name)))
-    later = [name for *series, name in known if tuple(series) >= (major, minor)]
-    return later[0] if later else known[-1][-1]
+    releases = sorted((int(match[1]), int(match[2]), name) for name in firsts if (match := _NAME.fullmatch(name)))
+    later = [name for *series, name in releases if tuple(series) >= (major, minor)]
+    return later[0] if later else releases[-1][-1]

@@ -46,18 +46,19 @@ def resume_ns(turns: Iterable[Turns]) -> int:
         >>> resume_ns([Turns((1, 0), 0, [turn(1000 + n % 7, *[300 + n] * (n % 3)) for n in range(100)])])
         50
     """
-    found = [one for its in turns if (one := _estimate(its.turns)) is not None]
-    precision = sum(1 / variance for _, variance in found)
-    if not found:
+    estimates = [estimate for history in turns if (estimate := _estimate(history.turns)) is not None]
+    precision = sum(1 / variance for _, variance in estimates)
+    if not estimates:
         return 0
-    cost = sum(cost / variance for cost, variance in found) / precision
+    cost = sum(cost / variance for cost, variance in estimates) / precision
     return round(cost) if cost > _ERRORS * precision**-0.5 else 0
 
 
 def without(turns: Mapping[Vcpu, Turns], cost_ns: int) -> dict[Vcpu, Turns]:
     """The same turns without that time."""
     return {
-        vcpu: Turns(vcpu, its.first_ns, [_shorter(turn, cost_ns) for turn in its.turns]) for vcpu, its in turns.items()
+        vcpu: Turns(vcpu, history.first_ns, [_shorter(turn, cost_ns) for turn in history.turns])
+        for vcpu, history in turns.items()
     }
 
 
@@ -89,12 +90,16 @@ def _estimate(turns: Sequence[Turn]) -> tuple[float, float] | None:
     for before, turn in pairwise(turns):
         wakes = sum(woken is not None for _, woken in turn.computes)
         kinds.setdefault(_Kind(_sender(before), _sender(turn), wakes), []).append(turn)
-    found = [sums for kind, its in kinds.items() if (sums := _sums(its, _BOTH if kind.exchanges else 0.0)) is not None]
-    by = sum(sums.early_often for sums in found)
+    sums_of_kinds = [
+        sums
+        for kind, turns_of_kind in kinds.items()
+        if (sums := _sums(turns_of_kind, _BOTH if kind.exchanges else 0.0)) is not None
+    ]
+    by = sum(sums.early_often for sums in sums_of_kinds)
     if by <= 0:
         return None
     # Turns are as good as in whole ns: no estimate is exact.
-    return sum(sums.early_ran for sums in found) / by, (sum(sums.square for sums in found) + 1) / by**2
+    return sum(sums.early_ran for sums in sums_of_kinds) / by, (sum(sums.square for sums in sums_of_kinds) + 1) / by**2
 
 
 def _sender(turn: Turn) -> Vcpu | None:
@@ -102,16 +107,16 @@ def _sender(turn: Turn) -> Vcpu | None:
     return turn.blocked if isinstance(turn.blocked, tuple) else None
 
 
-def _sums(turns: Sequence[Turn], both: float) -> _Sums | None:
+def _sums(turns: Sequence[Turn], part_least: float) -> _Sums | None:
     """Of turns of one kind, if they are many, and that part of them was preempted and that part was not."""
     ran = np.array([turn.run_ns for turn in turns], float)
     alike = ran >= _SHORT * np.median(ran[ran >= ran.mean()])
     ran = ran[alike]
     preempted = [turn.preempted for turn, is_alike in zip(turns, alike, strict=True) if is_alike]
     often = np.array([len(each) for each in preempted], float)
-    if len(ran) < _TURNS_LEAST or not both <= (often > 0).mean() <= 1 - both:
+    if len(ran) < _TURNS_LEAST or not part_least <= (often > 0).mean() <= 1 - part_least:
         return None
-    if both > 0 and np.count_nonzero(often == 0) < _WHOLE_LEAST:
+    if part_least > 0 and np.count_nonzero(often == 0) < _WHOLE_LEAST:
         return None
     before = np.quantile(ran, _EARLY)
     early = np.array([sum(at < before for at in each) for each in preempted], float)

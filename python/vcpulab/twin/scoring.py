@@ -45,7 +45,7 @@ class Row:
 
     metric: Metric
     """As runs have it; switches are those of all pCPUs together."""
-    of: str
+    place: str
     """Domain, or `host`."""
     recorded: float
     simulated: Interval
@@ -75,7 +75,7 @@ class Row:
         """As flat data."""
         return {
             "what": self.metric.name,
-            "of": self.of,
+            "of": self.place,
             "unit": self.metric.unit.text,
             "recorded": self.recorded,
             "simulated": self.simulated.mean,
@@ -145,9 +145,9 @@ def _of_domain(
     percent = 100 / simulated["elapsed_ns"]
 
     def interval(values: pl.Series) -> Interval:
-        found = Interval.from_values(values)
-        assert found is not None
-        return found
+        mean = Interval.from_values(values)
+        assert mean is not None
+        return mean
 
     of_all: dict[str, tuple[float, pl.Series]] = {
         "gotten": (100 * rate(vcpus, "running_ns", span_ns), simulated["running_ns"] * percent),
@@ -165,9 +165,9 @@ def _of_domain(
             waits = simulated[f"{metric.name}_ns"].drop_nulls()
             recorded = vcpus[0]["wake_latency"][f"{metric.name.removeprefix('wake_')}_ns"] / 1e3
             least_us = min(recorded, switching_us[metric.name])
-            found = Interval.of_median([max(least_us, wait / 1e3) for wait in waits])
-            if found is not None:
-                rows.append(Row(metric, name, recorded, found, wakes))
+            median_wait = Interval.of_median([max(least_us, wait / 1e3) for wait in waits])
+            if median_wait is not None:
+                rows.append(Row(metric, name, recorded, median_wait, wakes))
     return rows
 
 

@@ -124,15 +124,15 @@ class _Open:
     def computed(self, now: int) -> int:
         return self.ran + (0 if self.since is None else now - self.since)
 
-    def enter(self, what: str, time: int) -> None:
+    def enter(self, state: str, time: int) -> None:
         """Enters a runstate."""
         if self.since is not None:
             self.ran += time - self.since
             self.since = None
-        if what == "unknown":
+        if state == "unknown":
             self.is_whole = False
             return
-        if what == "blocked":
+        if state == "blocked":
             self.blocked_at = time
             return
         begins = self.blocked_at is not None or not self.woke_ns
@@ -141,12 +141,12 @@ class _Open:
             self._begin()
         elif self.blocked_at is not None:
             self.end(time - self.blocked_at, self.blocked_at)
-        elif what == "runnable" and self.ran > 0:
+        elif state == "runnable" and self.ran > 0:
             self.preempted.append(self.ran)
         if begins:
             self.woke_ns, self.began_ns = time, None
         self.blocked_at = None
-        if what == "running":
+        if state == "running":
             self.since = time
             if self.began_ns is None:
                 self.began_ns = time
@@ -156,8 +156,8 @@ class _Open:
         began_ns = ended_ns if self.began_ns is None else self.began_ns
         preempted = tuple(at for at in self.preempted if at < self.ran)
         if self.is_whole:
-            known = self.ran, blocked, self.sent, self.woken_by, self.woke_ns, began_ns, ended_ns
-            self.turns.append(_Raw(*known, preempted, self.number))
+            times_and_events = self.ran, blocked, self.sent, self.woken_by, self.woke_ns, began_ns, ended_ns
+            self.turns.append(_Raw(*times_and_events, preempted, self.number))
         self.number += 1
         self._begin()
 
@@ -203,29 +203,31 @@ def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
         >>> _turns([(time, "runstate", state, 1, 0, None, None) for time, state in states], set())
         {(1, 0): Turns(vcpu=(1, 0), first_ns=9, turns=[Turn(computes=((4, None),), blocked=6, ...)])}
     """
-    found: dict[Vcpu, _Open] = {}
+    open_turns: dict[Vcpu, _Open] = {}
     time = 0
-    for time, kind, what, domain, vcpu, by_domain, by_vcpu in rows:
-        who = domain, vcpu
-        its = found.setdefault(who, _Open())
+    for time, kind, state, domain, vcpu, by_domain, by_vcpu in rows:
+        place = domain, vcpu
+        current = open_turns.setdefault(place, _Open())
         if kind == "wake":
             waker = (by_domain or 0, by_vcpu or 0)
-            sender = found.get(waker) if by_domain is not None and (waker, who) in links else None
-            if sender is not None and sender.is_known() and its.is_known() and its.blocked_at is not None:
-                its.woken_by = _Event(waker, sender.number, who, its.number)
-                sender.sent.append((sender.computed(time), its.woken_by))
+            sender = open_turns.get(waker) if by_domain is not None and (waker, place) in links else None
+            if sender is not None and sender.is_known() and current.is_known() and current.blocked_at is not None:
+                current.woken_by = _Event(waker, sender.number, place, current.number)
+                sender.sent.append((sender.computed(time), current.woken_by))
             continue
-        its.enter(what, time)
-    for its in found.values():
-        if its.blocked_at is None and its.computed(time) > 0:
-            its.ran = its.computed(time)
-            its.woken_by = None
-            its.end(0, time)
-    complete = {who: {turn.number: at for at, turn in enumerate(its.turns)} for who, its in found.items()}
+        current.enter(state, time)
+    for current in open_turns.values():
+        if current.blocked_at is None and current.computed(time) > 0:
+            current.ran = current.computed(time)
+            current.woken_by = None
+            current.end(0, time)
+    complete = {
+        place: {turn.number: at for at, turn in enumerate(current.turns)} for place, current in open_turns.items()
+    }
     return {
-        who: Turns(who, its.first_ns, [_turn(turn, complete) for turn in its.turns])
-        for who, its in found.items()
-        if its.first_ns is not None and its.turns
+        place: Turns(place, current.first_ns, [_turn(turn, complete) for turn in current.turns])
+        for place, current in open_turns.items()
+        if current.first_ns is not None and current.turns
     }
 
 

@@ -14,35 +14,35 @@ _LATE = 0.1
 """So much of a period after its time a tick has not come."""
 
 
-def softirq_kinds(its: Seen) -> Set[Kind]:
+def softirq_kinds(receiver: Seen) -> Set[Kind]:
     """The kinds of messages that wake no process of a vCPU; of one without ticks nothing tells.
 
     Where hardly a turn shows it, those that nothing is sent for.
     """
-    if its.found is None:
+    if receiver.recognised is None:
         return frozenset()
-    started, stopped = _ticks(its, its.found.tick.period_ns)
+    started, stopped = _ticks(receiver, receiver.recognised.tick.period_ns)
 
     def is_one(kind: Kind) -> bool:
         count = started[kind] + stopped[kind]
         if count >= SAMPLES_LEAST:
             # After a process it always came: what did come may have been for another message, which no wake-up shows.
             return stopped[kind] > NEVER * count
-        return not its.sends_for(kind)
+        return not receiver.sends_for(kind)
 
-    return {kind for kind in its.known if kind != TIME and is_one(kind)}
+    return {kind for kind in receiver.frequent_kinds if kind != TIME and is_one(kind)}
 
 
-def _ticks(its: Seen, period_ns: int) -> tuple[Counter[Kind], Counter[Kind]]:
+def _ticks(receiver: Seen, period_ns: int) -> tuple[Counter[Kind], Counter[Kind]]:
     """Of each kind: after how many of its messages a stopped tick came again, and after how many it did not."""
     started, stopped = Counter[Kind](), Counter[Kind]()
-    for turn in range(1, len(its.turns) - 1):
-        kinds, is_sure = its.heard[turn]
-        if not its.is_tick(turn - 1) or its.by_tick(turn) or not is_sure or len(set(kinds)) != 1:
+    for turn in range(1, len(receiver.turns) - 1):
+        kinds, is_sure = receiver.heard[turn]
+        if not receiver.is_tick(turn - 1) or receiver.by_tick(turn) or not is_sure or len(set(kinds)) != 1:
             continue
-        since = (its.ended[turn] - its.woke[turn - 1]) % period_ns
-        if its.by_tick(turn + 1):
+        since = (receiver.ended[turn] - receiver.woke[turn - 1]) % period_ns
+        if receiver.by_tick(turn + 1):
             started[kinds[0]] += 1
-        elif its.woke[turn + 1] - its.ended[turn] > (1 + _LATE) * period_ns - since:
+        elif receiver.woke[turn + 1] - receiver.ended[turn] > (1 + _LATE) * period_ns - since:
             stopped[kinds[0]] += 1
     return started, stopped

@@ -111,7 +111,7 @@ class Sources:
         whole = recordings.read_trace(self.trace, "sched-text", progress=progress)
         self.roles = roles_of(whole.report["threads"], whole.summary["span_ns"], self.kvm)
         self.names = self.roles.names()
-        self.host_params |= params_of(self.kvm.said, whole.report["hz"])
+        self.host_params |= params_of(self.kvm.linux, whole.report["hz"])
 
     def name(self, domain: int) -> str:
         """What a domain is called in a scenario."""
@@ -133,27 +133,27 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         RecordingError: a file named is no recording.
         OSError: it cannot be read.
     """
-    known: list[tuple[recordings.Source, recordings.Kind]] = []
+    recordings_read: list[tuple[recordings.Source, recordings.Kind]] = []
     unused: list[recordings.Unused] = []
     for path in paths:
         if path.is_dir():
             threads = threads or recordings.threads_in(path)
         entries = list(recordings.kinds_in(path) if path.is_dir() else recordings.known_in(path))
-        known += [entry for entry in entries if not isinstance(entry, recordings.Unused)]
+        recordings_read += [entry for entry in entries if not isinstance(entry, recordings.Unused)]
         unused += [entry for entry in entries if isinstance(entry, recordings.Unused)]
-    traces = [(Path(path), kind) for path, kind in known if kind in ("xentrace", "sched-text")]
+    traces = [(Path(path), kind) for path, kind in recordings_read if kind in ("xentrace", "sched-text")]
     if len(traces) != 1:
-        said = ", ".join(str(path) for path, _ in traces) or "none"
+        trace_paths = ", ".join(str(path) for path, _ in traces) or "none"
         raise RequestError(
-            f"found {said}; allowed: one trace, of xentrace, perf or ftrace, and what else there is of its host"
+            f"found {trace_paths}; allowed: one trace, of xentrace, perf or ftrace, and what else there is of its host"
         )
     sources = Sources(*traces[0], cpu_mhz)
     sources.notes += [entry.in_folder() for entry in unused if entry.path != threads]
     if sources.kind == "sched-text":
         sources.kvm = KvmHost()
         if threads is not None:
-            sources.kvm.told = recordings.read_threads(threads)
-    for source, kind in known:
+            sources.kvm.vcpu_threads = recordings.read_threads(threads)
+    for source, kind in recordings_read:
         path = Path(source)
         # What a domain's file says that matters, its vCPUs show.
         if kind in ("xentrace", "sched-text", "xl-cfg"):
@@ -163,7 +163,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         else:
             sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
     if sources.kvm is not None:
-        kernel = kernel_of(sources.kvm.said)
+        kernel = kernel_of(sources.kvm.linux)
         sources.scheduler = None if kernel is None else kernel.scheduler
         sources.info = sources.kvm.info
     return sources
@@ -173,8 +173,8 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
     if sources.kvm is not None and kind in KVM_KINDS:
         sources.kvm.take(kind, holds)
     elif sources.kvm is not None or kind in KVM_KINDS:
-        of = "a KVM host" if sources.kvm is None else "a Xen host"
-        sources.notes.append(f"{path}: not used: {kind} is of {of}, and the recording is not")
+        host_kind = "a KVM host" if sources.kvm is None else "a Xen host"
+        sources.notes.append(f"{path}: not used: {kind} is of {host_kind}, and the recording is not")
     elif kind == "xl-list":
         sources.names.update(names_of(holds))
     elif kind == "xl-vcpu-list":
@@ -189,10 +189,10 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
         sources.pool_cpus.update((pool.name, pool.cpus) for pool in holds if pool.cpus is not None)
     else:
         sources.info = holds
-        said: Mapping[str, str] = holds.said
-        if sources.cpu_mhz is None and "cpu_mhz" in said:
-            sources.cpu_mhz = _mhz(path, said["cpu_mhz"])
-        sources.scheduler = sources.scheduler or said.get("xen_scheduler")
+        fields: Mapping[str, str] = holds.said
+        if sources.cpu_mhz is None and "cpu_mhz" in fields:
+            sources.cpu_mhz = _mhz(path, fields["cpu_mhz"])
+        sources.scheduler = sources.scheduler or fields.get("xen_scheduler")
 
 
 def _mhz(path: Path, text: str) -> float:
@@ -202,13 +202,13 @@ def _mhz(path: Path, text: str) -> float:
     return mhz
 
 
-def _take_schedulers(sources: Sources, first: Sched, *others: Sched) -> None:
+def _take_schedulers(sources: Sources, first: Sched, *further: Sched) -> None:
     sources.scheduler = first.scheduler or sources.scheduler
     sources.host_params |= _params(sources, first)
-    for sched in others:
+    for sched in further:
         numbers = frozenset(int(row["id"]) for row in sched.domains)
         sources.pools[sched.pool] = Pool(sched.scheduler, _params(sources, sched), numbers)
-    for sched in (first, *others):
+    for sched in (first, *further):
         for row in sched.domains:
             values = {
                 name: int(row[column] == "yes") if column == "extratime" else int(row[column])
@@ -224,12 +224,12 @@ def _params(sources: Sources, sched: Sched) -> dict[str, int]:
     """Of a pool's scheduler as a whole."""
     generation = generation_of(sched.scheduler)
     has = {param["name"] for param in generation["params"]} if generation is not None else set()
-    found = {}
+    params = {}
     for printed, text in sched.parameters.items():
         match = _SPAN.fullmatch(text)
         name, unit = _PARAMS.get(printed, (printed.replace("-", "_"), ""))
         if match is None or name not in has:
             sources.notes.append(f"{printed}={text}: not a parameter of {sched.scheduler} here")
             continue
-        found[name] = int(match["number"]) * _UNITS_US[match["unit"]] // _UNITS_US[unit]
-    return found
+        params[name] = int(match["number"]) * _UNITS_US[match["unit"]] // _UNITS_US[unit]
+    return params

@@ -66,16 +66,16 @@ def alike(ticks: Mapping[Vcpu, Tick]) -> dict[Vcpu, Tick]:
 
     Where nothing says what a tick costs, it costs what it does elsewhere.
     """
-    found = {}
+    averaged = {}
     for vcpu, tick in ticks.items():
-        near = [other for other in ticks.values() if abs(other.period_ns / tick.period_ns - 1) < _DRIFTS]
-        costs = [other.cpu_ns for other in near if other.is_alone]
-        found[vcpu] = replace(
+        near = [neighbor for neighbor in ticks.values() if abs(neighbor.period_ns / tick.period_ns - 1) < _DRIFTS]
+        costs = [neighbor.cpu_ns for neighbor in near if neighbor.is_alone]
+        averaged[vcpu] = replace(
             tick,
-            period_ns=round(median(other.period_ns for other in near)),
+            period_ns=round(median(neighbor.period_ns for neighbor in near)),
             cpu_ns=tick.cpu_ns if tick.is_alone or not costs else round(median(costs)),
         )
-    return found
+    return averaged
 
 
 class Demand(NamedTuple):
@@ -149,20 +149,20 @@ def _densest(times: np.ndarray, period: float) -> tuple[int, float]:
     return int(counts[first]), float(phases[first])
 
 
-def told(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
+def tick_and_demands(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
     """The tick of a vCPU that nobody wakes, if it has one that can be told, and what the vCPU wanted besides.
 
     Where a vCPU waited after a tick for so long that it was to compute before it ran, the tick and that are one turn:
     its sleep ended at some time of the wait, and is put at the length of another sleep that would have ended then.
     """
-    return told_of(turns, recognise(turns))
+    return demands_besides(turns, recognise(turns))
 
 
-def told_of(turns: Sequence[Turn], found: Recognised | None) -> tuple[Tick | None, list[Demand]]:
+def demands_besides(turns: Sequence[Turn], recognised: Recognised | None) -> tuple[Tick | None, list[Demand]]:
     """The same of a vCPU whose tick was looked for."""
-    if found is None:
+    if recognised is None:
         return None, [Demand(turn.run_ns, turn.blocked_ns) for turn in turns]
-    return found.tick, _without(turns, found)
+    return recognised.tick, _without(turns, recognised)
 
 
 def recognise(turns: Sequence[Turn]) -> Recognised | None:
@@ -175,12 +175,12 @@ def recognise(turns: Sequence[Turn]) -> Recognised | None:
     ran = np.array([turn.run_ns for turn in turns], float)
     # Most ticks are short: among the others they may be too few to be told.
     short = by_time & (ran < _SHORT * ran[by_time].mean()) if by_time.any() else by_time
-    for those in (short, by_time):
-        left = those
+    for candidates in (short, by_time):
+        left = candidates
         while (grid := _longest(woke, slept, left)) is not None and grid.on.any():
-            found = _of_grid(turns, grid, (woke, slept, ran), by_time)
-            if found is not None:
-                return found
+            recognised = _of_grid(turns, grid, (woke, slept, ran), by_time)
+            if recognised is not None:
+                return recognised
             # Something else keeps step with the tick, as a request loop may; the tick itself may be seen besides.
             left = left & ~grid.on
     return None
@@ -189,11 +189,11 @@ def recognise(turns: Sequence[Turn]) -> Recognised | None:
 def _longest(woke: np.ndarray, slept: np.ndarray, by_time: np.ndarray) -> _Grid | None:
     """The grid of the longest period that most of these wake-ups are on."""
     early = {period: by_time & (slept <= (1 + _WIDTH) * period) for period in PERIODS_NS}
-    found = [grid for period in PERIODS_NS if (grid := _grid(woke, early[period], period)) is not None]
+    grids = [grid for period in PERIODS_NS if (grid := _grid(woke, early[period], period)) is not None]
     # A grid is also one of each shorter period that goes into its own.
-    most = max((grid.excess for grid in found), default=0)
+    most = max((grid.excess for grid in grids), default=0)
     return max(
-        (grid for grid in found if grid.excess >= _OF_MOST * most), key=lambda grid: grid.period_ns, default=None
+        (grid for grid in grids if grid.excess >= _OF_MOST * most), key=lambda grid: grid.period_ns, default=None
     )
 
 
@@ -225,14 +225,14 @@ def _of_grid(
     return Recognised(tick, all_on, is_tick, at_tick)
 
 
-def _apart(on: np.ndarray, others: np.ndarray) -> float | None:
+def _apart(on: np.ndarray, off_grid: np.ndarray) -> float | None:
     """The shortest turn on the grid that is more than a tick: above the widest gap between them; `None`: all are.
 
     Args:
         on: turns on the grid, from the shortest on.
-        others: all others.
+        off_grid: all other turns.
     """
-    mean, middle = float(others.mean()), float(np.median(on))
+    mean, middle = float(off_grid.mean()), float(np.median(on))
     if middle > mean:
         # Most have something to do besides. Of what is far shorter than they are few would be so by chance.
         count = _shortest(on, middle)
@@ -259,8 +259,8 @@ def _spread(times: np.ndarray) -> float:
     return float(high - low)
 
 
-def _without(turns: Sequence[Turn], found: Recognised) -> list[Demand]:
-    tick, on, is_tick, at_tick = found
+def _without(turns: Sequence[Turn], recognised: Recognised) -> list[Demand]:
+    tick, on, is_tick, at_tick = recognised
     demands: list[list[int]] = []
     ends: list[int] = []
     """When each of these sleeps ended."""

@@ -25,12 +25,12 @@ _NUMBERS = {
 """Files that fields say, each with the values that are read."""
 
 
-def unused_groups(scopes: Mapping[str, str], said: Linux) -> Iterator[str]:
+def unused_groups(scopes: Mapping[str, str], linux: Linux) -> Iterator[str]:
     """The notes on what is left out.
 
     Args:
         scopes: by VM: the path of its own group.
-        said: what the host says of itself.
+        linux: the kernel, settings and control groups that the host reports.
 
     Examples:
         >>> groups = {"qemu.slice/7.scope": {"cpu.weight": "-5"}, "qemu.slice/8.scope": {"cpu.weight": "100"}}
@@ -39,35 +39,35 @@ def unused_groups(scopes: Mapping[str, str], said: Linux) -> Iterator[str]:
         web: cpu.weight of /qemu.slice/7.scope is `-5`, which no field of a scenario says; left out
         no listing has the VMs of the control groups /qemu.slice/8.scope; left out
     """
-    of_threads = (thread.group for thread in said.threads.values() if thread.group)
-    places = {path: place_of(path) for path in [*said.groups, *of_threads]}
+    of_threads = (thread.group for thread in linux.threads.values() if thread.group)
+    places = {path: place_of(path) for path in [*linux.groups, *of_threads]}
     for name, scope in scopes.items():
         parts = scope.split("/")
         around = {"/".join(parts[: end + 1]) for end in range(len(parts))}
-        for path, files in said.groups.items():
+        for path, files in linux.groups.items():
             if path in around or places[path].scope == scope:
                 for file in _unused(files):
                     yield f"{name}: {file} of /{path} is `{files[file]}`, which no field of a scenario says; left out"
                 shares = files.get("cpu.shares", "")
                 if path in around and _NUMBERS["cpu.shares"].fullmatch(shares) and is_rounded(int(shares)):
                     yield rounded(name, int(shares))
-    known = set(scopes.values())
-    above = {"/".join(scope.split("/")[:end]) for scope in known for end in range(1, scope.count("/") + 1)}
+    scopes_of_vms = set(scopes.values())
+    above = {"/".join(scope.split("/")[:end]) for scope in scopes_of_vms for end in range(1, scope.count("/") + 1)}
     competing = [
         f"/{path}"
-        for path, files in said.groups.items()
-        if places[path].name is None and places[path].number is None and places[path].scope not in known | above
+        for path, files in linux.groups.items()
+        if places[path].name is None and places[path].number is None and places[path].scope not in scopes_of_vms | above
         if weight_of(files) not in (None, WEIGHT) or (limit_of(files) or (_NO_LIMIT, 0))[0] != _NO_LIMIT
     ]
     if competing:
         yield f"weights and limits of control groups of others than VMs are left out: {in_short(competing)}"
-    others = {
+    other_groups = {
         place.scope
         for place in places.values()
-        if (place.name or place.number is not None) and place.scope not in known
+        if (place.name or place.number is not None) and place.scope not in scopes_of_vms
     }
-    if others:
-        shown = in_short([f"/{scope}" for scope in sorted(others)])
+    if other_groups:
+        shown = in_short([f"/{scope}" for scope in sorted(other_groups)])
         yield f"no listing has the VMs of the control groups {shown}; left out"
 
 

@@ -13,7 +13,7 @@ _BUILT = "CONFIG_"
 _ISOLATION = re.compile(r"(?:isolcpus|nohz_full)=\S+")
 
 
-def unused_settings(said: Linux) -> Iterator[str]:
+def unused_settings(linux: Linux) -> Iterator[str]:
     """The notes on settings that are left out.
 
     Examples:
@@ -23,8 +23,8 @@ def unused_settings(said: Linux) -> Iterator[str]:
         no field of a scenario says isolcpus=2-3: here threads are balanced among these CPUs as among others
         no field of a scenario says kernel.sched_rt_runtime_us = 950000; left out
     """
-    isolation = _ISOLATION.findall(said.setting("cmdline") or "")
-    isolated = said.setting("isolated")
+    isolation = _ISOLATION.findall(linux.setting("cmdline") or "")
+    isolated = linux.setting("isolated")
     if isolated and not isolation:
         isolation = [f"isolated CPUs ({isolated})"]
     if isolation:
@@ -32,10 +32,10 @@ def unused_settings(said: Linux) -> Iterator[str]:
             f"no field of a scenario says {' '.join(isolation)}: here threads are balanced among these CPUs as among "
             "others"
         )
-    others = [
+    other_settings = [
         f"{path} = {value}"
-        for path, value in said.settings.items()
+        for path, value in linux.settings.items()
         if re.split(r"[/.]", path)[-1] not in _TAKEN and not path.startswith(_BUILT)
     ]
-    if others:
-        yield f"no field of a scenario says {in_short(others)}; left out"
+    if other_settings:
+        yield f"no field of a scenario says {in_short(other_settings)}; left out"

@@ -29,10 +29,10 @@ def use_of(vm: Vm, host: KvmHost) -> Use | None:
         return Use(percent, DOMSTATS, _of_vcpus(_by_vcpu(vm.machine.vcpu_ns)))
     if vm.scope is None or not vm.alone:
         return None
-    percent = _percent(host.said.used_ns.get(vm.scope, {}))
+    percent = _percent(host.linux.used_ns.get(vm.scope, {}))
     if percent is None:
         return None
-    return Use(percent, CPU_STAT, _of_vcpus(_below(vm.scope, host.said.used_ns)))
+    return Use(percent, CPU_STAT, _of_vcpus(_below(vm.scope, host.linux.used_ns)))
 
 
 def _by_vcpu(counters: Mapping[tuple[float, int], int]) -> dict[int, dict[float, int]]:
@@ -45,7 +45,9 @@ def _by_vcpu(counters: Mapping[tuple[float, int], int]) -> dict[int, dict[float,
 def _below(scope: str, used_ns: Mapping[str, Mapping[float, int]]) -> dict[int, Mapping[float, int]]:
     """The counters of the groups of a VM's vCPUs."""
     places = {path: place_of(path) for path in used_ns if path.startswith(f"{scope}/")}
-    return {place.of: used_ns[path] for path, place in places.items() if place.part == "vcpu" and place.scope == scope}
+    return {
+        place.index: used_ns[path] for path, place in places.items() if place.part == "vcpu" and place.scope == scope
+    }
 
 
 def _of_vcpus(counters: Mapping[int, Mapping[float, int]]) -> tuple[float, ...]:

@@ -46,21 +46,21 @@ class Waking(NamedTuple):
 def waking(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, Waking]:
     """What waking costs each of these vCPUs."""
     shares = _shares(seen)
-    costs = {vcpu: _estimate(its, shares[vcpu]) for vcpu, its in seen.items()}
+    costs = {vcpu: _estimate(receiver, shares[vcpu]) for vcpu, receiver in seen.items()}
     return {vcpu: _divided(seen[vcpu], cost_ns) for vcpu, cost_ns in costs.items()}
 
 
-def _divided(its: Seen, cost_ns: int) -> Waking:
+def _divided(receiver: Seen, cost_ns: int) -> Waking:
     """How much of what waking costs comes after what turns send: they send before it can be over, and end soon after.
 
     Who is woken by another that cannot be preempted waits for all that comes after.
     """
     firsts: dict[Kind, list[int]] = {}
     lasts: dict[Kind, list[int]] = {}
-    for turn, (kinds, is_sure) in enumerate(its.heard):
-        if len(kinds) == 1 and is_sure and its.sends[turn] and not its.by_tick(turn):
-            firsts.setdefault(kinds[0], []).append(its.computes[turn][0][0])
-            lasts.setdefault(kinds[0], []).append(its.computes[turn][-1][0])
+    for turn, (kinds, is_sure) in enumerate(receiver.heard):
+        if len(kinds) == 1 and is_sure and receiver.sends[turn] and not receiver.by_tick(turn):
+            firsts.setdefault(kinds[0], []).append(receiver.computes[turn][0][0])
+            lasts.setdefault(kinds[0], []).append(receiver.computes[turn][-1][0])
     often = [kind for kind, times in firsts.items() if len(times) >= SAMPLES_LEAST]
     if not often:
         return Waking(cost_ns)
@@ -72,58 +72,63 @@ def _divided(its: Seen, cost_ns: int) -> Waking:
 def _shares(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, list[dict[Kind, float]]]:
     """How much of the work that began with a timer each turn has, by what it heard."""
     shares: dict[Vcpu, list[dict[Kind, float]]] = {
-        vcpu: [{TIME: 1.0} if TIME in heard.kinds else {} for heard in its.heard] for vcpu, its in seen.items()
+        vcpu: [{TIME: 1.0} if TIME in heard.kinds else {} for heard in receiver.heard]
+        for vcpu, receiver in seen.items()
     }
-    in_time = sorted((woke, vcpu, turn) for vcpu, its in seen.items() for turn, woke in enumerate(its.woke))
+    in_time = sorted((woke, vcpu, turn) for vcpu, receiver in seen.items() for turn, woke in enumerate(receiver.woke))
     # What a turn heard after it woke may be of turns that began later.
     for _ in range(_PASSES):
         for _, vcpu, turn in in_time:
-            found = {kind: of for kind, of in shares[vcpu][turn].items() if kind == TIME}
+            work = {kind: share for kind, share in shares[vcpu][turn].items() if kind == TIME}
             for sender, its_turn, parts in _messages(seen[vcpu], turn, seen):
-                for kind, of in shares[sender][its_turn].items():
+                for kind, share in shares[sender][its_turn].items():
                     if seen[sender].part(kind, vcpu) >= ALWAYS:
                         mine = kind.then(sender)
-                        found[mine] = found.get(mine, 0.0) + of / parts
-            shares[vcpu][turn] = found
+                        work[mine] = work.get(mine, 0.0) + share / parts
+            shares[vcpu][turn] = work
     return shares
 
 
-def _messages(its: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Iterator[tuple[Vcpu, int, int]]:
+def _messages(receiver: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Iterator[tuple[Vcpu, int, int]]:
     """Who sent what a turn heard, in which of its turns, and how many turns that one began."""
-    sender = its.sender(turn)
+    sender = receiver.sender(turn)
     if sender is not None:
-        of = its.turns[turn - 1].sender_turn
-        yield sender, of, max(len(seen[sender].begins.get((of, its.vcpu), ())), 1)
-    for that, of in its.within[turn]:
-        if not that.begins.get((of, its.vcpu)):
-            yield that.vcpu, of, 1
+        sender_turn = receiver.turns[turn - 1].sender_turn
+        yield sender, sender_turn, max(len(seen[sender].begins.get((sender_turn, receiver.vcpu), ())), 1)
+    for source, sender_turn in receiver.within[turn]:
+        if not source.begins.get((sender_turn, receiver.vcpu)):
+            yield source.vcpu, sender_turn, 1
 
 
-def _estimate(its: Seen, shares: list[dict[Kind, float]]) -> int:
-    turns = [turn for turn, heard in enumerate(shares) if heard and not its.by_tick(turn)]
+def _estimate(receiver: Seen, shares: list[dict[Kind, float]]) -> int:
+    turns = [turn for turn, heard in enumerate(shares) if heard and not receiver.by_tick(turn)]
     kinds = sorted({kind for turn in turns for kind in shares[turn]}, key=str)
-    ran = np.array([its.run[turn] for turn in turns], float)
+    ran = np.array([receiver.run[turn] for turn in turns], float)
     by_others = ran[[TIME not in shares[turn] for turn in turns]]
     if not len(by_others):
         return 0
     # What is done after its own timer may be a little more than a tick.
     most = float(np.quantile(by_others, _SHORTEST))
-    of = np.array([[1.0, *(shares[turn].get(kind, 0.0) for kind in kinds)] for turn in turns])
+    shares_matrix = np.array([[1.0, *(shares[turn].get(kind, 0.0) for kind in kinds)] for turn in turns])
     while len(ran) >= _TURNS_LEAST:
-        if np.linalg.matrix_rank(of) < of.shape[1]:
+        if np.linalg.matrix_rank(shares_matrix) < shares_matrix.shape[1]:
             return 0
-        costs = np.linalg.lstsq(of, ran, rcond=None)[0]
-        rest = np.abs(ran - of @ costs)
+        costs = np.linalg.lstsq(shares_matrix, ran, rcond=None)[0]
+        rest = np.abs(ran - shares_matrix @ costs)
         usual = rest <= _OUTLIERS * max(float(np.median(rest)), 1000.0)
         if usual.all():
-            variance = float((rest**2).sum()) / max(len(ran) - of.shape[1], 1)
-            error = float(np.sqrt(variance * np.linalg.inv(of.T @ of)[0, 0]))
-            if costs[0] <= _ERRORS * error or not _differ(of[:, 1:]) or costs[1:].min() < -_NOTHING * costs[0]:
+            variance = float((rest**2).sum()) / max(len(ran) - shares_matrix.shape[1], 1)
+            error = float(np.sqrt(variance * np.linalg.inv(shares_matrix.T @ shares_matrix)[0, 0]))
+            if (
+                costs[0] <= _ERRORS * error
+                or not _differ(shares_matrix[:, 1:])
+                or costs[1:].min() < -_NOTHING * costs[0]
+            ):
                 return 0
             return round(min(float(costs[0]), most))
-        ran, of = ran[usual], of[usual]
+        ran, shares_matrix = ran[usual], shares_matrix[usual]
         # What only outliers heard is not estimated.
-        of = of[:, of.any(axis=0)]
+        shares_matrix = shares_matrix[:, shares_matrix.any(axis=0)]
     return 0
 
 

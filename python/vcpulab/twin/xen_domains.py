@@ -79,7 +79,9 @@ class Names:
                 names.setdefault(row.number, {}).setdefault(row.name, row.path)
         self._shared = {name for (_, _, name), several in numbers.items() if len(several - {0}) > 1}
         for name in sorted(self._shared):
-            ids = sorted(set().union(*(several for (_, _, of), several in numbers.items() if of == name)))
+            ids = sorted(
+                set().union(*(several for (_, _, shared_name), several in numbers.items() if shared_name == name))
+            )
             shown = in_short([str(number) for number in ids])
             notes.append(f"{len(ids)} domains are called `{name}`: their IDs ({shown}) are in the names here")
         of_name: dict[str, set[int]] = {}
@@ -94,7 +96,7 @@ class Names:
                 shown = " and ".join(f"`{name}` in {path}" for name, path in called_so.items())
                 notes.append(f"ID {number} is {shown}: listings of different times or hosts? Both are domains here")
 
-    def of(self, name: str, number: int | None) -> str:
+    def domain_name(self, name: str, number: int | None) -> str:
         """The domain that a listing calls so; that of ID 0 is Dom0, whatever its name."""
         if number == 0:
             return called("dom0")
@@ -114,7 +116,10 @@ def _rows_of(read: Read) -> Iterator[_Row]:
 def _by_number(reads: Iterable[Read], names: Names) -> dict[int, str]:
     """By ID: the domain that the listings call so."""
     rows = [row for read in reads for row in _rows_of(read)]
-    return {0: called("dom0"), **{row.number: names.of(row.name, row.number) for row in rows if row.number is not None}}
+    return {
+        0: called("dom0"),
+        **{row.number: names.domain_name(row.name, row.number) for row in rows if row.number is not None},
+    }
 
 
 def domains_of(reads: Sequence[Read], notes: list[str], *, with_dom0: bool) -> dict[str, Domain]:
@@ -138,7 +143,7 @@ def domains_of(reads: Sequence[Read], notes: list[str], *, with_dom0: bool) -> d
     for read in reads:
         if read.kind in ("xl-list-l", "xen-xml"):
             for config in read.holds:
-                domain = domains.setdefault(names.of(config.name, config.number), Domain())
+                domain = domains.setdefault(names.domain_name(config.name, config.number), Domain())
                 _add_settings(domain, config.name, config.settings, read.path, notes)
     running = bool(domains)
     for read in reads:
@@ -170,10 +175,10 @@ def _add_list(reads: Sequence[Read], names: Names, domains: dict[str, Domain], n
     """The domains of `xl list`; those that are left out are the answer."""
     gone = set()
     for row in _last(reads, "xl-list"):
-        name = names.of(row.name, row.number)
-        why = _gone(row)
-        if why is not None:
-            notes.append(f"domain `{row.name}` (ID {'-' if row.number is None else row.number}) is left out: {why}")
+        name = names.domain_name(row.name, row.number)
+        reason = _gone(row)
+        if reason is not None:
+            notes.append(f"domain `{row.name}` (ID {'-' if row.number is None else row.number}) is left out: {reason}")
             gone.add(name)
             continue
         domains[name] = Domain(row.vcpus, pool=row.pool)
@@ -187,8 +192,8 @@ def _gone(row: xl.Domain) -> str | None:
     if row.number is None:
         return "it is off"
     states = {"d": "it is dying", "c": "it has crashed", "s": "it has shut down"}
-    why = next((why for letter, why in states.items() if letter in row.state), None)
-    return "it has no vCPU" if why is None and not row.vcpus else why
+    reason = next((reason for letter, reason in states.items() if letter in row.state), None)
+    return "it has no vCPU" if reason is None and not row.vcpus else reason
 
 
 def _add_debug(reads: Sequence[Read], names: Names, domains: dict[str, Domain], notes: list[str]) -> None:
@@ -212,9 +217,9 @@ def _add_vcpus(reads: Sequence[Read], names: Names, domains: dict[str, Domain], 
     online: dict[str, list[tuple[str, str]]] = {}
     offline: dict[str, None] = {}
     for vcpu in _last(reads, "xl-vcpu-list"):
-        offline[names.of(vcpu.name, vcpu.domain)] = None
+        offline[names.domain_name(vcpu.name, vcpu.domain)] = None
         if vcpu.pcpu is not None:
-            online.setdefault(names.of(vcpu.name, vcpu.domain), []).append((vcpu.hard, vcpu.soft))
+            online.setdefault(names.domain_name(vcpu.name, vcpu.domain), []).append((vcpu.hard, vcpu.soft))
     notes += [f"domain `{name}` is left out: none of its vCPUs is online" for name in offline if name not in online]
     for name in offline:
         if name not in online:
@@ -236,7 +241,7 @@ def _add_params(read: Read, names: Names, domains: dict[str, Domain], notes: lis
     for pool in read.holds:
         rows: dict[str, list[Mapping[str, Any]]] = {}
         for row in pool.domains:
-            rows.setdefault(names.of(str(row["name"]), row.get("id")), []).append(row)
+            rows.setdefault(names.domain_name(str(row["name"]), row.get("id")), []).append(row)
         rtds = pool.scheduler == "rtds"
         if rtds and pool.domains and not any("extratime" in row for row in pool.domains):
             notes.append(
@@ -368,7 +373,7 @@ def _add_memory(reads: Sequence[Read], names: Names, domains: Mapping[str, Domai
     """Where memory is; where nobody says that, the nodes that it is taken from."""
     numbers = _by_number(reads, names)
     for row in _last(reads, "xl-list"):
-        domain = domains.get(names.of(row.name, row.number))
+        domain = domains.get(names.domain_name(row.name, row.number))
         if domain is not None and row.nodes is not None and _NODES.fullmatch(row.nodes):
             nodes = members(row.nodes)
             domain.memory = dict.fromkeys(nodes, 1 / len(nodes))

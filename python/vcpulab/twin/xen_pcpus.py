@@ -31,9 +31,9 @@ def pcpus_named(reads: Sequence[Read], notes: list[str]) -> int:
         "the CPUs of the pools": sum(pools),
         "the vCPUs of Dom0, which has one for each CPU by default": max(dom0),
     }
-    why = max(counts, key=lambda name: counts[name])
-    pcpus = min(counts[why], _PCPUS_MOST)
-    notes.append(f"pcpus = {pcpus}: no `xl info` says how many; {why}")
+    source = max(counts, key=lambda name: counts[name])
+    pcpus = min(counts[source], _PCPUS_MOST)
+    notes.append(f"pcpus = {pcpus}: no `xl info` says how many; {source}")
     return pcpus
 
 
@@ -66,8 +66,8 @@ def _named(reads: Iterable[Read]) -> Iterator[tuple[int, str]]:
         if read.kind == "xl-vcpu-list":
             for vcpu in read.holds:
                 sets = {"affinity": vcpu.hard, "soft affinity": vcpu.soft, "place": str(vcpu.pcpu or 0)}
-                for what, text in sets.items():
-                    yield from ((number, f"{read.path}: {what} of {vcpu.name}") for number in _numbers(text))
+                for field, text in sets.items():
+                    yield from ((number, f"{read.path}: {field} of {vcpu.name}") for number in _numbers(text))
         elif read.kind == "xl-cpupool-list":
             for pool in read.holds:
                 yield from ((number, f"{read.path}: pool {pool.name}") for number in _numbers(pool.cpus or ""))

@@ -1,0 +1,193 @@
+"""The messages that each turn of vCPUs that wake one another has received.
+
+A wake-up shows a message only to a vCPU that is blocked. Another that comes before it blocks again is hidden: it is
+inferred from what its sender does in turns that show it. What a turn heard tells what its kind sends, and that what
+others heard, so that all is inferred again some times.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence, Set
+from heapq import nsmallest
+from itertools import combinations
+from typing import NamedTuple
+
+from vcpulab.twin.heard import ALWAYS, CLEARLY, NEVER, TIME, Heard, Kind, Seen
+from vcpulab.twin.kinds import costs, frequent, has_long_timer, parts, saves
+from vcpulab.twin.links import Link, Vcpu
+from vcpulab.twin.sequences import Turns
+
+_ASKED_MOST = 4
+"""Of so many messages it is asked which of them came."""
+_LIKE_TIMER = 0.1
+"""As much as its CPU time may differ from that after a timer, what is said to be heard may be that timer."""
+_HEARD_MOST = 16
+"""Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
+true, they would be sent on, and come back."""
+_PASSES = 6
+"""What a turn heard tells what its kind sends, and that what others heard."""
+
+
+def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
+    """What is known of each vCPU's turns.
+
+    Args:
+        turns: of each of these vCPUs.
+        links: who wakes whom.
+    """
+    seen = {vcpu: Seen(vcpu, history) for vcpu, history in turns.items()}
+    for waker, woken in sorted(links):
+        if waker in seen and woken in seen:
+            seen[waker].targets.append(seen[woken])
+    _look(seen)
+    for receiver in seen.values():
+        receiver.heard = [Heard(receiver.woken_by(turn), is_sure=False) for turn in range(len(receiver.turns))]
+    in_time = sorted(
+        (ended, vcpu, turn) for vcpu, receiver in seen.items() for turn, ended in enumerate(receiver.ended)
+    )
+    for _ in range(_PASSES):
+        for _, vcpu, turn in in_time:
+            seen[vcpu].heard[turn] = _hear(seen[vcpu], turn, seen)
+        for receiver in seen.values():
+            receiver.frequent_kinds = frequent(receiver.heard)
+            receiver.costs, receiver.clean = costs(receiver)
+            receiver.saves = saves(receiver)
+            receiver.has_long_timer = has_long_timer(receiver)
+        all_parts = {vcpu: parts(receiver) for vcpu, receiver in seen.items()}
+        for vcpu, receiver in seen.items():
+            receiver.parts = all_parts[vcpu]
+        for receiver in seen.values():
+            _find_timers(receiver, seen)
+        _look(seen)
+    return seen
+
+
+def _look(seen: Mapping[Vcpu, Seen]) -> None:
+    """Finds out what wake-ups show, by what is known of ticks and timers."""
+    for receiver in seen.values():
+        receiver.within, receiver.hides = [[] for _ in receiver.turns], set()
+        receiver.know_sent()
+    for receiver in seen.values():
+        _overlap(receiver)
+
+
+def _find_timers(receiver: Seen, seen: Mapping[Vcpu, Seen]) -> None:
+    """Notes which turns a timer began though somebody ran that sends to it at other times: by their CPU time.
+
+    As long as nothing says what follows its timer: those that take longer than any message, though nothing is sent for
+    what that one had heard, and nothing else can have come.
+    """
+    timer = receiver.costs.get(TIME)
+    longest = max(
+        (receiver.costs.get(kind, float("inf")) for kind in receiver.frequent_kinds - {TIME}), default=float("inf")
+    )
+    # A kind that costs what the timer does may be nothing but such turns.
+    message_costs = [
+        cost
+        for kind, cost in receiver.costs.items()
+        if timer and kind != TIME and abs(cost - timer) > _LIKE_TIMER * timer
+    ]
+    for turn in range(1, len(receiver.turns)):
+        sender, ran = receiver.sender(turn), receiver.run[turn]
+        if sender is None:
+            continue
+        if timer is None:
+            most, is_timer = NEVER, ran > CLEARLY * longest and not receiver.within[turn]
+        else:
+            most, is_timer = (
+                ALWAYS,
+                CLEARLY * abs(ran - timer) <= min(abs(ran - typical) for typical in (0, *message_costs)),
+            )
+        if is_timer:
+            kinds = seen[sender].behind(receiver.turns[turn - 1].sender_turn, receiver, turn)
+            if all(seen[sender].part(kind, receiver.vcpu) < most for kind in kinds):
+                receiver.by_timer.add(turn)
+
+
+def _overlap(sender: Seen) -> None:
+    """Notes which turns of its targets the turns of a vCPU may have sent more to than they show."""
+    for turn, (ran, ended) in enumerate(zip(sender.ran, sender.ended, strict=True)):
+        if sender.is_tick(turn):
+            continue
+        for target in sender.targets:
+            at = bisect_left(target.woke, ended) - 1
+            if at >= 0 and target.ended[at] > ran and at not in sender.begins.get((turn, target.vcpu), ()):
+                target.within[at].append((sender, turn))
+                sender.hides.add((turn, target.vcpu))
+
+
+class _Candidate(NamedTuple):
+    """A message that a turn may have heard: who may have sent it, in which turn."""
+
+    sender: Seen
+    turn: int
+    kind: Kind
+
+
+def _hear(receiver: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
+    """What a turn heard, by what is known of others so far."""
+    # Why its first turn began a recording does not say: what it led to is told apart from there.
+    kinds = [TIME] if turn == 0 else list[Kind]()
+    sender = receiver.sender(turn)
+    is_sure = turn > 0
+    if sender is not None:
+        source, source_turn = seen[sender], receiver.turns[turn - 1].sender_turn
+        behind = source.behind(source_turn, receiver, turn)
+        sent = [kind.then(sender) for kind in behind] or receiver.only_from(sender)
+        always = len(sent) > 1 and all(source.part(kind, receiver.vcpu) >= ALWAYS for kind in behind)
+        is_sure = len(set(sent)) == 1 or always
+        # One wake-up may stand for several messages that the sender had heard before it ran, if each leads to one.
+        kinds += (sent if always else sent[:1]) if is_sure else []
+    elif turn > 0 and not receiver.by_tick(turn):
+        kinds.append(TIME)
+    candidates: list[_Candidate] = []
+    for source, source_turn in sorted(receiver.within[turn], key=lambda each: each[0].ended[each[1]]):
+        is_sure = is_sure and bool(source.heard[source_turn].kinds)
+        for kind in source.hidden(source_turn, receiver.vcpu):
+            if source.part(kind, receiver.vcpu) >= ALWAYS:
+                if kind.answers(receiver.vcpu) or receiver.has_time(turn, kinds, kind.then(source.vcpu)):
+                    kinds.append(kind.then(source.vcpu))
+            else:
+                candidates.append(_Candidate(source, source_turn, kind.then(source.vcpu)))
+    if (receiver.by_tick(turn) or receiver.has_long_timer) and TIME not in kinds and not receiver.is_tick(turn):
+        # It may have waited for so long after what woke it that its timer was due.
+        candidates.append(_Candidate(receiver, turn, TIME))
+    return _decided(receiver, turn, Heard(tuple(kinds), is_sure), candidates)
+
+
+def _decided(receiver: Seen, turn: int, heard: Heard, candidates: Sequence[_Candidate]) -> Heard:
+    """What a turn heard of what it is known to have heard, and of what it may have heard besides."""
+    if len(heard.kinds) > _HEARD_MOST:
+        return Heard(heard.kinds[:_HEARD_MOST], is_sure=False)
+    if not candidates or not heard.is_sure:
+        return heard
+    arrived = _explained(receiver, turn, heard.kinds, [each.kind for each in candidates])
+    if arrived is None:
+        return heard._replace(is_sure=False)
+    for number, each in enumerate(candidates):
+        if each.kind != TIME:
+            each.sender.inferred_sends[each.turn, receiver.vcpu] = number in arrived
+    return Heard((*heard.kinds, *(candidates[number].kind for number in sorted(arrived))), is_sure=True)
+
+
+def _explained(receiver: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind]) -> Set[int] | None:
+    """Which of what a turn may have heard besides it did, by whom it woke and the CPU time that it took.
+
+    Returns:
+        Their numbers; `None`: that does not tell.
+    """
+    # What takes far more than there was to take did not come, whatever else did.
+    left_over = [number for number, kind in enumerate(may) if receiver.has_time(turn, kinds, kind)]
+    if not left_over:
+        return set()
+    if len(left_over) > _ASKED_MOST or any(
+        kind not in receiver.costs for kind in (*kinds, *(may[index] for index in left_over))
+    ):
+        return None
+    sets = [set(some) for size in range(len(left_over) + 1) for some in combinations(left_over, size)]
+    sets = [some for some in sets if receiver.explains(turn, {*kinds, *(may[index] for index in some)})]
+    if len(sets) < 2:
+        return sets[0] if sets else None
+    took = [receiver.takes(turn, [*kinds, *(may[index] for index in some)]) for some in sets]
+    off = {number: abs(receiver.run[turn] - cpu_ns) for number, cpu_ns in enumerate(took)}
+    best, second = nsmallest(2, off, key=lambda number: (off[number], number))
+    return sets[best] if CLEARLY * off[best] <= off[second] else None
