@@ -78,7 +78,7 @@ def test_the_tables_of_info_are_read(tmp_path: Path, command: Vcpulab) -> None:
     info = read_info(tmp_path / "info.txt")
     assert info.cpus == cpus([(0, 0, 0), (0, 0, 0), (0, 1, 1), (0, 1, 1)])
     assert info.nodes == [Node(0, 261632, 90115, [10, 32]), Node(1, 262144, 90116, [32, 10])]
-    assert info.said["xen_commandline"] == "placeholder sched-gran=core"
+    assert info.settings["xen_commandline"] == "placeholder sched-gran=core"
     shown = command("import", "info.txt").stdout
     assert ("4 threads on 2 cores, 2 sockets, 2 nodes" in shown, "[32, 10]" in shown, "epyc1" in shown) == (True,) * 3
     assert len(json.loads(command("import", "info.txt", "--format", "json").stdout)[0]["holds"]["cpu_topology"]) == 4

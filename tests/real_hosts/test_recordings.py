@@ -176,7 +176,7 @@ def test_listings() -> None:
     assert pool.parameters == {"tslice": "30ms", "ratelimit": "1000us", "migration-delay": "0us"}
     assert pool.domains[5] == {"name": "ioC", "id": 10, "weight": 1024, "cap": 0}
     assert xl_sched.read_sched(REAL / "xen4.17-credit2-mixed" / "sched.txt")[0].scheduler == "credit2"
-    assert read_info(REAL / "xl-info-credit.txt").said["cpu_mhz"] == "1000.000"
+    assert read_info(REAL / "xl-info-credit.txt").settings["cpu_mhz"] == "1000.000"
 
 
 def test_rtds(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import re
 from os import PathLike
 
 from vcpulab.formats.errors import wrong
-from vcpulab.formats.linux_host import Linux, Told
+from vcpulab.formats.linux_host import Linux, ProcThread
 from vcpulab.formats.sources import lines_of
 
 BEGINS = r"Control group \S*:\s*$|-\.slice\s*$|Unit \S+ \((?P<unit>/\S*)\):\s*$"
@@ -32,7 +32,7 @@ def read_cgls(path: str | PathLike[str]) -> Linux:
     Raises:
         RecordingError: it is something else.
     """
-    found = Linux()
+    linux = Linux()
     above: list[str] = []
     around: list[str] = []
     begun = False
@@ -55,7 +55,9 @@ def read_cgls(path: str | PathLike[str]) -> Linux:
         if rest.startswith("→"):
             continue
         if process is not None:
-            found.threads[int(process["pid"])] = Told(int(process["pid"]), group="/".join([*above, *around[:depth]]))
+            linux.threads[int(process["pid"])] = ProcThread(
+                int(process["pid"]), group="/".join([*above, *around[:depth]])
+            )
         else:
             around[depth:] = [_UNIT.sub("", rest)]
-    return found
+    return linux

@@ -155,9 +155,9 @@ def joined(lines: list[str], headings: Iterable[Sequence[str]]) -> list[str]:
     for number, line in enumerate(lines[:-1]):
         words = _few_words(line, longest)
         if words in starts:
-            both = (*words, *_few_words(lines[number + 1], longest))
-            if both in whole:
-                result[number : number + 2] = [" ".join(both), ""]
+            joined_words = (*words, *_few_words(lines[number + 1], longest))
+            if joined_words in whole:
+                result[number : number + 2] = [" ".join(joined_words), ""]
     return result
 
 

@@ -116,7 +116,7 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
 
 def _xml(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     parser = expat.ParserCreate()
-    found: list[tuple[int, Mapping[str, str]]] = []
+    samples: list[tuple[int, Mapping[str, str]]] = []
     depth = 0
 
     def refuse(*_: object) -> None:
@@ -134,8 +134,8 @@ def _xml(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
             for attribute in ("ts", "t", "s"):
                 if attribute not in attributes:
                     raise wrong(str(path), line, f"<{name}> without {attribute}", "attributes ts, t and s")
-            told = {"timeStamp": attributes["ts"], "elapsed": attributes["t"], "success": attributes["s"]}
-            found.append((line, {**told, "label": attributes.get("lb", "")}))
+            sample = {"timeStamp": attributes["ts"], "elapsed": attributes["t"], "success": attributes["s"]}
+            samples.append((line, {**sample, "label": attributes.get("lb", "")}))
         depth += 1
 
     def end(_: str) -> None:
@@ -165,6 +165,6 @@ def _xml(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
                 # The parser holds what has no end yet.
                 allowed = f"at most {_TAG_BYTES_MAX} bytes"
                 raise wrong(str(path), parser.CurrentLineNumber, "a longer tag or comment", allowed)
-            yield from found
-            found.clear()
+            yield from samples
+            samples.clear()
     parse(b"")

@@ -243,9 +243,9 @@ def _kind_of_text(path: Path, text: str) -> Kind:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise _unknown(path)
-    known = _of_heading(lines[0].split()) or _of_kvm(text, lines) or _of_line(text, lines[0])
-    if known is not None:
-        return known
+    kind = _of_heading(lines[0].split()) or _of_kvm(text, lines) or _of_line(text, lines[0])
+    if kind is not None:
+        return kind
     output = unread(text)
     if output is not None:
         raise RecordingError(f"{path}: {output.title}: not read, but this is\n  hint: {output.command}")
@@ -431,21 +431,21 @@ def _of_kvm(text: str, lines: Sequence[str]) -> Kind | None:
     return next(chain(by_root, by_line, by_first, configured), None)
 
 
-def names_of(found: Iterable[Read]) -> tuple[dict[int, str], list[Path]]:
+def names_of(listings: Iterable[Read]) -> tuple[dict[int, str], list[Path]]:
     """Names of domains by their numbers, from whatever says them; and the files beside a trace that do not."""
     names: dict[int, str] = {}
     unread: list[Path] = []
-    for one in found:
-        if isinstance(one.holds, Recording):
-            names.update(one.holds.names)
+    for read_listing in listings:
+        if isinstance(read_listing.holds, Recording):
+            names.update(read_listing.holds.names)
             # An `xl list` beside a trace is of the same host.
-            for listing in sorted(one.path.parent.glob("list*.txt")):
+            for listing in sorted(read_listing.path.parent.glob("list*.txt")):
                 try:
                     names.update(xl.names_of(xl.read_list(listing)))
                 except (RecordingError, OSError):
                     unread.append(listing)
-        elif one.kind == "xl-list":
-            names.update(xl.names_of(one.holds))
+        elif read_listing.kind == "xl-list":
+            names.update(xl.names_of(read_listing.holds))
     return names, unread
 
 

@@ -38,16 +38,16 @@ def read_counts(path: str | PathLike[str]) -> Info:
             raise wrong(str(path), number, line, "`name: value`, as virsh nodeinfo and lscpu print")
         node = _NODE_CPUS.fullmatch(name)
         if name in _NAMES and _NUMBER.fullmatch(value):
-            info.said[_NAMES[name]] = value
+            info.settings[_NAMES[name]] = value
         elif node is not None:
-            info.said[f"node{node[1]}_cpus"] = value
+            info.settings[f"node{node[1]}_cpus"] = value
         elif name == _ONLINE:
-            info.said["online_cpus"] = value
+            info.settings["online_cpus"] = value
         models += name == _MODEL
     if models > 1:
         # Counts of cores are of each kind of them.
-        info.said["kinds_of_cores"] = str(models)
-    if "nr_cpus" not in info.said:
+        info.settings["kinds_of_cores"] = str(models)
+    if "nr_cpus" not in info.settings:
         raise wrong(str(path), None, "nothing", "`CPU(s): NUMBER`")
     return info
 
@@ -99,7 +99,7 @@ def read_capabilities(path: str | PathLike[str]) -> Info:
     cells = host.findall("host/topology/cells/cell")
     for cell in cells:
         node = number(cell.get("id"), "cell id")
-        distances = [number(one.get("value"), "sibling value") for one in cell.findall("distances/sibling")]
+        distances = [number(sibling.get("value"), "sibling value") for sibling in cell.findall("distances/sibling")]
         memory = re.fullmatch(r"\s*(\d{1,15})\s*", cell.findtext("memory") or "")
         mb = int(memory[1]) // 1024 if memory else 0
         info.nodes.append(Node(node, mb, 0, distances))
@@ -111,7 +111,7 @@ def read_capabilities(path: str | PathLike[str]) -> Info:
 
 
 def _each_once(path: str | PathLike[str], info: Info) -> None:
-    numbers = [one.cpu for one in info.cpus]
+    numbers = [cpu.cpu for cpu in info.cpus]
     if not numbers:
         raise wrong(str(path), None, "no CPU", "at least one")
     if len(set(numbers)) != len(numbers):

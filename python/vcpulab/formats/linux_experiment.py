@@ -46,7 +46,7 @@ def read_experiment(path: str | PathLike[str]) -> Experiment:
     Raises:
         RecordingError: a line says something else.
     """
-    found = Experiment()
+    experiment = Experiment()
     name, around = None, ""
     for number, line in enumerate(text_of(path).splitlines(), 1):
         words = line.split()
@@ -56,16 +56,16 @@ def read_experiment(path: str | PathLike[str]) -> Experiment:
             raise wrong(str(path), number, line, ", ".join(_ALLOWED))
         options = dict(word.partition("=")[::2] for word in words[1:])
         if words[0] == "cg" and len(words) > 1:
-            found.groups[words[1].strip("/")] = _files(options)
+            experiment.groups[words[1].strip("/")] = _files(options)
         elif words[0] == "vm" and 1 < len(words) < 4:
             name, around = words[1], (words[2] if len(words) == 3 else "").strip("/")
-            found.machines[name] = []
+            experiment.machines[name] = []
         elif words[0] == "th" and name is not None and re.fullmatch(r"-?\d{1,2}", options.get("nice", "0")):
             thread = Thread(options.get("cg", around).strip("/"), int(options.get("nice", "0")))
-            found.machines[name].append(thread)
+            experiment.machines[name].append(thread)
         elif words[0] != "set":
             raise wrong(str(path), number, line, f"`{_ALLOWED[words[0]]}`")
-    return found
+    return experiment
 
 
 def _files(options: dict[str, str]) -> dict[str, str]:

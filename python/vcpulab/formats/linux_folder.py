@@ -60,8 +60,10 @@ def read(folder: Path) -> LinuxRecording:
 
 def wrong(folder: Path, error: ValueError) -> RecordingError:
     """What the engine says of a recording, whose files it names, with the folder."""
-    said = str(error)
-    return RecordingError(f"{folder}/{said}" if said.split(".txt", 1)[0].isidentifier() else f"{folder}: {said}")
+    message = str(error)
+    return RecordingError(
+        f"{folder}/{message}" if message.split(".txt", 1)[0].isidentifier() else f"{folder}: {message}"
+    )
 
 
 def _one_of(folder: Path, names: Sequence[str]) -> Path:

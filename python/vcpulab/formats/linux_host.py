@@ -1,4 +1,4 @@
-r"""What a Linux host says of itself: its kernel, files of /sys and /proc, control groups, threads.
+r"""The reports of a Linux host: its kernel, files of /sys and /proc, control groups, threads.
 
 Any of these lines, in any order, as `grep -s . FILES` writes them for several files (`PATH:VALUE`), or with a blank
 after the colon, or below a heading `==> PATH <==` (`tail -n +1 FILES`) or a prompt with `cat PATH`: files of /sys,
@@ -22,8 +22,8 @@ LINES_MAX = 1_000_000
 
 
 @dataclass
-class Told:
-    """A thread, or a process, as files in /proc tell it."""
+class ProcThread:
+    """A thread or a process, as files in /proc describe it."""
 
     process: int | None = None
     name: str | None = None
@@ -33,7 +33,7 @@ class Told:
 
 @dataclass
 class Linux:
-    """All that is said."""
+    """The kernel, settings, control groups and threads that a host reports."""
 
     version: str | None = None
     """What names the kernel's release: `6.12.117+deb12-cloud-amd64, Debian 6.12.117-1~deb12u1`."""
@@ -41,7 +41,7 @@ class Linux:
     """By path or name."""
     groups: dict[str, dict[str, str]] = field(default_factory=dict)
     """By path without the first `/`: what the files of each control group say."""
-    threads: dict[int, Told] = field(default_factory=dict)
+    threads: dict[int, ProcThread] = field(default_factory=dict)
     """By number; of a process also as its first thread."""
     used_ns: dict[str, dict[float, int]] = field(default_factory=dict)
     """By path of a control group, and by the time when it was looked at, s: its CPU time."""
@@ -55,16 +55,17 @@ class Linux:
     def as_data(self) -> dict[str, Any]:
         """All of it, by name."""
         groups = {
-            f"[{path}]": " ".join(f"{name}={value}" for name, value in its.items()) for path, its in self.groups.items()
+            f"[{path}]": " ".join(f"{name}={value}" for name, value in files.items())
+            for path, files in self.groups.items()
         }
-        threads = {f"thread {number}": f"{told.name} /{told.group}" for number, told in self.threads.items()}
+        threads = {f"thread {number}": f"{thread.name} /{thread.group}" for number, thread in self.threads.items()}
         version = {} if self.version is None else {"version": self.version}
         return {**version, **self.settings, **groups, **threads}
 
 
 _RELEASE = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,4})?([-+.][\w.+~-]*)?")
 _KERNEL = re.compile(
-    r"version:\s*Linux (?P<told>\S.*)|Linux version (?P<proc>\S.*)|"
+    r"version:\s*Linux (?P<listed>\S.*)|Linux version (?P<proc>\S.*)|"
     rf"Linux (?:\S+ )?(?P<uname>{_RELEASE.pattern}(?:\s.*)?)"
 )
 _CGROUP_FILE = re.compile(
@@ -96,12 +97,12 @@ BEGINS = (
 
 
 def read_linux(path: str | PathLike[str]) -> Linux:
-    """All lines of such a text.
+    """The kernel, settings, control groups and threads in such a text.
 
     Raises:
         RecordingError: a line says something else.
     """
-    found = Linux()
+    linux = Linux()
     group: str | None = None
     at: float | None = None
     file = printed_file(path)
@@ -120,13 +121,13 @@ def read_linux(path: str | PathLike[str]) -> Linux:
             at = float(text)
         elif header is not None:
             group = _path(header["path"])
-            found.groups.setdefault(group, {})
-        elif _took(found, text, at):
+            linux.groups.setdefault(group, {})
+        elif _took(linux, text, at):
             group = None
-        elif group is None or not _in_group(found, group, text, at):
+        elif group is None or not _in_group(linux, group, text, at):
             allowed = "`PATH:VALUE` of files in /sys and /proc, `[GROUP]`, or what uname, sysctl or /boot/config-… says"
             raise wrong(str(path), number, line, allowed)
-    return found
+    return linux
 
 
 def printed_file(path: str | PathLike[str]) -> str | None:
@@ -139,90 +140,90 @@ def _path(text: str) -> str:
     return text.strip("/")
 
 
-def _in_group(found: Linux, group: str, text: str, at: float | None) -> bool:
+def _in_group(linux: Linux, group: str, text: str, at: float | None) -> bool:
     match = _IN_GROUP.fullmatch(text + " ")
     if match is not None and not (match["name"] == "cpu.stat" and not match["value"].strip()):
-        _take_value(found, group, match["name"], match["value"].strip(), at)
+        _take_value(linux, group, match["name"], match["value"].strip(), at)
     return match is not None
 
 
-def _take_value(found: Linux, group: str, name: str, value: str, at: float | None) -> None:
+def _take_value(linux: Linux, group: str, name: str, value: str, at: float | None) -> None:
     """A value of a control group: of a file, or of a line of its `cpu.stat`."""
-    found.groups.setdefault(group, {})[name] = value
+    linux.groups.setdefault(group, {})[name] = value
     ns = {"usage_usec": 1000, "cpuacct.usage": 1}.get(name)
     if ns is not None and at is not None and value.isdecimal() and len(value) < 20:
-        found.used_ns.setdefault(group, {})[at] = ns * int(value)
+        linux.used_ns.setdefault(group, {})[at] = ns * int(value)
 
 
-def _took(found: Linux, text: str, at: float | None) -> bool:
+def _took(linux: Linux, text: str, at: float | None) -> bool:
     kernel = _KERNEL.fullmatch(text)
     if kernel is not None or _RELEASE.fullmatch(text):
-        found.version = text if kernel is None else kernel["told"] or kernel["proc"] or kernel["uname"]
+        linux.version = text if kernel is None else kernel["listed"] or kernel["proc"] or kernel["uname"]
         return True
     proc = _PROC.fullmatch(text)
     if proc is not None:
-        _add_thread(found, proc)
+        _add_thread(linux, proc)
         return True
     of_group = _CGROUP_FILE.fullmatch(text)
     if of_group is not None:
-        _add_to_group(found, of_group, at)
+        _add_to_group(linux, of_group, at)
         return True
-    return _took_mount(found, text) or _took_setting(found, text)
+    return _took_mount(linux, text) or _took_setting(linux, text)
 
 
-def _took_setting(found: Linux, text: str) -> bool:
+def _took_setting(linux: Linux, text: str) -> bool:
     if text.startswith("/boot/") and _BUILT.fullmatch(text) is None and ":#" in text:
         return True
     for pattern in (_BUILT, _SYSCTL, _FILE):
         match = pattern.fullmatch(text)
         if match is not None:
             name, value = match.groups()
-            found.settings[name] = value.strip()
+            linux.settings[name] = value.strip()
             return True
     return False
 
 
-def _took_mount(found: Linux, text: str) -> bool:
+def _took_mount(linux: Linux, text: str) -> bool:
     """A line of `mount` or /proc/mounts, or the file system at /sys/fs/cgroup: a `tmpfs` has version 1 in it."""
     if _FILE_SYSTEM.fullmatch(text):
-        found.cgroups.setdefault(2 if text == "cgroup2fs" else 1, f"/sys/fs/cgroup is a {text}")
+        linux.cgroups.setdefault(2 if text == "cgroup2fs" else 1, f"/sys/fs/cgroup is a {text}")
         return True
     mount = _MOUNT.fullmatch(text) or _PROC_MOUNTS.fullmatch(text.removeprefix("/proc/mounts:"))
     if mount is None:
         return False
     if mount["type"] == "cgroup2" and mount["on"] == "/sys/fs/cgroup":
-        found.cgroups.setdefault(2, "cgroup2 is mounted on /sys/fs/cgroup")
+        linux.cgroups.setdefault(2, "cgroup2 is mounted on /sys/fs/cgroup")
     elif mount["type"] == "cgroup" and "cpu" in mount["options"].split(","):
-        found.cgroups.setdefault(1, f"the controller of the CPU is mounted on {mount['on']}")
+        linux.cgroups.setdefault(1, f"the controller of the CPU is mounted on {mount['on']}")
     return True
 
 
-def _add_thread(found: Linux, match: re.Match[str]) -> None:
+def _add_thread(linux: Linux, match: re.Match[str]) -> None:
     process = int(match["pid"])
-    told = found.threads.setdefault(int(match["tid"] or process), Told(process))
+    thread = linux.threads.setdefault(int(match["tid"] or process), ProcThread(process))
     if match["file"] == "comm":
-        told.name = match["value"]
+        thread.name = match["value"]
         return
     controllers, _, group = match["value"].partition(":")[2].partition(":")
     # Version 2, or the one of version 1 that has the CPU.
     if controllers == "" or "cpu" in controllers.split(","):
-        told.group = _path(group)
+        thread.group = _path(group)
     if "cpu" in controllers.split(","):
-        found.cgroups.setdefault(1, f"/proc/{process}/cgroup has the controller of the CPU")
+        linux.cgroups.setdefault(1, f"/proc/{process}/cgroup has the controller of the CPU")
 
 
-def _add_to_group(found: Linux, match: re.Match[str], at: float | None) -> None:
+def _add_to_group(linux: Linux, match: re.Match[str], at: float | None) -> None:
     if _V1_PATH.match(match["path"]) and not match["file"].startswith("cgroup."):
-        found.cgroups.setdefault(1, f"{match['path']}/{match['file']}")
+        linux.cgroups.setdefault(1, f"{match['path']}/{match['file']}")
     path, file, value = _path(_CONTROLLERS.sub("", match["path"])), match["file"], match["value"].strip()
     if file in ("cgroup.procs", "cgroup.threads", "cgroup.tasks"):
         if value.isdecimal() and len(value) < 11:
             # Of a process without one thread's own: all its threads are there.
-            told = found.threads.setdefault(int(value), Told())
-            told.group = path
+            thread = linux.threads.setdefault(int(value), ProcThread())
+            thread.group = path
         return
     name, _, rest = value.partition(" ")
     if file == "cpu.stat":
-        _take_value(found, path, name, rest, at)
+        _take_value(linux, path, name, rest, at)
     else:
-        _take_value(found, path, file, value, at)
+        _take_value(linux, path, file, value, at)

@@ -78,8 +78,8 @@ class Machine:
     def add(self, more: "Machine") -> None:
         """Takes what another listing of the same machine says; what both say, it says."""
         for each in fields(self):
-            mine, its = getattr(self, each.name), getattr(more, each.name)
-            if isinstance(its, dict):
-                mine.update(its)
-            elif its is not None and each.name != "name":
-                setattr(self, each.name, its)
+            value, new_value = getattr(self, each.name), getattr(more, each.name)
+            if isinstance(new_value, dict):
+                value.update(new_value)
+            elif new_value is not None and each.name != "name":
+                setattr(self, each.name, new_value)

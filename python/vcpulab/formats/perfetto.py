@@ -31,9 +31,9 @@ def export_perfetto(
     """
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "events.arrow")
-        found = read(trace, cpu_mhz=cpu_mhz, threads=threads, events=file, progress=progress)
-        if not isinstance(found.holds, Recording):
-            raise RequestError(f"{trace}: found {found.kind}; allowed: a trace of xentrace, perf or ftrace")
+        recording = read(trace, cpu_mhz=cpu_mhz, threads=threads, events=file, progress=progress)
+        if not isinstance(recording.holds, Recording):
+            raise RequestError(f"{trace}: found {recording.kind}; allowed: a trace of xentrace, perf or ftrace")
         with whole.scratch(out) as new:
-            _engine.export_perfetto(file, names_of([found])[0], new)
-    return found.holds
+            _engine.export_perfetto(file, names_of([recording])[0], new)
+    return recording.holds

@@ -25,7 +25,7 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
     Raises:
         RecordingError: it is something else.
     """
-    found = []
+    machines = []
     for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.split()[:3] == LIST_HEADING:
             continue
@@ -35,8 +35,8 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
             raise wrong(str(path), number, line, "VMID, name, status, …, process")
         running = state == "running"
         named = vmid if name == ["VM", vmid] else " ".join(name)
-        found.append(Machine(named, int(vmid), int(process) or None if running else None, running))
-    return found
+        machines.append(Machine(named, int(vmid), int(process) or None if running else None, running))
+    return machines
 
 
 def read_config(path: str | PathLike[str]) -> list[Machine]:
@@ -45,11 +45,11 @@ def read_config(path: str | PathLike[str]) -> list[Machine]:
     Raises:
         RecordingError: it is something else.
     """
-    told: dict[str, dict[str, str]] = {}
+    settings_of: dict[str, dict[str, str]] = {}
     over: set[str] = set()
     # Lines that begin with `#` are the description of a machine, and headings only where nothing else numbers machines.
     for about, number, line in headed(path, "qm|config", comments=r"\d{1,9}"):
-        its = told.setdefault(about, {})
+        machine_settings = settings_of.setdefault(about, {})
         if line.startswith("#"):
             continue
         if line.strip().startswith("["):
@@ -59,8 +59,8 @@ def read_config(path: str | PathLike[str]) -> list[Machine]:
         match = _SETTING.fullmatch(line)
         if match is None:
             raise wrong(str(path), number, line, "`name: value`")
-        its.setdefault(match["name"], match["value"].strip())
-    return [_machine(str(path), about, settings) for about, settings in told.items()]
+        machine_settings.setdefault(match["name"], match["value"].strip())
+    return [_machine(str(path), about, settings) for about, settings in settings_of.items()]
 
 
 def _machine(path: str, about: str, settings: dict[str, str]) -> Machine:

@@ -55,7 +55,7 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
     Raises:
         RecordingError: it is something else.
     """
-    found: list[Thread] = []
+    threads: list[Thread] = []
     columns: list[str] = []
     name_width = 0
     for number, line in lines_of(path):
@@ -80,10 +80,10 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
         group, version = _group(row.get("CGROUP", ""))
         policy = _POLICIES.get(row.get("CLS") or row.get("POL") or row.get("SCH") or "", "other")
         priority, nice = (_number(row.get(column, "")) for column in ("RTPRIO", "NI"))
-        found.append(Thread(int(row["PID"]), int(tid), name, args, group, version, policy, priority, nice))
-        if len(found) > _ROWS_MAX:
+        threads.append(Thread(int(row["PID"]), int(tid), name, args, group, version, policy, priority, nice))
+        if len(threads) > _ROWS_MAX:
             raise wrong(str(path), number, "more threads", f"at most {_ROWS_MAX}")
-    return found
+    return threads
 
 
 def _number(cell: str) -> int:

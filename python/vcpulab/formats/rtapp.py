@@ -82,17 +82,17 @@ _COMMA = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 @dataclass(frozen=True)
 class Note:
-    """Something in a file that the scenario does not say."""
+    """Content of a file that the scenario does not express."""
 
     path: str
-    """Where in the JSON."""
-    what: str
-    """What stands there."""
+    """The path in the JSON."""
+    content: str
+    """The content of the file at that path."""
     done: str
-    """What is done about it."""
+    """How the scenario handles it."""
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.what}: {self.done}"
+        return f"{self.path}: {self.content}: {self.done}"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class _Object(list[tuple[str, Any]]):
     """A JSON object, whose keys may stand several times."""
 
     def last(self, key: str) -> Any:
-        return next((value for known, value in reversed(self) if known == key), None)
+        return next((value for name, value in reversed(self) if name == key), None)
 
 
 def load(path: Path, *, vcpus: int | None = None) -> Imported:
@@ -188,18 +188,18 @@ def _shown(value: Any) -> str:
 class _Names:
     """Names of things in the file, as a scenario can write them."""
 
-    known: dict[str, str] = field(default_factory=dict)
+    unique_names: dict[str, str] = field(default_factory=dict)
 
-    def of(self, name: str) -> str:
-        if name not in self.known:
+    def unique_name(self, name: str) -> str:
+        if name not in self.unique_names:
             plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:_NAME_CHARS_MAX] or "-"
-            taken, tries = set(self.known.values()), 1
+            taken, tries = set(self.unique_names.values()), 1
             unique = plain
             while unique in taken:
                 tries += 1
                 unique = f"{plain[: _NAME_CHARS_MAX - 6]}-{tries}"
-            self.known[name] = unique
-        return self.known[name]
+            self.unique_names[name] = unique
+        return self.unique_names[name]
 
 
 @dataclass
@@ -215,8 +215,8 @@ class _Import:
     timers: dict[str, set[str]] = field(default_factory=dict)
     """Which tasks use each timer that is not a task's own."""
 
-    def note(self, path: str, what: Any, done: str) -> None:
-        texts = (path, what if isinstance(what, str) else _shown(what), done)
+    def note(self, path: str, value: Any, done: str) -> None:
+        texts = (path, value if isinstance(value, str) else _shown(value), done)
         # A comment ends with its line.
         self.notes.append(Note(*(re.sub(r"[\x00-\x1f\x7f]", " ", text) for text in texts)))
 
@@ -307,7 +307,9 @@ class _Import:
             for key, value in own:
                 self.property(key, value, f"{path}.{key}", "left out: the task has phases")
             objects = self.object(phases, f"{path}.phases")
-            scripts = [self.phase(one, value, f"{path}.phases.{one}", user) for one, value in objects]
+            scripts = [
+                self.phase(phase_name, value, f"{path}.phases.{phase_name}", user) for phase_name, value in objects
+            ]
         scripts = [script for script in scripts if script[2] and script[1]]
         if len(user.timers) > 1:
             self.note(path, f"{len(user.timers)} timers", "it has one here, which counts from when it was last due")
@@ -361,17 +363,17 @@ class _Import:
             case "timer":
                 return self.timer(self.object(value, path), path, user)
             case "lock" | "unlock":
-                return [f'{{ {word} = "{self.locks.of(self.string(value, path))}" }}']
+                return [f'{{ {word} = "{self.locks.unique_name(self.string(value, path))}" }}']
             case "wait" | "sync":
-                point = self.points.of(self.member(value, path, "ref"))
-                mutex = self.locks.of(self.member(value, path, "mutex"))
+                point = self.points.unique_name(self.member(value, path, "ref"))
+                mutex = self.locks.unique_name(self.member(value, path, "mutex"))
                 wait = f'{{ wait = "{point}", mutex = "{mutex}" }}'
                 return [f'{{ signal = "{point}" }}', wait] if word == "sync" else [wait]
             case "barrier":
-                return [f'{{ barrier = "{self.barriers.of(self.string(value, path))}" }}']
+                return [f'{{ barrier = "{self.barriers.unique_name(self.string(value, path))}" }}']
             case _:
                 # Who suspends itself without saying for whom waits by its own name.
-                point = self.points.of(self.string(value, path) or user.name)
+                point = self.points.unique_name(self.string(value, path) or user.name)
                 return [f'{{ {"resume" if word == "broad" else word} = "{point}" }}']
 
     def timer(self, timer: _Object, path: str, user: "_Task") -> list[str]:

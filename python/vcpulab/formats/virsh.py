@@ -17,9 +17,9 @@ from vcpulab.scenario.units import spans
 LIST_HEADINGS = [["Id", "Name", "State"], ["Id", "Name", "State", "Title"]]
 _COMMANDS = "vcpuinfo|vcpupin|emulatorpin|iothreadinfo|schedinfo|domstats|dumpxml"
 _PARAMS = {
-    f"{of}_{what}": f"{of}_{what}_us"
-    for of in ("vcpu", "emulator", "global", "iothread")
-    for what in ("period", "quota")
+    f"{target}_{field}": f"{target}_{field}_us"
+    for target in ("vcpu", "emulator", "global", "iothread")
+    for field in ("period", "quota")
 }
 _NUMBER = re.compile(r"-?\d{1,20}")
 _PARTS_MOST = 512
@@ -40,7 +40,7 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
     Raises:
         RecordingError: it is something else.
     """
-    found = []
+    machines = []
     for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.split() in LIST_HEADINGS or re.fullmatch(r"-+", line.strip()):
             continue
@@ -51,8 +51,8 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
         machine = Machine(name, None if domain == "-" else int(domain), running=domain != "-")
         if state in _STANDING:
             machine.omitted[f"that it is {state}: here it runs"] = None
-        found.append(machine)
-    return found
+        machines.append(machine)
+    return machines
 
 
 _STATES = ("no state", "running", "idle", "paused", "in shutdown", "shut off", "crashed", "pmsuspended")
@@ -92,7 +92,7 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
     table: str | None = None
     begun: set[tuple[str, str]] = set()
     for about, number, line in headed(path, _COMMANDS):
-        its = machines.setdefault(about, Machine(about))
+        machine = machines.setdefault(about, Machine(about))
         words = line.split()
         begins = re.match(DOMAIN_BEGINS, line)
         if begins is not None:
@@ -105,7 +105,7 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
             continue
         if not line.strip(" \t-"):
             continue
-        if table is None or not _took(its, table, line, words):
+        if table is None or not _took(machine, table, line, words):
             raise wrong(str(path), number, line, "a line of virsh vcpuinfo, vcpupin, emulatorpin, or schedinfo")
     return list(machines.values())
 
@@ -271,9 +271,9 @@ def _count_from_0(machine: Machine, online: Mapping[int, int]) -> None:
         machine: theirs.
         online: by vCPU that is online: its number among these; empty: these are the first ones.
     """
-    told = {*machine.vcpu_pins, *machine.scheduling}
-    numbers = online or {vcpu: vcpu for vcpu in told if vcpu < (machine.vcpus or 1)}
-    offline = sorted(told.difference(numbers))
+    numbered_vcpus = {*machine.vcpu_pins, *machine.scheduling}
+    numbers = online or {vcpu: vcpu for vcpu in numbered_vcpus if vcpu < (machine.vcpus or 1)}
+    offline = sorted(numbered_vcpus.difference(numbers))
     if offline:
         machine.omitted[f"what vCPUs {spans(offline)} may do, which are offline"] = None
     machine.vcpu_pins = {numbers[vcpu]: pin for vcpu, pin in machine.vcpu_pins.items() if vcpu in numbers}
@@ -342,14 +342,14 @@ def numbers_of(text: str) -> list[int]:
         >>> numbers_of("0-3,^2"), numbers_of("many")
         ([0, 1, 3], [])
     """
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.replace(" ", "").split(",", _PARTS_MOST)[:_PARTS_MOST]:
         match = re.fullmatch(r"(\^?)(\d{1,4})(?:-(\d{1,4}))?", part)
         if match is None:
             return []
-        ones = range(int(match[2]), int(match[3] or match[2]) + 1)
-        found = found.difference(ones) if match[1] else found.union(ones)
-    return sorted(found)
+        span = range(int(match[2]), int(match[3] or match[2]) + 1)
+        numbers = numbers.difference(span) if match[1] else numbers.union(span)
+    return sorted(numbers)
 
 
 # ---- use ----

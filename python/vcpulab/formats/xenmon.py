@@ -53,12 +53,12 @@ def read_xenmon(path: str | PathLike[str]) -> list[Domain]:
         if row is None or not (row["dom"].is_integer() and 0 <= row["dom"] < 1 << 16):
             allowed = f"{len(COLUMNS)} numbers from 0, the third a domain's"
             raise wrong(str(path), number, line, allowed)
-        found = int(row["dom"])
-        if found not in domains:
+        domain_id = int(row["dom"])
+        if domain_id not in domains:
             if len(domains) == DOMAINS_MAX:
                 raise wrong(str(path), number, "more domains", f"at most {DOMAINS_MAX}")
-            domains[found] = Domain(found, began_ms=row["passed"])
-        domain = domains[found]
+            domains[domain_id] = Domain(domain_id, began_ms=row["passed"])
+        domain = domains[domain_id]
         domain.samples += 1
         domain.running_ns += row["cpu(tot)"]
         domain.blocked_ns += row["blocked(tot)"]
@@ -66,7 +66,7 @@ def read_xenmon(path: str | PathLike[str]) -> list[Domain]:
         domain.executions += row["ex/s"]
         domain.io += row["io(tot)"]
         domain.ended_ms = row["passed"]
-    return [domains[found] for found in sorted(domains)]
+    return [domains[domain_id] for domain_id in sorted(domains)]
 
 
 def _row(words: list[str]) -> dict[str, float] | None:

@@ -38,24 +38,24 @@ def read_frequencies(path: str | PathLike[str]) -> list[Frequencies]:
     Raises:
         RecordingError: it is something else.
     """
-    found: list[Frequencies] = []
+    frequencies: list[Frequencies] = []
     for number, line in numbered(text_of(path)):
         name, _, value = (part.strip() for part in line.partition(":"))
         values = _RANGE.fullmatch(value)
         if name == "cpu id" and value.isdecimal() and len(value) < 7:
-            found.append(Frequencies(int(value)))
-        elif name == "cpu id" or not found:
+            frequencies.append(Frequencies(int(value)))
+        elif name == "cpu id" or not frequencies:
             raise wrong(str(path), number, line, "`cpu id : NUMBER` first")
         elif name == "current_governor":
-            found[-1] = replace(found[-1], governor=value)
+            frequencies[-1] = replace(frequencies[-1], governor=value)
         elif name == "scaling frequency" and values is not None:
-            found[-1] = replace(found[-1], most_khz=int(values[1]), least_khz=int(values[2]))
+            frequencies[-1] = replace(frequencies[-1], most_khz=int(values[1]), least_khz=int(values[2]))
         elif name == "sampling_rate" and values is not None:
-            found[-1] = replace(found[-1], sample_us=int(values[3]))
+            frequencies[-1] = replace(frequencies[-1], sample_us=int(values[3]))
         elif name == "turbo mode":
-            found[-1] = replace(found[-1], turbo=value == "enabled")
+            frequencies[-1] = replace(frequencies[-1], turbo=value == "enabled")
         elif name == "up_threshold" and value.isdecimal() and len(value) < 4:
-            found[-1] = replace(found[-1], up_percent=int(value))
-    if not found:
+            frequencies[-1] = replace(frequencies[-1], up_percent=int(value))
+    if not frequencies:
         raise wrong(str(path), None, "nothing", "`xenpm get-cpufreq-para`")
-    return found
+    return frequencies

@@ -30,9 +30,9 @@ class DebugDomain:
 
 @dataclass
 class Dmesg:
-    """What is said of the host and its domains."""
+    """The settings of a host and its domains that `xl dmesg` prints."""
 
-    said: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
     """As `xl info` names it: `xen_version`, `xen_commandline`, `xen_scheduler`, `nr_cpus`."""
     memory: list[Memory] = field(default_factory=list)
     domains: list[DebugDomain] = field(default_factory=list)
@@ -40,11 +40,11 @@ class Dmesg:
     def as_data(self) -> dict[str, Any]:
         """All of it, by name."""
         rows: dict[str, list[Any]] = {"memory": self.memory, "domains": self.domains}
-        return {**self.said, **{name: [asdict(row) for row in listed] for name, listed in rows.items() if listed}}
+        return {**self.settings, **{name: [asdict(row) for row in listed] for name, listed in rows.items() if listed}}
 
 
 _PREFIX = re.compile(r"\(XEN\)\s{0,80}(\[[^\]]{0,80}\]\s{0,80})?")
-_SAID = (
+_SETTINGS = (
     ("xen_version", re.compile(r"Xen version (?P<value>\d+\.\d+\S*)")),
     ("xen_commandline", re.compile(r"Command line: (?P<value>.*)")),
     ("xen_scheduler", re.compile(r"(?:Using scheduler|Scheduler): [^(]{0,80}\((?P<value>\w+)\)")),
@@ -79,18 +79,18 @@ def read_dmesg(path: str | PathLike[str]) -> Dmesg:
         elif debug is not None:
             domains[int(debug["number"])] = DebugDomain(*map(int, debug.groups()))
         else:
-            _add_said(dmesg.said, text)
-    dmesg.memory = [Memory(of, node, count) for (of, node), count in pages.items()]
+            _add_setting(dmesg.settings, text)
+    dmesg.memory = [Memory(owner, node, count) for (owner, node), count in pages.items()]
     dmesg.domains = list(domains.values())
-    if not (dmesg.said or dmesg.memory or dmesg.domains):
+    if not (dmesg.settings or dmesg.memory or dmesg.domains):
         allowed = "`xl dmesg` of booting, or after `xl debug-keys u` or `r`"
         raise wrong(str(path), None, "nothing of the host", allowed)
     return dmesg
 
 
-def _add_said(said: dict[str, str], text: str) -> None:
-    for name, pattern in _SAID:
+def _add_setting(settings: dict[str, str], text: str) -> None:
+    for name, pattern in _SETTINGS:
         match = pattern.match(text)
         if match is not None:
             values = match.groupdict()
-            said[name] = values["value"] if "value" in values else str(int(values["last"]) + 1)
+            settings[name] = values["value"] if "value" in values else str(int(values["last"]) + 1)

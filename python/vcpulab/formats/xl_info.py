@@ -40,7 +40,7 @@ class Node:
 class Info:
     """`xl info`."""
 
-    said: dict[str, str]
+    settings: dict[str, str]
     """By name: `nr_cpus`, `xen_version`, `xen_scheduler`, `xen_commandline`, …"""
     cpus: list[Cpu] = field(default_factory=list)
     """Without `-n` none."""
@@ -50,7 +50,7 @@ class Info:
         """All of it, by name."""
         cpus, nodes = ([asdict(row) for row in rows] for rows in (self.cpus, self.nodes))
         tables = {"cpu_topology": cpus, "numa_info": nodes}
-        return {**self.said, **{name: rows for name, rows in tables.items() if rows}}
+        return {**self.settings, **{name: rows for name, rows in tables.items() if rows}}
 
 
 _SETTING = re.compile(r"\s{0,80}(?P<name>[a-zA-Z]\w{0,80})\s{0,80}:(?=\s|$)")
@@ -84,21 +84,21 @@ def read_info(path: str | PathLike[str]) -> Info:
         if name in _TABLES and not value:
             table = name
         elif match is not None:
-            if name in info.said and name == "host":
+            if name in info.settings and name == "host":
                 raise wrong(str(path), number, line, "one host: this is another `xl info`")
-            table, info.said[name] = None, value
+            table, info.settings[name] = None, value
             long_value = (name, number + 1) if name in _LONG else None
         elif table is not None:
             if not _took(info, table, line):
                 raise wrong(str(path), number, line, _TABLES[table][1])
         elif long_value is not None and long_value[1] == number:
             name = long_value[0]
-            info.said[name] = f"{info.said[name]} {line.strip()}".strip()
+            info.settings[name] = f"{info.settings[name]} {line.strip()}".strip()
             long_value = name, number + 1
         else:
             raise wrong(str(path), number, line, "`name : value`")
-    if not {"xen_version", "xen_major", "nr_cpus"} & info.said.keys():
-        raise wrong(str(path), None, ", ".join(info.said), "`xl info`, with `xen_version` or `nr_cpus`")
+    if not {"xen_version", "xen_major", "nr_cpus"} & info.settings.keys():
+        raise wrong(str(path), None, ", ".join(info.settings), "`xl info`, with `xen_version` or `nr_cpus`")
     _check(str(path), info)
     return info
 
@@ -109,7 +109,7 @@ def _took(info: Info, table: str, line: str) -> bool:
     if table == "cpu_topology" and cpu is not None:
         info.cpus.append(Cpu(*map(int, cpu.groups())))
     elif table == "numa_info" and node is not None:
-        memory, free, distances = int(node[2]), int(node[3]), [int(one) for one in node[4].split(",")]
+        memory, free, distances = int(node[2]), int(node[3]), [int(distance) for distance in node[4].split(",")]
         info.nodes.append(Node(int(node[1]), memory, free, distances))
     else:
         return table == "device topology"
@@ -118,9 +118,9 @@ def _took(info: Info, table: str, line: str) -> bool:
 
 def _check(path: str, info: Info) -> None:
     """A table that was cut, or two hosts' in one file, would make a host that is not there."""
-    numbers, said = sorted(one.cpu for one in info.cpus), info.said.get("nr_cpus", "")
-    twice = [number for number, other in pairwise(numbers) if number == other]
+    numbers, nr_cpus = sorted(cpu.cpu for cpu in info.cpus), info.settings.get("nr_cpus", "")
+    twice = [number for number, next_number in pairwise(numbers) if number == next_number]
     if twice:
         raise wrong(path, None, f"cpu {twice[0]} twice", "each CPU once in cpu_topology")
-    if info.cpus and said.isdecimal() and int(said) != len(numbers):
-        raise wrong(path, None, f"{len(numbers)} CPUs in cpu_topology", f"{said}, as nr_cpus says")
+    if info.cpus and nr_cpus.isdecimal() and int(nr_cpus) != len(numbers):
+        raise wrong(path, None, f"{len(numbers)} CPUs in cpu_topology", f"{nr_cpus}, as nr_cpus says")

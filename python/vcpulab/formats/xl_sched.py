@@ -93,9 +93,9 @@ def _pool(path: str, number: int, line: str, pools: dict[str, Sched]) -> Sched:
     # Credit has a time slice, Credit2 none; RTDS says its name.
     scheduler = values.pop("sched", "credit" if "tslice" in values else "credit2").lower()
     scheduler = _NAMES.get(scheduler, scheduler)
-    known = pools.setdefault(match[1], Sched(match[1], scheduler, values))
-    known.parameters.update(values)
-    return known
+    sched = pools.setdefault(match[1], Sched(match[1], scheduler, values))
+    sched.parameters.update(values)
+    return sched
 
 
 def _add_domain(path: str, number: int, line: str, pool: Sched, columns: list[str]) -> None:

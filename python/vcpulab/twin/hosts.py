@@ -35,11 +35,11 @@ class Setting:
         """The fields of the host, and what is to be known of them."""
         if self.kvm is not None:
             return self._of_kvm(self.kvm)
-        rules = None if generation_of(self.used) is None else rules_of(self.used, self.sources.info.said)
+        rules = None if generation_of(self.used) is None else rules_of(self.used, self.sources.info.settings)
         fields: dict[str, Any] = {"scheduler": self.used}
         if rules is not None:
             fields["generation"] = rules.generation
-            command_line = self.sources.info.said.get("xen_commandline", "")
+            command_line = self.sources.info.settings.get("xen_commandline", "")
             options = read_options(command_line, self.used, rules.generation)
             gran = self.placed.granularity(options.granularity, self.notes)
             if gran:
@@ -142,7 +142,7 @@ class Setting:
             # As the host: another scheduler than the recorded one has its own defaults.
             recorded = self.used == self.sources.scheduler
             scheduler, params = (pool.scheduler, pool.params) if recorded else (self.used, {})
-            rules = rules_of(scheduler, self.sources.info.said) if generation_of(scheduler) is not None else None
+            rules = rules_of(scheduler, self.sources.info.settings) if generation_of(scheduler) is not None else None
             generation = {"generation": rules.generation} if rules is not None else {}
             tables[name] = {"pcpus": cpus, "scheduler": scheduler} | generation | dict(params)
         return tables

@@ -89,7 +89,7 @@ class KvmHost:
         elif kind in ("virsh-nodeinfo", "virsh-capabilities", "lscpu"):
             # What counts CPUs one by one says more.
             if holds.cpus or not self.info.cpus:
-                self.info = Info({**self.info.said, **holds.said}, holds.cpus, holds.nodes or self.info.nodes)
+                self.info = Info({**self.info.settings, **holds.settings}, holds.cpus, holds.nodes or self.info.nodes)
         else:
             for machine in holds:
                 self._add(machine, by_number=kind.startswith("qm-"))

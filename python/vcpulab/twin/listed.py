@@ -98,7 +98,7 @@ class _Host:
 
     def _parameters(self, pool: str | None) -> Sequence[Mapping[str, Any]]:
         scheduled = next((candidate for candidate in self.pools if candidate.name == pool), self.pools[0])
-        rules = rules_of(scheduled.scheduler, self.info.said)
+        rules = rules_of(scheduled.scheduler, self.info.settings)
         generation = generation_of(scheduled.scheduler, None if rules is None else rules.generation)
         return generation["params"] if generation is not None else ()
 
@@ -129,16 +129,16 @@ def scenario_of(
     notes: list[str] = [*map(str, unused)]
     info = _info(reads, notes)
     notes += _replaced(reads)
-    domains = domains_of(reads, notes, with_dom0=bool(info.said))
+    domains = domains_of(reads, notes, with_dom0=bool(info.settings))
     if not domains:
         allowed = "among them what `xl list`, `xl vcpu-list` or `xl sched-credit` prints, or domains' files (xl.cfg)"
         raise RequestError("no file says which domains there are", allowed=allowed)
     placed = map_of(info, notes) or flat(pcpus_named(reads, notes))
     numbered = are_numbered(info, reads, placed, notes)
     pools = _pools(holds, info, placed if numbered else None, notes)
-    rules = rules_of(pools[0].scheduler, info.said)
+    rules = rules_of(pools[0].scheduler, info.settings)
     options = read_options(
-        info.said.get("xen_commandline", ""), pools[0].scheduler, None if rules is None else rules.generation
+        info.settings.get("xen_commandline", ""), pools[0].scheduler, None if rules is None else rules.generation
     )
     notes += [f"{text}: left at its default" for text in options.ignored]
     host = _Host(placed, options, info, pools, holds.get("xenpm", []), notes, numbered)
@@ -155,7 +155,7 @@ def scenario_of(
     notes += contradictions(uses, placed.pcpus)
     for name, domain, count in alike(domains, notes):
         lines += ["", *_table(name, domain, host, count)]
-    title = info.said.get("host", "a host as xl lists it")
+    title = info.settings.get("host", "a host as xl lists it")
     result = made("vcpulab import xl", title, lines, notes, folder=folder, files=files)
     loaded = any(domain.used is not None for domain in domains.values())
     return result if loaded else replace(result, hint="CPU use first: xentop -b -f -i 2 > use.txt")
@@ -184,15 +184,15 @@ def _info(reads: Iterable[Read], notes: list[str]) -> Info:
         if read.kind == "xl-info":
             info = read.holds
         elif read.kind == "xl-dmesg":
-            booted.update({name: (value, read.path) for name, value in read.holds.said.items()})
-    fields = dict(info.said)
+            booted.update({name: (value, read.path) for name, value in read.holds.settings.items()})
+    fields = dict(info.settings)
     has_version = {"xen_version", "xen_major"} & fields.keys()
     for name, (value, path) in booted.items():
         if name not in fields and not (name == "xen_version" and has_version):
             fields[name] = value
         elif fields.get(name, value) not in (value, f"placeholder {value}"):
             notes.append(left_out("the log of booting", name, value, f"`xl info` has `{fields[name]}`", path))
-    return replace(info, said=fields)
+    return replace(info, settings=fields)
 
 
 def _held(reads: Iterable[Read]) -> dict[str, Any]:
@@ -289,7 +289,7 @@ def _pools(holds: Mapping[str, Any], info: Info, placed: Map | None, notes: list
     for name in names:
         pool, sched = listed.get(name), scheds.get(name) or (unnamed if len(names) == 1 else None)
         # Without a heading of its own, a table of weights may be of Credit or of Credit2.
-        candidates = (sched and sched.scheduler, pool and pool.scheduler, info.said.get("xen_scheduler"))
+        candidates = (sched and sched.scheduler, pool and pool.scheduler, info.settings.get("xen_scheduler"))
         scheduler = next(
             (candidate for candidate in candidates if candidate and generation_of(candidate) is not None), None
         )
@@ -398,7 +398,7 @@ def _clock_lines(host: _Host) -> Iterator[str]:
 
 def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
     yield f"scheduler = {toml(pool.scheduler)}"
-    rules = rules_of(pool.scheduler, host.info.said)
+    rules = rules_of(pool.scheduler, host.info.settings)
     if rules is not None:
         if rules.exact:
             yield from comment(rules.explanation)

@@ -119,11 +119,11 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
     """
     if info.cpus:
         return _of_table(info, notes, lister)
-    counts = {name: int(text) for name, text in info.said.items() if text.isdecimal() and len(text) < 6}
+    counts = {name: int(text) for name, text in info.settings.items() if text.isdecimal() and len(text) < 6}
     pcpus = counts.get("nr_cpus", 0)
     if not pcpus:
         return None
-    online = numbers_of(info.said.get("online_cpus", "")) or list(range(pcpus))
+    online = numbers_of(info.settings.get("online_cpus", "")) or list(range(pcpus))
     offline = sorted(set(range(pcpus)) - set(online))
     if offline:
         notes.append(f"CPUs {spans(offline)} are offline, and no pCPUs here")
@@ -135,7 +135,7 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
     cores, threads, nodes = (
         max(1, counts.get(name, 1)) for name in ("cores_per_socket", "threads_per_core", "nr_nodes")
     )
-    if pcpus > cores * threads == nodes == 1 and not _is_x86(info.said.get("machine", "")):
+    if pcpus > cores * threads == nodes == 1 and not _is_x86(info.settings.get("machine", "")):
         notes += [
             f"cores_per_socket = 1: where the machine is no x86, Xen does not know its sockets; the {pcpus} CPUs are "
             "cores of one socket here"
@@ -158,8 +158,8 @@ def _of_table(info: Info, notes: list[str], lister: str) -> Map:
     if not _threads_too_many(info):
         return _of_cpus(cpus, info, notes)
     notes.append(
-        f"`{lister}` has more CPUs in a core than its threads_per_core, {info.said['threads_per_core']}, as on Arm: "
-        "each CPU is a core of its own here, in one socket"
+        f"`{lister}` has more CPUs in a core than its threads_per_core, {info.settings['threads_per_core']}, as on "
+        "Arm: each CPU is a core of its own here, in one socket"
     )
     return Map(tuple(cpu.cpu for cpu in cpus), _flat(len(cpus)))
 
@@ -167,7 +167,7 @@ def _of_table(info: Info, notes: list[str], lister: str) -> Map:
 def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) -> Map:
     """The pCPUs by counts of sockets, cores, threads and nodes, and by the nodes' lists of CPUs, if there are any."""
     sockets, cores, threads = topology.sockets, topology.cores, topology.threads
-    listed = nodes_of(info.said)
+    listed = nodes_of(info.settings)
     complete = sorted(cpu for node in listed for cpu in node) == list(range(topology.pcpus))
     numbering = numbered(sockets, cores, threads, listed) if complete else None
     if complete and numbering is None:
@@ -188,7 +188,7 @@ def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) ->
 
 def _threads_too_many(info: Info) -> bool:
     """Does the table have all CPUs in one core, more than `threads_per_core`, as where Xen knows no topology?"""
-    threads = info.said.get("threads_per_core", "")
+    threads = info.settings.get("threads_per_core", "")
     cores = _grouped(info.cpus, lambda cpu: (cpu.socket, cpu.core))
     return len(cores) == 1 and threads.isdecimal() and len(threads) < 6 and len(info.cpus) > max(1, int(threads))
 

@@ -189,7 +189,7 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
         sources.pool_cpus.update((pool.name, pool.cpus) for pool in holds if pool.cpus is not None)
     else:
         sources.info = holds
-        fields: Mapping[str, str] = holds.said
+        fields: Mapping[str, str] = holds.settings
         if sources.cpu_mhz is None and "cpu_mhz" in fields:
             sources.cpu_mhz = _mhz(path, fields["cpu_mhz"])
         sources.scheduler = sources.scheduler or fields.get("xen_scheduler")

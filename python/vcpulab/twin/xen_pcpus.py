@@ -39,7 +39,7 @@ def pcpus_named(reads: Sequence[Read], notes: list[str]) -> int:
 
 def are_numbered(info: Info, reads: Sequence[Read], placed: Map, notes: list[str]) -> bool:
     """Are the numbers of CPUs in listings those of the pCPUs? Not where some are offline and nobody says which."""
-    last = info.said.get("max_cpu_id", "")
+    last = info.settings.get("max_cpu_id", "")
     if info.cpus or not (last.isdecimal() and len(last) < 6 and int(last) >= placed.pcpus):
         return True
     named = list(_named(reads))
