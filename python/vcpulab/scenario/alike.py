@@ -38,34 +38,34 @@ def rows(*scenarios: Scenario) -> list[list[str]]:
         >>> rows(before) == [list(domains)], rows(before, before.change({"domain.vm3.weight": 9}))[1]
         (True, ['vm3'])
     """
-    found = _groups(scenarios)
-    if len(found) <= ROWS_MAX:
-        return list(found.values())
+    groups = _groups(scenarios)
+    if len(groups) <= ROWS_MAX:
+        return list(groups.values())
     document = scenarios[0].to_dict()
-    asked = {client["server"] for client in document.get("client", {}).values()}
+    servers = {client["server"] for client in document.get("client", {}).values()}
     merged: dict[tuple[object, ...], list[str]] = {}
-    for said, group in found.items():
+    for settings, group in groups.items():
         stems = {without_number(name) for name in group}
         domain = document["domain"][group[0]]
         kinds = [app["kind"] for app in domain.get("app", [])]
-        does = (domain["vcpus"], domain.get("driver_domain"), group[0] in asked, *kinds)
+        does = (domain["vcpus"], domain.get("driver_domain"), group[0] in servers, *kinds)
         # A group whose names have no stem in common stands for itself.
-        key = (*stems, len(set(said)) > 1, *does) if len(stems) == 1 else said
+        key = (*stems, len(set(settings)) > 1, *does) if len(stems) == 1 else settings
         merged.setdefault(key, []).extend(group)
     return list(merged.values())
 
 
 def _groups(scenarios: Sequence[Scenario]) -> dict[tuple[str, ...], list[str]]:
-    """What each scenario says of a domain, to those of which it says the same."""
+    """The domains that have the same settings as each other in every scenario, by these settings."""
     settings_of = [_settings(scenario.to_dict()) for scenario in scenarios]
-    found: dict[tuple[str, ...], list[str]] = {}
+    domains_by_settings: dict[tuple[str, ...], list[str]] = {}
     for domain in settings_of[0]:
-        found.setdefault(tuple(settings.get(domain, "") for settings in settings_of), []).append(domain)
-    return found
+        domains_by_settings.setdefault(tuple(settings.get(domain, "") for settings in settings_of), []).append(domain)
+    return domains_by_settings
 
 
 def _settings(document: Mapping[str, Any]) -> dict[str, str]:
-    """Everything that a scenario says of each domain, without its name."""
+    """The settings of each domain in a scenario as text, without the name of the domain."""
     clients = _by("server", document.get("client", {}).values())
     actions = _by("domain", document.get("action", []))
     frames = [document["host"], *document.get("pool", {}).values()]
@@ -73,30 +73,30 @@ def _settings(document: Mapping[str, Any]) -> dict[str, str]:
     named = {
         name for kind in ("domain", "client") for table in document.get(kind, {}).values() for name in _names(table)
     }
-    found = {}
+    texts = {}
     for domain, table in document["domain"].items():
         of_it = [_without(part, domain) for part in (table, clients[domain], actions[domain], slots[domain])]
-        # Where it is named by another one, it is not alike.
-        found[domain] = json.dumps([*of_it, domain if domain in named else None], sort_keys=True)
-    return found
+        # A domain that another table names is unlike all other domains.
+        texts[domain] = json.dumps([*of_it, domain if domain in named else None], sort_keys=True)
+    return texts
 
 
 def _by(key: str, tables: Iterable[Mapping[str, Any]]) -> defaultdict[str | None, list[Mapping[str, Any]]]:
-    """The tables by what they have under a key."""
-    found = defaultdict(list)
+    """The tables by their value of a key."""
+    tables_by_value = defaultdict(list)
     for table in tables:
-        found[table.get(key)].append(table)
-    return found
+        tables_by_value[table.get(key)].append(table)
+    return tables_by_value
 
 
 def _without(part: Any, name: str) -> Any:
     if isinstance(part, Mapping):
         return {key: _without(value, name) for key, value in part.items() if value != name}
-    return [_without(one, name) for one in part] if isinstance(part, list) else part
+    return [_without(item, name) for item in part] if isinstance(part, list) else part
 
 
 def _names(table: Mapping[str, Any]) -> Iterator[str]:
-    """Whatever may be the name of a domain in a table."""
+    """The values in a table that may be the name of a domain."""
     for key, value in table.items():
         if key not in ("server", "kind"):
             if isinstance(value, Mapping):

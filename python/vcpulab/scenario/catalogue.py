@@ -42,10 +42,10 @@ def generation_of(name: str, generation: str | None = None) -> Mapping[str, Any]
         >>> generation_of("credit")["name"]
         'xen4.17'
     """
-    found = _engine.generation_of(name, generation)
+    generation_name = _engine.generation_of(name, generation)
     for policy in schedulers():
         if policy["name"] == name:
-            return next((one for one in policy["generations"] if one["name"] == found), None)
+            return next((entry for entry in policy["generations"] if entry["name"] == generation_name), None)
     declared = _engine.declared(name, generation)
     only: Mapping[str, Any] | None = None if declared is None else json.loads(declared)["generations"][0]
     return only

@@ -57,7 +57,7 @@ def text_of(threads: int, scheduler: str, vms: Mapping[str, int]) -> str:
         if not number:
             continue
         # The clients of such VMs are one for each, too.
-        first, last = (f"{kind}{one:0{len(str(number))}}" for one in (1, number))
+        first, last = (f"{kind}{index:0{len(str(number))}}" for index in (1, number))
         several = f"{f'count = {number}':<26}# {first} to {last}\n" if number > 1 else ""
         parts.append(f"# {KINDS[kind].capitalize()}.\n[domain.{kind}]\n{several}{_DOMAINS[kind].replace('{NIC}', nic)}")
         if kind == "web":

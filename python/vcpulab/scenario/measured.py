@@ -32,30 +32,30 @@ def measure(base: Mapping[str, Any]) -> Measured:
     """Measures this machine, in a few seconds.
 
     Args:
-        base: the profile, as `vcpulab.profiles` lists them, from which all is taken that is not measured.
+        base: the profile, as `vcpulab.profiles` lists it, that provides the constants that are not measured.
 
     Raises:
         ScenarioError: what was measured does not fit together; measure again.
     """
-    found = json.loads(_engine.measure())
-    constants, missing, machine = found["constants"], found["missing"], found["machine"]
+    measurement = json.loads(_engine.measure())
+    constants, missing, machine = measurement["constants"], measurement["missing"], measurement["machine"]
     day = datetime.now(UTC).date().isoformat()
     doc = f"{machine}, measured on {day}; what could not be measured is as in profile `{base['name']}`."
     lines = [f"doc = {_string(doc)}"]
     pcpus = min(os.cpu_count() or 1, PCPUS_MAX)
     lines.append(_constant("pcpus", pcpus, "measured", "as the system says"))
-    places = found["places"]
+    places = measurement["places"]
     if places is not None and places["sockets"] * places["cores"] * places["threads"] == pcpus:
         fields = ", ".join(f"{kind} = {_value(count)}" for kind, count in places.items())
         lines.append(f"topology = {{ {fields} }}")
     lines += ["", "[constants]"]
-    others = {constant["name"]: constant for constant in base["constants"]}
-    for name in {**others, **constants}:
+    base_constants = {constant["name"]: constant for constant in base["constants"]}
+    for name in {**base_constants, **constants}:
         measured = constants.get(name)
         if measured is not None:
             lines.append(_constant(name, measured["value"], "measured", _source(measured, machine, day)))
         else:
-            lines.append(_assumed(others[name], constants, base["name"], missing.get(name)))
+            lines.append(_assumed(base_constants[name], constants, base["name"], missing.get(name)))
     text = "\n".join(lines) + "\n"
     _engine.parse_profile(text, "<measured>")
     return Measured(text, constants, missing)
@@ -71,10 +71,10 @@ def _source(measured: Mapping[str, Any], machine: str, day: str) -> str:
 def _assumed(constant: Mapping[str, Any], measured: Mapping[str, Any], base: str, missing: str | None) -> str:
     name, value = constant["name"], constant["value"]
     source = f"as in profile `{base}` ({constant['source']})"
-    bound, word, other = _BESIDE.get(name, (max, "", name))
-    if other in measured:
-        value = bound(value, measured[other]["value"])
-        source += f", but {word} `{other}`"
+    bound, word, related = _BESIDE.get(name, (max, "", name))
+    if related in measured:
+        value = bound(value, measured[related]["value"])
+        source += f", but {word} `{related}`"
     reason = f"; not measured: {missing}" if missing else ""
     return _constant(name, value, "assumed", f"assumption: {source}{reason}")
 

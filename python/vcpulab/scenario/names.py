@@ -38,8 +38,8 @@ def did_you_mean(word: str, names: Iterable[str]) -> str | None:
         stems = {stem: f"{stem}*" for stem in (name.rstrip("0123456789") for name in names)}
         near = [stems[stem] for stem in get_close_matches(_PATTERN.split(word)[0], stems, 1)]
     else:
-        known = list(names)
-        near = get_close_matches(word, known, 1) or [name for name in known if name.endswith(f"_{word}")]
+        candidates = list(names)
+        near = get_close_matches(word, candidates, 1) or [name for name in candidates if name.endswith(f"_{word}")]
     return f"did you mean `{near[0]}`?" if near else None
 
 
@@ -58,8 +58,8 @@ def in_short(names: Sequence[str]) -> str:
     """
     rows = in_rows(names)
     shown = rows if len(rows) <= _SHOWN_MAX else rows[: _SHOWN_MAX - 1]
-    said, more = ", ".join(map(_ends, shown)), sum(map(len, rows[len(shown) :]))
-    return f"{said} and {more} more" if more else said
+    text, more = ", ".join(map(_ends, shown)), sum(map(len, rows[len(shown) :]))
+    return f"{text} and {more} more" if more else text
 
 
 def listed(names: Iterable[str]) -> list[str]:

@@ -1,10 +1,10 @@
-"""What is wrong with a scenario, as data."""
+"""The problems of a scenario, as data."""
 
 from typing import TypedDict
 
 
 class Problem(TypedDict):
-    """One thing wrong with a scenario; `None` where unknown."""
+    """A problem of a scenario; a field that is unknown is `None`."""
 
     file: str
     line: int | None

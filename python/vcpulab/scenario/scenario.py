@@ -57,9 +57,9 @@ class Scenario:
             OSError: it cannot be read.
         """
         if not isinstance(path, str | PathLike) or (isinstance(path, str) and "\n" in path):
-            found = f"{type(path).__name__}{' of several lines' if isinstance(path, str) else ''}"
+            shown = f"{type(path).__name__}{' of several lines' if isinstance(path, str) else ''}"
             hint = "Scenario.from_toml reads a text, Scenario.from_dict tables"
-            raise RequestError(field="path", found=found, allowed="the path of a scenario file", hint=hint)
+            raise RequestError(field="path", found=shown, allowed="the path of a scenario file", hint=hint)
         with regular.opened(path) as file:
             # One byte more than the engine accepts: an endless file is refused like any that is too long.
             data = file.read(_engine.FILE_BYTES_MAX + 1)
@@ -192,14 +192,14 @@ class Scenario:
                 continue
             present = table.get("scheduler")
             name = changes.get(f"{where}.scheduler", present)
-            asked = changes.get(f"{where}.generation")
-            if asked is None and "generation" in table:
+            generation = changes.get(f"{where}.generation")
+            if generation is None and "generation" in table:
                 # The release of the host stays, if it had the new scheduler.
                 if name == present or generation_of(name, table["generation"]) is not None:
-                    asked = table["generation"]
+                    generation = table["generation"]
                 else:
                     left_out.append(f"{where}.generation")
-            has = _params_of(name, asked, policies)
+            has = _params_of(name, generation, policies)
             if has is None:
                 continue
             had = generation_of(present) or {"params": ()}
@@ -249,10 +249,10 @@ class Scenario:
             ... ''').copies()
             {'domain': {'batch': ['batch1', 'batch2', 'batch3']}}
         """
-        found: dict[str, dict[str, list[str]]] = {}
+        copies_of: dict[str, dict[str, list[str]]] = {}
         for kind, name, names in _engine.copies(self._text):
-            found.setdefault(kind, {})[name] = names
-        return found
+            copies_of.setdefault(kind, {})[name] = names
+        return copies_of
 
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Self:
         """The same scenario with another seed or number of replications.
@@ -265,8 +265,8 @@ class Scenario:
             2
         """
         check_optional(seed=seed, replications=replications)
-        asked = {"seed": seed, "run.replications": replications}
-        return self.change({field: value for field, value in asked.items() if value is not None})
+        settings = {"seed": seed, "run.replications": replications}
+        return self.change({field: value for field, value in settings.items() if value is not None})
 
     @property
     def folder(self) -> Path:
@@ -287,8 +287,8 @@ class Scenario:
         """What a function makes of it, worked out once. It must not change: everybody gets the same."""
         if work not in self._kept:
             self._kept[work] = work(self)
-        found: _Kept = self._kept[work]
-        return found
+        result: _Kept = self._kept[work]
+        return result
 
     @property
     def name(self) -> str:
@@ -362,14 +362,14 @@ def scenario_of(source: Source, field: str = "scenario") -> Scenario:
 
 def _params_of(name: str, generation: str | None, policies: Policies) -> set[str] | None:
     """The parameters of a scheduler; `None`: there is no such one."""
-    known = generation_of(name, generation)
-    if known is not None:
-        return {param["name"] for param in known["params"]}
+    built_in = generation_of(name, generation)
+    if built_in is not None:
+        return {param["name"] for param in built_in["params"]}
     try:
-        found = policies(name)
+        policy = policies(name)
     except PluginError:
         return None
-    return {param.name for param in found.params} if isinstance(found, OwnPolicy) else None
+    return {param.name for param in policy.params} if isinstance(policy, OwnPolicy) else None
 
 
 def _of_scope(generation: Mapping[str, Any], scope: str) -> set[str]:
@@ -419,8 +419,8 @@ def checked_path(path: object) -> str:
     """
     if not isinstance(path, str) or not split(path):
         allowed = "dotted paths, such as domain.web.weight, with a value for each"
-        found = path if isinstance(path, str) else reprlib.repr(path)
-        raise ChangeError(field="changes", found=found, allowed=allowed)
+        shown = path if isinstance(path, str) else reprlib.repr(path)
+        raise ChangeError(field="changes", found=shown, allowed=allowed)
     return path
 
 

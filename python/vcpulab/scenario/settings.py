@@ -95,8 +95,8 @@ def change(
     """
     words = words or {}
     # A default need not be set back.
-    there = _paths(scenario.written())
-    changes = {path: value for path, value in changes.items() if value is not None or path in there}
+    present_paths = _paths(scenario.written())
+    changes = {path: value for path, value in changes.items() if value is not None or path in present_paths}
     left_out = scenario.left_over(changes)
     try:
         changed = scenario.change(changes)
@@ -115,7 +115,10 @@ def _refused(
 ) -> RequestError:
     """The settings at fault, or the fields where no setting is, each with its problem."""
     templates = {
-        (kind, copy): name for kind, all_of in scenario.copies().items() for name, of in all_of.items() for copy in of
+        (kind, copy): name
+        for kind, all_of in scenario.copies().items()
+        for name, copies in all_of.items()
+        for copy in copies
     }
     # A problem of all copies is one of the table that stands for them.
     in_text = {path: [path] for path in words}
@@ -128,12 +131,12 @@ def _refused(
         path = problem["field"] or ""
         given = [
             word
-            for known, word in words.items()
-            if any(path == one or path.startswith(f"{one}.") for one in in_text[known])
+            for changed_path, word in words.items()
+            if any(path == text_path or path.startswith(f"{text_path}.") for text_path in in_text[changed_path])
         ]
-        found = given[0] if given else path
-        hint = problem["hint"] or _scheduler_meant(path, found.partition("=")[2].strip())
-        errors.append(RequestError(problem["message"], field=field if given else None, found=found, hint=hint))
+        setting = given[0] if given else path
+        hint = problem["hint"] or _scheduler_meant(path, setting.partition("=")[2].strip())
+        errors.append(RequestError(problem["message"], field=field if given else None, found=setting, hint=hint))
     # A pattern is at fault once, however many names match it.
     texts = list(dict.fromkeys(map(str, errors)))
     return errors[0] if len(texts) == 1 else RequestError("\n".join(texts))
@@ -174,7 +177,7 @@ def _typed(path: str, value: Any) -> Any:
     if steps[-1] not in _pcpu_sets() and (steps[0], steps[-1]) != ("pool", "pcpus"):
         return value
     if isinstance(value, list):
-        return [_typed(path, one) for one in value]
+        return [_typed(path, item) for item in value]
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -232,13 +235,13 @@ def resolve_all(
                 join([kind, name, *rest]) if full else resolve(scenario, join([name, *rest]), field, document)
                 for name in names
             ]
-    known = [name for kind in kinds for name in document.get(kind, {})]
+    candidates = [name for kind in kinds for name in document.get(kind, {})]
     raise RequestError(
         f"nothing matches `{pattern}`",
         field=field,
         found=given,
-        allowed=", ".join(listed(known)) or "none, the scenario has none",
-        hint=did_you_mean(pattern, known),
+        allowed=", ".join(listed(candidates)) or "none, the scenario has none",
+        hint=did_you_mean(pattern, candidates),
     )
 
 
@@ -279,31 +282,31 @@ def resolve(scenario: Scenario, given: str, field: str = "path", document: Mappi
         return join(steps)
     if first in _engine_fields():
         return join(steps)
-    found = [kind for kind in NAMED if first in document.get(kind, {})]
-    if "domain" in found and rest and rest[0] in _fields("Client") - _fields("Domain"):
+    matching_kinds = [kind for kind in NAMED if first in document.get(kind, {})]
+    if "domain" in matching_kinds and rest and rest[0] in _fields("Client") - _fields("Domain"):
         asking = [name for name, client in document.get("client", {}).items() if client.get("server") == first]
         if len(asking) == 1:
             return join(["client", asking[0], *rest])
         if len(asking) > 1:
             allowed = f"one of {', '.join(asking)}"
             raise RequestError(f"`{first}` has several clients", field=field, found=given, allowed=allowed)
-    if not found:
-        known = [*(name for kind in NAMED for name in document.get(kind, {})), *_engine_fields()]
-        allowed, hint = _listed(first, known), did_you_mean(first, known)
+    if not matching_kinds:
+        candidates = [*(name for kind in NAMED for name in document.get(kind, {})), *_engine_fields()]
+        allowed, hint = _listed(first, candidates), did_you_mean(first, candidates)
         raise RequestError(f"there is no `{first}`", field=field, found=given, allowed=allowed, hint=hint)
-    if len(found) > 1:
-        allowed = f"one of {', '.join(join([kind, *steps]) for kind in found)}"
+    if len(matching_kinds) > 1:
+        allowed = f"one of {', '.join(join([kind, *steps]) for kind in matching_kinds)}"
         raise RequestError("could mean several paths", field=field, found=given, allowed=allowed)
-    return join([found[0], *steps])
+    return join([matching_kinds[0], *steps])
 
 
-def _listed(found: str, names: Sequence[str]) -> str:
+def _listed(word: str, names: Sequence[str]) -> str:
     """The names, numbered ones in short; the nearest ones and the first if there are many."""
-    told = listed(names)
-    if len(told) <= _LISTED_MAX:
-        return ", ".join(told)
-    near = difflib.get_close_matches(found, names, n=3, cutoff=0.7)
-    first = [name for name in told if name not in near][: _LISTED_MAX - len(near)]
+    rows = listed(names)
+    if len(rows) <= _LISTED_MAX:
+        return ", ".join(rows)
+    near = difflib.get_close_matches(word, names, n=3, cutoff=0.7)
+    first = [name for name in rows if name not in near][: _LISTED_MAX - len(near)]
     return ", ".join([*near, *first, "…"])
 
 
@@ -331,19 +334,19 @@ def _fields(thing: str) -> set[str]:
 
 
 def _paths(document: Mapping[str, Any], before: Sequence[str] = ()) -> set[str]:
-    """Every path that leads to something in a document."""
-    found: set[str] = set()
+    """The paths of all values in a document."""
+    paths: set[str] = set()
     for name, value in document.items():
         steps = [*before, name]
-        found.add(join(steps))
+        paths.add(join(steps))
         if isinstance(value, Mapping):
-            found |= _paths(value, steps)
+            paths |= _paths(value, steps)
         elif isinstance(value, list):
             for index, item in enumerate(value):
-                found.add(join([*steps, str(index)]))
+                paths.add(join([*steps, str(index)]))
                 if isinstance(item, Mapping):
-                    found |= _paths(item, [*steps, str(index)])
-    return found
+                    paths |= _paths(item, [*steps, str(index)])
+    return paths
 
 
 def in_short(changes: Mapping[str, Any]) -> Iterator[str]:

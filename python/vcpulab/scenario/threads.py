@@ -56,12 +56,12 @@ def cpuset(document: Mapping[str, Any], domain: str) -> frozenset[int]:
         [[2], [2], [0, 1, 2, 3]]
     """
     pcpus = document["host"]["pcpus"]
-    found = frozenset(range(pcpus))
+    allowed = frozenset(range(pcpus))
     path = ""
     for step in filter(None, str(document["domain"][domain].get("cgroup", "")).split("/")):
         path = f"{path}/{step}".strip("/")
-        found = found & pcpu_set(document.get("cgroup", {}).get(path, {}).get("cpus", "all"), pcpus) or found
-    return found
+        allowed = allowed & pcpu_set(document.get("cgroup", {}).get(path, {}).get("cpus", "all"), pcpus) or allowed
+    return allowed
 
 
 def polls_us(document: Mapping[str, Any]) -> int:
@@ -76,13 +76,13 @@ def polls_us(document: Mapping[str, Any]) -> int:
 
 
 def _kinds(table: Mapping[str, Any]) -> list[Kind]:
-    found = set[Kind]()
+    present = set[Kind]()
     if "nic" in table:
-        found.add("emulator" if table["nic"].get("emulated") else "vhost")
+        present.add("emulator" if table["nic"].get("emulated") else "vhost")
     if "disk" in table:
-        found.add("emulator" if table["disk"].get("emulated") or not table.get("iothreads") else "iothread")
+        present.add("emulator" if table["disk"].get("emulated") or not table.get("iothreads") else "iothread")
     order: tuple[Kind, ...] = ("vhost", "emulator", "iothread")
-    return [kind for kind in order if kind in found]
+    return [kind for kind in order if kind in present]
 
 
 def quota(table: Mapping[str, Any]) -> float | None:

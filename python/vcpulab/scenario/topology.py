@@ -45,9 +45,9 @@ class Topology:
         """
         cores = self.sockets * self.cores
         counts = ((cores, "core"), (self.sockets, "socket"), (self.nodes, "node"))
-        said = [f"{count} {what}{'s' * (count > 1)}" for count, what in counts if count > 1 or what == "core"]
+        parts = [f"{count} {unit}{'s' * (count > 1)}" for count, unit in counts if count > 1 or unit == "core"]
         threads = f"{self.pcpus} threads on " if self.threads > 1 else ""
-        return threads + ", ".join(said)
+        return threads + ", ".join(parts)
 
     @property
     def is_flat(self) -> bool:
@@ -87,11 +87,11 @@ class Topology:
         return self._by(self.core, pcpus)
 
     def by_node(self, pcpus: Iterable[int] | None = None) -> dict[int, list[int]]:
-        """The same by their node."""
+        """These pCPUs, or all, in ascending order, by their node."""
         return self._by(self.node, pcpus)
 
     def _by(self, key: Any, pcpus: Iterable[int] | None) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        groups: dict[int, list[int]] = {}
         for pcpu in sorted(range(self.pcpus) if pcpus is None else pcpus):
-            found.setdefault(key(pcpu), []).append(pcpu)
-        return dict(sorted(found.items()))
+            groups.setdefault(key(pcpu), []).append(pcpu)
+        return dict(sorted(groups.items()))

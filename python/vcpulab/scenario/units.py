@@ -46,13 +46,13 @@ def pcpu_set(text: str, pcpus: int) -> frozenset[int]:
         >>> sorted(pcpu_set("0-2,5", 8)), sorted(pcpu_set("all,^0", 3))
         ([0, 1, 2, 5], [1, 2])
     """
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.replace(" ", "").split(","):
         word = part.removeprefix("^")
         first, _, last = word.partition("-")
         named = set(range(pcpus)) if word == "all" else set(range(int(first), min(int(last or first), pcpus - 1) + 1))
-        found = found - named if part.startswith("^") else found | named
-    return frozenset(pcpu for pcpu in found if pcpu < pcpus)
+        numbers = numbers - named if part.startswith("^") else numbers | named
+    return frozenset(pcpu for pcpu in numbers if pcpu < pcpus)
 
 
 def spans(pcpus: Sequence[int]) -> str:
