@@ -99,7 +99,7 @@ def _pinned(document: Mapping[str, Any], names: Sequence[str]) -> set[int]:
 
 def _free(document: Mapping[str, Any], names: Sequence[str], here: Sequence[int]) -> Iterator[list[int]]:
     """Whole cores to which nobody is pinned: with one pCPU, and with one for each vCPU of these domains."""
-    domains, topology = document["domain"], Topology.of(document["host"])
+    domains, topology = document["domain"], Topology.from_host(document["host"])
     taken = {pcpu for table in domains.values() for pcpu in pinned_to(table) or ()}
     near = {node for name in names for node in _memory_nodes(domains[name])}
     cores = [core for core in topology.by_core(here).values() if not taken & set(core)]

@@ -54,7 +54,7 @@ def cores(document: Mapping[str, Any], pcpus: Iterable[int], there: Iterable[str
     """
     host = document["host"]
     those = kinds(document) if there is None else list(there)
-    groups = Topology.of(host).by_core(pcpus).values()
+    groups = Topology.from_host(host).by_core(pcpus).values()
     most = {count: core(host["costs"], those, count) for count in {len(group) for group in groups}}
     return sum(most[len(group)] for group in groups)
 
@@ -77,7 +77,7 @@ def fastest(document: Mapping[str, Any]) -> float:
 def said(document: Mapping[str, Any]) -> list[str]:
     """That a thread is not a core, and what that means on a host; nothing where each core has one thread."""
     host = document["host"]
-    topology, costs = Topology.of(host), host["costs"]
+    topology, costs = Topology.from_host(host), host["costs"]
     if topology.threads == 1:
         return []
     if not known(costs):
@@ -99,7 +99,7 @@ def cautions(*documents: Mapping[str, Any]) -> list[str]:
     unpriced: dict[str, None] = {}
     for document in documents:
         host = document["host"]
-        topology = Topology.of(host)
+        topology = Topology.from_host(host)
         if topology.threads > 1 and not known(host["costs"]):
             profile = f"profile {host['profile']} does not say what busy siblings cost each other"
             beyond = f"beyond {topology.sockets * topology.cores} busy pCPUs there is less to be had than it seems"

@@ -77,7 +77,7 @@ def explain(
 def _show(file: Path, found: Explanation, scenario: Scenario, toolstack: Toolstack | None, *, all: bool) -> None:
     """Prints why those who are late are so: what mends it, where the time goes, and the requests that took longest."""
     nobody = [] if found.explained else [f"{file}: nobody is late (--slo METRIC explains one nevertheless)"]
-    topology = Topology.of(scenario.to_dict()["host"])
+    topology = Topology.from_host(scenario.to_dict()["host"])
     host = [] if topology.is_flat else [f"host: {topology}"]
     parts = [page.always(Lines([*nobody, *found.outlook(), *found.numbers(), *host])), views.cautions(scenario)]
     if found.advice:

@@ -100,7 +100,7 @@ def _heading(run: Run) -> list[Piece]:
     scenario = run.scenario
     document = scenario.to_dict()
     host = document["host"]
-    topology, replications = Topology.of(host), _count(scenario.replications, "replication")
+    topology, replications = Topology.from_host(host), _count(scenario.replications, "replication")
     pcpus = _count(host["pcpus"], "pCPU") if topology.is_flat else str(topology)
     scheduler = f"{host['scheduler']} {host['generation']}"
     pools = "".join(

@@ -533,7 +533,7 @@ def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was
     if smt is not None:
         yield smt
     elif before is None and "topology" in host:
-        yield Shape(Topology.of(host))
+        yield Shape(Topology.from_host(host))
     elif host["pcpus"] != (None if before is None else before["pcpus"]) and (
         pool.tools["tool"] or hypervisor_of(new) == "kvm"
     ):
@@ -549,7 +549,7 @@ def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was
 
 def _smt(before: Mapping[str, Any], host: Mapping[str, Any], pool: Pool) -> Smt | None:
     """The change of SMT, if the hosts differ only in the threads of the same cores."""
-    old, new = Topology.of(before), Topology.of(host)
+    old, new = Topology.from_host(before), Topology.from_host(host)
     same = (old.sockets, old.cores, old.nodes) == (new.sockets, new.cores, new.nodes)
     if not same or 1 not in (old.threads, new.threads) or old.threads == new.threads or "topology" not in before:
         return None
@@ -594,7 +594,7 @@ def _of_pools(
 
 def _by_node(document: Mapping[str, Any], pools: Mapping[str, Pool]) -> bool:
     """Are the pools those that the tool makes of nodes, with a pCPU of `Pool-0` for each vCPU of Dom0?"""
-    topology, first = Topology.of(document["host"]), pools[POOL_0]
+    topology, first = Topology.from_host(document["host"]), pools[POOL_0]
     by_node = {f"Pool-node{node}" if node else POOL_0: tuple(pcpus) for node, pcpus in topology.by_node().items()}
     alike = all(pool.scheduler == first.scheduler for pool in pools.values())
     vcpus = document["domain"].get(DOM0, {"vcpus": 0})["vcpus"]
@@ -690,7 +690,7 @@ def _groups(old: Mapping[str, Any], new: Mapping[str, Any], pool: Pool) -> Itera
 
 def _memory_stays(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
     """The domains whose memory a new affinity places on other nodes, where the distance of nodes has a cost."""
-    topology = Topology.of(new["host"])
+    topology = Topology.from_host(new["host"])
     if old is None or topology.nodes == 1 or new["host"]["costs"].get("numa_distance", _LOCAL) <= _LOCAL:
         return
     moved = tuple(

@@ -20,11 +20,11 @@ class Topology:
     """Do the threads of a core have numbers beside each other? Otherwise all first threads come first."""
 
     @classmethod
-    def of(cls, host: Mapping[str, Any]) -> Self:
-        """That of a complete scenario's `host` table; without one each pCPU is a core of its own, in one node.
+    def from_host(cls, host: Mapping[str, Any]) -> Self:
+        """The topology in a complete scenario's `host` table; without one, each pCPU is a core of its own, in one node.
 
         Examples:
-            >>> Topology.of({"pcpus": 4})
+            >>> Topology.from_host({"pcpus": 4})
             Topology(sockets=1, cores=4, threads=1, nodes=1, adjacent=True)
         """
         given = host.get("topology")

@@ -247,7 +247,7 @@ class Host:
     @cached_property
     def topology(self) -> Topology:
         """Which pCPUs are threads of one core, and which are of one node."""
-        return Topology.of(self.document["host"])
+        return Topology.from_host(self.document["host"])
 
     @property
     def by_thread(self) -> bool:

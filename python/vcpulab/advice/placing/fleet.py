@@ -209,7 +209,7 @@ def _items(
         notes += [f"{label}: {path} is left out, the scheduler has no such parameter" for path in changed.left_out]
     document = scenario.written()
     domains = document["domain"]
-    if Topology.of(there) != Topology.of(wanted) and (there.get("topology") or wanted.get("topology")):
+    if Topology.from_host(there) != Topology.from_host(wanted) and (there.get("topology") or wanted.get("topology")):
         # Its numbers name other places there.
         notes += [
             f"{label}: {field} of {name} is left out, the hosts have another topology"

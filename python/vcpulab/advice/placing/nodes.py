@@ -51,7 +51,7 @@ def soft(document: Mapping[str, Any], busy: Mapping[str, float] | None = None) -
         document: a complete scenario.
         busy: domain to how many pCPUs it keeps busy; its vCPUs, where that is not known.
     """
-    host, topology = document["host"], Topology.of(document["host"])
+    host, topology = document["host"], Topology.from_host(document["host"])
     if host["scheduler"] not in PREFER or document.get("pool"):
         return {}
     free = {

@@ -72,7 +72,7 @@ class Host:
     def nodes(self) -> dict[int, list[str]]:
         """Node to the domains that were placed on it; empty: the host has one node, or knows no preferences."""
         document = self.scenario.to_dict()
-        topology, found = Topology.of(document["host"]), dict[int, list[str]]()
+        topology, found = Topology.from_host(document["host"]), dict[int, list[str]]()
         if topology.nodes == 1:
             return {}
         for name in self.domains:

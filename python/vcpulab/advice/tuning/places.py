@@ -21,7 +21,7 @@ def of_host(scenario: Scenario) -> Iterator[Parameter]:
     if hypervisor_of(document) == "kvm":
         # Linux has neither.
         return
-    topology, now = Topology.of(document["host"]), document["host"]["sched_gran"]
+    topology, now = Topology.from_host(document["host"]), document["host"]["sched_gran"]
     if topology.threads > 1:
         names = ["cpu", *(one for one in ("core", now) if one != "cpu")]
         options = [Option(name, name) for name in dict.fromkeys(names) if name == now or _can_be(scenario, name)]
@@ -36,7 +36,7 @@ def of_host(scenario: Scenario) -> Iterator[Parameter]:
 def of_domains(scenario: Scenario, names: Iterable[str], *, unasked: bool) -> Iterator[Parameter]:
     """The soft affinity of some domains: none, or one node or another."""
     document = scenario.to_dict()
-    host, topology = document["host"], Topology.of(document["host"])
+    host, topology = document["host"], Topology.from_host(document["host"])
     nodes = {f"node {node}": spans(pcpus) for node, pcpus in topology.by_node().items()}
     if host["scheduler"] not in PREFER:
         return
@@ -63,7 +63,7 @@ def run_queues(host: Mapping[str, Any], names: Iterable[str], now: str) -> list[
         >>> run_queues(flat, every, "socket"), run_queues(big, every, "socket")
         (['cpu', 'socket'], ['cpu', 'core', 'socket', 'all'])
     """
-    topology = Topology.of(host)
+    topology = Topology.from_host(host)
     sizes = {
         "cpu": 1,
         "core": topology.threads,
