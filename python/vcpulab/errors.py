@@ -24,7 +24,7 @@ class VcpulabError(Exception):
 
 
 class RequestError(VcpulabError, ValueError):
-    """A request that cannot be met as it was made.
+    """An invalid request.
 
     Its text is ``field: found `FOUND`; allowed: ALLOWED``, or ``field found: REASON; allowed: ALLOWED`` with a reason,
     and a line with the hint; parts that are None are left out.
@@ -63,13 +63,13 @@ class RequestError(VcpulabError, ValueError):
         """The message, with another name for the field."""
         place = [part for part in (field, None if self.reason is None else self.found) if part is not None]
         if self.reason is not None:
-            said = self.reason
+            statement = self.reason
         elif self.found is not None:
-            said = f"found `{self.found}`"
+            statement = f"found `{self.found}`"
         else:
-            said = ""
+            statement = ""
         allowed = "" if self.allowed is None else f"allowed: {self.allowed}"
-        message = "; ".join(part for part in (said, allowed) if part)
+        message = "; ".join(part for part in (statement, allowed) if part)
         hint = "" if self.hint is None else f"\n  hint: {self.hint}"
         return ": ".join(part for part in (" ".join(map(str, place)), message) if part) + hint
 
@@ -85,18 +85,18 @@ class EngineError(VcpulabError, RuntimeError):
 
 
 class RecordingError(VcpulabError, ValueError):
-    """A file of another tool that does not hold what it should; the text says where, and what is allowed."""
+    """An invalid file of another tool; the text names the place and the allowed values."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Work that was cancelled when something was known already."""
+    """Cancelled work that has a partial answer."""
 
-    def __init__(self, so_far: Any, said: str = "") -> None:
+    def __init__(self, partial: Any, extent: str = "") -> None:
         super().__init__("interrupted")
-        self.so_far = so_far
-        """The answer as far as it is known, of the kind that the work would have had."""
-        self.said = said
-        """How much of it that is, where the answer does not say."""
+        self.partial = partial
+        """The partial answer, of the same type as the complete one."""
+        self.extent = extent
+        """The extent of the partial answer, where the answer itself does not show it."""
 
 
 class MissingExtraError(VcpulabError, ImportError):

@@ -1,11 +1,11 @@
-"""Classes that users bring: found in a file of theirs, or in a package that is installed."""
+"""Users' own classes, loaded from a file or from an installed package."""
 
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from vcpulab import regular
+from vcpulab import safe_open
 from vcpulab.errors import RequestError
 
 T = TypeVar("T")
@@ -16,32 +16,32 @@ class PluginError(RequestError):
     """There is no such class."""
 
 
-def load(reference: str, base: type[T], group: str, what: str) -> type[T]:
+def load(reference: str, base: type[T], group: str, noun: str) -> type[T]:
     """Finds a class: `file.py:Class`, or the name under which an installed package offers one.
 
     Args:
-        reference: where it is.
-        base: what it must be a subclass of.
+        reference: the class's file and name, or its name in a package.
+        base: the required base class.
         group: the entry point group in which packages offer such classes.
-        what: what they are called, for messages.
+        noun: the noun for such a class, for messages.
 
     Raises:
-        PluginError: there is none.
+        PluginError: no such class exists.
     """
     path, colon, name = reference.rpartition(":")
     if colon:
         return from_source(source_of(Path(path)), path, name, base)
-    return checked(_installed(reference, group, what), base, reference)
+    return checked(_installed(reference, group, noun), base, reference)
 
 
 def source_of(path: Path) -> bytes:
-    """What stands in a file.
+    """The content of a file.
 
     Raises:
-        PluginError: it cannot be read.
+        PluginError: the file cannot be read.
     """
     try:
-        return regular.read(path, _BYTES_MAX)
+        return safe_open.read(path, _BYTES_MAX)
     except OSError as error:
         raise PluginError(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
@@ -50,13 +50,13 @@ def from_source(source: bytes, path: str, name: str, base: type[T]) -> type[T]:
     """A class in a file, whose code is executed.
 
     Args:
-        source: what stands in the file.
-        path: the file's, for messages.
-        name: the class's.
-        base: what it must be a subclass of.
+        source: the file's content.
+        path: the file's path, for messages.
+        name: the class's name.
+        base: the required base class.
 
     Raises:
-        PluginError: there is none, or its code fails.
+        PluginError: no such class exists, or the file's code fails.
     """
     module = ModuleType(Path(path).stem)
     module.__file__ = path
@@ -69,17 +69,17 @@ def from_source(source: bytes, path: str, name: str, base: type[T]) -> type[T]:
     return checked(getattr(module, name), base, f"{path}:{name}")
 
 
-def checked(found: object, base: type[T], reference: str) -> type[T]:
-    """A class, if it is complete.
+def checked(candidate: object, base: type[T], reference: str) -> type[T]:
+    """The candidate, if it is a complete class.
 
     Raises:
-        PluginError: it is none, or has abstract methods.
+        PluginError: the candidate is not a subclass of `base`, or has abstract methods.
     """
-    if not (isinstance(found, type) and issubclass(found, base)):
+    if not (isinstance(candidate, type) and issubclass(candidate, base)):
         raise PluginError(f"`{reference}` is not a subclass of `{base.__module__.split('.')[0]}.{base.__name__}`")
-    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+    if missing := sorted(getattr(candidate, "__abstractmethods__", ())):
         raise PluginError(f"`{reference}` has no `{'`, `'.join(missing)}`")
-    return found
+    return candidate
 
 
 def _described(error: BaseException) -> str:
@@ -106,14 +106,15 @@ def offered(group: str) -> list[str]:
     return sorted(entry_points(group=group).names)
 
 
-def _installed(name: str, group: str, what: str) -> object:
-    known = offered(group)
-    if name not in known:
-        names = ", ".join(f"`{one}`" for one in known) or "none"
+def _installed(reference: str, group: str, noun: str) -> object:
+    names = offered(group)
+    if reference not in names:
+        listed = ", ".join(f"`{name}`" for name in names) or "none"
         raise PluginError(
-            f"no installed package offers a {what} `{name}`; offered: {names}", hint="for one in a file: FILE.py:CLASS"
+            f"no installed package offers a {noun} `{reference}`; offered: {listed}",
+            hint="for one in a file: FILE.py:CLASS",
         )
     try:
-        return entry_points(group=group)[name].load()
+        return entry_points(group=group)[reference].load()
     except (Exception, SystemExit) as error:
-        raise PluginError(f"{what} `{name}`: {_described(error)}") from error
+        raise PluginError(f"{noun} `{reference}`: {_described(error)}") from error

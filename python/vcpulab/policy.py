@@ -1,4 +1,4 @@
-"""Your own scheduler: the hooks and parameters of a policy, and finding one by the name that a scenario gives it.
+"""Your own scheduler: the hooks and parameters of a policy, and lookup by the name in a scenario.
 
 The hooks are those of the engine's own schedulers (`crates/host/src/scheduler.rs`), under the same names. pCPUs, vCPUs,
 domains and timers are integers, numbered from 0 over the whole host; times are ns of simulated time.
@@ -29,7 +29,7 @@ Params = Mapping[str, int]
 """Scheduler parameters by name."""
 
 _VALUE_MAX = 2**62
-"""Of a parameter, either way: sums and products of a few do not overflow what the engine counts with."""
+"""The greatest absolute value of a parameter: sums and products of a few do not overflow the engine's integers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Param:
     name: str
     """Its name in scenarios, with the unit at the end where it has one: `slice_us`."""
     default: int
-    """The value where a scenario says nothing."""
+    """The value if a scenario gives none."""
     least: int
     """Least value allowed."""
     most: int
@@ -57,7 +57,7 @@ class Param:
     unit: str = ""
     """The unit in words, empty for a plain number."""
     of: Literal["domain", "host"] = "domain"
-    """What has a value of it: each domain, or the scheduler (it then stands in `[host]` or `[pool.NAME]`)."""
+    """The owner of a value: each domain, or the scheduler (the parameter is then in `[host]` or `[pool.NAME]`)."""
 
     def __post_init__(self) -> None:
         """Checks it."""
@@ -174,15 +174,15 @@ class OwnPolicy:
     doc: str
     """One sentence on what it does."""
     generation: str
-    """What tells one version of its source from another; it stands in the complete scenario, and so in every key."""
+    """A digest of its source; the complete scenario holds the digest, and so does every key."""
     params: tuple[Param, ...]
     """Its parameters."""
     source: str | None = None
-    """What stands in its file, for the record."""
+    """The content of its file, for the record."""
     file: str | None = None
-    """The file that its class can be made from; `None`: it has its class, or is only remembered."""
-    known: type[Policy] | None = field(default=None, repr=False, compare=False)
-    """Its class, if it has been made."""
+    """The file that its class can be made from; `None`: the class is loaded, or the policy is only remembered."""
+    loaded_class: type[Policy] | None = field(default=None, repr=False, compare=False)
+    """Its class, if it is loaded."""
 
     @classmethod
     def of_file(cls, name: str, folder: Path) -> "OwnPolicy":
@@ -194,8 +194,8 @@ class OwnPolicy:
         path, _, class_name = name.rpartition(":")
         file = str(folder / path)
         source = plugins.source_of(Path(file))
-        found = plugins.from_source(source, file, class_name, Policy)  # type: ignore[type-abstract]  # it is checked there
-        return cls._declared(name, found, _digest([source]), source, file)
+        policy_class = plugins.from_source(source, file, class_name, Policy)  # type: ignore[type-abstract]  # it is checked there
+        return cls._declared(name, policy_class, _digest([source]), source, file)
 
     @classmethod
     def installed(cls, name: str) -> "OwnPolicy":
@@ -204,34 +204,34 @@ class OwnPolicy:
         Raises:
             PluginError: there is none, or its code fails.
         """
-        found = plugins.load(name, Policy, ENTRY_POINTS, "policy")  # type: ignore[type-abstract]  # it is checked there
-        return cls.of_class(found, name)
+        policy_class = plugins.load(name, Policy, ENTRY_POINTS, "policy")  # type: ignore[type-abstract]  # it is checked there
+        return cls.of_class(policy_class, name)
 
     @classmethod
-    def of_class(cls, found: type[Policy], name: str | None = None) -> "OwnPolicy":
+    def of_class(cls, policy_class: type[Policy], name: str | None = None) -> "OwnPolicy":
         """The policy of a class, named `MODULE:CLASS` if it has no other name.
 
         Raises:
             PluginError: it is none, or not complete.
         """
-        name = name or f"{found.__module__}:{found.__qualname__}"
-        found = plugins.checked(found, Policy, name)  # type: ignore[type-abstract]  # it is checked there
-        return cls._declared(name, found, *_version(found))
+        name = name or f"{policy_class.__module__}:{policy_class.__qualname__}"
+        policy_class = plugins.checked(policy_class, Policy, name)  # type: ignore[type-abstract]  # it is checked there
+        return cls._declared(name, policy_class, *_version(policy_class))
 
     @classmethod
     def _declared(
-        cls, name: str, found: type[Policy], generation: str, source: bytes | None, file: str | None = None
+        cls, name: str, policy_class: type[Policy], generation: str, source: bytes | None, file: str | None = None
     ) -> "OwnPolicy":
-        params = tuple(found.parameters)
+        params = tuple(policy_class.parameters)
         names = [param.name for param in params]
-        if twice := {one for one in names if names.count(one) > 1}:
+        if twice := {parameter for parameter in names if names.count(parameter) > 1}:
             raise PluginError(f"`{name}` declares `{min(twice)}` twice")
-        doc = (found.__doc__ or "A policy without a description.").strip().splitlines()[0]
+        doc = (policy_class.__doc__ or "A policy without a description.").strip().splitlines()[0]
         text = None if source is None else source.decode(errors="replace")
-        return cls(name, doc, generation, params, text, file, found)
+        return cls(name, doc, generation, params, text, file, policy_class)
 
     def listed(self) -> dict[str, object]:
-        """As `vcpulab.schedulers` lists the built-in ones."""
+        """The policy's entry, in the form in which `vcpulab.schedulers` lists the built-in ones."""
         params = [
             {
                 "name": param.name,
@@ -248,12 +248,12 @@ class OwnPolicy:
 
     @property
     def can_run(self) -> bool:
-        """Is there more of it than what a saved run remembers?"""
-        return self.known is not None or self.file is not None
+        """Can its class be loaded? The policy of a saved run has neither a class nor a file."""
+        return self.loaded_class is not None or self.file is not None
 
     def remembered(self) -> "OwnPolicy":
-        """What a saved run remembers of it: nothing that can be executed."""
-        return replace(self, file=None, known=None)
+        """The policy as a saved run keeps it, without anything that can be executed."""
+        return replace(self, file=None, loaded_class=None)
 
     def __call__(self, params: Params, seed: int) -> Policy:
         """Makes the policy of one replication.
@@ -265,8 +265,8 @@ class OwnPolicy:
 
     @cached_property
     def _class(self) -> type[Policy]:
-        if self.known is not None:
-            return self.known
+        if self.loaded_class is not None:
+            return self.loaded_class
         if self.file is None or self.source is None:
             raise PluginError(
                 f"`{self.name}` is remembered by a saved run, which executes nothing",
@@ -283,8 +283,8 @@ class OwnPolicy:
         """
         state = {name: value for name, value in self.__dict__.items() if name != "_class"}
         if self.file is not None:
-            return {**state, "known": None}
-        if self.known is not None and not _is_importable(self.known):
+            return {**state, "loaded_class": None}
+        if self.loaded_class is not None and not _is_importable(self.loaded_class):
             raise PicklingError(
                 f"the policy `{self.name}` cannot be pickled, for its class is not at the top level of a module; "
                 "write it to a file, and name it FILE.py:CLASS"
@@ -293,56 +293,56 @@ class OwnPolicy:
 
 
 class Policies:
-    """Where the policies of a scenario come from that are not built in. What was found once is not looked for again."""
+    """The policies of a scenario that are not built in. Each is loaded once."""
 
-    def __init__(self, folder: Path | None, known: Mapping[str, OwnPolicy] | Iterable[OwnPolicy] = ()) -> None:
-        """Those in files, whose paths start in `folder`, and in packages, besides those known; `None`: those alone."""
+    def __init__(self, folder: Path | None, policies: Mapping[str, OwnPolicy] | Iterable[OwnPolicy] = ()) -> None:
+        """Policies in files below `folder` and in packages, besides the given ones; `None`: only the given ones."""
         self._folder = folder
-        policies = known.values() if isinstance(known, Mapping) else known
-        self._known = {policy.name: policy for policy in policies}
+        listed = policies.values() if isinstance(policies, Mapping) else policies
+        self._by_name = {policy.name: policy for policy in listed}
 
     def __call__(self, name: str) -> OwnPolicy | list[str]:
-        """The policy of a name; if there is none, the names that installed packages offer.
+        """The policy of a name; if no policy has the name, the names that installed packages offer.
 
         Raises:
-            PluginError: something is wrong with it.
+            PluginError: the policy cannot be loaded.
         """
-        if name not in self._known:
+        if name not in self._by_name:
             if ":" in name:
                 if self._folder is None:
                     raise PluginError("a policy file can be named by a scenario's own file only")
-                self._known[name] = OwnPolicy.of_file(name, self._folder)
+                self._by_name[name] = OwnPolicy.of_file(name, self._folder)
             else:
                 offered = [] if self._folder is None else plugins.offered(ENTRY_POINTS)
                 if name not in offered:
                     return offered
-                self._known[name] = OwnPolicy.installed(name)
-        return self._known[name]
+                self._by_name[name] = OwnPolicy.installed(name)
+        return self._by_name[name]
 
-    def beside(self, known: Iterable[OwnPolicy]) -> "Policies":
-        """The same, but of what was found only these are known."""
-        return Policies(self._folder, known)
-
-
-def _is_importable(found: type[Policy]) -> bool:
-    return getattr(sys.modules.get(found.__module__), found.__qualname__, None) is found
+    def beside(self, policies: Iterable[OwnPolicy]) -> "Policies":
+        """The same places to look in, with only these policies loaded."""
+        return Policies(self._folder, policies)
 
 
-def _version(found: type[Policy]) -> tuple[str, bytes | None]:
+def _is_importable(policy_class: type[Policy]) -> bool:
+    return getattr(sys.modules.get(policy_class.__module__), policy_class.__qualname__, None) is policy_class
+
+
+def _version(policy_class: type[Policy]) -> tuple[str, bytes | None]:
     """What tells one version of a class from another, and its own file: over all files of its package."""
-    module = sys.modules.get(found.__module__)
-    root = sys.modules.get(found.__module__.partition(".")[0])
+    module = sys.modules.get(policy_class.__module__)
+    root = sys.modules.get(policy_class.__module__.partition(".")[0])
     file = getattr(module, "__file__", None)
     if root is None or file is None:
         # Typed in by hand: no one can say whether it is the same tomorrow.
-        return _typed_in(found), None
+        return _typed_in(policy_class), None
     folders = [Path(folder) for folder in getattr(root, "__path__", ())]
     files = sorted(path for folder in folders for path in folder.rglob("*.py")) or [Path(file)]
     return _digest([plugins.source_of(path) for path in files]), plugins.source_of(Path(file))
 
 
 @cache
-def _typed_in(_found: type[Policy]) -> str:
+def _typed_in(_policy_class: type[Policy]) -> str:
     return f"unsaved-{token_hex(6)}"
 
 

@@ -63,5 +63,5 @@ def groups(given: Texts | Iterable[Iterable[str]], field: str) -> list[list[str]
     ]
 
 
-def _no_text(found: object, field: str, allowed: str) -> RequestError:
-    return RequestError(field=field, found=reprlib.repr(found), allowed=allowed)
+def _no_text(given: object, field: str, allowed: str) -> RequestError:
+    return RequestError(field=field, found=reprlib.repr(given), allowed=allowed)

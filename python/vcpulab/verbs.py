@@ -90,18 +90,18 @@ def compare(
     if isinstance(first, Run) != isinstance(second, Run):
         raise RequestError("a scenario and a run", allowed="two scenarios, or two runs")
     named = first.scenario if isinstance(first, Run) else first
-    asked = None if metrics is None else find_all(named, several(metrics, "metrics"), "metrics")
+    addresses = None if metrics is None else find_all(named, several(metrics, "metrics"), "metrics")
     if isinstance(first, Run) and isinstance(second, Run):
         stated = {"replications": replications, "precision": precision, "seconds": seconds, "seed": seed}
         if field := ", ".join(name for name, value in stated.items() if value is not None):
             raise RequestError(field=field, allowed="with scenarios; these runs are over")
-        return Differences(first, second, tuple(differences(first, second, asked)))
+        return Differences(first, second, tuple(differences(first, second, addresses)))
     assert isinstance(first, Scenario)
     assert isinstance(second, Scenario)
     effort = _effort(replications, precision, seconds)
     first = with_replications(first, seed, replications)
-    old, new, found, added = decide(first, second, asked=asked, effort=effort, jobs=jobs, progress=progress)
-    return _whole(Differences(old, new, tuple(found), added))
+    old, new, comparisons, added = decide(first, second, asked=addresses, effort=effort, jobs=jobs, progress=progress)
+    return _whole(Differences(old, new, tuple(comparisons), added))
 
 
 def whatif(
@@ -151,14 +151,14 @@ def whatif(
     before = with_replications(given, seed, replications)
     if isinstance(changes, Mapping):
         full = settings.expand(given, changes)
-        changed, after = (settings.change(one, full) for one in (given, before))
+        changed, after = (settings.change(side, full) for side in (given, before))
     else:
         texts = several(changes, "changes")
-        changed, after = (settings.apply(one, texts) for one in (given, before))
+        changed, after = (settings.apply(side, texts) for side in (given, before))
     before = _measured_alike(before, changed.changes)
     effort = _effort(replications, precision, seconds)
-    old, new, found, added = decide(before, after.scenario, effort=effort, jobs=jobs, progress=progress)
-    return _whole(WhatIf(old, new, tuple(found), added, changed=changed))
+    old, new, comparisons, added = decide(before, after.scenario, effort=effort, jobs=jobs, progress=progress)
+    return _whole(WhatIf(old, new, tuple(comparisons), added, changed=changed))
 
 
 def tune(
@@ -231,13 +231,15 @@ def tune(
     vary, only = several(vary, "vary"), several(only, "only")
     slos = read_slos(scenario, several(slo, "slo"))
     goals_of.contradictions(slos)
-    there = space(scenario, vary, only)
+    search_space = space(scenario, vary, only)
     missed = goals_of.missed(scenario, slos, jobs=jobs)
     wanted = goals_of.goals(scenario, several(maximise, "maximise"), several(minimise, "minimise"), missed)
     by_hand = bool(vary or only)
-    domains = [*concerned(wanted), *(one.address.domain for one in missed)]
+    domains = [*concerned(wanted), *(objective.address.domain for objective in missed)]
     search = Search(
-        shared(there, domains) if by_hand else widened(there, domains, [one.address.domain for one in missed]),
+        shared(search_space, domains)
+        if by_hand
+        else widened(search_space, domains, [objective.address.domain for objective in missed]),
         wanted,
         slos,
         seed=scenario.seed if seed is None else seed,
@@ -250,19 +252,19 @@ def tune(
         search.keep(Path(str(kept).replace("{search}", search.name())))
     stated = trials is not None or seconds is not None
     try:
-        found = search.run(trials=trials if stated else TRIALS, seconds=seconds, patient=stated, progress=progress)
+        result = search.run(trials=trials if stated else TRIALS, seconds=seconds, patient=stated, progress=progress)
     except Interrupted as interrupted:
-        raise Interrupted(Tuning(search, interrupted.so_far, None, interrupted=True)) from None
-    answer = Tuning(search, found, None)
+        raise Interrupted(Tuning(search, interrupted.partial, None, interrupted=True)) from None
+    answer = Tuning(search, result, None)
     try:
-        answer = Tuning(search, *settle(search, found, progress))
+        answer = Tuning(search, *settle(search, result, progress))
         if answer.advised and answer.confirmed is not None:
             offers = front(search, answer.found, answer.confirmed, progress)
             gain = answer.confirmed.score.mean
             inputs = tried(search, answer.found.best, gain, everything=sensitivity, jobs=jobs, progress=progress)
             answer = replace(answer, offers=offers, sensitivity=inputs)
         if not answer.kept:
-            missed = [one for one in slos if excess(one, answer.found.best.rows) > 0]
+            missed = [objective for objective in slos if excess(objective, answer.found.best.rows) > 0]
             answer = replace(answer, alone=alone(scenario, missed[0].address, jobs=jobs))
     except KeyboardInterrupt:
         raise Interrupted(replace(answer, interrupted=True)) from None
@@ -279,7 +281,7 @@ def capacity(
     replications: int | None = None,
     seconds: float = float("inf"),
     jobs: int = 0,
-    progress: Callable[[str], None] = lambda _said: None,
+    progress: Callable[[str], None] = lambda _message: None,
 ) -> "Capacity":
     """The largest load that keeps SLOs, and what stops the host from carrying more.
 
@@ -304,7 +306,7 @@ def capacity(
         client.http.rate: 250 keeps the SLOs
     """
     from vcpulab.advice import capacity as capacities
-    from vcpulab.guard import Guard
+    from vcpulab.budget import Budget
 
     check(seconds=seconds, jobs=jobs)
     check_optional(lowest=lowest, highest=highest, replications=replications)
@@ -312,7 +314,7 @@ def capacity(
     slos = read_slos(scenario, several(slo, "slo"))
     grows = capacities.growth(scenario, single(vary, "vary"), lowest=lowest, highest=highest)
     return capacities.capacity(
-        grows, slos, replications=replications, jobs=jobs, guard=Guard(seconds), progress=progress
+        grows, slos, replications=replications, jobs=jobs, budget=Budget(seconds), progress=progress
     )
 
 
@@ -328,7 +330,7 @@ def place(
     replications: int | None = None,
     seconds: float = float("inf"),
     jobs: int = 0,
-    progress: Callable[[str], None] = lambda _said: None,
+    progress: Callable[[str], None] = lambda _message: None,
 ) -> "Placement":
     """Domains placed on as few equal hosts as keep SLOs.
 
@@ -355,7 +357,7 @@ def place(
     """
     from vcpulab.advice.placing import fleet as fleets
     from vcpulab.advice.placing import placing
-    from vcpulab.guard import Guard
+    from vcpulab.budget import Budget
 
     check(margin=margin, seconds=seconds, jobs=jobs)
     check_optional(replications=replications)
@@ -372,7 +374,7 @@ def place(
         memory=_bytes(memory),
         replications=replications,
         jobs=jobs,
-        guard=Guard(seconds),
+        budget=Budget(seconds),
         progress=progress,
     )
 
@@ -428,14 +430,14 @@ def lint(
     effort: dict[str, Any] = {"replications": replications, "jobs": jobs, "progress": progress}
     try:
         if isinstance(scenario, Scenario):
-            found = scenario, linting.advise(scenario, select=names, **effort)
+            findings = scenario, linting.advise(scenario, select=names, **effort)
         else:
-            found = linting.lint(_path(scenario, "scenario"), select=names, **effort)
+            findings = linting.lint(_path(scenario, "scenario"), select=names, **effort)
     except Interrupted as interrupted:
-        known = interrupted.so_far
-        host, advice = (scenario, known) if isinstance(scenario, Scenario) else known
-        raise Interrupted(Findings.of(host, advice), interrupted.said) from None
-    return Findings.of(*found)
+        partial = interrupted.partial
+        host, advice = (scenario, partial) if isinstance(scenario, Scenario) else partial
+        raise Interrupted(Findings.of(host, advice), interrupted.extent) from None
+    return Findings.of(*findings)
 
 
 def explain(
@@ -508,22 +510,25 @@ def sweep(
     check(jobs=jobs)
     plan = file if isinstance(file, Plan) else Plan.load(_path(file, "file"))
     scenario = plan.scenario(0)
-    asked = default_metrics(plan) if metrics is None else find_all(scenario, several(metrics, "metrics"), "metrics")
+    addresses = default_metrics(plan) if metrics is None else find_all(scenario, several(metrics, "metrics"), "metrics")
     doing = executor_of(executor, jobs)
-    with closing(doing), nullcontext(store) if isinstance(store, Store) else Store.open(Path(store), create=True) as it:
-        there = len(it.done({unit.key for unit in plan.units()}))
+    with (
+        closing(doing),
+        nullcontext(store) if isinstance(store, Store) else Store.open(Path(store), create=True) as opened,
+    ):
+        stored = len(opened.done({unit.key for unit in plan.units()}))
 
         def lacking(done: int, total: int) -> None:
-            if progress is not None and progress(max(0.0, (done - there) / max(total - there, 1))) is False:
+            if progress is not None and progress(max(0.0, (done - stored) / max(total - stored, 1))) is False:
                 raise KeyboardInterrupt
 
         try:
-            run_plan(plan, it, doing, progress=lacking)
+            run_plan(plan, opened, doing, progress=lacking)
         except KeyboardInterrupt:
-            if not it.done({unit.key for unit in plan.units()}):
+            if not opened.done({unit.key for unit in plan.units()}):
                 raise KeyboardInterrupt from None
-            raise Interrupted(Sweep(plan, tuple(asked), tuple(summary(plan, it, asked)))) from None
-        return Sweep(plan, tuple(asked), tuple(summary(plan, it, asked)))
+            raise Interrupted(Sweep(plan, tuple(addresses), tuple(summary(plan, opened, addresses)))) from None
+        return Sweep(plan, tuple(addresses), tuple(summary(plan, opened, addresses)))
 
 
 def study(
@@ -557,20 +562,22 @@ def study(
     from vcpulab.studies.runner import Effort, Runner
 
     check(precision=precision, jobs=jobs)
-    it = study_of(name)
-    if only is not None and only not in it.experiments:
-        raise RequestError(field="only", found=only, allowed=", ".join(it.experiments))
-    cases = [case for case in it.cases() if only in (None, case.experiment)]
+    published = study_of(name)
+    if only is not None and only not in published.experiments:
+        raise RequestError(field="only", found=only, allowed=", ".join(published.experiments))
+    cases = [case for case in published.cases() if only in (None, case.experiment)]
     own = Path(folder) / (f"{name}-fast" if fast else name)
     effort = Effort(fast=fast, precision=precision, jobs=jobs)
     cached = RunCache(own / "units.jsonl")
-    runner = Runner(it, effort, cached)
+    runner = Runner(published, effort, cached)
     try:
         results = runner.run(cases, progress)
     except KeyboardInterrupt:
-        there = runner.measured(cases)
-        raise Interrupted(Agreement(it, there, effort, own, cached.note)) if there else KeyboardInterrupt from None
-    return Agreement(it, results, effort, own, cached.note)
+        measured = runner.measured(cases)
+        raise (
+            Interrupted(Agreement(published, measured, effort, own, cached.note)) if measured else KeyboardInterrupt
+        ) from None
+    return Agreement(published, results, effort, own, cached.note)
 
 
 def with_replications(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
@@ -620,11 +627,11 @@ def _effort(replications: int | None, precision: float | None, seconds: float | 
     return Effort(PRECISION if precision is None else precision, seconds, fixed=replications is not None)
 
 
-def _whole(found: "_AnyDifferences") -> "_AnyDifferences":
+def _whole(answer: "_AnyDifferences") -> "_AnyDifferences":
     """The answer, unless it was interrupted."""
-    if found.added is not None and found.added.interrupted:
-        raise Interrupted(found)
-    return found
+    if answer.added is not None and answer.added.interrupted:
+        raise Interrupted(answer)
+    return answer
 
 
 def _labelled(scenarios: Source | Iterable[Source] | Mapping[str, Source]) -> dict[str, Scenario]:
@@ -634,11 +641,13 @@ def _labelled(scenarios: Source | Iterable[Source] | Mapping[str, Source]) -> di
         RequestError: it gives none, or something else.
     """
     if isinstance(scenarios, Mapping):
-        labelled = {label: scenario_of(one, "scenarios") for label, one in scenarios.items()}
+        labelled = {label: scenario_of(source, "scenarios") for label, source in scenarios.items()}
     elif isinstance(scenarios, Scenario | str | PathLike) or not isinstance(scenarios, Iterable):
         labelled = {"scenario 1": scenario_of(scenarios, "scenarios")}
     else:
-        labelled = {f"scenario {number}": scenario_of(one, "scenarios") for number, one in enumerate(scenarios, 1)}
+        labelled = {
+            f"scenario {number}": scenario_of(source, "scenarios") for number, source in enumerate(scenarios, 1)
+        }
     if not labelled:
         raise RequestError(field="scenarios", found="none", allowed="a scenario or several, or their files")
     return labelled

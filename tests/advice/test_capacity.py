@@ -13,9 +13,9 @@ from vcpulab import Scenario, run
 from vcpulab.advice.capacity import Capacity, bottleneck, capacity, growth, stations
 from vcpulab.advice.capacity.judging import Standing, judge
 from vcpulab.advice.capacity.search import Found, Range, search
+from vcpulab.budget import Budget, StoppedError
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
-from vcpulab.guard import Guard, StoppedError
 from vcpulab.results.addresses import slo
 
 SERVICE_MS = 10.0
@@ -345,7 +345,7 @@ def test_a_neighbour_that_is_always_busy_is_no_bottleneck() -> None:
 def test_a_guard_stops_a_run_that_takes_too_long() -> None:
     scenario = Scenario.from_toml(OPEN).change({"run.duration": "2000s", "run.replications": 1})
     with pytest.raises(StoppedError, match=r"the 0\.05 s that were given are over"):
-        Guard(0.05).watch(run, scenario)
+        Budget(0.05).watch(run, scenario)
 
 
 def test_an_interrupt_of_the_user_goes_through_the_guard() -> None:
@@ -353,7 +353,7 @@ def test_an_interrupt_of_the_user_goes_through_the_guard() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Guard(60).watch(interrupted)
+        Budget(60).watch(interrupted)
 
 
 # ---- the command ----

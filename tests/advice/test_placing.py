@@ -14,9 +14,9 @@ from vcpulab.advice.placing.energy import Power
 from vcpulab.advice.placing.fleet import Fleet, fleet
 from vcpulab.advice.placing.packing import Problem, pack
 from vcpulab.advice.placing.placing import Placement, UnplaceableError, place
+from vcpulab.budget import StoppedError
 from vcpulab.cli.main import main
 from vcpulab.errors import MissingExtraError
-from vcpulab.guard import StoppedError
 
 HOST = """\
 name = "a fleet"

@@ -716,7 +716,7 @@ def test_a_worker_elsewhere_makes_the_same_runs(tmp_path: Path) -> None:
     here = measure(batch).frame
     file.unlink()
     there = pickle.loads(pickle.dumps(batch))
-    assert [policy.known for policy in there.policies] == [None]
+    assert [policy.loaded_class for policy in there.policies] == [None]
     assert measure(there).frame.equals(here)
 
 

@@ -114,9 +114,9 @@ def test_a_run_has_the_first_replications_that_are_finished() -> None:
     scenario = Scenario.from_toml(LONG)
     with pytest.raises(Interrupted) as interrupted:
         vcpulab.run(scenario, jobs=1, keep_finished=True, progress=lambda done: done < 0.6)
-    known = interrupted.value.so_far
+    known = interrupted.value.partial
     n = known.scenario.replications
-    assert interrupted.value.said == f"{n} of 4 replications"
+    assert interrupted.value.extent == f"{n} of 4 replications"
     assert known.metrics().equals(vcpulab.run(scenario.with_run(replications=n)).metrics())
     with pytest.raises(KeyboardInterrupt) as interrupted_for_nothing:
         vcpulab.run(scenario, progress=lambda _: False)
@@ -128,8 +128,8 @@ def test_an_own_policy_has_the_replications_before_the_one_that_is_interrupted()
     scenario = Scenario.from_toml(SHORT).change({"host.scheduler": "turns.py:Turns", "run.replications": 5})
     with pytest.raises(Interrupted) as interrupted:
         vcpulab.run(scenario, keep_finished=True, progress=lambda done: done < 0.5)
-    assert interrupted.value.said == "2 of 5 replications"
-    assert interrupted.value.so_far.df_pcpus()["replication"].to_list() == [0, 1]
+    assert interrupted.value.extent == "2 of 5 replications"
+    assert interrupted.value.partial.df_pcpus()["replication"].to_list() == [0, 1]
 
 
 def test_a_run_that_is_interrupted_is_written_as_far_as_it_went(
@@ -219,7 +219,7 @@ def test_a_search_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) ->
         interrupt(during, 9)
         with pytest.raises(Interrupted) as interrupted:
             verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
-    assert interrupted.value.so_far.found.best.rows
+    assert interrupted.value.partial.found.best.rows
     again = verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
     assert again.document() == whole.document()
 
@@ -242,9 +242,9 @@ def test_a_comparison_has_the_replications_that_it_has(monkeypatch: pytest.Monke
     interrupt(monkeypatch, 2)
     with pytest.raises(Interrupted) as interrupted:
         verbs.whatif("hogs.toml", {"b.weight": 2000}, precision=0.1)
-    added = interrupted.value.so_far.added
+    added = interrupted.value.partial.added
     assert (added.first, added.last, added.interrupted) == (10, 10, True)
-    assert interrupted.value.so_far.before.scenario.replications == 10
+    assert interrupted.value.partial.before.scenario.replications == 10
 
 
 def test_a_placement_that_is_known_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def test_a_placement_that_is_known_is_given(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(packing.Problem, "least_hosts", lambda _: 1)
     with pytest.raises(Interrupted) as interrupted:
         verbs.place("hogs.toml", slo=["a.gotten > 1", "b.gotten > 1"], replications=2)
-    found = interrupted.value.so_far
+    found = interrupted.value.partial
     assert (found.stopped, found.proven, len(found.hosts)) == ("interrupted", False, 2)
 
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from support import HANG_S, TWO_HOGS
-from vcpulab import whole
+from vcpulab import atomic
 from vcpulab.cli.main import main
 from vcpulab.results.store import write_parquet, write_parts
 
@@ -323,11 +323,11 @@ def test_a_folder_that_is_a_link_stays_one(line: Line, tmp_path: Path) -> None:
 
 def test_what_was_there_is_there_still_if_writing_fails(tmp_path: Path) -> None:
     file = tmp_path / "a"
-    whole.write(file, "before")
+    atomic.write(file, "before")
     with full_disk(), pytest.raises(OSError, match="too large") as failed:
-        whole.write(file, "x" * 5000)
+        atomic.write(file, "x" * 5000)
     assert failed.value.filename == str(file)
-    half = whole.scratch(file)
+    half = atomic.scratch(file)
     half.__enter__().write_text("half")
     assert not half.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert (file.read_text(), [*tmp_path.iterdir()]) == ("before", [file])
@@ -346,8 +346,8 @@ def test_a_trace_that_is_cut_off_leaves_the_events_of_before(line: Line, tmp_pat
 
 
 def test_what_is_no_file_is_written_to_as_it_is() -> None:
-    code = "from vcpulab import whole; whole.write('/dev/stdout', 'said')"
+    code = "from vcpulab import atomic; atomic.write('/dev/stdout', 'said')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=True)
     assert done.stdout == "said"
-    whole.write("/dev/null", "said")
+    atomic.write("/dev/null", "said")
     assert not Path("/dev/null").is_file()

@@ -126,7 +126,7 @@ def decide(
                 return old, new, found, Added(n, n << (look - 1), tuple(why or ()), tuple(doubt), interrupted=True)
             if not isinstance(pressed, Interrupted):
                 raise
-            old, new = pressed.so_far
+            old, new = pressed.partial
             last = min(old.scenario.replications, new.scenario.replications)
             if last < _LEAST:
                 raise KeyboardInterrupt from None

@@ -303,7 +303,7 @@ def explain(
         mends = tried(host, found, limits, jobs=jobs, progress=progress)
         return _further(host, Explanation(base, tuple(explained), tuple(mends)), limits, jobs, progress)
     except KeyboardInterrupt:
-        said = "" if stopped is None else stopped.said
+        said = "" if stopped is None else stopped.extent
         raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True), said) from None
 
 

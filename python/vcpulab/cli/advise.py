@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from vcpulab import verbs, whole
+from vcpulab import atomic, verbs
 from vcpulab.advice import comparison_report, sharing
 from vcpulab.advice.answers import Differences
 from vcpulab.advice.in_short import headline
@@ -128,7 +128,7 @@ def lint(
     for path, answer in answers.items():
         if answer.text is not None:
             with written(path):
-                whole.write(path, answer.text)
+                atomic.write(path, answer.text)
     stop(interrupted=interrupted)
     return 1 if any(answer.left for answer in answers.values()) else 0
 
@@ -278,7 +278,7 @@ def whatif(
             comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=lead, steps=steps)
     if write is not None:
         with written(write):
-            whole.write(write, changed.scenario.text)
+            atomic.write(write, changed.scenario.text)
     stop(interrupted=interrupted)
 
 

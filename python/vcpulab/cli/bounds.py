@@ -68,7 +68,7 @@ def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked] | No
         try:
             return check(found, run(scenario, jobs=jobs, waits=False, progress=progress, keep_finished=True))
         except Interrupted as interrupted:
-            raise Interrupted(check(found, interrupted.so_far), interrupted.said) from None
+            raise Interrupted(check(found, interrupted.partial), interrupted.extent) from None
         except KeyboardInterrupt:
             # The bounds need no run.
             raise Interrupted(None) from None

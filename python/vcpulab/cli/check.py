@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
-from vcpulab import whole
+from vcpulab import atomic
 from vcpulab._engine import starter
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Flag, Force, TableOrJson, command, number
@@ -104,7 +104,7 @@ def init(
         _scheduler(scheduler)
     files.check_new(path, force=force)
     text = _like(threads, scheduler, vms) if like else starter()
-    whole.write(path, text)
+    atomic.write(path, text)
     terminal.say(f"written to {path}\n  hint: vcpulab run {files.word(path)}")
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from vcpulab import _engine, whole
+from vcpulab import _engine, atomic
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Force, Out, TableOrJson, command, group, number
 from vcpulab.cli.outputs import written
@@ -101,7 +101,7 @@ def measure_profile(*, base: str = "generic", out: Out = None, force: Force = Fa
         return
     views.show_measured(measured.constants)
     sys.stdout.flush()
-    whole.write(out, measured.text)
+    atomic.write(out, measured.text)
     terminal.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
 
 
@@ -146,7 +146,7 @@ def bench(
         views.show_bench(numbers)
     if out is not None:
         with written(out):
-            whole.write(out, report + "\n")
+            atomic.write(out, report + "\n")
 
 
 @command(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcpulab import regular
+from vcpulab import safe_open
 from vcpulab.cli import terminal
 from vcpulab.cli.streams import printing_aside
 from vcpulab.errors import RequestError, ScenarioError
@@ -154,7 +154,7 @@ def check_readable(path: Path) -> None:
         RequestError: it cannot, or is a device or a pipe.
     """
     try:
-        with regular.opened(path):
+        with safe_open.opened(path):
             pass
     except OSError as error:
         raise RequestError(f"{path}: {reason(error)}") from None

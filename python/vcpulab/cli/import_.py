@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from vcpulab import atomic
 from vcpulab import formats as recordings
-from vcpulab import whole
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, TypedFor, command, group, number
 from vcpulab.cli.outputs import Writes
@@ -127,7 +127,7 @@ def import_rt_app(
     if out is None:
         print(made.text, end="")
         return
-    whole.write(out, made.text)
+    atomic.write(out, made.text)
     terminal.say(f"written to {out}\n  hint: vcpulab run {files.word(out)}")
 
 
@@ -236,7 +236,7 @@ def _listed(
     if out is None:
         print(made.text, end="")
         return
-    whole.write(out, made.text)
+    atomic.write(out, made.text)
     terminal.say(f"written to {out}\n  hint: {made.hint or f'vcpulab run {files.word(out)}'}")
 
 

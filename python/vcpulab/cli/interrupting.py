@@ -26,9 +26,9 @@ def so_far(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> tuple[T,
         with printing_aside():
             return work(*args, **options), False
     except Interrupted as interrupted:
-        said = f": {interrupted.said}" if interrupted.said else ""
+        said = f": {interrupted.extent}" if interrupted.extent else ""
         terminal.warn(f"interrupted: what follows is what was known by then{said}")
-        answer: T = interrupted.so_far
+        answer: T = interrupted.partial
         return answer, True
     finally:
         signals.showing()
@@ -46,8 +46,8 @@ def each(work: Callable[[str, T], R], of: Mapping[str, T]) -> dict[str, R]:
         try:
             answers[label] = work(label, thing)
         except Interrupted as interrupted:
-            answers[label] = interrupted.so_far
-            raise Interrupted(answers, f"of {label} {interrupted.said}") from None
+            answers[label] = interrupted.partial
+            raise Interrupted(answers, f"of {label} {interrupted.extent}") from None
         except KeyboardInterrupt:
             if not answers:
                 raise

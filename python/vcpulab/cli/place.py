@@ -9,13 +9,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import verbs, whole
+from vcpulab import atomic, verbs
 from vcpulab.advice import sharing
 from vcpulab.advice.capacity.slos import on_assumed
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Host, Placement, UnplaceableError
 from vcpulab.advice.starving import in_a_line
+from vcpulab.budget import StoppedError
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import All, Budget, Jobs, Memory, Scenarios, Several, Slo, TableOrJson, Words, command
@@ -23,7 +24,6 @@ from vcpulab.cli.options import number as an_option
 from vcpulab.cli.outputs import Writes
 from vcpulab.cli.page import BLANK, Lines, Part
 from vcpulab.errors import RequestError
-from vcpulab.guard import StoppedError
 from vcpulab.results.statistics import number as number_said
 from vcpulab.scenario.names import listed
 from vcpulab.scenario.scenario import Scenario
@@ -135,7 +135,7 @@ def _write_hosts(placed: Placement, out: Path) -> None:
     names = [f"host-{number}.toml" for number in range(1, len(placed.hosts) + 1)]
     _check_out(out)
     for name, host in zip(names, placed.hosts, strict=True):
-        whole.write(out / name, host.scenario.to_toml())
+        atomic.write(out / name, host.scenario.to_toml())
     for path in out.iterdir():
         if path.name not in names:
             path.unlink()  # of a placement on more hosts

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import verbs, whole
+from vcpulab import atomic, verbs
 from vcpulab.cli import page, terminal
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import All, Jobs, Precision, command, group, number
@@ -158,7 +158,7 @@ def predict_(
         out: The file (CSV): the columns of the published cells, then ci_lo, ci_hi and role.
     """
     rows = _run(name, results, effort).predicted
-    whole.write(out, predict.to_csv(rows))
+    atomic.write(out, predict.to_csv(rows))
     said = sum(1 for row in rows if row.estimate is not None)
     terminal.say(f"written to {out}: {said} of {len(rows)} cells")
 
@@ -180,7 +180,7 @@ def overview(
     done = [_run(each, results, effort) for each in NAMES]
     command = "vcpulab study overview" + (" --fast" if effort.fast else "")
     with written(out):
-        whole.write(out, overviews.page(done, command))
+        atomic.write(out, overviews.page(done, command))
 
 
 @command("fit", "vcpulab study fit venkatesh2015 --fast --samples 1 --out fit.toml", of=study)
@@ -211,7 +211,7 @@ def fit(
         say=terminal.say,
     )
     with written(out):
-        whole.write(out, found.text())
+        atomic.write(out, found.text())
 
 
 def _run(name: str, folder: Path, effort: _Effort, *, only: str | None = None) -> Agreement:

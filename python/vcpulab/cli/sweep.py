@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import polars as pl
 from cyclopts import Parameter
 
-from vcpulab import verbs, whole
+from vcpulab import atomic, verbs
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import All, AnyFormat, Flag, Jobs, Out, OutFolder, command, duration
@@ -156,7 +156,7 @@ def query(
         write_bytes(data)
         return
     with written(out):
-        whole.write(out, data)
+        atomic.write(out, data)
 
 
 def _bytes(frame: pl.DataFrame, form: str) -> bytes:

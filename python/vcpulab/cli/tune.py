@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import verbs, whole
+from vcpulab import atomic, verbs
 from vcpulab.advice import in_short as short
 from vcpulab.advice import starving
 from vcpulab.advice.tuning.answer import Tuning
@@ -133,7 +133,7 @@ def tune(
         page.show([*_parts(answer, toolstack, all=all), views.cautions(scenario)], all=all)
     if write is not None and answer.advised:
         with written(write):
-            whole.write(write, answer.found.best.scenario.text)
+            atomic.write(write, answer.found.best.scenario.text)
     if report is not None:
         from vcpulab.advice.tuning.report import write_report
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import whole
+from vcpulab import atomic
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import All, AnyFormat, CpuMhz, Force, Out, Threads, command, group
 from vcpulab.cli.options import number as an_option
@@ -62,7 +62,7 @@ def make(
     if out is None:
         print(text, end="")
         return
-    whole.write(out, text)
+    atomic.write(out, text)
     # Only under the scheduler that was recorded can it be held against the recording.
     held = " ".join(["twin score", *map(files.word, paths)])
     terminal.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {files.word(out)}'}")

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from vcpulab import _engine, whole
+from vcpulab import _engine, atomic
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import names_of, read
 from vcpulab.formats.trace import Recording, VcpuThread
@@ -34,6 +34,6 @@ def export_perfetto(
         recording = read(trace, cpu_mhz=cpu_mhz, threads=threads, events=file, progress=progress)
         if not isinstance(recording.holds, Recording):
             raise RequestError(f"{trace}: found {recording.kind}; allowed: a trace of xentrace, perf or ftrace")
-        with whole.scratch(out) as new:
+        with atomic.scratch(out) as new:
             _engine.export_perfetto(file, names_of([recording])[0], new)
     return recording.holds

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from vcpulab import regular
+from vcpulab import safe_open
 from vcpulab.errors import RecordingError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.excerpts import Excerpt
@@ -32,7 +32,7 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     Raises:
         RecordingError: what is compressed is damaged or cut off.
     """
-    with regular.opened(path) as raw:
+    with safe_open.opened(path) as raw:
         magic = raw.read(6)
         raw.seek(0)
         source: BinaryIO = raw

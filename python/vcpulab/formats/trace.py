@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from vcpulab import _engine, whole
+from vcpulab import _engine, atomic
 from vcpulab.errors import RecordingError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import BLANK_BYTES_MAX, CHUNK_BYTES, lines_of, opened
@@ -120,7 +120,7 @@ def read_trace(
             return Recording(path, all_of_it, vcpus)
     if events is None:
         return Recording(path, read(), vcpus)
-    with whole.scratch(events) as new:
+    with atomic.scratch(events) as new:
         return Recording(path, read(new), vcpus)
 
 

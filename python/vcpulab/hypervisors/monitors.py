@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from vcpulab import whole
+from vcpulab import atomic
 from vcpulab.errors import RequestError
 from vcpulab.formats.xenmon import COLUMNS
 from vcpulab.results.run import Run
@@ -92,7 +92,7 @@ def xenmon(run: Run, directory: str | PathLike[str], *, replication: int = 0, pr
         rows = rows_of.filter(number=number)
         log = directory / f"{prefix}-dom{number}.log"
         lines = (" ".join(_xenmon_cell(cell) for cell in row) for row in _xenmon_rows(rows).iter_rows())
-        whole.write(log, "# " + "\n".join([" ".join(COLUMNS), *lines]) + "\n")
+        atomic.write(log, "# " + "\n".join([" ".join(COLUMNS), *lines]) + "\n")
         written.append(log)
     return written
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from vcpulab import _engine, whole
+from vcpulab import _engine, atomic
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find
 from vcpulab.results.pcpu_groups import groups
@@ -52,7 +52,7 @@ def export_perfetto(
         _events_of(run, replication).write_ipc(file, compression="lz4", compat_level=pl.CompatLevel.oldest())
         names = {int(number): name for number, name in domain_names(run).items()}
         slices = [] if request is None else _slices(run.scenario, request, replication)
-        with whole.scratch(out) as new:
+        with atomic.scratch(out) as new:
             _engine.export_perfetto(file, names, new, places=groups(run.scenario), slices=slices)
 
 

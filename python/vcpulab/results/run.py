@@ -109,7 +109,7 @@ def finished(
     """Interrupted runs, each with its finished replications, and the number of these as text."""
     runs = [
         ran(scenario.with_run(replications=replications), results, decisions=decisions)
-        for scenario, (replications, results) in zip(scenarios, interrupted.so_far, strict=True)
+        for scenario, (replications, results) in zip(scenarios, interrupted.partial, strict=True)
     ]
     least, most = min(run.scenario.replications for run in runs), min(full.replications for full in scenarios)
     return runs, f"{least} of {most} replications"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from vcpulab import _engine, whole
+from vcpulab import _engine, atomic
 from vcpulab.errors import RequestError
 from vcpulab.policy import OwnPolicy, Param, Policies
 from vcpulab.results.metrics import metric
@@ -41,12 +41,12 @@ def check_free(directory: str | PathLike[str]) -> Path:
     Raises:
         FileExistsError: it is no directory, or other files would be lost.
     """
-    return whole.check_folder(directory, _MARK, _FILES, "a run's")
+    return atomic.check_folder(directory, _MARK, _FILES, "a run's")
 
 
 def save(run: "Run", directory: str | PathLike[str]) -> None:
     """See `Run.save`."""
-    with whole.replaced(check_free(directory)) as new:
+    with atomic.replaced(check_free(directory)) as new:
         (new / "scenario.toml").write_text(run.scenario.to_toml())
         if run.scenario.policies:
             own = [asdict(policy.remembered()) for policy in run.scenario.policies.values()]

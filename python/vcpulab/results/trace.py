@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
-from vcpulab import _engine, whole
+from vcpulab import _engine, atomic
 from vcpulab.results.pcpu_groups import groups
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def prepare(directory: str | PathLike[str]) -> None:
     for file in (*path.glob("events-*.arrow"), path / "scenario.toml"):
         file.unlink(missing_ok=True)
     # From now on the directory is a trace, although incomplete.
-    whole.write(path / _MARK, json.dumps({"format": _FORMAT, "complete": False}) + "\n")
+    atomic.write(path / _MARK, json.dumps({"format": _FORMAT, "complete": False}) + "\n")
 
 
 def discard(directory: str | PathLike[str]) -> None:
@@ -52,7 +52,7 @@ def complete(directory: str | PathLike[str], run: "Run") -> None:
     for file in path.glob("events-*.arrow"):
         if int(file.stem.rpartition("-")[2]) >= run.scenario.replications:
             file.unlink()
-    whole.write(path / "scenario.toml", run.scenario.to_toml())
+    atomic.write(path / "scenario.toml", run.scenario.to_toml())
     mark = {
         "format": _FORMAT,
         "complete": True,
@@ -63,7 +63,7 @@ def complete(directory: str | PathLike[str], run: "Run") -> None:
     }
     if places := groups(run.scenario):
         mark["places"] = places
-    whole.write(path / _MARK, json.dumps(mark, indent=2) + "\n")
+    atomic.write(path / _MARK, json.dumps(mark, indent=2) + "\n")
 
 
 class Trace:
@@ -143,7 +143,7 @@ class Trace:
             ValueError: there is no such replication.
             EngineError: it cannot be read or written.
         """
-        with whole.scratch(out) as file:
+        with atomic.scratch(out) as file:
             _engine.export_perfetto(self._file(replication), self._names, file, places=self._places, slices=slices)
 
     def _file(self, replication: int) -> Path:

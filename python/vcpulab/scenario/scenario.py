@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 import tomli_w
 
-from vcpulab import _engine, regular
+from vcpulab import _engine, safe_open
 from vcpulab.arguments import check_optional
 from vcpulab.errors import RequestError
 from vcpulab.plugins import PluginError
@@ -60,7 +60,7 @@ class Scenario:
             shown = f"{type(path).__name__}{' of several lines' if isinstance(path, str) else ''}"
             hint = "Scenario.from_toml reads a text, Scenario.from_dict tables"
             raise RequestError(field="path", found=shown, allowed="the path of a scenario file", hint=hint)
-        with regular.opened(path) as file:
+        with safe_open.opened(path) as file:
             # One byte more than the engine accepts: an endless file is refused like any that is too long.
             data = file.read(_engine.FILE_BYTES_MAX + 1)
         folder = Path(path).parent

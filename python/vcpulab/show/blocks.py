@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from vcpulab import whole
+from vcpulab import atomic
 from vcpulab.show import drawing, html, markdown
 from vcpulab.show.table import Table
 
@@ -68,7 +68,7 @@ def text(blocks: Sequence[Block], title: str, folder: Path) -> str:
     specs = [_sized(block.spec) for block in blocks if isinstance(block, Drawing)]
     files = [folder / f"figure-{number}.svg" for number in range(1, len(specs) + 1)]
     for file, drawn in zip(files, drawing.pictures("svg", specs) if specs else (), strict=True):
-        whole.write(file, drawn)
+        atomic.write(file, drawn)
     names = (file.name for file in files)
     for block in blocks:
         match block:

@@ -10,9 +10,9 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from vcpulab.children import why
 from vcpulab.errors import VcpulabError
 from vcpulab.extras import require
+from vcpulab.subprocesses import failure
 
 _PROGRAM = """\
 import json, sys, vl_convert
@@ -53,6 +53,6 @@ def _drawn(product: str, specs: Sequence[Mapping[str, Any]]) -> list[bytes]:
     request = json.dumps([product, specs])
     done = subprocess.run([sys.executable, "-c", _PROGRAM], input=request, capture_output=True, text=True, check=False)
     if done.returncode:
-        reason = why(done.returncode, done.stderr)
+        reason = failure(done.returncode, done.stderr)
         raise DrawingError(f"charts could not be drawn: vl-convert: {reason}\n  hint: is there enough memory?")
     return [b64decode(picture) for picture in json.loads(done.stdout)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from vcpulab import _engine, whole
+from vcpulab import _engine, atomic
 from vcpulab.extras import require
 from vcpulab.show import drawing as drawing_of
 from vcpulab.show.table import Table
@@ -112,7 +112,7 @@ def write(path: str | PathLike[str], title: str, parts: Iterable[Markup], lead: 
         engine=f"vcpulab {_engine.build_info()['version']}",
         library=Markup(_library().replace("</script", "<\\/script")),
     )
-    whole.write(path, text)
+    atomic.write(path, text)
 
 
 def _library() -> str:
@@ -124,5 +124,5 @@ def _library() -> str:
         return kept.read_text(encoding="utf-8")
     library = drawing_of.library()
     with suppress(OSError):
-        whole.write(kept, library)
+        atomic.write(kept, library)
     return library

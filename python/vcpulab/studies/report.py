@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from vcpulab import whole
+from vcpulab import atomic
 from vcpulab.results.statistics import number
 from vcpulab.results.store import write_parquet
 from vcpulab.show import blocks, html
@@ -57,10 +57,10 @@ def write(agreement: Agreement) -> Path:
     title = f"{study.title}: published and simulated"
     page = folder / "report.html"
     html.write(page, title, blocks.page(parts))
-    whole.write(folder / "report.md", blocks.text(parts, title, folder))
+    atomic.write(folder / "report.md", blocks.text(parts, title, folder))
     tables = {"cells": cells_table(predicted), "values": values_table(results), "claims": claims_table(judged)}
     for name, table in tables.items():
-        with whole.scratch(folder / f"{name}.parquet") as file:
+        with atomic.scratch(folder / f"{name}.parquet") as file:
             write_parquet(table, file)
     return page
 

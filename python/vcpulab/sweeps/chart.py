@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcpulab import whole
+from vcpulab import atomic
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results.addresses import Address
@@ -109,4 +109,4 @@ def write(plan: Plan, rows: Sequence[Row], address: Address, file: Path) -> None
         html.write(file, f"{plan.name}: {address}", [html.chart(chart.properties(width="container"))])
     else:
         (picture,) = drawing.pictures("svg" if file.suffix == ".svg" else "png", [chart.to_dict()])
-        whole.write(file, picture)
+        atomic.write(file, picture)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from vcpulab import regular
+from vcpulab import safe_open
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
@@ -62,7 +62,7 @@ class Plan:
             ScenarioError: the base scenario is wrong.
             OSError: the file cannot be read.
         """
-        with regular.opened(path) as file:
+        with safe_open.opened(path) as file:
             data = file.read(_FILE_BYTES_MAX + 1)
         if len(data) > _FILE_BYTES_MAX:
             raise RequestError(f"{path}: too long; allowed: at most {_FILE_BYTES_MAX} bytes")

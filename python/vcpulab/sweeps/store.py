@@ -25,7 +25,7 @@ from typing import Self
 
 import polars as pl
 
-from vcpulab import whole
+from vcpulab import atomic
 from vcpulab.errors import RequestError
 from vcpulab.sweeps.work import FORMAT, KEYS, TABLES, engine
 
@@ -226,7 +226,7 @@ class Store:
         buffer = BytesIO()
         frame.write_parquet(buffer, metadata={"format": FORMAT, **metadata})
         file = self.folder / kind / f"{sha256(buffer.getbuffer()).hexdigest()}.parquet"
-        whole.write(file, buffer.getvalue())
+        atomic.write(file, buffer.getvalue())
         return file
 
     def _set_aside(self, file: Path, reason: str = "its content is not what its name says") -> None:
@@ -321,7 +321,7 @@ def _check(folder: Path, *, create: bool) -> None:
         if held and not mark.exists():
             raise RequestError(f"{folder}: holds other files than a store of sweeps", hint="a new directory")
         folder.mkdir(parents=True, exist_ok=True)
-        whole.write(mark, json.dumps({"format": FORMAT}).encode() + b"\n")
+        atomic.write(mark, json.dumps({"format": FORMAT}).encode() + b"\n")
     try:
         content = json.loads(mark.read_bytes())
         written = content["format"]

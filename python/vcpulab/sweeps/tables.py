@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab import _engine, children, whole
+from vcpulab import _engine, atomic, subprocesses
+from vcpulab.budget import Budget
 from vcpulab.errors import EngineError, RequestError
-from vcpulab.guard import Guard
 from vcpulab.results.addresses import Address, addresses
 from vcpulab.results.metrics import METRICS, RUN_KINDS, ThingKind, measured
 from vcpulab.results.statistics import Interval
@@ -133,7 +133,7 @@ def check_free(directory: Path) -> Path:
     Raises:
         FileExistsError: it is something else, or other files would be lost.
     """
-    return whole.check_folder(directory, _MARK, _FILES, "an export's")
+    return atomic.check_folder(directory, _MARK, _FILES, "an export's")
 
 
 def export(plan: Plan, store: Store, directory: Path) -> None:
@@ -147,7 +147,7 @@ def export(plan: Plan, store: Store, directory: Path) -> None:
     planned = plan_frame(plan).drop("sweep")
     shards = store.shards(planned["run_id"])
     where = planned.select("point", "replication", "run_id").lazy()
-    with whole.replaced(free) as new:
+    with atomic.replaced(free) as new:
         runs = planned.lazy().join(scan(shards), on="run_id", how="left", maintain_order="left")
         write_parquet(runs.collect().rechunk(), new / "runs.parquet")
         for table in TABLES:
@@ -206,8 +206,8 @@ def query(store: Store, sql: str, *, seconds: float = float("inf")) -> pl.DataFr
         hint = next((f"\n  hint: {line[0].lower()}{line[1:]}" for line in lines if line.startswith("Did you mean")), "")
         raise RequestError(f"{lines[0] if lines else type(error).__name__}{hint}") from None
     try:
-        return pl.read_ipc(children.answered(_PROGRAM, request, Guard(seconds)))
-    except children.EndedError as error:
+        return pl.read_ipc(subprocesses.answered(_PROGRAM, request, Budget(seconds)))
+    except subprocesses.EndedError as error:
         if not error.killed:
             raise RequestError(str(error)) from None
         raise EngineError(f"the query was not answered: {error}\n  hint: is there enough memory?") from None

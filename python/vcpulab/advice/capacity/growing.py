@@ -15,8 +15,8 @@ from vcpulab.advice.capacity.search import Found, search
 from vcpulab.advice.capacity.slos import default_slos, served
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.advice.verdicts import NotFound, Verdict
+from vcpulab.budget import Budget
 from vcpulab.errors import Interrupted, RequestError
-from vcpulab.guard import Guard
 from vcpulab.results.addresses import Slo, app_rows, in_short
 from vcpulab.scenario.alike import rows
 from vcpulab.show.answer import Answer
@@ -177,7 +177,7 @@ def capacity(
     *,
     replications: int | None = None,
     jobs: int = 0,
-    guard: Guard | None = None,
+    budget: Budget | None = None,
     progress: Callable[[str], None] = lambda _said: None,
 ) -> Capacity:
     """The largest value that keeps the SLOs.
@@ -190,7 +190,7 @@ def capacity(
             lowest load.
         replications: of each load to begin with; by default the scenario's, or five if it has fewer.
         jobs: replications at a time.
-        guard: stops it when it takes too long.
+        budget: the time after which the search stops.
         progress: is told what is tried.
 
     Raises:
@@ -207,13 +207,13 @@ def capacity(
     """
     lowest = growth.at(growth.within.lowest)
     replications = replications or max(lowest.replications, REPLICATIONS)
-    guard = guard or Guard()
+    budget = budget or Budget()
     given = served(lowest, slos)
     points: dict[float, Point] = {}
 
     def measure(value: float) -> Standing:
         if not given:
-            given.extend(_defaults(growth, replications, jobs, guard))
+            given.extend(_defaults(growth, replications, jobs, budget))
         progress(f"{growth.name} = {growth.said(value)}")
         groups = [growth.spread(slo, value) for slo in given]
         verdict = try_out(
@@ -221,7 +221,7 @@ def capacity(
             [one for group in groups for one in group],
             replications=replications,
             jobs=jobs,
-            guard=guard,
+            budget=budget,
         )
         judged = iter(verdict.judged)
         of_each = [worst([next(judged) for _ in group]) for group in groups]
@@ -246,11 +246,11 @@ def capacity(
     return replace(answer, alone=alone(growth.at(first.value), first.worst.slo.address, jobs=jobs))
 
 
-def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> list[Slo]:
+def _defaults(growth: Growth, replications: int, jobs: int, budget: Budget) -> list[Slo]:
     from vcpulab.results.run import run
 
     idle = growth.at(growth.within.lowest).with_run(replications=replications)
-    found = default_slos(guard.watch(run, idle, jobs=jobs))
+    found = default_slos(budget.watch(run, idle, jobs=jobs))
     if not found:
         raise RequestError("needed, because nothing completed a request at the lowest load", field="slo")
     return found

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vcpulab.guard import Guard
+from vcpulab.budget import Budget
 from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import CONFIDENCE, Interval, t_quantile
@@ -123,16 +123,16 @@ def worst(judged: Iterable[Judged]) -> Judged:
 
 
 def try_out(
-    scenario: Scenario, slos: Sequence[Slo], *, replications: int, jobs: int = 0, guard: Guard | None = None
+    scenario: Scenario, slos: Sequence[Slo], *, replications: int, jobs: int = 0, budget: Budget | None = None
 ) -> Verdict:
     """Runs a scenario until its SLOs are decided, at most with four times the replications.
 
     Raises:
-        StoppedError: the guard wants no more.
+        StoppedError: the budget is used up.
     """
-    guard = guard or Guard()
+    budget = budget or Budget()
     for look in range(LOOKS):
-        done = guard.watch(run, scenario.with_run(replications=replications << look), jobs=jobs)
+        done = budget.watch(run, scenario.with_run(replications=replications << look), jobs=jobs)
         found = done.values([slo.address for slo in slos])
         judged = [judge(slo, found[slo.address.name], slos=len(slos)) for slo in slos]
         if together(judged) != "open":

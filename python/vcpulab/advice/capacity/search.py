@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from vcpulab.advice.capacity.judging import Standing
-from vcpulab.guard import StoppedError
+from vcpulab.budget import StoppedError
 
 Outcome = Literal["found", "none", "all", "stopped"]
 

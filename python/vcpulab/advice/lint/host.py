@@ -434,4 +434,4 @@ def measured(scenario: Scenario, jobs: int) -> tuple[Host, Interrupted | None]:
     try:
         return Host(scenario, run(scenario, jobs=jobs, keep_finished=True)), None
     except Interrupted as interrupted:
-        return Host(interrupted.so_far.scenario, interrupted.so_far), interrupted
+        return Host(interrupted.partial.scenario, interrupted.partial), interrupted

@@ -278,7 +278,7 @@ def lint(
     try:
         return scenario, advise(scenario, foreign, select=select, **effort)
     except Interrupted as interrupted:
-        raise Interrupted((scenario, interrupted.so_far), interrupted.said) from None
+        raise Interrupted((scenario, interrupted.partial), interrupted.extent) from None
 
 
 def advise(
@@ -314,7 +314,7 @@ def advise(
         advice.sort(key=lambda one: not _is_real(one, host.run))
         return [*advice, *_noted(host, noted, jobs=jobs)]
     except KeyboardInterrupt:
-        said = "findings whose mends are not tried" + ("" if stopped is None else f", from {stopped.said}")
+        said = "findings whose mends are not tried" + ("" if stopped is None else f", from {stopped.extent}")
         raise Interrupted([Advice(one, None, None) for one in found], said) from None
 
 

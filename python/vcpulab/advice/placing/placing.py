@@ -27,8 +27,8 @@ from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
 from vcpulab.advice.runstates import gotten
 from vcpulab.advice.verdicts import NotFound
+from vcpulab.budget import Budget, StoppedError
 from vcpulab.errors import Interrupted, RequestError, ScenarioError, VcpulabError
-from vcpulab.guard import Guard, StoppedError
 from vcpulab.results.addresses import Slo, find, slo, slos
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.names import is_pattern, matching
@@ -230,7 +230,7 @@ def place(
     memory: float | None = None,
     replications: int | None = None,
     jobs: int = 0,
-    guard: Guard | None = None,
+    budget: Budget | None = None,
     progress: Callable[[str], None] = lambda _said: None,
 ) -> Placement:
     """Places a fleet on as few hosts as keep the SLOs.
@@ -244,16 +244,16 @@ def place(
         memory: of a host, bytes; `None`: enough.
         replications: as for `capacity`.
         jobs: replications at a time.
-        guard: stops it when it takes too long.
+        budget: the time after which the search stops.
         progress: is told what is done.
 
     Raises:
         UnplaceableError: a domain does not keep its SLOs even alone.
         RequestError: an SLO or a group cannot be understood.
-        StoppedError: the guard wants no more.
+        StoppedError: the budget is used up.
         Interrupted: it was cancelled when some item was known to hold alone; others are not placed.
     """
-    placing = _Placing(fleet, list(slos), replications, jobs, guard or Guard(), progress)
+    placing = _Placing(fleet, list(slos), replications, jobs, budget or Budget(), progress)
     return placing.place([_separate(fleet, names) for names in apart], margin, memory)
 
 
@@ -276,7 +276,7 @@ class _Placing:
     texts: list[str]
     replications: int | None
     jobs: int
-    guard: Guard
+    budget: Budget
     progress: Callable[[str], None]
     verdicts: dict[tuple[str, ...], Verdict] = field(default_factory=dict)
     slos: dict[str, list[Slo]] = field(default_factory=dict)
@@ -397,7 +397,7 @@ class _Placing:
         except ScenarioError as error:
             said = "; ".join(f"{problem['field'] or 'it'}: {problem['message']}" for problem in error.problems)
             raise RequestError(f"{item.name} cannot be on the host: {said}") from None
-        return self.guard.watch(run, scenario.with_run(replications=self._replications(scenario)), jobs=self.jobs)
+        return self.budget.watch(run, scenario.with_run(replications=self._replications(scenario)), jobs=self.jobs)
 
     def _replications(self, scenario: Scenario) -> int:
         return self.replications or max(scenario.replications, REPLICATIONS)
@@ -428,7 +428,7 @@ class _Placing:
                 self._slos(items),
                 replications=self._replications(scenario),
                 jobs=self.jobs,
-                guard=self.guard,
+                budget=self.budget,
             )
         return self.verdicts[key]
 
@@ -441,7 +441,7 @@ class _Placing:
         """What a host without items uses."""
         if not self.fleet.common:
             return {}
-        return measured(self.guard.watch(run, self.fleet.scenario([]), jobs=self.jobs))
+        return measured(self.budget.watch(run, self.fleet.scenario([]), jobs=self.jobs))
 
     def _kinds(self, apart: Iterable[Sequence[Item]]) -> tuple[list[list[Item]], list[int]]:
         """Items that are alike, SLOs included; those that are to be apart are like nothing else."""

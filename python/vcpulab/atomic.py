@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all: written under another name beside their place, then renamed."""
+"""Atomic writes of files and folders: written under another name beside the target, then renamed."""
 
 import os
 import tempfile
@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 def write(path: str | PathLike[str], content: str | bytes) -> None:
-    """Writes a file, and the folders above it; text in UTF-8, a name that is none escaped. What is there is replaced.
+    """Writes or replaces a file and creates the folders above it; text is UTF-8 with invalid characters escaped.
 
     Raises:
-        OSError: it cannot be written; what was there is there still.
+        OSError: the file cannot be written; an old file is unchanged.
     """
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     with scratch(path) as file:
@@ -21,12 +21,12 @@ def write(path: str | PathLike[str], content: str | bytes) -> None:
 
 @contextmanager
 def scratch(path: str | PathLike[str]) -> Iterator[Path]:
-    """Where to write what becomes the file at the end; if that fails, what was there is there still.
+    """A temporary file that becomes the target at the end; after a failure an old target is unchanged.
 
-    A link stays one, and what it points to is replaced; what is no file, such as `/dev/stdout`, is written to directly.
+    The target of a symbolic link is replaced, and the link kept. A device such as `/dev/stdout` is written to directly.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     target = Path(path)
     if target.exists() and not target.is_file():
@@ -36,7 +36,7 @@ def scratch(path: str | PathLike[str]) -> Iterator[Path]:
     beside = target.with_name(f".{target.name[:200]}-{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Renaming would replace even what its owner protects.
+        # Renaming would replace even a write-protected file.
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(13, os.strerror(13), str(target))
         yield beside
@@ -53,25 +53,25 @@ def scratch(path: str | PathLike[str]) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
-def check_folder(path: str | PathLike[str], mark: str, own: Collection[str], what: str) -> Path:
-    """The folder, links followed, if it may be replaced: it is new, empty, or holds nothing but files of ours.
+def check_folder(path: str | PathLike[str], mark: str, own: Collection[str], owner: str) -> Path:
+    """The folder, links followed, if it may be replaced: it is new, empty, or holds only files of ours.
 
     Args:
         path: the folder.
-        mark: the file by which one of ours is known.
-        own: names of the files that one of ours has, the mark among them.
-        what: whose it is, for the message, such as "a run's".
+        mark: the file that marks a folder of ours.
+        own: names of the files in a folder of ours, the mark among them.
+        owner: the owner of the files, for the message, such as "a run's".
 
     Raises:
-        FileExistsError: it is something else, or other files would be lost.
+        FileExistsError: the path is not a directory, or other files would be lost.
     """
     folder = Path(os.path.realpath(path))
     if folder.is_dir():
-        found = sorted(entry.name for entry in folder.iterdir())
-        others = [name for name in found if name not in own or not (folder / name).is_file()]
-        if found and (others or mark not in found):
-            first = (others or found)[0]
-            reason = f"`{path}` holds other files than {what}, such as `{first}`; they would be lost"
+        names = sorted(entry.name for entry in folder.iterdir())
+        foreign = [name for name in names if name not in own or not (folder / name).is_file()]
+        if names and (foreign or mark not in names):
+            first = (foreign or names)[0]
+            reason = f"`{path}` holds other files than {owner}, such as `{first}`; they would be lost"
             raise FileExistsError(f"{reason}\n  hint: another directory")
     elif folder.exists() or folder.is_symlink():
         raise FileExistsError(f"`{path}` is not a directory")
@@ -80,13 +80,13 @@ def check_folder(path: str | PathLike[str], mark: str, own: Collection[str], wha
 
 @contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
-    """Where to write what becomes the folder at the end, instead of one that is there.
+    """A temporary folder that becomes the target at the end, in place of an old one.
 
     Raises:
-        OSError: it cannot be written; what was there is there still.
+        OSError: the folder cannot be written; an old folder is unchanged.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target, so that the last step is a rename: whoever looks finds all or nothing.
+    # The folder is beside the target, so that the last step is a rename and readers see all or nothing.
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
         new, old = Path(beside, "new"), Path(beside, "old")
         new.mkdir()
@@ -97,7 +97,7 @@ def replaced(folder: Path) -> Iterator[Path]:
 
 
 def _sync(path: Path) -> None:
-    """What was written is on the disk."""
+    """Flushes a file or folder to the disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

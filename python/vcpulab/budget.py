@@ -1,4 +1,4 @@
-"""An end to what might go on for ever: loads that no SLO stops, searches that take too long."""
+"""Limits of time and memory for work that might never end, such as searches."""
 
 import os
 import time
@@ -18,11 +18,11 @@ _LOOK_S = 0.01
 
 
 class StoppedError(VcpulabError):
-    """No time or memory left for what was going on; the text says which."""
+    """Work was stopped because its time or its memory was used up; the text names which."""
 
 
-class Guard:
-    """Stops runs and processes when the time that was given is over, or when they take half of the machine's memory."""
+class Budget:
+    """Stops runs and processes after a given time, or when they use half of the machine's memory."""
 
     def __init__(self, seconds: float = float("inf"), progress: Callable[[], None] | None = None) -> None:
         self._given = seconds
@@ -32,17 +32,17 @@ class Guard:
         self._reason: str | None = None
 
     def watch(self, work: Callable[..., T], *arguments: object, **options: object) -> T:
-        """Does some work that takes `progress`, and stops it in time.
+        """Does work that takes `progress`, and stops it when the budget is used up.
 
         Raises:
-            StoppedError: it was stopped.
+            StoppedError: the work was stopped.
         """
         self._check()
         if self._reason is None:
             try:
                 return work(*arguments, progress=self._advance, **options)
             except KeyboardInterrupt:
-                # Whoever was stopped by us was not interrupted.
+                # Stopping the work raises the same exception as an interruption by the user.
                 if self._reason is None:
                     raise
         raise StoppedError(self._reason)
@@ -54,10 +54,10 @@ class Guard:
         return self._reason is None
 
     def wait(self, process: "subprocess.Popen[bytes]") -> None:
-        """Waits for a process. It goes on when this raises.
+        """Waits for a process, without ending it when the budget is used up.
 
         Raises:
-            StoppedError: it may not go on.
+            StoppedError: the budget is used up.
         """
         while process.poll() is None:
             self._check(process.pid)
@@ -73,7 +73,7 @@ class Guard:
 
 
 def _resident_bytes(process: int | str) -> int:
-    """Memory that a process has; 0 where the system does not say."""
+    """Resident memory of a process; 0 where the system does not report it."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     except (OSError, IndexError):

@@ -1,4 +1,4 @@
-"""Files that are read are files: what never ends, or never begins, such as a device or a pipe, is refused."""
+"""Opening of regular files only: a device or a pipe, which may never end or never begin, is refused."""
 
 import errno
 import os
@@ -11,9 +11,9 @@ def opened(path: str | PathLike[str]) -> BinaryIO:
     """A regular file, opened for reading.
 
     Raises:
-        OSError: it cannot be read, or is none.
+        OSError: the path cannot be read, or is not a regular file.
     """
-    # A pipe that nobody writes to would have us wait.
+    # Opening a pipe without a writer would block.
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     kind = os.fstat(number).st_mode
     if not S_ISREG(kind):
@@ -25,10 +25,10 @@ def opened(path: str | PathLike[str]) -> BinaryIO:
 
 
 def read(path: str | PathLike[str], most: int) -> bytes:
-    """What is in a regular file of at most so many bytes.
+    """The content of a regular file of at most `most` bytes.
 
     Raises:
-        OSError: it cannot be read, is none, or is longer.
+        OSError: the path cannot be read, is not a regular file, or is longer.
     """
     with opened(path) as file:
         data = file.read(most + 1)
