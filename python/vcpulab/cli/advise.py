@@ -14,7 +14,7 @@ from vcpulab.advice.in_short import headline
 from vcpulab.advice.lint.catalogue import RULES, named, selected
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.cli import files, page, terminal, views
-from vcpulab.cli.interrupting import so_far, stop
+from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import (
     All,
     AnyFormat,
@@ -162,7 +162,7 @@ def _reading(path: Path) -> Iterator[Callable[[float], bool | None]]:
 def _found(
     path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, all: bool, **options: Any
 ) -> _Answer:
-    linted, interrupted = so_far(verbs.lint, path, names, **options)
+    linted, interrupted = run_or_partial(verbs.lint, path, names, **options)
     warnings = other_warnings(linted.scenario, linted.advice, names)
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
@@ -186,7 +186,7 @@ def _fixed(
 ) -> _Answer:
     from vcpulab.advice.fixing import fix
 
-    fixed, interrupted = so_far(fix, path, select=names, **options)
+    fixed, interrupted = run_or_partial(fix, path, select=names, **options)
     mended = len(fixed.made) + len(fixed.taken_out)
     if shown:
         counted = Lines([f"{path}: {mended} fixed, {len(fixed.left) or 'nothing'} left"])
@@ -250,7 +250,7 @@ def whatif(
     scenario, view = files.load(file, toolstack), View(all, only, sort)
     check_view(scenario, view)
     with terminal.progress(f"running {scenario.name}") as progress:
-        found, interrupted = so_far(
+        found, interrupted = run_or_partial(
             verbs.whatif,
             scenario,
             set,
@@ -326,7 +326,7 @@ def compare(
     else:
         first, second = files.load(a), files.load(b)
         with terminal.progress(f"running {first.name}") as progress:
-            found, interrupted = so_far(
+            found, interrupted = run_or_partial(
                 verbs.compare,
                 first,
                 second,

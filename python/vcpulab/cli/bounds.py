@@ -10,7 +10,7 @@ from vcpulab import verbs
 from vcpulab.advice.bounds import Bounds, Checked, check
 from vcpulab.advice.bounds.answers import LoadBound, StationBound
 from vcpulab.cli import files, page, terminal
-from vcpulab.cli.interrupting import so_far, stop
+from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, Flag, Jobs, Replications, TableOrJson, command
 from vcpulab.cli.page import Lines, Part
 from vcpulab.errors import Interrupted
@@ -49,26 +49,28 @@ def bounds(
         check: Also run the scenario, and fail if a result is beyond a bound.
     """
     scenario = files.with_run(files.load(file), replications=replications)
-    found = verbs.bounds(scenario)
-    checked, interrupted = so_far(_checked, scenario, found, jobs) if check else (None, False)
+    result = verbs.bounds(scenario)
+    checked, interrupted = run_or_partial(_checked, scenario, result, jobs) if check else (None, False)
     if format == "json":
-        print(as_json({"interrupted": interrupted, **_document(found, checked)}))
+        print(as_json({"interrupted": interrupted, **_document(result, checked)}))
     else:
-        page.show(list(_parts(scenario, found, checked)), all=all)
+        page.show(list(_parts(scenario, result, checked)), all=all)
     stop(interrupted=interrupted)
-    beyond = [] if checked is None else [one for one in checked if not one.holds]
-    for one in beyond:
-        simulated = number(one.simulated.mean)
-        terminal.error(f"{one.name}: {one.what} {simulated} is beyond its bound of {number(one.bound)}")
+    beyond = [] if checked is None else [comparison for comparison in checked if not comparison.holds]
+    for comparison in beyond:
+        simulated = number(comparison.simulated.mean)
+        terminal.error(
+            f"{comparison.name}: {comparison.what} {simulated} is beyond its bound of {number(comparison.bound)}"
+        )
     return EXCEEDED if beyond else DONE
 
 
-def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked] | None:
+def _checked(scenario: Scenario, bounds: Bounds, jobs: int) -> list[Checked] | None:
     with terminal.progress(f"running {scenario.name}") as progress:
         try:
-            return check(found, run(scenario, jobs=jobs, waits=False, progress=progress, keep_finished=True))
+            return check(bounds, run(scenario, jobs=jobs, waits=False, progress=progress, keep_finished=True))
         except Interrupted as interrupted:
-            raise Interrupted(check(found, interrupted.partial), interrupted.extent) from None
+            raise Interrupted(check(bounds, interrupted.partial), interrupted.extent) from None
         except KeyboardInterrupt:
             # The bounds need no run.
             raise Interrupted(None) from None
@@ -77,23 +79,27 @@ def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked] | No
 # ---- JSON ----
 
 
-def _document(found: Bounds, checked: Sequence[Checked] | None) -> dict[str, Any]:
+def _document(bounds: Bounds, checked: Sequence[Checked] | None) -> dict[str, Any]:
     document = {
-        "scenario": found.scenario,
-        "loads": [{**asdict(one), "undefined": one.undefined()} for one in found.loads],
-        "stations": [asdict(one) for one in found.stations],
-        "method": found.method,
-        "not_modelled": list(found.not_modelled),
-        **({"notes": list(found.notes)} if found.notes else {}),
+        "scenario": bounds.scenario,
+        "loads": [{**asdict(load), "undefined": load.undefined()} for load in bounds.loads],
+        "stations": [asdict(station) for station in bounds.stations],
+        "method": bounds.method,
+        "not_modelled": list(bounds.not_modelled),
+        **({"notes": list(bounds.notes)} if bounds.notes else {}),
     }
     if checked is not None:
-        document["check"] = [_row(one) for one in checked]
+        document["check"] = [_row(comparison) for comparison in checked]
     return document
 
 
-def _row(one: Checked) -> dict[str, Any]:
-    undefined = {} if one.estimate is not None else {"estimate": "there is only a bound on it"}
-    return asdict(one) | {"simulated": one.simulated.row(), "holds": one.holds, "undefined": undefined}
+def _row(comparison: Checked) -> dict[str, Any]:
+    undefined = {} if comparison.estimate is not None else {"estimate": "there is only a bound on it"}
+    return asdict(comparison) | {
+        "simulated": comparison.simulated.row(),
+        "holds": comparison.holds,
+        "undefined": undefined,
+    }
 
 
 # ---- tables ----
@@ -101,26 +107,26 @@ def _row(one: Checked) -> dict[str, Any]:
 _LIMITED = {"rate": "nothing that is counted", "customers": "its own users, or tasks"}
 
 
-def _parts(scenario: Scenario, found: Bounds, checked: Sequence[Checked] | None) -> Iterator[Part]:
-    if found.loads:
-        yield page.always(Lines([f"{found.scenario}: bounds, and estimates by {found.method}", ""]))
+def _parts(scenario: Scenario, bounds: Bounds, checked: Sequence[Checked] | None) -> Iterator[Part]:
+    if bounds.loads:
+        yield page.always(Lines([f"{bounds.scenario}: bounds, and estimates by {bounds.method}", ""]))
     else:
-        yield page.always(Lines([f"{found.scenario}: nothing in it makes work that can be bounded", ""]))
+        yield page.always(Lines([f"{bounds.scenario}: nothing in it makes work that can be bounded", ""]))
     if checked:
-        beyond = sum(not one.holds for one in checked)
-        said = f"{beyond} of {len(checked)}" if beyond else f"none of {len(checked)}"
-        yield page.always(Lines([f"beyond its bound: {said} simulated results", ""]))
-    if found.loads:
-        loads, stations = _alike(found, scenario)
+        beyond = sum(not comparison.holds for comparison in checked)
+        count = f"{beyond} of {len(checked)}" if beyond else f"none of {len(checked)}"
+        yield page.always(Lines([f"beyond its bound: {count} simulated results", ""]))
+    if bounds.loads:
+        loads, stations = _alike(bounds, scenario)
         yield page.rows(_loads(loads, stations), "load", soon=_LOADS_SOON)
         yield page.rows(_stations(loads, stations), "station", soon=_STATIONS_SOON)
-        if over := _overloaded(found, stations):
+        if over := _overloaded(bounds, stations):
             yield page.always(Lines([f"Asked for more than 100 % of what it can do: {', '.join(over)}.", ""]))
-    if found.notes:
-        yield page.always(Lines([*found.notes, ""]))
+    if bounds.notes:
+        yield page.always(Lines([*bounds.notes, ""]))
     if checked:
         yield page.rows(_check_table(checked), "simulated result", rank=1)
-    limits = [Lines(["Not modelled:"]), Lines(found.not_modelled, begin="  ", indent="    ")]
+    limits = [Lines(["Not modelled:"]), Lines(bounds.not_modelled, begin="  ", indent="    ")]
     yield page.either(page.Version(left_out={"what is not modelled": 0}), page.Version(limits), rank=2)
 
 
@@ -129,16 +135,16 @@ _LOADS_SOON, _STATIONS_SOON = 8, 3
 
 
 def _loads(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
-    called = {one.name: name for name, row in stations.items() for one in row}
+    called = {station.name: name for name, row in stations.items() for station in row}
     cells = [
         [
             name,
-            ", ".join(dict.fromkeys(_LIMITED.get(by, called.get(by, by)) for by in (one.bottleneck for one in row))),
-            _range([one.throughput_max for one in row]),
-            _range([one.together for one in row]),
-            _range([one.throughput for one in row]),
-            _range([None if one.response_min_s is None else 1e3 * one.response_min_s for one in row]),
-            _range([None if one.response_s is None else 1e3 * one.response_s for one in row]),
+            ", ".join(dict.fromkeys(_LIMITED.get(by, called.get(by, by)) for by in (load.bottleneck for load in row))),
+            _range([load.throughput_max for load in row]),
+            _range([load.together for load in row]),
+            _range([load.throughput for load in row]),
+            _range([None if load.response_min_s is None else 1e3 * load.response_min_s for load in row]),
+            _range([None if load.response_s is None else 1e3 * load.response_s for load in row]),
         ]
         for name, row in loads.items()
     ]
@@ -162,12 +168,12 @@ def _stations(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
     cells = [
         [
             name,
-            _range([100 * one.busy for one in row], _one_decimal),
-            _range([one.servers for one in row], lambda servers: f"{servers:g}"),
+            _range([100 * station.busy for station in row], _one_decimal),
+            _range([station.servers for station in row], lambda servers: f"{servers:g}"),
             *(_range(_demands(load, row)) for load in loads.values()),
         ]
         for name, row in stations.items()
-        if any(one.asked > 0 for one in row)
+        if any(station.asked > 0 for station in row)
     ]
     headings = ["station", "busy,\n%", "servers", *(f"{name},\nµs".replace(" to ", "\nto ") for name in loads)]
     return Table("Stations: least service of one unit of work", headings, cells)
@@ -177,49 +183,49 @@ def _one_decimal(percent: float) -> str:
     return f"{percent:.1f}"
 
 
-def _overloaded(found: Bounds, stations: Rows[StationBound]) -> list[str]:
+def _overloaded(bounds: Bounds, stations: Rows[StationBound]) -> list[str]:
     """The stations that fixed rates and users ask for more than they can do, and how much they ask for."""
-    definite = {load.name for load in found.model.loads if load.rate is not None or load.think > 0}
-    full = {one.bottleneck for one in found.loads if one.name in definite and one.together < one.throughput_max}
+    definite = {load.name for load in bounds.model.loads if load.rate is not None or load.think > 0}
+    full = {load.bottleneck for load in bounds.loads if load.name in definite and load.together < load.throughput_max}
     return [
-        f"{name} ({_range([100 * one.asked for one in row], _one_decimal)} %)"
+        f"{name} ({_range([100 * station.asked for station in row], _one_decimal)} %)"
         for name, row in stations.items()
-        if any(one.name in full and one.asked > 1 for one in row)
+        if any(station.name in full and station.asked > 1 for station in row)
     ]
 
 
-def _alike(found: Bounds, scenario: Scenario) -> tuple[Rows[LoadBound], Rows[StationBound]]:
+def _alike(bounds: Bounds, scenario: Scenario) -> tuple[Rows[LoadBound], Rows[StationBound]]:
     """Loads and stations under their names; where there are many loads, those of domains that are alike as one."""
-    many = len(found.loads) > ROWS_MAX
+    many = len(bounds.loads) > ROWS_MAX
     row_of = {name: tuple(row) for row in rows(scenario) for name in row} if many else {}
-    apps = {load.name: load.rows[0] for load in found.model.loads}
+    apps = {load.name: load.rows[0] for load in bounds.model.loads}
     loads: dict[object, list[LoadBound]] = {}
-    for one in found.loads:
-        domain, position = apps[one.name]
+    for load in bounds.loads:
+        domain, position = apps[load.name]
         # A client stands for what it asks.
-        key = (row_of[domain], position, one.name == domain) if domain in row_of else one.name
-        loads.setdefault(key, []).append(one)
+        key = (row_of[domain], position, load.name == domain) if domain in row_of else load.name
+        loads.setdefault(key, []).append(load)
     stations: dict[tuple[tuple[str, ...], str], list[StationBound]] = {}
-    for station in found.stations:
-        of, _, what = station.name.partition(": ")
-        place = (row_of[of], what) if of in row_of else ((), station.name)
+    for station in bounds.stations:
+        owner, _, resource = station.name.partition(": ")
+        place = (row_of[owner], resource) if owner in row_of else ((), station.name)
         stations.setdefault(place, []).append(station)
     return (
-        {in_short([one.name for one in row]): row for row in loads.values()},
-        {f"{in_short(of)}: {what}" if of else what: row for (of, what), row in stations.items()},
+        {in_short([load.name for load in row]): row for row in loads.values()},
+        {f"{in_short(owner)}: {resource}" if owner else resource: row for (owner, resource), row in stations.items()},
     )
 
 
 def _demands(loads: Sequence[LoadBound], stations: Sequence[StationBound]) -> list[float | None]:
     """What each of the loads asks of those of the stations that it is served by."""
-    found = (load.demands.get(station.name) for load in loads for station in stations)
-    return [1e6 * one for one in found if one]
+    demands = (load.demands.get(station.name) for load in loads for station in stations)
+    return [1e6 * demand for demand in demands if demand]
 
 
-def _range(values: Sequence[float | None], said: Callable[[float], str] = number) -> str:
+def _range(values: Sequence[float | None], text: Callable[[float], str] = number) -> str:
     """A value; of several the least and the most."""
-    there = [value for value in values if value is not None]
-    return least_to_most(there, lambda value: _finite(value, said))
+    given = [value for value in values if value is not None]
+    return least_to_most(given, lambda value: _finite(value, text))
 
 
 _CHECKED = {"throughput": ("throughput, 1/s", 1.0), "response": ("response, ms", 1e3), "busy": ("busy, %", 100.0)}
@@ -228,21 +234,23 @@ _CHECKED = {"throughput": ("throughput, 1/s", 1.0), "response": ("response, ms",
 def _check_table(checked: Sequence[Checked]) -> Table:
     """Simulated beside bound and estimate, what is beyond its bound first."""
     rows = []
-    for one in sorted(checked, key=lambda one: one.holds):
-        what, scale = _CHECKED[one.what]
-        interval = one.simulated
+    for comparison in sorted(checked, key=lambda comparison: comparison.holds):
+        quantity, scale = _CHECKED[comparison.what]
+        interval = comparison.simulated
         half_width = None if interval.half_width is None else scale * interval.half_width
         shown = interval._replace(mean=scale * interval.mean, half_width=half_width)
-        side = ">=" if one.what == "response" else "<="
-        estimate = "" if one.estimate is None else _finite(scale * one.estimate)
-        verdict = "holds" if one.holds else "exceeded"
-        rows.append([one.name, what, str(shown), f"{side} {number(scale * one.bound)}", estimate, verdict])
+        side = ">=" if comparison.what == "response" else "<="
+        estimate = "" if comparison.estimate is None else _finite(scale * comparison.estimate)
+        verdict = "holds" if comparison.holds else "exceeded"
+        rows.append(
+            [comparison.name, quantity, str(shown), f"{side} {number(scale * comparison.bound)}", estimate, verdict]
+        )
     headings = ["", "what", "simulated", "bound", "estimate", ""]
     title = "Simulated, beside bound and estimate"
-    below = [[f"{name}\n  {what}: {verdict}", *values] for name, what, *values, verdict in rows]
+    below = [[f"{name}\n  {quantity}: {verdict}", *values] for name, quantity, *values, verdict in rows]
     narrower = Table(title, ["what", *headings[2:-1]], below)
     return Table(title, headings, rows, text_columns=2, together=True, narrower=narrower)
 
 
-def _finite(value: float, said: Callable[[float], str] = number) -> str:
-    return said(value) if math.isfinite(value) else "grows"
+def _finite(value: float, text: Callable[[float], str] = number) -> str:
+    return text(value) if math.isfinite(value) else "grows"

@@ -9,7 +9,7 @@ from vcpulab.advice.capacity import Capacity
 from vcpulab.advice.capacity.judging import Judged, worst
 from vcpulab.advice.capacity.words import said
 from vcpulab.cli import files, page, terminal
-from vcpulab.cli.interrupting import so_far, stop
+from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, Budget, Jobs, Report, Several, Slo, TableOrJson, command
 from vcpulab.cli.outputs import written
 from vcpulab.cli.page import Lines
@@ -54,7 +54,7 @@ def capacity(
     """
     scenario = files.load(file)
     with terminal.status(f"varying {vary}") as progress:
-        found, interrupted = so_far(
+        answer, interrupted = run_or_partial(
             verbs.capacity,
             scenario,
             vary,
@@ -67,29 +67,32 @@ def capacity(
             progress=progress,
         )
     if format == "json":
-        print(as_json({"interrupted": interrupted, **found.document()}))
+        print(as_json({"interrupted": interrupted, **answer.document()}))
     else:
-        _show(scenario.name, found, all=all)
+        _show(scenario.name, answer, all=all)
     if report is not None:
         from vcpulab.advice.capacity.report import write
 
         with written(report):
-            write(report, scenario.name, found)
+            write(report, scenario.name, answer)
     stop(interrupted=interrupted)
-    return DONE if found.found.outcome in ("found", "all") else FAILED
+    return DONE if answer.found.outcome in ("found", "all") else FAILED
 
 
-def _show(name: str, found: Capacity, *, all: bool) -> None:
-    parts = [page.always(Lines([name, "", *said(found), ""]))]
+def _show(name: str, answer: Capacity, *, all: bool) -> None:
+    parts = [page.always(Lines([name, "", *said(answer), ""]))]
     # In one piece with as many SLOs as there is room for.
-    for most in range(len(found.in_short), 0, -1):
-        loads = _loads(found, most)
+    for most in range(len(answer.in_short), 0, -1):
+        loads = _loads(answer, most)
         if page.fits(loads):
             break
     parts.append(page.rows(loads, "load", soon=_LOADS_SOON))
-    if found.saturated is not None:
-        stations = [[one.name, one.kind, one.why, number_said(100 * one.used)] for one in found.saturated.stations]
-        title = f"How full everything is on the way of the requests, at {found.growth.said(found.saturated.value)}"
+    if answer.saturated is not None:
+        stations = [
+            [station.name, station.kind, station.why, number_said(100 * station.used)]
+            for station in answer.saturated.stations
+        ]
+        title = f"How full everything is on the way of the requests, at {answer.growth.said(answer.saturated.value)}"
         parts.append(
             page.rows(
                 Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3),
@@ -104,22 +107,22 @@ _LOADS_SOON, _STATIONS_SOON = 10, 8
 """So many loads and stations are shown before there is room for others."""
 
 
-def _loads(found: Capacity, most: int) -> Table:
+def _loads(answer: Capacity, most: int) -> Table:
     """A row for each load that was tried, with some of the SLOs."""
-    slos = dict(list(found.in_short.items())[:most])
+    slos = dict(list(answer.in_short.items())[:most])
     title = "Loads tried"
-    if len(slos) < len(found.in_short):
-        title += f", and of {len(found.in_short)} SLOs {'the one' if most == 1 else f'the {most}'} nearest to breaking"
-    headings = [found.growth.name, "SLOs", *map(_in_lines, slos), "replications", "nearest to full"]
+    if len(slos) < len(answer.in_short):
+        title += f", and of {len(answer.in_short)} SLOs {'the one' if most == 1 else f'the {most}'} nearest to breaking"
+    headings = [answer.growth.name, "SLOs", *map(_in_lines, slos), "replications", "nearest to full"]
     rows = [
         [
-            found.growth.said(point.value),
+            answer.growth.said(point.value),
             _STANDINGS[point.standing],
-            *_nearest(slos.values(), dict(zip(found.slos, point.judged, strict=True))),
+            *_nearest(slos.values(), dict(zip(answer.slos, point.judged, strict=True))),
             str(point.replications),
             "–" if point.bottleneck is None else f"{point.bottleneck.name}, {100 * point.bottleneck.used:.0f} %",
         ]
-        for point in found.points
+        for point in answer.points
     ]
     return Table(title, headings, rows, text_columns=2)
 

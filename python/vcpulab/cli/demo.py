@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab.cli import page, terminal
-from vcpulab.cli.interrupting import each, so_far, stop
+from vcpulab.cli.interrupting import each, run_or_partial, stop
 from vcpulab.cli.options import All, Jobs, command
 from vcpulab.cli.outputs import Writes
 from vcpulab.results.run import Run, run
@@ -33,7 +33,7 @@ def demo(
         with terminal.progress(f"running under {label}") as progress:
             return run(scenario, jobs=jobs, decisions=True, progress=progress)
 
-    runs, interrupted = so_far(each, ran, scenarios)
+    runs, interrupted = run_or_partial(each, ran, scenarios)
     title = f"{experiment.TITLE} (5 replications)"
     table = Table(title, experiment.HEADINGS, experiment.comparison(runs), together=True)
     page.show([page.rows(table, "result")], all=all)

@@ -7,7 +7,7 @@ from typing import Annotated
 from vcpulab import verbs
 from vcpulab.advice.explaining import FOLLOWED, Explained, Explanation
 from vcpulab.cli import files, page, terminal, views
-from vcpulab.cli.interrupting import so_far, stop
+from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import Flag, Jobs, Report, TableOrJson, TypedFor, command, number
 from vcpulab.cli.outputs import written
 from vcpulab.cli.page import Lines, Part
@@ -59,47 +59,47 @@ def explain(
     """
     scenario = files.load(file, toolstack)
     with terminal.progress(f"explaining {scenario.name}") as progress:
-        found, interrupted = so_far(
+        answer, interrupted = run_or_partial(
             verbs.explain, scenario, slo, replications=replications, jobs=jobs, progress=progress
         )
     if format == "json":
-        print(as_json({**found.as_data(toolstack), **views.cautions_as_data(scenario)}))
+        print(as_json({**answer.as_data(toolstack), **views.cautions_as_data(scenario)}))
     else:
-        _show(file, found, scenario, toolstack, all=all)
+        _show(file, answer, scenario, toolstack, all=all)
     if report is not None:
         from vcpulab.advice import explanation_report
 
         with written(report):
-            explanation_report.write(report, f"Why is it slow? {scenario.name}", found, toolstack)
+            explanation_report.write(report, f"Why is it slow? {scenario.name}", answer, toolstack)
     stop(interrupted=interrupted)
 
 
-def _show(file: Path, found: Explanation, scenario: Scenario, toolstack: Toolstack | None, *, all: bool) -> None:
+def _show(file: Path, answer: Explanation, scenario: Scenario, toolstack: Toolstack | None, *, all: bool) -> None:
     """Prints why those who are late are so: what mends it, where the time goes, and the requests that took longest."""
-    nobody = [] if found.explained else [f"{file}: nobody is late (--slo METRIC explains one nevertheless)"]
+    nobody = [] if answer.explained else [f"{file}: nobody is late (--slo METRIC explains one nevertheless)"]
     topology = Topology.from_host(scenario.to_dict()["host"])
     host = [] if topology.is_flat else [f"host: {topology}"]
-    parts = [page.always(Lines([*nobody, *found.outlook(), *found.numbers(), *host])), views.cautions(scenario)]
-    if found.advice:
+    parts = [page.always(Lines([*nobody, *answer.outlook(), *answer.numbers(), *host])), views.cautions(scenario)]
+    if answer.advice:
         parts.append(page.always(Lines(["", "What holds it back, and what mends it:", ""])))
-        told = [views.advice(str(file), one, toolstack, all=all) for one in found.advice]
-        parts.append(page.items(told, "finding", least=1, soon=_FINDINGS))
-    for place, one in enumerate(found.explained[:FOLLOWED]):
-        parts += _where_time_goes(one, all=all, others=place > 0)
+        findings = [views.advice(str(file), advice, toolstack, all=all) for advice in answer.advice]
+        parts.append(page.items(findings, "finding", least=1, soon=_FINDINGS))
+    for place, entry in enumerate(answer.explained[:FOLLOWED]):
+        parts += _where_time_goes(entry, all=all, secondary=place > 0)
     page.show(parts, all=all)
-    if len(found.explained) > FOLLOWED:
-        terminal.say(f"--slo METRIC shows where the time of the other {len(found.explained) - FOLLOWED} goes")
+    if len(answer.explained) > FOLLOWED:
+        terminal.say(f"--slo METRIC shows where the time of the other {len(answer.explained) - FOLLOWED} goes")
 
 
-def _where_time_goes(one: Explained, *, all: bool, others: bool) -> Iterator[Part]:
+def _where_time_goes(entry: Explained, *, all: bool, secondary: bool) -> Iterator[Part]:
     """Of one number the parts of its time, and the requests followed; those of others come after what mends it."""
-    order = {"soon": 0, "rank": 1} if others else {}
-    yield page.rows(one.table(), f"part of the time of {one.address}", **order)
-    if one.paths:
-        told = [timeline(one.paths[0], LINES_MAX if all else _LINES), *([beside(one.paths)] if all else [])]
+    order = {"soon": 0, "rank": 1} if secondary else {}
+    yield page.rows(entry.table(), f"part of the time of {entry.address}", **order)
+    if entry.paths:
+        pieces = [timeline(entry.paths[0], LINES_MAX if all else _LINES), *([beside(entry.paths)] if all else [])]
         detail = {"requests from begin to answer": 0}
-        versions = [page.Version(left_out=detail), page.Version(told, {} if all else detail)]
+        versions = [page.Version(left_out=detail), page.Version(pieces, {} if all else detail)]
         yield page.either(*versions, **order)
-    if one.not_followed and (all or not others):
-        said = Lines([f"{one.address}: {one.not_followed}"])
-        yield page.either(page.Version(), page.Version([said]), **order)
+    if entry.not_followed and (all or not secondary):
+        note = Lines([f"{entry.address}: {entry.not_followed}"])
+        yield page.either(page.Version(), page.Version([note]), **order)

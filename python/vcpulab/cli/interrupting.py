@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what is known by then is printed, and marked as what it is."""
+"""Ctrl-C and SIGTERM: the partial answer is printed, and marked as partial."""
 
 from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
@@ -12,37 +12,37 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def so_far(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> tuple[T, bool]:
-    """The answer of some work, and whether it was interrupted: then it is as far as it is known.
+def run_or_partial(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> tuple[T, bool]:
+    """The answer of some work, and whether the work was interrupted, which makes the answer partial.
 
-    What policies and controllers print meanwhile goes to stderr: stdout has the answer alone. Whoever has shown it
-    calls `stop` with that; a first signal waits for it.
+    The output of policies and controllers goes to stderr: stdout has the answer alone. After showing the answer,
+    the caller passes the flag to `stop`; a first signal waits for that call.
 
     Raises:
-        KeyboardInterrupt: it was interrupted before anything was known.
+        KeyboardInterrupt: the work was interrupted before there was an answer.
     """
     signals.working()
     try:
         with printing_aside():
             return work(*args, **options), False
     except Interrupted as interrupted:
-        said = f": {interrupted.extent}" if interrupted.extent else ""
-        terminal.warn(f"interrupted: what follows is what was known by then{said}")
+        extent = f": {interrupted.extent}" if interrupted.extent else ""
+        terminal.warn(f"interrupted: what follows is what was known by then{extent}")
         answer: T = interrupted.partial
         return answer, True
     finally:
         signals.showing()
 
 
-def each(work: Callable[[str, T], R], of: Mapping[str, T]) -> dict[str, R]:
+def each(work: Callable[[str, T], R], things: Mapping[str, T]) -> dict[str, R]:
     """The answers of some work on several things, one after the other.
 
     Raises:
-        Interrupted: it was interrupted when some were known.
-        KeyboardInterrupt: it was interrupted before.
+        Interrupted: the work was interrupted after the first answers.
+        KeyboardInterrupt: the work was interrupted before the first answer.
     """
     answers: dict[str, R] = {}
-    for label, thing in of.items():
+    for label, thing in things.items():
         try:
             answers[label] = work(label, thing)
         except Interrupted as interrupted:
@@ -56,10 +56,10 @@ def each(work: Callable[[str, T], R], of: Mapping[str, T]) -> dict[str, R]:
 
 
 def stop(*, interrupted: bool) -> None:
-    """Ends a command that was interrupted, when what was known is shown.
+    """Ends an interrupted command after its partial answer is shown.
 
     Raises:
-        KeyboardInterrupt: it was.
+        KeyboardInterrupt: the command was interrupted.
     """
     if interrupted:
         raise KeyboardInterrupt

@@ -9,7 +9,7 @@ from vcpulab.advice.managing import CONTROLLERS, Controller, Managed, Settings
 from vcpulab.advice.managing import manage as manage_scenario
 from vcpulab.advice.managing.controller import load as load_controller
 from vcpulab.cli import files, page, terminal
-from vcpulab.cli.interrupting import each, so_far, stop
+from vcpulab.cli.interrupting import each, run_or_partial, stop
 from vcpulab.cli.options import All, AnyFormat, Replications, Report, command, duration, number
 from vcpulab.cli.outputs import written
 from vcpulab.plugins import PluginError
@@ -64,7 +64,7 @@ def manage(
         with terminal.progress(f"managing under {label} ({place})") as progress:
             return manage_scenario(variant, chosen, progress=progress)
 
-    runs, interrupted = so_far(each, managed, variants)
+    runs, interrupted = run_or_partial(each, managed, variants)
     if format == "json":
         schedulers = {label: _described(managed) for label, managed in runs.items()}
         print(as_json({"interrupted": interrupted, "schedulers": schedulers}))

@@ -29,21 +29,21 @@ class Pace:
         self._looked = time.monotonic()
         self._events, self._simulated_ns, _ = _engine.pace()
         self._began_ns = self._simulated_ns
-        self._said = ""
+        self._text = ""
 
     def __str__(self) -> str:
         seconds = time.monotonic() - self._looked
         if seconds >= _LOOK_S:
             events, simulated_ns, busiest = _engine.pace()
             rate, speed = (events - self._events) / seconds, (simulated_ns - self._simulated_ns) / 1e9 / seconds
-            self._said = (
+            self._text = (
                 f"{(simulated_ns - self._began_ns) / 1e9:.3g} s simulated, {_short(rate)} events/s" if rate else ""
             )
             if rate and speed < _HARDLY and busiest:
-                self._said += f", most of {busiest}"
+                self._text += f", most of {busiest}"
             self._looked += seconds
             self._events, self._simulated_ns = events, simulated_ns
-        return self._said
+        return self._text
 
     def __rich__(self) -> Text:
         return Text(plain("  ".join(filter(None, (self.before, str(self))))))

@@ -18,7 +18,7 @@ from vcpulab.advice.placing.placing import Host, Placement, UnplaceableError
 from vcpulab.advice.starving import in_a_line
 from vcpulab.budget import StoppedError
 from vcpulab.cli import files, page, terminal
-from vcpulab.cli.interrupting import so_far, stop
+from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, Budget, Jobs, Memory, Scenarios, Several, Slo, TableOrJson, Words, command
 from vcpulab.cli.options import number as an_option
 from vcpulab.cli.outputs import Writes
@@ -81,7 +81,7 @@ def place(
         scenarios[label] = files.load(path)
     try:
         with terminal.status("placing") as progress:
-            placed, interrupted = so_far(
+            placed, interrupted = run_or_partial(
                 verbs.place,
                 scenarios,
                 slo=slo,

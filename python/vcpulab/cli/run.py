@@ -5,7 +5,7 @@ from typing import Annotated
 
 from vcpulab.advice import starving
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.interrupting import so_far, stop
+from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, Words, command
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.cli.streams import printing_aside
@@ -84,7 +84,7 @@ def run(
     if out is not None:
         store.check_free(out)
     with terminal.progress(f"running {scenario.name}") as progress:
-        result, interrupted = so_far(
+        result, interrupted = run_or_partial(
             run_scenario,
             scenario,
             keep_finished=True,

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from vcpulab import atomic, verbs
 from vcpulab.cli import page, terminal
-from vcpulab.cli.interrupting import so_far, stop
+from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, Jobs, Precision, command, group, number
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.cli.page import Lines
@@ -123,7 +123,7 @@ def run(
         only: One experiment of it.
     """
     for each in _names(name):
-        found, interrupted = so_far(_run, each, out, effort, only=only)
+        found, interrupted = run_or_partial(_run, each, out, effort, only=only)
         _show(found, all=all)
         stop(interrupted=interrupted)
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from vcpulab import atomic, verbs
 from vcpulab.cli import files, page, terminal
-from vcpulab.cli.interrupting import so_far, stop
+from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, AnyFormat, Flag, Jobs, Out, OutFolder, command, duration
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.cli.streams import write_bytes
@@ -87,7 +87,7 @@ def sweep(
         shown = None if metrics is None else [name.strip() for name in metrics.split(",")]
         try:
             with terminal.progress(f"sweep {plan.name}") as progress:
-                found, interrupted = so_far(
+                found, interrupted = run_or_partial(
                     verbs.sweep, plan, opened, metrics=shown, executor=executor, jobs=jobs, progress=progress
                 )
         except KeyboardInterrupt:

@@ -78,7 +78,7 @@ def _labelled(label: str, style: str, message: str) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[float], bool | None]]:
+def progress(title: str) -> Iterator[Callable[[float], bool | None]]:
     """A progress bar with the pace of the engine, if stderr is a terminal; takes the fraction done."""
     if not sys.stderr.isatty():
         yield lambda _fraction: not signals.arrived()
@@ -91,7 +91,7 @@ def progress(what: str) -> Iterator[Callable[[float], bool | None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with PacedProgress(*columns, console=console(stderr=True), transient=True) as bar:
         bar.pace = Pace()
-        task = bar.add_task(escape(plain(what)), total=1.0)
+        task = bar.add_task(escape(plain(title)), total=1.0)
 
         def advance(fraction: float) -> bool:
             bar.update(task, completed=fraction)
@@ -101,18 +101,18 @@ def progress(what: str) -> Iterator[Callable[[float], bool | None]]:
 
 
 @contextmanager
-def status(what: str) -> Iterator[Callable[[str], None]]:
+def status(title: str) -> Iterator[Callable[[str], None]]:
     """The work in progress with the pace of the engine, if stderr is a terminal; takes how far it has come."""
     if not sys.stderr.isatty():
-        yield lambda _said: signals.check()
+        yield lambda _stage: signals.check()
         return
     from vcpulab.cli.pace import Pace
 
-    pace = Pace(what)
+    pace = Pace(title)
 
-    def update(said: str) -> None:
+    def update(stage: str) -> None:
         signals.check()
-        pace.before = f"{what}: {said}"
+        pace.before = f"{title}: {stage}"
 
     with console(stderr=True).status(pace):
         yield update

@@ -16,7 +16,7 @@ from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import REPLICATIONS
 from vcpulab.advice.tuning.widening import held
 from vcpulab.cli import files, page, terminal, views
-from vcpulab.cli.interrupting import so_far, stop
+from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, TypedFor, Words, command, duration, number
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.cli.page import BLANK, Lines, Part
@@ -105,7 +105,7 @@ def tune(
     """
     scenario = files.load(file, toolstack)
     with _keeping(folder or _FOLDERS), terminal.progress(f"tuning {scenario.name}") as progress:
-        answer, interrupted = so_far(
+        answer, interrupted = run_or_partial(
             verbs.tune,
             scenario,
             maximise=maximise,

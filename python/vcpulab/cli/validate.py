@@ -42,20 +42,20 @@ def conformance(path: Paths = (), /, *, format: TableOrJson = "table", jobs: Job
     from vcpulab import conformance as bundled
     from vcpulab.formats import linux_folder
 
-    for one in path:
-        if not one.is_dir():
-            files.check_readable(one)
+    for entry in path:
+        if not entry.is_dir():
+            files.check_readable(entry)
     paths = list(path) or [bundled.bundled(), bundled.recordings()]
-    found = {one: linux_folder.find(one) for one in paths}
-    replayed = _replayed(list(dict.fromkeys(one for ones in found.values() for one in ones)))
+    by_path = {entry: linux_folder.find(entry) for entry in paths}
+    replayed = _replayed(list(dict.fromkeys(folder for folders in by_path.values() for folder in folders)))
     # A tree of nothing but recordings has no vectors.
-    vectors = [one for one in paths if not found[one] or any(one.rglob("*.json"))]
-    if not vectors and all(one["outcome"] == "skipped" for one in replayed):
-        raise RequestError("; ".join(f"{one['folder']}: {one['reason']}" for one in replayed))
+    vectors = [entry for entry in paths if not by_path[entry] or any(entry.rglob("*.json"))]
+    if not vectors and all(verdict["outcome"] == "skipped" for verdict in replayed):
+        raise RequestError("; ".join(f"{verdict['folder']}: {verdict['reason']}" for verdict in replayed))
     report: dict[str, Any] = {"passed": 0, "failed": 0, "skipped": 0, "folders": []}
     if vectors:
         try:
-            report = json.loads(_engine.conformance([str(one) for one in vectors], jobs))
+            report = json.loads(_engine.conformance([str(entry) for entry in vectors], jobs))
         except ValueError as error:
             raise RequestError(str(error)) from None
     report["recordings"] = replayed
@@ -116,34 +116,36 @@ _KINDS = ("choice", "tick", "wake-up")
 
 def _show_replayed(recordings: Sequence[Mapping[str, Any]]) -> None:
     rows = []
-    for one in recordings:
-        if one["outcome"] == "skipped":
+    for recording in recordings:
+        if recording["outcome"] == "skipped":
             continue
-        kinds = [one["by_kind"].get(kind, (0, 0)) for kind in _KINDS]
-        allowed = str(one["differing_max"]) if one["expected"] else f"{one['differing_max']} (one in ten)"
+        kinds = [recording["by_kind"].get(kind, (0, 0)) for kind in _KINDS]
+        allowed = (
+            str(recording["differing_max"]) if recording["expected"] else f"{recording['differing_max']} (one in ten)"
+        )
         rows.append(
             [
-                PurePath(one["folder"]).name,
-                one["scheduler"],
-                one["outcome"],
-                str(one["decisions"]),
-                str(one["differing"]),
+                PurePath(recording["folder"]).name,
+                recording["scheduler"],
+                recording["outcome"],
+                str(recording["decisions"]),
+                str(recording["differing"]),
                 allowed,
-                *(f"{differing} of {of}" for of, differing in kinds),
+                *(f"{differing} of {total}" for total, differing in kinds),
             ]
         )
     if rows:
         kinds = [f"{kind}s" for kind in _KINDS]
         headings = ["recording", "scheduler", "outcome", "decisions", "differing", "allowed", *kinds]
         page.show_table(Table("Recordings of Linux, decision by decision", headings, rows, 3, together=True))
-    for one in recordings:
-        if one["outcome"] == "skipped":
-            print(f"{one['folder']}: skipped: {one['reason']}")
-        elif first := one["first"]:
+    for recording in recordings:
+        if recording["outcome"] == "skipped":
+            print(f"{recording['folder']}: skipped: {recording['reason']}")
+        elif first := recording["first"]:
             kernel, ours = first["expected"], first["got"]
             print(
-                f"{PurePath(one['folder']).name}: first difference: trace.txt, line {first['line']}, {first['what']}: "
-                f"the kernel {kernel}, {one['scheduler']} {ours}"
+                f"{PurePath(recording['folder']).name}: first difference: trace.txt, line {first['line']}, "
+                f"{first['what']}: the kernel {kernel}, {recording['scheduler']} {ours}"
             )
 
 
@@ -213,7 +215,7 @@ def validate(
     from vcpulab.validation import validate as validated
 
     with terminal.progress("running recorded threads") as progress:
-        found = validated(
+        result = validated(
             path or (bundled.recordings(),),
             what_if=what_if,
             store=results / "units.jsonl",
@@ -221,16 +223,16 @@ def validate(
             progress=progress,
         )
     if format == "json":
-        print(as_json(found.to_dict()))
+        print(as_json(result.to_dict()))
     elif format == "csv":
-        print(csv(found.to_frame()), end="")
+        print(csv(result.to_frame()), end="")
     else:
         from vcpulab.cli import validated as shown
 
-        page.show(shown.parts(found), all=all)
+        page.show(shown.parts(result), all=all)
     if report is not None:
         from vcpulab.validation import page as pages
 
         with written(report):
-            pages.write(report, found)
-    return DONE if found.passed else FAILED
+            pages.write(report, result)
+    return DONE if result.passed else FAILED

@@ -1,4 +1,4 @@
-"""How a validation is shown: the verdicts, what is beyond its limits, and all predictions beside what was recorded."""
+"""The display of a validation: the verdicts, predictions outside their limits, and all predictions and recordings."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,68 +20,76 @@ _HEADINGS = ["of", "metric", "unit", "verdict", "recorded", "predicted", "range"
 
 def parts(report: Report) -> list[Part]:
     """The answer, the most important first."""
-    said = [*_summed(report.verdicts), *(f"{folder}: skipped: {why}" for folder, why in report.skipped.items())]
-    found = [] if report.xen is None else _of_xen(report.xen)
+    summary = [
+        *_summed(report.verdicts),
+        *(f"{folder}: skipped: {reason}" for folder, reason in report.skipped.items()),
+    ]
+    xen_parts = [] if report.xen is None else _of_xen(report.xen)
     if not report.comparisons:
-        return [page.always(Lines(said)), *found] if said else found
-    overview = Table("What was compared", _OVERVIEW, [_row(one) for one in report.comparisons], 4, together=True)
-    worst_first = sorted(report.comparisons, key=lambda one: (not one.beyond, one.kind != "free run"))
+        return [page.always(Lines(summary)), *xen_parts] if summary else xen_parts
+    overview = Table(
+        "What was compared", _OVERVIEW, [_row(comparison) for comparison in report.comparisons], 4, together=True
+    )
+    worst_first = sorted(
+        report.comparisons, key=lambda comparison: (not comparison.beyond, comparison.kind != "free run")
+    )
     details = [
-        [Table(_title(one), _HEADINGS, [_cell(cell) for cell in one.cells], 4, together=True)] for one in worst_first
+        [Table(_title(comparison), _HEADINGS, [_cell(cell) for cell in comparison.cells], 4, together=True)]
+        for comparison in worst_first
     ]
     return [
-        page.always(Lines(said)),
-        *found,
+        page.always(Lines(summary)),
+        *xen_parts,
         page.rows(overview, "comparison", soon=12),
         page.items(details, "table of predictions", rank=1),
     ]
 
 
-def _of_xen(found: Agreement) -> list[Part]:
-    """The same of recordings of Xen."""
+def _of_xen(agreement: Agreement) -> list[Part]:
+    """The parts for recordings of Xen."""
     return [
-        page.always(Lines(in_words(found))),
-        page.always(verdicts(found)),
-        page.always(signs(found)),
-        page.rows(worst(found), "what-if beyond its limit", soon=10),
-        page.rows(by_change(found), "kind of change", rank=1),
+        page.always(Lines(in_words(agreement))),
+        page.always(verdicts(agreement)),
+        page.always(signs(agreement)),
+        page.rows(worst(agreement), "what-if beyond its limit", soon=10),
+        page.rows(by_change(agreement), "kind of change", rank=1),
     ]
 
 
 def _summed(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for kind in dict.fromkeys(verdict.kind for verdict in verdicts):
         mine = [verdict for verdict in verdicts if verdict.kind == kind]
-        said = [
-            f"{_NAMES.get(one.metric, one.metric)} {one.within} of {one.total}"
-            + (f" and {one.chance} that chance explains" if one.chance else "")
-            + (f" ({one.needed} needed)" if one.needed < one.total else "")
-            for one in mine
+        metrics = [
+            f"{_NAMES.get(verdict.metric, verdict.metric)} {verdict.within} of {verdict.total}"
+            + (f" and {verdict.chance} that chance explains" if verdict.chance else "")
+            + (f" ({verdict.needed} needed)" if verdict.needed < verdict.total else "")
+            for verdict in mine
         ]
-        passed = "passed" if all(one.passed for one in mine) else "failed"
-        yield f"{kind}: {passed}; within their limits: {', '.join(said)}"
+        passed = "passed" if all(verdict.passed for verdict in mine) else "failed"
+        yield f"{kind}: {passed}; within their limits: {', '.join(metrics)}"
 
 
 _OVERVIEW = ["recording", "demands", "scheduler", "verdict", "switches, %", "largest share, points", "waits within"]
 
 
-def _row(one: Comparison) -> list[str]:
-    switches = [cell.off for cell in one.cells if cell.metric == "switches"]
-    shares = [cell.off for cell in one.cells if cell.metric == "share"]
-    waits = [cell for cell in one.cells if cell.metric.startswith("wait")]
+def _row(comparison: Comparison) -> list[str]:
+    switches = [cell.off for cell in comparison.cells if cell.metric == "switches"]
+    shares = [cell.off for cell in comparison.cells if cell.metric == "share"]
+    waits = [cell for cell in comparison.cells if cell.metric.startswith("wait")]
     return [
-        one.setting.name,
-        "its own" if one.demands == one.setting else one.demands.name,
-        one.scheduler,
-        f"{len(one.beyond)} beyond" if one.beyond else "within",
+        comparison.setting.name,
+        "its own" if comparison.demands == comparison.setting else comparison.demands.name,
+        comparison.scheduler,
+        f"{len(comparison.beyond)} beyond" if comparison.beyond else "within",
         f"{switches[0]:+.1f}" if switches else "",
         f"{max(shares, key=abs):+.2f}" if shares else "",
         f"{sum(cell.holds for cell in waits)} of {len(waits)}" if waits else "",
     ]
 
 
-def _title(one: Comparison) -> str:
-    of = "" if one.demands == one.setting else f", from the demands of {one.demands.name}"
-    return f"{one.setting.name} ({one.scheduler}{of})"
+def _title(comparison: Comparison) -> str:
+    source = "" if comparison.demands == comparison.setting else f", from the demands of {comparison.demands.name}"
+    return f"{comparison.setting.name} ({comparison.scheduler}{source})"
 
 
 def _cell(cell: Cell) -> list[str]:
