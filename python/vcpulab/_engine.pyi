@@ -52,11 +52,11 @@ NAME_CHARS_MAX: Final[int]
 """Longest name in a scenario."""
 
 class Rejected(Exception):  # noqa: N818 - a refusal is no error of the policy
-    """Raised by a policy's hook that refuses the values it is given."""
+    """Raised by a policy's hook that refuses its values."""
 
 @final
 class Context:
-    """The host as a policy sees it, to read and to ask. There during a hook only.
+    """The host as a policy sees it, and the requests that a policy may make.
 
     pCPUs, vCPUs, domains and timers are integers, numbered from 0; the idle vCPU of pCPU p has number p, those of
     domains follow. A number of nothing raises `IndexError`; a request that cannot be met, or for what is in another CPU
@@ -77,29 +77,29 @@ class Context:
         """The pCPU on which the code at hand executes."""
 
     def socket(self, p: int) -> int:
-        """The socket a pCPU is on."""
+        """The socket of a pCPU."""
     def core(self, p: int) -> int:
-        """The core a pCPU is a thread of, counted over the whole host."""
+        """The core of a pCPU, counted over the whole host."""
     def node(self, p: int) -> int:
-        """The NUMA node a pCPU is on."""
+        """The NUMA node of a pCPU."""
     def current(self, p: int) -> int:
-        """The vCPU that a pCPU executes; during a decision still the outgoing one."""
+        """The vCPU that a pCPU executes; during a decision still the outgoing vCPU."""
     def idle(self, p: int) -> int:
         """The idle vCPU of a pCPU."""
     def is_idle(self, v: int) -> bool:
-        """Is it an idle vCPU?"""
+        """Whether a vCPU is an idle vCPU."""
     def is_current(self, v: int) -> bool:
-        """Does it run now, on its processor?"""
+        """Whether a vCPU runs now, on its processor."""
     def processor(self, v: int) -> int:
         """The pCPU that a vCPU is assigned to: where it runs, ran last, or has been placed."""
     def runnable(self, v: int) -> bool:
-        """Is it neither blocked, paused, parked nor migrating?"""
+        """Whether a vCPU is neither blocked, paused, parked nor migrating."""
     def affinity(self, v: int) -> tuple[int, ...]:
-        """The pCPUs it may run on, ascending."""
+        """The pCPUs that a vCPU may run on, ascending."""
     def soft_affinity(self, v: int) -> tuple[int, ...] | None:
-        """The pCPUs it prefers, ascending, if any were given."""
+        """The pCPUs that a vCPU prefers, ascending, if any were given."""
     def dom(self, v: int) -> int:
-        """Its domain; idle vCPUs have none."""
+        """The domain of a vCPU; idle vCPUs have none."""
     def vcpus_of(self, d: int) -> tuple[int, ...]:
         """The vCPUs of a domain, in order."""
     def domain_number(self, d: int) -> int:
@@ -107,9 +107,9 @@ class Context:
     def name(self, v: int) -> tuple[int, int]:
         """Domain number and vCPU number in the domain; (-1, p) for the idle vCPU of pCPU p."""
     def switched_at(self, v: int) -> int:
-        """The time of its last switch, in or out, ns since the host started (0: none yet)."""
+        """The time of a vCPU's last switch, in or out, ns since the host started (0: no switch yet)."""
     def running_ns(self, v: int) -> int:
-        """The time that it has run so far, ns."""
+        """The time that a vCPU has run up to now, ns."""
     def raise_reschedule(self, p: int) -> None:
         """Asks a pCPU of this scheduler to decide, once the event at hand has been handled."""
     def set_processor(self, v: int, p: int) -> None:
@@ -127,7 +127,7 @@ class Context:
         No hook is called: if the vCPU is runnable now, the policy treats it as one that wakes.
         """
     def is_parked(self, v: int) -> bool:
-        """Has the policy parked it?"""
+        """Whether the policy has parked a vCPU."""
     def new_timer(self, p: int, token: int = 0) -> int:
         """Makes a timer, stopped; when due, the hook `timer` gets the token."""
     def set_timer(self, timer: int, at: int) -> None:
@@ -169,7 +169,7 @@ class Scenario:
 
 @final
 class RecordingReader:
-    """Reads what a real host recorded, fed in pieces; what is wrong with it raises `ValueError` that names no file."""
+    """Reads a recording piece by piece."""
 
     def __new__(
         cls,
@@ -188,11 +188,11 @@ class RecordingReader:
     def feed(self, data: bytes) -> None:
         """Takes the next bytes."""
     def finish(self) -> str:
-        """The recording ends: all there is to say of it, as JSON."""
+        """Ends the recording; its summary as JSON."""
 
 @final
 class LinuxRecording:
-    """A recording of a Linux kernel's scheduler; what is wrong with it raises `ValueError` that names its file."""
+    """A recording that was read."""
 
     def __new__(
         cls, *, experiment: str, threads: str, tunables: str, trace: str, expected: str | None = None
@@ -200,26 +200,26 @@ class LinuxRecording:
         """Reads it, of the texts of its files."""
     @property
     def work(self) -> str:
-        """The threads and what they do, as JSON: the same for recordings that differ in settings alone."""
+        """The threads and their work, as JSON: the same for recordings that differ only in settings."""
     @property
     def refusal(self) -> str | None:
-        """Why it can be neither replayed nor run; None: it can."""
+        """The reason why the recording can be neither replayed nor run; `None`: it can be both."""
     def replay(self) -> str:
-        """Replays it step by step; the verdict as JSON."""
+        """Replays the recording step by step; the verdict as JSON."""
     def compare(self, setting: LinuxRecording | None = None) -> str:
         """Runs what its threads demand, in its own setting or another's, beside what was recorded there; as JSON."""
 
 @final
 class Table:
-    """A result table, for any library that reads Arrow streams."""
+    """An Arrow table that any frame library can take over without copying."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     def parts(self) -> list[Table]:
-        """The table in parts, each read when it is taken over: for those who do not want all of it in memory."""
+        """The table in parts, each of which is read when it is taken over: not all of it is in memory."""
 
 @final
 class Results:
-    """What a run leaves behind: one row for each replication and thing."""
+    """The results of a run."""
 
     @property
     def untraced(self) -> int:
@@ -229,10 +229,10 @@ class Results:
         """The number of actions that were refused, those in the warm-up included."""
     @property
     def rejected(self) -> list[tuple[int, str, str | None]]:
-        """The first of them: the time since the start of the run, ns, the action's name, and its domain."""
+        """The first refused actions: the time since the start of the run, ns, the action's name, and its domain."""
     @property
     def not_attributed(self) -> str | None:
-        """Why `waits` is empty, if it was not measured."""
+        """The reason why `waits` is empty, if it was not measured."""
 
     def domains(self) -> Table: ...
     def vcpus(self) -> Table: ...
@@ -253,11 +253,11 @@ class Results:
 
 @final
 class LiveSamples:
-    """Samples of one replication of a run while it goes on: hand it to `run`, and take them meanwhile."""
+    """Samples of one replication of a run while it lasts."""
 
     def __new__(cls, replication: int) -> LiveSamples: ...
     def take(self) -> tuple[Table, Table]:
-        """What was sampled since it was last taken: of domains, and of vCPUs."""
+        """Takes the samples since they were last taken: of domains, and of vCPUs."""
 
 def run(
     scenario: Scenario,
@@ -270,7 +270,7 @@ def run(
     live: LiveSamples | None = None,
     progress: Callable[[float], bool | None] | None = None,
 ) -> Results:
-    """Runs every replication, `jobs` at a time (0: as many as there are processors).
+    """Runs every replication of a scenario: under policies of the registry in parallel, under others in turn.
 
     `jtl` is how to log requests: the directory; as XML?; also what is over before the warm-up is?
 
@@ -292,7 +292,7 @@ def run_many(
     """
 
 def pace() -> tuple[int, int, str]:
-    """What the runs of this process have done: events, simulated ns (of all replications), what causes most events.
+    """Progress of this process's runs: number of events, simulated time (ns), and the cause of most recent events.
 
     The cause is that of late, in the words of the scenario; empty: not known yet.
     """
@@ -307,13 +307,13 @@ class Stream:
     def __new__(cls, *, jobs: int = 0, waits: bool = True) -> Stream: ...
     @property
     def jobs(self) -> int:
-        """How many runs go on at a time."""
+        """The number of runs that execute at a time."""
     def begin(self, scenario: Scenario) -> int:
-        """Begins a run, and numbers it, from 0."""
+        """Begins the run of a scenario, and numbers it, from 0."""
     def take(self, number: int, progress: Callable[[float], bool | None] | None = None) -> Results:
-        """The results of a run, once it is over; they can be taken once. One that is cancelled is called off."""
+        """The results of a run, once it is over; they can be taken once. A run cancelled meanwhile is called off."""
     def call_off(self, number: int) -> None:
-        """Ends a run, or never starts it."""
+        """Calls off a run: it ends, or never starts, and its results are dropped."""
 
 def run_managed(
     scenario: Scenario,
@@ -339,7 +339,7 @@ def follow(
     replication: int = 0,
     progress: Callable[[float], bool | None] | None = None,
 ) -> Table:
-    """The paths of single requests of a client, at these quantiles of its response times; the table `paths`.
+    """Follows single requests of a client, at these quantiles of its response times, through one replication.
 
     Raises:
         ValueError: there is no such client.
@@ -371,13 +371,13 @@ def generation_of(name: str, release: str | None = None) -> str | None:
     """The generation that a release of a scheduler has, or the scheduler where no release is named."""
 
 def declared(name: str, generation: str | None = None) -> str | None:
-    """The policy that is not built in and was found last under a name, as JSON like each of `schedulers`."""
+    """The policy from outside the registry that was last found under a name, as JSON like an item of `schedulers`."""
 
 def schema() -> str:
     """The JSON schema of scenario files."""
 
 def starter() -> str:
-    """A commented scenario to start from (TOML)."""
+    """A commented scenario to start from."""
 
 def edit_toml(text: str, edits: str) -> str:
     """A TOML text with other values in some fields; comments, order and formatting stay.
@@ -392,14 +392,14 @@ def edit_toml(text: str, edits: str) -> str:
     """
 
 def written(text: str) -> str:
-    """The tables of a scenario's text as JSON, with the copies of those that have a `count` written out.
+    """The tables of a scenario's text, with all copies of those with a `count` written out, as JSON.
 
     Raises:
         ValueError: it is not valid TOML.
     """
 
 def copies(text: str) -> list[tuple[str, str, list[str]]]:
-    """The tables of a scenario's text that stand for several: (kind, name, names of the copies)."""
+    """The tables of a scenario's text that stand for several: kind, name, names of the copies."""
 
 def tables(text: str) -> str:
     """The tables of a TOML document, in their order, as JSON.
@@ -412,31 +412,31 @@ def profiles() -> str:
     """Every hardware profile with its constants and their sources, as JSON."""
 
 def parse_profile(text: str, file: str = "<string>") -> str:
-    """A hardware profile as JSON.
+    """A checked hardware profile as JSON; `file` is its name in messages.
 
     Raises:
         ScenarioError: everything that is wrong with it.
     """
 
 def read_profile(path: str | PathLike[str]) -> str:
-    """A hardware profile in a file of its own, as JSON.
+    """A checked hardware profile from a file of its own, as JSON.
 
     Raises:
         ScenarioError: it cannot be read, or everything that is wrong with it.
     """
 
 def measure() -> str:
-    """What this machine lets us measure of a hardware profile, in a few seconds, as JSON; Ctrl-C ends it."""
+    """Measures the constants of a hardware profile that this machine lets a program measure; JSON."""
 
 def conformance(paths: list[str], jobs: int = 0) -> str:
-    """Replays vectors, `jobs` at a time (0: as many as there are processors); the report as JSON.
+    """Replays the vectors at or below these paths; the report as JSON.
 
     Raises:
         ValueError: every file that cannot be read.
     """
 
 def listing(scenario: Scenario, at: str | None = None) -> str:
-    """Who is on the host at a time of the first replication (`None`: at its end), as JSON.
+    """The domains on the host at a time of the scenario's first replication (at its end if left out), as JSON.
 
     Raises:
         ValueError: there is no such time in the run.
@@ -444,7 +444,7 @@ def listing(scenario: Scenario, at: str | None = None) -> str:
     """
 
 def bench(seconds: float = 1.0) -> str:
-    """Measures the engine, about `seconds` for each figure; JSON, name to figure."""
+    """Measures the engine, about `seconds` for each metric; JSON, name to value."""
 
 def build_info() -> dict[str, str]:
-    """What was built: version, profile, architecture, system."""
+    """The build: version, profile, architecture, system."""
