@@ -8,12 +8,12 @@ import init from "../../python/vcpulab/__init__.py?raw";
 import errors from "../../python/vcpulab/errors.py?raw";
 import plugins from "../../python/vcpulab/plugins.py?raw";
 import policy from "../../python/vcpulab/policy.py?raw";
-import regular from "../../python/vcpulab/regular.py?raw";
+import safe_open from "../../python/vcpulab/safe_open.py?raw";
 import engine from "./python/_engine.py?raw";
 import served from "./python/served.py?raw";
 
 /** What of the package policies need; the engine that they see is this page's. */
-const PACKAGE = { __init__: init, errors, plugins, policy, regular, _engine: engine };
+const PACKAGE = { __init__: init, errors, plugins, policy, safe_open, _engine: engine };
 
 /** A file of policies. */
 export interface Source {
