@@ -177,7 +177,8 @@ def test_each_thread_wants_what_it_consumed(
     for thread in () if hides else (daemon, unseen):
         if thread.name in domains:
             wanted = sleeps_per_run(domains[thread.name])
-            assert wanted == pytest.approx(thread.asleep_ns / thread.ran_ns, rel=0.01)
+            # Of a single turn no mean evens out that spreads keep times to 1/64.
+            assert wanted == pytest.approx(thread.asleep_ns / thread.ran_ns, rel=0.01 + 1 / 64)
 
 
 def test_what_recorded_is_left_out_and_uname_sr_is_enough(tmp_path: Path) -> None:
