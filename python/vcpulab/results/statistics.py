@@ -7,7 +7,6 @@ Replications are independent, so the interval of a mean over them is Student's: 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
-from statistics import median
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
@@ -62,6 +61,9 @@ class Interval(NamedTuple):
             >>> Interval.of_median([10.0, 12.0, 900.0])
             Interval(mean=12.0, half_width=445.0, n=3, standard_error=None)
         """
+        # Only scores of twins need it, and its import takes as long as this module's.
+        from statistics import median
+
         ordered = sorted(values)
         n = len(ordered)
         if n == 0:
