@@ -16,7 +16,7 @@ pub struct Costs {
     /// wakes, before anything else that it does.
     pub block_ns: Span,
     /// CPU time of a vCPU for each other one that it wakes; and the time from what asks a pCPU for a decision until it decides.
-    /// What it executes continues meanwhile, if it can.
+    /// The pCPU continues to execute its vCPU meanwhile, if it can.
     pub wake_ns: Span,
     /// Delay with which an expired timer is handled. A timer that its handler sets again slips by as much.
     pub timer_ns: Span,

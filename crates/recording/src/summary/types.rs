@@ -80,21 +80,21 @@ pub struct Vcpu {
     pub unknown_ns: i64,
     /// Running, of one pCPU, 0 to 1.
     pub share: f64,
-    /// Times that it was put on a pCPU.
+    /// Number of executions: the vCPU was put on a pCPU.
     pub executions: u64,
-    /// Times that it was put on a pCPU, a second.
+    /// Executions per second.
     pub executions_per_s: f64,
-    /// Times that it lost the pCPU though it could continue.
+    /// Number of preemptions: the vCPU lost the pCPU though it could continue.
     pub preempted: u64,
-    /// Times that the scheduler looked and let it continue.
+    /// Number of decisions that let the running vCPU continue.
     pub continued: u64,
-    /// Times that it yielded.
+    /// Number of yields.
     pub yields: u64,
-    /// Times that it was put on another pCPU than before.
+    /// Number of migrations: the vCPU was put on another pCPU than before.
     pub migrations: u64,
-    /// Times that it woke.
+    /// Number of wake-ups.
     pub wakes: u64,
-    /// Times that it woke, a second.
+    /// Wake-ups per second.
     pub wakes_per_s: f64,
     /// Wake-ups with its pCPU idle.
     pub wakes_to_idle: u64,
@@ -133,9 +133,9 @@ pub struct Pcpu {
     pub switching_ns: i64,
     /// Time before the first record, and where records are missing.
     pub unknown_ns: i64,
-    /// Times that another vCPU was put on it, the idle one too.
+    /// Number of context switches on the pCPU, to the idle vCPU too.
     pub switches: u64,
-    /// Times that another vCPU was put on it, a second.
+    /// Context switches per second.
     pub switches_per_s: f64,
     /// Time of each vCPU that ran on it.
     pub shares: Vec<Share>,

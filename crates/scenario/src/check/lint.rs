@@ -109,7 +109,7 @@ fn idle_threads(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_
     }
     let kinds = domain.served_by();
     let of_disk = kinds.contains(&ThreadKind::IoThread);
-    let others = kinds.iter().any(|kind| *kind != ThreadKind::IoThread);
+    let has_emulator = kinds.iter().any(|kind| *kind != ThreadKind::IoThread);
     let RawDomain { emulator_affinity, iothread_affinity, params, .. } = &raw.value;
     let affinities = [(Part::Emulator, emulator_affinity), (Part::IoThread, iothread_affinity)];
     let affinities =
@@ -117,7 +117,7 @@ fn idle_threads(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_
     let limits = params.0.iter().filter_map(|(name, value)| Some((limited_part(&name.value)?, &value.place)));
     for (part, place) in affinities.chain(limits) {
         let problem = match part {
-            Part::Emulator if !others => {
+            Part::Emulator if !has_emulator => {
                 Problem::says("changes nothing: no emulator or vhost thread works for this VM")
                     .hint("they do for one with a `nic`, or with a `disk` without an I/O thread")
             }
