@@ -109,7 +109,10 @@ def test_a_domain_that_is_not_pinned_is_isolated_too(frame: dict[str, Any]) -> N
 
 
 def test_pcpus_are_taken_from_others_only_for_an_slo_that_is_missed() -> None:
-    names = [[one.name for one in widened(space(roaming()), ["rt"], missing).parameters] for missing in ([], ["rt"])]
+    names = [
+        [parameter.name for parameter in widened(space(roaming()), ["rt"], missing).parameters]
+        for missing in ([], ["rt"])
+    ]
     assert "domain.rt.isolation" not in names[0]
     assert "domain.rt.isolation" in names[1]
 
@@ -118,14 +121,17 @@ def test_a_pool_isolates_where_the_toolstack_has_pools() -> None:
     (*_, pooled) = isolations(roaming().to_dict(), ["rt"])
     assert pooled.pool == "only-rt"
     change(roaming(), pooled.changes)
-    assert all(one.pool is None for one in isolations(roaming(**KVM).to_dict(), ["rt"]))
+    assert all(isolation.pool is None for isolation in isolations(roaming(**KVM).to_dict(), ["rt"]))
     assert in_words([pooled.changes]) == ("pcpus of only-rt 3", "pool of rt only-rt")
 
 
 def test_pcpus_are_isolated_by_whole_cores_and_leave_some_for_others() -> None:
     topology = {"sockets": 2, "cores": 2, "threads": 2, "nodes": 2}
     wide = host({"rt": {**HOGS, "vcpus": 3, "memory_nodes": 0}, "win": HOGS}, pcpus=8, topology=topology)
-    assert [one.pcpus for one in isolations(wide.to_dict(), ["rt"]) if one.pool is None] == ["2-3", "0-3"]
+    assert [isolation.pcpus for isolation in isolations(wide.to_dict(), ["rt"]) if isolation.pool is None] == [
+        "2-3",
+        "0-3",
+    ]
     assert not isolations(host({"rt": HOGS, "win": HOGS}, pcpus=1).to_dict(), ["rt"])
     assert not isolations(host({"rt": HOGS, "win": {**HOGS, "affinity": "0"}}, pcpus=1).to_dict(), ["rt"])
 
@@ -140,7 +146,7 @@ def test_threads_that_serve_other_vms_are_kept_away_too() -> None:
 
 
 def test_a_new_pool_can_be_typed() -> None:
-    typed = [f"pool.only.{one}" for one in ("pcpus=3", "scheduler=credit2")]
+    typed = [f"pool.only.{setting}" for setting in ("pcpus=3", "scheduler=credit2")]
     assert apply(roaming(), [*typed, "rt.pool=only"]).scenario.to_dict()["pool"]["only"]["pcpus"] == "3"
     with pytest.raises(RequestError, match=r"pool\.only\.scheduler: required"):
         apply(roaming(), typed[:1])
@@ -269,12 +275,12 @@ def test_explain_and_tune_do_not_contradict_each_other(seed: int) -> None:
     limit = f"users.response_p99 < {1.5 * alone_ms.value:.4g}ms"
     explained = vcpulab.explain(scenario, limit, replications=2)
     answer = vcpulab.tune(scenario, slo=[limit], trials=8, replications=2)
-    fixes = [one for one in explained.advice if one.keeps]
+    fixes = [fix for fix in explained.advice if fix.keeps]
     assert not (isinstance(explained.verdict, Proven) and answer.advised)
     assert not (isinstance(answer.missed, Proven) and fixes)
     if isinstance(explained.verdict, NotFound):
         assert not fixes
-        runs = vcpulab.run_many([change(scenario, one).scenario for one in explained.attempts.settings])
+        runs = vcpulab.run_many([change(scenario, setting).scenario for setting in explained.attempts.settings])
         values = [value.mean for run in runs if (value := run.get("users.response_p99")) is not None]
         assert all(value >= 1.5 * alone_ms.value for value in values)
 

@@ -116,17 +116,17 @@ def test_no_value_and_every_value() -> None:
 
 
 def test_the_highest_allowed_value_is_looked_for_only_where_a_search_gets_there() -> None:
-    asked: list[float] = []
+    loads: list[float] = []
 
     def allowed(value: float) -> bool:
-        asked.append(value)
+        loads.append(value)
         return value <= 300
 
     assert search(Range(1, math.inf, True, allowed), stepped(5, 5)).value == 5
-    assert max(asked) <= 12
+    assert max(loads) <= 12
     everything = search(Range(1, math.inf, True, allowed), stepped(1000, 1000))
     assert (everything.outcome, everything.value) == ("all", 300)
-    assert len(asked) < 30
+    assert len(loads) < 30
 
 
 def test_a_hole_below_is_found_and_counts() -> None:

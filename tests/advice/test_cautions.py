@@ -172,7 +172,7 @@ def test_what_the_lowest_load_does_not_keep_is_impossible_only_with_a_proof() ->
     assert "cannot" not in " ".join(words.said(missed))
     assert "Not found: the load tried (client.http.rate = 150) does not keep" in " ".join(words.said(missed))
     (lowest,) = missed.points
-    unsure = replace(lowest, standing="open", judged=[replace(one, standing="open") for one in lowest.judged])
+    unsure = replace(lowest, standing="open", judged=[replace(judged, standing="open") for judged in lowest.judged])
     doubtful = replace(missed, points=[unsure])
     assert doubtful.verdict is None
     assert "cannot tell whether client.http.rate = 150, the lowest load, keeps" in " ".join(words.said(doubtful))

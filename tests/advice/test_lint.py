@@ -285,15 +285,15 @@ def test_a_service_that_its_cap_throttles(tmp_path: Path) -> None:
 def test_reservations_that_do_not_do(tmp_path: Path) -> None:
     job = {"app": [{"kind": "periodic", "run": "3ms", "period": "10ms"}]}
     small = {"job": job | {"budget_us": 2000, "period_us": 10000, "extratime": 0}}
-    found = advice_on(tmp_path, {"scheduler": "rtds", "pcpus": 2}, small)["reservation-too-small"]
-    assert found.finding.changes == {"domain.job.extratime": 1}
+    advice = advice_on(tmp_path, {"scheduler": "rtds", "pcpus": 2}, small)["reservation-too-small"]
+    assert advice.finding.changes == {"domain.job.extratime": 1}
     wide = {"job": small["job"] | {"vcpus": 4}}
-    found = advice_on(tmp_path, {"scheduler": "rtds", "pcpus": 4}, wide)["reservation-too-small"]
-    assert "(20 % of a pCPU for each vCPU) reserved, uses 20 %" in found.finding.reason
+    advice = advice_on(tmp_path, {"scheduler": "rtds", "pcpus": 4}, wide)["reservation-too-small"]
+    assert "(20 % of a pCPU for each vCPU) reserved, uses 20 %" in advice.finding.reason
     reserved = {"slice": 2_000_000, "period": 20_000_000, "extratime": 1}
     domains = {"dom0": DOM0 | reserved, "web": WEBSITE | reserved, "batch": HOG, "other": HOG}
-    found = advice_on(tmp_path, {"scheduler": "sedf"}, domains, asked(350))["reservation-too-small"]
-    assert found.finding.path == "domain.web.slice"
+    advice = advice_on(tmp_path, {"scheduler": "sedf"}, domains, asked(350))["reservation-too-small"]
+    assert advice.finding.path == "domain.web.slice"
     gaps = WEBSITE | {"slice": 300_000_000, "period": 600_000_000, "extratime": 0}
     late = advice_on(tmp_path, {"scheduler": "sedf"}, domains | {"web": gaps}, asked(100))
     assert late["reservation-period-too-long"].finding.path == "domain.web.period"
@@ -542,6 +542,6 @@ def test_a_damaged_file_is_refused_as_by_check(tmp_path: Path) -> None:
 def test_beside_equals_of_the_greatest_weight_theirs_are_lowered(tmp_path: Path) -> None:
     job = {"app": [{"kind": "periodic", "run": "6ms", "period": "10ms"}], "weight": 65535}
     domains = {"job": job, **{f"batch{n}": HOG | {"weight": 65535} for n in (1, 2)}}
-    found = advice_on(tmp_path, {"scheduler": "credit2"}, domains)["waits-behind-equals"].finding
-    assert found.changes.keys() == {"domain.batch1.weight", "domain.batch2.weight"}
-    assert max(found.changes.values()) < 65535
+    finding = advice_on(tmp_path, {"scheduler": "credit2"}, domains)["waits-behind-equals"].finding
+    assert finding.changes.keys() == {"domain.batch1.weight", "domain.batch2.weight"}
+    assert max(finding.changes.values()) < 65535

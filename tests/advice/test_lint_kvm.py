@@ -103,13 +103,13 @@ def test_a_quota_of_each_vcpu_is_compared_with_the_vcpu_that_works() -> None:
     """A server of a single task keeps one of its four vCPUs at the quota, and the VM far below that of all four."""
     server = web(4, vcpu_quota_us=20_000)
     server["app"][0]["workers"] = 1
-    it = scenario({"web": server, **{f"batch{n}": busy(1) for n in range(2)}}, asked(300))
-    run = vcpulab.run(it)
-    found = {one.rule: one for one in findings(Host(it, run))}
-    assert "its quota of 0.200 pCPUs for each vCPU (vcpu_quota_us)" in found["quota-throttles"].reason
-    assert "waits-behind-equals" not in found
+    host = scenario({"web": server, **{f"batch{n}": busy(1) for n in range(2)}}, asked(300))
+    run = vcpulab.run(host)
+    by_rule = {one.rule: one for one in findings(Host(host, run))}
+    assert "its quota of 0.200 pCPUs for each vCPU (vcpu_quota_us)" in by_rule["quota-throttles"].reason
+    assert "waits-behind-equals" not in by_rule
     assert stations(run, ["web"])[0].kind == "quota"
-    explained = str(vcpulab.explain(it, "users.response_p99", replications=2))
+    explained = str(vcpulab.explain(host, "users.response_p99", replications=2))
     assert "waits for its quota or a pCPU" in explained
     assert "web waits for its quota or a pCPU, batch" in explained
 
@@ -278,12 +278,12 @@ def overlapping(*masks: str, rate: float = 300) -> vcpulab.Scenario:
 
 
 def test_pins_that_overlap_are_found_where_they_cost_something() -> None:
-    it = overlapping("01", "12", "23", "30")
-    found = on(it)["pins-overlap"]
-    assert found.changes == {f"domain.vm{n}.affinity": "all" for n in (0, 1, 2, 3)}
-    before = vcpulab.run(it)["u0.response_p99"].mean
-    assert mended(it, found)["u0.response_p99"].mean < 0.8 * before
-    (advice,) = [one for one in advise(it, replications=4) if one.finding.rule == "pins-overlap"]
+    host = overlapping("01", "12", "23", "30")
+    finding = on(host)["pins-overlap"]
+    assert finding.changes == {f"domain.vm{n}.affinity": "all" for n in (0, 1, 2, 3)}
+    before = vcpulab.run(host)["u0.response_p99"].mean
+    assert mended(host, finding)["u0.response_p99"].mean < 0.8 * before
+    (advice,) = [one for one in advise(host, replications=4) if one.finding.rule == "pins-overlap"]
     assert advice.improves
     assert not advice.against
     assert "pins-overlap" not in on(overlapping("0", "1", "2", "3")), "nobody shares a pCPU"

@@ -205,8 +205,12 @@ SCENARIOS = {"compare": "before", "place": "scenarios", "run_many": "scenarios",
 @pytest.mark.parametrize("called", [*(name for name in TAKE_NUMBERS if name != "study"), "bounds"])
 @pytest.mark.parametrize("given", [None, 5, math.nan, {}, [None], b"web.toml"], ids=repr)
 def test_what_is_no_scenario_is_refused_with_the_argument(called: str, given: Any) -> None:
-    others: dict[str, list[Any]] = {"compare": [SHORT], "whatif": ["web.weight=512"], "capacity": ["http.rate"]}
-    further = others.get(called, [])
+    first_arguments: dict[str, list[Any]] = {
+        "compare": [SHORT],
+        "whatif": ["web.weight=512"],
+        "capacity": ["http.rate"],
+    }
+    further = first_arguments.get(called, [])
     with pytest.raises(RequestError) as raised:
         getattr(vcpulab, called)(given, *further)
     assert str(raised.value).startswith(f"{SCENARIOS.get(called, 'scenario')}: found `")

@@ -155,12 +155,12 @@ def test_progress_that_answers_false_cancels_a_sweep(tmp_path: Path) -> None:
     tmp_path.joinpath("s.toml").write_text(SHORT.text)
     points = 'scenario = "s.toml"\nreplications = 1\n[[vary]]\npath = "domain.web.weight"\nvalues = [1, 2, 3, 4]\n'
     tmp_path.joinpath("sweep.toml").write_text(points)
-    told: list[float] = []
+    fractions: list[float] = []
 
     def progress(done: float) -> bool:
-        told.append(done)
+        fractions.append(done)
         return done == 0
 
     with pytest.raises(vcpulab.Interrupted):
         vcpulab.sweep(tmp_path / "sweep.toml", tmp_path / "store", jobs=1, progress=progress)
-    assert told[-1] < 1
+    assert fractions[-1] < 1

@@ -114,10 +114,10 @@ def test_a_run_has_the_first_replications_that_are_finished() -> None:
     scenario = Scenario.from_toml(LONG)
     with pytest.raises(Interrupted) as interrupted:
         vcpulab.run(scenario, jobs=1, keep_finished=True, progress=lambda done: done < 0.6)
-    known = interrupted.value.partial
-    n = known.scenario.replications
+    partial = interrupted.value.partial
+    n = partial.scenario.replications
     assert interrupted.value.extent == f"{n} of 4 replications"
-    assert known.metrics().equals(vcpulab.run(scenario.with_run(replications=n)).metrics())
+    assert partial.metrics().equals(vcpulab.run(scenario.with_run(replications=n)).metrics())
     with pytest.raises(KeyboardInterrupt) as interrupted_for_nothing:
         vcpulab.run(scenario, progress=lambda _: False)
     assert not isinstance(interrupted_for_nothing.value, Interrupted)
@@ -256,8 +256,8 @@ def test_a_placement_that_is_known_is_given(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(packing.Problem, "least_hosts", lambda _: 1)
     with pytest.raises(Interrupted) as interrupted:
         verbs.place("hogs.toml", slo=["a.gotten > 1", "b.gotten > 1"], replications=2)
-    found = interrupted.value.partial
-    assert (found.stopped, found.proven, len(found.hosts)) == ("interrupted", False, 2)
+    partial = interrupted.value.partial
+    assert (partial.stopped, partial.proven, len(partial.hosts)) == ("interrupted", False, 2)
 
 
 def test_a_study_shows_the_cases_that_are_run(

@@ -360,8 +360,8 @@ def test_the_kernel_takes_each_step_to_another_quota_and_burst(toolstack: Toolst
             written = re.search(r"echo (\d+) > .*burst", step.text)
             burst = int(written[1]) if written else burst
             for pattern, unit in LIMIT.items():
-                found = re.search(pattern, step.text)
-                quota = round(float(found[1]) * unit) if found else quota
+                match = re.search(pattern, step.text)
+                quota = round(float(match[1]) * unit) if match else quota
             if re.search(r"CPUQuota=(?!\d)|echo 'max|--cpulimit 0\b(?!\.)", step.text):
                 quota = -1
             assert quota < 0 or burst <= quota, (before, after, step.text)

@@ -172,8 +172,8 @@ def test_every_line_is_that_of_the_command_line_for_scenarios_by_chance() -> Non
         host = scenario.to_dict()["host"]
         # With a topology, another number of pCPUs is another topology.
         wider = seed % 2 and "topology" not in host
-        other = {"host.pcpus": host["pcpus"] + 1} if wider else {"seed": seed + 1}
-        pairs.append((vcpulab.run(scenario), vcpulab.run(scenario.change({**other, "run.duration": "150ms"}))))
+        changes = {"host.pcpus": host["pcpus"] + 1} if wider else {"seed": seed + 1}
+        pairs.append((vcpulab.run(scenario), vcpulab.run(scenario.change({**changes, "run.duration": "150ms"}))))
     assert _on_the_page(pairs) == [_by_the_front(*pair) for pair in pairs]
 
 

@@ -200,16 +200,16 @@ def test_values_of_groups_that_no_field_says_are_named(tmp_path: Path) -> None:
 
 
 def test_groups_of_vms_that_no_listing_has_are_named(tmp_path: Path) -> None:
-    other = SCOPE.replace("web", "other")
-    _, notes = imported(tmp_path, groups=f"/sys/fs/cgroup/{other}/cpu.weight:50\n", vms=vm("web", 3))
-    assert f"no listing has the VMs of the control groups /{other}; left out" in notes
-    tree = f"Unit machine.slice (/machine.slice):\n`-{other.split('/')[1]}\n  `-23 /usr/bin/qemu-system-x86_64\n"
-    assert f"/{other}; left out" in imported(tmp_path, tree=tree, vms=vm("web", 3))[1]
+    second = SCOPE.replace("web", "other")
+    _, notes = imported(tmp_path, groups=f"/sys/fs/cgroup/{second}/cpu.weight:50\n", vms=vm("web", 3))
+    assert f"no listing has the VMs of the control groups /{second}; left out" in notes
+    tree = f"Unit machine.slice (/machine.slice):\n`-{second.split('/')[1]}\n  `-23 /usr/bin/qemu-system-x86_64\n"
+    assert f"/{second}; left out" in imported(tmp_path, tree=tree, vms=vm("web", 3))[1]
 
 
 def test_isolated_cpus_and_settings_without_a_field_are_named(tmp_path: Path) -> None:
-    told = "/proc/cmdline:ro isolcpus=2-3\n/proc/sys/kernel/sched_rt_runtime_us:-1\n/proc/7/task/8/schedstat:1 2 3\n"
-    _, notes = imported(tmp_path, linux=told, vms=vm("web", 3))
+    listing = "/proc/cmdline:ro isolcpus=2-3\n/proc/sys/kernel/sched_rt_runtime_us:-1\n/proc/7/task/8/schedstat:1 2 3\n"
+    _, notes = imported(tmp_path, linux=listing, vms=vm("web", 3))
     assert "no field of a scenario says isolcpus=2-3: here threads are balanced among these CPUs" in notes
     assert "/proc/sys/kernel/sched_rt_runtime_us = -1, /proc/7/task/8/schedstat = 1 2 3; left out" in notes
 

@@ -158,8 +158,8 @@ def test_the_shortest_wait_is_none_that_clocks_of_two_pcpus_make() -> None:
 
 def test_the_shortest_wait_is_that_of_the_scheduler_in_question(weights: Agreement) -> None:
     """Credit2 takes twice as long to decide, so most of Dom0's and the sleeper's waits are no shorter."""
-    there = {cell.setting: cell for cell in weights.cells_of(WHAT_IF, "wait_median") if cell.thing == "slp"}
-    credit, credit2 = (there[name].predicted for name in WEIGHTS)
+    sleepers = {cell.setting: cell for cell in weights.cells_of(WHAT_IF, "wait_median") if cell.thing == "slp"}
+    credit, credit2 = (sleepers[name].predicted for name in WEIGHTS)
     assert credit == pytest.approx(9, rel=0.05)
     assert credit2 > 17
 

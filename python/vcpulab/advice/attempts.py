@@ -100,10 +100,10 @@ def _best(host: Host, findings: Sequence[Finding], slos: Sequence[Slo], jobs: in
     costly: list[Advice] = []
     for begin in range(0, len(findings), _FINALISTS):
         advice = simulated(host, findings[begin : begin + _FINALISTS], slos, jobs=jobs)
-        best = sorted((one for one in advice if one.helps), key=lambda one: len(one.misses))
+        best = sorted((each for each in advice if each.helps), key=lambda each: len(each.misses))
         if best:
             return best[:1]
-        costly += [one for one in advice if one.keeps]
+        costly += [each for each in advice if each.keeps]
     return sorted(costly, key=lambda one: bool(one.starves))[:1]
 
 

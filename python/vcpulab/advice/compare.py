@@ -211,8 +211,8 @@ def compare(
         first = asked = list(asked) if asked is not None else None
     if asked is None:
         # The host stands for its pCPUs.
-        there = {address.name for address in addresses(after.scenario) if address.kind != "pcpu"}
-        asked = [address for address in addresses(before.scenario) if address.name in there]
+        measured_after = {address.name for address in addresses(after.scenario) if address.kind != "pcpu"}
+        asked = [address for address in addresses(before.scenario) if address.name in measured_after]
     question = {address.name for address in (seen_by_clients(before) if first is None else first)}
     old, new, asked, seconds = _alike_in_time(before, after, list(asked))
     found = []

@@ -133,8 +133,8 @@ class Explanation(Answer):
     @property
     def costly(self) -> Advice | None:
         """The first fix that keeps all SLOs and harms others; one that starves somebody comes last."""
-        keeping = [one for one in self.advice if one.keeps and one.harm]
-        return min(keeping, key=lambda one: bool(one.starves), default=None)
+        keeping = [fix for fix in self.advice if fix.keeps and fix.harm]
+        return min(keeping, key=lambda fix: bool(fix.starves), default=None)
 
     def outlook(self) -> list[str]:
         """Why no fix keeps the SLOs that are missed, what comes nearest, and what the service would have alone."""
@@ -303,8 +303,8 @@ def explain(
         mends = tried(host, found, limits, jobs=jobs, progress=progress)
         return _further(host, Explanation(base, tuple(explained), tuple(mends)), limits, jobs, progress)
     except KeyboardInterrupt:
-        said = "" if stopped is None else stopped.extent
-        raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True), said) from None
+        extent = "" if stopped is None else stopped.extent
+        raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True), extent) from None
 
 
 def _further(
@@ -322,7 +322,7 @@ def _further(
         return answer
     done = _tried(answer.advice, answer.attempts)
     more = attempts(host, answer.missed, limits, done, jobs=jobs, progress=progress)
-    fixes = [one for one in more.advice if one.keeps or answer.nearest is None]
+    fixes = [fix for fix in more.advice if fix.keeps or answer.nearest is None]
     return replace(answer, attempts=more, advice=(*fixes, *answer.advice))
 
 
@@ -415,17 +415,17 @@ def _of_domain(host: Host, domain: str, vcpus: Collection[int]) -> Iterator[Part
     shares = _of_elapsed(rows)
     occupied = shares.group_by("vcpu").agg(pl.sum_horizontal(pl.col(c).mean() for _, c in _STATES).alias("used"))
     busiest = occupied.sort("used", "vcpu", descending=[True, False])["vcpu"][0]
-    its = shares.filter(vcpu=busiest)
-    total = Interval.from_values(its.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
+    of_busiest = shares.filter(vcpu=busiest)
+    total = Interval.from_values(of_busiest.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
     if total is None:
         return
     yield Part(0, f"vCPU {busiest} of {domain}, not blocked", total)
-    for said, column in _STATES:
-        share = Interval.from_values(its[column])
+    for state, column in _STATES:
+        share = Interval.from_values(of_busiest[column])
         if share is None:
             continue
         throttled = column == "runnable_ns" and host.throttled(domain) > 0
-        yield Part(1, "waits for its quota or a pCPU" if throttled else said, share)
+        yield Part(1, "waits for its quota or a pCPU" if throttled else state, share)
         if column == "running_ns":
             yield from _of_running(rows.filter(vcpu=busiest))
         if column == "runnable_ns" and share.mean >= SHOWN:

@@ -162,11 +162,17 @@ def _assumed(scenarios: tuple[Scenario, Scenario]) -> set[str]:
 
 def _freed(found: Sequence[Comparison], scenario: Scenario) -> list[str]:
     """The CPU time that becomes free, or is used up, where applications do the same work as before."""
-    idle = next((one for one in found if one.address.name == "host.idle"), None)
+    idle = next((comparison for comparison in found if comparison.address.name == "host.idle"), None)
     if idle is None or idle.difference is None or idle.verdict not in ("higher", "lower"):
         return []
-    work = [one for one in found if one.address.kind == "app" and one.address.metric.name in ("throughput", "failed")]
-    if abs(idle.difference.mean) < SMALL or any(one.of_consequence or one.may_regress for one in work):
+    work = [
+        comparison
+        for comparison in found
+        if comparison.address.kind == "app" and comparison.address.metric.name in ("throughput", "failed")
+    ]
+    if abs(idle.difference.mean) < SMALL or any(
+        comparison.of_consequence or comparison.may_regress for comparison in work
+    ):
         return []
     percent = abs(idle.difference.mean) * int(scenario.to_dict()["host"]["pcpus"])
     what = "free (improves)" if idle.verdict == "higher" else "busy (regresses)"

@@ -62,11 +62,11 @@ def isolations(document: Mapping[str, Any], names: Sequence[str]) -> list[Isolat
     here = pcpus_of(document, pool)
     pinned = _pinned(document, names)
     places = [own] if (own := sorted(pinned & set(here))) else [*_free(document, names, here)] if not pinned else []
-    usable = [one for one in places if len(one) < len(here)]
+    usable = [place for place in places if len(place) < len(here)]
     apart = [
-        one if pinned else _pinned_there(document, names, own, one)
+        alone if pinned else _pinned_there(document, names, own, alone)
         for own in usable
-        if (one := _kept_alone(document, names, own)) is not None
+        if (alone := _kept_alone(document, names, own)) is not None
     ]
     return [*apart, *([_pooled(document, names, usable[-1])] if apart and _can_have_pool(document, names) else [])]
 
@@ -106,14 +106,14 @@ def _free(document: Mapping[str, Any], names: Sequence[str], here: Sequence[int]
     # The first pCPUs are those that interrupts go to; memory that is far costs more than a busy neighbor.
     cores.sort(key=lambda core: (bool(near) and topology.node(core[0]) not in near, -core[0]))
     most = len(here) // 2
-    found: list[list[int]] = []
+    choices: list[list[int]] = []
     for wanted in (1, min(most, sum(int(domains[name]["vcpus"]) for name in names))):
         own: list[int] = []
         for core in cores:
             own += core if len(own) < wanted else []
-        if wanted <= len(own) <= max(most, 1) and sorted(own) not in found:
-            found.append(sorted(own))
-    yield from found
+        if wanted <= len(own) <= max(most, 1) and sorted(own) not in choices:
+            choices.append(sorted(own))
+    yield from choices
 
 
 def _memory_nodes(table: Mapping[str, Any]) -> list[int]:

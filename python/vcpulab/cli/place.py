@@ -176,18 +176,20 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
             ]
         )
     )
-    why = [f"SLOs, as none were given: {default_slos('of the domain alone')}"] if placed.by_default else []
+    reasons = [f"SLOs, as none were given: {default_slos('of the domain alone')}"] if placed.by_default else []
     if placed.needs:
         most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
-        why.append(f"all needs together, in hosts: {most}")
+        reasons.append(f"all needs together, in hosts: {most}")
     if placed.without_slos:
         names = ", ".join(listed(placed.without_slos))
-        why.append(f"no SLO is on {names}: no CPU time is kept free for that, it gets what is left of a host")
+        reasons.append(f"no SLO is on {names}: no CPU time is kept free for that, it gets what is left of a host")
     for host in placed.hosts:
-        why += on_assumed(host.scenario, [one.slo for one in host.judged])
-    why += sharing.said(placed.fleet.base.to_dict())
-    yield page.items([[Lines([line])] for line in why], "line of reasons", rank=1)
-    refused = [f"not on one host: {', '.join(listed(one.names))}: {one.why}" for one in placed.refused]
+        reasons += on_assumed(host.scenario, [judged.slo for judged in host.judged])
+    reasons += sharing.said(placed.fleet.base.to_dict())
+    yield page.items([[Lines([line])] for line in reasons], "line of reasons", rank=1)
+    refused = [
+        f"not on one host: {', '.join(listed(refused_set.names))}: {refused_set.why}" for refused_set in placed.refused
+    ]
     yield page.items([[Lines([line])] for line in refused], "refused set", soon=_REFUSED_SOON, rank=3)
     yield page.always(BLANK)
     rows = [

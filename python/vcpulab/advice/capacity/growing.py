@@ -131,10 +131,10 @@ class Capacity(Answer):
 
     def __str__(self) -> str:
         most, first = self.found.value, self.first_beyond
-        said = f"{self.growth.name}: " + ("no load was found" if most is None else f"{most:g} keeps the SLOs")
+        sentence = f"{self.growth.name}: " + ("no load was found" if most is None else f"{most:g} keeps the SLOs")
         if self.found.stopped is not None:
-            said += f"; {self.found.stopped}"
-        return said if first is None else f"{said}; at {first.value:g} the first to break is {first.worst.slo}"
+            sentence += f"; {self.found.stopped}"
+        return sentence if first is None else f"{sentence}; at {first.value:g} the first to break is {first.worst.slo}"
 
     def document(self) -> dict[str, object]:
         """As plain data."""
@@ -250,7 +250,7 @@ def _defaults(growth: Growth, replications: int, jobs: int, budget: Budget) -> l
     from vcpulab.results.run import run
 
     idle = growth.at(growth.within.lowest).with_run(replications=replications)
-    found = default_slos(budget.watch(run, idle, jobs=jobs))
-    if not found:
+    slos = default_slos(budget.watch(run, idle, jobs=jobs))
+    if not slos:
         raise RequestError("needed, because nothing completed a request at the lowest load", field="slo")
-    return found
+    return slos

@@ -712,14 +712,16 @@ def _weights(host: Host, domain: str, own: int, enough: float) -> list[dict[str,
     """Weights of a domain in steps, from the least that may suffice to one that is some times what it has."""
     steps = {_round_weight(host, own * 2.0**step) for step in range(1, ceil(log2(enough)))}
     return [
-        {of_domain(domain, "weight"): one} for one in sorted({*steps, _round_weight(host, own * enough)}) if one > own
+        {of_domain(domain, "weight"): weight}
+        for weight in sorted({*steps, _round_weight(host, own * enough)})
+        if weight > own
     ]
 
 
 def _lighter(host: Host, theirs: Mapping[str, int], times: float) -> list[dict[str, int]]:
     """Smaller weights for those whom a domain of the greatest weight waits for; none, where theirs are the least."""
-    lighter = {one: max(1, _round_weight(host, value / times)) for one, value in theirs.items()}
-    changes = {of_domain(one, "weight"): value for one, value in lighter.items() if value < theirs[one]}
+    lighter = {name: max(1, _round_weight(host, value / times)) for name, value in theirs.items()}
+    changes = {of_domain(name, "weight"): value for name, value in lighter.items() if value < theirs[name]}
     return [changes] if changes else []
 
 

@@ -26,7 +26,7 @@ from vcpulab.hypervisors.steps import Step
 from vcpulab.results.addresses import Slo, apps
 from vcpulab.results.addresses import in_short as slos_in_short
 from vcpulab.results.run import Run, run_many
-from vcpulab.results.statistics import least_to_most
+from vcpulab.results.statistics import Interval, least_to_most
 from vcpulab.scenario.assumed import all_assumed
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.problems import Problem
@@ -141,18 +141,22 @@ class Advice:
             said.append(f"{verb} {name}: {ends}{doubt}")
         return said
 
-    def _surely(self, one: Slo) -> bool:
-        """Is it on the same side of the bound, kept or not, over the whole interval?"""
-        found = self.after.get(one.address.name) if self.after is not None else None
-        if found is None or found.half_width is None:
+    def _interval_with(self, slo: Slo) -> Interval | None:
+        """The metric of an SLO with the fix; `None`: not simulated, or undefined."""
+        return None if self.after is None else self.after.get(slo.address.name)
+
+    def _surely(self, slo: Slo) -> bool:
+        """Whether the metric of an SLO is on one side of the bound over its whole interval."""
+        interval = self._interval_with(slo)
+        if interval is None or interval.half_width is None:
             return True
-        ends = {one.holds(found.mean + sign * found.half_width) for sign in (-1, 1)}
+        ends = {slo.holds(interval.mean + sign * interval.half_width) for sign in (-1, 1)}
         return len(ends) == 1
 
-    def _with(self, one: Slo) -> float | None:
+    def _with(self, slo: Slo) -> float | None:
         """The metric of an SLO with the mend."""
-        found = self.after.get(one.address.name) if self.after is not None else None
-        return None if found is None else found.mean
+        interval = self._interval_with(slo)
+        return None if interval is None else interval.mean
 
     @property
     def does(self) -> str:
@@ -228,12 +232,12 @@ class Advice:
     @property
     def makes_worse(self) -> bool:
         """Would mending it only cost those who are served here, or take from some clients what it gives to others?"""
-        seen = [one for one in self._seen() if one.address.kind == "app"]
+        seen = [comparison for comparison in self._seen() if comparison.address.kind == "app"]
         # What jobs that an import assumed gain is no reason to take from anybody.
-        served = [one for one in seen if one.address.thing not in self._assumed] or seen
+        served = [comparison for comparison in seen if comparison.address.thing not in self._assumed] or seen
         clients = {app.name for app in apps(self.after.scenario) if app.client is not None} if self.after else set()
-        asked = [one for one in served if one.address.thing in clients]
-        verdicts, of_clients = ({one.verdict for one in those} for those in (served, asked))
+        asked = [comparison for comparison in served if comparison.address.thing in clients]
+        verdicts, of_clients = ({comparison.verdict for comparison in comparisons} for comparisons in (served, asked))
         if {"improves", "regresses"} <= of_clients:
             return sum(map(_gain, asked)) <= 0
         return "regresses" in verdicts and "improves" not in verdicts
@@ -314,8 +318,8 @@ def advise(
         advice.sort(key=lambda one: not _is_real(one, host.run))
         return [*advice, *_noted(host, noted, jobs=jobs)]
     except KeyboardInterrupt:
-        said = "findings whose mends are not tried" + ("" if stopped is None else f", from {stopped.extent}")
-        raise Interrupted([Advice(one, None, None) for one in found], said) from None
+        extent = "findings whose mends are not tried" + ("" if stopped is None else f", from {stopped.extent}")
+        raise Interrupted([Advice(finding, None, None) for finding in found], extent) from None
 
 
 def tried(

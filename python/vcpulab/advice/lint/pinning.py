@@ -81,9 +81,9 @@ def pins_overlap(host: Host) -> Iterator[Finding]:
         if table["scheduler"] in ("null", "arinc653") or host.idle_of(host.pcpus_of(name)) <= MUCH_IDLE:
             continue
         masks = {
-            one: mask
-            for one in host.inside(name)
-            if (mask := pinned_to(host.domains[one])) is not None and _has_response(host, one)
+            member: mask
+            for member in host.inside(name)
+            if (mask := pinned_to(host.domains[member])) is not None and _has_response(host, member)
         }
         for group in _overlapping(masks):
             worst = max(group, key=host.mean_waited)
@@ -95,7 +95,7 @@ def pins_overlap(host: Host) -> Iterator[Finding]:
                 f"and {worst} waits there for {100 * host.mean_waited(worst):.0f} % of the time, while the pCPUs "
                 f"idle for {100 * host.idle_of(host.pcpus_of(name)):.0f} %"
             )
-            unpinned = {of_domain(one, "affinity"): "all" for one in group}
+            unpinned = {of_domain(member, "affinity"): "all" for member in group}
             yield Finding(path, reason, unpinned, otherwise=({path: "all"},))
 
 
@@ -114,9 +114,9 @@ def _overlapping(masks: Mapping[str, set[int]]) -> Iterator[list[str]]:
     left = list(masks)
     while left:
         group = [left.pop(0)]
-        while more := [one for one in left if masks[one] & set[int]().union(*(masks[name] for name in group))]:
+        while more := [domain for domain in left if masks[domain] & set[int]().union(*(masks[name] for name in group))]:
             group += more
-            left = [one for one in left if one not in more]
+            left = [domain for domain in left if domain not in more]
         if len(group) > 1:
             yield group
 

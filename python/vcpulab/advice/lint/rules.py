@@ -102,10 +102,13 @@ def overbooked(host: Host) -> Iterator[Finding]:
                 f"{100 * host.waited(first):.0f} % of the time"
             )
             mends = [
-                {of_domain(one, spelt.amount): _less(spelt, host.value(one, spelt.amount) or 0, kept) for one in those}
+                {
+                    of_domain(domain, spelt.amount): _less(spelt, host.value(domain, spelt.amount) or 0, kept)
+                    for domain in reserved
+                }
                 # Batch work alone, where it has enough to give up; otherwise all.
-                for those in ([one for one in inside if not host.serves(one)], list(inside))
-                if (kept := 1 - (total - len(where)) / max(sum(inside[one] for one in those), 1e-9)) > 0
+                for reserved in ([domain for domain in inside if not host.serves(domain)], list(inside))
+                if (kept := 1 - (total - len(where)) / max(sum(inside[domain] for domain in reserved), 1e-9)) > 0
             ]
             yield Finding(of_pool(pool, "scheduler"), reason, mends[0], otherwise=tuple(mends[1:]))
             break
@@ -157,10 +160,10 @@ def spinning(host: Host) -> Iterator[Finding]:
 
 
 _SLICES = {"tslice_ms": 1e6, "slice_ms": 1e6, "ctx_allow": 1} | {
-    one.amount: one.unit_ns for one in RESERVATIONS.values()
+    reservation.amount: reservation.unit_ns for reservation in RESERVATIONS.values()
 }
 """Parameters that say how long somebody runs at a time, and their unit in ns."""
-_RESERVED_BY = {one.amount: one for one in RESERVATIONS.values()}
+_RESERVED_BY = {reservation.amount: reservation for reservation in RESERVATIONS.values()}
 
 
 @rule("short-slice")

@@ -140,11 +140,11 @@ class Placement(Answer):
     def least(self) -> str:
         """What is known about fewer hosts, in words."""
         if len(self.hosts) == 1 and not self.not_placed:
-            said = f"{AS_SET}, one host keeps the SLOs"
+            sentence = f"{AS_SET}, one host keeps the SLOs"
         elif self.proven:
-            said = f"{AS_SET}, no fewer hosts keep the SLOs: {self._proof}"
+            sentence = f"{AS_SET}, no fewer hosts keep the SLOs: {self._proof}"
         elif self.uncertain:
-            said = (
+            sentence = (
                 f"cannot tell whether fewer hosts keep the SLOs {AS_SET}: of "
                 f"{len(self.refused)} sets that were refused, {len(self.uncertain)} "
                 f"{'is' if len(self.uncertain) == 1 else 'are'} not significantly beyond one (more replications may "
@@ -152,8 +152,8 @@ class Placement(Answer):
             )
         else:
             tried = NotFound(self.tried_on_fewer, (f"on fewer than {len(self.hosts)} hosts",), "placement")
-            said = f"{tried.sentence(['the SLOs'])} {AS_SET}; others may"
-        return f"{said}: {self.stopped}" if self.stopped is not None else said
+            sentence = f"{tried.sentence(['the SLOs'])} {AS_SET}; others may"
+        return f"{sentence}: {self.stopped}" if self.stopped is not None else sentence
 
     @property
     def _proof(self) -> str:

@@ -87,12 +87,12 @@ class Tuning(Answer):
         proof = self.found.proof or (self.alone.proof(self._worst) if self.alone is not None else None)
         tried = self.found.tried
         slos = self.search.slos
-        starving = (one for one in tried if one.starves and all(excess(slo, one.rows) <= 0 for slo in slos))
+        starving = (trial for trial in tried if trial.starves and all(excess(slo, trial.rows) <= 0 for slo in slos))
         costly = next(starving, None)
         if proof is None and costly is not None:
             harm = f"starves {in_short_names(costly.starves)}"
             return Costly(len(tried), in_words(self.space, costly), harm)
-        return proof or NotFound(len(tried), tried_in_words(one.changes for one in tried))
+        return proof or NotFound(len(tried), tried_in_words(trial.changes for trial in tried))
 
     def _why_missed(self) -> str:
         assert self.missed is not None

@@ -95,9 +95,9 @@ def settle(
         if not why:
             return now, confirmed, rejected
         rejected.append(Rejected(now.best, why))
-        out = [one.candidate for one in rejected]
+        candidates = [trial.candidate for trial in rejected]
         # What is too near to an SLO gives way to what keeps it by far, not to what is next to it.
-        now = (search.without if confirmed.starved else search.safer)(found, out, progress)
+        now = (search.without if confirmed.starved else search.safer)(found, candidates, progress)
     return found, first, rejected
 
 

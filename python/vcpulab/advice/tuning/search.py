@@ -189,9 +189,11 @@ class Search:
         Raises:
             EngineError: a run failed.
         """
-        left = [one for one in self._full() if one not in rejected and self.worth.slack(one) > 0]
+        left = [
+            candidate for candidate in self._full() if candidate not in rejected and self.worth.slack(candidate) > 0
+        ]
         far = SAFER * max(map(self.worth.slack, left), default=0.0)
-        inside = [one for one in left if self.worth.slack(one) >= far]
+        inside = [candidate for candidate in left if self.worth.slack(candidate) >= far]
         if not inside:
             return self.without(found, rejected, progress)
         self.rejected = [*rejected]

@@ -32,9 +32,11 @@ def widened(space: Space, concerned: Iterable[str], missing: Iterable[str] = ())
         missing: those of them whose SLOs are missed: only for these pCPUs may be taken from all others.
     """
     names = [name for name in dict.fromkeys(concerned) if name]
-    there = {parameter.name for parameter in space.parameters}
+    present = {parameter.name for parameter in space.parameters}
     more = [
-        one for one in _cures(space.scenario, names, set(missing)) if one.name not in there and len(one.options) > 1
+        parameter
+        for parameter in _cures(space.scenario, names, set(missing))
+        if parameter.name not in present and len(parameter.options) > 1
     ]
     return shared(Space(space.scenario, (*space.parameters, *more)), names)
 
@@ -227,10 +229,10 @@ def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[
 
 def _isolated(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[Parameter]:
     """Domains of a pool alone on some of its pCPUs, or not."""
-    found = isolations(document, names) if names else []
-    if not found:
+    ways = isolations(document, names) if names else []
+    if not ways:
         return
-    options = (Option("shared", None), *(Option(str(one), one.changes) for one in found))
+    options = (Option("shared", None), *(Option(str(way), way.changes) for way in ways))
     paths = tuple(join(["domain", name, "isolation"]) for name in names)
     together = join(["domain", f"{names[0]} to {names[-1]}", "isolation"])
     several = len(names) > 1
