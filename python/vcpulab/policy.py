@@ -182,7 +182,7 @@ class OwnPolicy:
     file: str | None = None
     """The file that its class can be made from; `None`: the class is loaded, or the policy is only remembered."""
     loaded_class: type[Policy] | None = field(default=None, repr=False, compare=False)
-    """Its class, if it is loaded."""
+    """The policy's class; `None`: not loaded."""
 
     @classmethod
     def of_file(cls, name: str, folder: Path) -> "OwnPolicy":

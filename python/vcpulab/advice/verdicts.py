@@ -61,7 +61,7 @@ class Costly:
     setting: str
     """The mildest that helps, in words."""
     harm: str
-    """What it does to others, such as `makes batch late`."""
+    """The harm of that setting to others, such as `makes batch late`."""
 
     def sentence(self, slos: Collection[str]) -> str:
         """The price of these SLOs."""

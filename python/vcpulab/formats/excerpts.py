@@ -22,7 +22,7 @@ _TYPED = re.compile(
 _VIRSH_PROMPT = re.compile(r"virsh [#>] (?P<command>[^\n]*)")
 """The prompt of virsh itself."""
 _FENCE = re.compile(r"[`~]{3,20}\w{0,20}")
-"""What is around a text in Markdown."""
+"""The line before and after a code block in Markdown."""
 _NAMED_PROMPT = re.compile(
     r"\[?\w[\w.-]{0,60}@[\w.-]{1,80}[: ][^$#%>\n]{0,120}\]?[$#%>](?P<command>(\s[^\n]*)?)", re.ASCII
 )

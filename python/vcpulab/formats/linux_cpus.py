@@ -71,7 +71,7 @@ def read_lscpu(path: str | PathLike[str]) -> Info:
     # CPUs that are offline have no core.
     has_cores = any(row.get("core") for _, row in rows)
     for number, row in rows:
-        # What a host does not tell is empty, or no column.
+        # A host that does not tell a place leaves the cell empty, or has no such column.
         cells = [row.get(column) or "0" for column in _PLACE]
         cut = any(column in columns and column not in row for column in _PLACE)
         if cut or not row.get("cpu") or not all(map(_NUMBER.fullmatch, cells)):

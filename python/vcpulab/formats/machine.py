@@ -21,7 +21,7 @@ _CONFIGURATION = (
     *("vcpus", "params", "shares", "vcpu_pins", "emulator_pin", "iothread_pins", "iothread_pin", "iothreads"),
     *("scheduling", "memory_nodes", "partition", "omitted"),
 )
-"""What the configuration of a machine says."""
+"""The fields that come from the configuration of a machine, not from its state."""
 
 
 @dataclass

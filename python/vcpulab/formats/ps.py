@@ -41,7 +41,7 @@ class Thread:
     policy: str = "other"
     """`fifo`, `rr`, `batch`, `idle`, or `other`: no other one is listed."""
     priority: int = 0
-    """That of `fifo` and `rr`."""
+    """The real-time priority under `fifo` and `rr`."""
     nice: int = 0
 
 

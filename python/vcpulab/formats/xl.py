@@ -19,7 +19,7 @@ class Domain:
 
     name: str
     number: int | None
-    """Its ID; `None`: it is off, and `xm` has its configuration."""
+    """The domain's ID; `None`: the domain is off, and `xm` has its configuration."""
     memory_mb: int
     vcpus: int
     state: str

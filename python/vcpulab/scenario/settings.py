@@ -276,7 +276,7 @@ def resolve(scenario: Scenario, given: str, field: str = "path", document: Mappi
             allowed = _listed(name, names) or "none, the scenario has none"
             hint = did_you_mean(name, names)
             if first == "pool" and len(rest) == len(("name", "field")) and hint is None:
-                # It is made by this: what it needs besides is for the checks to say.
+                # The setting makes a new pool; the checks name the fields that it lacks.
                 return join(steps)
             raise RequestError(f"there is no {first} `{name}`", field=field, found=given, allowed=allowed, hint=hint)
         return join(steps)

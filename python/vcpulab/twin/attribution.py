@@ -24,11 +24,11 @@ _HEARD_MOST = 16
 """Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
 true, they would be sent on, and come back."""
 _PASSES = 6
-"""What a turn heard tells what its kind sends, and that what others heard."""
+"""Rounds of inference: the messages of a turn show which messages its kind sends, and so which ones others got."""
 
 
 def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
-    """What is known of each vCPU's turns.
+    """The turns of each vCPU, with the messages that each has received.
 
     Args:
         turns: of each of these vCPUs.
@@ -124,7 +124,7 @@ class _Candidate(NamedTuple):
 
 
 def _hear(receiver: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
-    """What a turn heard, by what is known of others so far."""
+    """The messages that a turn has received, by the turns of other vCPUs as attributed up to now."""
     # Why its first turn began a recording does not say: what it led to is told apart from there.
     kinds = [TIME] if turn == 0 else list[Kind]()
     sender = receiver.sender(turn)
@@ -149,13 +149,13 @@ def _hear(receiver: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
             else:
                 candidates.append(_Candidate(source, source_turn, kind.then(source.vcpu)))
     if (receiver.by_tick(turn) or receiver.has_long_timer) and TIME not in kinds and not receiver.is_tick(turn):
-        # It may have waited for so long after what woke it that its timer was due.
+        # The wait after the wake-up may have been so long that the timer of the vCPU expired meanwhile.
         candidates.append(_Candidate(receiver, turn, TIME))
     return _decided(receiver, turn, Heard(tuple(kinds), is_sure), candidates)
 
 
 def _decided(receiver: Seen, turn: int, heard: Heard, candidates: Sequence[_Candidate]) -> Heard:
-    """What a turn heard of what it is known to have heard, and of what it may have heard besides."""
+    """The messages of a turn: those that it has certainly received, and those candidates that explain its CPU time."""
     if len(heard.kinds) > _HEARD_MOST:
         return Heard(heard.kinds[:_HEARD_MOST], is_sure=False)
     if not candidates or not heard.is_sure:
@@ -175,7 +175,7 @@ def _explained(receiver: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[K
     Returns:
         Their numbers; `None`: that does not tell.
     """
-    # What takes far more than there was to take did not come, whatever else did.
+    # A message whose work takes far longer than the turn ran was not received.
     left_over = [number for number, kind in enumerate(may) if receiver.has_time(turn, kinds, kind)]
     if not left_over:
         return set()

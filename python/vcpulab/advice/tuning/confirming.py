@@ -96,7 +96,7 @@ def settle(
             return now, confirmed, rejected
         rejected.append(Rejected(now.best, why))
         candidates = [trial.candidate for trial in rejected]
-        # What is too near to an SLO gives way to what keeps it by far, not to what is next to it.
+        # After a setting that is too near to an SLO, one that keeps it by far is tried, not its neighbor.
         now = (search.without if confirmed.starved else search.safer)(found, candidates, progress)
     return found, first, rejected
 

@@ -105,7 +105,7 @@ _ORDER = (
 def _rank(parameter: Parameter) -> int:
     last = split(parameter.name)[-1]
     if last == "isolation":
-        # It is at the expense of all others.
+        # Isolation takes pCPUs from all other domains, so it is tried last.
         return len(_ORDER) + 1
     return _ORDER.index(last) if last in _ORDER else len(_ORDER)
 
