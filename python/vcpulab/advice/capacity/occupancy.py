@@ -173,7 +173,7 @@ class _Host:
     def _held_back(
         self, name: str, which: str, gets: tuple[float, float], why: str, waits: Mapping[str, float]
     ) -> tuple[Kind, str, str]:
-        """The cause that keeps a vCPU from running, a limit or a wait; `gets`: pCPUs that its domain and the vCPU use."""
+        """The cause that keeps a vCPU from running: a limit or a wait. `gets`: pCPUs used by its domain, and by it."""
         used, runs = gets
         cap = self.domains[name].get("cap", 0)
         if cap and used >= NEAR_FULL * cap / 100:
