@@ -19,7 +19,7 @@ def page() -> str:
         "harm_end": compare.HARM_END,
         "small": compare.SMALL,
         "small_of_whole": compare.SMALL_OF_WHOLE,
-        "told": compare.TOLD,
+        "told": compare.LISTED_METRICS,
         "nearest": compare.NEAREST,
         "judged_by": JUDGED_BY,
         "starving": {

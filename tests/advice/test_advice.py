@@ -416,8 +416,8 @@ def test_who_states_replications_gets_that_many() -> None:
 def test_few_failures_of_many_are_of_no_consequence() -> None:
     failed = compared("httperf.failed", 1, 3, 4)
     assert failed.may_regress
-    assert replace(failed, tried=100.0).may_regress
-    assert not replace(failed, tried=1000.0).may_regress
+    assert replace(failed, work_begun=100.0).may_regress
+    assert not replace(failed, work_begun=1000.0).may_regress
 
 
 def test_settings_stand_for_paths() -> None:

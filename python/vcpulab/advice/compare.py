@@ -1,17 +1,17 @@
-"""Two runs side by side: paired differences with intervals, and the domains that improve and regress.
+"""The comparison of two runs: paired differences with intervals, and the domains that improve and regress.
 
-Both run with the same seed, so that replication i of one meets the same arrivals and sizes as replication i of the
-other (common random numbers); differences are taken replication by replication, with Student's interval of their mean
-(Law 2015, "Simulation modeling and analysis", sections 10.2 and 11.2). Every p value is corrected for the number of
-metrics (Holm) of its family: what was asked for, or what clients see if nothing was; other metrics with a good
-direction, which improve or regress; and those without, which are higher or lower. So a table of a thousand metrics
-takes nothing from the answer to the question. Where replications may be added, p is corrected for the number of looks,
-too (Bonferroni). A difference counts that stays significant at 5 %.
+Both runs have the same seed, so that replication i of both meets the same arrivals and sizes (common random numbers).
+Differences are taken replication by replication, with Student's interval of their mean (Law 2015, "Simulation modeling
+and analysis", sections 10.2 and 11.2). Every p value is corrected for the number of metrics of its family (Holm). There
+are four families: metrics with a good direction, which improve or regress, and metrics without, which are higher or
+lower; each divided into the metrics of the question (by default the metrics that clients see) and the rest. So a table
+of a thousand metrics does not weaken the answer to the question. Where replications may be added, p is also corrected
+for the number of looks (Bonferroni). A difference is significant at 5 % after these corrections.
 
-A metric that has a value on one side only, because on the other nothing ever ran or was completed, needs no test:
-having none is worse than any value. What is not significant is not harmless either: a mean harm of more than
-`HARM_MEAN` % whose interval reaches beyond `HARM_END` % may regress, and is said to. What is significant and less than
-`SMALL` % is counted, not told. Counts of runs of different lengths are compared as rates.
+A metric with values in one run only, because in the other run nothing ever ran or was completed, needs no test: no
+value is worse than any value. A difference that is not significant may still be a harm: a mean harm of more than
+`HARM_MEAN` % whose interval reaches beyond `HARM_END` % is listed as "may regress". Significant differences of less
+than `SMALL` % are counted, not listed. Counts of runs of different lengths are compared as rates.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -28,17 +28,17 @@ from vcpulab.show.table import Table
 Verdict = Literal["improves", "regresses", "higher", "lower", "same", "unclear"]
 
 HARM_MEAN = 5.0
-"""What is not significant may regress if its mean is worse by more than this, % of the value before ..."""
+"""An insignificant difference may regress if its mean is a larger harm than this, % of the value before ..."""
 HARM_END = 20.0
-"""... and the worse end of its interval by more than this."""
+"""... and the worse end of its interval is a larger harm than this, % of the value before."""
 SMALL = 1.0
-"""A smaller change, % of the value before, is of no consequence ..."""
+"""The least change of consequence, % of the value before; of failures, % of the units of work that were begun."""
 SMALL_OF_WHOLE = 0.1
-"""... nor is a smaller one of what has an end, % of the whole; of failures, less than `SMALL` % of what was begun."""
-TOLD = 6
-"""As many metrics of a domain are told, and as many that may regress."""
+"""The least change of consequence of a metric that is a share of a whole, % of the whole."""
+LISTED_METRICS = 6
+"""The largest number of metrics listed for a domain, and of metrics listed that may regress."""
 NEAREST = ("app", "domain", "io", "host", "pcpu")
-"""What means most to the owners of domains comes first."""
+"""The kinds of things in the order of their importance to the owners of domains."""
 
 
 @dataclass(frozen=True)
@@ -47,25 +47,26 @@ class Comparison:
 
     address: Address
     before: Interval | None
-    """`None`: it has no value; why is in `before_undefined`."""
+    """The value before; `None`: the metric has no value, for the reason in `before_undefined`."""
     after: Interval | None
+    """The value after; `None`: the metric has no value, for the reason in `after_undefined`."""
     difference: Interval | None
-    """After minus before, over the replications that have both."""
+    """After minus before, over the replications that have both values."""
     p: float | None
     """Probability of such a difference if there were none, corrected for the number of metrics of its family and of
     looks; `None`: one pair, or no value on one side."""
     verdict: Verdict
     """`same`: exactly; `unclear`: no significant difference."""
     before_undefined: str | None = None
-    """Why it has no value before, in most of the replications that have one after; `None`: it has."""
+    """The reason why most of the replications that have a value after have none before; `None`: they have."""
     after_undefined: str | None = None
-    """The same the other way round."""
-    tried: float | None = None
-    """Of failures: how many units of work were begun before, a replication; else `None`."""
+    """The reason why most of the replications that have a value before have none after; `None`: they have."""
+    work_begun: float | None = None
+    """Units of work that were begun before, per replication, if the metric is a count of failures; else `None`."""
 
     @property
     def percent(self) -> float | None:
-        """The difference in % of the value before; `None` if that is 0, or there is none."""
+        """The difference in % of the value before; `None` if the value before is 0 or undefined."""
         return self._of_before(self.difference.mean) if self.difference is not None else None
 
     @property
@@ -82,78 +83,78 @@ class Comparison:
 
     @property
     def large(self) -> bool:
-        """Does it change by more than `HARM_END` % of the value before?"""
+        """`True`: the metric changes by more than `HARM_END` % of the value before."""
         return self.difference is not None and abs(self.difference.mean) > HARM_END / 100 * self._base()
 
     @property
     def may_regress(self) -> bool:
-        """Is it no significant difference, but perhaps a large harm?"""
-        return self._perhaps(-1)
+        """`True`: the difference is not significant, but may be a large harm."""
+        return self._may_be_large(-1)
 
     @property
     def may_improve(self) -> bool:
-        """Is it no significant difference, but perhaps a large gain?"""
-        return self._perhaps(1)
+        """`True`: the difference is not significant, but may be a large gain."""
+        return self._may_be_large(1)
 
-    def _perhaps(self, sign: int) -> bool:
-        """Is it perhaps a large gain (1), or a large harm (-1)?"""
+    def _may_be_large(self, sign: int) -> bool:
+        """`True`: an insignificant difference may be a large gain (`sign` 1) or a large harm (`sign` -1)."""
         if self.verdict != "unclear" or self.address.better is None or self.difference is None:
             return False
         base = self._base()
-        by = sign * (self.difference.mean if self.address.better == "higher" else -self.difference.mean)
-        end = by + (self.difference.half_width or 0.0)
-        return base > 0 and by > HARM_MEAN / 100 * base and end > HARM_END / 100 * base and not self._small()
+        gain = sign * (self.difference.mean if self.address.better == "higher" else -self.difference.mean)
+        end = gain + (self.difference.half_width or 0.0)
+        return base > 0 and gain > HARM_MEAN / 100 * base and end > HARM_END / 100 * base and not self._small()
 
     @property
     def width(self) -> float | None:
-        """Half the width of the interval of the difference, as a part of the value before; `None`: there is none."""
+        """Half the width of the interval of the difference, as a fraction of the value before; `None`: no interval."""
         base = self._base()
         half = self.difference.half_width if self.difference is not None else None
         return None if half is None or not base else half / base
 
     def _base(self) -> float:
-        """What a difference is a part of: of a value that was 0, everything is a large part of what it is now."""
+        """The value that differences are compared with: the value before; if it was 0 or undefined, the value after."""
         if self.before is not None and self.before.mean:
             return abs(self.before.mean)
         return abs(self.after.mean) if self.after is not None else 0.0
 
     @property
     def of_consequence(self) -> bool:
-        """Does it improve or regress by more than what nobody notices?"""
+        """`True`: the metric improves or regresses, and not by a negligible amount."""
         return self.verdict in ("improves", "regresses") and not self._small()
 
     def _small(self) -> bool:
         if self.difference is None:
             return False
-        if self.tried is not None:
-            return abs(self.difference.mean) < SMALL / 100 * self.tried
-        of_all = self.address.metric.unit.whole
-        if of_all is not None and abs(self.difference.mean) < SMALL_OF_WHOLE / 100 * of_all:
+        if self.work_begun is not None:
+            return abs(self.difference.mean) < SMALL / 100 * self.work_begun
+        whole = self.address.metric.unit.whole
+        if whole is not None and abs(self.difference.mean) < SMALL_OF_WHOLE / 100 * whole:
             return True
         return self.percent is not None and abs(self.percent) < SMALL
 
     @property
     def size(self) -> float:
-        """How large the difference is, in %: of the value before; of the whole, of what has an end."""
-        of_all = self.address.metric.unit.whole
-        if of_all is not None and self.difference is not None:
-            return 100 * abs(self.difference.mean) / of_all
+        """The size of the difference in % of the whole for shares of a whole, in % of the value before for others."""
+        whole = self.address.metric.unit.whole
+        if whole is not None and self.difference is not None:
+            return 100 * abs(self.difference.mean) / whole
         return abs(self.percent) if self.percent is not None else float("inf")
 
     @property
     def rank(self) -> tuple[int, bool, float]:
-        """What comes first: clients and applications, then what means less to owners; of these what counts, by size."""
+        """The order in tables: by kind as in `NEAREST`, then differences of consequence first, then by size."""
         return NEAREST.index(self.address.kind), not (self.of_consequence or self.may_regress), -self.size
 
     @property
     def percent_undefined(self) -> str | None:
-        """Why there is no percentage; `None`: there is one."""
+        """The reason why `percent` is `None`; `None`: it is a number."""
         if self.percent is not None:
             return None
         return self.before_undefined or self.after_undefined or "it was 0 before"
 
     def row(self) -> dict[str, object]:
-        """As flat data."""
+        """The comparison as flat data."""
         low, high = self.ends or (None, None)
         return {
             "metric": self.address.name,
@@ -183,60 +184,60 @@ def _columns(name: str, interval: Interval | None) -> dict[str, float | None]:
 def compare(
     before: Run,
     after: Run,
-    asked: Iterable[Address] | None = None,
+    metrics: Iterable[Address] | None = None,
     *,
     first: Iterable[Address] | None = None,
     looks: int = 1,
 ) -> list[Comparison]:
-    """The metrics that two runs have in common, or those asked for; without those that neither has values for.
+    """Comparisons of metrics that both runs have; metrics without values in both runs are left out.
 
-    A metric of which having no value is the worst is compared, too, where one run has values and the other has none.
+    A metric of which an undefined value is the worst is also compared where only one of the runs has values.
 
     Args:
         before: a run.
-        after: another one.
-        asked: what is compared; all if left out.
-        first: of this, what the question is about; if left out, all that was asked for, or what clients see.
+        after: another run.
+        metrics: the metrics to compare; all if left out.
+        first: the metrics of the question; if left out, `metrics`, or the metrics that clients see.
         looks: how often the runs may be looked at, with more replications each time.
 
     Examples:
         >>> import vcpulab
         >>> now = vcpulab.Scenario.starter().change({"run.duration": "200ms", "run.replications": 6})
         >>> then = now.change({"domain.batch.cap": 30})
-        >>> found = compare(*vcpulab.run_many([now, then]))
-        >>> [c.verdict for c in found if c.address.name == "batch.gotten"]
+        >>> comparisons = compare(*vcpulab.run_many([now, then]))
+        >>> [c.verdict for c in comparisons if c.address.name == "batch.gotten"]
         ['lower']
     """
     if first is None:
-        first = asked = list(asked) if asked is not None else None
-    if asked is None:
-        # The host stands for its pCPUs.
+        first = metrics = list(metrics) if metrics is not None else None
+    if metrics is None:
+        # The host's metrics are compared in place of its pCPUs'.
         measured_after = {address.name for address in addresses(after.scenario) if address.kind != "pcpu"}
-        asked = [address for address in addresses(before.scenario) if address.name in measured_after]
+        metrics = [address for address in addresses(before.scenario) if address.name in measured_after]
     question = {address.name for address in (seen_by_clients(before) if first is None else first)}
-    old, new, asked, seconds = _alike_in_time(before, after, list(asked))
-    found = []
-    lost: dict[str, Comparison] = {}
-    for address in asked:
-        both = list(zip(new[address.name], old[address.name], strict=False))
-        if (one_sided := _one_sided(address, both)) is not None:
-            lost[address.name] = one_sided
+    old, new, metrics, seconds = _alike_in_time(before, after, list(metrics))
+    tested = []
+    comparisons: dict[str, Comparison] = {}
+    for address in metrics:
+        values = list(zip(new[address.name], old[address.name], strict=False))
+        if (one_sided := _one_sided(address, values)) is not None:
+            comparisons[address.name] = one_sided
             continue
-        pairs = [(a, b) for a, b in both if a is not None and b is not None]
+        pairs = [(a, b) for a, b in values if a is not None and b is not None]
         difference = paired([a for a, _ in pairs], [b for _, b in pairs])
         was, became = Interval.from_values(b for _, b in pairs), Interval.from_values(a for a, _ in pairs)
         if difference is not None and was is not None and became is not None:
-            found.append((address, was, became, difference))
+            tested.append((address, was, became, difference))
     corrected: dict[str, float] = {}
     families: dict[tuple[bool, bool], dict[str, float]] = {}
-    for address, _, _, difference in found:
+    for address, _, _, difference in tested:
         if difference.p is not None:
-            which = (address.name in question, address.better is not None)
-            families.setdefault(which, {})[address.name] = min(1.0, looks * difference.p)
-    for family in families.values():
-        corrected |= dict(zip(family, holm(list(family.values())), strict=True))
-    tried = {name: begun / seconds for name, begun in _tried(before).items()}
-    told = lost | {
+            family = (address.name in question, address.better is not None)
+            families.setdefault(family, {})[address.name] = min(1.0, looks * difference.p)
+    for ps in families.values():
+        corrected |= dict(zip(ps, holm(list(ps.values())), strict=True))
+    work_begun = {name: begun / seconds for name, begun in _work_begun(before).items()}
+    comparisons |= {
         address.name: Comparison(
             address,
             was,
@@ -244,65 +245,70 @@ def compare(
             difference.interval,
             p,
             _verdict(address, difference.interval, p),
-            tried=tried.get(address.thing) if address.metric.name == "failed" else None,
+            work_begun=work_begun.get(address.thing) if address.metric.name == "failed" else None,
         )
-        for address, was, became, difference in found
+        for address, was, became, difference in tested
         for p in [corrected.get(address.name)]
     }
-    return [told[address.name] for address in asked if address.name in told]
+    return [comparisons[address.name] for address in metrics if address.name in comparisons]
 
 
 _Values = dict[str, list[float | None]]
 
 
-def _alike_in_time(before: Run, after: Run, asked: list[Address]) -> tuple[_Values, _Values, list[Address], float]:
-    """The values of both runs, what they are of, and the time that is counted over, s.
+def _alike_in_time(before: Run, after: Run, metrics: list[Address]) -> tuple[_Values, _Values, list[Address], float]:
+    """The values of both runs, their addresses, and the time that is counted over, s.
 
-    Where the runs have different lengths, what accumulates is told of a second.
+    Where the runs have different lengths, metrics that accumulate become rates per second.
     """
-    old, new = before.values(asked), after.values(asked)
+    old, new = before.values(metrics), after.values(metrics)
     spans = [run.scenario.duration_ns / 1e9 for run in (before, after)]
     if spans[0] == spans[1]:
-        return old, new, asked, 1.0
-    for address in asked:
+        return old, new, metrics, 1.0
+    for address in metrics:
         if address.metric.accumulates:
             for values, span in zip((old, new), spans, strict=True):
-                values[address.name] = [None if one is None else one / span for one in values[address.name]]
-    told = [one._replace(metric=one.metric.per_second()) if one.metric.accumulates else one for one in asked]
-    return old, new, told, spans[0]
+                values[address.name] = [None if value is None else value / span for value in values[address.name]]
+    rates = [a._replace(metric=a.metric.per_second()) if a.metric.accumulates else a for a in metrics]
+    return old, new, rates, spans[0]
 
 
 def seen_by_clients(run: Run) -> list[Address]:
-    """What the question is where nobody asks one: what clients are judged by; where there are none, applications."""
-    those = judged(run.scenario)
+    """The metrics that clients are judged by; without clients, those that applications are judged by."""
+    metrics = judged(run.scenario)
     clients = {app.name for app in apps(run.scenario) if app.client is not None}
-    return [one for one in those if one.thing in clients] or those
+    return [address for address in metrics if address.thing in clients] or metrics
 
 
-def _tried(run: Run) -> dict[str, float]:
-    """Applications and clients to the units of work that they began, a replication."""
+def _work_begun(run: Run) -> dict[str, float]:
+    """Applications and clients to the units of work that they began, per replication."""
     begun = pl.col("completed") + pl.col("failed")
     return dict(run.df_apps().group_by("name").agg(begun.mean()).iter_rows())
 
 
-def _one_sided(address: Address, both: Sequence[tuple[float | None, float | None]]) -> Comparison | None:
-    """What has values in one run and none in the other, in most of the replications; pairs are (after, before)."""
+def _one_sided(address: Address, pairs: Sequence[tuple[float | None, float | None]]) -> Comparison | None:
+    """The comparison of a metric that most replications define in one of the runs only.
+
+    Args:
+        address: the metric.
+        pairs: the values of each replication, (after, before).
+    """
     if not address.metric.undefined_is_worst:
         return None
-    lost = sum(1 for a, b in both if a is None and b is not None)
-    gained = sum(1 for a, b in both if a is not None and b is None)
+    lost = sum(1 for a, b in pairs if a is None and b is not None)
+    gained = sum(1 for a, b in pairs if a is not None and b is None)
     if not lost + gained:
         return None
-    was, became = Interval.from_values(b for _, b in both), Interval.from_values(a for a, _ in both)
-    for gone, there, verdict in ((lost, was, "regresses"), (gained, became, "improves")):
-        if there is None or 2 * gone <= there.n:
+    was, became = Interval.from_values(b for _, b in pairs), Interval.from_values(a for a, _ in pairs)
+    for missing, defined, verdict in ((lost, was, "regresses"), (gained, became, "improves")):
+        if defined is None or 2 * missing <= defined.n:
             continue
-        why = address.metric.undefined_is
-        if gone < len(both):
-            why = f"{why}, in {gone} of {len(both)} replications"
+        reason = address.metric.undefined_is
+        if missing < len(pairs):
+            reason = f"{reason}, in {missing} of {len(pairs)} replications"
         if verdict == "regresses":
-            return Comparison(address, was, None, None, None, "regresses", after_undefined=why)
-        return Comparison(address, None, became, None, None, "improves", before_undefined=why)
+            return Comparison(address, was, None, None, None, "regresses", after_undefined=reason)
+        return Comparison(address, None, became, None, None, "improves", before_undefined=reason)
     return None
 
 
@@ -318,11 +324,11 @@ def _verdict(address: Address, difference: Interval, p: float | None) -> Verdict
 
 
 def improved_and_regressed(
-    found: Sequence[Comparison],
+    comparisons: Sequence[Comparison],
 ) -> tuple[dict[str, list[Comparison]], dict[str, list[Comparison]]]:
     """Domain (`host` for the whole host) to its metrics that improve, and to those that regress."""
     sides: dict[str, dict[str, list[Comparison]]] = {"improves": {}, "regresses": {}}
-    for comparison in found:
+    for comparison in comparisons:
         if comparison.verdict in sides:
             sides[comparison.verdict].setdefault(comparison.address.domain or "host", []).append(comparison)
     return sides["improves"], sides["regresses"]
@@ -336,42 +342,42 @@ def shown(verdict: Verdict) -> str:
     return "no significant difference" if verdict == "unclear" else verdict
 
 
-def in_words(found: Sequence[Comparison], starving: Sequence[str] = ()) -> list[str]:
-    """Who starves; the domains that improve and that regress, a line for each, with their metrics; what may regress.
+def in_words(comparisons: Sequence[Comparison], starving: Sequence[str] = ()) -> list[str]:
+    """Lines on starving domains, on domains that improve or regress, and on metrics that may regress.
 
     Args:
-        found: what was compared.
-        starving: lines on who starves; they come before all else.
+        comparisons: all comparisons of two runs.
+        starving: lines on starving domains; they come first.
     """
-    by_rank = sorted(found, key=lambda one: one.rank)
-    improved, regressed = improved_and_regressed([one for one in by_rank if one.of_consequence])
+    by_rank = sorted(comparisons, key=lambda comparison: comparison.rank)
+    improved, regressed = improved_and_regressed([comparison for comparison in by_rank if comparison.of_consequence])
     sides = [
-        (what[0].rank[0], verb, f"{domain} {verb}: {_changes(what)}")
+        (metrics[0].rank[0], verb, f"{domain} {verb}: {_changes(metrics)}")
         for verb, side in (("regresses", regressed), ("improves", improved))
-        for domain, what in side.items()
+        for domain, metrics in side.items()
     ]
-    # Of what is equally near to owners, what regresses comes first.
+    # Among kinds of equal rank, regressions come first.
     lines = [line for _, _, line in sorted(sides, key=lambda side: (side[0], side[1] == "improves"))]
-    small = sum(1 for one in found if one.verdict in ("improves", "regresses") and not one.of_consequence)
-    uncertain = [one for one in by_rank if one.may_regress]
-    unclear = sum(1 for one in found if one.address.better and one.verdict == "unclear") - len(uncertain)
+    small = sum(1 for c in comparisons if c.verdict in ("improves", "regresses") and not c.of_consequence)
+    uncertain = [comparison for comparison in by_rank if comparison.may_regress]
+    unclear = sum(1 for c in comparisons if c.address.better and c.verdict == "unclear") - len(uncertain)
     if not lines and not small:
         lines = ["nothing improves or regresses significantly"]
-    lines += [f"may regress: {in_doubt(one)}" for one in uncertain[:TOLD]]
-    if len(uncertain) > TOLD:
-        lines.append(f"may regress, too: {_count(len(uncertain) - TOLD)} (more replications tell)")
+    lines += [f"may regress: {in_doubt(comparison)}" for comparison in uncertain[:LISTED_METRICS]]
+    if len(uncertain) > LISTED_METRICS:
+        lines.append(f"may regress, too: {_count(len(uncertain) - LISTED_METRICS)} (more replications tell)")
     if small:
         lines.append(f"of no consequence: {_count(small)} (less than {SMALL:g} %)")
     if unclear:
         lines.append(f"no significant difference: {_count(unclear)} (more replications may show one)")
-    reasons = dict.fromkeys(one.before_undefined or one.after_undefined for one in by_rank)
-    lines += [f"{UNDEFINED}: {why}" for why in reasons if why is not None]
+    reasons = dict.fromkeys(comparison.before_undefined or comparison.after_undefined for comparison in by_rank)
+    lines += [f"{UNDEFINED}: {reason}" for reason in reasons if reason is not None]
     return [*starving, *lines]
 
 
-def _changes(what: Sequence[Comparison]) -> str:
-    more = f", and {_count(len(what) - TOLD)} more" if len(what) > TOLD else ""
-    return ", ".join(map(change, what[:TOLD])) + more
+def _changes(comparisons: Sequence[Comparison]) -> str:
+    more = f", and {_count(len(comparisons) - LISTED_METRICS)} more" if len(comparisons) > LISTED_METRICS else ""
+    return ", ".join(map(change, comparisons[:LISTED_METRICS])) + more
 
 
 def _count(metrics: int) -> str:
@@ -379,15 +385,15 @@ def _count(metrics: int) -> str:
 
 
 def in_doubt(comparison: Comparison) -> str:
-    """What may have become of a metric, in words."""
+    """The possible change of a metric whose difference is not significant, in words."""
     address = comparison.address
     return f"{address} {_value(comparison.before)} → {comparison.after or UNDEFINED} {unit_of(comparison)}"
 
 
 def unit_of(comparison: Comparison) -> str:
-    """The unit of a metric; of failures also how many units of work were begun in a replication before."""
+    """The unit of a metric; of failures also the units of work that were begun before, per replication."""
     unit = str(comparison.address.unit)
-    return unit if not comparison.tried else f"{unit} of {number(comparison.tried)}"
+    return unit if not comparison.work_begun else f"{unit} of {number(comparison.work_begun)}"
 
 
 def p_in_words(p: float) -> str:
@@ -396,7 +402,7 @@ def p_in_words(p: float) -> str:
 
 
 UNDEFINED = "undefined"
-"""How a metric without a value is shown."""
+"""The text shown for a metric without a value."""
 
 
 def _value(interval: Interval | None) -> str:
@@ -412,32 +418,32 @@ def change(comparison: Comparison) -> str:
 
 
 def table_of_differences(
-    found: Sequence[Comparison], labels: tuple[str, str] = ("before", "after"), first: str | None = None
+    comparisons: Sequence[Comparison], labels: tuple[str, str] = ("before", "after"), first: str | None = None
 ) -> Table:
     """A row for each metric: its values under both labels, the difference, p and the verdict; see `Comparison.rank`.
 
     Args:
-        found: what was compared.
-        labels: what the runs are called.
-        first: the name of the metric that comes first, the largest difference before the others.
+        comparisons: the comparisons of two runs.
+        labels: names of the runs.
+        first: the name of the metric that comes first, the largest difference before smaller ones.
     """
     title = "Differences, second less first, paired, with 95 % confidence intervals"
 
-    def rank(one: Comparison) -> tuple[object, ...]:
-        return (False, -one.size) if one.address.metric.name == first else (True, one.rank)
+    def rank(comparison: Comparison) -> tuple[object, ...]:
+        return (False, -comparison.size) if comparison.address.metric.name == first else (True, comparison.rank)
 
-    return beside(title, labels, [_cells(one) for one in sorted(found, key=rank)])
+    return beside(title, labels, [_cells(comparison) for comparison in sorted(comparisons, key=rank)])
 
 
 def beside(title: str, labels: tuple[str, str], rows: Sequence[Sequence[str]]) -> Table:
     """Rows of metric, unit, both values, difference, %, p, verdict.
 
-    A narrow terminal has neither p nor difference; the narrowest has all that is said of a metric below its name.
+    The table of a narrow terminal has neither p nor difference; the narrowest has all values below the metric's name.
     """
     headings = ["metric", "unit", *labels, "difference", "%", "p", "verdict"]
     ends = tuple(label.rpartition("/")[2] for label in labels)
     names = labels if ends[0] == ends[1] else ends
-    short = [[f"{metric}\n  {unit}: {verdict}", *both, pc] for metric, unit, *both, _, pc, _, verdict in rows]
+    short = [[f"{metric}\n  {unit}: {verdict}", *values, pc] for metric, unit, *values, _, pc, _, verdict in rows]
     below = [
         [f"{metric}\n  {before} → {after} {unit}, {pc} %\n  {verdict}"]
         for metric, unit, before, after, _, pc, _, verdict in rows
@@ -467,33 +473,33 @@ def _signed(text: str) -> str:
     return text if text.startswith("-") or text in ("0", "0 ± 0") else f"+{text}"
 
 
-def frame_of_changes(found: Sequence[Comparison], goals: Collection[str] = ()) -> pl.DataFrame:
-    """What changes in %, a row for each metric.
+def frame_of_changes(comparisons: Sequence[Comparison], goals: Collection[str] = ()) -> pl.DataFrame:
+    """Changes in %, a row for each metric.
 
     Args:
-        found: what was compared.
-        goals: metrics that are told whatever becomes of them.
+        comparisons: the comparisons of two runs.
+        goals: names of metrics that are shown whether their differences are significant or not.
 
     Columns:
-        metric: its address.
+        metric: the address of the metric.
         percent: the difference, % of the value before.
-        low: one end of its interval ...
-        high: ... and the other.
-        verdict: in words.
-        size: how large it is, see `Comparison.size`.
-        told: whether it is significant, or a goal.
+        low: the lower end of the interval of `percent`.
+        high: the upper end.
+        verdict: the verdict in words.
+        size: the size of the difference, see `Comparison.size`.
+        told: `True`: the difference is significant, or the metric is a goal.
     """
     rows = [
         {
-            "metric": one.address.name,
-            "percent": one.percent,
-            "low": one.ends[0],
-            "high": one.ends[1],
-            "verdict": shown(one.verdict),
-            "size": one.size,
-            "told": one.verdict != "unclear" or one.address.name in goals,
+            "metric": comparison.address.name,
+            "percent": comparison.percent,
+            "low": comparison.ends[0],
+            "high": comparison.ends[1],
+            "verdict": shown(comparison.verdict),
+            "size": comparison.size,
+            "told": comparison.verdict != "unclear" or comparison.address.name in goals,
         }
-        for one in found
-        if one.ends is not None and one.verdict != "same"
+        for comparison in comparisons
+        if comparison.ends is not None and comparison.verdict != "same"
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
