@@ -31,7 +31,7 @@ pub mod credit;
 pub mod credit2;
 pub mod declared;
 pub mod enhanced;
-pub mod fair;
+pub mod linux;
 pub mod null;
 pub mod policy;
 pub mod proposal;

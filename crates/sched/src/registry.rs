@@ -5,7 +5,7 @@ use vcpulab_host::{HostRules, Params, Scheduler, Scope, Span};
 use crate::policy::{Generation, Policy, Registered, generation_of, put_generations};
 use crate::proposal::{Proposal, Refusal};
 use crate::width::Width;
-use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, fair, null, round_robin, rtds, sedf};
+use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, linux, null, round_robin, rtds, sedf};
 
 /// A task with a scheduler whose type is known only once it is made.
 pub trait Runner {
@@ -138,8 +138,8 @@ registry! {
     credit::Credit,
     credit2::Credit2,
     enhanced::Enhanced,
-    fair::Linux<fair::Cfs>,
-    fair::Linux<fair::Eevdf>,
+    linux::Linux<linux::Cfs>,
+    linux::Linux<linux::Eevdf>,
     null::Null,
     round_robin::RoundRobin,
     rtds::Rtds,

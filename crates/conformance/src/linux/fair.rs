@@ -1,7 +1,7 @@
 //! The schedulers of Linux's fair class, driven step by step.
 
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
-use vcpulab_sched::fair::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId};
+use vcpulab_sched::linux::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId};
 
 use super::error::LinuxError;
 use super::folder::Setup;

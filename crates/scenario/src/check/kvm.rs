@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use vcpulab_host::{Bound, Class, CpuMask, DomId, GroupConfig, Params, Part, Span, Time};
-use vcpulab_sched::fair::limited_part;
+use vcpulab_sched::linux::limited_part;
 use vcpulab_spec::limits::{
     CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUPS_MAX, HALT_POLLS_US,
     NICES, PRIORITIES,

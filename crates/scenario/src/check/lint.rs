@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vcpulab_host::{Governor, Part, Scope, Span};
-use vcpulab_sched::fair::limited_part;
+use vcpulab_sched::linux::limited_part;
 use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
     ActionSpec, AppSpec, CONSTANTS, Change, DomainSpec, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec,

@@ -2,10 +2,10 @@
 
 use vcpulab_host::{GroupId, Span, Throttling, Time};
 
-use super::class::{Fair, Flavor, Leaving};
+use super::cfs_rq::QueueId;
+use super::hierarchy::{Fair, Flavor, Leaving};
 use super::limit::{Bandwidth, Group, Limit};
-use super::tree::QueueId;
-use super::weight::ns;
+use super::load_weight::ns;
 
 /// CPU time beyond its debt that a throttled queue gets from the pool.
 const LEAST: Span = Span::from_ns(1);
@@ -238,8 +238,8 @@ fn offset(group: GroupId, period: Span) -> Span {
 mod tests {
     use vcpulab_host::{GroupConfig, PcpuId};
 
-    use super::super::class::Settings;
     use super::super::eevdf::Eevdf;
+    use super::super::hierarchy::Settings;
     use super::*;
 
     #[test]

@@ -2,8 +2,8 @@
 
 use vcpulab_host::{Class, GroupId, PcpuId, Span, Time};
 
-use super::average::Average;
-use super::weight::Weight;
+use super::load_weight::Weight;
+use super::pelt::Average;
 
 vcpulab_host::ids! {
     /// A thread.

@@ -10,8 +10,8 @@
 //!
 //! | kernel | here |
 //! |---|---|
-//! | `sched_entity` | `tree::Entity` |
-//! | `vruntime` | `tree::Entity::v` |
+//! | `sched_entity` | `cfs_rq::Entity` |
+//! | `vruntime` | `cfs_rq::Entity::v` |
 //! | `deadline` | `eevdf::Request::deadline` |
 //! | `slice` | EEVDF: `Eevdf::base_slice`; CFS: `Fair::<Cfs>::slice` |
 //! | `lag`, `vlag` | `eevdf::Request::lag`; limit: `Fair::<Eevdf>::most_lag`; placement by it: `Fair::<Eevdf>::place` |
@@ -20,10 +20,10 @@
 //! | delayed dequeue (`sched_delayed`) | `eevdf::Request::delayed` |
 //! | `min_vruntime` | `cfs::Own::min_v` |
 //! | `wakeup_granularity` | `Cfs::wakeup_granularity`, tested in `Fair::<Cfs>::late` |
-//! | `cfs_rq` | `tree::Queue`; `h_nr_running`: its `tasks`; `nr_running`: its `nr` |
-//! | buddies (`next`, `last`, `skip`) | the fields of `tree::Queue` with these names, set in `Fair::prefer` and `Fair::name` |
-//! | `task_group`, `cpu.weight` | `limit::Group`; weight of a group on a CPU: `Fair::refresh_weight`, `part_of_shares` in `load` |
-//! | PELT (`load_avg`, `util_avg`) | `average::Average`; loads: `Entity::average`, `Queue::average`; utilization: `Linux::busy` |
+//! | `cfs_rq` | `cfs_rq::Queue`; `h_nr_running`: its `tasks`; `nr_running`: its `nr` |
+//! | buddies (`next`, `last`, `skip`) | the fields of `cfs_rq::Queue` with these names, set in `Fair::prefer` and `Fair::name` |
+//! | `task_group`, `cpu.weight` | `limit::Group`; weight of a group on a CPU: `Fair::refresh_weight`, `part_of_shares` in `load_avg` |
+//! | PELT (`load_avg`, `util_avg`) | `pelt::Average`; loads: `Entity::average`, `Queue::average`; utilization: `Linux::busy` |
 //! | `update_curr` | `Flavor::update`, `Fair::charge_current` |
 //! | `enqueue_task`, `dequeue_task` | `Fair::enqueue_upwards`, `Fair::dequeue_upwards`, with `Flavor::enqueue` and `dequeue` |
 //! | `pick_next_task` | `Fair::choose`, `Fair::pick` |
@@ -31,13 +31,13 @@
 //! | `need_resched` | the flags of `Fair`: `Fair::flag`, `Fair::flagged` |
 //! | `yield_to` | `Fair::yield_to` |
 //! | CFS bandwidth (`cpu.max`) | `limit::Bandwidth`, `limit::Limit`; throttling, refill, slack timer: `bandwidth` |
-//! | `sched_domain`, `sched_group` | `levels::Level`, its `groups`; `imbalance_pct`: `Level::imbalance_percent` |
-//! | last-level cache (`sd_llc`) | `levels::Levels::cache` |
-//! | `select_task_rq` | of a waking thread: `Linux::choose_cpu`; of a new one: `Linux::place` (both in `moves`) |
+//! | `sched_domain`, `sched_group` | `sched_domains::Level`, its `groups`; `imbalance_pct`: `Level::imbalance_percent` |
+//! | last-level cache (`sd_llc`) | `sched_domains::Levels::cache` |
+//! | `select_task_rq` | of a waking thread: `Linux::choose_cpu`; of a new one: `Linux::place` (both in `select_cpu`) |
 //! | `wake_affine` | `Linux::this_or_before` |
-//! | `wake_wide`, `wakee_flips` | `Linux::note_waking`, `partners::Partners` |
+//! | `wake_wide`, `wakee_flips` | `Linux::note_waking`, `wakee_flips::Partners` |
 //! | `select_idle_core`, `select_idle_cpu` | `Linux::idle_core`, `Linux::next_idle`; `SIS_UTIL`: `Linux::set_scan` |
-//! | `load_balance` (6.10: `sched_balance_rq`) | `Linux::balance_level`: `imbalance`, `busiest_of`, `relieve` (all in `balance`) |
+//! | `load_balance` (6.10: `sched_balance_rq`) | `Linux::balance_level`: `imbalance`, `busiest_of`, `relieve` (all in `load_balance`) |
 //! | `task_hot`, `migration_cost` | `Linux::is_hot`, `params::Common::migration_cost` |
 //! | active balance | `Linux::push_running` |
 //! | `newidle_balance` (6.10: `sched_balance_newidle`) | `Linux::pull` |
@@ -46,32 +46,32 @@
 
 pub mod cfs;
 pub mod eevdf;
-pub mod weight;
+pub mod load_weight;
 
-mod average;
-mod balance;
 mod bandwidth;
-mod class;
-mod domains;
-mod levels;
+mod cfs_rq;
+mod cfs_tasks;
+mod cgroups;
+mod hierarchy;
 mod limit;
-mod load;
-mod moves;
+mod load_avg;
+mod load_balance;
 mod params;
-mod partners;
+mod pelt;
 mod policy;
-mod ready;
 mod realtime;
+mod sched_domains;
+mod select_cpu;
 mod timers;
-mod tree;
+mod wakee_flips;
 
 #[cfg(test)]
 mod tests;
 
 pub use cfs::Cfs;
-pub use class::{Fair, Flavor, Settings};
+pub use cfs_rq::TaskId;
 pub use eevdf::Eevdf;
+pub use hierarchy::{Fair, Flavor, Settings};
 pub use limit::Bandwidth;
 pub use params::limited_part;
 pub use policy::Linux;
-pub use tree::TaskId;

@@ -10,16 +10,16 @@ use vcpulab_host::{
     PolicyContext, Rejected, Scheduler, Table, Time, VcpuId,
 };
 
-use super::average::Average;
-use super::class::{Fair, Flavor};
-use super::domains::Domains;
-use super::levels::Levels;
+use super::cfs_rq::TaskId;
+use super::cfs_tasks::Ready;
+use super::cgroups::Domains;
+use super::hierarchy::{Fair, Flavor};
 use super::params::{self, Common, Tuned};
-use super::partners::Partners;
-use super::ready::Ready;
+use super::pelt::Average;
 use super::realtime::{self, FAIR, Rank, RealTime, rank};
+use super::sched_domains::Levels;
 use super::timers::{Kind, Timers};
-use super::tree::TaskId;
+use super::wakee_flips::Partners;
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};
 use crate::table::put;

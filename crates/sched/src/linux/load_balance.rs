@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, Time, VcpuId};
 
-use super::levels::{Level, Sharing};
+use super::cfs_rq::TaskId;
 use super::params::Tuned;
 use super::policy::Linux;
-use super::tree::TaskId;
+use super::sched_domains::{Level, Sharing};
 
 /// The most threads that are moved at a time.
 const MOVED_AT_ONCE: u32 = 32;

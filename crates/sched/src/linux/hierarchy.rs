@@ -2,10 +2,10 @@
 
 use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
-use super::average::Average;
+use super::cfs_rq::{Entity, EntityId, Kind, Queue, QueueId, Task, TaskId, ahead};
 use super::limit::Group;
-use super::tree::{Entity, EntityId, Kind, Queue, QueueId, Task, TaskId, ahead};
-use super::weight::{Weight, ns};
+use super::load_weight::{Weight, ns};
+use super::pelt::Average;
 
 /// Reason for which an entity leaves its queue.
 #[derive(Clone, Copy, Debug, Default)]

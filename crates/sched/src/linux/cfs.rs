@@ -2,9 +2,9 @@
 
 use vcpulab_host::{Class, Span, Time};
 
-use super::class::{Fair, Flavor, Leaving};
-use super::tree::{Entity, EntityId, Kind, QueueId, Task, ahead, later};
-use super::weight::{Weight, ns};
+use super::cfs_rq::{Entity, EntityId, Kind, QueueId, Task, ahead, later};
+use super::hierarchy::{Fair, Flavor, Leaving};
+use super::load_weight::{Weight, ns};
 
 /// Virtual time at which queues start.
 const BEGINNING: u64 = 0u64.wrapping_sub(1 << 20);

@@ -2,7 +2,7 @@
 
 use vcpulab_host::{GroupConfig, GroupId, PcpuId, Span, Table, Throttling, Time};
 
-use super::tree::QueueId;
+use super::cfs_rq::QueueId;
 
 /// A group.
 #[derive(Clone, Debug)]

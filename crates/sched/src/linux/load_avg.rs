@@ -2,10 +2,10 @@
 
 use vcpulab_host::{GroupId, PcpuId, Time};
 
-use super::average::FRACTION;
-use super::class::{Fair, Flavor};
-use super::tree::{EntityId, Kind, QueueId, Task, TaskId};
-use super::weight::{Weight, plain};
+use super::cfs_rq::{EntityId, Kind, QueueId, Task, TaskId};
+use super::hierarchy::{Fair, Flavor};
+use super::load_weight::{Weight, plain};
+use super::pelt::FRACTION;
 
 /// The least weight of a group on a CPU.
 const LEAST: u64 = 2;

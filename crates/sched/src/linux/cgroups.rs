@@ -4,7 +4,7 @@ use vcpulab_host::{
     DomId, GroupConfig, GroupId, Membership, Params, Part, PolicyContext, Rejected, Table, Throttling, VcpuId,
 };
 
-use super::class::{Fair, Flavor};
+use super::hierarchy::{Fair, Flavor};
 use super::params::Controls;
 
 /// A domain.

@@ -3,9 +3,9 @@
 
 use vcpulab_host::{Class, Span, Time};
 
-use super::class::{Fair, Flavor, Leaving};
-use super::tree::{Entity, EntityId, QueueId, Task, ahead};
-use super::weight::{Weight, ns};
+use super::cfs_rq::{Entity, EntityId, QueueId, Task, ahead};
+use super::hierarchy::{Fair, Flavor, Leaving};
+use super::load_weight::{Weight, ns};
 
 /// Virtual time at which queues begin.
 const BEGINNING: u64 = 0u64.wrapping_sub(1 << 20);
@@ -339,7 +339,7 @@ impl Flavor for Eevdf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::class::Settings;
+    use super::super::hierarchy::Settings;
     use super::*;
     use vcpulab_host::PcpuId;
 

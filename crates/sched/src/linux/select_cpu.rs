@@ -2,9 +2,9 @@
 
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
+use super::cfs_rq::TaskId;
 use super::params::Tuned;
 use super::policy::Linux;
-use super::tree::TaskId;
 
 impl<F: Tuned> Linux<F> {
     /// The CPU for a new thread: in the last-level cache, the core and the CPU on which the fewest threads were placed.
