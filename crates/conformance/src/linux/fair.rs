@@ -31,10 +31,6 @@ impl<F: Flavor> Steps for Fair<F> {
         F::lag_max(self)
     }
 
-    fn groups_lag(&self) -> bool {
-        !F::KEEPS_LAG
-    }
-
     fn lags(&mut self, task: TaskId, lag: Span) {
         self.set_lag(task, lag);
     }

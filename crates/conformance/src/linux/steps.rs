@@ -31,10 +31,6 @@ pub trait Steps {
     fn lag_max(&self) -> Span {
         Span::ZERO
     }
-    /// Whether the lags of groups matter, rather than those of the host's own threads.
-    fn groups_lag(&self) -> bool {
-        false
-    }
     /// Sets the lag of a blocked task of the weight of nice 0.
     fn lags(&mut self, _task: Self::Task, _lag: Span) {}
     /// Sets the lag of a group of the weight of nice 0.
@@ -102,7 +98,11 @@ pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Res
         }
         break;
     }
-    let whose = if steps.groups_lag() { beginning::nested(setup) } else { beginning::of_host(setup, lines) };
+    // EEVDF keeps a sleeping thread's lag; under CFS only groups lag.
+    let whose = match setup.tunables.base_slice {
+        Some(_) => beginning::of_host(setup, lines),
+        None => beginning::nested(setup),
+    };
     best = beginning::with_lags(best, &whose, steps.lag_max(), with);
     Ok(beginning::with_lags(best, &beginning::limited(setup), beginning::USED_MAX, with))
 }

@@ -119,7 +119,6 @@ impl Flavor for Cfs {
     const EMPTY_KEEPS_WEIGHT: bool = false;
     const REFILLS_TOGETHER: bool = true;
     const CONTRIBUTES_EVERY: Span = Span::ZERO;
-    const KEEPS_LAG: bool = false;
 
     fn key(entity: &Entity<()>) -> u64 {
         entity.v

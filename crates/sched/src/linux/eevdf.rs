@@ -157,7 +157,6 @@ impl Flavor for Eevdf {
     const EMPTY_KEEPS_WEIGHT: bool = true;
     const REFILLS_TOGETHER: bool = false;
     const CONTRIBUTES_EVERY: Span = Span::from_ms(1);
-    const KEEPS_LAG: bool = true;
 
     fn key(entity: &Entity<Request>) -> u64 {
         entity.own.deadline

@@ -32,9 +32,6 @@ pub trait Flavor: Clone {
     const REFILLS_TOGETHER: bool;
     /// Least time between two updates of a group's load by one of its queues.
     const CONTRIBUTES_EVERY: Span;
-    /// Whether a sleeping entity keeps its lag however long it sleeps. `false`: it keeps its lag only until the others
-    /// run on.
-    const KEEPS_LAG: bool;
 
     /// Key by which a queue is sorted, as a virtual time: `vruntime` (CFS) or `deadline` (EEVDF).
     fn key(entity: &Entity<Self::Entity>) -> u64;

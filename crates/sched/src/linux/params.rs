@@ -152,45 +152,63 @@ const GLOBAL_BURST: ParamSpec = domain(
     "Quota of the whole domain not used in earlier periods that it may use later (cpu.max.burst).",
 );
 
-/// The limits of the parts of a domain.
-const LIMITS: [(Part, ParamSpec, ParamSpec, Option<ParamSpec>); 4] = [
-    (
+/// Parameters that limit a part of a domain.
+#[derive(Clone, Copy)]
+struct LimitParams {
+    part: Part,
+    quota: ParamSpec,
+    period: ParamSpec,
+    burst: Option<ParamSpec>,
+}
+
+const WHOLE: LimitParams = LimitParams {
+    part: Part::Whole,
+    quota: quota(
         Part::Whole,
-        quota(
-            Part::Whole,
-            "global_quota_us",
-            "CPU time of all its threads together in each period (-1: no limit).",
-        ),
-        period(Part::Whole, "global_period_us", "The period of `global_quota_us`."),
-        Some(GLOBAL_BURST),
+        "global_quota_us",
+        "CPU time of all its threads together in each period (-1: no limit).",
     ),
-    (
-        Part::Vcpu,
-        quota(Part::Vcpu, "vcpu_quota_us", "CPU time of each vCPU in each period (-1: no limit)."),
-        period(Part::Vcpu, "vcpu_period_us", "The period of `vcpu_quota_us`."),
-        None,
-    ),
-    (
+    period: period(Part::Whole, "global_period_us", "The period of `global_quota_us`."),
+    burst: Some(GLOBAL_BURST),
+};
+const VCPU: LimitParams = LimitParams {
+    part: Part::Vcpu,
+    quota: quota(Part::Vcpu, "vcpu_quota_us", "CPU time of each vCPU in each period (-1: no limit)."),
+    period: period(Part::Vcpu, "vcpu_period_us", "The period of `vcpu_quota_us`."),
+    burst: None,
+};
+const EMULATOR: LimitParams = LimitParams {
+    part: Part::Emulator,
+    quota: quota(
         Part::Emulator,
-        quota(
-            Part::Emulator,
-            "emulator_quota_us",
-            "CPU time of the emulator's own threads in each period (-1: no limit).",
-        ),
-        period(Part::Emulator, "emulator_period_us", "The period of `emulator_quota_us`."),
-        None,
+        "emulator_quota_us",
+        "CPU time of the emulator's own threads in each period (-1: no limit).",
     ),
-    (
+    period: period(Part::Emulator, "emulator_period_us", "The period of `emulator_quota_us`."),
+    burst: None,
+};
+const IO_THREAD: LimitParams = LimitParams {
+    part: Part::IoThread,
+    quota: quota(
         Part::IoThread,
-        quota(
-            Part::IoThread,
-            "iothread_quota_us",
-            "CPU time of each I/O thread in each period (-1: no limit).",
-        ),
-        period(Part::IoThread, "iothread_period_us", "The period of `iothread_quota_us`."),
-        None,
+        "iothread_quota_us",
+        "CPU time of each I/O thread in each period (-1: no limit).",
     ),
-];
+    period: period(Part::IoThread, "iothread_period_us", "The period of `iothread_quota_us`."),
+    burst: None,
+};
+
+/// The limits of all parts, in the order of `index`.
+const LIMITS: [LimitParams; 4] = [WHOLE, VCPU, EMULATOR, IO_THREAD];
+
+const fn index(part: Part) -> usize {
+    match part {
+        Part::Whole => 0,
+        Part::Vcpu => 1,
+        Part::Emulator => 2,
+        Part::IoThread => 3,
+    }
+}
 
 /// Control-group parameters of a domain.
 #[derive(Clone, Copy, Debug)]
@@ -218,7 +236,7 @@ impl Controls {
             if part == Part::Whole {
                 (controls.weight, controls.idle) = (weight, idle);
             }
-            controls.limits[place(part)] = Limits { quota, period, burst };
+            controls.limits[index(part)] = Limits { quota, period, burst };
         }
         controls
     }
@@ -233,7 +251,7 @@ impl Controls {
             self.weight = u32::try_from(weight).map_err(refusal)?;
         }
         self.idle = params.int(IDLE.name).map_or(self.idle, |idle| idle != 0);
-        for (limits, (_, quota, period, burst)) in self.limits.iter_mut().zip(&LIMITS) {
+        for (limits, LimitParams { quota, period, burst, .. }) in self.limits.iter_mut().zip(&LIMITS) {
             let us = |spec: &ParamSpec| params.int(spec.name).map(|us| US.saturating_mul(us));
             if let Some(quota) = us(quota) {
                 limits.quota = (!quota.is_negative()).then_some(quota);
@@ -255,7 +273,7 @@ impl Controls {
 
     /// The limit of a part.
     pub fn bandwidth(&self, part: Part) -> Option<Bandwidth> {
-        let Limits { quota, period, burst } = self.limits[place(part)];
+        let Limits { quota, period, burst } = self.limits[index(part)];
         quota.map(|quota| Bandwidth { quota, period, burst })
     }
 }
@@ -275,10 +293,9 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Refusal> {
         }
         Scope::Domain => {
             let controls = Controls::new(std::iter::empty()).adjusted(&proposal.kept_and_given())?;
-            let Limits { quota, burst, .. } = controls.limits[place(Part::Whole)];
+            let Limits { quota, burst, .. } = controls.limits[index(Part::Whole)];
             if proposal.is_new() && quota.is_none() && burst > Span::ZERO {
-                let quota = LIMITS[place(Part::Whole)].1.name;
-                return Err(Refusal::new([GLOBAL_BURST.name, quota], "a quota beside the burst"));
+                return Err(Refusal::new([GLOBAL_BURST.name, WHOLE.quota.name], "a quota beside the burst"));
             }
             Ok(())
         }
@@ -287,16 +304,10 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Refusal> {
 
 /// The part of a domain that a parameter limits; `None`: the parameter is no limit.
 pub fn limited_part(param: &str) -> Option<Part> {
-    LIMITS
-        .iter()
-        .find(|(_, quota, period, burst)| {
-            [Some(quota), Some(period), burst.as_ref()].into_iter().flatten().any(|spec| spec.name == param)
-        })
-        .map(|&(part, ..)| part)
-}
-
-fn place(part: Part) -> usize {
-    LIMITS.iter().position(|&(other, ..)| other == part).unwrap_or(0)
+    let limits = |LimitParams { quota, period, burst, .. }: &&LimitParams| {
+        [Some(quota), Some(period), burst.as_ref()].into_iter().flatten().any(|spec| spec.name == param)
+    };
+    LIMITS.iter().find(limits).map(|params| params.part)
 }
 
 /// Parameters that CFS and EEVDF share.
@@ -356,14 +367,14 @@ macro_rules! set {
     (WEIGHT.name, Set::Host("virsh schedinfo DOM --set cpu_shares=")),
     (IDLE.name, Set::Host("cpu.idle")),
     (GLOBAL_BURST.name, Set::Host("cpu.max.burst")),
-    (LIMITS[0].1.name, Set::Host("virsh schedinfo DOM --set global_quota=")),
-    (LIMITS[0].2.name, Set::Host("virsh schedinfo DOM --set global_period=")),
-    (LIMITS[1].1.name, Set::Host("virsh schedinfo DOM --set vcpu_quota=")),
-    (LIMITS[1].2.name, Set::Host("virsh schedinfo DOM --set vcpu_period=")),
-    (LIMITS[2].1.name, Set::Host("virsh schedinfo DOM --set emulator_quota=")),
-    (LIMITS[2].2.name, Set::Host("virsh schedinfo DOM --set emulator_period=")),
-    (LIMITS[3].1.name, Set::Host("virsh schedinfo DOM --set iothread_quota=")),
-    (LIMITS[3].2.name, Set::Host("virsh schedinfo DOM --set iothread_period=")),
+    (WHOLE.quota.name, Set::Host("virsh schedinfo DOM --set global_quota=")),
+    (WHOLE.period.name, Set::Host("virsh schedinfo DOM --set global_period=")),
+    (VCPU.quota.name, Set::Host("virsh schedinfo DOM --set vcpu_quota=")),
+    (VCPU.period.name, Set::Host("virsh schedinfo DOM --set vcpu_period=")),
+    (EMULATOR.quota.name, Set::Host("virsh schedinfo DOM --set emulator_quota=")),
+    (EMULATOR.period.name, Set::Host("virsh schedinfo DOM --set emulator_period=")),
+    (IO_THREAD.quota.name, Set::Host("virsh schedinfo DOM --set iothread_quota=")),
+    (IO_THREAD.period.name, Set::Host("virsh schedinfo DOM --set iothread_period=")),
         ]
     };
 }
@@ -376,8 +387,8 @@ macro_rules! generation {
             params: &[
                 HZ, RESCHED, BANDWIDTH_SLICE, MIGRATION_COST, $($own,)*
                 WEIGHT, IDLE,
-                LIMITS[0].1, LIMITS[0].2, GLOBAL_BURST, LIMITS[1].1, LIMITS[1].2, LIMITS[2].1, LIMITS[2].2,
-                LIMITS[3].1, LIMITS[3].2,
+                WHOLE.quota, WHOLE.period, GLOBAL_BURST, VCPU.quota, VCPU.period, EMULATOR.quota, EMULATOR.period,
+                IO_THREAD.quota, IO_THREAD.period,
             ],
             work_conserving: false,
             hard_affinity: true,
