@@ -12,7 +12,7 @@ from support import ROOT, TWO_HOGS
 from vcpulab import Scenario, run
 from vcpulab.advice.capacity import Capacity, bottleneck, capacity, growth, stations
 from vcpulab.advice.capacity.judging import Standing, judge
-from vcpulab.advice.capacity.search import Found, Range, search
+from vcpulab.advice.capacity.search import Range, SearchResult, search
 from vcpulab.budget import Budget, StoppedError
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
@@ -143,7 +143,7 @@ def test_a_search_that_is_stopped_keeps_what_it_knows() -> None:
             raise StoppedError("enough")
         return "holds"
 
-    it: Found = search(Range(1, 1000, whole=True), stands)
+    it: SearchResult = search(Range(1, 1000, whole=True), stands)
     assert (it.outcome, it.value, it.stopped) == ("stopped", 64, "enough: stopped at 128")
 
 
@@ -175,17 +175,17 @@ def rate_md1(p99_ms: float) -> float:
 
 def test_an_open_loop_breaks_its_slo_where_queueing_theory_says() -> None:
     answer = found(OPEN, "web.rate", "web.response_p99 < 40ms", lowest=20)
-    assert answer.found.value is not None
-    assert answer.found.broken is not None
-    assert answer.found.value <= rate_md1(40) <= answer.found.broken
-    assert answer.found.broken < 1.35 * answer.found.value
+    assert answer.result.value is not None
+    assert answer.result.broken is not None
+    assert answer.result.value <= rate_md1(40) <= answer.result.broken
+    assert answer.result.broken < 1.35 * answer.result.value
 
 
 def test_a_closed_loop_ends_at_its_asymptote() -> None:
     # R >= N D - Z (Denning and Buzen 1978): a response of 500 ms is reached at N = (500 + 100) / 10 users.
     answer = found(CLOSED, "web.users", "web.response_p50 < 500ms", lowest=5)
-    assert answer.found.value is not None
-    assert 57 <= answer.found.value <= 60
+    assert answer.result.value is not None
+    assert 57 <= answer.result.value <= 60
     saturated = answer.saturated
     assert saturated is not None
     assert saturated.bottleneck is not None
@@ -197,14 +197,14 @@ def test_the_default_slos_are_ten_times_the_lowest_response() -> None:
     assert [str(one) for one in answer.slos] == ["users.failed <= 0 count", "users.response_p99 <= 100 ms"]
     assert answer.by_default
     # The knee is at N* = (D + Z) / D = 11 users; beyond it each user adds D to every response.
-    assert answer.found.value is not None
-    assert 11 < answer.found.value < 20
+    assert answer.result.value is not None
+    assert 11 < answer.result.value < 20
 
 
 def test_copies_fill_the_host() -> None:
     # 40 % of a pCPU for each copy, and 2 pCPUs: five need all there is.
     answer = found(OPEN, "copies:web", "web.response_p99 < 200ms", changes={"client.users.rate": 40})
-    assert answer.found.value in (3, 4)
+    assert answer.result.value in (3, 4)
     assert answer.saturated is not None
     assert answer.saturated.bottleneck is not None
     assert answer.saturated.bottleneck.kind == "pCPUs"
@@ -214,7 +214,7 @@ def test_periodic_work_fills_a_pool() -> None:
     # Each copy computes 1.5 ms in 5 ms, and the pool has two pCPUs: six take 90 % of them, seven would take 105 %.
     scenario = Scenario.load(ROOT / "scenarios" / "pools.toml").change({"run.duration": "2s", "action": None})
     answer = capacity(growth(scenario, "copies:control", highest=8))
-    assert (answer.found.value, answer.found.broken) == (6, 7)
+    assert (answer.result.value, answer.result.broken) == (6, 7)
     assert answer.saturated is not None
     assert answer.saturated.bottleneck is not None
     assert answer.saturated.bottleneck.name == "pCPUs of rt"

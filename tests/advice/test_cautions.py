@@ -168,14 +168,14 @@ def test_what_the_lowest_load_does_not_keep_is_impossible_only_with_a_proof() ->
     impossible, missed = at_150(2, 1), at_150(1, 3)
     assert isinstance(impossible.verdict, Proven)
     assert isinstance(missed.verdict, NotFound)
-    assert "http.response_p99 < 1ms cannot be kept" in " ".join(words.said(impossible))
-    assert "cannot" not in " ".join(words.said(missed))
-    assert "Not found: the load tried (client.http.rate = 150) does not keep" in " ".join(words.said(missed))
+    assert "http.response_p99 < 1ms cannot be kept" in " ".join(words.sentences(impossible))
+    assert "cannot" not in " ".join(words.sentences(missed))
+    assert "Not found: the load tried (client.http.rate = 150) does not keep" in " ".join(words.sentences(missed))
     (lowest,) = missed.points
     unsure = replace(lowest, standing="open", judged=[replace(judged, standing="open") for judged in lowest.judged])
     doubtful = replace(missed, points=[unsure])
     assert doubtful.verdict is None
-    assert "cannot tell whether client.http.rate = 150, the lowest load, keeps" in " ".join(words.said(doubtful))
+    assert "cannot tell whether client.http.rate = 150, the lowest load, keeps" in " ".join(words.sentences(doubtful))
 
 
 def test_a_domain_that_fits_nowhere_is_a_matter_of_settings_unless_proven() -> None:

@@ -174,7 +174,7 @@ def test_a_quota_that_is_used_up_is_the_bottleneck() -> None:
     run = vcpulab.run(kvm({"vcpu_quota_us": 8_000}))
     (full,) = [one for one in stations(run, ["web"]) if one.kind == "quota"]
     assert full.name == "quota of web"
-    assert "its quota is 16 %" in full.why
+    assert "its quota is 16 %" in full.reason
 
 
 def test_explain_speaks_of_kvm(command: Vcpulab, tmp_path: Path) -> None:

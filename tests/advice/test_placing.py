@@ -152,7 +152,7 @@ def test_guests_whose_cpu_time_fits_but_whose_disk_does_not() -> None:
     assert placed.needs["disk of dom0"] < 1, "by needs alone both fit on one host"
     assert groups(placed) == [["a"], ["b"]]
     assert [refused.names for refused in placed.refused] == [["a", "b"]]
-    assert "response_p99 < 25ms" in placed.refused[0].why
+    assert "response_p99 < 25ms" in placed.refused[0].reason
 
 
 def test_fewest_of_what_breaks_is_refused() -> None:

@@ -10,7 +10,7 @@ import vcpulab
 from support import Vcpulab
 from vcpulab.advice import sharing
 from vcpulab.advice.bounds.checking import check
-from vcpulab.advice.capacity.words import said
+from vcpulab.advice.capacity.words import sentences
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.hypervisors.commands import new_steps
@@ -157,7 +157,7 @@ def test_a_thread_is_not_a_core_in_bounds_and_capacity() -> None:
         "of one"
     )
     grown = vcpulab.capacity(host, "web.rate", highest=20, lowest=20, replications=2, slo=["web.response_p99 < 1s"])
-    assert said(grown)[-1] == note
+    assert sentences(grown)[-1] == note
     assert grown.document()["notes"] == [note]
     unknown = scenario({}, TWO_CORES, {"batch": hog(4)})
     assert "profile generic does not say what busy siblings cost each other" in vcpulab.bounds(unknown).notes[0]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import vcpulab
-from vcpulab.advice.capacity.words import said
+from vcpulab.advice.capacity.words import sentences
 from vcpulab.advice.lint.lint import lint
 from vcpulab.advice.starving import in_a_line, newly_starved, starved
 from vcpulab.advice.tuning import goals
@@ -85,7 +85,7 @@ def test_lint_and_capacity_name_the_starved_first(tmp_path: Path) -> None:
     assert (first.rule, first.path) == ("starved", "domain.extra")
     assert first.reason == "wants to run, but never ran"
     found = vcpulab.capacity(served, "http.rate", lowest=100, highest=200)
-    assert said(found)[0] == f"starved at client.http.rate = {found.found.value:g}: extra (never ran)"
+    assert sentences(found)[0] == f"starved at client.http.rate = {found.result.value:g}: extra (never ran)"
     assert json.loads(json.dumps(found.document()))["points"][0]["starved"] == [
         {"domain": "extra", "reason": "never ran"}
     ]

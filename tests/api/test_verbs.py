@@ -60,7 +60,7 @@ def test_bounds_capacity_and_lint_answer() -> None:
     assert shown(bounds)[:3] == ["load", "throughput_max", "bottleneck"]
     most = vcpulab.capacity(STARTER, "http.rate", lowest=200, highest=400, slo=["web.throughput > 1"])
     assert shown(most) == ["value", "standing", "replications", "slo", "mean", "fullest"]
-    assert most.found.value == 400
+    assert most.result.value == 400
     found = vcpulab.lint(STARTER.change({"run.duration": "1s"}), replications=2)
     assert "waits-behind-equals" in shown(found) + found.to_frame()["rule"].to_list()
     assert str(vcpulab.lint(vcpulab.Scenario.from_toml(TWO_HOGS), replications=2)) == "nothing found"

@@ -7,7 +7,7 @@ from pathlib import Path
 from vcpulab import verbs
 from vcpulab.advice.capacity import Capacity
 from vcpulab.advice.capacity.judging import Judged, worst
-from vcpulab.advice.capacity.words import said
+from vcpulab.advice.capacity.words import sentences
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, Budget, Jobs, Report, Several, Slo, TableOrJson, command
@@ -76,11 +76,11 @@ def capacity(
         with written(report):
             write(report, scenario.name, answer)
     stop(interrupted=interrupted)
-    return DONE if answer.found.outcome in ("found", "all") else FAILED
+    return DONE if answer.result.outcome in ("found", "all") else FAILED
 
 
 def _show(name: str, answer: Capacity, *, all: bool) -> None:
-    parts = [page.always(Lines([name, "", *said(answer), ""]))]
+    parts = [page.always(Lines([name, "", *sentences(answer), ""]))]
     # In one piece with as many SLOs as there is room for.
     for most in range(len(answer.in_short), 0, -1):
         loads = _loads(answer, most)
@@ -89,10 +89,10 @@ def _show(name: str, answer: Capacity, *, all: bool) -> None:
     parts.append(page.rows(loads, "load", soon=_LOADS_SOON))
     if answer.saturated is not None:
         stations = [
-            [station.name, station.kind, station.why, number_said(100 * station.used)]
+            [station.name, station.kind, station.reason, number_said(100 * station.used)]
             for station in answer.saturated.stations
         ]
-        title = f"How full everything is on the way of the requests, at {answer.growth.said(answer.saturated.value)}"
+        title = f"How full everything is on the way of the requests, at {answer.growth.format(answer.saturated.value)}"
         parts.append(
             page.rows(
                 Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3),
@@ -116,7 +116,7 @@ def _loads(answer: Capacity, most: int) -> Table:
     headings = [answer.growth.name, "SLOs", *map(_in_lines, slos), "replications", "nearest to full"]
     rows = [
         [
-            answer.growth.said(point.value),
+            answer.growth.format(point.value),
             _STANDINGS[point.standing],
             *_nearest(slos.values(), dict(zip(answer.slos, point.judged, strict=True))),
             str(point.replications),

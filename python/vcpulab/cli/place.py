@@ -11,8 +11,7 @@ from cyclopts import Parameter
 
 from vcpulab import atomic, verbs
 from vcpulab.advice import sharing
-from vcpulab.advice.capacity.slos import on_assumed
-from vcpulab.advice.capacity.slos import said as default_slos
+from vcpulab.advice.capacity.slos import default_slos_in_words, on_assumed
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Host, Placement, UnplaceableError
 from vcpulab.advice.starving import in_a_line
@@ -176,7 +175,7 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
             ]
         )
     )
-    reasons = [f"SLOs, as none were given: {default_slos('of the domain alone')}"] if placed.by_default else []
+    reasons = [f"SLOs, as none were given: {default_slos_in_words('of the domain alone')}"] if placed.by_default else []
     if placed.needs:
         most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
         reasons.append(f"all needs together, in hosts: {most}")
@@ -188,7 +187,7 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
     reasons += sharing.said(placed.fleet.base.to_dict())
     yield page.items([[Lines([line])] for line in reasons], "line of reasons", rank=1)
     refused = [
-        f"not on one host: {', '.join(listed(refused_set.names))}: {refused_set.why}" for refused_set in placed.refused
+        f"not on one host: {', '.join(listed(refused_set.names))}: {refused_set.reason}" for refused_set in placed.refused
     ]
     yield page.items([[Lines([line])] for line in refused], "refused set", soon=_REFUSED_SOON, rank=3)
     yield page.always(BLANK)

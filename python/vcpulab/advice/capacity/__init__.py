@@ -1,8 +1,7 @@
-"""How much more can a host carry, and on how few hosts do domains fit?
+"""The largest load at which a host keeps its SLOs.
 
-`judging` decides whether SLOs hold, `search` finds the largest value that does, `growth` says what grows, `growing`
-puts them together; `stations` names the bottleneck. `fleet` takes scenarios apart into what can be placed, `packing`
-packs it, `placing` lets the simulation judge.
+`judging` decides whether SLOs hold, `search` finds the largest value that keeps them, `varying` defines the load that
+grows, and `growing` combines the three; `occupancy` names the bottleneck.
 """
 
 from vcpulab.advice.capacity.growing import Capacity, Point, capacity

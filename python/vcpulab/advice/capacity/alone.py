@@ -1,9 +1,9 @@
-"""A service alone on the host, without limits of its own: the proof that no setting keeps an SLO, or that others do.
+"""A service alone on the host and without its own limits: a miss there may prove that no setting keeps its SLO.
 
-Every domain that the service does not need is left out, and caps, quotas, pinning, pools and budgets of those that it
-needs are lifted. If that run still misses the SLO, a setting could only help where a vCPU waits for a pCPU, or runs in
-the wrong place. If neither is so, or the service itself fills a device or all pCPUs, it is proven that the SLO cannot
-be kept.
+The run leaves out every domain that the service does not need, and lifts the caps, quotas, pinning, pools and budgets
+of the domains that it needs. If this run misses the SLO, a setting can help only where a vCPU waits for a pCPU or runs
+in the wrong place. If neither is the case, or if the service itself fills a device or all pCPUs, the miss proves that
+no setting keeps the SLO.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _MORE = {
     "link": "a faster link",
     "client machine": "a faster line to the clients",
 }
-"""What there would have to be more of, by kind of bottleneck; of others, CPU time."""
+"""The resource to add, by kind of bottleneck; CPU time for the kinds that are not listed."""
 _LIMITS = (
     "affinity",
     "soft_affinity",
@@ -40,80 +40,82 @@ _LIMITS = (
     "global_quota_us",
     "pool",
     "idle",
-    *(name for one in RESERVATIONS.values() for name in (one.amount, one.period)),
+    *(name for reservation in RESERVATIONS.values() for name in (reservation.amount, reservation.period)),
 )
-"""Fields that may keep a domain from pCPUs; by default they do not."""
+"""Fields that may keep a domain from pCPUs; their defaults do not."""
 _WAITS = 0.005
-"""A vCPU that waits for less than this part of the time has nothing to gain from a scheduler. Assumed."""
+"""The fraction of the time below which a vCPU's waiting leaves nothing for a scheduler to gain. Assumed."""
 _LOSES = 0.1
-"""A domain that loses less than this part of its CPU time to where it runs is in the right place. Assumed."""
+"""The fraction of CPU time lost to slow threads, memory or frequency below which a domain is well placed. Assumed."""
 _BUSY = 0.5
-"""A vCPU that is busier than this may be too few, where there are more pCPUs. Assumed."""
+"""The busy fraction of a vCPU above which its domain may have too few vCPUs, if the host has more pCPUs. Assumed."""
 _ALL = 0.95
-"""pCPUs that are busier than this are full."""
+"""The busy fraction above which pCPUs and vCPUs are full."""
 
 
 @dataclass(frozen=True)
 class Alone:
-    """A number of a service that has the host, and the domains that serve it, for itself, with its limits lifted."""
+    """A metric of a service that is alone on the host with the domains that serve it, all limits lifted."""
 
     address: Address
     value: float | None
-    """Mean of the metric; `None`: it is not defined."""
-    others: int
-    """As many domains are left out."""
+    """Mean of the metric; `None`: the metric is undefined."""
+    domains_left_out: int
+    """The number of domains that are left out."""
     lifted: tuple[str, ...]
     """The fields that were set to their default, such as `cap`."""
     bottleneck: Station | None
     reason: str
-    """Why no setting betters the number; empty: one may."""
+    """The reason why no setting improves the metric; empty: a setting may improve it."""
     own: tuple[str, ...] = ()
-    """What of the service and its host may hold it back still, in words."""
+    """Remaining limits of the service and its host, in words."""
 
     @property
     def where(self) -> str:
         """The circumstances, in words."""
-        without = "other domain" if self.others == 1 else f"{self.others} other domains"
-        place = f"alone on the host, without the {without}" if self.others else "with nothing else on the host"
+        count = self.domains_left_out
+        without = "other domain" if count == 1 else f"{count} other domains"
+        place = f"alone on the host, without the {without}" if count else "with nothing else on the host"
         return f"{place} and without its {in_short(self.lifted)}" if self.lifted else place
 
     @property
-    def said(self) -> str:
-        """The number in these circumstances, in words."""
+    def sentence(self) -> str:
+        """The metric's value in these circumstances, as a sentence without capital and full stop."""
         value = "undefined" if self.value is None else f"{number(self.value)} {self.address.unit}"
         return f"{self.where}, {self.address} is {value}"
 
     def is_extreme(self, direction: Better) -> bool:
-        """Does a service that is alone have most of it in this direction?
+        """Is the service's value when it is alone the extreme of the metric in this direction?
 
-        Its owner's good direction, and CPU time: a ceiling for what it does is kept by a limit, not by more room.
+        Yes for the metric's good direction, and for more CPU time. Not for an SLO that caps the work a service does:
+        a limit keeps such an SLO, not more room.
         """
         return direction == (self.address.better or ("higher" if self.address.metric.name == "gotten" else None))
 
     def proof(self, slo: Slo) -> Proven | None:
-        """The proof that no setting keeps an SLO; `None`: there is none."""
+        """The proof that no setting keeps an SLO; `None`: no proof."""
         if slo.holds(self.value) or not self.reason or not self.is_extreme(slo.wants):
             return None
         more = _MORE.get(self.bottleneck.kind if self.bottleneck is not None else "", "faster or more CPUs")
-        return Proven(f"even {self.said}: {self.reason}; less load or {more} may help")
+        return Proven(f"even {self.sentence}: {self.reason}; less load or {more} may help")
 
     def about(self, slo: Slo) -> str:
-        """What the number says about an SLO, in a sentence."""
+        """The consequence of the value for an SLO, in a sentence."""
         proven = self.proof(slo)
         if proven is not None:
             return f"{_capital(proven.reason)}."
         if not self.is_extreme(slo.wants):
-            return f"{_capital(self.said)}."
+            return f"{_capital(self.sentence)}."
         if not slo.holds(self.value):
             may = f" {_capital(' and '.join(self.own))} may hold it back." if self.own else ""
-            return f"Even {self.said}.{may}"
-        holds = ["the other domains"] if self.others else []
+            return f"Even {self.sentence}.{may}"
+        holds = ["the other domains"] if self.domains_left_out else []
         holds += [f"its {in_short(self.lifted)}"] if self.lifted else []
-        return f"{_capital(self.said)}: {' and '.join(holds) or 'chance'} may hold it back."
+        return f"{_capital(self.sentence)}: {' and '.join(holds) or 'chance'} may hold it back."
 
 
 def alone(scenario: Scenario, address: Address, *, jobs: int = 0) -> Alone | None:
-    """A number on the host without the domains that its own does not need; `None`: it is no domain's, or cannot be had.
+    """A metric of a service alone on the host with the domains it needs; `None`: no domain's metric, or no valid run.
 
     Raises:
         EngineError: the run failed.
@@ -130,7 +132,7 @@ def alone(scenario: Scenario, address: Address, *, jobs: int = 0) -> Alone | Non
     try:
         by_itself = run(change(scenario, dict.fromkeys([*without, *lifts])).scenario, jobs=jobs)
     except RequestError:
-        # Another part of the scenario, such as an action, is about a domain that is left out.
+        # Another part of the scenario, such as an action, names a domain that is left out.
         return None
     mean = by_itself.get(address.name)
     lifted = tuple(dict.fromkeys(split(path)[-1].replace("_", " ") for path in lifts))
@@ -144,7 +146,7 @@ _OUTSIDE = ("disk", "link", "client machine")
 
 
 def _reason(by_itself: Run, address: Address, needed: list[str], passed: list[Station], own: tuple[str, ...]) -> str:
-    """Why no setting betters a number of a service that is alone; empty: one may."""
+    """The reason why no setting improves a metric of a service that is alone; empty: a setting may."""
     narrow = bottleneck(passed)
     if narrow is not None and narrow.kind in _OUTSIDE and narrow.used >= NEAR_FULL:
         return f"the {narrow.name.removeprefix('the ')} is {100 * narrow.used:.0f} % used"
@@ -152,7 +154,7 @@ def _reason(by_itself: Run, address: Address, needed: list[str], passed: list[St
     if any(len(domains[name].get("app", [])) > (name == address.domain) for name in needed):
         # Where several applications share vCPUs or pCPUs, a setting may favor one of them.
         return ""
-    full = next((one for one in passed if one.kind == "pCPUs" and one.used >= _ALL), None)
+    full = next((station for station in passed if station.kind == "pCPUs" and station.used >= _ALL), None)
     crowded = any(domains[name]["vcpus"] > by_itself.scenario.to_dict()["host"]["pcpus"] for name in needed)
     if full is not None and not crowded:
         return f"the {full.name} are {100 * full.used:.0f} % used by its own work"
@@ -161,7 +163,7 @@ def _reason(by_itself: Run, address: Address, needed: list[str], passed: list[St
 
 
 def _reason_of_vcpus(by_itself: Run, domain: str, needed: list[str], narrow: Station | None) -> str:
-    """Why no setting betters what the vCPUs of a domain, and of those that serve it, do; empty: one may."""
+    """The reason why no setting lets a domain's vCPUs, or those of its servers, do more; empty: a setting may."""
     busy = max(shares(by_itself, domain, "running"), default=0.0)
     if busy >= _ALL:
         return f"a vCPU of {domain} computes for {100 * busy:.0f} % of the time then"
@@ -171,7 +173,7 @@ def _reason_of_vcpus(by_itself: Run, domain: str, needed: list[str], narrow: Sta
 
 
 def _own(by_itself: Run, needed: list[str]) -> Iterator[str]:
-    """What holds domains back that are alone and without limits of their own."""
+    """The remaining limits of domains that are alone and whose own limits are lifted."""
     document: Mapping[str, Any] = by_itself.scenario.to_dict()
     pcpus = document["host"]["pcpus"]
     for name in needed:

@@ -1,4 +1,4 @@
-"""How much more a host can carry: the largest load that keeps SLOs, and what stops it from carrying more."""
+"""The largest load that keeps SLOs on a host, and the bottleneck beyond it."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from vcpulab.advice import sharing, starving
 from vcpulab.advice.capacity.alone import Alone, alone
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
-from vcpulab.advice.capacity.search import Found, search
+from vcpulab.advice.capacity.search import SearchResult, search
 from vcpulab.advice.capacity.slos import default_slos, served
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.advice.verdicts import NotFound, Verdict
@@ -22,7 +22,7 @@ from vcpulab.scenario.alike import rows
 from vcpulab.show.answer import Answer
 
 FULL = 0.9
-"""A station that is used so much is full: nothing else limits a larger load."""
+"""The used fraction from which a station is full: nothing else limits a larger load."""
 
 
 @dataclass(frozen=True)
@@ -31,89 +31,89 @@ class Point:
 
     value: float
     judged: list[Judged]
-    """How each SLO stands; one that copies have, too, as it stands for the worst of them."""
+    """The standing of each SLO; of an SLO that every copy has, the worst standing."""
     standing: Standing
     replications: int
     stations: list[Station]
-    """How busy everything is that the SLO nearest to breaking depends on, the fullest first."""
+    """The stations that the SLO nearest to breaking depends on, the fullest first."""
     starved: Mapping[str, str] = field(default_factory=dict)
-    """Who starves there, with the reason."""
+    """The starved domains at this load, each with the reason."""
 
     @property
     def worst(self) -> Judged:
-        """The SLO that is broken most, or nearest to it."""
+        """The SLO that is broken most, or is nearest to breaking."""
         return worst(self.judged)
 
     @property
     def bottleneck(self) -> Station | None:
-        """What is nearest to full."""
+        """The station nearest to full."""
         return bottleneck(self.stations)
 
 
 @dataclass(frozen=True)
 class Capacity(Answer):
-    """The answer to how much more."""
+    """The largest load that keeps the SLOs, and every load that was tried."""
 
     growth: Growth
     slos: list[Slo]
     by_default: bool
     """Were no SLOs given?"""
-    found: Found
+    result: SearchResult
     points: list[Point]
     """Every load tried, in order."""
     alone: Alone | None = None
-    """Where the lowest load breaks an SLO: that SLO's number, of the service alone on the host."""
+    """If the lowest load breaks an SLO: the SLO's metric with the service alone on the host."""
 
     @property
     def verdict(self) -> Verdict | None:
-        """Why no load was found: proven, or not found; `None`: one was found, or the lowest one may keep the SLOs."""
+        """The reason why no load keeps the SLOs: proven, or not found; `None`: a load keeps them, or the lowest may."""
         lowest = self.point(self.growth.within.lowest)
-        if self.found.value is not None or lowest is None or lowest.standing != "broken":
+        if self.result.value is not None or lowest is None or lowest.standing != "broken":
             return None
         proof = None if self.alone is None else self.alone.proof(lowest.worst.slo)
-        return proof or NotFound(1, (f"{self.growth.name} = {self.growth.said(lowest.value)}",), "load")
+        return proof or NotFound(1, (f"{self.growth.name} = {self.growth.format(lowest.value)}",), "load")
 
     @cached_property
     def in_short(self) -> dict[str, list[Slo]]:
-        """The SLOs, those on one metric of alike things under one name; what came nearest to breaking first."""
-        there = self.growth.at(self.growth.present)
-        # A failure is one, whoever's it is.
-        failures = [one for one in self.slos if one.bound == 0]
-        others = [one for one in self.slos if one.bound != 0]
-        found = in_short(failures) | in_short(others, app_rows(there, rows(there)))
+        """Name to SLOs: those on one metric of alike things share a name; the nearest to breaking come first."""
+        scenario = self.growth.at(self.growth.present)
+        # Failures of things that are not alike share a name, too.
+        failures = [slo for slo in self.slos if slo.bound == 0]
+        limits = [slo for slo in self.slos if slo.bound != 0]
+        by_name = in_short(failures) | in_short(limits, app_rows(scenario, rows(scenario)))
         slack = {
             slo: min((point.judged[index].slack for point in self.points), default=0.0)
             for index, slo in enumerate(self.slos)
         }
-        return dict(sorted(found.items(), key=lambda named: min(slack[slo] for slo in named[1])))
+        return dict(sorted(by_name.items(), key=lambda named: min(slack[slo] for slo in named[1])))
 
     @cached_property
     def notes(self) -> list[str]:
-        """What the number of pCPUs does not say."""
+        """Notes on pCPUs that are not whole cores of their own."""
         return sharing.said(self.growth.at(self.growth.present).to_dict())
 
     def point(self, value: float | None) -> Point | None:
-        """What was measured at a load."""
+        """The measurement at a load; `None`: the load was not tried."""
         return next((point for point in self.points if point.value == value), None)
 
     @property
     def first_beyond(self) -> Point | None:
-        """The first load that is broken; where none is, the first that is not known to hold."""
+        """The first load that breaks an SLO; if none does, the first that is not known to keep them."""
         beyond = [point for point in self.points if point.standing == "broken"]
         beyond = beyond or [point for point in self.points if point.standing == "open"]
         return beyond[0] if beyond else None
 
     @property
     def saturated(self) -> Point | None:
-        """Where the bottleneck shows: the first load beyond at which something is full, or else the largest tried."""
-        there = [point for point in self.points if point.bottleneck is not None]
-        least = -math.inf if self.found.value is None else self.found.value
-        beyond = [point for point in there if point.value > least] or there[-1:]
+        """The load that shows the bottleneck: the first one too large at which a station is full, or the largest."""
+        points = [point for point in self.points if point.bottleneck is not None]
+        least = -math.inf if self.result.value is None else self.result.value
+        beyond = [point for point in points if point.value > least] or points[-1:]
         full = (point for point in beyond if point.bottleneck is not None and point.bottleneck.used >= FULL)
         return next(full, beyond[-1] if beyond else None)
 
     def to_frame(self) -> pl.DataFrame:
-        """A row for each load tried: how it stands, the SLO nearest to breaking, and what is fullest."""
+        """A row for each load tried: its standing, the SLO nearest to breaking, and the fullest station."""
         rows = [
             (
                 point.value,
@@ -130,33 +130,33 @@ class Capacity(Answer):
         return pl.DataFrame(rows, dict(zip(columns, kinds, strict=True)), orient="row")
 
     def __str__(self) -> str:
-        most, first = self.found.value, self.first_beyond
+        most, first = self.result.value, self.first_beyond
         sentence = f"{self.growth.name}: " + ("no load was found" if most is None else f"{most:g} keeps the SLOs")
-        if self.found.stopped is not None:
-            sentence += f"; {self.found.stopped}"
+        if self.result.stopped is not None:
+            sentence += f"; {self.result.stopped}"
         return sentence if first is None else f"{sentence}; at {first.value:g} the first to break is {first.worst.slo}"
 
     def document(self) -> dict[str, object]:
         """As plain data."""
-        found, beyond, saturated = self.found, self.first_beyond, self.saturated
+        result, beyond, saturated = self.result, self.first_beyond, self.saturated
         first = beyond.worst if beyond else None
         full = saturated.bottleneck if saturated else None
         return {
             "grows": self.growth.name,
             "present": self.growth.present,
-            "outcome": found.outcome,
-            "value": found.value,
-            "open_until": found.open_until,
-            "broken_from": found.broken,
-            "stopped": found.stopped,
+            "outcome": result.outcome,
+            "value": result.value,
+            "open_until": result.open_until,
+            "broken_from": result.broken,
+            "stopped": result.stopped,
             **({"notes": self.notes} if self.notes else {}),
             "verdict": None if self.verdict is None else self.verdict.sentence([str(self.points[0].worst.slo)]),
             "slos": [str(slo) for slo in self.slos],
             "slos_by_default": self.by_default,
             "first_to_break": first.row() if first else None,
             "bottleneck": {"at": saturated.value, **full.row()} if saturated and full else None,
-            "broken_below": found.broken_below,
-            "holds_above": found.holds_above,
+            "broken_below": result.broken_below,
+            "holds_above": result.holds_above,
             "points": [
                 {
                     "value": point.value,
@@ -178,31 +178,31 @@ def capacity(
     replications: int | None = None,
     jobs: int = 0,
     budget: Budget | None = None,
-    progress: Callable[[str], None] = lambda _said: None,
+    progress: Callable[[str], None] = lambda _load: None,
 ) -> Capacity:
     """The largest value that keeps the SLOs.
 
-    All loads meet the same random numbers, as far as they make the same requests.
+    All loads use the same random numbers, as far as they make the same requests.
 
     Args:
-        growth: what grows.
-        slos: what must hold, besides that clients' requests do not fail; without any: responses near those at the
-            lowest load.
+        growth: the load that grows.
+        slos: the SLOs to keep, besides the one that clients' requests do not fail; without any: responses near those
+            at the lowest load.
         replications: of each load to begin with; by default the scenario's, or five if it has fewer.
         jobs: replications at a time.
         budget: the time after which the search stops.
-        progress: is told what is tried.
+        progress: is called with each load that is tried.
 
     Raises:
         RequestError: nothing has response times or failures that SLOs could be on by default.
-        Interrupted: it was cancelled when some load had been tried.
+        Interrupted: the search was cancelled after at least one load was tried.
 
     Examples:
         >>> from vcpulab import Scenario
         >>> from vcpulab.advice.capacity import growth
         >>> scenario = Scenario.starter().change({"run.duration": "500ms"})
         >>> answer = capacity(growth(scenario, "http.rate", highest=250, lowest=100))
-        >>> answer.found.outcome
+        >>> answer.result.outcome
         'all'
     """
     lowest = growth.at(growth.within.lowest)
@@ -214,11 +214,11 @@ def capacity(
     def measure(value: float) -> Standing:
         if not given:
             given.extend(_defaults(growth, replications, jobs, budget))
-        progress(f"{growth.name} = {growth.said(value)}")
+        progress(f"{growth.name} = {growth.format(value)}")
         groups = [growth.spread(slo, value) for slo in given]
         verdict = try_out(
             growth.at(value),
-            [one for group in groups for one in group],
+            [slo for group in groups for slo in group],
             replications=replications,
             jobs=jobs,
             budget=budget,
@@ -236,9 +236,9 @@ def capacity(
         )
         return points[value].standing
 
-    found = search(growth.within, measure)
-    answer = Capacity(growth, given, not slos, found, [points[value] for value in sorted(points)])
-    if found.interrupted:
+    result = search(growth.within, measure)
+    answer = Capacity(growth, given, not slos, result, [points[value] for value in sorted(points)])
+    if result.interrupted:
         raise Interrupted(answer) if points else KeyboardInterrupt
     if answer.verdict is None:
         return answer

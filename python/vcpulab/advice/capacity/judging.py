@@ -1,10 +1,10 @@
-"""Does an SLO hold? Decided over replications, with 95 % confidence, or said to be open.
+"""Decides over replications, with 95 % confidence, whether an SLO holds, is broken, or is open.
 
-An SLO holds where the one-sided confidence bound of the metric's mean keeps it, and is broken where the bound of the
-other side breaks it (Student's t). A host holds where all SLOs hold, which needs no correction (an intersection-union
-test: Berger 1982, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24, pp. 295-300); it is
-broken where one is, for which the error is divided by the number of SLOs (Bonferroni). What is open is looked at
-again with twice the replications, at most `LOOKS` times; the error is divided by the number of looks, too.
+An SLO holds if the one-sided confidence bound of the metric's mean keeps it, and is broken if the bound on the other
+side breaks it (Student's t). A host holds if all its SLOs hold, which needs no correction (an intersection-union test:
+Berger 1982, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24, pp. 295-300). It is broken
+if one SLO is broken; for that, the error is divided by the number of SLOs (Bonferroni). An open verdict is repeated
+with twice the replications, with at most `LOOKS` looks; the error is divided by the number of looks, too.
 """
 
 import math
@@ -21,21 +21,21 @@ from vcpulab.scenario.scenario import Scenario
 Standing = Literal["holds", "open", "broken"]
 LOOKS = 3
 REPLICATIONS = 5
-"""Replications to begin with, where a scenario has fewer."""
+"""The least number of replications to begin with."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """An SLO and how it stands."""
+    """An SLO and its standing."""
 
     slo: Slo
     interval: Interval | None
-    """The metric's mean with its two-sided interval; `None`: it was never defined, as where nothing was completed."""
+    """The metric's mean with its two-sided interval; `None`: never defined, for example because nothing completed."""
     standing: Standing
 
     @property
     def slack(self) -> float:
-        """How far the mean is from the bound, as a fraction of it; negative: beyond. A 0 that must be one is 1."""
+        """The distance of the mean from the bound, as a fraction of it; negative: broken. 1 if a bound of 0 is kept."""
         if self.standing == "holds" and self.slo.bound == 0:
             return 1.0
         return -self.slo.excess(None if self.interval is None else self.interval.mean)
@@ -54,13 +54,13 @@ class Judged:
         }
 
 
-def judge(slo: Slo, found: Sequence[float | None], *, slos: int = 1) -> Judged:
-    """How an SLO stands, given the metric's value in each replication.
+def judge(slo: Slo, values: Sequence[float | None], *, slos: int = 1) -> Judged:
+    """The standing of an SLO, given the metric's value in each replication.
 
     Args:
         slo: the SLO.
-        found: a value for each replication; `None` where it is not defined.
-        slos: how many SLOs are judged together.
+        values: a value for each replication; `None` if undefined.
+        slos: the number of SLOs that are judged together.
 
     Examples:
         >>> from vcpulab.results.addresses import slo
@@ -68,13 +68,13 @@ def judge(slo: Slo, found: Sequence[float | None], *, slos: int = 1) -> Judged:
         >>> [judge(p99, values).standing for values in ([40.0, 41.0, 42.0], [45.0, 48.0, 60.0], [None, None])]
         ['holds', 'open', 'broken']
     """
-    present = [value for value in found if value is not None]
+    present = [value for value in values if value is not None]
     interval = Interval.from_values(present)
     if interval is None:
         return Judged(slo, None, "broken")
     if _surely_broken(slo, present):
         return Judged(slo, interval, "broken")
-    if len(present) < len(found):
+    if len(present) < len(values):
         return Judged(slo, interval, "open")
     if slo.holds(_bound(interval, slo, toward_breaking=True, error=(1 - CONFIDENCE) / LOOKS)):
         return Judged(slo, interval, "holds")
@@ -84,13 +84,13 @@ def judge(slo: Slo, found: Sequence[float | None], *, slos: int = 1) -> Judged:
 
 
 def _surely_broken(slo: Slo, present: Iterable[float]) -> bool:
-    """What is never negative has the mean 0 only if it is always 0: one that is not will do."""
+    """A metric that is never negative has the mean 0 only if every value is 0: a single larger value breaks `<= 0`."""
     nothing = slo.operator == "<=" and slo.bound == 0 and slo.address.metric.bounds[0] == 0
     return nothing and any(value > 0 for value in present)
 
 
 def _bound(interval: Interval, slo: Slo, *, toward_breaking: bool, error: float) -> float:
-    """The one-sided confidence bound of the mean; a single value has none but infinity."""
+    """The one-sided confidence bound of the mean; infinite for a single value."""
     sign = 1 if slo.operator.startswith("<") == toward_breaking else -1
     if interval.standard_error is None:
         return sign * math.inf
@@ -98,8 +98,8 @@ def _bound(interval: Interval, slo: Slo, *, toward_breaking: bool, error: float)
 
 
 def together(judged: Iterable[Judged]) -> Standing:
-    """How a host stands whose SLOs stand like this."""
-    standings = {one.standing for one in judged}
+    """The standing of a host with these SLOs."""
+    standings = {slo.standing for slo in judged}
     return "broken" if "broken" in standings else "open" if "open" in standings else "holds"
 
 
@@ -112,14 +112,14 @@ class Verdict:
 
     @property
     def standing(self) -> Standing:
-        """Of all SLOs together."""
+        """The standing of all SLOs together."""
         return together(self.judged)
 
 
 def worst(judged: Iterable[Judged]) -> Judged:
-    """The SLO that is broken, or nearest to it."""
+    """The SLO that is broken most, or is nearest to breaking."""
     order: Mapping[Standing, int] = {"broken": 0, "open": 1, "holds": 2}
-    return min(judged, key=lambda one: (order[one.standing], one.slack))
+    return min(judged, key=lambda slo: (order[slo.standing], slo.slack))
 
 
 def try_out(
@@ -133,8 +133,8 @@ def try_out(
     budget = budget or Budget()
     for look in range(LOOKS):
         done = budget.watch(run, scenario.with_run(replications=replications << look), jobs=jobs)
-        found = done.values([slo.address for slo in slos])
-        judged = [judge(slo, found[slo.address.name], slos=len(slos)) for slo in slos]
+        values = done.values([slo.address for slo in slos])
+        judged = [judge(slo, values[slo.address.name], slos=len(slos)) for slo in slos]
         if together(judged) != "open":
             break
     return Verdict(done, judged)

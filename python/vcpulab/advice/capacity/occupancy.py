@@ -1,11 +1,11 @@
-"""How busy everything is that requests pass, as measured; and which of it is the bottleneck.
+"""The measured utilization of every station that requests pass, and the bottleneck among them.
 
-A station is what work queues for: the vCPUs of guests and driver domains, disks, links, the machines of clients, and
-the limits of applications. A vCPU is occupied while it runs and while it waits for a pCPU: both keep its work
-waiting. So the vCPU that is never blocked is saturated, and the reason is what it waits for: nothing (it has all the
-CPU time that it can use), its cap or budget, or pCPUs that others have. The bottleneck is the station nearest to full
-(the utilisation law and the bottleneck of operational analysis: Denning and Buzen 1978, "The operational analysis of
-queueing network models", Computing Surveys 10, pp. 225-261).
+A station is a resource that work queues for: the vCPUs of guests and driver domains, disks, links, the machines of
+clients, and the limits of applications. A vCPU is occupied while it runs and while it waits for a pCPU: both keep its
+work waiting. A vCPU that is never blocked is saturated. The reason is the resource it waits for: none (it has all the
+CPU time that it can use), its cap or budget, or pCPUs that other domains use. The bottleneck is the station nearest to
+full (the utilization law and the bottleneck of operational analysis: Denning and Buzen 1978, "The operational analysis
+of queueing network models", Computing Surveys 10, pp. 225-261).
 """
 
 import math
@@ -38,73 +38,73 @@ Kind = Literal[
 ]
 
 WAITS_MATTER = 0.1
-"""A vCPU that waits for more than this share of the time in which it is occupied is held back by others."""
+"""The share of a vCPU's occupied time spent waiting above which another station holds the vCPU back."""
 QUEUE_LONG = 3
-"""More requests for each worker than this are a queue that no station below `NEAR_FULL` explains: M/D/1: 2.4."""
+"""The requests per worker above which no station below `NEAR_FULL` explains the queue: M/D/1 has 2.4."""
 NEAR_FULL = 0.8
-"""Where no station is as full, look at what applications allow themselves, and where requests pile up."""
+"""The utilization below which every station must be before the limits and queues of applications are examined."""
 
 
 @dataclass(frozen=True)
 class Station:
-    """Something that work queues for."""
+    """A resource that work queues for."""
 
     kind: Kind
     name: str
     used: float
-    """Share of the time, or of what it can take, 0 to 1."""
-    why: str = ""
-    """What makes it so, in words."""
+    """The share of the time or of the capacity that is used, 0 to 1."""
+    reason: str = ""
+    """The measurements behind `used`, in words."""
     domain: str = ""
-    """Whose vCPU it is that this holds back; empty: no vCPU's."""
+    """The domain whose vCPU the station holds back; empty: no vCPU."""
     thread: str = ""
-    """The thread of a KVM host that it holds back, and how long that waits; empty: none."""
+    """The thread of a KVM host that the station holds back, with the thread's waiting time; empty: none."""
     waited: float = 0.0
-    """The share of the time for which the vCPU or thread waits for a pCPU: a part of `used`."""
+    """The share of the time for which the vCPU or thread waits for a pCPU, included in `used`."""
     pcpus_busy: float = 0.0
-    """How busy the pCPUs are, with all who run there; 0 of other stations."""
+    """The busy share of the pCPUs, by the work of all domains; 0 for stations of other kinds."""
 
     @property
     def fullness(self) -> float:
-        """How full it is: pCPUs that a vCPU waits for are as full as all who run there make them."""
+        """The utilization; of pCPUs that a vCPU waits for, by the work of all domains."""
         return max(self.used, self.pcpus_busy)
 
     def __str__(self) -> str:
         if self.domain and self.kind == "pCPUs":
-            # How long the vCPU is occupied says nothing about the pCPUs.
-            return f"{self.name} ({self.kind}): {self.why}"
-        return f"{self.name} ({self.kind}), {100 * self.used:.0f} % used" + (f": {self.why}" if self.why else "")
+            # `used` is the occupied time of the vCPU, not of the pCPUs.
+            return f"{self.name} ({self.kind}): {self.reason}"
+        return f"{self.name} ({self.kind}), {100 * self.used:.0f} % used" + (f": {self.reason}" if self.reason else "")
 
     def row(self) -> dict[str, object]:
         """As flat data."""
-        return {"kind": self.kind, "station": self.name, "used_percent": 100 * self.used, "why": self.why}
+        return {"kind": self.kind, "station": self.name, "used_percent": 100 * self.used, "why": self.reason}
 
 
 def stations(run: Run, concerned: Iterable[str] = ()) -> list[Station]:
-    """Everything that the work of some domains passes, the fullest first.
+    """The stations that the work of some domains passes, the fullest first.
 
     Args:
-        run: what was measured; means over its replications.
-        concerned: the domains; all if there are none. Those that serve them belong to them.
+        run: the measurements; the stations have means over its replications.
+        concerned: the domains; all by default. The domains that serve them are included.
     """
     host = _Host(run, set(concerned))
-    found = [*host.vcpus(), *host.pools(), *host.disks(), *host.links(), *host.machines()]
-    if all(station.used < NEAR_FULL for station in found):
-        found += host.applications()
+    passed = [*host.vcpus(), *host.pools(), *host.disks(), *host.links(), *host.machines()]
+    if all(station.used < NEAR_FULL for station in passed):
+        passed += host.applications()
     fullest: dict[tuple[str, str, bool], Station] = {}
-    for station in sorted(found, key=lambda station: -station.used):
+    for station in sorted(passed, key=lambda station: -station.used):
         # A vCPU that waits for pCPUs is another station than the pCPUs that are full with the same domains' work.
         fullest.setdefault((station.kind, station.name, bool(station.domain)), station)
     return list(fullest.values())
 
 
-def bottleneck(found: Iterable[Station]) -> Station | None:
-    """The one that is nearest to full."""
-    return max(found, key=lambda station: station.used, default=None)
+def bottleneck(stations: Iterable[Station]) -> Station | None:
+    """The station nearest to full."""
+    return max(stations, key=lambda station: station.used, default=None)
 
 
 class _Host:
-    """A run, with what its scenario says of who uses what."""
+    """A run, with its scenario's assignment of domains to resources."""
 
     def __init__(self, run: Run, concerned: set[str]) -> None:
         self.run = run
@@ -138,105 +138,113 @@ class _Host:
             runs, waited, withheld = (
                 row[f"{state}_ns"] / row["elapsed_ns"] for state in ("running", "runnable", "offline")
             )
-            which = f"vCPU {row['vcpu']:.0f} of {name}"
+            station = f"vCPU {row['vcpu']:.0f} of {name}"
             kind: Kind = "driver domain" if self.domains[name].get("driver_domain") else "guest vCPU"
             # Credit and Credit2 take a vCPU offline whose cap is used up.
             held = waited + (withheld if self.domains[name].get("cap") else 0)
-            why = f"runs {100 * runs:.0f} % of the time, waits {100 * held:.0f} %"
+            reason = f"runs {100 * runs:.0f} % of the time, waits {100 * held:.0f} %"
             if held > WAITS_MATTER * (runs + held):
-                kind, which, why = self._held_back(name, which, (used[name], runs), why, waits.get(name, {}))
-            yield Station(kind, which, runs + held, why, name, "", held, self._busy_of(kind, name))
+                occupied = f"{station} {reason}"
+                kind, station, reason = self._held_back(name, occupied, (used[name], runs), waits.get(name, {}))
+            yield Station(kind, station, runs + held, reason, name, "", held, self._busy_of(kind, name))
 
     def _thread(
         self, row: Mapping[str, Any], used: Mapping[str, float], waits: Mapping[str, Mapping[str, float]]
     ) -> Iterator[Station]:
-        """A thread of a KVM host, by which packets or disk requests of a VM go, in that VM's control group."""
+        """The station of a KVM host's thread that handles packets or disk requests of a VM, in its control group."""
         thread = self.threads[int(row["vcpu"])]
         if thread.domain not in self.concerned:
             return
         runs, waited = (row[f"{state}_ns"] / row["elapsed_ns"] for state in ("running", "runnable"))
         kind: Kind = "host thread"
-        which, why = str(thread), f"runs {100 * runs:.0f} % of the time, waits {100 * waited:.0f} %"
-        said = ""
+        station, reason = str(thread), f"runs {100 * runs:.0f} % of the time, waits {100 * waited:.0f} %"
+        held_thread = ""
         if waited > WAITS_MATTER * (runs + waited):
-            said = f"{thread} waits for {100 * waited:.0f} % of the time"
-            kind, which, why = self._held_back(
-                thread.domain, which, (used[thread.domain], 0.0), why, waits.get(HOST, {})
+            held_thread = f"{thread} waits for {100 * waited:.0f} % of the time"
+            kind, station, reason = self._held_back(
+                thread.domain, f"{station} {reason}", (used[thread.domain], 0.0), waits.get(HOST, {})
             )
         busy = self._busy_of(kind, thread.domain)
-        yield Station(kind, which, runs + waited, why, thread.domain, said, waited, busy)
+        yield Station(kind, station, runs + waited, reason, thread.domain, held_thread, waited, busy)
 
     def _busy_of(self, kind: Kind, name: str) -> float:
-        """How busy the pCPUs of a domain are, if it is these that it waits for."""
+        """The busy share of a domain's pCPUs for a station that is these pCPUs, otherwise 0."""
         return self._busy(self.domains[name].get("pool", "Pool-0")) if kind == "pCPUs" else 0.0
 
     def _held_back(
-        self, name: str, which: str, gets: tuple[float, float], why: str, waits: Mapping[str, float]
+        self, name: str, occupied: str, gets: tuple[float, float], waits: Mapping[str, float]
     ) -> tuple[Kind, str, str]:
-        """The cause that keeps a vCPU from running: a limit or a wait. `gets`: pCPUs used by its domain, and by it."""
+        """The kind, name and reason of the station that keeps a vCPU or thread from running: a limit or pCPUs.
+
+        Args:
+            name: the domain.
+            occupied: the vCPU or thread and its occupied time, in words.
+            gets: the number of pCPUs used by the domain and by the vCPU.
+            waits: domain to the time for which the vCPU's domain waits for it, ns.
+        """
         used, runs = gets
         cap = self.domains[name].get("cap", 0)
         if cap and used >= NEAR_FULL * cap / 100:
             return (
                 "cap",
                 f"cap of {name}",
-                f"{which} {why}; {name} gets {100 * used:.0f} % of a pCPU, its cap is {cap} %",
+                f"{occupied}; {name} gets {100 * used:.0f} % of a pCPU, its cap is {cap} %",
             )
         table = self.domains[name]
         limit = quota(table)
         if limit is not None and used >= NEAR_FULL * limit:
             limited = f"{name} gets {100 * used:.0f} % of a pCPU, its quota is {100 * limit:.0f} %"
-            return "quota", f"quota of {name}", f"{which} {why}; {limited}"
+            return "quota", f"quota of {name}", f"{occupied}; {limited}"
         of_each = quota_of(table, "vcpu")
         if of_each is not None and runs >= NEAR_FULL * of_each:
             limited = f"the quota of each vCPU is {100 * of_each:.0f} % of a pCPU"
-            return "quota", f"quota of {name}", f"{which} {why}; {limited}"
+            return "quota", f"quota of {name}", f"{occupied}; {limited}"
         for reservation in RESERVATIONS.values():
             of_vcpu = reservation.share(table)
             if of_vcpu and not reservation.gets_extra(table) and runs >= NEAR_FULL * of_vcpu:
                 reserved = f"{100 * of_vcpu:.0f} % of a pCPU is reserved for each vCPU"
-                return "budget", f"budget of {name}", f"{which} {why}; {reserved}"
+                return "budget", f"budget of {name}", f"{occupied}; {reserved}"
         total = sum(waits.values())
         if waits.get("idle", 0) > WAITS_MATTER * total:
-            return "budget", f"budget of {name}", f"{which} {why} while pCPUs idle: its scheduler gives it no more"
+            return "budget", f"budget of {name}", f"{occupied} while pCPUs idle: its scheduler gives it no more"
         most = sorted(waits, key=lambda by: -waits[by])[:2]
         share = ", ".join(f"{by} {100 * waits[by] / total:.0f} %" for by in most)
         pool = self.domains[name].get("pool", "Pool-0")
         busy = f"the {self._pcpus_of(pool)} are {100 * self._busy(pool):.0f} % busy"
-        return "pCPUs", self._pcpus_of(pool), f"{which} {why}" + (f" (for {share})" if share else "") + f"; {busy}"
+        return "pCPUs", self._pcpus_of(pool), f"{occupied}" + (f" (for {share})" if share else "") + f"; {busy}"
 
     def pools(self) -> Iterator[Station]:
-        """pCPUs, as far as those concerned and the hypervisor use them: others may have to make way."""
+        """pCPUs, used by the domains concerned and the hypervisor: other domains may have to make way."""
         runs = {row["domain"]: row["running_ns"] for row in self._means(self.run.df_domains(), "domain")}
         if HOST in runs and self.threads:
-            runs[HOST] = self._of_others_threads()
+            runs[HOST] = self._threads_of_unconcerned()
         for pool in sorted({self.domains[name].get("pool", "Pool-0") for name in self.concerned}):
             pcpus = self.run.df_pcpus().filter(pl.col("pool") == pool)
             if pcpus.is_empty():
                 continue
             elapsed = float(pcpus["elapsed_ns"].sum()) / self.replications
-            others = sum(
-                taken
-                for name, taken in runs.items()
-                # The threads of a KVM host stand in no scenario.
+            taken = sum(
+                running
+                for name, running in runs.items()
+                # No scenario file lists the threads of a KVM host.
                 if name not in self.concerned and self.domains.get(name, {}).get("pool", "Pool-0") == pool
             )
             busy = self._busy(pool)
-            why = f"busy {100 * busy:.0f} % of the time" + (
-                f", {100 * others / elapsed:.0f} % for others" if others else ""
+            reason = f"busy {100 * busy:.0f} % of the time" + (
+                f", {100 * taken / elapsed:.0f} % for others" if taken else ""
             )
-            own = max(0.0, busy - others / elapsed)
-            yield Station("pCPUs", self._pcpus_of(pool), own, why, pcpus_busy=busy)
+            own = max(0.0, busy - taken / elapsed)
+            yield Station("pCPUs", self._pcpus_of(pool), own, reason, pcpus_busy=busy)
 
-    def _of_others_threads(self) -> float:
-        """What threads of a KVM host take that serve nobody concerned, ns."""
+    def _threads_of_unconcerned(self) -> float:
+        """The CPU time of a KVM host's threads that serve no domain concerned, ns."""
         rows = self._means(self.run.df_vcpus().filter(pl.col("domain") == HOST), "vcpu")
         return math.fsum(
             row["running_ns"] for row in rows if self.threads[int(row["vcpu"])].domain not in self.concerned
         )
 
     def _pcpus_of(self, pool: str) -> str:
-        """The pCPUs of a pool, as their host's words have it."""
+        """The name of a pool's pCPUs, in the words of the hypervisor."""
         return "pCPUs of the host" if self.is_kvm else f"pCPUs of {pool}"
 
     def _busy(self, pool: str) -> float:
@@ -246,12 +254,12 @@ class _Host:
         return 1 - float(pcpus["idle_ns"].sum()) / float(pcpus["elapsed_ns"].sum())
 
     def _waits(self) -> dict[str, dict[str, float]]:
-        """Domain to what it waited for, ns."""
-        found: dict[str, dict[str, float]] = {}
+        """Waiting domain to running domain to the waiting time, ns."""
+        waits: dict[str, dict[str, float]] = {}
         sums = self.run.df_waits().group_by("domain", "by", maintain_order=True).agg(pl.col("wait_ns").sum())
         for row in sums.to_dicts():
-            found.setdefault(row["domain"], {})[row["by"]] = row["wait_ns"]
-        return found
+            waits.setdefault(row["domain"], {})[row["by"]] = row["wait_ns"]
+        return waits
 
     # ---- devices ----
 
@@ -277,14 +285,14 @@ class _Host:
             yield Station("disk", f"{many} of {name}", busy, f"{rate:.0f} requests/s")
 
     def _disk_owner(self, disk: Mapping[str, Any]) -> str | None:
-        """Who owns the disk in the end: a stub domain has a virtual one itself."""
+        """The driver domain of the physical disk: a stub domain has a virtual disk itself."""
         owner: str | None = disk.get("driver_domain")
         while owner is not None and "disk" in self.domains.get(owner, {}):
             owner = self.domains[owner]["disk"].get("driver_domain")
         return owner
 
     def _ssd_used(self, requests: float) -> float:
-        """Flash memory serves several requests at once, and their transfers one after the other."""
+        """Utilization of flash memory, which serves several requests at once but transfers one after the other."""
         moved = sum((row["disk_read_bytes"] or 0) + (row["disk_written_bytes"] or 0) for row in self.io.values())
         transfers = moved / self.seconds / self.costs["ssd_bytes_per_s"]
         latency = requests / self.seconds * self.costs["ssd_latency_ns"] / 1e9 / self.costs["ssd_channels"]
@@ -302,21 +310,21 @@ class _Host:
                 self._outside(owner, names, way) * self._link_bits(names, way) / self.seconds
                 for way in ("sent", "received")
             )
-            # What is lost on the way in was sent all the same.
+            # Packets that are lost on the way in were sent all the same.
             used = min(1.0, max(sent, received) / self.costs["nic_bits_per_s"])
             where = nic or (f"the NIC of {owner}" if owner else "the NIC")
             rates = f"out {sent / 1e6:.0f} Mbit/s, in {received / 1e6:.0f} Mbit/s"
             yield Station("link", f"link of {where}", used, rates)
 
     def _outside(self, owner: str | None, names: list[str], way: str) -> float:
-        """Share of these domains' packets that crosses the link: others stay inside the host."""
+        """Share of these domains' packets that crosses the link instead of staying inside the host."""
         packets = self._sum(names, f"packets_{way}")
         owner = HOST if self.is_kvm else owner
         crossed = float(self.io[owner][f"nic_{way}"]) if owner in self.io else None
         return 1.0 if crossed is None or not packets else min(1.0, crossed / packets)
 
     def _link_bits(self, names: list[str], way: str) -> float:
-        """What these domains' packets take up of a link."""
+        """The bits that these domains' packets take on a link."""
         return 8 * (self._sum(names, f"bytes_{way}") + FRAMING_BYTES * self._sum(names, f"packets_{way}"))
 
     def _sum(self, names: Iterable[str], column: str) -> float:
@@ -331,7 +339,7 @@ class _Host:
         return None
 
     def _clients(self) -> Iterator[tuple[str, Mapping[str, Any], dict[str, Any]]]:
-        """Clients of the domains concerned, with what they achieved."""
+        """The name, table and measured row of each client of the domains concerned."""
         rows = self._means(self.run.df_apps(), "domain", "app", "kind")
         next_position = {
             name: sum(app.get("instance", 1) for app in table.get("app", [])) for name, table in self.domains.items()
@@ -351,30 +359,32 @@ class _Host:
                 clients.setdefault(client["machine"], []).append((client, row))
         for machine, users in clients.items():
             table = self.document["client_machine"][machine]
-            asked = sum((row["completed"] + row["failed"]) / self.seconds for _client, row in users)
+            requests_per_s = sum((row["completed"] + row["failed"]) / self.seconds for _client, row in users)
             servers = sorted({client["server"] for client, _row in users})
             packets = self._sum(servers, "packets_received") + self._sum(servers, "packets_sent")
             request_ns, packet_ns = (span_ns(table.get(field, "0ns")) for field in ("request_cpu", "packet_cpu"))
-            busy = (asked * request_ns + packets / self.seconds * packet_ns) / 1e9 / table["processors"]
-            yield Station("client machine", f"processors of {machine}", min(1, busy), f"{asked:.0f} requests/s")
+            busy = (requests_per_s * request_ns + packets / self.seconds * packet_ns) / 1e9 / table["processors"]
+            reason = f"{requests_per_s:.0f} requests/s"
+            yield Station("client machine", f"processors of {machine}", min(1, busy), reason)
             link = max(self._link_bits(servers, way) for way in ("sent", "received")) / self.seconds
             used = min(1.0, link / table["bits_per_s"])
             yield Station("client machine", f"link of {machine}", used, f"{link / 1e6:.0f} Mbit/s")
 
     def _held(self, client: Mapping[str, Any], row: Mapping[str, Any]) -> float:
-        """Connections that a client has: a user's own, or by Little's law those that wait for an answer."""
+        """The number of connections a client holds: one per user, or by Little's law one per outstanding request."""
         if client.get("keep_alive"):
             return float(client["users"])
         return float(row["throughput_per_s"] * (row["response_mean_ns"] or 0) / 1e9)
 
     def applications(self) -> Iterator[Station]:
-        """What clients and applications allow themselves, and where requests pile up."""
+        """The limits of clients and applications, and applications whose requests pile up."""
         ports: dict[str, float] = {}
         for name, client, row in self._clients():
             held = self._held(client, row)
             if "connections_max" in client:
-                why = f"{held:.1f} of {client['connections_max']} requests outstanding"
-                yield Station("connections", f"connections of {name}", min(1, held / client["connections_max"]), why)
+                reason = f"{held:.1f} of {client['connections_max']} requests outstanding"
+                used = min(1, held / client["connections_max"])
+                yield Station("connections", f"connections of {name}", used, reason)
             if "machine" in client:
                 ports[client["machine"]] = ports.get(client["machine"], 0) + held
         for machine, held in ports.items():
@@ -390,31 +400,31 @@ class _Host:
                 workers = app.get("workers", app.get("threads"))
                 inside = served["throughput_per_s"] * (served["response_mean_ns"] or 0) / 1e9
                 if workers and inside > QUEUE_LONG * workers:
-                    why = (
+                    reason = (
                         f"{inside:.1f} requests in service or waiting, {workers} to serve them, though nothing is "
                         "near full: work comes in bursts, or those who serve wait for others"
                     )
-                    yield Station("backlog", f"backlog of {domain}", 1.0, why)
+                    yield Station("backlog", f"backlog of {domain}", 1.0, reason)
                 if "connections_max" in app and served["failed"]:
-                    why = f"{served['failed'] / self.seconds:.1f} requests/s refused, dropped or broken off"
-                    yield Station("connections", f"connections of {domain}", 1.0, why)
+                    reason = f"{served['failed'] / self.seconds:.1f} requests/s refused, dropped or broken off"
+                    yield Station("connections", f"connections of {domain}", 1.0, reason)
 
 
 def serving(table: Mapping[str, Any]) -> list[str]:
-    """The domains that a domain asks: those of its devices, and those whose services its applications use."""
-    found = [table[device].get("driver_domain") for device in ("nic", "disk") if device in table]
+    """The domains that serve a domain: the driver domains of its devices, and the servers of its applications."""
+    servers = [table[device].get("driver_domain") for device in ("nic", "disk") if device in table]
     for app in table.get("app", []):
-        found += [app.get(field) for field in ("to", "database", "directory", "files")]
-    return [name for name in found if isinstance(name, str)]
+        servers += [app.get(field) for field in ("to", "database", "directory", "files")]
+    return [name for name in servers if isinstance(name, str)]
 
 
 def with_servers(domains: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Domains, and all that they ask, one after the other: services, and driver domains."""
-    found: dict[str, None] = {}
+    """Domains, followed by the domains that serve them directly or indirectly."""
+    reached: dict[str, None] = {}
     left = list(names)
     while left:
         name = left.pop(0)
-        if name in domains and name not in found:
-            found[name] = None
+        if name in domains and name not in reached:
+            reached[name] = None
             left += serving(domains[name])
-    return list(found)
+    return list(reached)

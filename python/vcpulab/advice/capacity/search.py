@@ -1,8 +1,8 @@
-"""The largest value up to which everything tried holds: bracketed by doubling, then bisected.
+"""The largest value up to which every value tried holds: bracketed by doubling, then bisected.
 
-A try answers `holds`, `open` (cannot be told apart from the SLO) or `broken`. Two borders are looked for: the last
-value that holds, and the first that is broken; what lies between is open. Whether the answer is the same below and
-above is looked at in a few places: responses need not be monotone.
+Each value `holds`, is `open` (its difference from the SLO is not significant) or is `broken`. The search looks for two
+borders: the last value that holds and the first that is broken; the values between them are open. It also tries a few
+values below and above the borders, because responses need not be monotone.
 """
 
 import math
@@ -16,10 +16,10 @@ from vcpulab.budget import StoppedError
 Outcome = Literal["found", "none", "all", "stopped"]
 
 PRECISION = 0.01
-"""Of values that are no integers, as a fraction of them."""
+"""The precision of a value that is not an integer, as a fraction of the value."""
 
 EDGE = 0.001
-"""How near the highest value comes to the first that is not allowed, as a fraction of it."""
+"""The largest gap between the highest value and the first one that is not allowed, as a fraction of the latter."""
 
 _BELOW = (0.25, 0.5, 0.75)
 _ABOVE = (1.25, 1.5, 2.0)
@@ -28,15 +28,15 @@ _REPAIRS_MAX = 3
 
 @dataclass
 class Range:
-    """Where to look.
+    """The values to search.
 
-    The largest value that makes a scenario is not searched for before it is needed: the largest scenarios have
+    The largest value that makes a valid scenario is determined only when it is needed: the largest scenarios have
     thousands of domains, and most searches end far below them.
     """
 
     lowest: float
     highest: float
-    """The largest value that is tried; it falls to the largest allowed value when a search gets there."""
+    """The largest value that is tried; lowered to the largest allowed value when a search reaches that."""
     whole: bool
     """Integers only?"""
     allowed: Callable[[float], bool] = lambda _value: True
@@ -48,7 +48,7 @@ class Range:
         self._reached = self.lowest
 
     def settle(self, value: float) -> float:
-        """The nearest value that is tried: an integer, or a value of three or four digits, which is allowed."""
+        """The nearest value to try: an allowed one that is an integer, or has three or four digits."""
         if self.whole:
             settled: float = round(value)
         else:
@@ -70,27 +70,27 @@ class Range:
         self._reached = self.highest = low
 
     def next_to(self, low: float, high: float) -> bool:
-        """Is there nothing worth trying between them?"""
+        """Are the values so close that no value between them is worth a try?"""
         return high - low <= (1 if self.whole else PRECISION * high)
 
 
 @dataclass
-class Found:
-    """What a search has found out."""
+class SearchResult:
+    """The result of a search."""
 
     outcome: Outcome
-    """`found`: a largest value; `none`: not even the lowest one holds; `all`: even the highest one does; `stopped`:
-    there was no time or memory left to go on."""
+    """`found`: a largest value; `none`: the lowest value does not hold; `all`: the highest value holds; `stopped`: the
+    time or memory was used up."""
     value: float | None
-    """The largest value up to which everything tried holds."""
+    """The largest value up to which every value tried holds."""
     open_until: float | None
-    """The largest value tried below the first broken one; more than `value` where some cannot be told apart."""
+    """The largest value tried below the first broken one; above `value` if open values are between."""
     broken: float | None
-    """The smallest value above that is broken."""
+    """The smallest value above `value` that is broken."""
     stopped: str | None = None
-    """Why it stopped, and where."""
+    """The reason why the search stopped, and the value at which it stopped."""
     interrupted: bool = False
-    """Was it cancelled?"""
+    """Was the search cancelled?"""
     tried: dict[float, Standing] = field(default_factory=dict)
     """Every value tried, in order."""
 
@@ -107,26 +107,28 @@ class Found:
         return [value for value, standing in self.tried.items() if standing == "holds" and value > least]
 
 
-def search(within: Range, try_: Callable[[float], Standing]) -> Found:
-    """Looks for the largest value that holds.
+def search(within: Range, try_: Callable[[float], Standing]) -> SearchResult:
+    """Searches for the largest value that holds.
 
     Args:
-        within: where to look.
-        try_: how a value stands; it may raise `StoppedError`, or `KeyboardInterrupt`.
+        within: the values to search.
+        try_: the standing of a value; it may raise `StoppedError`, or `KeyboardInterrupt`.
 
     Examples:
-        >>> found = search(Range(1, 1000, whole=True), lambda n: "holds" if n <= 37 else "open" if n < 40 else "broken")
-        >>> found.value, found.open_until, found.broken
+        >>> def standing(n: float) -> Standing:
+        ...     return "holds" if n <= 37 else "open" if n < 40 else "broken"
+        >>> result = search(Range(1, 1000, whole=True), standing)
+        >>> result.value, result.open_until, result.broken
         (37, 39, 40)
     """
     looking = _Search(within, try_)
     try:
         looking.run()
     except StoppedError as error:
-        return looking.found(f"{error}: stopped at {looking.at:g}")
+        return looking.result(f"{error}: stopped at {looking.at:g}")
     except KeyboardInterrupt:
-        return replace(looking.found(f"interrupted at {looking.at:g}"), interrupted=True)
-    return looking.found(None)
+        return replace(looking.result(f"interrupted at {looking.at:g}"), interrupted=True)
+    return looking.result(None)
 
 
 class _Search:
@@ -158,7 +160,7 @@ class _Search:
             value = self.within.settle(max(2 * value, value + 1) if self.within.whole else 2 * value)
 
     def borders(self) -> tuple[float | None, float | None, float | None]:
-        """The last value up to which all hold, the first that does not, the first that is broken."""
+        """The last value up to which all hold, the first value that does not hold, the first that is broken."""
         holds = no = broken = None
         for value, standing in sorted(self.tried.items()):
             if no is None and standing == "holds":
@@ -183,7 +185,7 @@ class _Search:
             if not self.within.next_to(holds, no):
                 self.between(holds, no)
                 continue
-            # What is just below the first broken one: does it break, too?
+            # Is the value just below the first broken one broken, too?
             below = max((value for value in self.tried if broken is not None and value < broken), default=None)
             if below is None or broken is None or self.within.next_to(below, broken):
                 return
@@ -203,13 +205,13 @@ class _Search:
         if no is not None:
             around += [no * factor for factor in _ABOVE]
         for value in map(self.within.settle, around):
-            # Near enough to one that was tried is as good.
-            if not any(self.within.next_to(*sorted((value, other))) for other in self.tried):
+            # A value close to one that was tried is not worth a try.
+            if not any(self.within.next_to(*sorted((value, tried))) for tried in self.tried):
                 self.stands(value)
 
-    def found(self, stopped: str | None) -> Found:
+    def result(self, stopped: str | None) -> SearchResult:
         tried = dict(sorted(self.tried.items()))
         holds, no, broken = self.borders()
         below = [value for value in tried if broken is not None and value < broken]
         outcome: Outcome = "stopped" if stopped else "none" if holds is None else "all" if no is None else "found"
-        return Found(outcome, holds, max(below, default=holds), broken, stopped, tried=tried)
+        return SearchResult(outcome, holds, max(below, default=holds), broken, stopped, tried=tried)

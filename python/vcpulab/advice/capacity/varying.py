@@ -1,4 +1,4 @@
-"""What can grow: a number of the scenario, such as a client's users or rate; or copies of a domain with its clients."""
+"""A load that can grow: a number of the scenario, such as a client's rate, or copies of a domain with its clients."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from vcpulab.scenario.scenario import Scenario, join, split, tables
 from vcpulab.scenario.settings import COUNT, resolve_all
 
 REQUESTS_MIN = 100
-"""A rate grows from where so many requests come in the time measured: a 99th percentile needs as many."""
+"""The requests in the measured time at the lowest rate: a 99th percentile needs so many."""
 
 _COPIES = "copies:"
 _NO_LOAD = ("name", "seed", "run")
@@ -21,20 +21,20 @@ _NO_LOAD = ("name", "seed", "run")
 
 @dataclass(frozen=True)
 class Growth:
-    """Something that grows, and the scenarios that this makes."""
+    """A load that grows, and its scenarios."""
 
     name: str
     """As in a scenario file, or `copies of NAME`."""
     within: Range
     present: float
-    """What it is in the file."""
+    """The value in the file."""
     at: Callable[[float], Scenario]
-    """The scenario in which it is so large."""
+    """Value to the scenario with that value."""
     copies: Callable[[float], list[dict[str, str]]] = lambda _value: []
-    """For each copy that there is then besides what is in the file: domain and clients to how they are called in it."""
+    """Value to the copies in its scenario, each as name of a domain or client to the name of its copy."""
 
     def spread(self, slo: Slo, value: float) -> list[Slo]:
-        """An SLO, and the same one for every copy of the domain that it is of."""
+        """An SLO, and the same SLO for every copy of its domain."""
         copied = [
             slo._replace(address=_of_copy(slo.address, names))
             for names in self.copies(value)
@@ -42,8 +42,8 @@ class Growth:
         ]
         return [slo, *copied]
 
-    def said(self, value: float) -> str:
-        """A value, as it stands in a file."""
+    def format(self, value: float) -> str:
+        """A value in the form of a scenario file."""
         return f"{value:.0f}" if self.within.whole else f"{value:g}"
 
 
@@ -52,13 +52,13 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
 
     Args:
         scenario: the scenario in which it grows.
-        word: a path, such as `web.users`, a pattern of them, which grow together, `copies:web`, or the `batch.count`
+        word: a path, such as `web.users`; a pattern of paths, which grow together; `copies:web`; or the `batch.count`
             of a `batch` that has one.
-        lowest: from where; the default is 1, or the rate at which `REQUESTS_MIN` requests come in a replication.
-        highest: up to where; if left out, as far as the values make valid scenarios.
+        lowest: the lowest value; the default is 1, or the rate of `REQUESTS_MIN` requests in a replication.
+        highest: the highest value; by default the largest that makes a valid scenario.
 
     Raises:
-        RequestError: that is nothing that can grow.
+        RequestError: the word names nothing that can grow.
 
     Examples:
         >>> users = growth(Scenario.starter(), "http.rate")
@@ -72,13 +72,13 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
     if split(paths[0])[0] in _NO_LOAD:
         raise RequestError(f"`{path}` loads nothing", field="vary", found=word, allowed=_allowed(scenario))
     document = tables(scenario.text) if split(path)[-1] == COUNT else scenario.to_dict()
-    present, *others = (_at(document, one) for one in paths)
-    if any(other != present for other in others):
-        values = ", ".join(dict.fromkeys(map(str, (present, *others))))
+    present, *further = (_at(document, name) for name in paths)
+    if any(value != present for value in further):
+        values = ", ".join(dict.fromkeys(map(str, (present, *further))))
         raise RequestError(f"they have different values, {values}", field="vary", found=word, allowed="one path")
     if isinstance(present, bool) or not isinstance(present, int | float):
-        found = "is not set" if present is None else f"is `{present}`"
-        raise RequestError(f"`{path}` {found}", field="vary", found=word, allowed=_allowed(scenario))
+        value_found = "is not set" if present is None else f"is `{present}`"
+        raise RequestError(f"`{path}` {value_found}", field="vary", found=word, allowed=_allowed(scenario))
     # The engine writes a rate without a fraction as an integer.
     whole = isinstance(present, int) and not path.endswith(".rate")
 
@@ -97,9 +97,12 @@ def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float 
         allowed = f"one of {', '.join(listed(domains))}" if domains else "none, all domains are driver domains"
         counted = name in scenario.copies().get("domain", {})
         hint = f"its own number grows as {name}.{COUNT}" if counted else did_you_mean(name, domains)
-        found = f"{_COPIES}{name}"
         raise RequestError(
-            f"there is no domain `{name}` to copy", field="vary", found=found, allowed=allowed, hint=hint
+            f"there is no domain `{name}` to copy",
+            field="vary",
+            found=f"{_COPIES}{name}",
+            allowed=allowed,
+            hint=hint,
         )
 
     def at(value: float) -> Scenario:
@@ -133,7 +136,7 @@ def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float 
 
 
 def _copy(document: Mapping[str, Any], name: str, number: int) -> dict[str, Any]:
-    """One more of a domain: with clients of its own, and machines that only they run on."""
+    """The changes that add a copy of a domain, with its own clients and client machines."""
     copy = _named(document, "domain", name, number)
     changes: dict[str, Any] = {join(["domain", copy]): document["domain"][name]}
     machines = document.get("client_machine", {})
@@ -149,7 +152,7 @@ def _copy(document: Mapping[str, Any], name: str, number: int) -> dict[str, Any]
 
 
 def _named(document: Mapping[str, Any], kind: str, name: str, number: int) -> str:
-    """A name for a copy that nothing of the file has."""
+    """A name for a copy that is free in the file."""
     copy = f"{name}-{number}"
     while copy in document.get(kind, {}):
         copy += "x"
@@ -157,7 +160,7 @@ def _named(document: Mapping[str, Any], kind: str, name: str, number: int) -> st
 
 
 def _of_copy(address: Address, names: Mapping[str, str]) -> Address:
-    """The address in a copy that corresponds to this one in the original."""
+    """The address in a copy that corresponds to an address in the original."""
     first, *rest = split(address.thing)
     return address._replace(thing=join([names.get(first, first), *rest]), domain=names[address.domain])
 
@@ -203,7 +206,7 @@ def _at(document: Any, path: str) -> Any:
 
 
 def _allowed(scenario: Scenario) -> str:
-    """What may grow: the loads of a scenario's clients, and copies."""
+    """The loads that may grow, in words: numbers of a scenario's clients, and copies."""
     clients = scenario.to_dict().get("client", {}).items()
     loads = [
         join(["client", name, field])

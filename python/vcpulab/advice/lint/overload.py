@@ -117,7 +117,7 @@ def _capacity_exceeded(held: Held) -> Finding | None:
         if min(occupied, default=0.0) < NEAR_FULL:
             return None
         vcpus = f"its {len(occupied)} vCPUs" if len(occupied) > 1 else "its vCPU"
-        what = f"{domain} itself uses all that {vcpus} can get ({station.why})"
+        what = f"{domain} itself uses all that {vcpus} can get ({station.reason})"
     elif station.kind == "pCPUs" and not station.domain:
         what = f"{domain} and those who serve it use all of the {station}"
     else:

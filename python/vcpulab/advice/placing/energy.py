@@ -1,8 +1,8 @@
-"""What hosts draw: a straight line from an idle host to a busy one.
+"""The power of hosts: a straight line from an idle host to a busy one.
 
 Fan, Weber and Barroso 2007, "Power provisioning for a warehouse-sized computer" (ISCA, pp. 13-23), find that power
-follows the CPU's utilisation along such a line to within a few percent for groups of machines. Left out: fans, disks,
-cooling, and what a host draws that is switched off.
+follows the CPU's utilization along such a line to within a few percent for groups of machines. The model leaves out
+fans, disks, cooling, and the power of a host that is switched off.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ HOURS_PER_YEAR = 8766
 
 
 class Power(NamedTuple):
-    """What one host draws, W."""
+    """The power of one host, W."""
 
     idle: float = 150.0
     """Assumed: half of a busy one's, which Barroso and Hölzle 2007 ("The case for energy-proportional computing", IEEE
@@ -21,7 +21,7 @@ class Power(NamedTuple):
     """Assumed: a server with one or two sockets."""
 
     def draws(self, used: float) -> float:
-        """What a host draws whose pCPUs are used so much (0 to 1), W.
+        """The power of a host at a utilization of its pCPUs (0 to 1), W.
 
         Examples:
             >>> Power().draws(0.5)

@@ -1,7 +1,7 @@
-"""Scenarios taken apart into what can be placed: domains with their clients, and the host that they are placed on.
+"""Scenarios split into the items that can be placed, domains with their clients, and the host to place them on.
 
-Driver domains that own NICs and disks, and `dom0`, are on every host. Domains that use each other's services, and a
-stub domain with those that it serves, stay together.
+Driver domains that own NICs and disks, and `dom0`, are on every host. Domains that use each other's services stay
+together, and so do a stub domain and the domains that it serves.
 """
 
 import json
@@ -25,7 +25,7 @@ Tables = dict[str, dict[str, Any]]
 """Kind of table (`domain`, `client`, `client_machine`) to name to fields."""
 
 _NAME_LONG = 32
-"""A scenario's name has room for so much of an item's."""
+"""The number of characters of an item's name that a scenario's name has room for."""
 
 _KINDS = ("domain", "client", "client_machine")
 _REFERENCES = {"server": "domain", "machine": "client_machine", "driver_domain": "domain"}
@@ -34,29 +34,29 @@ _REFERENCES |= dict.fromkeys(("to", "database", "directory", "files"), "domain")
 
 @dataclass(frozen=True)
 class Item:
-    """What is placed as one: a domain, or several that belong together, with their clients."""
+    """The unit of placement: a domain, or several that belong together, with their clients."""
 
     tables: Tables
     actions: list[dict[str, Any]]
 
     @property
     def domains(self) -> list[str]:
-        """Its domains."""
+        """The item's domains."""
         return list(self.tables["domain"])
 
     @property
     def name(self) -> str:
-        """Its domains' names."""
+        """The names of the item's domains, joined."""
         return "+".join(self.domains)
 
     @property
     def names(self) -> set[str]:
-        """All names of domains and clients in it."""
+        """The names of the item's domains and clients."""
         return {*self.tables["domain"], *self.tables["client"]}
 
     @property
     def kind(self) -> str:
-        """Equal for items that differ in their names alone."""
+        """A key that is equal for items that differ only in their names."""
         names = {kind: {name: f"#{index}" for index, name in enumerate(self.tables[kind])} for kind in _KINDS}
         tables, actions = _renamed(self.tables, self.actions, names)
         return json.dumps([tables, actions], sort_keys=True)
@@ -64,25 +64,25 @@ class Item:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Items, and the host that each of them could be alone on."""
+    """Items, and the host to place them on."""
 
     items: list[Item]
     host: dict[str, Any]
     """A scenario without the items."""
     base: Scenario
-    """Whose host it is."""
+    """The scenario that the host is from."""
     given: list[Scenario]
-    """The scenarios that were taken apart."""
+    """The scenarios that were split."""
     notes: list[str]
-    """What was changed to place domains of several files on one kind of host."""
+    """The changes made to place domains of several files on one kind of host."""
     busy: dict[str, float] = field(default_factory=dict)
-    """Domain to how many pCPUs it keeps busy, as far as that was measured."""
+    """Domain to the number of pCPUs it keeps busy, if measured."""
 
     def scenario(self, items: Sequence[Item]) -> Scenario:
-        """A host with these items; where it has several nodes, each domain prefers one: see `nodes.soft`.
+        """The scenario of a host with some items; if it has several nodes, each domain prefers one: see `nodes.soft`.
 
         Raises:
-            ScenarioError: they cannot be on it.
+            ScenarioError: the items cannot be on the host.
         """
         document = {key: dict(value) if isinstance(value, Mapping) else value for key, value in self.host.items()}
         actions = list(self.host.get("action", []))
@@ -104,15 +104,15 @@ class Fleet:
 
     @property
     def common(self) -> set[str]:
-        """Domains that are on every host."""
+        """The domains that are on every host."""
         return set(self.host.get("domain", {}))
 
 
 def host_of(scenarios: Mapping[str, Scenario], name: str) -> Scenario:
-    """The first scenario on the hardware of a profile, or, where the name ends like a file's, the scenario in it.
+    """The first scenario on the hardware of a profile; for a name that ends in `.toml`, the scenario in that file.
 
     Raises:
-        RequestError: there is no such profile.
+        RequestError: no profile has that name.
     """
     if name.endswith(".toml"):
         return Scenario.load(name)
@@ -129,10 +129,10 @@ def host_of(scenarios: Mapping[str, Scenario], name: str) -> Scenario:
 
 
 def group(names: Sequence[str], field: str) -> Sequence[str]:
-    """A group of domains, `apart` or `together`.
+    """The names of a group of domains, `apart` or `together`.
 
     Raises:
-        RequestError: it is none.
+        RequestError: the names are no group.
     """
     if len(names) < 2 or len(set(names)) < len(names) or not all(names):
         allowed = "two or more names of domains, such as web,batch"
@@ -143,15 +143,15 @@ def group(names: Sequence[str], field: str) -> Sequence[str]:
 def fleet(
     scenarios: Mapping[str, Scenario], *, host: Scenario | None = None, together: Iterable[Sequence[str]] = ()
 ) -> Fleet:
-    """Takes scenarios apart.
+    """Splits scenarios into a host and the items to place.
 
     Args:
         scenarios: label (such as the file's name) to scenario.
-        host: whose host the domains are placed on; the first scenario's if left out.
+        host: the scenario with the host to place domains on; by default the first scenario.
         together: names of domains that have to be on one host.
 
     Raises:
-        RequestError: there is nothing to place, or it needs a driver domain that the host has not.
+        RequestError: no domain can be placed, or one needs a driver domain that the host does not have.
 
     Examples:
         >>> taken = fleet({"starter": Scenario.starter()})
@@ -179,7 +179,7 @@ def fleet(
 
 
 def _common(domains: Mapping[str, Any]) -> list[str]:
-    """Domains that every host has."""
+    """The domains that every host has."""
     return [
         name
         for name, table in domains.items()
@@ -190,18 +190,18 @@ def _common(domains: Mapping[str, Any]) -> list[str]:
 def _items(
     label: str, scenario: Scenario, base: Scenario, taken: dict[str, set[str]], notes: list[str]
 ) -> Iterator[Item]:
-    """What can be placed of one file, under names that nothing else has."""
-    there, wanted = scenario.to_dict()["host"], base.to_dict()["host"]
-    hypervisors = [HYPERVISORS[hypervisor_of(one.to_dict())] for one in (scenario, base)]
+    """The items of one file, under names that are unique in the fleet."""
+    own_host, wanted = scenario.to_dict()["host"], base.to_dict()["host"]
+    hypervisors = [HYPERVISORS[hypervisor_of(hosting.to_dict())] for hosting in (scenario, base)]
     if hypervisors[0] != hypervisors[1]:
         raise RequestError(
             f"{label}: its host is a {hypervisors[0]} host, and those to place it on are of {hypervisors[1]}"
         )
-    if any(there.get(field) != wanted.get(field) for field in ("profile", "pcpus", "costs", "drivers")):
+    if any(own_host.get(field) != wanted.get(field) for field in ("profile", "pcpus", "costs", "drivers")):
         notes.append(
             f"{label}: its own host differs; placed on hosts of {wanted['pcpus']} pCPUs, profile {wanted['profile']}"
         )
-    if any(there[field] != wanted[field] for field in ("scheduler", "generation")):
+    if any(own_host[field] != wanted[field] for field in ("scheduler", "generation")):
         written = base.written()["host"]
         changed = change(scenario, {f"host.{field}": written.get(field) for field in ("scheduler", "generation")})
         scenario = changed.scenario
@@ -209,8 +209,9 @@ def _items(
         notes += [f"{label}: {path} is left out, the scheduler has no such parameter" for path in changed.left_out]
     document = scenario.written()
     domains = document["domain"]
-    if Topology.from_host(there) != Topology.from_host(wanted) and (there.get("topology") or wanted.get("topology")):
-        # Its numbers name other places there.
+    topologies_differ = Topology.from_host(own_host) != Topology.from_host(wanted)
+    if topologies_differ and (own_host.get("topology") or wanted.get("topology")):
+        # The numbers of pCPUs mean other places in another topology.
         notes += [
             f"{label}: {field} of {name} is left out, the hosts have another topology"
             for name, table in domains.items()
@@ -246,7 +247,7 @@ def _items(
 
 
 def _free(label: str, tables: Mapping[str, Any], taken: set[str], common: Sequence[str]) -> dict[str, str]:
-    """Name to a name that is free."""
+    """Name to a name that is free in the fleet."""
     names = {}
     for name in tables:
         if name in common:
@@ -261,12 +262,12 @@ def _free(label: str, tables: Mapping[str, Any], taken: set[str], common: Sequen
 
 
 def _groups(domains: Mapping[str, Any], common: Sequence[str]) -> list[list[str]]:
-    """Domains that use each other, in the order of the file."""
+    """Groups of domains that use each other, in the order of the file."""
     group = {name: [name] for name in domains if name not in common}
     for name in list(group):
-        for other in serving(domains[name]):
-            if other in group and group[other] is not group[name]:
-                joined = [one for one in domains if one in group[name] or one in group[other]]
+        for server in serving(domains[name]):
+            if server in group and group[server] is not group[name]:
+                joined = [domain for domain in domains if domain in group[name] or domain in group[server]]
                 group |= dict.fromkeys(joined, joined)
     return [members for name, members in group.items() if members[0] == name]
 
@@ -276,7 +277,7 @@ def _renamed(
     actions: Iterable[Mapping[str, Any]],
     names: Mapping[str, Mapping[str, str]],
 ) -> tuple[Tables, list[dict[str, Any]]]:
-    """The same under other names, wherever they are named."""
+    """Tables and actions with domains, clients and machines renamed, also in references."""
 
     def walk(value: Any, field: str = "") -> Any:
         if isinstance(value, Mapping):
@@ -293,13 +294,13 @@ def _renamed(
 
 
 def _merged(items: list[Item], together: Iterable[Sequence[str]]) -> list[Item]:
-    """Items of which some have to be on one host."""
+    """Items after merging those that have to be on one host."""
     for names in together:
         chosen = []
         for name in names:
-            found = item_of(items, name, "together")
-            if found not in chosen:
-                chosen.append(found)
+            item = item_of(items, name, "together")
+            if item not in chosen:
+                chosen.append(item)
         merged = Item(
             {kind: {k: v for item in chosen for k, v in item.tables[kind].items()} for kind in _KINDS},
             [action for item in chosen for action in item.actions],
@@ -317,10 +318,10 @@ def item_of(items: Iterable[Item], name: str, field: str) -> Item:
     """The item that has a domain.
 
     Raises:
-        RequestError: none has.
+        RequestError: no item has the domain.
     """
     for item in items:
         if name in item.domains:
             return item
-    known = ", ".join(domain for item in items for domain in item.domains)
-    raise RequestError(f"there is no domain `{name}` to place", field=field, allowed=known)
+    placeable = ", ".join(domain for item in items for domain in item.domains)
+    raise RequestError(f"there is no domain `{name}` to place", field=field, allowed=placeable)

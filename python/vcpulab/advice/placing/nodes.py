@@ -1,4 +1,4 @@
-"""Domains on the nodes of a host, and vCPUs on its cores: a domain in one node, a core for each vCPU if they last."""
+"""Placement of domains on the nodes of a host, each in one node, and of vCPUs on cores of their own if possible."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,17 +12,17 @@ PREFER = ("credit", "credit2", "null")
 
 
 class Wish(NamedTuple):
-    """What a domain needs of its node."""
+    """The needs of a domain on its node."""
 
     vcpus: int
     pcpus: float
-    """How many pCPUs its vCPUs keep busy."""
+    """The number of pCPUs that its vCPUs keep busy."""
 
 
 def by_node(topology: Topology, wishes: Mapping[str, Wish]) -> dict[str, int]:
-    """The node of each domain that fits into one: the busiest first, each where most of the cores is left.
+    """The node of each domain that fits into one: the busiest first, each on the node with most of its cores left.
 
-    A thread is not a core: nodes are filled in proportion to their cores.
+    A thread is not a core: domains fill nodes in proportion to the nodes' cores.
 
     Examples:
         >>> two = Topology(2, 2, 2, 2)
@@ -32,24 +32,24 @@ def by_node(topology: Topology, wishes: Mapping[str, Wish]) -> dict[str, int]:
     threads = topology.by_node()
     cores = {node: len(topology.by_core(pcpus)) for node, pcpus in threads.items()}
     left = {node: float(count) for node, count in cores.items()}
-    found: dict[str, int] = {}
+    chosen: dict[str, int] = {}
     for name, wish in sorted(wishes.items(), key=lambda item: (-item[1].pcpus, -item[1].vcpus)):
         fitting = [node for node, pcpus in threads.items() if wish.vcpus <= len(pcpus)]
         if fitting:
-            found[name] = max(fitting, key=lambda node: (left[node] / cores[node], -node))
-            left[found[name]] -= wish.pcpus
-    return {name: found[name] for name in wishes if name in found}
+            chosen[name] = max(fitting, key=lambda node: (left[node] / cores[node], -node))
+            left[chosen[name]] -= wish.pcpus
+    return {name: chosen[name] for name in wishes if name in chosen}
 
 
 def soft(document: Mapping[str, Any], busy: Mapping[str, float] | None = None) -> dict[str, str | list[str]]:
-    """Soft affinities that keep each domain in one node and one socket, for those that have no affinity yet.
+    """Soft affinities that keep each domain without an affinity in one node and one socket.
 
-    Under null, which gives each vCPU a pCPU for good and does not look at cores, each vCPU has a core of its own as
-    long as there are some. Driver domains stay everywhere: who they serve is.
+    Null gives each vCPU a pCPU for good and does not consider cores: under it, each vCPU gets its own core while cores
+    are left. Driver domains get no affinity: the domains that they serve are on all nodes.
 
     Args:
         document: a complete scenario.
-        busy: domain to how many pCPUs it keeps busy; its vCPUs, where that is not known.
+        busy: domain to the number of pCPUs it keeps busy; by default the number of its vCPUs.
     """
     host, topology = document["host"], Topology.from_host(document["host"])
     if host["scheduler"] not in PREFER or document.get("pool"):
@@ -69,16 +69,16 @@ def soft(document: Mapping[str, Any], busy: Mapping[str, float] | None = None) -
     if not null:
         return {name: spans(threads[node]) for name, node in nodes.items()}
     left = {node: cores_first(topology, pcpus) for node, pcpus in threads.items()}
-    found: dict[str, str | list[str]] = {}
-    for name in sorted(nodes, key=lambda one: -free[one].pcpus / free[one].vcpus):
+    masks: dict[str, str | list[str]] = {}
+    for name in sorted(nodes, key=lambda domain: -free[domain].pcpus / free[domain].vcpus):
         given, left[nodes[name]] = left[nodes[name]][: free[name].vcpus], left[nodes[name]][free[name].vcpus :]
         if len(given) == free[name].vcpus:
-            found[name] = [str(pcpu) for pcpu in given] if len(given) > 1 else str(given[0])
-    return {name: found[name] for name in nodes if name in found}
+            masks[name] = [str(pcpu) for pcpu in given] if len(given) > 1 else str(given[0])
+    return {name: masks[name] for name in nodes if name in masks}
 
 
 def cores_first(topology: Topology, pcpus: Iterable[int]) -> list[int]:
-    """These pCPUs, the first thread of each core before any second one.
+    """The pCPUs, the first thread of each core before any second thread.
 
     Examples:
         >>> cores_first(Topology(1, 2, 2, 1), range(4))

@@ -1,7 +1,7 @@
 """Packing items onto equal hosts, by constraint programming (OR-tools CP-SAT; extra `place`).
 
-Items of one kind are alike, so only how many of each kind a host has is decided: that keeps hosts and items that
-could be swapped from being tried in every order.
+Items of one kind are alike. The solver therefore decides only the number of items of each kind on a host, and does not
+try hosts and items that could be swapped in every order.
 """
 
 import math
@@ -12,52 +12,52 @@ from itertools import pairwise
 from vcpulab.extras import require
 
 _PARTS = 100_000
-"""A host's capacity is counted in so many parts."""
+"""The number of parts in which a host's capacity is counted."""
 _EFFORT = 20.0
-"""Of the solver for one question, in its own deterministic seconds."""
+"""The time limit of one solver call, in the solver's deterministic seconds."""
 
 Load = dict[int, int]
-"""Kind to how many of it are on a host."""
+"""Kind to the number of its items on a host."""
 
 
 @dataclass
 class Problem:
-    """What is to be packed."""
+    """The items to pack, and the constraints."""
 
     counts: Sequence[int]
-    """How many items there are of each kind."""
+    """The number of items of each kind."""
     needs: Sequence[Mapping[str, float]]
-    """For each kind: resource to what one item needs of it, as a share of a host's."""
+    """For each kind: resource to the need of one item, as a share of a host's capacity."""
     wants: Sequence[Mapping[str, float]]
-    """The same for what it would use, if it could: hosts are packed so that the fullest has least of it."""
+    """For each kind: resource to the share that one item uses alone; packing minimizes the sum on the fullest host."""
     apart: Sequence[tuple[int, int]] = ()
-    """Kinds of which a host may have one item together."""
+    """Pairs of kinds of which a host may have at most one item in total."""
     refused: list[Load] = field(default_factory=list)
-    """No host may have so many or more of all these kinds."""
+    """Loads that no host may have or exceed."""
 
     def totals(self) -> dict[str, float]:
-        """Resource to how many hosts' worth of it all items need together, the most first."""
+        """Resource to the need of all items in hosts, the largest first."""
         resources = sorted({name for need in self.needs for name in need})
         pairs = list(zip(self.counts, self.needs, strict=True))
         totals = {name: sum(count * need.get(name, 0) for count, need in pairs) for name in resources}
         return dict(sorted(totals.items(), key=lambda total: -total[1]))
 
     def least_hosts(self) -> int:
-        """Fewer cannot hold the needs."""
-        # Less a little, which binary fractions may be off by.
+        """The least number of hosts that can hold the needs."""
+        # Minus the rounding error of binary fractions.
         return max([1, *(math.ceil(total - len(self.counts) / _PARTS) for total in self.totals().values())])
 
 
 def _parts(need: float) -> int:
-    # Downwards: what is measured must not forbid what fits.
+    # Rounded down: a measurement must not forbid items that fit.
     return int(need * _PARTS)
 
 
 def pack(problem: Problem, hosts: int) -> tuple[list[Load] | None, bool]:
-    """Packs onto so many hosts, as evenly as can be.
+    """Packs the items onto a number of hosts, as evenly as possible.
 
     Returns:
-        Each host's load, or `None` if there is none; and whether that is certain.
+        Each host's load, or `None` if no packing was found; and whether that is certain.
 
     Raises:
         MissingExtraError: OR-tools are not installed.

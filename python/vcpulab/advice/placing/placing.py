@@ -1,10 +1,10 @@
-"""On how few equal hosts do domains fit, so that SLOs hold? Packed by needs, judged by simulation.
+"""Placement of domains on as few equal hosts as keep their SLOs: packed by needs, judged by simulation.
 
-Each item is run alone on a host: that gives its needs. They are packed onto as few hosts as their sums allow; each
-host is then run and judged, and a set of items that breaks an SLO is refused from then on: no host may have it, or
-more. One host is added until all hold; then each smaller number is tried again and again, until no packing is left,
-or enough were tried. So the number of hosts is the least where that is said, as far as needs add up, and as a set that
-breaks SLOs does not mend when more comes to it.
+Each item first runs alone on a host, which gives its needs. The solver packs the items onto as few hosts as the sums
+of needs allow. Each host is then simulated and judged; a set of items that breaks an SLO is refused: no later host may
+have that set or a larger one. Hosts are added one at a time until all hold. Then each smaller number of hosts is tried
+with further packings, until no packing is left or the tries are used up. The number of hosts is proven to be the least
+under two assumptions: needs add up, and a set that breaks an SLO still breaks it with more items on its host.
 """
 
 import math
@@ -41,62 +41,66 @@ _PATH = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
 
 
 ROUNDS = 20
-"""So many packings are tried on one number of hosts; then it is open whether there is one that holds."""
+"""The number of packings tried on one number of hosts before it stays open whether one of them holds."""
 FEW = 6
-"""Of so many items it is found out which of them break an SLO; for more that takes longer than to pack again."""
+"""The largest set that is reduced to its items that break an SLO; for a larger one, packing again is faster."""
 
 
 class UnplaceableError(VcpulabError):
-    """A domain that keeps its SLOs on no host, not even alone; the text says which, and what breaks."""
+    """A domain that does not keep its SLOs even alone on a host; the text names the domain and the SLO."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host with what was placed on it."""
+    """A host with the items placed on it."""
 
     items: list[Item]
     scenario: Scenario
     judged: list[Judged]
     used: float
-    """Share of the pCPUs' time that is not idle."""
+    """The share of the pCPUs' time that is not idle."""
     stations: list[Station]
     starved: Mapping[str, str]
-    """Who starves there, with the reason."""
+    """The starved domains, each with the reason."""
 
     @property
     def domains(self) -> list[str]:
-        """What was placed on it."""
+        """The domains placed on the host."""
         return [domain for item in self.items for domain in item.domains]
 
     @property
     def nodes(self) -> dict[int, list[str]]:
-        """Node to the domains that were placed on it; empty: the host has one node, or knows no preferences."""
+        """Node to the domains that prefer it; empty: the host has one node, or its scheduler has no soft affinity."""
         document = self.scenario.to_dict()
-        topology, found = Topology.from_host(document["host"]), dict[int, list[str]]()
+        topology, by_node = Topology.from_host(document["host"]), dict[int, list[str]]()
         if topology.nodes == 1:
             return {}
         for name in self.domains:
             given = document["domain"][name].get("soft_affinity", "all")
             masks = given if isinstance(given, list) else [given]
-            there = {topology.node(p) for mask in masks for p in pcpu_set(mask, topology.pcpus)}
-            if len(there) == 1:
-                found.setdefault(there.pop(), []).append(name)
-        return dict(sorted(found.items()))
+            nodes = {topology.node(p) for mask in masks for p in pcpu_set(mask, topology.pcpus)}
+            if len(nodes) == 1:
+                by_node.setdefault(nodes.pop(), []).append(name)
+        return dict(sorted(by_node.items()))
 
     @property
     def tightest(self) -> Judged | None:
-        """The SLO that is nearest to breaking: what binds this host."""
+        """The SLO that is nearest to breaking."""
         return worst(self.judged) if self.judged else None
 
 
 class Refused(NamedTuple):
-    """Domains that break an SLO on one host; where they are few, they would not with any one less."""
+    """Domains that together break an SLO on one host; a small set breaks none without any one of them."""
 
     names: list[str]
-    why: str
-    """The SLO, and what it came to."""
+    reason: str
+    """The SLO and its measured metric."""
     certain: bool
-    """Is the SLO broken, and the difference from it significant?"""
+    """Is the difference from the SLO significant?"""
+
+    def row(self) -> dict[str, object]:
+        """As flat data."""
+        return {"names": self.names, "why": self.reason, "certain": self.certain}
 
 
 def _used(hosts: Iterable[Host]) -> list[float]:
@@ -105,40 +109,40 @@ def _used(hosts: Iterable[Host]) -> list[float]:
 
 @dataclass(frozen=True)
 class Placement(Answer):
-    """Where everything is."""
+    """The hosts with the items placed on them, and the proof or search behind their number."""
 
     fleet: Fleet
     hosts: list[Host]
     alone: list[Host]
-    """Each item on a host of its own."""
+    """For each item the host with this item alone."""
     by_default: bool
     """Were no SLOs given?"""
     refused: list[Refused]
     stopped: str | None
-    """Why the search for fewer hosts was ended, if it was."""
+    """The reason why the search for fewer hosts stopped early; `None`: it did not."""
     proven: bool
-    """Is it certain, under the two assumptions and with the settings as they are, that fewer hosts do not do?"""
+    """Is it certain that fewer hosts do not suffice, under the two assumptions and with the present settings?"""
     needs: dict[str, float]
-    """Resource to how many hosts all needs together would fill; what matters least left out."""
+    """Resource to the number of hosts that all needs together fill, the largest first."""
     not_placed: list[str]
-    """Items that it was interrupted before."""
+    """Items that were not placed before an interruption."""
     without_slos: list[str]
-    """Items without SLOs: they get what is left."""
+    """Items without SLOs: they get the capacity that is left."""
     today: list[float]
-    """How busy the pCPUs are of each scenario given, as it is, 0 to 1; none where it was interrupted."""
+    """The busy share of the pCPUs in each given scenario, 0 to 1; empty after an interruption."""
     runs: int
-    """Hosts that were simulated."""
+    """The number of hosts that were simulated."""
     tried_on_fewer: int
-    """Placements on fewer hosts that were simulated, each of which breaks an SLO."""
+    """The number of placements on fewer hosts that were simulated; each of them breaks an SLO."""
 
     @property
     def uncertain(self) -> list[Refused]:
-        """The sets that were refused although their difference from an SLO is not significant."""
-        return [one for one in self.refused if not one.certain]
+        """The refused sets whose difference from an SLO is not significant."""
+        return [refused for refused in self.refused if not refused.certain]
 
     @property
     def least(self) -> str:
-        """What is known about fewer hosts, in words."""
+        """The result about fewer hosts, in words."""
         if len(self.hosts) == 1 and not self.not_placed:
             sentence = f"{AS_SET}, one host keeps the SLOs"
         elif self.proven:
@@ -157,14 +161,14 @@ class Placement(Answer):
 
     @property
     def _proof(self) -> str:
-        """Why fewer hosts do not do, where that is proven."""
+        """The reason why fewer hosts do not suffice, if proven."""
         resource, total = next(iter(self.needs.items()), ("", 0.0))
         if total > len(self.hosts) - 1:
             return f"all domains need {total:.2f} hosts of {resource}"
         return "each placement on fewer has domains that break one together"
 
     def to_frame(self) -> pl.DataFrame:
-        """A row for each host: its domains, how busy its pCPUs are, and the SLO nearest to breaking."""
+        """A row for each host: its domains, the busy share of its pCPUs, and the SLO nearest to breaking."""
         rows = [
             (number, host.domains, 100 * host.used, str(host.tightest.slo) if host.tightest else None)
             for number, host in enumerate(self.hosts, 1)
@@ -179,12 +183,12 @@ class Placement(Answer):
         return "\n".join([f"{len(self.hosts)} of {len(self.alone)} hosts; {self.least}", *hosts, *missing])
 
     def watts(self, power: Power) -> dict[str, float]:
-        """What all hosts draw together, W: as placed, with one host for each item, and as the files are, if known."""
+        """The power of all hosts, W: as placed, with one host for each item, and for the given scenarios if known."""
         used = {"placed": _used(self.hosts), "alone": _used(self.alone), "today": self.today}
         return {name: sum(map(power.draws, hosts)) for name, hosts in used.items() if hosts}
 
     def saved_kwh_per_year(self, power: Power) -> float:
-        """Energy saved against one host for each item, kWh in a year."""
+        """The energy saved compared with one host for each item, kWh per year."""
         watts = self.watts(power)
         return (watts["alone"] - watts["placed"]) * HOURS_PER_YEAR / 1000
 
@@ -194,7 +198,7 @@ class Placement(Answer):
             "hosts": [
                 {
                     "domains": host.domains,
-                    **({"nodes": [{"node": n, "domains": those} for n, those in nodes.items()]} if nodes else {}),
+                    **({"nodes": [{"node": n, "domains": names} for n, names in nodes.items()]} if nodes else {}),
                     "starved": starving.rows(host.starved),
                     "pcpus_used_percent": 100 * host.used,
                     "tightest": host.tightest.row() if host.tightest else None,
@@ -209,7 +213,7 @@ class Placement(Answer):
             "proven_least": self.proven,
             "stopped": self.stopped,
             "slos_by_default": self.by_default,
-            "refused": [one._asdict() for one in self.refused],
+            "refused": [refused.row() for refused in self.refused],
             "hosts_today": len(self.today),
             "without_slos": self.without_slos,
             "needs_in_hosts": self.needs,
@@ -231,27 +235,27 @@ def place(
     replications: int | None = None,
     jobs: int = 0,
     budget: Budget | None = None,
-    progress: Callable[[str], None] = lambda _said: None,
+    progress: Callable[[str], None] = lambda _step: None,
 ) -> Placement:
     """Places a fleet on as few hosts as keep the SLOs.
 
     Args:
-        fleet: what to place, and the host.
-        slos: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; clients'
+        fleet: the items to place, and the host.
+        slos: the SLOs to keep, such as `web.response_p99 < 50ms`, or for every client `response_p99 < 50ms`; clients'
             requests may not fail, either. Without any: responses near those of each domain alone.
         apart: groups of domains of which no two may be on one host.
-        margin: share of each resource to leave free when packing.
-        memory: of a host, bytes; `None`: enough.
+        margin: the share of each resource to leave free when packing.
+        memory: the memory of a host, bytes; `None`: enough.
         replications: as for `capacity`.
         jobs: replications at a time.
         budget: the time after which the search stops.
-        progress: is told what is done.
+        progress: is called with each step.
 
     Raises:
         UnplaceableError: a domain does not keep its SLOs even alone.
-        RequestError: an SLO or a group cannot be understood.
+        RequestError: an SLO or a group is invalid.
         StoppedError: the budget is used up.
-        Interrupted: it was cancelled when some item was known to hold alone; others are not placed.
+        Interrupted: the placing was cancelled after at least one item was found to hold alone.
     """
     placing = _Placing(fleet, list(slos), replications, jobs, budget or Budget(), progress)
     return placing.place([_separate(fleet, names) for names in apart], margin, memory)
@@ -259,13 +263,13 @@ def place(
 
 def _separate(fleet: Fleet, names: Sequence[str]) -> list[Item]:
     """The items of a group of which no two may be on one host."""
-    found: dict[str, str] = {}
+    domain_of: dict[str, str] = {}
     items = []
     for name in group(names, "apart"):
         item = item_of(fleet.items, name, "apart")
-        if item.name in found:
-            raise RequestError(f"`{found[item.name]}` and `{name}` are both apart and together", field="apart")
-        found[item.name] = name
+        if item.name in domain_of:
+            raise RequestError(f"`{domain_of[item.name]}` and `{name}` are both apart and together", field="apart")
+        domain_of[item.name] = name
         items.append(item)
     return items
 
@@ -280,18 +284,18 @@ class _Placing:
     progress: Callable[[str], None]
     verdicts: dict[tuple[str, ...], Verdict] = field(default_factory=dict)
     slos: dict[str, list[Slo]] = field(default_factory=dict)
-    """Item to the SLOs that it brings to its host."""
+    """Item to its SLOs."""
     common: list[Slo] = field(default_factory=list)
-    """SLOs that every host has."""
+    """The SLOs that every host has."""
     refused: list[Refused] = field(default_factory=list)
     alone: list[Host] = field(default_factory=list)
-    """Items that hold alone, each on its host."""
+    """For each item that holds alone, the host with this item."""
     packed: list[list[Item]] = field(default_factory=list)
-    """The best placement that is known, on fewer hosts than that."""
+    """The items of each host of the best placement so far; empty: one host for each item."""
     missed: list[int] = field(default_factory=list)
     """The number of hosts of each placement that breaks an SLO."""
     needs: dict[str, float] = field(default_factory=dict)
-    """What all need together."""
+    """Resource to the need of all items in hosts."""
     stopped: str | None = None
 
     def place(self, apart: list[list[Item]], margin: float, memory: float | None) -> Placement:
@@ -306,7 +310,7 @@ class _Placing:
         return self._placement(proven=proven, today=today)
 
     def _search(self, apart: list[list[Item]], margin: float, memory: float | None) -> bool:
-        """Places everything; is it certain that fewer hosts do not do?"""
+        """Places all items; returns whether it is certain that fewer hosts do not suffice."""
         self._alone()
         kinds, counts = self._kinds(apart)
         empty = self._empty()
@@ -320,8 +324,8 @@ class _Placing:
                 raise UnplaceableError(f"{members[0].name}: needs {need['memory']:.3g} times the memory of a host")
         problem = Problem(
             counts,
-            # What fits alone is not refused for the margin.
-            [{name: min(1.0, need / (1 - margin)) for name, need in one.items()} for one in item_needs],
+            # The margin does not refuse an item that fits alone.
+            [{name: min(1.0, need / (1 - margin)) for name, need in needed.items()} for needed in item_needs],
             [needs(self.fleet, first, self._judge([first]).run, empty=empty) for first, *_alike in kinds],
             [pair for group in apart for pair in _pairs(group, kinds)],
         )
@@ -337,10 +341,10 @@ class _Placing:
                     break
         except StoppedError as error:
             self.stopped = str(error)
-        return proven and self.stopped is None and all(one.certain for one in self.refused)
+        return proven and self.stopped is None and all(refused.certain for refused in self.refused)
 
     def _first(self, problem: Problem, kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:
-        """A placement that holds, found quickly: hosts as even as can be, one more until all hold."""
+        """A placement that holds, found quickly: hosts as even as possible, and one more host until all hold."""
         for hosts in range(problem.least_hosts(), len(self.fleet.items)):
             self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}")
             loads, _certain = pack(problem, hosts)
@@ -356,7 +360,7 @@ class _Placing:
     def _pack(
         self, problem: Problem, kinds: Sequence[Sequence[Item]], hosts: int
     ) -> tuple[list[list[Item]] | None, bool]:
-        """A placement on so many hosts that holds, if there is one; and whether that is certain."""
+        """A placement on a number of hosts that holds; `None`: none was found, and whether that is certain."""
         for round_ in range(ROUNDS):
             self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}, try {round_ + 1}")
             loads, certain = pack(problem, hosts)
@@ -370,15 +374,15 @@ class _Placing:
         return None, False
 
     def _alone(self) -> None:
-        """Each item alone on a host, which has to hold."""
+        """Runs each item alone on a host, which has to hold."""
         unknown = list(self.texts)
         for item in self.fleet.items:
             self.progress(f"{item.name} alone")
             idle = self._run_alone(item)
-            found = {text: _slos_of(idle, item, text) for text in self.texts}
-            given = [one for slos in found.values() for one in slos]
+            by_text = {text: _slos_of(idle, item, text) for text in self.texts}
+            given = [slo for slos in by_text.values() for slo in slos]
             self.slos[item.name] = served(idle.scenario, given) if self.texts else default_slos(idle)
-            unknown = [text for text in unknown if not found[text]]
+            unknown = [text for text in unknown if not by_text[text]]
         self.common = [slo for text in unknown for slo in self._common_slos(text)]
         if not any(self.slos.values()) and not self.common:
             raise RequestError(
@@ -395,15 +399,15 @@ class _Placing:
         try:
             scenario = self.fleet.scenario([item])
         except ScenarioError as error:
-            said = "; ".join(f"{problem['field'] or 'it'}: {problem['message']}" for problem in error.problems)
-            raise RequestError(f"{item.name} cannot be on the host: {said}") from None
+            problems = "; ".join(f"{problem['field'] or 'it'}: {problem['message']}" for problem in error.problems)
+            raise RequestError(f"{item.name} cannot be on the host: {problems}") from None
         return self.budget.watch(run, scenario.with_run(replications=self._replications(scenario)), jobs=self.jobs)
 
     def _replications(self, scenario: Scenario) -> int:
         return self.replications or max(scenario.replications, REPLICATIONS)
 
     def _common_slos(self, text: str) -> list[Slo]:
-        """An SLO on the whole host, or on a domain that is on every host; nothing if it was one on everybody."""
+        """The SLOs on the host or on a domain that every host has; empty for an SLO on every client."""
         scenario = self.fleet.scenario(self.fleet.items[:1])
         steps = _steps(text)
         if len(steps) == 1:
@@ -416,7 +420,7 @@ class _Placing:
         return slos(scenario, [text])
 
     def _slos(self, items: Iterable[Item]) -> list[Slo]:
-        return [*self.common, *(one for item in items for one in self.slos[item.name])]
+        return [*self.common, *(slo for item in items for slo in self.slos[item.name])]
 
     def _judge(self, items: Sequence[Item]) -> Verdict:
         key = tuple(item.name for item in items)
@@ -438,23 +442,23 @@ class _Placing:
         return Host(items, done.scenario, verdict.judged, used_by_all(done), stations(done), starving.starved(done))
 
     def _empty(self) -> Mapping[str, float]:
-        """What a host without items uses."""
+        """Resource to the share that a host without items uses."""
         if not self.fleet.common:
             return {}
         return measured(self.budget.watch(run, self.fleet.scenario([]), jobs=self.jobs))
 
     def _kinds(self, apart: Iterable[Sequence[Item]]) -> tuple[list[list[Item]], list[int]]:
-        """Items that are alike, SLOs included; those that are to be apart are like nothing else."""
+        """Groups of items that are alike, SLOs included; an item of a group `apart` is a kind of its own."""
         special = {item.name for group in apart for item in group}
         kinds: dict[str, list[Item]] = {}
         for item in self.fleet.items:
-            bounds = [(one.address.metric.name, one.operator, round(one.bound, 9)) for one in self.slos[item.name]]
+            bounds = [(slo.address.metric.name, slo.operator, round(slo.bound, 9)) for slo in self.slos[item.name]]
             key = item.name if item.name in special else f"{item.kind} {bounds}"
             kinds.setdefault(key, []).append(item)
         return list(kinds.values()), [len(members) for members in kinds.values()]
 
     def _hosts(self, packed: Sequence[Load], kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:
-        """Items for the loads, first come, first placed, and in the order of the files."""
+        """The items of each host with a load, assigned in the order of the files."""
         left = [list(members) for members in kinds]
         hosts = []
         for load in packed:
@@ -463,7 +467,7 @@ class _Placing:
         return [items for items in hosts if items]
 
     def _refuse(self, packed: Sequence[Load], kinds: Sequence[Sequence[Item]]) -> list[Load]:
-        """What of a packing breaks SLOs, made small."""
+        """The loads of a packing that break SLOs, reduced to small ones."""
         refused: list[Load] = []
         for items in self._hosts(packed, kinds):
             if len(items) < 2 or self._judge(items).standing == "holds":
@@ -480,17 +484,17 @@ class _Placing:
         return refused
 
     def _fewest(self, items: list[Item]) -> list[Item]:
-        """A part of these that breaks an SLO, and would not with any one less; all of them if they are many."""
+        """A minimal subset of the items that breaks an SLO; all items if they are more than `FEW`."""
         if len(items) > FEW:
             return items
         for item in reversed(items):
-            rest = [one for one in items if one is not item]
+            rest = [member for member in items if member is not item]
             if len(rest) > 1 and self._judge(rest).standing != "holds":
                 return self._fewest(rest)
         return items
 
     def _placement(self, *, proven: bool, today: list[float]) -> Placement:
-        """What is known."""
+        """The best placement so far."""
         packed = sorted(self.packed, key=lambda items: self.fleet.items.index(items[0]))
         hosts = [self._host(items) for items in packed] or self.alone
         return Placement(
@@ -511,12 +515,12 @@ class _Placing:
 
 
 def _slos_of(alone: Run, item: Item, text: str) -> list[Slo]:
-    """What an SLO says of an item; nothing if it is on others."""
+    """The SLOs on an item that a text states; empty if the text is about other items."""
     steps = _steps(text)
     if len(steps) == 1:
         judged = [app for app in asking(alone.scenario) if app.domain in item.domains]
         named = [slo(alone.scenario, f"{app.name}.{text.strip()}") for app in judged]
-        return [one for one in named if _means_something(one, alone)]
+        return [candidate for candidate in named if _is_measurable(candidate, alone)]
     return slos(alone.scenario, [text]) if steps and matching(steps[0], item.names) else []
 
 
@@ -526,11 +530,11 @@ def _steps(text: str) -> list[str]:
     return split(match["metric"]) if match else []
 
 
-def _means_something(one: Slo, alone: Run) -> bool:
-    """Who computes without end completes work, but has no response times that could be limited."""
-    work = find(alone.scenario, f"{one.address.thing}.throughput")
-    found = alone.values([one.address, work])
-    return any(value is not None for value in found[one.address.name]) or not any(found[work.name])
+def _is_measurable(slo: Slo, alone: Run) -> bool:
+    """Can the metric of an SLO have values? A program without end completes work but has no response times."""
+    work = find(alone.scenario, f"{slo.address.thing}.throughput")
+    values = alone.values([slo.address, work])
+    return any(value is not None for value in values[slo.address.name]) or not any(values[work.name])
 
 
 def _pairs(group: Sequence[Item], kinds: Sequence[Sequence[Item]]) -> list[tuple[int, int]]:
@@ -539,8 +543,8 @@ def _pairs(group: Sequence[Item], kinds: Sequence[Sequence[Item]]) -> list[tuple
 
 
 def _is_certain(verdict: Verdict) -> bool:
-    """Is an SLO broken by more than chance explains: is its bound outside the interval of the mean?"""
-    return any(_is_beyond(one) for one in verdict.judged if one.standing == "broken")
+    """Is an SLO broken significantly: is its bound outside the interval of the mean?"""
+    return any(_is_beyond(judged) for judged in verdict.judged if judged.standing == "broken")
 
 
 def _is_beyond(judged: Judged) -> bool:

@@ -138,7 +138,7 @@ def out_of_reach(
         now = math.fsum(present) / len(present)
         if goal.gain({address.name: by_itself.value}, {address.name: now}) >= LEAST_GAIN:
             return None
-        reasons.append(f"even {by_itself.said}, where it is {number(now)} now: {by_itself.reason}")
+        reasons.append(f"even {by_itself.sentence}, where it is {number(now)} now: {by_itself.reason}")
     return Proven("; ".join(reasons))
 
 
@@ -146,7 +146,7 @@ def _full(found: Sequence[Station]) -> bool:
     """Does the work of some domains fill a device, or the pCPUs?"""
     outside = any(one.kind in ("disk", "link", "client machine") and one.used >= NEAR_FULL for one in found)
     return outside or any(
-        one.kind == "pCPUs" and one.used >= _ALL_OF_IT and one.why.startswith("busy") for one in found
+        one.kind == "pCPUs" and one.used >= _ALL_OF_IT and one.reason.startswith("busy") for one in found
     )
 
 
