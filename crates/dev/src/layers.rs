@@ -5,11 +5,12 @@ use std::{fs, io};
 
 /// The crates of the engine and those that each may use; the compiler keeps them from using others by way of these. Crates
 /// that serve development and the Python front may use all.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("histogram", &[]),
     ("host", &[]),
     ("recording", &[]),
     ("probe", &[]),
+    ("judge", &[]),
     ("sched", &["host"]),
     ("guest", &["histogram", "host"]),
     ("measure", &["histogram", "host"]),
