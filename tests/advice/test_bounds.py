@@ -271,7 +271,7 @@ def test_a_sender_without_a_network_interface_is_not_modelled() -> None:
         lone = vcpulab.Scenario.from_dict({"host": host, "domain": {"a": {"app": [{"kind": "hog"}]}}})
         for sender, receiver in ((Party("a"), Party()), (Party(), Party("a"))):
             with pytest.raises(NotModelledError, match="no network interface"):
-                module(lone).way(sender, receiver, EMPTY)
+                module(lone).path(sender, receiver, EMPTY)
 
 
 # ---- the command line ----

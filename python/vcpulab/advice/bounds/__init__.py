@@ -1,13 +1,13 @@
-"""What a host can carry at most, by analysis: bounds and estimates without a simulation, and a check on simulations.
+"""Bounds and estimates of a host's capacity by analysis, without a simulation, and a check of simulations.
 
-`bounds` derives a queueing network from a scenario. Its *bounds* hold whatever the scheduler does, because every demand
-in them is the least there can be. Its *estimates* are those of mean-value analysis with the same demands: of a host
-without overhead that shares its CPUs evenly.
+`bounds` derives a queueing network from a scenario. Its *bounds* hold for any scheduler, because every demand in them
+is a lower bound. Its *estimates* are the result of mean-value analysis with the same demands, for a host without
+overhead that shares its CPUs evenly.
 
 Examples:
     >>> from vcpulab import Scenario
-    >>> found = bounds(Scenario.starter())
-    >>> found.loads[0].name, found.loads[0].bottleneck
+    >>> http = bounds(Scenario.starter()).loads[0]
+    >>> http.name, http.bottleneck
     ('http', 'rate')
 """
 

@@ -1,4 +1,4 @@
-"""Bounds and estimates of a scenario: what can go through, what limits it, and how long it takes."""
+"""Bounds and estimates of a scenario: throughput, bottleneck and response time of each load."""
 
 import math
 from collections.abc import Mapping
@@ -22,84 +22,85 @@ ALWAYS_LEFT_OUT = (
     "weights, priorities and reservations: the bounds hold for any, estimates share CPUs evenly",
 )
 LOAD_WORDS = ("rate", "customers")
-"""Bottlenecks that are no station: all that is asked for is done, or users wait and think."""
+"""Bottlenecks other than stations: the rate of requests, or the number of users who wait and think."""
 
 
 @dataclass(frozen=True)
 class LoadBound:
-    """What a load can achieve."""
+    """Bounds and estimates of a load."""
 
     name: str
     throughput_max: float
-    """Bound: units of work in a second, never more, whatever the other loads do."""
+    """Upper bound on the throughput, units of work per second, for any work of the other loads."""
     limit: str
-    """What sets that bound: a station, `rate` (all that is asked for), or `customers` (users who wait and think)."""
+    """Limit that sets `throughput_max`: a station, `rate` (all requests are served), or `customers` (users who wait and
+    think)."""
     together: float
-    """Throughput beside all other loads: fixed rates first, then users who think, then programs that have no end."""
+    """Throughput beside all other loads: fixed rates first, then users who think, then programs without an end."""
     bottleneck: str
-    """What limits the throughput beside the other loads: a station that is full, or what `limit` says."""
+    """Limit of the throughput beside the other loads: a full station, or the value of `limit`."""
     response_min_s: float | None
-    """Bound: mean response time at that throughput, never less; `None`: it has none."""
+    """Lower bound on the mean response time at that throughput, s; `None`: the load has no response time."""
     throughput: float
-    """Estimate."""
+    """Estimated throughput, 1/s."""
     response_s: float | None
-    """Estimate; infinite: it grows for as long as the load lasts."""
+    """Estimated mean response time, s; infinite: it grows for as long as the load lasts."""
     demands: Mapping[str, float]
     """Least service of one unit, by station, s."""
 
     def undefined(self) -> dict[str, str]:
-        """Why some of these numbers are infinite, or `None`, by name."""
+        """Reasons why some of these numbers are infinite, or `None`, by name."""
         rates = ("throughput_max", "together", "throughput")
-        found = {name: "nothing limits it" for name in rates if getattr(self, name) == math.inf}
+        reasons = {name: "nothing limits it" for name in rates if getattr(self, name) == math.inf}
         for name in ("response_min_s", "response_s"):
             value = getattr(self, name)
             if value is None or value == math.inf:
-                found[name] = "it answers nobody" if value is None else "it grows for as long as the load lasts"
-        return found
+                reasons[name] = "it answers nobody" if value is None else "it grows for as long as the load lasts"
+        return reasons
 
 
 @dataclass(frozen=True)
 class StationBound:
-    """A station, and how busy it would be."""
+    """A station and its utilization."""
 
     name: str
     kind: str
     servers: float
     asked: float
-    """Utilization if every load had the throughput of its own bound; above 1 they cannot all have it."""
+    """Utilization if every load had the throughput of its own bound; above 1 the loads exceed the station."""
     busy: float
-    """Utilization if the loads share the host as `LoadBound.together` says: 1 at most."""
+    """Utilization if the loads share the host as in `LoadBound.together`: 1 at most."""
 
 
 @dataclass(frozen=True)
 class Bounds(Answer):
-    """What a scenario's host can carry."""
+    """Bounds and estimates of a scenario's loads and stations."""
 
     scenario: str
     loads: tuple[LoadBound, ...]
     stations: tuple[StationBound, ...]
     """The busiest first."""
     method: str
-    """How the estimates were found, and whether that is exact for the network."""
+    """Method of the estimates, with whether it is exact for the network."""
     not_modelled: tuple[str, ...]
-    """What is left out."""
+    """Parts of the scenario that the model leaves out."""
     model: Model
     notes: tuple[str, ...] = ()
-    """What the number of pCPUs does not say."""
+    """Remarks on pCPUs that share a core or a clock rate."""
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each load: bounds and estimates of its throughput and response time, and its bottleneck."""
         rows = [
             (
-                one.name,
-                one.throughput_max,
-                one.bottleneck,
-                one.together,
-                one.response_min_s,
-                one.throughput,
-                one.response_s,
+                load.name,
+                load.throughput_max,
+                load.bottleneck,
+                load.together,
+                load.response_min_s,
+                load.throughput,
+                load.response_s,
             )
-            for one in self.loads
+            for load in self.loads
         ]
         columns = ("load", "throughput_max", "bottleneck", "together", "response_min_s", "throughput", "response_s")
         numbers = pl.Float64
@@ -108,9 +109,9 @@ class Bounds(Answer):
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{one.name}: at most {number(one.throughput_max)}/s, together with the others {number(one.together)}/s, "
-            f"limited by {one.bottleneck}"
-            for one in self.loads
+            f"{load.name}: at most {number(load.throughput_max)}/s, together with the others "
+            f"{number(load.together)}/s, limited by {load.bottleneck}"
+            for load in self.loads
         )
 
 
@@ -118,12 +119,11 @@ def bounds(scenario: Scenario) -> Bounds:
     """Bounds and estimates, without a simulation.
 
     Examples:
-        >>> found = bounds(Scenario.starter())
-        >>> found.stations[0].name
+        >>> bounds(Scenario.starter()).stations[0].name
         'Pool-0: pCPUs'
     """
-    it = model(scenario)
-    servers = {name: station.servers for name, station in it.stations.items()}
+    network = model(scenario)
+    servers = {name: station.servers for name, station in network.stations.items()}
     limits = {
         load.name: limit(
             load.demands,
@@ -133,18 +133,18 @@ def bounds(scenario: Scenario) -> Bounds:
             cycle=load.alone + load.think,
             words=LOAD_WORDS,
         )
-        for load in it.loads
+        for load in network.loads
     }
-    shares = together(it.loads, limits, it.stations)
-    asked, busy = (
-        mva.busy((rates[load.name].throughput, load.demands) for load in it.loads) for rates in (limits, shares)
+    shares = together(network.loads, limits, network.stations)
+    offered, busy = (
+        mva.busy((rates[load.name].throughput, load.demands) for load in network.loads) for rates in (limits, shares)
     )
-    estimated = estimate(it)
+    estimated = estimate(network)
     loads = []
-    for load in it.loads:
+    for load in network.loads:
         most = limits[load.name]
         share = shares[load.name]
-        # A fixed rate is served before all else, so it cannot get more than what is left by its equals.
+        # Loads with a fixed rate are served first, so only each other limits them.
         ceiling = most.throughput if load.rate is None else share.throughput
         throughput, response = _within(load, ceiling, estimated)
         least = least_response(load.customers, most.throughput, load.think, load.alone)
@@ -163,17 +163,19 @@ def bounds(scenario: Scenario) -> Bounds:
             )
         )
     stations = [
-        StationBound(name, one.kind, one.servers, *(rates.get(name, 0.0) / one.servers for rates in (asked, busy)))
-        for name, one in it.stations.items()
+        StationBound(
+            name, station.kind, station.servers, *(rates.get(name, 0.0) / station.servers for rates in (offered, busy))
+        )
+        for name, station in network.stations.items()
     ]
-    stations.sort(key=lambda one: -one.asked)
-    left_out = (*it.not_modelled, *ALWAYS_LEFT_OUT)
+    stations.sort(key=lambda station: -station.asked)
+    left_out = (*network.not_modelled, *ALWAYS_LEFT_OUT)
     notes = tuple(sharing.said(scenario.to_dict()))
-    return Bounds(scenario.name, tuple(loads), tuple(stations), estimated.method, left_out, it, notes)
+    return Bounds(scenario.name, tuple(loads), tuple(stations), estimated.method, left_out, network, notes)
 
 
 def _within(load: Load, most: float, estimated: mva.Solution) -> tuple[float, float]:
-    """The estimate, which a bound overrules: centres do not know of everything that bounds know."""
+    """The estimate, no higher than the bound: a bound includes limits that no centre models."""
     throughput, response = estimated.throughput[load.name], estimated.response[load.name]
     if throughput <= most:
         return throughput, response
@@ -183,22 +185,22 @@ def _within(load: Load, most: float, estimated: mva.Solution) -> tuple[float, fl
 # ---- estimates ----
 
 
-def estimate(it: Model) -> mva.Solution:
-    """The loads in a network of the stations that wait for one another, by mean-value analysis.
+def estimate(network: Model) -> mva.Solution:
+    """Throughput and response time of the loads by mean-value analysis, on the stations where requests queue.
 
-    CPU time is taken of each domain's vCPUs where there are pCPUs for all of them, otherwise of the pool. An open loop
-    that asks for more than there is has as many requests under way as it may, and so is a closed one.
+    CPU time is taken from each domain's vCPUs if the pool has a pCPU for each vCPU, otherwise from the pool. An open
+    loop that overloads a station has its maximum of requests under way, so it is solved as a closed loop.
     """
-    chosen = _centres(it)
+    chosen = _centres(network)
     centres = [mva.Centre(station.name, max(1, round(station.servers))) for station in chosen]
-    demands = {load.name: _at_centres(load, chosen) for load in it.loads}
-    # What of a unit's least time is at no centre is spent on the way.
-    away = {load.name: max(0.0, load.alone - math.fsum(demands[load.name].values())) for load in it.loads}
+    demands = {load.name: _at_centres(load, chosen) for load in network.loads}
+    # The rest of a unit's least time, outside all centres, is a delay.
+    away = {load.name: max(0.0, load.alone - math.fsum(demands[load.name].values())) for load in network.loads}
     saturated: set[str] = set()
     while True:
         open_ = [
             mva.Open(load.name, load.rate, demands[load.name])
-            for load in it.loads
+            for load in network.loads
             if load.rate is not None and load.name not in saturated
         ]
         beyond = _beyond(centres, open_)
@@ -207,44 +209,46 @@ def estimate(it: Model) -> mva.Solution:
         saturated |= beyond
     closed = [
         mva.Closed(load.name, load.customers, demands[load.name], load.think + away[load.name])
-        for load in it.loads
+        for load in network.loads
         if load.rate is None or load.name in saturated
     ]
-    found = mva.solve(centres, closed, open_)
-    response = {load.name: found.response[load.name] + away[load.name] for load in it.loads}
-    return replace(found, response=response)
+    solution = mva.solve(centres, closed, open_)
+    response = {load.name: solution.response[load.name] + away[load.name] for load in network.loads}
+    return replace(solution, response=response)
 
 
-def _centres(it: Model) -> list[Station]:
-    """Stations that count in estimates: each second of service is at one of them only."""
-    used = {name for load in it.loads for name, demand in load.demands.items() if demand > 0}
-    stations = [station for name, station in it.stations.items() if name in used]
-    of = {
+def _centres(network: Model) -> list[Station]:
+    """Stations that count in estimates: each second of service is at exactly one station."""
+    used = {name for load in network.loads for name, demand in load.demands.items() if demand > 0}
+    stations = [station for name, station in network.stations.items() if name in used]
+    by_kind = {
         kind: [station for station in stations if station.kind == kind] for kind in ("domain", "pool", "vcpu", "thread")
     }
-    crowded = sum(one.servers for one in of["domain"]) > sum(one.servers for one in of["pool"])
+    crowded = sum(station.servers for station in by_kind["domain"]) > sum(
+        station.servers for station in by_kind["pool"]
+    )
     devices = [station for station in stations if station.kind in ("link", "client machine", "disk")]
-    return [*devices, *(of["pool"] if crowded else [*of["thread"], *of["domain"], *of["vcpu"]])]
+    return [*devices, *(by_kind["pool"] if crowded else [*by_kind["thread"], *by_kind["domain"], *by_kind["vcpu"]])]
 
 
 def _at_centres(load: Load, centres: list[Station]) -> dict[str, float]:
-    """Demands at the centres: a certain vCPU's work is none of the others'; a part of a server takes longer."""
-    found = {}
+    """Demands at the centres: the work of one vCPU is not work of the others; a fraction of a server takes longer."""
+    demands = {}
     for station in centres:
         demand = load.demands.get(station.name, 0.0)
         if demand and station.kind == "domain":
-            own = [one.name for one in centres if one.kind == "vcpu" and one.of == station.of]
+            own = [centre.name for centre in centres if centre.kind == "vcpu" and centre.domain == station.domain]
             demand -= math.fsum(load.demands.get(name, 0.0) for name in own)
         if demand > 1e-15:
-            found[station.name] = demand * max(1, round(station.servers)) / station.servers
-    return found
+            demands[station.name] = demand * max(1, round(station.servers)) / station.servers
+    return demands
 
 
 def _beyond(centres: list[mva.Centre], open_: list[mva.Open]) -> set[str]:
-    """Open loads at a centre that cannot serve all that they ask for."""
-    found: set[str] = set()
+    """Open loads that overload a centre."""
+    overloading: set[str] = set()
     for centre in centres:
-        busy = math.fsum(one.rate * one.demands.get(centre.name, 0.0) for one in open_)
+        busy = math.fsum(load.rate * load.demands.get(centre.name, 0.0) for load in open_)
         if busy >= centre.servers:
-            found |= {one.name for one in open_ if one.demands.get(centre.name, 0.0) > 0}
-    return found
+            overloading |= {load.name for load in open_ if load.demands.get(centre.name, 0.0) > 0}
+    return overloading

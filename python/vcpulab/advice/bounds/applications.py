@@ -1,7 +1,7 @@
-"""What applications compute and ask of others for each unit of work, by their parameters.
+"""Demands of applications for each unit of work, by their parameters: CPU time, disk accesses, and other services.
 
-The steps are those of `crates/guest/src/apps`. Only what every unit takes is counted: reads that may hit a page cache,
-and writes that wait in one, are left out, so that all demands are lower bounds.
+The steps are the same as in `crates/guest/src/apps`. Demands are lower bounds: reads that may hit a page cache, and
+writes that stay in a page cache, are left out.
 """
 
 from collections.abc import Mapping
@@ -35,11 +35,11 @@ REQUEST_BYTES: Mapping[tuple[str, str], tuple[int, int]] = {
 """Sizes of a request and of its answer, by kind of service and class (a test compares them with the registry's)."""
 
 PAGE_CONTENT_BYTES = 1300
-"""What the second query of a page of `php-web` brings."""
+"""Size of the answer to the second query of a page of `php-web`."""
 _MSSQL_LOG = {"write": 4096, "store": 102_400}
 _EXCHANGE_LOG = 51_200
 _OLTP_STATEMENTS, _OLTP_RANGES = 1 + 10 + 4 + 4 + 1, 4
-"""Begin, selects of a row, of ranges, changes, commit."""
+"""Statements of a transaction: begin, selects of a row, selects of ranges, changes, commit."""
 
 
 @dataclass(frozen=True)
@@ -47,32 +47,32 @@ class Ask:
     """Requests that a unit of work sends to another service."""
 
     parameter: str
-    """Which of the application's parameters names the domain."""
+    """The application's parameter that names the domain of the service."""
     kind: str
     name: str
     """Class of the requests."""
     times: float
     answer: int | None = None
-    """Size of the answer, bytes, unless it is the class's."""
+    """Size of the answer, bytes; `None`: the size of the request's class."""
     connects: bool = False
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a unit of work takes."""
+    """Demands of a unit of work."""
 
     cpu_ns: float
     byte_ps: int = 0
-    """The same for each byte that is asked for, ps."""
+    """CPU time for each byte of the answer, ps."""
     asks: tuple[Ask, ...] = ()
     direct: tuple[int, ...] = ()
-    """Accesses to the disk that pass the page cache, each of so many bytes."""
+    """Sizes of the disk accesses that bypass the page cache, bytes."""
     page_faults: int = 0
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What a program does with a stream: pieces of so many bytes."""
+    """A piece of a stream that a program sends or receives: its size in bytes, and its CPU time."""
 
     size: int
     pushed: bool
@@ -81,39 +81,39 @@ class Piece:
 
 @dataclass(frozen=True)
 class Application:
-    """An application as far as its demands are known."""
+    """An application with its demands."""
 
     tasks: int
-    """How many units it works at at once."""
+    """Most units of work at once."""
     units: Mapping[str, Work] = field(default_factory=dict)
-    """By class of requests; of a program that nobody asks, under no name."""
+    """Class of requests to the demands of a request; a program without clients has the empty class."""
     sends: Piece | None = None
     receives: Piece | None = None
     period_ns: int | None = None
-    """Its units come at this interval, for each task."""
+    """Interval between two units of a task."""
     per_connection: int = 0
-    """Requests after which it closes a connection; 0: never."""
+    """Requests after which the application closes a connection; 0: never."""
     connections_max: int | None = None
-    unknown: tuple[str, ...] = ()
-    """What of its demands is left out."""
+    not_modelled: tuple[str, ...] = ()
+    """Demands that are left out, in words."""
 
 
 def application(app: Params) -> Application | None:
-    """What is known of an application; `None`: nothing.
+    """The demands of an application; `None`: its units have no fixed demands.
 
     Args:
-        app: its table in a complete scenario.
+        app: the application's table in a complete scenario.
 
     Examples:
         >>> application({"kind": "periodic", "instance": 1, "run": "1ms", "period": "10ms"}).units[""].cpu_ns
         1000000
     """
-    found = _KINDS.get(str(app["kind"]))
-    return None if found is None else found(app)
+    build = _KINDS.get(str(app["kind"]))
+    return None if build is None else build(app)
 
 
 def copying_ps(app: Params) -> int:
-    """CPU time of each byte that is copied, ps, cut as the simulator cuts it."""
+    """CPU time of each copied byte, ps, truncated as in the simulator."""
     return span_ns(app["kilobyte_cpu"]) * 1000 // 1024
 
 
@@ -148,24 +148,24 @@ def _php_web(app: Params) -> Application:
         {"page": Work(parts, copying_ps(app), tuple(ask for ask in asks if ask.times))},
         per_connection=app["requests_max"],
         connections_max=app["workers"] + app["backlog"],
-        unknown=("session files and scripts that its page cache lacks",),
+        not_modelled=("session files and scripts that its page cache lacks",),
     )
 
 
 def _mysql(app: Params) -> Application:
     select = _cpu(app, "select_cpu")
     units = {"query": Work(_cpu(app, "login_cpu") + select), "select": Work(select)}
-    return Application(app["connections_max"], units, unknown=_reads(app))
+    return Application(app["connections_max"], units, not_modelled=_reads(app))
 
 
 def _nfs(app: Params) -> Application:
     call = Work(_cpu(app, "call_cpu"))
-    return Application(app["threads"], {"getattr": call, "read": call}, unknown=_reads(app))
+    return Application(app["threads"], {"getattr": call, "read": call}, not_modelled=_reads(app))
 
 
 def _active_directory(app: Params) -> Application:
     units = {"logon": Work(_cpu(app, "logon_cpu")), "lookup": Work(_cpu(app, "lookup_cpu"))}
-    return Application(app["threads"], units, unknown=_reads(app))
+    return Application(app["threads"], units, not_modelled=_reads(app))
 
 
 def _mssql(app: Params) -> Application:
@@ -173,7 +173,7 @@ def _mssql(app: Params) -> Application:
         name: Work(_cpu(app, f"{name}_cpu"), direct=(_MSSQL_LOG[name],) if name in _MSSQL_LOG else ())
         for name in ("read", "write", "store")
     }
-    return Application(app["workers"], units, unknown=_reads(app))
+    return Application(app["workers"], units, not_modelled=_reads(app))
 
 
 def _exchange(app: Params) -> Application:
@@ -181,7 +181,7 @@ def _exchange(app: Params) -> Application:
     recipient = Ask("directory", "active-directory", "lookup", 1)
     send = Work(_cpu(app, "send_cpu"), asks=(recipient,), direct=(_EXCHANGE_LOG,))
     units = {"read": look, "send": send, "browse": look, "calendar": look}
-    return Application(app["workers"], units, unknown=_reads(app))
+    return Application(app["workers"], units, not_modelled=_reads(app))
 
 
 def _moss(app: Params) -> Application:
@@ -224,7 +224,7 @@ def _kernel_build(app: Params) -> Application:
     return Application(
         app["jobs"] * app["instance"],
         {"": Work(file, page_faults=app["page_faults"])},
-        unknown=("files read and written",),
+        not_modelled=("files read and written",),
     )
 
 
@@ -234,15 +234,15 @@ def _oltp(app: Params) -> Application:
     return Application(
         app["threads"] * app["instance"],
         {"": Work(statements + ranges)},
-        unknown=("pages that its buffer lacks, the log, and locks",),
+        not_modelled=("pages that its buffer lacks, the log, and locks",),
     )
 
 
 def _file_pieces(app: Params, size: int) -> Application:
     work = max(1, span_ns(app["call_cpu"]) + span_ns(app["kilobyte_cpu"]) * size // 1024)
     unit = Work(work, direct=(size,) if app["direct"] else ())
-    unknown = () if app["direct"] else ("what of the file its page cache lacks or writes back",)
-    return Application(app["instance"], {"": unit}, unknown=unknown)
+    not_modelled = () if app["direct"] else ("what of the file its page cache lacks or writes back",)
+    return Application(app["instance"], {"": unit}, not_modelled=not_modelled)
 
 
 def _dd(app: Params) -> Application:

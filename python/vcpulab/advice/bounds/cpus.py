@@ -1,8 +1,8 @@
-"""The CPUs of a host as stations: whom a second of a domain's CPU time is taken of, and how much each can give.
+"""The CPUs of a host as stations, with the stations that serve a domain's CPU time and the capacity of each.
 
-A vCPU serves for a second in a second, but the threads of a core do less together than each alone (`sharing`). A domain
-has its vCPUs, as far as its cap lets them run and there are pCPUs that they may run on; a pool has its pCPUs, and so
-has each set of pCPUs that domains are pinned to.
+A vCPU serves for a second in a second, but the threads of a core do less together than each alone (`sharing`). The
+capacity of a domain is its vCPUs, limited by its cap and its affinity. The capacity of a pool is its pCPUs, and each
+set of pCPUs that domains are pinned to is a station too.
 """
 
 from collections.abc import Mapping
@@ -15,28 +15,28 @@ from vcpulab.scenario.threads import PERIOD_US, cpuset, quota
 from vcpulab.scenario.units import pcpu_set
 
 _ACCOUNTING_S = 0.03
-"""How often the credit scheduler settles accounts, unless told otherwise; caps hold from one such time to another."""
+"""Accounting period of the credit scheduler by default; caps hold from one accounting to the next."""
 _MOVES = {"affinity", "move-pool"}
-"""What an administrator may do so that pools and affinity bound nothing."""
+"""Actions after which pools and affinity no longer bound a domain."""
 
 
 class Cpus:
     """The CPUs of one scenario."""
 
     def __init__(self, document: Mapping[str, Any], stations: dict[str, Station]) -> None:
-        """Reads a scenario's complete tables; stations are added to `stations` when something is taken of them."""
+        """Reads a scenario's complete tables; `stations` gets each station when it is first used."""
         self._document = document
         self._stations = stations
         actions = document.get("action", [])
         self._adjusted = {action.get("domain") for action in actions if action["op"] == "adjust"}
-        # Back ends were tasklets, of which one runs at a time, until well into the days of Xen 4.
+        # Back ends of Xen 2 and 3 are tasklets, one of which runs at a time.
         self.in_turn = str(document["host"]["generation"]).startswith(("xen2", "xen3"))
         moves = any(action["op"] in _MOVES for action in actions)
         self._pools = {name: self._pool(name, moves=moves) for name in document["domain"]}
         self._allowed = {name: self._affinity(name, moves=moves) for name in document["domain"]}
-        self._sets = sorted({one for sets in self._allowed.values() for one in sets}, key=sorted)
+        self._sets = sorted({pcpus for sets in self._allowed.values() for pcpus in sets}, key=sorted)
         self._alone = not sharing.known(document["host"]["costs"])
-        self._known: dict[tuple[str, int | None, bool], tuple[str, ...]] = {}
+        self._stations_by_use: dict[tuple[str, int | None, bool], tuple[str, ...]] = {}
 
     def _pool(self, domain: str, *, moves: bool) -> tuple[str, frozenset[int]]:
         count = self._document["host"]["pcpus"]
@@ -55,39 +55,39 @@ class Cpus:
         sets = [given] * table["vcpus"] if isinstance(given, str) else given
         count = self._document["host"]["pcpus"]
         left = pool & cpuset(self._document, domain)
-        return [pool if moves else (left & pcpu_set(one, count)) or left for one in sets]
+        return [pool if moves else (left & pcpu_set(mask, count)) or left for mask in sets]
 
     def pool(self, domain: str) -> tuple[str, ...]:
-        """What time of a pCPU of a domain is taken of that no vCPU has."""
+        """The stations of a domain's pCPU time that no vCPU uses."""
         name, pcpus = self._pools[domain]
         return (self._station(Station(f"{name}: pCPUs", "pool", self._work(pcpus))),)
 
-    def taken(self, domain: str, vcpu: int | None = None, *, packet: bool = False) -> tuple[str, ...]:
-        """The stations that CPU time of a domain is taken of.
+    def stations(self, domain: str, vcpu: int | None = None, *, packet: bool = False) -> tuple[str, ...]:
+        """The stations that serve a domain's CPU time.
 
         Args:
-            domain: whose.
-            vcpu: of this one; `None`: of any.
-            packet: is it a back end's work at a packet, which old driver domains do one at a time?
+            domain: the domain's name.
+            vcpu: the vCPU that does the work; `None`: any.
+            packet: is the work a back end's at a packet, which old driver domains do one at a time?
         """
         key = (domain, vcpu, packet)
-        if key not in self._known:
-            self._known[key] = self._find(domain, vcpu, packet=packet)
-        return self._known[key]
+        if key not in self._stations_by_use:
+            self._stations_by_use[key] = self._stations_for(domain, vcpu, packet=packet)
+        return self._stations_by_use[key]
 
-    def _find(self, domain: str, vcpu: int | None, *, packet: bool) -> tuple[str, ...]:
+    def _stations_for(self, domain: str, vcpu: int | None, *, packet: bool) -> tuple[str, ...]:
         allowed, (_, pool) = self._allowed[domain], self._pools[domain]
-        found = [self._station(self._domain(domain)), *self.pool(domain)]
+        names = [self._station(self._domain(domain)), *self.pool(domain)]
         if len(allowed) > 1 and vcpu is not None:
-            found.append(self._station(Station(f"{domain}: vCPU {vcpu}", "vcpu", 1, domain)))
+            names.append(self._station(Station(f"{domain}: vCPU {vcpu}", "vcpu", 1, domain)))
         if len(allowed) > 1 and packet and self.in_turn:
-            found.append(self._station(Station(f"{domain}: packets in turn", "in turn", 1, domain)))
+            names.append(self._station(Station(f"{domain}: packets in turn", "in turn", 1, domain)))
         reach = allowed[vcpu] if vcpu is not None else frozenset[int]().union(*allowed)
-        # What may run on few pCPUs only takes of every larger set of pCPUs, too.
+        # Work that may run on a few pCPUs only also uses every larger set that contains them.
         larger = [pcpus for pcpus in self._sets if reach <= pcpus < pool]
         return (
-            *found,
-            *(self._station(Station(f"pCPUs {_said(pcpus)}", "pcpus", self._work(pcpus))) for pcpus in larger),
+            *names,
+            *(self._station(Station(f"pCPUs {_joined(pcpus)}", "pcpus", self._work(pcpus))) for pcpus in larger),
         )
 
     def _domain(self, domain: str) -> Station:
@@ -106,16 +106,16 @@ class Cpus:
         return Station(f"{domain}: vCPUs", "domain", min(most, cap / 100), domain, 2 * period * len(allowed))
 
     def _work(self, pcpus: frozenset[int], domain: str | None = None) -> float:
-        """Seconds of service that these give in a second, all to a domain, or to whoever is there."""
+        """Seconds of service that these pCPUs give in a second, all to one domain, or to all domains."""
         if self._alone:
             return len(pcpus)
-        there = None if domain is None else [sharing.kind(self._document, domain)]
-        return sharing.cores(self._document, pcpus, there)
+        threads = None if domain is None else [sharing.kind(self._document, domain)]
+        return sharing.cores(self._document, pcpus, threads)
 
     def _station(self, station: Station) -> str:
         self._stations.setdefault(station.name, station)
         return station.name
 
 
-def _said(pcpus: frozenset[int]) -> str:
+def _joined(pcpus: frozenset[int]) -> str:
     return ",".join(str(pcpu) for pcpu in sorted(pcpus))

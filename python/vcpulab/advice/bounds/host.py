@@ -1,8 +1,8 @@
-"""The host of a scenario as stations, and the ways of packets and disk requests through it.
+"""The host of a scenario as stations, and the paths of packets and disk requests through it.
 
-Costs and steps are those of the simulator (`crates/io/src/machine`), constants those of the scenario's profile. What a
-good schedule can avoid is left out, since bounds must hold for the best of them: upcalls and interrupts (there is
-always something to do already), context switches, cold caches, lines that move between vCPUs.
+Costs and steps are those of the simulator (`crates/io/src/machine`), constants those of the scenario's profile. Costs
+that a good schedule can avoid are left out, since bounds must hold for the best schedule: upcalls and interrupts (a
+busy vCPU needs none), context switches, cold caches, cache lines that move between vCPUs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,30 +19,30 @@ PAGE_BYTES = 4096
 _RING_REQUEST_BYTES = 11 * PAGE_BYTES
 """Largest request through a ring."""
 _STRAIGHT_REQUEST_BYTES = 512 << 10
-"""The same where the domain owns the disk."""
+"""Largest request of a domain that owns the disk."""
 
 
 class Stage(NamedTuple):
-    """A part of a way."""
+    """A step on a path."""
 
     stations: tuple[str, ...]
-    """All that it takes service of at once; none: it is a delay."""
+    """Stations that serve the step at the same time; none: a delay."""
     ns: float
 
 
 class Party(NamedTuple):
-    """An end of a connection: a domain, or something outside, perhaps on a client machine."""
+    """An end of a connection: a domain, or a client outside the host, with or without a client machine."""
 
     domain: str | None = None
     machine: str | None = None
 
 
 class NotModelledError(VcpulabError):
-    """A way through the host that the model does not know."""
+    """A path through the host that the model leaves out."""
 
 
 class Host:
-    """Stations and ways of one scenario."""
+    """Stations and paths of one scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.document = scenario.to_dict()
@@ -54,17 +54,17 @@ class Host:
         self.bare = bool(host.get("bare_metal"))
         self.in_hypervisor = host.get("drivers") == "hypervisor"
         self.stations: dict[str, Station] = {}
-        """Those that something was taken of so far."""
+        """The stations that were used, by name."""
         self._cpus = Cpus(self.document, self.stations)
         self._threads = bool(self.costs["backend_threads"]) and not self._cpus.in_turn
-        self._ways: dict[tuple[Party, Party, Packet], list[Stage]] = {}
+        self._paths: dict[tuple[Party, Party, Packet], list[Stage]] = {}
         self._nics = self._devices("nic")
         self._disks = self._devices("disk")
 
     # ---- devices ----
 
     def _devices(self, kind: str) -> dict[str, tuple[str | None, int]]:
-        """NICs or disks by name: whose each is (`None`: the hypervisor's), and which vCPU takes its interrupts."""
+        """NICs or disks by name: the owner of each (`None`: the hypervisor), and the vCPU that takes its interrupts."""
         given = self.document.get(kind, {})
         if given:
             owner = next(iter(self.domains)) if self.bare else None
@@ -79,32 +79,32 @@ class Host:
         return {(kind if len(owners) == 1 else f"{kind} of {owner}"): (owner, 0) for owner in owners}
 
     def _first(self, devices: Mapping[str, tuple[str | None, int]], owner: str | None) -> str:
-        for name, (of, _) in devices.items():
-            if of == owner:
+        for name, (device_owner, _) in devices.items():
+            if device_owner == owner:
                 return name
         raise NotModelledError(f"a device of `{owner}`")
 
     def _driver(self, domain: str) -> str | None:
         """The domain whose netback carries a domain's packets."""
-        found = self.domains[domain].get("nic", {}).get("driver_domain")
-        return None if found is None else str(found)
+        driver = self.domains[domain].get("nic", {}).get("driver_domain")
+        return None if driver is None else str(driver)
 
     def _up(self, domain: str) -> list[str]:
         """A domain and the driver domains between it and the link."""
-        found = [domain]
-        while (driver := self._driver(found[-1])) is not None:
-            found.append(driver)
-        return found
+        chain = [domain]
+        while (driver := self._driver(chain[-1])) is not None:
+            chain.append(driver)
+        return chain
 
     def _nic(self, domain: str) -> str:
-        """The NIC that a domain's packets leave by."""
+        """The NIC that sends a domain's packets."""
         named = self.domains[domain].get("nic", {}).get("device")
         if named is not None:
             return str(named)
         return self._first(self._nics, None if self.in_hypervisor else self._up(domain)[-1])
 
     def segments_max(self, domain: str | None) -> int:
-        """Most segments that a domain, or a client, sends as one packet."""
+        """Most segments in one packet from a domain, or from a client (`None`)."""
         offloads = domain is not None and self.domains[domain].get("nic", {}).get("tso", False)
         return OFFLOADED_SEGMENTS if offloads else 1
 
@@ -115,13 +115,13 @@ class Host:
         return station.name
 
     def tasks(self, domain: str, kind: str, count: int) -> str:
-        """The tasks of an application: each works at one unit at a time."""
+        """The station of an application's tasks, each of which works at one unit at a time."""
         return self._station(Station(f"{domain}: {kind} tasks", "tasks", count))
 
     # ---- the network ----
 
     def _stack(self, domain: str) -> tuple[int, int, int]:
-        """What a domain's network costs: a packet received, one sent, ns, and a byte, ps."""
+        """Costs of a domain's network stack: a packet received and a packet sent, ns, and a byte, ps."""
         costs, table = self.costs, self.domains[domain]
         owns = self.bare or (table.get("driver_domain") and "nic" not in table)
         receive, send = costs["stack_receive_ns"], costs["stack_send_ns"]
@@ -139,13 +139,13 @@ class Host:
         return self.costs["emulation_ns"] if self.domains[domain].get("nic", {}).get("emulated") else 0
 
     def _into_ring(self, driver: str, behind: str) -> int:
-        """What it costs a driver domain to hand a packet to the domain behind it."""
+        """Cost in a driver domain of a packet for the domain behind it, ns."""
         costs = self.costs
         handing = costs["backend_receive_ns"] + costs["page_exchange_ns"]
         return self._forwarding(driver) + handing + self._emulation(behind)
 
     def _netback(self, domain: str) -> int:
-        """The vCPU of its driver domain that the netback of a domain is on."""
+        """The vCPU of the driver domain that runs a domain's netback."""
         return int(self.domains[domain]["nic"].get("driver_vcpu", 0))
 
     def _nic_vcpu(self, domain: str) -> int:
@@ -153,13 +153,13 @@ class Host:
         return int(self.domains[domain].get("nic", {}).get("vcpu", nic[1]))
 
     def _loopback(self, domain: str, packet: Packet) -> Iterator[Stage]:
-        """The way of a packet between two tasks of a domain."""
+        """The path of a packet between two tasks of a domain."""
         _, _, byte_ps = self._stack(domain)
         ns = self.costs["stack_receive_ns"] + self.costs["stack_send_ns"] + packet.data * byte_ps / 1000
-        yield Stage(self._cpus.taken(domain), ns)
+        yield Stage(self._cpus.stations(domain), ns)
 
     def _climb(self, domain: str, packet: Packet, top: str | None) -> Iterator[Stage]:
-        """From a domain up to and without the work of `top`; `None`: to the link."""
+        """The path from a domain up to `top`, without the work of `top`; `None`: to the link."""
         costs = self.costs
         for below, at in zip([None, *self._up(domain)], self._up(domain), strict=False):
             if at == top:
@@ -169,24 +169,24 @@ class Host:
                 back_end += self._emulation(below)
                 if self._driver(at) is None:
                     back_end += costs["nic_send_ns"]
-                yield Stage(self._cpus.taken(at, self._netback(below), packet=True), back_end)
+                yield Stage(self._cpus.stations(at, self._netback(below), packet=True), back_end)
                 if self._driver(at) is None:
                     return
             _, send, byte_ps = self._stack(at)
             own = send + packet.data * byte_ps / 1000
             if self._driver(at) is None and not self.in_hypervisor:
                 own += costs["nic_send_ns"]
-            yield Stage(self._cpus.taken(at), own)
+            yield Stage(self._cpus.stations(at), own)
 
     def _descend(self, domain: str, packet: Packet, top: str) -> Iterator[Stage]:
-        """From the ring behind `top` down to a domain."""
+        """The path from the ring behind `top` down to a domain."""
         chain = self._up(domain)
         for at, behind in [(chain[i], chain[i - 1]) for i in range(chain.index(top) - 1, 0, -1)]:
             receive, _, byte_ps = self._stack(at)
             ns = receive + packet.data * byte_ps / 1000 + self._into_ring(at, behind)
-            yield Stage(self._cpus.taken(at, self._nic_vcpu(at)), ns)
+            yield Stage(self._cpus.stations(at, self._nic_vcpu(at)), ns)
         receive, _, byte_ps = self._stack(domain)
-        yield Stage(self._cpus.taken(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
+        yield Stage(self._cpus.stations(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
 
     def _link(self, nic: str, direction: str, packet: Packet) -> Iterator[Stage]:
         bits_per_s = self.costs["nic_bits_per_s"]
@@ -199,30 +199,30 @@ class Host:
         yield from self._link(nic, "in", packet)
         owner, vcpu = self._nics[nic]
         if owner is None:
-            # The hypervisor's driver works on a pCPU of the domain's, but in nobody's time.
+            # The hypervisor's driver runs on a pCPU of the domain, but the time is charged to no vCPU.
             yield Stage(
                 self._cpus.pool(domain), costs["nic_receive_ns"] + costs["bridge_ns"] + costs["page_exchange_ns"]
             )
             receive, _, byte_ps = self._stack(domain)
-            yield Stage(self._cpus.taken(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
+            yield Stage(self._cpus.stations(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
         elif owner == domain:
             receive, _, _ = self._stack(domain)
-            yield Stage(self._cpus.taken(domain, vcpu, packet=True), costs["nic_receive_ns"] + receive)
+            yield Stage(self._cpus.stations(domain, vcpu, packet=True), costs["nic_receive_ns"] + receive)
         else:
             chain = self._up(domain)
             behind = chain[chain.index(owner) - 1]
-            into_ring, there = self._into_ring(owner, behind), self._netback(behind)
-            if there == vcpu or not self._threads:
-                yield Stage(self._cpus.taken(owner, vcpu, packet=True), costs["nic_receive_ns"] + into_ring)
+            into_ring, netback_vcpu = self._into_ring(owner, behind), self._netback(behind)
+            if netback_vcpu == vcpu or not self._threads:
+                yield Stage(self._cpus.stations(owner, vcpu, packet=True), costs["nic_receive_ns"] + into_ring)
             else:
-                # The vCPU of the interrupt leaves it to the netback's thread.
-                yield Stage(self._cpus.taken(owner, vcpu), costs["nic_receive_ns"] + self._forwarding(owner))
+                # The vCPU of the interrupt passes the packet to the netback's thread.
+                yield Stage(self._cpus.stations(owner, vcpu), costs["nic_receive_ns"] + self._forwarding(owner))
                 ns = into_ring - self._forwarding(owner) + costs["bounce_ns"]
-                yield Stage(self._cpus.taken(owner, there), ns)
+                yield Stage(self._cpus.stations(owner, netback_vcpu), ns)
             yield from self._descend(domain, packet, owner)
 
     def _between(self, sender: str, receiver: str, packet: Packet) -> Iterator[Stage]:
-        """The way from one domain to another."""
+        """The path from one domain to another."""
         up, down = self._up(sender), self._up(receiver)
         common = next((at for at in up if at in down), None)
         if common is None:
@@ -236,29 +236,29 @@ class Host:
             _, send, byte_ps = self._stack(sender)
             behind = down[down.index(sender) - 1]
             ns = send + self.costs["nic_send_ns"] + packet.data * byte_ps / 1000 + self._into_ring(sender, behind)
-            yield Stage(self._cpus.taken(sender), ns)
+            yield Stage(self._cpus.stations(sender), ns)
         else:
             yield from self._climb(sender, packet, common)
             below = up[up.index(common) - 1]
             ns = self.costs["backend_send_ns"] + self.costs["grant_ns"] + self._forwarding(common)
             ns += self._emulation(below)
-            vcpu = there = self._netback(below)
+            vcpu = to_vcpu = self._netback(below)
             delivery = self.costs["backend_receive_ns"] + self.costs["page_exchange_ns"]
             if common == receiver:
                 ns += self._stack(receiver)[0]
             else:
-                there = self._netback(down[down.index(common) - 1])
-                ns += delivery if there == vcpu or not self._threads else 0
-            yield Stage(self._cpus.taken(common, vcpu, packet=True), ns)
-            if there != vcpu and self._threads:
-                yield Stage(self._cpus.taken(common, there), delivery + self.costs["bounce_ns"])
+                to_vcpu = self._netback(down[down.index(common) - 1])
+                ns += delivery if to_vcpu == vcpu or not self._threads else 0
+            yield Stage(self._cpus.stations(common, vcpu, packet=True), ns)
+            if to_vcpu != vcpu and self._threads:
+                yield Stage(self._cpus.stations(common, to_vcpu), delivery + self.costs["bounce_ns"])
         if common != receiver:
             yield from self._descend(receiver, packet, common)
 
     # ---- client machines ----
 
     def request_made(self, machine: str | None) -> Iterator[Stage]:
-        """What a request takes of the machine that makes it."""
+        """The work of a request on the machine that makes it."""
         if machine is not None:
             yield self._processors(machine, self.machines[machine]["request_cpu"])
 
@@ -274,26 +274,26 @@ class Host:
         yield self._processors(machine, self.machines[machine]["packet_cpu"])
         yield Stage((station,), max(1, packet.line_bytes * 8 * 1_000_000_000 // rate))
 
-    # ---- whole ways ----
+    # ---- whole paths ----
 
-    def way(self, sender: Party, receiver: Party, packet: Packet) -> list[Stage]:
-        """The way of a packet from one party to another.
+    def path(self, sender: Party, receiver: Party, packet: Packet) -> list[Stage]:
+        """The path of a packet from one party to another.
 
         Raises:
-            NotModelledError: it is not known.
+            NotModelledError: the model leaves the path out.
         """
         key = (sender, receiver, packet)
-        if key not in self._ways:
-            self._ways[key] = list(self._way(*key))
-        return self._ways[key]
+        if key not in self._paths:
+            self._paths[key] = list(self._path(*key))
+        return self._paths[key]
 
     def _has_network(self, domain: str) -> bool:
-        """Can packets of a domain reach anybody else?"""
+        """Can packets of a domain reach another domain or a client?"""
         table = self.domains[domain]
         return self.bare or "nic" in table or bool(table.get("driver_domain"))
 
-    def _way(self, sender: Party, receiver: Party, packet: Packet) -> Iterator[Stage]:
-        cut_off = [one.domain for one in (sender, receiver) if one.domain and not self._has_network(one.domain)]
+    def _path(self, sender: Party, receiver: Party, packet: Packet) -> Iterator[Stage]:
+        cut_off = [party.domain for party in (sender, receiver) if party.domain and not self._has_network(party.domain)]
         if cut_off and sender != receiver:
             raise NotModelledError(f"packets of `{cut_off[0]}`, which has no network interface")
         if sender.domain is None and receiver.domain is None:
@@ -312,17 +312,17 @@ class Host:
 
     def compute(self, domain: str, ns: float, *further: str) -> Stage:
         """CPU time of tasks of a domain."""
-        return Stage((*self._cpus.taken(domain), *further), ns)
+        return Stage((*self._cpus.stations(domain), *further), ns)
 
     def page_faults(self, count: int) -> int:
-        """What so many page faults take, ns."""
+        """Time of this many page faults, ns."""
         return 0 if self.bare else count * self.costs["page_fault_ns"]
 
     def disk_access(self, domain: str, size: int, *further: str) -> Iterator[tuple[Stage, float]]:
-        """An access past the page cache: requests, and the transfer at the rate of the disk, without any seek.
+        """An access that bypasses the page cache: requests, and the transfer at the disk's rate, without a seek.
 
         Returns:
-            Each stage, with the part of it that nothing else of the access can overlap: one request's.
+            Each stage, with the fraction of it that no other stage of the access can overlap: one request's.
 
         Raises:
             NotModelledError: the disk is emulated, or behind a stub domain.
@@ -340,11 +340,11 @@ class Host:
         if split and driver is not None:
             pages = -(-size // PAGE_BYTES)
             ns = requests * (costs["blockback_request_ns"] + costs["blockback_response_ns"])
-            yield Stage(self._cpus.taken(driver, self._disks[disk][1]), ns + pages * costs["grant_ns"]), 0.0
+            yield Stage(self._cpus.stations(driver, self._disks[disk][1]), ns + pages * costs["grant_ns"]), 0.0
         yield self._transfer(disk, size, *further), 1.0
 
     def _requests(self, domain: str, size: int) -> int:
-        """The requests that an access of that size is."""
+        """The number of requests of an access of this size."""
         split = not self.bare and "disk" in self.domains[domain]
         return -(-size // (_RING_REQUEST_BYTES if split else _STRAIGHT_REQUEST_BYTES))
 

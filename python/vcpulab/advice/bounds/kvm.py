@@ -1,7 +1,7 @@
 """A KVM host as stations: packets and disk requests go through its kernel and through a thread of each device.
 
-What an interrupt takes is taken of some pCPU, in nobody's time; what a vhost, emulator or I/O thread does is its own,
-one thing at a time. Exits are left out, as interrupts are under Xen: there is always something to do already.
+Interrupts use a pCPU and are charged to no vCPU. A vhost, emulator or I/O thread does one thing at a time, in its own
+CPU time. Exits are left out, as interrupts are under Xen: a busy vCPU needs none.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from vcpulab.scenario.threads import Kind, host_threads
 
 
 class KvmHost(Host):
-    """Stations and ways of a scenario with KVM."""
+    """Stations and paths of a scenario with KVM."""
 
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario)
-        self._serving = {(one.domain, one.kind): one for one in host_threads(self.document)}
+        self._serving = {(thread.domain, thread.kind): thread for thread in host_threads(self.document)}
 
     def _devices(self, kind: str) -> dict[str, tuple[str | None, int]]:
         return dict.fromkeys(self.document.get(kind, {}) or [kind], (None, 0))
@@ -28,26 +28,26 @@ class KvmHost(Host):
         return self._first(self._nics, None) if named is None else str(named)
 
     def _thread(self, domain: str, device: str, ns: float) -> Stage:
-        """Work of the thread that serves a device of a VM, which is one thing at a time."""
+        """Work of the thread that serves a device of a VM, one thing at a time."""
         kinds: tuple[Kind, ...] = ("vhost", "emulator") if device == "nic" else ("iothread", "emulator")
         thread = next(self._serving[domain, kind] for kind in kinds if (domain, kind) in self._serving)
         station = self._station(Station(str(thread), "thread", 1, domain))
         return Stage((station, *self._cpus.pool(domain)), ns)
 
-    def _vhost(self, domain: str, packet: Packet, way: str) -> Stage:
+    def _vhost(self, domain: str, packet: Packet, direction: str) -> Stage:
         if self.domains[domain]["nic"].get("emulated"):
             raise NotModelledError(f"the network interface of `{domain}`, which is emulated")
         copied = packet.data * self.costs["copy_byte_ps"] / 1000
-        return self._thread(domain, "nic", self.costs.get(f"kvm_vhost_{way}_ns", 0) + copied)
+        return self._thread(domain, "nic", self.costs.get(f"kvm_vhost_{direction}_ns", 0) + copied)
 
     def _received(self, domain: str, packet: Packet) -> Iterator[Stage]:
         yield self._vhost(domain, packet, "receive")
         receive, _, byte_ps = self._stack(domain)
-        yield Stage(self._cpus.taken(domain), receive + packet.data * byte_ps / 1000)
+        yield Stage(self._cpus.stations(domain), receive + packet.data * byte_ps / 1000)
 
     def _sent(self, domain: str, packet: Packet) -> Iterator[Stage]:
         _, send, byte_ps = self._stack(domain)
-        yield Stage(self._cpus.taken(domain), send + packet.data * byte_ps / 1000)
+        yield Stage(self._cpus.stations(domain), send + packet.data * byte_ps / 1000)
         yield self._vhost(domain, packet, "send")
         yield self._thread(domain, "nic", self.costs["bridge_ns"])
 
@@ -68,7 +68,7 @@ class KvmHost(Host):
         yield from self._received(receiver, packet)
 
     def disk_access(self, domain: str, size: int, *further: str) -> Iterator[tuple[Stage, float]]:
-        """As of any host; requests go through a thread, and are completed in the kernel's time."""
+        """An access as on any host; requests go through a thread, and the kernel completes them in its own time."""
         costs, requests = self.costs, self._requests(domain, size)
         if self.domains[domain].get("disk", {}).get("emulated"):
             raise NotModelledError(f"the disk of `{domain}`, which is emulated")

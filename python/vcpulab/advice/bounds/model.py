@@ -1,4 +1,4 @@
-"""A host as a queueing network: stations, and what a unit of each load's work takes of them at least."""
+"""A host as a queueing network: stations, and the least demand of each load's unit of work at each station."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,44 +9,44 @@ StationKind = Literal["domain", "vcpu", "in turn", "pool", "pcpus", "tasks", "li
 
 @dataclass(frozen=True)
 class Station:
-    """Something that serves."""
+    """A station of a queueing network: a resource with servers."""
 
     name: str
     kind: StationKind
     servers: float
-    """Seconds of service that it gives in a second, at most."""
-    of: str = ""
-    """The domain that it is a part of, if it is one."""
+    """Most seconds of service that the station gives in a second."""
+    domain: str = ""
+    """The domain that the station is a part of, if any."""
     burst: float = 0.0
-    """Seconds of service that it may give on top in any stretch of time."""
+    """Seconds of service that the station may give in addition, in any interval."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """A client, or a program that works by itself."""
+    """A client, or a program without clients."""
 
     name: str
-    """As in a scenario: the client's name, or the domain's and the application's position."""
+    """The client's name in the scenario, or the domain's name and the application's position."""
     rows: tuple[tuple[str, int], ...]
-    """Where its counts are in the table `apps`: domains and positions."""
+    """Keys of the load's rows in the table `apps`: domains and positions."""
     demands: Mapping[str, float]
     """Least service of one unit of work, by station, s."""
     alone: float
     """Least time of one unit of work from its beginning to its end, s."""
     rate: float | None
-    """Units that come in a second, whatever becomes of them; `None`: a loop that is closed."""
+    """Units that arrive in a second, in an open loop; `None`: a closed loop."""
     customers: int
     """Users, tasks, or most requests under way."""
     think: float
     """Mean time between the end of a user's unit of work and the beginning of the next, s."""
     ahead: float
-    """Most units that can be half done or due already when measuring begins, or counted and not done when it ends."""
+    """Most units that can be half done or waiting when the measurement begins, or counted and not done at its end."""
     randomness: float
-    """Coefficient of variation of the time between two units that come, or of thinking."""
+    """Coefficient of variation of the time between two arrivals, or of the think time."""
     variation: float
-    """The same of what a unit takes."""
+    """Coefficient of variation of a unit's demands."""
     has_response: bool
-    """Does a unit's response time mean anything? Not that of a stream's packet."""
+    """Does a unit have a response time? A packet of a stream has none."""
 
 
 @dataclass(frozen=True)
@@ -57,4 +57,4 @@ class Model:
     stations: Mapping[str, Station]
     loads: tuple[Load, ...]
     not_modelled: tuple[str, ...]
-    """What is left out, in words."""
+    """Parts of the scenario that the model leaves out, in words."""

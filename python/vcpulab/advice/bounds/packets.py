@@ -1,9 +1,9 @@
-"""What a request and its answer are on the wire: packets of TCP, as few as there can be.
+"""The TCP packets of a request and its answer, at least.
 
 The rules are those of the simulator (`crates/io/src/network/tcp.rs`): segments of 1448 B with 66 B of headers, and on
-a link 24 B of framing; an acknowledgement once more than one full segment has come (Linux's rule), none for the segment
-that completes an answer after which the connection closes; one round for set-up, one for closing. Not counted, so that
-the numbers are lower bounds: acknowledgements that time out, packets sent again, SYNs retransmitted.
+a link 24 B of framing; an acknowledgement once more than one full segment has arrived (Linux's rule), none for the
+segment that completes an answer after which the connection closes; one round for set-up, one for closing. Delayed
+acknowledgements, retransmitted packets and retransmitted SYNs are left out, so that the numbers are lower bounds.
 """
 
 from collections import Counter
@@ -19,30 +19,31 @@ OFFLOADED_SEGMENTS = 44
 
 
 class Packet(NamedTuple):
-    """Something that is sent at once."""
+    """A packet between two network stacks; with segmentation offload, several packets on the link."""
 
     data: int
-    """Bytes."""
+    """Payload, bytes."""
     segments: int = 1
-    """How many packets it is on the link."""
+    """Number of packets on the link."""
 
     @property
     def line_bytes(self) -> int:
-        """What it takes up of a link."""
+        """Bytes on the link, with headers and framing."""
         return self.data + self.segments * (HEADER_BYTES + FRAMING_BYTES)
 
 
 EMPTY = Packet(0)
 Packets = Counter[Packet]
-"""How many of each; of a fraction of a connection, a fraction."""
+"""Packets with the number of each; fractions for a fraction of a connection."""
 
 
 class Exchange(NamedTuple):
     """The packets of a request and its answer."""
 
-    there: Packets
-    """From the caller to the called end."""
+    forward: Packets
+    """Packets from the caller to the called end."""
     back: Packets
+    """Packets from the called end to the caller."""
 
 
 def message(data: int, segments_max: int = 1) -> Packets:
@@ -53,12 +54,12 @@ def message(data: int, segments_max: int = 1) -> Packets:
         Counter({Packet(data=1448, segments=1): 6, Packet(data=1312, segments=1): 1})
     """
     whole, rest = divmod(data, SEGMENT_BYTES * segments_max)
-    found: Packets = Counter()
+    packets: Packets = Counter()
     if whole:
-        found[Packet(SEGMENT_BYTES * segments_max, segments_max)] += whole
+        packets[Packet(SEGMENT_BYTES * segments_max, segments_max)] += whole
     if rest:
-        found[Packet(rest, -(-rest // SEGMENT_BYTES))] += 1
-    return found
+        packets[Packet(rest, -(-rest // SEGMENT_BYTES))] += 1
+    return packets
 
 
 def last(data: int, segments_max: int = 1) -> Packet:
@@ -67,14 +68,14 @@ def last(data: int, segments_max: int = 1) -> Packet:
 
 
 def acknowledgements(data: int, *, offloaded: bool, closes: bool) -> int:
-    """How many come back for a message, at least; with offload that depends on windows, and none is counted.
+    """Acknowledgements of a message, at least; none with offload, where their number depends on windows.
 
     Examples:
         >>> acknowledgements(10_000, offloaded=False, closes=True)
         3
     """
     segments = -(-data // SEGMENT_BYTES)
-    # Every second one brings more than a full segment.
+    # After every second segment, more than one full segment is unacknowledged.
     return 0 if offloaded else max(0, segments - closes) // 2
 
 
@@ -86,15 +87,15 @@ def exchange(
     Args:
         request: size of the request, bytes.
         answer: size of the answer, bytes.
-        connects: over a connection of its own, set up and closed for it? Otherwise over one that is kept.
-        segments_max: most segments in one packet of the caller's and of the called end's.
-        per_connection: of a kept connection, after how many requests the called end closes it; 0: never.
+        connects: does the request use a connection of its own? Otherwise it uses a kept connection.
+        segments_max: most segments in one packet of the caller and of the called end.
+        per_connection: requests after which the called end closes a kept connection; 0: never.
 
     Examples:
         A page of 10 KB over a connection of its own takes sixteen packets:
 
-        >>> there, back = exchange(300, 10_000, connects=True)
-        >>> there.total(), back.total()
+        >>> forward, back = exchange(300, 10_000, connects=True)
+        >>> forward.total(), back.total()
         (7, 9)
     """
     if not connects and per_connection > 0:
@@ -102,14 +103,14 @@ def exchange(
         own = exchange(request, answer, connects=True, segments_max=segments_max)
         share = 1 / per_connection
         return Exchange(*(_mixed(a, b, share) for a, b in zip(kept, own, strict=True)))
-    there, back = message(request, segments_max[0]), message(answer, segments_max[1])
-    there[EMPTY] += acknowledgements(answer, offloaded=segments_max[1] > 1, closes=connects)
+    forward, back = message(request, segments_max[0]), message(answer, segments_max[1])
+    forward[EMPTY] += acknowledgements(answer, offloaded=segments_max[1] > 1, closes=connects)
     back[EMPTY] += acknowledgements(request, offloaded=segments_max[0] > 1, closes=False)
     if connects:
         # SYN, the acknowledgement that completes the set-up, and FIN; SYN-ACK, and the answer to the FIN.
-        there[EMPTY] += 3
+        forward[EMPTY] += 3
         back[EMPTY] += 2
-    return Exchange(there, back)
+    return Exchange(forward, back)
 
 
 def _mixed(first: Packets, second: Packets, share: float) -> Packets:
@@ -122,21 +123,21 @@ def _mixed(first: Packets, second: Packets, share: float) -> Packets:
 
 
 class Stream(NamedTuple):
-    """What one piece of a stream is on the wire."""
+    """The packets of one piece of a stream."""
 
     packet: Packet
     packets: float
     """Packets for one piece."""
     acknowledgements: float
-    """Acknowledgements of them, where the other end takes everything at once."""
+    """Acknowledgements of these packets by a receiver that takes everything at once."""
 
 
 def stream(piece: int, *, pushed: bool, segments_max: int = 1) -> Stream:
-    """A piece of a stream, at least.
+    """The packets of a piece of a stream, at least.
 
     Args:
-        piece: its size, bytes.
-        pushed: does it travel by itself? Otherwise pieces fill whole segments.
+        piece: size of the piece, bytes.
+        pushed: is each piece sent by itself? Otherwise pieces fill whole segments.
         segments_max: most segments in one packet.
 
     Examples:
@@ -145,5 +146,5 @@ def stream(piece: int, *, pushed: bool, segments_max: int = 1) -> Stream:
     """
     segment = min(piece, SEGMENT_BYTES) if pushed else SEGMENT_BYTES
     packet = Packet(segment * segments_max, segments_max)
-    # What waits for an acknowledgement is at most a segment (or the first guess at one) when the last packet comes.
+    # At most a segment (or the first estimate of one) is unacknowledged when the last packet arrives.
     return Stream(packet, piece / packet.data, piece / (max(segment, SEGMENT_ESTIMATE_MIN) + packet.data))

@@ -1,4 +1,4 @@
-"""From a scenario to stations and service demands: what a unit of each load's work takes of whom, at least."""
+"""Stations and service demands of a scenario: the least demand of each load's unit of work at each station."""
 
 import math
 from collections import defaultdict
@@ -17,13 +17,13 @@ from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import size_bytes, span_ns
 
 _WINDOW_BYTES = 65_535
-"""Most data of a stream under way."""
+"""Most unacknowledged data of a stream."""
 _SOCKET_BYTES = 65_536
-"""Data that a sender's socket takes ahead of the network, unless it says otherwise."""
+"""Data that a sender's socket buffers ahead of the network by default."""
 _CPUS = ("domain", "vcpu", "in turn", "pool", "pcpus", "tasks", "thread")
-"""Stations that serve as fast as a CPU works."""
+"""Kinds of stations with the speed of a CPU."""
 _READ_BYTES_MAX = _WINDOW_BYTES // 2
-"""Most that a receiver takes at once."""
+"""Most data that a receiver takes at once."""
 
 
 def model(scenario: Scenario) -> Model:
@@ -36,36 +36,36 @@ def model(scenario: Scenario) -> Model:
     """
     builder = _Builder(_host_of(scenario))
     loads = tuple(builder.loads())
-    found = Model(scenario.name, builder.host.stations, loads, tuple(dict.fromkeys(builder.not_modelled)))
-    return _at_its_fastest(found, sharing.fastest(builder.host.document))
+    network = Model(scenario.name, builder.host.stations, loads, tuple(dict.fromkeys(builder.not_modelled)))
+    return _at_its_fastest(network, sharing.fastest(builder.host.document))
 
 
 def _host_of(scenario: Scenario) -> Host:
     return KvmHost(scenario) if hypervisor_of(scenario.to_dict()) == "kvm" else Host(scenario)
 
 
-def _at_its_fastest(found: Model, times: float) -> Model:
-    """The same with CPUs that do so many times the work: at the highest clock rate, whatever others do."""
+def _at_its_fastest(network: Model, times: float) -> Model:
+    """The network with CPUs `times` as fast: at the highest clock rate, for any load of the other CPUs."""
     if times == 1:
-        return found
+        return network
     stations = {
-        name: replace(one, servers=times * one.servers) if one.kind in _CPUS else one
-        for name, one in found.stations.items()
+        name: replace(station, servers=times * station.servers) if station.kind in _CPUS else station
+        for name, station in network.stations.items()
     }
     return replace(
-        found, stations=stations, loads=tuple(replace(load, alone=load.alone / times) for load in found.loads)
+        network, stations=stations, loads=tuple(replace(load, alone=load.alone / times) for load in network.loads)
     )
 
 
 class _Ledger:
-    """What a unit of work takes, and its least time."""
+    """Demands of a unit of work, and its least time."""
 
     def __init__(self) -> None:
         self.demands: defaultdict[str, float] = defaultdict(float)
         self.alone_ns = 0.0
 
     def take(self, stages: Iterable[Stage], times: float = 1.0, *, waits: float = 0.0) -> None:
-        """So many times these stages; the unit waits for them so many times, one after the other."""
+        """Adds `times` these stages to the demands, and to the least time those that the unit waits for, `waits`."""
         for stage in stages:
             for station in stage.stations:
                 self.demands[station] += times * stage.ns * 1e-9
@@ -84,25 +84,25 @@ class _Builder:
             for app in table.get("app", []):
                 instances = app.get("instance", 1)
                 rows = tuple((domain, position + i) for i in range(instances))
-                yield from self._known(f"{domain}.{position}", self._program(domain, app, rows))
+                yield from self._modelled(f"{domain}.{position}", self._program(domain, app, rows))
                 position += instances
             for name, client in clients.items():
                 if client["server"] == domain:
-                    yield from self._known(name, self._client(name, client, (domain, position)))
+                    yield from self._modelled(name, self._client(name, client, (domain, position)))
                     position += 1
 
-    def _known(self, name: str, made: Iterator[Load]) -> Iterator[Load]:
+    def _modelled(self, name: str, loads: Iterator[Load]) -> Iterator[Load]:
         try:
-            yield from made
+            yield from loads
         except NotModelledError as error:
             self.not_modelled.append(f"{name}: {error}")
 
     def _application(self, domain: str, app: Mapping[str, Any]) -> Application:
-        found = application(app)
-        if found is None:
+        demands = application(app)
+        if demands is None:
             raise NotModelledError(f"`{app['kind']}`, whose units have no fixed demands")
-        self.not_modelled += [f"{domain}: {app['kind']}: {what}" for what in found.unknown]
-        return found
+        self.not_modelled += [f"{domain}: {app['kind']}: {omission}" for omission in demands.not_modelled]
+        return demands
 
     def _service(self, domain: str, kind: str) -> tuple[Mapping[str, Any], Application]:
         app = next(app for app in self.host.domains[domain]["app"] if app["kind"] == kind)
@@ -157,48 +157,48 @@ class _Builder:
         served: tuple[Mapping[str, Any], Application, Work],
         times: tuple[float, float],
     ) -> None:
-        """A request from one party to another, its answer, and all that comes between.
+        """Adds a request from one party to another, its answer, and the work between.
 
         Args:
-            ledger: where to.
-            parties: who asks and who answers.
-            sizes: request, answer, does it set up a connection, after how many requests is one closed.
-            served: the application that answers, and what it does.
-            times: how often it happens, and how often the unit waits for it.
+            ledger: the demands to add to.
+            parties: the caller and the called party.
+            sizes: request, answer, does it set up a connection, requests per connection.
+            served: the application that answers, and its work.
+            times: number of requests, and number of requests that the unit waits for.
         """
         caller, called = parties
         request, answer, connects, per_connection = sizes
         segments_max = (self.host.segments_max(caller.domain), self.host.segments_max(called.domain))
         packets = exchange(request, answer, connects=connects, segments_max=segments_max, per_connection=per_connection)
         self._send(ledger, parties, packets, times[0])
-        # One waits for the set-up, for the request's last packet, and for the answer's.
+        # The caller waits for the set-up, for the request's last packet, and for the answer's.
         waited = [last(request, segments_max[0])], [last(answer, segments_max[1])]
         if connects:
             waited[0].append(EMPTY)
             waited[1].append(EMPTY)
         for sender, receiver, waited_for in ((caller, called, waited[0]), (called, caller, waited[1])):
             for packet in waited_for:
-                ledger.take(self.host.way(sender, receiver, packet), 0.0, waits=times[1])
+                ledger.take(self.host.path(sender, receiver, packet), 0.0, waits=times[1])
         self._work(ledger, str(called.domain), served, answer, times)
 
     def _send(self, ledger: _Ledger, parties: tuple[Party, Party], packets: Exchange, times: float) -> None:
         caller, called = parties
-        for sender, receiver, counted in ((caller, called, packets.there), (called, caller, packets.back)):
+        for sender, receiver, counted in ((caller, called, packets.forward), (called, caller, packets.back)):
             for packet, count in counted.items():
-                ledger.take(self.host.way(sender, receiver, packet), times * count)
+                ledger.take(self.host.path(sender, receiver, packet), times * count)
 
     def _work(
         self,
         ledger: _Ledger,
         domain: str,
         served: tuple[Mapping[str, Any], Application, Work],
-        asked: int,
+        answer_bytes: int,
         times: tuple[float, float],
     ) -> None:
-        """What an application does for a unit of work."""
+        """Adds the work of an application for a unit of work."""
         app, doing, work = served
         tasks = self.host.tasks(domain, app["kind"], doing.tasks)
-        ns = work.cpu_ns + asked * work.byte_ps / 1000 + self.host.page_faults(work.page_faults)
+        ns = work.cpu_ns + answer_bytes * work.byte_ps / 1000 + self.host.page_faults(work.page_faults)
         ledger.take([self.host.compute(domain, ns, tasks)], times[0], waits=times[1])
         for size in work.direct:
             try:
@@ -210,18 +210,18 @@ class _Builder:
                 ledger.take([stage], times[0], waits=times[1] * waited)
         for ask in work.asks:
             target = str(app[ask.parameter])
-            other, service = self._service(target, ask.kind)
+            target_app, service = self._service(target, ask.kind)
             request, answer = REQUEST_BYTES[ask.kind, ask.name]
             self._visit(
                 ledger,
                 (Party(domain=domain), Party(domain=target)),
                 (request, ask.answer or answer, ask.connects, service.per_connection),
-                (other, service, service.units[ask.name]),
+                (target_app, service, service.units[ask.name]),
                 (times[0] * ask.times, times[1] * ask.times),
             )
 
     def _variation(self, sizes: list[tuple[int, int]]) -> float:
-        """Coefficient of variation of what a unit takes: of the costs, evenly spread, and of the sizes asked for."""
+        """Coefficient of variation of a unit's demands, from evenly spread costs and the sizes of answers."""
         spread = self.host.costs["cost_spread_percent"] / 100 / math.sqrt(3)
         total = sum(weight for weight, _ in sizes)
         mean = sum(weight * size for weight, size in sizes) / max(total, 1)
@@ -237,8 +237,8 @@ class _Builder:
         domain, size = client["server"], size_bytes(client["packet"])
         _, service = self._service(domain, client["app"])
         on_line = stream(size, pushed=True)
-        way = self.host.way(Party(machine=client.get("machine")), Party(domain=domain), on_line.packet)
-        ledger.take(way, on_line.packets, waits=1.0)
+        path = self.host.path(Party(machine=client.get("machine")), Party(domain=domain), on_line.packet)
+        ledger.take(path, on_line.packets, waits=1.0)
         self._received(ledger, domain, client["app"], service, size)
         streams, gap = client["streams"], span_ns(client["gap"])
         return Load(
@@ -256,7 +256,7 @@ class _Builder:
         )
 
     def _received(self, ledger: _Ledger, domain: str, kind: str, service: Application, size: int) -> None:
-        """The receiver's work at so many bytes of a stream."""
+        """Adds the receiver's work at this many bytes of a stream."""
         piece = service.receives
         if piece is None:
             raise NotModelledError(f"streams to `{kind}`")
@@ -270,13 +270,13 @@ class _Builder:
         on_line = stream(piece.size, pushed=piece.pushed, segments_max=self.host.segments_max(domain))
         to = app.get("to")
         receiver = Party(domain=to)
-        ledger.take(self.host.way(Party(domain=domain), receiver, on_line.packet), on_line.packets)
+        ledger.take(self.host.path(Party(domain=domain), receiver, on_line.packet), on_line.packets)
         if to is None:
             acknowledgement: Packet = EMPTY
-            ledger.take(self.host.way(receiver, Party(domain=domain), acknowledgement), on_line.acknowledgements)
+            ledger.take(self.host.path(receiver, Party(domain=domain), acknowledgement), on_line.acknowledgements)
             return
         for kind in ("tcp-receiver", "iperf"):
-            if any(other["kind"] == kind for other in self.host.domains[to]["app"]):
+            if any(receiver_app["kind"] == kind for receiver_app in self.host.domains[to]["app"]):
                 self._received(ledger, to, kind, self._service(to, kind)[1], piece.size)
                 return
 
@@ -293,12 +293,12 @@ class _Builder:
         elif "" in doing.units:
             self._work(ledger, domain, (app, doing, doing.units[""]), 0, (1.0, 1.0))
         else:
-            return  # It works for clients only.
+            return  # The application works for clients only.
         rate = None if doing.period_ns is None else doing.tasks * 1e9 / doing.period_ns
         if rate is not None:
             ahead += rate * self.host.warmup_s
         if app["kind"] == "hog":
-            # Its milliseconds are counted when a piece of work ends, which is a time slice at most.
+            # Milliseconds of a hog are counted at the end of a piece of work, which is a time slice at most.
             ahead *= self.host.costs["task_slice_ns"] / 1e6 + 1
         yield Load(
             f"{domain}.{rows[0][1]}",

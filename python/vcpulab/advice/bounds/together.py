@@ -1,9 +1,9 @@
 """The throughput that all loads of a host can have at once.
 
-A bound on one load holds whatever the others do, so the bounds of several loads need not hold at the same time. Here
-the loads share the stations: those that come at a fixed rate first, then users who think, then programs that always
-have more to do. Within each of these kinds, all get the same fraction of their bounds until a station is full; loads
-that do not need that station get more (progressive filling: Bertsekas and Gallager 1992, "Data networks", section 6.5).
+A bound on one load holds for any work of the other loads, so several bounds may not hold at the same time. Here the
+loads share the stations: loads with a fixed rate first, then users who think, then programs without an end. Within each
+of these kinds, all get the same fraction of their bounds until a station is full; loads that do not need that station
+get more (progressive filling: Bertsekas and Gallager 1992, "Data networks", section 6.5).
 """
 
 import math
@@ -19,17 +19,17 @@ _FULL = 1e-9
 
 
 class _Filling(NamedTuple):
-    """What is left of each station while loads are served."""
+    """Free capacity of each station while loads are served."""
 
     free: dict[str, float]
-    """Seconds of service in a second that a station still has."""
+    """Free seconds of service in a second, by station."""
     servers: Mapping[str, float]
 
 
 def together(loads: Iterable[Load], limits: Mapping[str, Limit], stations: Mapping[str, Station]) -> dict[str, Limit]:
-    """The throughput of each load beside all others, and what limits it.
+    """The throughput of each load beside all others, and its bottleneck.
 
-    The work that these throughputs make for a station is never more than the station can do.
+    The work of these throughputs at a station never exceeds the station's capacity.
 
     Args:
         loads: the loads.
@@ -53,17 +53,17 @@ def together(loads: Iterable[Load], limits: Mapping[str, Limit], stations: Mappi
 
 
 def _turn(load: Load) -> int:
-    """When a load is served: fixed rates do not wait, users wait for a while, a program takes what is left."""
+    """The order of service: fixed rates do not wait, users wait for a while, programs get the rest."""
     if load.rate is not None:
         return 0
     return 1 if load.think > 0 else 2
 
 
 def _fill(loads: Iterable[Load], limits: Mapping[str, Limit], filling: _Filling) -> Iterable[tuple[str, Limit]]:
-    """Serves loads of one kind from what is left of the stations."""
+    """Serves loads of one kind from the free capacity of the stations."""
     active = {load.name: load for load in loads}
     users: defaultdict[str, set[str]] = defaultdict(set)
-    """Which loads need a station."""
+    """Station to the loads that need it."""
     slope: defaultdict[str, float] = defaultdict(float)
     """Seconds of service that a station gives when all its active loads have their whole bounds."""
     for load in list(active.values()):
@@ -78,24 +78,24 @@ def _fill(loads: Iterable[Load], limits: Mapping[str, Limit], filling: _Filling)
                 slope[station] += bound.throughput * demand
     level = 0.0
     while active:
-        full_at = {
-            station: level + max(0.0, filling.free[station]) / asked for station, asked in slope.items() if asked > 0
-        }
+        full_at = {station: level + max(0.0, filling.free[station]) / use for station, use in slope.items() if use > 0}
         target = min(1.0, min(full_at.values(), default=1.0))
         # The bound of a single load is reached exactly where its own station is full.
         target = 1.0 if target >= 1 - _FULL else target
-        for station, asked in slope.items():
-            filling.free[station] -= (target - level) * asked
+        for station, use in slope.items():
+            filling.free[station] -= (target - level) * use
         level = target
         if level == 1.0:
             yield from ((name, limits[name]) for name in active)
             return
-        for station in [one for one, at in full_at.items() if at <= level * (1 + _FULL)]:
+        for station in [full_station for full_station, at in full_at.items() if at <= level * (1 + _FULL)]:
             for name in sorted(users[station] & active.keys()):
                 load, most = active.pop(name), limits[name].throughput
-                for other, demand in load.demands.items():
+                for shared_station, demand in load.demands.items():
                     if demand > 0:
-                        users[other].discard(name)
-                        # Without loads a station is asked for nothing, whatever rounding leaves.
-                        slope[other] = slope[other] - most * demand if users[other] & active.keys() else 0.0
+                        users[shared_station].discard(name)
+                        # A station without loads has no demand; rounding may leave a rest.
+                        slope[shared_station] = (
+                            slope[shared_station] - most * demand if users[shared_station] & active.keys() else 0.0
+                        )
                 yield name, Limit(level * most, station)

@@ -1,7 +1,7 @@
-"""Workload managers: controllers that set caps or reservations anew every few seconds, by what domains used.
+"""Workload managers: controllers that set caps or reservations every few seconds from the CPU time that domains used.
 
-The loop is that of Cherkasova, Gupta and Vahdat 2007, section 3: measure what each domain used in the last interval,
-decide what it should be given in the next, and have the scheduler give no more than that.
+The loop is that of Cherkasova, Gupta and Vahdat 2007, section 3: measure the CPU time of each domain in the last
+interval, decide its allocation for the next one, and limit the domain to it by the scheduler's parameters.
 """
 
 from vcpulab.advice.managing.controller import Controller, Seen

@@ -1,7 +1,7 @@
-"""What a scheduler gives a domain that always wants more, against what it was told to give: its allocation error.
+"""Allocation errors: the CPU time that a scheduler gives a domain that always wants more, compared with its limit.
 
-ALERT of Cherkasova, Gupta and Vahdat 2007, section 5.2, on the host at hand: each managed domain computes without end,
-limited to a fixed share; everything else on the host goes on.
+This is ALERT of Cherkasova, Gupta and Vahdat 2007, section 5.2, on the scenario's host: each managed domain computes
+without end, limited to a fixed share; everything else on the host continues.
 """
 
 from collections.abc import Mapping
@@ -17,33 +17,33 @@ NO_ERRORS = pl.DataFrame(schema={"replication": pl.UInt32, "domain": pl.String, 
 
 
 def allocation_errors(scenario: Scenario, shares: Mapping[str, float], interval_s: float) -> pl.DataFrame:
-    """How far each interval's CPU time is from the share, % of the share.
+    """The difference between each interval's CPU time and the share, % of the share.
 
     Args:
         scenario: the host.
-        shares: domain to the share that it is limited to, % of a pCPU.
+        shares: domain to the share that limits it, % of a pCPU.
         interval_s: length of the intervals.
 
     Returns:
-        A row for each replication, interval and domain: `replication`, `domain`, `error` (signed, %); no rows where the
-        host cannot be without the services of these domains.
+        A row for each replication, interval and domain: `replication`, `domain`, `error` (signed, %). No rows if the
+        scenario is invalid without the services of these domains.
     """
     document = scenario.to_dict()
-    asking = [name for name, client in document.get("client", {}).items() if client["server"] in shares]
-    changes: dict[str, object] = {join(["client", name]): None for name in asking}
+    clients = [name for name, client in document.get("client", {}).items() if client["server"] in shares]
+    changes: dict[str, object] = {join(["client", name]): None for name in clients}
     for name, share in shares.items():
         changes[join(["domain", name, "app"])] = [{"kind": "hog"}]
         changes |= {join(["domain", name, param]): value for param, value in limits(document, name, share).items()}
     changes["run.sample"] = f"{round(interval_s * 1e9)}ns"
     try:
-        hungry = scenario.change(changes)
+        saturated = scenario.change(changes)
     except ScenarioError:
         return NO_ERRORS
-    samples = run(hungry, waits=False).df_samples()
-    wanted = pl.DataFrame(
+    samples = run(saturated, waits=False).df_samples()
+    share_table = pl.DataFrame(
         {"domain": list(shares), "share": list(shares.values())}, schema_overrides={"share": pl.Float64}
     )
     used = 100 * pl.col("running_ns") / pl.col("elapsed_ns")
-    return samples.join(wanted, on="domain", maintain_order="left").select(
+    return samples.join(share_table, on="domain", maintain_order="left").select(
         "replication", "domain", (100 * (used / pl.col("share") - 1)).alias("error")
     )

@@ -1,4 +1,4 @@
-"""The one thing that a controller does."""
+"""The interface of controllers."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -10,24 +10,25 @@ ENTRY_POINTS = "vcpulab.controllers"
 
 
 class Seen(NamedTuple):
-    """What a controller sees of its domain: the interval that has just ended. CPU time is in % of a pCPU."""
+    """A controller's view of its domain: the interval that has just ended. CPU time is in % of a pCPU."""
 
     time_s: float
-    """When it ended, since measuring began."""
+    """End of the interval, since measuring began."""
     used: float
-    """What the domain used."""
+    """CPU time that the domain used."""
     allocated: float
-    """What it might have used at most."""
+    """Most CPU time that the domain could use."""
     waited: float
-    """How long its vCPUs were runnable and did not run, or were held back by the allocation; % of the interval, at most
-    100 for each vCPU."""
+    """Time in which the domain's vCPUs were runnable and did not run, or were held back by the allocation; % of the
+    interval, at most 100 for each vCPU."""
 
 
 class Controller(ABC):
     """Decides how much CPU time a domain may use in the next interval. One object serves one domain in one replication.
 
     Args:
-        target: the part of its allocation that the domain should use, above 0 and at most 1; the rest is for bursts.
+        target: the fraction of its allocation that the domain should use, above 0 and at most 1; the rest is for
+            bursts.
     """
 
     def __init__(self, target: float) -> None:
@@ -38,14 +39,14 @@ class Controller(ABC):
     def allocate(self, seen: Seen) -> float:
         """The most that the domain may use in the next interval, % of a pCPU.
 
-        The manager keeps the answer between what a scheduler can give and what there is.
+        The manager limits the answer to the range from the least that a scheduler can give to the pool's pCPUs.
         """
 
 
 def load(reference: str) -> type[Controller]:
-    """Finds a controller: `file.py:Class`, or the name under which an installed package offers one.
+    """Loads a controller: `file.py:Class`, or the name under which an installed package offers one.
 
     Raises:
-        PluginError: there is none.
+        PluginError: no such controller.
     """
     return plugins.load(reference, Controller, ENTRY_POINTS, "controller")  # type: ignore[type-abstract]  # it is checked there

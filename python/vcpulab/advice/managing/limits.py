@@ -1,4 +1,4 @@
-"""How each scheduler is made to give a domain no more than it was allocated: by a cap, or by a reservation alone."""
+"""Parameters that limit a domain to its allocation under each scheduler: a cap, or a reservation alone."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from vcpulab.scenario.catalogue import generation_of
 PERIOD_NS = 10_000_000
 """Period of reservations: the 10 ms of Cherkasova, Gupta and Vahdat 2007, section 5.2."""
 LEAST = 1.0
-"""Least that can be allocated, % of a pCPU: a cap of 0 is none."""
+"""Least allocation, % of a pCPU: a cap of 0 means no cap."""
 
 
 def _cap(share: float, vcpus: int) -> dict[str, int]:
@@ -28,24 +28,24 @@ def _rtds(share: float, vcpus: int) -> dict[str, int]:
 
 def _atropos(share: float, vcpus: int) -> dict[str, int]:
     nat_slice = max(1, round(share / 100 / vcpus * PERIOD_NS))
-    # The latency may not be longer than the period, and its default is.
+    # The latency may not be longer than the period, and the default latency is longer.
     return {"nat_period": PERIOD_NS, "nat_slice": nat_slice, "latency": PERIOD_NS, "xtratime": 0}
 
 
-_WAYS: Mapping[str, Callable[[float, int], dict[str, int]]] = {
+_LIMITERS: Mapping[str, Callable[[float, int], dict[str, int]]] = {
     "cap": _cap,
     "slice": _sedf,
     "budget_us": _rtds,
     "nat_slice": _atropos,
 }
-"""By the parameter that limits."""
+"""Name of the limiting parameter to the function that makes the parameters."""
 
 
 def limiter(pool: Mapping[str, Any]) -> Callable[[float, int], dict[str, int]]:
-    """From % of a pCPU and a number of vCPUs to parameters, for the scheduler of a pool.
+    """The function from % of a pCPU and a number of vCPUs to parameters, for the scheduler of a pool.
 
     Raises:
-        RequestError: it has neither caps nor reservations.
+        RequestError: the scheduler has neither caps nor reservations.
 
     Examples:
         >>> limiter({"scheduler": "credit", "generation": "xen4.17"})(37.4, 1)
@@ -56,9 +56,9 @@ def limiter(pool: Mapping[str, Any]) -> Callable[[float, int], dict[str, int]]:
     generation = generation_of(pool["scheduler"], pool["generation"])
     params = generation["params"] if generation is not None else ()
     names = {param["name"] for param in params if param["scope"] == "domain"}
-    for limiting, way in _WAYS.items():
+    for limiting, params_of in _LIMITERS.items():
         if limiting in names:
-            return lambda share, vcpus: {name: v for name, v in way(share, vcpus).items() if name in names}
+            return lambda share, vcpus: {name: v for name, v in params_of(share, vcpus).items() if name in names}
     raise RequestError(
         f"{pool['scheduler']} ({pool['generation']}) has neither caps nor reservations to limit a domain with",
         allowed="credit and credit2 from xen3.0.3 and xen4.17 on, sedf, rtds, atropos",
@@ -69,7 +69,7 @@ def limits(document: Mapping[str, Any], domain: str, share: float) -> dict[str, 
     """The parameters that limit a domain of a complete scenario to a share, % of a pCPU.
 
     Raises:
-        RequestError: its scheduler has neither caps nor reservations.
+        RequestError: the domain's scheduler has neither caps nor reservations.
     """
     table = document["domain"][domain]
     pool = document["host"] if "pool" not in table else document["pool"][table["pool"]]

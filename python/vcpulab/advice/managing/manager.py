@@ -1,4 +1,4 @@
-"""A workload manager at work: measure, decide, set, interval after interval."""
+"""The loop of a workload manager: measure, decide and set parameters in each interval."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.units import members
 
 LEAST_INTERVAL_S = 0.005
-"""A manager decides no more often."""
+"""Shortest interval between two decisions of a manager."""
 
 DECISIONS = {
     "replication": pl.UInt32,
@@ -33,34 +33,34 @@ DECISIONS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a manager works."""
+    """Settings of a workload manager."""
 
     controller: type[Controller]
     domains: Sequence[str]
-    """Those that are managed."""
+    """Names of the managed domains."""
     interval_s: float = 5.0
-    """Between two decisions; about 5 s in Cherkasova, Gupta and Vahdat 2007, section 3."""
+    """Time between two decisions; about 5 s in Cherkasova, Gupta and Vahdat 2007, section 3."""
     target: float = 0.8
-    """The part of its allocation that a domain should use."""
+    """Fraction of its allocation that a domain should use."""
     start: float | None = None
-    """Allocation in the first interval, % of a pCPU; `None`: as much as its vCPUs can use."""
+    """Allocation in the first interval, % of a pCPU; `None`: as much as the domain's vCPUs can use."""
 
 
 @dataclass(frozen=True)
 class Managed:
-    """A managed run, and what was decided in it."""
+    """A managed run and its decisions."""
 
     run: Run
     decisions: pl.DataFrame
-    """A row for each replication, interval and managed domain: when it ended, what was used, waited and allocated in
-    it, and what is allocated next; CPU time in % of a pCPU."""
+    """A row for each replication, interval and managed domain: end of the interval, CPU time used, waited and
+    allocated in it, and the next allocation; CPU time in % of a pCPU."""
     settings: Settings
     errors: pl.DataFrame
     """The scheduler's own allocation errors at the mean allocations, %, as `allocation_errors` measures them; no rows
-    where that was interrupted."""
+    if that measurement was interrupted."""
 
     def stability(self) -> pl.DataFrame:
-        """How steady a hand the manager had, a row for each domain and metric; columns as in `Run.summary`."""
+        """Metrics of the manager's stability, a row for each domain and metric; columns as in `Run.summary`."""
         steps = (pl.col("next") - pl.col("allocated")).abs()
         each = self.decisions.group_by("replication", "domain", maintain_order=True).agg(
             pl.col("allocated").mean().alias("allocated"),
@@ -80,15 +80,15 @@ def manage(
     """Runs every replication of a scenario, one after the other, under a workload manager.
 
     Args:
-        scenario: what to run; `run.sample` is replaced by the manager's interval.
-        settings: whom to manage, and how.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        scenario: the scenario to run; `run.sample` is replaced by the manager's interval.
+        settings: the managed domains, the controller and its settings.
+        progress: called regularly with the fraction done; returning `False` cancels.
 
     Raises:
         RequestError: the settings do not fit the scenario.
-        EngineError: the run failed; what a controller raised is its cause.
-        Interrupted: it was cancelled, with the replications that were over by then.
-        KeyboardInterrupt: it was cancelled in the first one.
+        EngineError: the run failed; the exception of a controller is its cause.
+        Interrupted: the run was cancelled; holds the finished replications.
+        KeyboardInterrupt: the run was cancelled in the first replication.
     """
     document = scenario.to_dict()
     _check(document, settings, scenario)
@@ -104,9 +104,9 @@ def manage(
     try:
         results = _engine.run_managed(sampled._engine, loop, progress=progress)
     except Interrupted as interrupted:
-        (known,), said = finished([sampled], interrupted)
-        decisions = loop.decisions().filter(pl.col("replication") < known.scenario.replications)
-        raise Interrupted(Managed(known, decisions, settings, NO_ERRORS), said) from None
+        (partial,), extent = finished([sampled], interrupted)
+        decisions = loop.decisions().filter(pl.col("replication") < partial.scenario.replications)
+        raise Interrupted(Managed(partial, decisions, settings, NO_ERRORS), extent) from None
     managed = Managed(ran(sampled, results), loop.decisions(), settings, NO_ERRORS)
     means = managed.decisions.group_by("domain", maintain_order=True).agg(pl.col("allocated").mean())
     try:
@@ -138,7 +138,7 @@ def _check(document: Mapping[str, Any], settings: Settings, scenario: Scenario) 
 
 
 class _Loop:
-    """What the engine calls at each sample."""
+    """The callback of the engine at each sample."""
 
     def __init__(self, document: Mapping[str, Any], settings: Settings, begin_ns: int) -> None:
         self.document = document
@@ -148,7 +148,7 @@ class _Loop:
         pools = {None: document["host"], **document.get("pool", {})}
         self.pool = {name: document["domain"][name].get("pool") for name in settings.domains}
         own = sum(len(members(pool["pcpus"])) for name, pool in pools.items() if name is not None)
-        self.there = {
+        self.capacity = {
             name: 100.0 * (pools[None]["pcpus"] - own if name is None else len(members(pools[name]["pcpus"])))
             for name in pools
         }
@@ -158,7 +158,7 @@ class _Loop:
         self.allocated: dict[str, float] = {}
 
     def decisions(self) -> pl.DataFrame:
-        """What was decided, as in `Managed`."""
+        """The decisions, as in `Managed`."""
         return pl.DataFrame(self.rows, DECISIONS, orient="row")
 
     def start(self, name: str) -> float:
@@ -171,7 +171,7 @@ class _Loop:
         return limits(self.document, name, share)
 
     def __call__(self, replication: int, sample: _engine.Table) -> dict[str, dict[str, int]]:
-        """Looks at an interval; answers with what is to be set for the next."""
+        """Decides after an interval; returns the parameters of each managed domain for the next one."""
         if replication != self.replication:
             self.replication = replication
             self.controllers = {name: self.settings.controller(self.settings.target) for name in self.settings.domains}
@@ -187,24 +187,24 @@ class _Loop:
                     self.allocated[name],
                     (row["runnable_ns"] + row["offline_ns"]) * percent,
                 )
-        shares = self._shared({name: self._asked(name, one) for name, one in seen.items()})
+        shares = self._shared({name: self._requested(name, usage) for name, usage in seen.items()})
         for name, share in shares.items():
-            one = seen[name]
-            self.rows.append((replication, one.time_s, name, one.used, one.waited, one.allocated, share))
+            usage = seen[name]
+            self.rows.append((replication, usage.time_s, name, usage.used, usage.waited, usage.allocated, share))
         self.allocated |= shares
         return {name: self.params(name, share) for name, share in shares.items()}
 
-    def _asked(self, name: str, seen: Seen) -> float:
-        """What a controller asks for, as far as the domain could use it."""
+    def _requested(self, name: str, seen: Seen) -> float:
+        """The allocation that a controller requests, limited to the domain's vCPUs."""
         answer = float(self.controllers[name].allocate(seen))
         if not math.isfinite(answer):
             raise ValueError(f"the controller of `{name}` allocated {answer}")
         return min(max(answer, LEAST), 100.0 * self.vcpus[name])
 
-    def _shared(self, asked: Mapping[str, float]) -> dict[str, float]:
-        """What is asked for, all of it reduced by the same factor where a pool has less."""
+    def _shared(self, requests: Mapping[str, float]) -> dict[str, float]:
+        """The requested allocations, reduced by one factor for each pool that has less CPU time."""
         sums: dict[str | None, float] = {}
-        for name, share in asked.items():
+        for name, share in requests.items():
             sums[self.pool[name]] = sums.get(self.pool[name], 0.0) + share
-        factors = {pool: min(1.0, self.there[pool] / total) for pool, total in sums.items()}
-        return {name: max(LEAST, share * factors[self.pool[name]]) for name, share in asked.items()}
+        factors = {pool: min(1.0, self.capacity[pool] / total) for pool, total in sums.items()}
+        return {name: max(LEAST, share * factors[self.pool[name]]) for name, share in requests.items()}
