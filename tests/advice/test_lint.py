@@ -118,7 +118,7 @@ def test_what_one_client_gains_and_two_others_lose_is_no_mend() -> None:
     scenario = vcpulab.Scenario.from_toml(tomli_w.dumps(document))
     before, after = vcpulab.run_many([scenario, scenario.change({"domain.web1.weight": 1024})])
     advice = Advice(Finding("domain.web1.weight", "it is light"), compare(before, after), None, after)
-    assert {c.verdict for c in advice.told()} == {"improves", "regresses"}
+    assert {c.verdict for c in advice.main_effects()} == {"improves", "regresses"}
     assert not advice.helps
     assert "the mend regresses more than it improves" in advice.against
 
@@ -126,7 +126,7 @@ def test_what_one_client_gains_and_two_others_lose_is_no_mend() -> None:
 def test_starving_caps(tmp_path: Path) -> None:
     found = advice_on(tmp_path, {}, {"dom0": DOM0 | {"cap": 5}, "web": WEB}, USERS)["starving-cap"]
     assert found.finding.path == "domain.dom0.cap"
-    assert [c.verdict for c in found.told() if c.address.name == "users.throughput"] == ["improves"]
+    assert [c.verdict for c in found.main_effects() if c.address.name == "users.throughput"] == ["improves"]
     assert commands(found) == ["xl sched-credit -d Domain-0 -c 0"]
     contract = {"dom0": {}, "batch": HOG | {"cap": 40}}
     assert advice_on(tmp_path, {"pcpus": 2}, contract) == {}, "nobody waits for it: its cap is a contract"
@@ -183,7 +183,10 @@ def test_pinning(tmp_path: Path) -> None:
     crowded = {"a": HOG | {"affinity": "0"}, "b": HOG | {"affinity": "0"}, "c": {"affinity": "1-3", **HOG}}
     found = advice_on(tmp_path, host, crowded)["pinning-leaves-idle"]
     assert "its vCPUs wait there for 50 % of the time" in found.finding.reason
-    assert [c.verdict for c in found.told() if c.address.name.endswith("throughput")] == ["improves", "improves"]
+    assert [c.verdict for c in found.main_effects() if c.address.name.endswith("throughput")] == [
+        "improves",
+        "improves",
+    ]
     double = {name: HOG | {"vcpus": 2, "affinity": "0", "app": [{"kind": "hog", "instance": 2}]} for name in "ab"}
     found = advice_on(tmp_path, host, double | {"c": crowded["c"]})["pinning-leaves-idle"]
     assert "its vCPUs wait there for 75 % of the time" in found.finding.reason, "each for so long, not both together"
@@ -228,7 +231,7 @@ def test_a_service_of_equal_advance_and_a_long_allowance(tmp_path: Path) -> None
     domains = {"dom0": DOM0 | {"mcu_adv": 2}, "web": WEBSITE, **BATCH}
     found = advice_on(tmp_path, {"scheduler": "bvt"}, domains, asked(200))["waits-behind-equals"]
     assert found.finding.changes == {"domain.web.mcu_adv": 1}
-    assert [c.verdict for c in found.told() if c.address.name == "visitors.response_p99"] == ["improves"]
+    assert [c.verdict for c in found.main_effects() if c.address.name == "visitors.response_p99"] == ["improves"]
     others = {f"domain.batch{index}.mcu_adv": 30 for index in range(3)}
     assert found.finding.otherwise[0] == {"domain.web.mcu_adv": 1, **others}
     least = domains | {"web": WEBSITE | {"mcu_adv": 1}, **{name: HOG | {"mcu_adv": 1} for name in ("batch0", "batch1")}}
@@ -271,7 +274,7 @@ def test_a_service_that_waits_behind_equals(tmp_path: Path, scheduler: str) -> N
     found = advice_on(tmp_path, {"scheduler": scheduler}, domains, asked(250))["waits-behind-equals"]
     assert found.finding.path == "domain.web.weight"
     assert "batch" in found.finding.reason
-    assert [c.verdict for c in found.told() if c.address.name == "visitors.response_p99"] == ["improves"]
+    assert [c.verdict for c in found.main_effects() if c.address.name == "visitors.response_p99"] == ["improves"]
     heavy = domains | {"web": WEBSITE | {"weight": 2048}, "dom0": DOM0 | {"weight": 4096}}
     assert advice_on(tmp_path, {"scheduler": scheduler}, heavy, asked(100)) == {}
 
@@ -374,7 +377,7 @@ def test_slices_of_those_who_never_block(tmp_path: Path) -> None:
     }
     found = advice_on(tmp_path, {}, {"dom0": DOM0 | {"weight": 2048}, **worlds}, players)["slice-too-long"]
     assert found.finding.changes == {"host.tslice_ms": 2}, "5 ms leave them late"
-    first = found.told()[0]
+    first = found.main_effects()[0]
     assert first.address.thing in players, "what those who are late gain comes first"
     assert first.verdict == "improves"
 
@@ -422,7 +425,7 @@ def test_short_slices(tmp_path: Path) -> None:
     found = advice_on(tmp_path, {"scheduler": "rtds"}, {"a": HOG | reserved, "b": HOG | reserved})["short-slice"]
     changed = found.finding.changes
     assert changed["domain.b.budget_us"] / changed["domain.b.period_us"] == pytest.approx(0.45, abs=0.01)
-    assert {c.address.name: c.verdict for c in found.told()[:2]} == dict.fromkeys(
+    assert {c.address.name: c.verdict for c in found.main_effects()[:2]} == dict.fromkeys(
         ("a.throughput", "b.throughput"), "improves"
     )
     assert found.helps, "neither takes from the other"

@@ -125,7 +125,7 @@ def test_lint_simulates_the_mend_of_pinned_siblings_where_their_cost_is_known() 
     (found,) = vcpulab.lint(host, replications=3)
     assert (found.finding.rule, found.finding.changes) == ("pinned-to-one-core", {"domain.b.affinity": "0"})
     assert found.helps
-    assert {one.verdict for one in found.told() if one.address.name.endswith("throughput")} == {"improves"}
+    assert {one.verdict for one in found.main_effects() if one.address.name.endswith("throughput")} == {"improves"}
 
 
 @pytest.mark.parametrize("percent", [50, 65, 90])

@@ -112,7 +112,7 @@ def test_lint_tells_of_a_mend_what_it_makes_of_nothing(tmp_path: Path) -> None:
     """Rates that were 0 and response times that were undefined have no percentage, and were left out."""
     file = tmp_path / "null.toml"
     file.write_text(scenario(SERVED).change({"domain.dom0.vcpus": 3}).to_toml())
-    told = [one for advice in lint(file, replications=2)[1] for one in advice.told()]
+    told = [one for advice in lint(file, replications=2)[1] for one in advice.main_effects()]
     assert ("http.response_p50", "improves", None) in [(one.address.name, one.verdict, one.percent) for one in told]
 
 

@@ -13,7 +13,7 @@ from vcpulab.advice.capacity.occupancy import stations, with_servers
 from vcpulab.advice.guest_tasks import vcpus_of
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint import drivers, rules
-from vcpulab.advice.lint.catalogue import findings, first_words, settings
+from vcpulab.advice.lint.catalogue import findings, first_by_path, settings
 from vcpulab.advice.lint.held_back import causes_of
 from vcpulab.advice.lint.host import Finding, Host, measured, of_pool
 from vcpulab.advice.lint.lint import Advice, as_data, tried
@@ -376,7 +376,7 @@ def _concerning(host: Host, ones: Sequence[Late]) -> list[Finding]:
     )
     serving = (one for one in settings(host, drivers.rule) if _of(one.path) in way)
     others = (one for one in settings(host) if any(_of(path) in way for path in (one.path, *one.changes)))
-    return first_words(themselves, serving, causes_of(host, ones), others)
+    return first_by_path(themselves, serving, causes_of(host, ones), others)
 
 
 def _of(path: str) -> str | None:

@@ -1,4 +1,4 @@
-"""All rules: what they find on a host, their names, and those that patterns of names stand for."""
+"""All rules of lint: their findings on a host, their names, and their selection by patterns."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -11,8 +11,8 @@ from vcpulab.errors import RequestError
 from vcpulab.scenario.names import did_you_mean, matching
 
 RULES: Mapping[str, Rule[Any]] = {
-    one.name: one
-    for one in chain[Rule[Any]](
+    rule.name: rule
+    for rule in chain[Rule[Any]](
         rules.rule.all,
         drivers.rule.all,
         kvm.rule.all,
@@ -24,12 +24,12 @@ RULES: Mapping[str, Rule[Any]] = {
         foreign.rule.all,
     )
 }
-"""Every rule by its name, in the order in which they are asked."""
+"""Name to rule, in the order in which the rules are checked."""
 
 
 def findings(host: Host) -> list[Finding]:
-    """What all rules find; of each field the first word on it."""
-    return first_words(
+    """The findings of all rules; of several on the same field, the first."""
+    return first_by_path(
         settings(host, rules.rule, drivers.rule),
         held_back.held_back(host),
         settings(host, kvm.rule, pinning.rule, topology.rule),
@@ -37,31 +37,31 @@ def findings(host: Host) -> list[Finding]:
 
 
 def notes(host: Host) -> list[Finding]:
-    """What is no fault on a host, and good to know."""
+    """Notes: findings about a host that are no problem."""
     return list(settings(host, topology.note))
 
 
-def settings(host: Host, *those: Rules[Callable[[Host], Iterator[Finding]]]) -> Iterator[Finding]:
-    """What the rules find that look at a whole host."""
-    for one in chain.from_iterable(
-        kind.all for kind in those or (rules.rule, drivers.rule, kvm.rule, pinning.rule, topology.rule)
+def settings(host: Host, *kinds: Rules[Callable[[Host], Iterator[Finding]]]) -> Iterator[Finding]:
+    """The findings of the rules that check a whole host; by default of all kinds of them."""
+    for rule in chain.from_iterable(
+        kind.all for kind in kinds or (rules.rule, drivers.rule, kvm.rule, pinning.rule, topology.rule)
     ):
-        yield from map(one.stamped, one.check(host))
+        yield from map(rule.stamped, rule.check(host))
 
 
-def first_words(*found: Iterable[Finding]) -> list[Finding]:
-    """Of each field the first finding on it."""
+def first_by_path(*groups: Iterable[Finding]) -> list[Finding]:
+    """The first finding on each field."""
     first: dict[str, Finding] = {}
-    for finding in chain.from_iterable(found):
+    for finding in chain.from_iterable(groups):
         first.setdefault(finding.path, finding)
     return list(first.values())
 
 
 def named(name: str) -> Rule[Any]:
-    """The rule of that name.
+    """The rule with a name.
 
     Raises:
-        RequestError: there is none.
+        RequestError: no rule has that name.
     """
     if name not in RULES:
         raise _unknown(name, "explain")
@@ -69,7 +69,7 @@ def named(name: str) -> Rule[Any]:
 
 
 def selected(patterns: Sequence[str]) -> frozenset[str]:
-    """The names of the rules that match one of these patterns; all, if there are none.
+    """The names of the rules that match at least one pattern; without patterns, all names.
 
     Raises:
         RequestError: a pattern matches nothing.
@@ -78,13 +78,13 @@ def selected(patterns: Sequence[str]) -> frozenset[str]:
         >>> sorted(selected(["pinn*", "starved"]))
         ['pinned-to-one-core', 'pinned-together', 'pinning-leaves-idle', 'starved']
     """
-    found: set[str] = set()
+    chosen: set[str] = set()
     for pattern in patterns:
         names = matching(pattern, RULES)
         if not names:
             raise _unknown(pattern, "select")
-        found.update(names)
-    return frozenset(found if patterns else RULES)
+        chosen.update(names)
+    return frozenset(chosen if patterns else RULES)
 
 
 def _unknown(name: str, field: str) -> RequestError:

@@ -1,4 +1,4 @@
-"""Driver domains that keep others waiting: their weight, their cap, their vCPUs."""
+"""Rules for driver domains that delay the domains they serve: weight, cap, vCPUs."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,9 +10,9 @@ from vcpulab.advice.spreading import apart, behind, spread
 from vcpulab.scenario.names import in_short
 
 BUSY = 0.9
-"""A vCPU that runs for more than this part of the time is saturated. Assumed."""
+"""The fraction of the time above which a running vCPU is saturated. Assumed."""
 BURSTY = 0.25
-"""A driver domain that uses this part of its share on average uses it up in bursts. Assumed."""
+"""The mean used fraction of its share from which a driver domain uses the share up in bursts. Assumed."""
 
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
@@ -61,12 +61,12 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
 
 
 def _feels(host: Host, driver: str) -> bool:
-    """Does anybody feel that a driver domain waits? It is full, or who is behind it is late or not asked."""
+    """Does waiting of a driver domain matter: is it full, or is a domain that it serves late or without clients?"""
     served = set(host.served_by(driver))
     if host.waited(driver) < WAITS:
         return False
     full = 1 - host.blocked(driver) >= NEAR_FULL
-    return not served & host.asked or full or any(one.domain in served for one in host.late)
+    return not served & host.with_clients or full or any(late.domain in served for late in host.late)
 
 
 @rule("starving-cap")
@@ -122,9 +122,9 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
         if _uneven(busy) or vcpus >= len(host.pcpus_of(host.domains[driver].get("pool"))):
             continue
         path = of_domain(driver, "vcpus")
-        which = "its only vCPU" if vcpus == 1 else f"one of its {vcpus} vCPUs"
+        busiest = "its only vCPU" if vcpus == 1 else f"one of its {vcpus} vCPUs"
         reason = (
-            f"{which} is busy for {100 * max(busy):.0f} % of the time with the I/O of "
+            f"{busiest} is busy for {100 * max(busy):.0f} % of the time with the I/O of "
             f"{in_short(host.served_by(driver))}, while pCPUs idle: it has too few vCPUs, one saturates"
         )
         more: dict[str, Any] = {path: vcpus + 1}
@@ -160,18 +160,18 @@ def saturated_driver_vcpu(host: Host) -> Iterator[Finding]:
         vcpus, full = host.domains[driver]["vcpus"], busy.index(max(busy))
         rest = ", ".join(f"{100 * share:.0f} %" for share in sorted(busy)[:-1])
         places = {name: host.domains[name]["nic"]["driver_vcpu"] for name in behind(host.document, "nic", driver)}
-        there = [name for name, vcpu in places.items() if vcpu == full]
-        netbacks = f"the netbacks of {in_short(there)} are" if there else "a NIC's or a disk's interrupts are"
+        on_full = [name for name, vcpu in places.items() if vcpu == full]
+        netbacks = f"the netbacks of {in_short(on_full)} are" if on_full else "a NIC's or a disk's interrupts are"
         reason = (
             f"one of its {vcpus} vCPUs, saturated for {100 * max(busy):.0f} % of the time, does the I/O of "
-            f"{in_short(there or host.served_by(driver))}, while the others are busy for {rest}: "
-            f"{'its netbacks are all' if there and there == list(places) else netbacks} on that vCPU"
+            f"{in_short(on_full or host.served_by(driver))}, while the others are busy for {rest}: "
+            f"{'its netbacks are all' if on_full and on_full == list(places) else netbacks} on that vCPU"
         )
         yield Finding(of_domain(driver, "vcpus"), reason, spread(host.document, driver, vcpus))
 
 
 def _saturated_drivers(host: Host) -> Iterator[tuple[str, list[float]]]:
-    """Driver domains with a vCPU that is saturated while pCPUs idle, and how busy each vCPU is."""
+    """Driver domains with a vCPU that is saturated while pCPUs idle, and the busy share of each vCPU."""
     for driver in host.drivers:
         busy = host.busy(driver)
         here = host.pcpus_of(host.domains[driver].get("pool"))

@@ -1,4 +1,4 @@
-"""Parameters of other schedulers in a scenario file, which no scenario may have."""
+"""The rule for parameters of other schedulers in a scenario file; no valid scenario has them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +14,11 @@ rule = Rules[Callable[[Mapping[str, Any], Sequence[str]], Finding | None]](Stand
 
 
 def without_foreign(path: Path) -> tuple[Scenario, list[Finding]]:
-    """The scenario without the parameters of schedulers that it does not have, and these as findings.
+    """The scenario of a file without parameters of other schedulers, and these parameters as findings.
 
     Raises:
-        ScenarioError: what else is wrong with it.
-        OSError: it cannot be read.
+        ScenarioError: the file has other problems.
+        OSError: the file cannot be read.
     """
     try:
         return Scenario.load(path), []
@@ -26,9 +26,9 @@ def without_foreign(path: Path) -> tuple[Scenario, list[Finding]]:
         try:
             written = tables(path.read_text(encoding="utf-8"))
             fields = [split(problem["field"] or "") for problem in error.problems]
-            findings = [finding for steps in fields for finding in _found(written, steps)]
+            findings = [finding for steps in fields for finding in _findings(written, steps)]
         except (KeyError, TypeError, ValueError):
-            # It is wrong in other ways.
+            # The file has other problems.
             raise error from None
         if len(findings) < len(fields):
             raise
@@ -36,10 +36,10 @@ def without_foreign(path: Path) -> tuple[Scenario, list[Finding]]:
     return Scenario.without(text, [finding.path for finding in findings], str(path), folder=path.parent), findings
 
 
-def _found(written: Mapping[str, Any], steps: Sequence[str]) -> Iterator[Finding]:
-    for one in rule.all:
-        if (finding := one.check(written, steps)) is not None:
-            yield one.stamped(finding)
+def _findings(written: Mapping[str, Any], steps: Sequence[str]) -> Iterator[Finding]:
+    for declared in rule.all:
+        if (finding := declared.check(written, steps)) is not None:
+            yield declared.stamped(finding)
 
 
 @rule("foreign-parameter")
@@ -71,17 +71,17 @@ def _foreign(written: Mapping[str, Any], steps: Sequence[str]) -> Finding | None
             return None
     owning = _owners(param)
     table = _value_at(written, where)
-    has = generation_of(table["scheduler"], table.get("generation"))
-    if not owning or has is None or param in {known["name"] for known in has["params"]}:
+    generation = generation_of(table["scheduler"], table.get("generation"))
+    if not owning or generation is None or param in {own["name"] for own in generation["params"]}:
         return None
     reason = f"a parameter of {' and '.join(owning)}, not of {table['scheduler']}: it does nothing here"
-    # Was it meant for the scheduler that has it?
+    # The simulated change: the scheduler that has the parameter.
     meant = {join([*where, "scheduler"]): owning[0], join(steps): _value_at(written, steps)}
     return Finding(join(steps), reason, meant)
 
 
 def _owners(param: str) -> list[str]:
-    """The schedulers that have a parameter of that name in some generation."""
+    """The schedulers with a parameter of that name in at least one generation."""
     return [
         policy["name"]
         for policy in schedulers()
@@ -90,7 +90,7 @@ def _owners(param: str) -> list[str]:
 
 
 def _value_at(document: Mapping[str, Any], steps: Sequence[str]) -> Any:
-    """What stands at a path."""
+    """The value at a path."""
     for step in steps:
         document = document[step]
     return document

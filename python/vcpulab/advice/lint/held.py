@@ -1,4 +1,4 @@
-"""A service that is late with the bottleneck of what serves it, and the rules that name a cause."""
+"""A late service with its bottleneck, and the declaration of rules that name a cause."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.scenario.names import in_short
 
 NEVER_BLOCKED = 0.05
-"""A domain that is blocked for less than this part of the time always wants to run. Assumed."""
+"""The blocked fraction of the time below which a domain always wants to run. Assumed."""
 BEHIND_ITSELF = 50.0
-"""A domain that waits behind its own vCPUs for this part of its waits, %, waits for itself. Assumed."""
+"""The share of a domain's waits behind its own vCPUs, %, from which it waits for itself. Assumed."""
 HALF_FULL = 0.5
-"""A device that is fuller than this makes its requests wait for as long as they take: M/M/1."""
+"""The utilization from which the requests of a device wait for as long as their service takes: M/M/1."""
 
 LATE_IS = (
     f"above {LATE_MS:g} ms and above {LATE_TIMES:g} times the CPU time of a request at the 99th percentile, or more "
@@ -24,7 +24,7 @@ LATE_IS = (
 
 @dataclass(frozen=True)
 class Held:
-    """Somebody who is late, and the bottleneck of what serves him."""
+    """A late service and its bottleneck."""
 
     host: Host
     late: Late
@@ -32,7 +32,7 @@ class Held:
 
     @property
     def domain(self) -> str:
-        """The domain whose vCPU is the bottleneck; otherwise the one that serves him."""
+        """The domain whose vCPU is the bottleneck; otherwise the domain of the late service."""
         return self.station.domain or self.late.domain
 
     @property
@@ -43,53 +43,53 @@ class Held:
 
     @property
     def pcpus(self) -> list[int]:
-        """The pCPUs of that pool."""
+        """The pCPUs of the pool."""
         return self.host.pcpus_of(self.pool)
 
     @property
     def waits(self) -> bool:
-        """Is it a vCPU that is held back by others, and not by its own work?"""
+        """Is the bottleneck a vCPU that waits, for pCPUs or because of a limit, rather than one busy with its work?"""
         if not self.station.domain or self.station.kind in ("guest vCPU", "driver domain", "host thread"):
             return False
         if self.station.used >= NEAR_FULL or self.host.waited(self.domain) >= WAITS:
             return True
-        # Who sleeps most of the time waits for a small part of it, and yet longer than he works.
+        # A vCPU that sleeps most of the time waits for a small part of it, but for longer than it runs.
         return self.station.waited > self.station.used / 2
 
     @property
     def never_wakes(self) -> bool:
-        """Does that domain compute all the time? A driver domain does not: it hardly sleeps where it wakes up late."""
+        """Does the domain compute all the time? A driver domain does not: it hardly sleeps because it wakes up late."""
         if self.host.blocked(self.domain) >= NEVER_BLOCKED or self.host.served_by(self.domain):
             return False
-        # One vCPU may compute without end while another one sleeps, and waits each time that it wakes up.
+        # One vCPU may compute without end while another sleeps, and waits after each wake-up.
         return not any(True for _ in self.host.woken_late(self.domain))
 
     @property
     def waits_for_itself(self) -> bool:
-        """Does that domain wait mostly behind its own vCPUs, so that no weight matters?"""
-        return sum(share for one, share in self.host.behind(self.domain) if one == self.domain) >= BEHIND_ITSELF
+        """Does the domain wait mostly behind its own vCPUs, so that no weight matters?"""
+        return sum(share for name, share in self.host.behind(self.domain) if name == self.domain) >= BEHIND_ITSELF
 
     @property
     def starves(self) -> bool:
-        """Does that domain get almost nothing?"""
+        """Does the domain get almost no CPU time?"""
         return self.domain in self.host.starved
 
     @property
-    def said_waits(self) -> str:
-        """Who waits, and how long, in words."""
+    def waits_in_words(self) -> str:
+        """The waiting thread or domain and its waiting time, in words."""
         own = f"{self.domain} waits for {100 * self.host.waited(self.domain):.0f} % of the time"
         if not self.station.thread:
             return own
         thread = f"the {self.station.thread}"
         return f"{thread}, and {own}" if self.host.waited(self.domain) >= FEW_WAITS else thread
 
-    def said_behind(self) -> str:
-        """Behind whom it waits, in words."""
-        behind = [(one, share) for one, share in self.host.behind(self.domain) if share >= 1]
+    def behind_in_words(self) -> str:
+        """The domains that the domain waits for, in words."""
+        behind = [(name, share) for name, share in self.host.behind(self.domain) if share >= 1]
         if not behind:
             return "others"
-        return f"{in_short([one for one, _ in behind])} ({sum(share for _, share in behind):.0f} % of its waits)"
+        return f"{in_short([name for name, _ in behind])} ({sum(share for _, share in behind):.0f} % of its waits)"
 
 
 cause = Rules[Callable[[Held], Finding | None]](Stands.ALONE)
-"""Why somebody is late, in the order in which they are looked for: what only throttles comes before what shares."""
+"""The causes of lateness, in the order in which they are checked: limits come before shares."""

@@ -1,13 +1,13 @@
-"""Services that are late, and what holds them back: a rule for each mechanism.
+"""The causes of late services: a rule for each mechanism.
 
-Whoever is late is late by what his clients see. The bottleneck of what serves him (`capacity.occupancy`) says where the
-time goes; why it goes there is told by the settings of whoever waits. A host on which nobody is late, and nobody
-starves, is left alone.
+A service is late by the response times of its clients. Its bottleneck (`capacity.occupancy`) shows where the time goes,
+and the settings of the waiting domain show the cause. A host without late services and starved domains has no findings.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
+from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
 from vcpulab.advice.isolation import isolation, pinned_to
@@ -38,47 +38,46 @@ from vcpulab.scenario.scenario import join, split
 from vcpulab.scenario.units import spans
 
 FULL = 0.98
-"""pCPUs that are busy for more than this part of the time are full. Assumed."""
+"""The busy fraction of the time above which pCPUs are full. Assumed."""
 _WITHOUT_END = ("hog", "spin")
-"""Applications that take all that they get: what they want says nothing about how much a host has to do."""
+"""Kinds of applications that take all the CPU time that they get: they do not measure the load of a host."""
 RATE_LIMIT_TIMES = 2
-"""A rate limit explains waits that reach the limit divided by this, and no more than as many times it. Assumed."""
+"""The factor around a rate limit in which it explains waits: from the limit divided by this to the limit times this.
+Assumed."""
 GETS_HALF = 0.5
-"""A control domain that gets less than this part of the CPU time that it wants is held back. Assumed."""
+"""The fraction of the CPU time that it wants below which a control domain is held back. Assumed."""
 SLICE_MS = 10
-"""So can a slice; Credit's own is 30 ms."""
+"""The slice from which whole slices of other domains delay a service; Credit's default is 30 ms."""
 SHARE_MAX = 0.8
-"""A mended weight entitles to this part of the pCPUs at most."""
+"""The largest share of the pCPUs that a fixed weight entitles to."""
 ADVANCE_TIMES = 16
-"""BVT's advances may make a share as many times larger: with `xen3.0` who is kept running is charged too much."""
+"""The factor of a further fix by BVT's advances: `xen3.0` charges a domain that keeps running too much."""
 ADVANCE_MAX = 32_767
-"""The largest advance that is set: virtual time, of 32 bits, is to wrap round in minutes, not in a slice."""
+"""The largest advance in a fix: virtual time has 32 bits, and should wrap around in minutes, not within a slice."""
 ABOUT = 0.9
-"""What is at least this part as full as the bottleneck may be the bottleneck as well. Assumed."""
+"""The utilization, as a fraction of the bottleneck's, from which a station may be the bottleneck as well. Assumed."""
 SHORTER = 4
-"""Periods of reservations are made as many times shorter ..."""
+"""The divisor by which a fix shortens the periods of reservations ..."""
 LEAST_PERIOD_NS = 1_000_000
-"""... as long as that leaves them this long."""
+"""... and the shortest period that may result."""
 MOST_OF_IT = 80.0
-"""Those who make for this part of the waits, %, the most first, are those whom somebody waits for."""
+"""The share of a domain's waits, %, that the domains it mainly waits for make up together."""
 
 
 def held_back(host: Host) -> Iterator[Finding]:
-    """What holds back those who are late or starve, and work that nobody asks for where it clearly is held back.
+    """The causes of late services, of starved domains, and of domains without clients that are clearly held back.
 
-    There is one finding for each cause, with all whom it concerns.
+    Each cause has one finding, with all services that it concerns.
     """
-    ways = {domain for one in host.late for domain in with_servers(host.domains, [one.domain])}
-    starving = {domain: why for domain, why in host.starved.items() if domain not in ways}
-    hindered = (Late(one, one, how) for one, how in _hindered(host) if one not in ways and one not in starving)
-    return causes_of(
-        host,
-        [*host.late, *(Late(one, one, f"{one} wants to run, but {why}") for one, why in starving.items()), *hindered],
-    )
+    serving = {domain for late in host.late for domain in with_servers(host.domains, [late.domain])}
+    reasons = {domain: reason for domain, reason in host.starved.items() if domain not in serving}
+    starved = (Late(name, name, f"{name} wants to run, but {reason}") for name, reason in reasons.items())
+    hindered = (Late(name, name, how) for name, how in _hindered(host) if name not in serving and name not in reasons)
+    return causes_of(host, [*host.late, *starved, *hindered])
 
 
 def _hindered(host: Host) -> Iterator[tuple[str, str]]:
-    """Domains that no client is late for, and whose own work is clearly held back, each with how."""
+    """Domains whose own work is clearly held back, each with a description."""
     for name, table in host.domains.items():
         if not table.get("app") or host.is_held_by_its_settings(name):
             continue
@@ -91,57 +90,58 @@ def _hindered(host: Host) -> Iterator[tuple[str, str]]:
             yield name, f"{name} gets {100 * host.of_wanted(name):.0f} % of the CPU time that its {work}"
 
 
-def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
-    """The same for these, whether they are late or not."""
-    alike = {one: tuple(group) for group in groups(host.scenario) for one in group}
+def causes_of(host: Host, services: Sequence[Late]) -> Iterator[Finding]:
+    """The causes of waiting of some services, late or not: one finding for each cause."""
+    alike = {name: tuple(group) for group in groups(host.scenario) for name in group}
     causes: dict[tuple[object, ...], list[tuple[Late, Finding]]] = {}
-    for one in ones:
-        near = _nearest_to_full(stations(host.run, [one.domain]))
-        found = _cause([Held(host, one, station) for station in near])
-        # Whatever holds it back, its own CPU time may be worth less.
-        own = (finding for finding in slowed.slowed(host, one.domain) if found is None or finding.rule != found.rule)
-        for finding in (*([found] if found is not None else []), *own):
-            # A device is one cause, whoever depends on it, and alike domains are mended alike.
-            is_device = finding is found and not near[0].domain and not finding.changes
-            what = [near[0].name] if is_device else split(finding.path)
-            causes.setdefault((finding.rule, *(alike.get(step, step) for step in what)), []).append((one, finding))
-    for both in causes.values():
-        who = [one for one, _ in both]
-        others = "" if len(who) == 1 else f" (as {in_short([one.name for one in who[1:]])})"
-        first = both[0][1]
+    for service in services:
+        near = _nearest_to_full(stations(host.run, [service.domain]))
+        first = _cause([Held(host, service, station) for station in near])
+        # In addition to any cause of waits, a domain may do less work with its CPU time.
+        slow = (finding for finding in slowed.slowed(host, service.domain) if not first or finding.rule != first.rule)
+        for finding in (*([first] if first is not None else []), *slow):
+            # A device is one cause for all domains that use it, and alike domains have one fix.
+            is_device = finding is first and not near[0].domain and not finding.changes
+            steps = [near[0].name] if is_device else split(finding.path)
+            key = (finding.rule, *(alike.get(step, step) for step in steps))
+            causes.setdefault(key, []).append((service, finding))
+    for pairs in causes.values():
+        concerned, findings = [service for service, _ in pairs], [finding for _, finding in pairs]
+        further = "" if len(concerned) == 1 else f" (as {in_short([service.name for service in concerned[1:]])})"
         yield replace(
-            first,
-            reason=f"{who[0].how}{others}: {first.reason}",
-            concerned=tuple(one.name for one in who),
-            changes={path: value for _, found in both for path, value in found.changes.items()},
-            otherwise=tuple(
-                {path: value for one in same for path, value in one.items()}
-                for same in zip(*(found.otherwise for _, found in both), strict=False)
-            ),
+            findings[0],
+            reason=f"{concerned[0].how}{further}: {findings[0].reason}",
+            concerned=tuple(service.name for service in concerned),
+            changes=_joined(finding.changes for finding in findings),
+            otherwise=tuple(map(_joined, zip(*(finding.otherwise for finding in findings), strict=False))),
         )
 
 
-def _nearest_to_full(there: Sequence[Station]) -> list[Station]:
-    """The bottleneck; and if that is a vCPU, or pCPUs, the vCPUs that are hardly less held back."""
-    first = bottleneck(there)
+def _joined(changes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {path: value for change in changes for path, value in change.items()}
+
+
+def _nearest_to_full(passed: Sequence[Station]) -> list[Station]:
+    """The bottleneck; and if it is a vCPU or pCPUs, the vCPUs that are about as full."""
+    first = bottleneck(passed)
     if first is None or not (first.domain or first.kind == "pCPUs"):
         return [] if first is None else [first]
-    near = [one for one in there if one.domain and one.used >= ABOUT * first.used]
+    near = [station for station in passed if station.domain and station.used >= ABOUT * first.used]
     return near if first.domain else [first, *near]
 
 
-def _cause(held: Sequence[Held]) -> Finding | None:
-    """The first cause of what holds back one of these; before all, what makes its CPU time worth less."""
-    for those in held:
-        if those.station.domain:
-            found = next(slowed.slowed(those.host, those.domain), None)
-            if found is not None:
-                return found
-    for one in cause.all:
-        for those in held:
-            found = one.check(those)
-            if found is not None:
-                return one.stamped(found)
+def _cause(candidates: Sequence[Held]) -> Finding | None:
+    """The first cause of one of the bottlenecks of a service; slow pCPUs come before all other causes."""
+    for held in candidates:
+        if held.station.domain:
+            finding = next(slowed.slowed(held.host, held.domain), None)
+            if finding is not None:
+                return finding
+    for rule in cause.all:
+        for held in candidates:
+            finding = rule.check(held)
+            if finding is not None:
+                return rule.stamped(finding)
     return None
 
 
@@ -211,13 +211,13 @@ def _outside_client(held: Held) -> Finding | None:
 
 def _outside(held: Held) -> Finding | None:
     station, host = held.station, held.host
-    way = with_servers(host.domains, [held.domain])
-    nobody_waits = all(host.waited(one) < FEW_WAITS for one in way)
-    if station.used < (HALF_FULL if nobody_waits else NEAR_FULL):
+    serving = with_servers(host.domains, [held.domain])
+    no_waits = all(host.waited(name) < FEW_WAITS for name in serving)
+    if station.used < (HALF_FULL if no_waits else NEAR_FULL):
         return None
     reason = f"the bottleneck of {held.domain} is outside the scheduler: {station}; a scheduler makes it no faster"
-    of = {"disk": "disk", "connections": "app", "backlog": "app"}.get(station.kind, "nic")
-    return Finding(of_domain(held.domain, of), reason)
+    field = {"disk": "disk", "connections": "app", "backlog": "app"}.get(station.kind, "nic")
+    return Finding(of_domain(held.domain, field), reason)
 
 
 # ---- held back by others, or by its own limits ----
@@ -243,22 +243,22 @@ def _never_runs(held: Held) -> Finding | None:
     host, name = held.host, held.pool
     if not (held.waits or held.starves) or host.pool_of(held.domain)["scheduler"] != "null":
         return None
-    inside = {one: host.domains[one]["vcpus"] for one in host.inside(name)}
-    total, there = sum(inside.values()), len(held.pcpus)
-    if total <= there:
+    inside = {domain: host.domains[domain]["vcpus"] for domain in host.inside(name)}
+    total, pcpus = sum(inside.values()), len(held.pcpus)
+    if total <= pcpus:
         return None
-    which = f"a vCPU of {held.domain}" if host.gotten(held.domain) else held.domain
+    waiting = f"a vCPU of {held.domain}" if host.gotten(held.domain) else held.domain
     reason = (
-        f"the null scheduler gives each vCPU a pCPU of its own, and there are {total} vCPUs for {there} pCPUs: "
-        f"{which} never runs. Fewer vCPUs, or a scheduler that shares"
+        f"the null scheduler gives each vCPU a pCPU of its own, and there are {total} vCPUs for {pcpus} pCPUs: "
+        f"{waiting} never runs. Fewer vCPUs, or a scheduler that shares"
     )
     left = dict(inside)
-    while sum(left.values()) > there and (spare := [one for one, vcpus in left.items() if vcpus > 1]):
-        # The domain that uses least of what it has gives a vCPU up.
-        left[min(spare, key=lambda one: host.gotten(one) / left[one])] -= 1
+    while sum(left.values()) > pcpus and (spare := [domain for domain, vcpus in left.items() if vcpus > 1]):
+        # The domain that uses the smallest fraction of its vCPUs gives up one.
+        left[min(spare, key=lambda domain: host.gotten(domain) / left[domain])] -= 1
     path = of_pool(name, "scheduler")
-    fewer = {of_domain(one, "vcpus"): vcpus for one, vcpus in left.items() if vcpus != inside[one]}
-    return Finding(path, reason, fewer if sum(left.values()) <= there else {path: "credit2"})
+    fewer = {of_domain(domain, "vcpus"): vcpus for domain, vcpus in left.items() if vcpus != inside[domain]}
+    return Finding(path, reason, fewer if sum(left.values()) <= pcpus else {path: "credit2"})
 
 
 @cause("cap-throttles")
@@ -347,8 +347,8 @@ def _reserved_too_little(held: Held) -> Finding | None:
 
     Sources: Xen's `xl sched-rtds`; the SEDF scheduler mini-HOWTO of Xen 4.2.
     """
-    reserved = _Reserved.of(held)
-    # Where they add up to too much, it does not even get what it has.
+    reserved = _Reserved.from_held(held)
+    # If reservations add up to too much, the domain does not even get its reservation.
     if reserved is None or not reserved.used_up or held.host.overbooked(held.pool):
         return None
     path = of_domain(held.domain, reserved.amount)
@@ -376,10 +376,10 @@ def _reserved_for_too_long(held: Held) -> Finding | None:
 
     Sources: Xen's `xl sched-rtds`; the SEDF scheduler mini-HOWTO of Xen 4.2.
     """
-    reserved = _Reserved.of(held)
+    reserved = _Reserved.from_held(held)
     if reserved is None or reserved.used_up or reserved.extra or held.host.overbooked(held.pool):
         return None
-    # SEDF guarantees nothing to who wakes up in the period in which he blocked.
+    # SEDF guarantees nothing to a vCPU that wakes up in the period in which it blocked.
     blocked = " or it has slept" if held.host.pool_of(held.domain)["scheduler"] == "sedf" else ""
     reason = (
         f"{reserved}, which would do on average; but the period is long: once its slice is used{blocked}, it waits for "
@@ -390,31 +390,32 @@ def _reserved_for_too_long(held: Held) -> Finding | None:
 
 @dataclass(frozen=True)
 class _Reserved:
-    """What is reserved for a domain that is held back, and what it uses of it."""
+    """The reservation of a domain that is held back, its use, and fixes."""
 
     domain: str
     amount: str
     period: str
-    said: str
+    budget: str
+    """The reserved time and the period, in words."""
     share: float
-    """% of a pCPU, for each vCPU."""
+    """The reserved share of a pCPU for each vCPU, %."""
     uses: float
-    """% of a pCPU, of the vCPU that gets most."""
+    """The share of a pCPU used by the vCPU that gets most, %."""
     extra: bool
     with_extra: dict[str, int]
     larger: tuple[dict[str, int], ...]
     shorter: dict[str, int]
-    """The periods of all on the way cut to a part of `SHORTER`, for the same shares."""
+    """Periods divided by `SHORTER`, with the same shares, for the service and all domains that serve it."""
 
     def __str__(self) -> str:
-        return f"{self.domain} has {self.said} ({self.share:.0f} % of a pCPU for each vCPU) reserved"
+        return f"{self.domain} has {self.budget} ({self.share:.0f} % of a pCPU for each vCPU) reserved"
 
     @property
     def used_up(self) -> bool:
         return self.uses >= NEAR_FULL * self.share
 
     @classmethod
-    def of(cls, held: Held) -> "_Reserved | None":
+    def from_held(cls, held: Held) -> "_Reserved | None":
         host, domain = held.host, held.domain
         spelt = RESERVATIONS.get(host.pool_of(domain)["scheduler"])
         if spelt is None or not held.waits:
@@ -422,23 +423,24 @@ class _Reserved:
         amount, period = (host.value(domain, name) for name in (spelt.amount, spelt.period))
         if not amount or not period:
             return None
-        length, within = (number(one * spelt.unit_ns / 1e6) for one in (amount, period))
+        length, within = (number(value * spelt.unit_ns / 1e6) for value in (amount, period))
 
-        def fields(one: str) -> dict[str, int]:
-            return {name: host.value(one, name) or 0 for name in (spelt.amount, spelt.period, *spelt.at_most_period)}
+        def fields(name: str) -> dict[str, int]:
+            names = (spelt.amount, spelt.period, *spelt.at_most_period)
+            return {field: host.value(name, field) or 0 for field in names}
 
-        def cut(one: str) -> dict[str, int]:
-            """A domain's period made so many times shorter, for the same share; nothing, if it is short already."""
-            present = fields(one)
+        def cut(name: str) -> dict[str, int]:
+            """A domain's period divided by `SHORTER`, with the same share; empty if it is short already."""
+            present = fields(name)
             shorter = spelt.scaled(present, 1 / SHORTER) if present[spelt.amount] else present
             if (
                 shorter[spelt.period] * spelt.unit_ns < LEAST_PERIOD_NS
                 or shorter[spelt.period] >= present[spelt.period]
             ):
                 return {}
-            return {of_domain(one, name): value for name, value in shorter.items()}
+            return {of_domain(name, field): value for field, value in shorter.items()}
 
-        way = (one for one in with_servers(host.domains, [held.late.domain]) if one in host.inside(held.pool))
+        serving = (name for name in with_servers(host.domains, [held.late.domain]) if name in host.inside(held.pool))
         larger = [{of_domain(domain, spelt.amount): min(period, times * amount)} for times in (2, 4)]
         if amount <= period // SHORTER and cut(domain):
             shorter = spelt.with_period(fields(domain), spelt.whole(period / SHORTER, period))
@@ -453,7 +455,7 @@ class _Reserved:
             spelt.gets_extra(host.domains[domain]),
             {of_domain(domain, spelt.extra): 1},
             tuple(larger),
-            {path: value for one in way for path, value in cut(one).items()},
+            {path: value for name in serving for path, value in cut(name).items()},
         )
 
 
@@ -476,19 +478,19 @@ def _pinned(held: Held) -> Finding | None:
     Sources: Xen's `xl vcpu-pin`, hard affinity.
     """
     host, domain = held.host, held.domain
-    others = host.pinned_away_from(domain, IDLE)
-    if not held.waits or not others:
+    excluded = host.pinned_away_from(domain, IDLE)
+    if not held.waits or not excluded:
         return None
-    beside = [one for one, _ in host.behind(domain) if one != domain]
-    pinned = [one for one in beside if pinned_to(host.domains[one]) is not None]
-    roaming = [one for one in beside if one not in pinned]
+    beside = [name for name, _ in host.behind(domain) if name != domain]
+    pinned = [name for name in beside if pinned_to(host.domains[name]) is not None]
+    roaming = [name for name in beside if name not in pinned]
     path = of_domain(domain, "affinity")
     own = spans(sorted(pinned_to(host.domains[domain]) or ()))
     where = f"{domain} is pinned together with {in_short(pinned)}" if pinned else f"{domain} is pinned to pCPU {own}"
     shares = f", where {in_short(roaming)} may run, too" if roaming else ""
     reason = (
         f"{where}{shares}, and waits for {100 * host.waited(domain):.0f} % of the "
-        f"time, while {len(others)} other pCPUs idle for {100 * host.idle_of(others):.0f} %"
+        f"time, while {len(excluded)} other pCPUs idle for {100 * host.idle_of(excluded):.0f} %"
     )
     free, isolated = {path: "all"}, isolation(host.document, [domain])
     mends = [free] if isolated is None else [free, isolated.changes] if pinned else [isolated.changes, free]
@@ -513,14 +515,14 @@ def _crowded_pool(held: Held) -> Finding | None:
     Sources: Xen's `xl cpupool-cpu-add`.
     """
     host, here, name = held.host, held.pcpus, held.pool
-    others = [p for p in range(host.document["host"]["pcpus"]) if p not in here]
-    if not held.waits or host.idle_of(here) > IDLE or not others or host.idle_of(others) < 3 * IDLE:
+    outside = [p for p in range(host.document["host"]["pcpus"]) if p not in here]
+    if not held.waits or host.idle_of(here) > IDLE or not outside or host.idle_of(outside) < 3 * IDLE:
         return None
     path = "host.pcpus" if name is None else join(["pool", name, "pcpus"])
     reason = (
-        f"{held.said_waits} in pool {name or 'Pool-0'}, whose "
-        f"{len(here)} pCPUs are full with {in_short(host.inside(name))}, while the other {len(others)} pCPUs idle for "
-        f"{100 * host.idle_of(others):.0f} %: the pool has too few pCPUs"
+        f"{held.waits_in_words} in pool {name or 'Pool-0'}, whose "
+        f"{len(here)} pCPUs are full with {in_short(host.inside(name))}, while the other {len(outside)} pCPUs idle for "
+        f"{100 * host.idle_of(outside):.0f} %: the pool has too few pCPUs"
     )
     free = host.pcpus_of(None)
     if name is None or len(free) < 2:
@@ -530,7 +532,7 @@ def _crowded_pool(held: Held) -> Finding | None:
 
 
 _LIMITS = {"ratelimit_us": (1_000, 1_000), "ctx_allow": (1, 5_000_000)}
-"""Parameters that keep a vCPU that wakes up from preempting: their unit in ns, and their default in that unit."""
+"""Parameter that delays preemption by a woken vCPU, to its unit in ns and its default in that unit."""
 
 
 @cause("ratelimit-too-long")
@@ -562,16 +564,16 @@ def _rate_limited(held: Held) -> Finding | None:
         if not limit or limit <= default:
             continue
         p99_ns, _ = host.woken_waits_ns(domain)
-        # What a request passes before it reaches the service waits for the limit, too.
-        longest_ns = max(host.woken_waits_ns(one)[1] for one in with_servers(host.domains, [domain]))
+        # The domains that a request passes before it reaches the service wait for the limit, too.
+        longest_ns = max(host.woken_waits_ns(name)[1] for name in with_servers(host.domains, [domain]))
         if longest_ns < limit * unit_ns / RATE_LIMIT_TIMES or p99_ns > RATE_LIMIT_TIMES * limit * unit_ns:
             continue
         path = of_pool(held.pool, name)
         called = "rate limit" if name == "ratelimit_us" else "context switch allowance"
         reason = (
-            f"{domain} wakes up and waits behind {held.said_behind()}: the {called} of {number(limit * unit_ns / 1e6)} "
-            "ms keeps it from preempting whoever runs; the longest wait after a wake-up on the way of a request is "
-            f"{number(longest_ns / 1e6)} ms"
+            f"{domain} wakes up and waits behind {held.behind_in_words()}: the {called} of "
+            f"{number(limit * unit_ns / 1e6)} ms keeps it from preempting whoever runs; "
+            f"the longest wait after a wake-up on the way of a request is {number(longest_ns / 1e6)} ms"
         )
         return Finding(path, reason, {path: default}, otherwise=({path: _WAKES_SOONER[name]},))
     return None
@@ -599,13 +601,13 @@ def _long_slices(held: Held) -> Finding | None:
     tslice = host.setting(domain, "tslice_ms")
     if not held.waits or not tslice or tslice < SLICE_MS or host.blocked(domain) > NEVER_BLOCKED:
         return None
-    behind = [one for one, share in host.behind(domain) if share > 0]
-    if 2 * sum(1 for one in behind if one in host.asked) < len(behind):
+    behind = [name for name, share in host.behind(domain) if share > 0]
+    if 2 * sum(1 for name in behind if name in host.with_clients) < len(behind):
         return None
     path = of_pool(held.pool, "tslice_ms")
     reason = (
         f"{domain} never blocks, so it is not boosted, and waits for the whole slices ({tslice} ms) of the others "
-        f"that compute all the time: {held.said_behind()}"
+        f"that compute all the time: {held.behind_in_words()}"
     )
     return Finding(path, reason, {path: 5}, otherwise=({path: 2},))
 
@@ -634,12 +636,12 @@ def _host_full(held: Held) -> Finding | None:
     if not held.waits or busy < FULL or not host.uses_its_weight(held.domain):
         return None
     definite = [name for name in host.inside(held.pool) if _has_an_end(host, name)]
-    used = sum(sum(host.busy(one)) for one in definite)
+    used = sum(sum(host.busy(name)) for name in definite)
     if used < NEAR_FULL * len(here) or len(definite) < 2:
         return None
     reason = (
-        f"{held.said_waits} on {len(here)} pCPUs that are {100 * busy:.0f} % busy: the {len(definite)} domains whose "
-        f"work has an end use {used:.1f} of them, and wait for more. Weights decide who waits; less load, fewer "
+        f"{held.waits_in_words} on {len(here)} pCPUs that are {100 * busy:.0f} % busy: the {len(definite)} domains "
+        f"whose work has an end use {used:.1f} of them, and wait for more. Weights decide who waits; less load, fewer "
         "domains or more pCPUs help all"
     )
     path = "host.pcpus" if held.pool is None else of_pool(held.pool, "pcpus")
@@ -647,7 +649,7 @@ def _host_full(held: Held) -> Finding | None:
 
 
 def _has_an_end(host: Host, domain: str) -> bool:
-    """Does a domain have a definite amount to do, or does it take what it gets?"""
+    """Does a domain have a definite amount of work, rather than take all the CPU time that it gets?"""
     kinds = {app["kind"] for app in host.domains[domain].get("app", [])}
     return host.serves(domain) or bool(kinds - set(_WITHOUT_END))
 
@@ -677,39 +679,39 @@ def _outweighed(held: Held) -> Finding | None:
     "Borrowed-virtual-time (BVT) scheduling", section 2.
     """
     host, domain = held.host, held.domain
-    name = next((one for one in ("weight", "mcu_adv") if host.value(domain, one)), None)
+    name = next((param for param in ("weight", "mcu_adv") if host.value(domain, param)), None)
     if not held.waits or name is None or not host.uses_its_weight(domain):
         return None
     own = host.value(domain, name) or 1
-    theirs = {
-        one: value
-        for one in _most_of_its_waits(held)
-        if host.is_beside(one, domain) and (value := host.value(one, name))
+    values = {
+        neighbor: value
+        for neighbor in _most_of_its_waits(held)
+        if host.is_beside(neighbor, domain) and (value := host.value(neighbor, name))
     }
-    # How many shares like its own each of them has: a smaller advance is a larger share.
-    ratios = [value / own if name == "weight" else own / value for value in theirs.values()]
+    # The ratio of each share to its own: a smaller advance is a larger share.
+    ratios = [value / own if name == "weight" else own / value for value in values.values()]
     if not any(2 * ratio >= 1 for ratio in ratios):
         return None
-    # Twice what is enough for all its vCPUs, beside those whom it waits for: others are there, too.
+    # Twice the ratio that suffices for all its vCPUs beside the domains that it waits for: other domains run, too.
     share = min(SHARE_MAX, host.domains[domain]["vcpus"] / len(held.pcpus))
     enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
     path = of_domain(domain, name)
     if name == "weight":
-        mends = _weights(host, domain, own, enough) or _lighter(host, theirs, enough)
+        mends = _weights(host, domain, own, enough) or _lighter(host, values, enough)
     else:
-        mends = [_advances(domain, own, theirs, times * enough) for times in (1, ADVANCE_TIMES)]
+        mends = [_advances(domain, own, values, times * enough) for times in (1, ADVANCE_TIMES)]
         mends = [*([{path: mends[0][path]}] if len(mends[0]) > 1 else []), *mends]
-    among = least_to_most(theirs.values(), str)
+    among = least_to_most(values.values(), str)
     reason = (
-        f"{held.said_waits} behind {held.said_behind()}, on pCPUs that are {100 - 100 * host.idle_of(held.pcpus):.0f} "
-        f"% busy: its {name} of "
-        f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
+        f"{held.waits_in_words} behind {held.behind_in_words()}, on pCPUs that are "
+        f"{100 - 100 * host.idle_of(held.pcpus):.0f} % busy: its {name} of {own} beside theirs of "
+        f"{among} gives it a share that is less than it asks for, and it waits for their slices"
     )
     return Finding(path, reason, mends[0] if mends else {}, otherwise=tuple(mends[1:]))
 
 
 def _weights(host: Host, domain: str, own: int, enough: float) -> list[dict[str, int]]:
-    """Weights of a domain in steps, from the least that may suffice to one that is some times what it has."""
+    """Fixes by larger weights of a domain, in steps from the least that may suffice to `enough` times its own."""
     steps = {_round_weight(host, own * 2.0**step) for step in range(1, ceil(log2(enough)))}
     return [
         {of_domain(domain, "weight"): weight}
@@ -718,26 +720,26 @@ def _weights(host: Host, domain: str, own: int, enough: float) -> list[dict[str,
     ]
 
 
-def _lighter(host: Host, theirs: Mapping[str, int], times: float) -> list[dict[str, int]]:
-    """Smaller weights for those whom a domain of the greatest weight waits for; none, where theirs are the least."""
-    lighter = {name: max(1, _round_weight(host, value / times)) for name, value in theirs.items()}
-    changes = {of_domain(name, "weight"): value for name, value in lighter.items() if value < theirs[name]}
+def _lighter(host: Host, weights: Mapping[str, int], times: float) -> list[dict[str, int]]:
+    """The fix by smaller weights of some domains; none if they have the least weight."""
+    lighter = {name: max(1, _round_weight(host, value / times)) for name, value in weights.items()}
+    changes = {of_domain(name, "weight"): value for name, value in lighter.items() if value < weights[name]}
     return [changes] if changes else []
 
 
 def _round_weight(host: Host, weight: float) -> int:
-    """A weight in few digits, at most the greatest: under Xen a power of 2, under Linux one of 2 times its default."""
+    """A weight rounded up to a power of 2 (Xen) or the default times a power of 2 (Linux), at most the greatest."""
     unit = GROUP_WEIGHT if host.is_kvm else 1
     return int(min(host.weight_most, unit * 2.0 ** ceil(log2(weight / unit))))
 
 
-def _advances(domain: str, own: int, theirs: Mapping[str, int], times: float) -> dict[str, int]:
-    """Advances of BVT that give a domain so many times its share beside others."""
+def _advances(domain: str, own: int, neighbors: Mapping[str, int], times: float) -> dict[str, int]:
+    """The fix by BVT's advances that multiplies the share of a domain beside its neighbors."""
     least = max(1, int(own / times))
-    # What its own advance cannot do, as it is an integer, theirs have to.
-    larger = ceil(times * least / own)
-    others = {of_domain(one, "mcu_adv"): min(ADVANCE_MAX, value * larger) for one, value in theirs.items()}
-    return {of_domain(domain, "mcu_adv"): least, **(others if larger > 1 else {})}
+    # An advance is an integer: if its own cannot be small enough, those of the neighbors have to be larger.
+    factor = ceil(times * least / own)
+    larger = {of_domain(name, "mcu_adv"): min(ADVANCE_MAX, value * factor) for name, value in neighbors.items()}
+    return {of_domain(domain, "mcu_adv"): least, **(larger if factor > 1 else {})}
 
 
 @cause("late-in-its-period", stands=Stands.NEVER)
@@ -760,21 +762,20 @@ def _waits_for_its_period(held: Held) -> Finding | None:
     Sources: Liu and Layland 1973, "Scheduling algorithms for multiprogramming in a hard-real-time environment"; the
     SEDF scheduler mini-HOWTO of Xen 4.2.
     """
-    reserved = _Reserved.of(held)
+    reserved = _Reserved.from_held(held)
     if reserved is None or reserved.used_up or not reserved.extra or not reserved.shorter:
         return None
     if held.host.overbooked(held.pool):
         return None
     reason = (
         f"{reserved} and uses {reserved.uses:.0f} %, and yet waits for {100 * held.host.waited(held.domain):.0f} % of "
-        f"the time behind {held.said_behind()}: who has a long period waits for its turn in it"
+        f"the time behind {held.behind_in_words()}: who has a long period waits for its turn in it"
     )
     return Finding(of_domain(held.domain, reserved.period), reason, reserved.shorter)
 
 
 WAKES_TIMES = (4, 16)
-"""Weights of Linux are tried that are as many times as great: who has four times the weight has a slice due in a
-quarter of the virtual time."""
+"""The factors of Linux weights in fixes: four times the weight makes a slice due in a quarter of the virtual time."""
 _WAKES_SOONER = {
     "ratelimit_us": 100,
     "tslice_ms": 5,
@@ -783,8 +784,8 @@ _WAKES_SOONER = {
     "min_granularity_us": 750,
     "wakeup_granularity_us": 1000,
 }
-"""What lets who wakes run sooner, and how small: the least rate limit that Xen takes, slices of a few ms; of Linux what
-it has on one CPU."""
+"""Parameter that delays woken vCPUs, to a small value: the least rate limit that Xen takes, slices of a few ms, and the
+values that Linux has on one CPU."""
 
 
 @cause("late-wake-ups")
@@ -823,7 +824,7 @@ def _wakes_late(held: Held) -> Finding | None:
         return None
     if len(mends) > 1:
         mends.append({path: value for mend in mends for path, value in mend.items()})
-    heaviest = max((host.value(one, "weight") or 0 for one in _most_of_its_waits(held)), default=0)
+    heaviest = max((host.value(name, "weight") or 0 for name in _most_of_its_waits(held)), default=0)
     if heaviest > (host.value(domain, "weight") or heaviest):
         mends.append({of_domain(domain, "weight"): min(host.weight_most, 2 * heaviest)})
     if host.is_kvm and (own := host.value(domain, "weight")):
@@ -831,21 +832,21 @@ def _wakes_late(held: Held) -> Finding | None:
         mends += [{of_domain(domain, "weight"): weight} for weight in weights if weight > own]
     if not mends:
         return None
-    said = " and ".join(f"{name} of {value}" for name, value in given.items())
+    limits = " and ".join(f"{name} of {value}" for name, value in given.items())
     gets = "which its weight does not explain" if held.waits_for_itself else "less than its weight entitles it to"
     reason = (
         f"{domain} gets {host.gotten(domain):.0f} % of a pCPU, {gets}, and yet "
-        f"{held.said_waits} behind {held.said_behind()}: it wakes up late, by {said}"
+        f"{held.waits_in_words} behind {held.behind_in_words()}: it wakes up late, by {limits}"
     )
     return Finding(next(iter(mends[0])), reason, mends[0], otherwise=tuple(mends[1:]))
 
 
 def _most_of_its_waits(held: Held) -> Iterator[str]:
-    """Those behind whom it waits most: who wakes up now and then matters little, whatever it weighs."""
-    others = [(one, share) for one, share in held.host.behind(held.domain) if one != held.domain]
-    left = MOST_OF_IT / 100 * sum(share for _, share in others)
-    for one, share in others:
+    """The domains that a domain mainly waits for: domains that run now and then matter little."""
+    waited_for = [(name, share) for name, share in held.host.behind(held.domain) if name != held.domain]
+    left = MOST_OF_IT / 100 * sum(share for _, share in waited_for)
+    for name, share in waited_for:
         if left <= 0:
             return
-        yield one
+        yield name
         left -= share

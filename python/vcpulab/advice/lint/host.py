@@ -1,4 +1,4 @@
-"""A scenario as rules look at it, and what they find."""
+"""The host that rules check, with its measurements, and the findings of rules."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,17 +26,17 @@ from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, pcpu_set
 
 WAITS = 0.25
-"""A vCPU that waits for more than this part of the time is held back. Assumed."""
+"""The waiting fraction of the time above which a vCPU is held back. Assumed."""
 FEW_WAITS = 0.1
-"""One that waits for less than this part of the time has what it needs. Assumed."""
+"""The waiting fraction of the time below which a vCPU has the CPU time that it needs. Assumed."""
 IDLE = 0.1
-"""pCPUs that idle for more than this part of the time have room. Assumed."""
+"""The idle fraction of the time above which pCPUs have room. Assumed."""
 WAITS_MOSTLY = 0.5
-"""A vCPU that wakes up and waits for more than this part of the time is held back, whoever it works for ..."""
+"""The waiting fraction of the time above which a vCPU that wakes up is held back, even if no client is late ..."""
 WAITS_TIMES = 10
-"""... if it waits this many times as long as it runs ..."""
+"""... if it waits at least this many times as long as it runs ..."""
 WAKES_PER_S = 10
-"""... and wakes up this often. Assumed, all three."""
+"""... and wakes up at least this often per second. Assumed, all three."""
 GROUP_WEIGHT = 100
 """The default of `cpu.weight`."""
 XEN_WEIGHT_MAX = 65_535
@@ -47,28 +47,28 @@ LOCAL = 10
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is probably not meant."""
+    """A setting or a bottleneck that is probably not intended."""
 
     path: str
-    """What is wrong, as a dotted path."""
+    """The field, as a dotted path."""
     reason: str
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """What mends it, as `Scenario.change` takes it; nothing: that is for the administrator to know."""
+    """The fix, as `Scenario.change` takes it; empty: the rule knows no fix."""
     rule: str = ""
-    """The rule that found it, which puts its name here."""
+    """The name of the rule; the rule sets it."""
     otherwise: tuple[Mapping[str, Any], ...] = ()
-    """What else mends it, for where `changes` harms somebody or does not help; the first that helps is taken."""
+    """Further fixes, to try if `changes` does harm or does not help; the first that helps is used."""
     concerned: tuple[str, ...] = ()
-    """Who is late for that reason, as in addresses; nobody: it is a setting that is odd by itself."""
+    """The late services, as in addresses; empty: the setting is odd by itself."""
 
 
 class Host:
-    """A scenario as rules look at it."""
+    """The scenario that rules check, with its simulation."""
 
     def __init__(self, scenario: Scenario, run: Run) -> None:
         self.scenario = scenario
         self.run = run
-        """It as it is, simulated."""
+        """The simulation of the scenario, unchanged."""
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
@@ -78,12 +78,12 @@ class Host:
     @cached_property
     def domains(self) -> Mapping[str, Mapping[str, Any]]:
         """Name to table."""
-        found: Mapping[str, Mapping[str, Any]] = self.document["domain"]
-        return found
+        tables: Mapping[str, Mapping[str, Any]] = self.document["domain"]
+        return tables
 
     @cached_property
     def pools(self) -> Mapping[str | None, Mapping[str, Any]]:
-        """Name (`None`: the host's own) to its table."""
+        """Name (`None`: the host's own pool) to table."""
         return {None: self.document["host"], **self.document.get("pool", {})}
 
     def pool_of(self, domain: str) -> Mapping[str, Any]:
@@ -102,13 +102,13 @@ class Host:
         return [pcpu for pcpu in range(self.document["host"]["pcpus"]) if pcpu not in taken]
 
     def params(self, pool: Mapping[str, Any], scope: str) -> dict[str, Mapping[str, Any]]:
-        """The parameters of a pool's scheduler by name."""
+        """Name to parameter of a pool's scheduler."""
         generation = generation_of(pool["scheduler"], pool["generation"])
         params = generation["params"] if generation is not None else ()
         return {param["name"]: param for param in params if param["scope"] == scope}
 
     def value(self, domain: str, name: str) -> int | None:
-        """A domain's parameter; `None`: its scheduler has no such, or it has no default."""
+        """The value of a domain's parameter; `None`: unknown to its scheduler, or without a default."""
         param = self.params(self.pool_of(domain), "domain").get(name)
         if param is None:
             return None
@@ -116,32 +116,33 @@ class Host:
         return None if given is None else int(given)
 
     def served_by(self, driver: str) -> list[str]:
-        """The domains whose I/O goes through that one."""
+        """The domains whose I/O a driver domain does."""
         return self._served.get(driver, [])
 
     @cached_property
     def _served(self) -> Mapping[str, list[str]]:
-        """Domains that do others' I/O to these."""
-        found: dict[str, list[str]] = {}
+        """Driver domain to the domains that it serves."""
+        served: dict[str, list[str]] = {}
         for name, table in self.domains.items():
             devices = filter(None, (table.get("nic"), table.get("disk")))
             for driver in dict.fromkeys(device.get("driver_domain") for device in devices):
-                found.setdefault(driver, []).append(name)
-        return found
+                served.setdefault(driver, []).append(name)
+        return served
 
     @cached_property
     def drivers(self) -> list[str]:
-        """The domains that do others' I/O."""
+        """The domains that do I/O for other domains."""
         return [name for name in self.domains if self.served_by(name)]
 
     @cached_property
     def controls(self) -> list[str]:
-        """The domains that everybody depends on: Dom0 and the driver domains; of a KVM host none."""
-        there = [name for name, table in self.domains.items() if name == "dom0" or table.get("driver_domain")]
-        return [] if self.is_kvm else there
+        """Dom0 and the driver domains; none on a KVM host."""
+        if self.is_kvm:
+            return []
+        return [name for name, table in self.domains.items() if name == "dom0" or table.get("driver_domain")]
 
     def is_held_by_its_settings(self, domain: str) -> bool:
-        """Does a domain wait since somebody wants it to: by a cap, a quota, a reservation, a timetable, its class?"""
+        """Is waiting intended by a domain's settings: a cap, a quota, a reservation, a timetable, its class?"""
         table, scheduler = self.domains[domain], self.pool_of(domain)["scheduler"]
         groups = self.document.get("cgroup", {})
         around = str(table.get("cgroup", "")).split("/")
@@ -151,7 +152,7 @@ class Host:
         return bool(limited) or scheduler in RESERVATIONS or scheduler in ("null", "arinc653")
 
     def taken_out(self, domain: str, *fields: str) -> dict[str, None]:
-        """What takes these fields of a domain out of the file, as far as it states them."""
+        """The changes that remove fields of a domain from the file, for the fields that the file states."""
         stated = self.scenario.written()["domain"].get(domain, {})
         return {of_domain(domain, field): None for field in fields if field in stated}
 
@@ -167,53 +168,53 @@ class Host:
 
     @cached_property
     def machines(self) -> list[str]:
-        """Of a KVM host the virtual machines: domains that are no daemons; of another host none."""
+        """The virtual machines of a KVM host: domains that are no daemons; none on another host."""
         return [name for name, table in self.domains.items() if self.is_kvm and not table.get("daemon")]
 
     @cached_property
     def daemons(self) -> list[str]:
-        """Of a KVM host the domains that are none."""
+        """The daemons of a KVM host."""
         return [name for name, table in self.domains.items() if table.get("daemon")]
 
     def top_group(self, domain: str) -> str:
-        """Of the control groups around a domain the outermost; empty: there is none but the root group."""
+        """The outermost control group around a domain; empty: only the root group."""
         return str(self.domains[domain]["cgroup"]).split("/", 1)[0]
 
-    def is_beside(self, one: str, other: str) -> bool:
-        """Do the weights of two domains compare: on a KVM host, is the same control group around both?"""
-        return self.domains[one].get("cgroup") == self.domains[other].get("cgroup")
+    def is_beside(self, domain: str, neighbor: str) -> bool:
+        """Do the weights of two domains compare: on a KVM host, are both in the same control group?"""
+        return self.domains[domain].get("cgroup") == self.domains[neighbor].get("cgroup")
 
     def group_weight(self, group: str) -> int:
-        """The weight of a control group that no domain has to itself."""
+        """The weight of a control group that several domains share."""
         return int(self.document.get("cgroup", {}).get(group, {}).get("weight", GROUP_WEIGHT))
 
     def quota(self, domain: str) -> float:
-        """The limit of a VM of a KVM host, of all its vCPUs together, % of one pCPU; 0: it has none."""
+        """The limit of a VM of a KVM host, for all its vCPUs together, % of one pCPU; 0: no limit."""
         return 100 * (quota(self.domains[domain]) or 0.0)
 
     def quota_of(self, domain: str, part: str) -> float:
-        """The limit of a VM of a KVM host (`global`), or of each of its vCPUs (`vcpu`), % of a pCPU; 0: none."""
+        """The limit of a VM of a KVM host (`global`), or of each of its vCPUs (`vcpu`), % of a pCPU; 0: no limit."""
         return 100 * (quota_of(self.domains[domain], part) or 0.0)
 
     def throttled(self, domain: str) -> float:
-        """The part of the periods of a VM's quotas at whose end one was used up, over all its groups."""
+        """The fraction of quota periods, over all groups of a VM, at whose end the quota was used up."""
         ended, exhausted = self._periods.get(domain, (0, 0))
         return exhausted / max(1, ended)
 
     @cached_property
     def _periods(self) -> Mapping[str, tuple[int, int]]:
-        """For each VM of a KVM host the periods of its quotas, and those in which one was used up."""
+        """VM of a KVM host to the number of its quota periods, and of those in which the quota was used up."""
         sums = self.run.df_vms().group_by("domain").agg(pl.col("periods", "throttled_periods").sum())
         return {domain: (ended, exhausted) for domain, ended, exhausted in sums.iter_rows()}
 
     def thread_affinity(self, domain: str, kind: str) -> set[int]:
-        """The pCPUs where the `emulator` or `iothread` threads of a domain may run; none, if it has no such."""
+        """The pCPUs where the `emulator` or `iothread` threads of a domain may run; empty without such threads."""
         table = self.domains[domain]
-        there = {"emulator": {"nic", "disk"} & table.keys(), "iothread": table.get("iothreads", 0)}[kind]
-        return set(pcpu_set(table.get(f"{kind}_affinity", "all"), self.topology.pcpus)) if there else set()
+        has_threads = {"emulator": {"nic", "disk"} & table.keys(), "iothread": table.get("iothreads", 0)}[kind]
+        return set(pcpu_set(table.get(f"{kind}_affinity", "all"), self.topology.pcpus)) if has_threads else set()
 
     def wakeups_per_s(self, domain: str) -> float:
-        """How often its vCPUs wake up from being blocked, all together, in a second."""
+        """The wake-ups of all vCPUs of a domain per second."""
         rows = self.run.df_domains().filter(domain=domain)
         return 1e9 * float(rows["wakeups"].sum()) / max(1.0, float(rows["elapsed_ns"].sum()))
 
@@ -223,19 +224,19 @@ class Host:
         return float(rows.get_column("of_wait").sum() or 0)
 
     def affinity(self, domain: str) -> list[list[int]]:
-        """For each vCPU the pCPUs that it may run on."""
+        """The pCPUs that each vCPU may run on."""
         left = cpuset(self.document, domain)
         here = [pcpu for pcpu in self.pcpus_of(self.domains[domain].get("pool")) if pcpu in left]
         masks = self._masks(domain, "affinity")
-        return [here if one == "all" else [pcpu for pcpu in members(one) if pcpu in left] or here for one in masks]
+        return [here if mask == "all" else [pcpu for pcpu in members(mask) if pcpu in left] or here for mask in masks]
 
     def soft_affinity(self, domain: str) -> list[list[int]]:
-        """For each vCPU the pCPUs that it prefers, whether that counts or not."""
+        """The pCPUs that each vCPU prefers, even if the preference has no effect."""
         pcpus = self.topology.pcpus
-        return [sorted(pcpu_set(one, pcpus)) for one in self._masks(domain, "soft_affinity")]
+        return [sorted(pcpu_set(mask, pcpus)) for mask in self._masks(domain, "soft_affinity")]
 
     def memory_nodes(self, domain: str) -> list[int]:
-        """The nodes that hold its memory, as far as the scenario says so."""
+        """The nodes that hold a domain's memory, if the scenario states them."""
         given = self.domains[domain].get("memory_nodes", [])
         return list(given) if isinstance(given, list) else [given]
 
@@ -246,34 +247,34 @@ class Host:
 
     @cached_property
     def topology(self) -> Topology:
-        """Which pCPUs are threads of one core, and which are of one node."""
+        """The assignment of pCPUs to cores, sockets and nodes."""
         return Topology.from_host(self.document["host"])
 
     @property
     def by_thread(self) -> bool:
-        """Has a core several threads, and does the scheduler give each away by itself?"""
+        """Does a core have several threads that are scheduled one by one?"""
         return self.topology.threads > 1 and self.document["host"].get("sched_gran", "cpu") == "cpu"
 
     @cached_property
     def slowed_by_siblings(self) -> bool:
-        """Does the profile say that two busy threads of a core slow each other down?"""
+        """Does the profile contain a slowdown for two busy threads of a core?"""
         return sharing.known(self.document["host"]["costs"])
 
     @cached_property
     def slowed_by_distance(self) -> bool:
-        """Does the profile say that memory of another node is slower?"""
+        """Does the profile contain slower access to the memory of another node?"""
         costs = self.document["host"]["costs"]
         shares = (value for name, value in costs.items() if name.startswith("memory_share_"))
         return costs.get("numa_distance", LOCAL) > LOCAL and any(shares)
 
     def idle_of(self, pcpus: list[int]) -> float:
-        """Which part of the time these idled."""
+        """The idle fraction of the time of some pCPUs."""
         idle, elapsed = (sum(self._pcpus[pcpu][column] for pcpu in pcpus) for column in (0, 1))
         return float(idle) / max(1, float(elapsed))
 
     @cached_property
     def _pcpus(self) -> Mapping[int, tuple[int, int]]:
-        """For each pCPU how long it idled, and of how long, ns over all replications."""
+        """Number of a pCPU to its idle time and the elapsed time, ns over all replications."""
         sums = self.run.df_pcpus().group_by("pcpu").agg(pl.col("idle_ns", "elapsed_ns").sum())
         return {pcpu: (idle, elapsed) for pcpu, idle, elapsed in sums.iter_rows()}
 
@@ -282,14 +283,14 @@ class Host:
         spelt = RESERVATIONS.get(self.pools[pool]["scheduler"])
         if spelt is None:
             return False
-        given = ({n: self.value(one, n) or 0 for n in (spelt.amount, spelt.period)} for one in self.inside(pool))
+        given = ({n: self.value(domain, n) or 0 for n in (spelt.amount, spelt.period)} for domain in self.inside(pool))
         total = 0.0
-        for share, one in zip(map(spelt.share, given), self.inside(pool), strict=True):
-            total += share * self.domains[one]["vcpus"]
+        for share, domain in zip(map(spelt.share, given), self.inside(pool), strict=True):
+            total += share * self.domains[domain]["vcpus"]
         return total > len(self.pcpus_of(pool))
 
     def setting(self, domain: str, name: str) -> int | None:
-        """A parameter of the scheduler of a domain's pool; `None`: it has no such."""
+        """The value of a parameter of the scheduler of a domain's pool; `None`: the scheduler does not have it."""
         pool = self.pool_of(domain)
         param = self.params(pool, "global").get(name)
         if param is None:
@@ -303,7 +304,7 @@ class Host:
 
     @cached_property
     def late(self) -> list[Late]:
-        """Those who are late."""
+        """The late services."""
         return lateness.late(self.run)
 
     @cached_property
@@ -312,20 +313,20 @@ class Host:
         return starving.starved(self.run)
 
     @cached_property
-    def asked(self) -> frozenset[str]:
-        """The domains that clients ask."""
+    def with_clients(self) -> frozenset[str]:
+        """The domains that have clients."""
         return frozenset(app.domain for app in apps(self.scenario) if app.client is not None)
 
     def serves(self, domain: str) -> bool:
-        """Does anybody wait for what a domain does: clients, other domains, or the time of its jobs?"""
+        """Does a domain have clients, serve other domains, or have periodic jobs?"""
         periodic = any(app["kind"] == "periodic" for app in self.domains[domain].get("app", []))
-        return periodic or domain in self.asked or bool(self.served_by(domain))
+        return periodic or domain in self.with_clients or bool(self.served_by(domain))
 
     def pinned_away_from(self, domain: str, idle: float) -> list[int]:
-        """The pCPUs of its pool that none of its vCPUs may use, if these idle for more than this part of the time."""
+        """The pCPUs of a domain's pool that its pinning excludes; empty unless they idle for more than a fraction."""
         mask = set(chain.from_iterable(self.affinity(domain)))
-        others = [pcpu for pcpu in self.pcpus_of(self.domains[domain].get("pool")) if pcpu not in mask]
-        return others if self.idle_of(others) > idle else []
+        excluded = [pcpu for pcpu in self.pcpus_of(self.domains[domain].get("pool")) if pcpu not in mask]
+        return excluded if self.idle_of(excluded) > idle else []
 
     def gotten(self, domain: str) -> float:
         """CPU time of a domain, % of one pCPU."""
@@ -336,27 +337,28 @@ class Host:
         return runstates.most_gotten(self.run, domain)
 
     def of_entitlement(self, domain: str) -> float | None:
-        """CPU time of a domain, as a part of what its weight entitles it to; `None`: there is no such thing."""
-        found = self.run.get(f"{join([domain])}.of_entitlement")
-        return None if found is None else found.mean / 100
+        """CPU time of a domain as a fraction of the entitlement by its weight; `None`: no entitlement."""
+        percent = self.run.get(f"{join([domain])}.of_entitlement")
+        return None if percent is None else percent.mean / 100
 
     def uses_its_weight(self, domain: str, part: float = NEAR_FULL) -> bool:
-        """Does it get that part of what its weight entitles it to, or more? If not, it does not wait for its weight."""
-        found = self.of_entitlement(domain)
-        return found is None or found >= part
+        """Does a domain get at least a fraction of its entitlement? If not, it does not wait because of its weight."""
+        fraction = self.of_entitlement(domain)
+        return fraction is None or fraction >= part
 
     def waited(self, domain: str, *, least: bool = False) -> float:
-        """The part of the time for which the vCPU waits that waits most (or least)."""
+        """The waiting fraction of the time of the vCPU that waits most (or least)."""
         shares = runstates.shares(self.run, domain, "runnable")
         return (min if least else max)(shares, default=0.0)
 
     def occupied(self, domain: str) -> list[float]:
-        """For each vCPU the part of the time in which it has work: it runs, waits for a pCPU, or is withheld."""
+        """The fraction of the time in which each vCPU has work: it runs, waits for a pCPU, or is throttled."""
         states = ("running", "runnable", *(("offline",) if self.domains[domain].get("cap") else ()))
-        return [sum(parts) for parts in zip(*(runstates.shares(self.run, domain, one) for one in states), strict=True)]
+        by_state = (runstates.shares(self.run, domain, state) for state in states)
+        return [sum(parts) for parts in zip(*by_state, strict=True)]
 
     def woken_late(self, domain: str) -> Iterator[int]:
-        """The vCPUs that sleep now and then, and wait most of the time once they wake up, far longer than they run."""
+        """The vCPUs that wake up regularly, wait most of the time, and wait far longer than they run."""
         rows = self.run.df_vcpus().filter(domain=domain).group_by("vcpu", maintain_order=True)
         sums = rows.agg(pl.col("elapsed_ns", "running_ns", "runnable_ns", "wakeups").sum())
         for vcpu, elapsed, running, runnable, wakeups in sums.iter_rows():
@@ -365,54 +367,54 @@ class Host:
                 yield vcpu
 
     def of_wanted(self, domain: str) -> float:
-        """The part of the CPU time that its vCPUs want which they get; 1 where they want none."""
+        """The fraction that a domain gets of the CPU time that its vCPUs want; 1 if they want none."""
         wanted = self.wanted(domain)
         return sum(self.busy(domain)) / wanted if wanted else 1.0
 
     def woken_waits_ns(self, domain: str) -> tuple[float, float]:
-        """The waits of a domain after wake-ups, ns: the largest 99th percentile of any cause, and the longest."""
+        """The waits of a domain after wake-ups, ns: the largest 99th percentile of any cause, and the longest wait."""
         rows = self.run.df_wakeup_means().filter(domain=domain)
         p99, longest = (max(rows.get_column(name).to_list(), default=0.0) for name in ("p99_us", "max_us"))
         return 1e3 * p99, 1e3 * longest
 
     @cached_property
     def bounds(self) -> Bounds:
-        """What the host can carry at most, whatever the scheduler does."""
+        """The bounds of the host under any scheduler."""
         return bounds(self.scenario)
 
     def wanted(self, domain: str) -> float:
-        """How many pCPUs its vCPUs would have had, had they never waited."""
+        """The number of pCPUs that the vCPUs of a domain would use if they never waited."""
         return sum(chain(*(runstates.shares(self.run, domain, state) for state in ("running", "runnable"))))
 
     def mean_waited(self, domain: str) -> float:
-        """The part of the time for which the vCPUs of a domain wait, as mean over all of them."""
+        """The waiting fraction of the time, mean over the vCPUs of a domain."""
         shares = runstates.shares(self.run, domain, "runnable")
         return sum(shares) / max(1, len(shares))
 
     def blocked(self, domain: str) -> float:
-        """The part of the time in which the vCPU is blocked that is blocked least."""
+        """The blocked fraction of the time of the vCPU that is blocked least."""
         return min(runstates.shares(self.run, domain, "blocked"), default=0.0)
 
     def busy(self, domain: str) -> list[float]:
-        """For each vCPU the part of the time in which it runs."""
+        """The running fraction of the time of each vCPU."""
         return runstates.shares(self.run, domain, "running")
 
     def moved(self, domain: str) -> bool:
-        """Was one of its vCPUs ever moved to another pCPU?"""
+        """Was a vCPU of the domain ever moved to another pCPU?"""
         return int(self.run.df_vcpus().filter(domain=domain)["migrations"].sum()) > 0
 
     def behind(self, domain: str) -> list[tuple[str, float]]:
-        """The domains that made one wait, with the share of its waits, %; the most first."""
+        """The domains that a domain waited for, with their share of its waits, %; the largest first."""
         return self._behind.get(domain, [])
 
     @cached_property
     def _behind(self) -> Mapping[str, list[tuple[str, float]]]:
         rows = self.run.df_wait_shares().sort("of_elapsed", "by", descending=[True, False])
-        found: dict[str, list[tuple[str, float]]] = {}
+        shares: dict[str, list[tuple[str, float]]] = {}
         for domain, by, of_wait in rows.select("domain", "by", "of_wait").iter_rows():
             if by in self.domains:
-                found.setdefault(domain, []).append((by, of_wait or 0.0))
-        return found
+                shares.setdefault(domain, []).append((by, of_wait or 0.0))
+        return shares
 
 
 def of_pool(pool: str | None, name: str) -> str:
@@ -426,10 +428,10 @@ def of_domain(domain: str, name: str) -> str:
 
 
 def measured(scenario: Scenario, jobs: int) -> tuple[Host, Interrupted | None]:
-    """A host, as far as it was run, and what cut that short.
+    """A host with its finished replications, and the interruption if some are missing.
 
     Raises:
-        KeyboardInterrupt: it was cancelled before its first replication was over.
+        KeyboardInterrupt: the run was cancelled before its first replication was finished.
     """
     try:
         return Host(scenario, run(scenario, jobs=jobs, keep_finished=True)), None

@@ -1,4 +1,4 @@
-"""What is probably wrong with a KVM host: quotas, weights, control groups, threads beside vCPUs, halt polling."""
+"""Rules for KVM hosts: quotas, weights, control groups, threads beside vCPUs, halt polling."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -14,21 +14,21 @@ from vcpulab.scenario.threads import polls_us
 from vcpulab.scenario.units import spans
 
 VCPUS_PER_PCPU = 16
-"""What OpenStack lets a host have at most, unless its operator says otherwise (`cpu_allocation_ratio`)."""
+"""The default of OpenStack's `cpu_allocation_ratio`."""
 PERIOD_MOST_US = 20_000
-"""A limit of a whole VM freezes it for less than this, where its period is this long."""
+"""The longest period of a shortened limit for a whole VM: such a limit freezes the VM for less than the period."""
 QUOTA_LEAST_US = 1_000
-"""The least quota that libvirt and the kernel take."""
+"""The least quota that libvirt and the kernel accept."""
 SLICE_US = 5_000
-"""What a pCPU takes from a group's quota at a time, unless `bandwidth_slice_us` says otherwise."""
+"""The default of `bandwidth_slice_us`, the time that a pCPU takes from a group's quota at once."""
 LIGHT = 0.5
-"""A vCPU is light that weighs less than this part of those it waits behind. Assumed."""
+"""The fraction of the weight of the vCPUs that it waits behind below which a vCPU is light. Assumed."""
 MILDER = (4, 16)
-"""A weight that harms somebody is tried at these parts."""
+"""The divisors of a weight that does harm, for further tries."""
 POLLED = 0.02
-"""Polling in vain for more than this part of the time matters. Assumed."""
+"""The fraction of the time above which useless polling matters. Assumed."""
 OF_WAITS = 10.0
-"""Who makes for more than this part of somebody's waits, %, matters. Assumed."""
+"""The share of a domain's waits, %, above which the domain that it waits for matters. Assumed."""
 
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
@@ -77,7 +77,7 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
 
 
 def same_sum(host: Host, domain: str) -> list[dict[str, Any]]:
-    """Limits that let a VM have as much as its quota does, and freeze less of it, or for a shorter time."""
+    """Limits with the same sum as a VM's quota that freeze fewer vCPUs, or for a shorter time."""
     quota, period = host.value(domain, "global_quota_us") or 1, host.value(domain, "global_period_us") or 1
     mends = [_for_each_vcpu(host, domain, quota / period)]
     length = min(period, PERIOD_MOST_US)
@@ -85,7 +85,7 @@ def same_sum(host: Host, domain: str) -> list[dict[str, Any]]:
     if length < period and amount >= QUOTA_LEAST_US:
         mends.append({of_domain(domain, "global_period_us"): length, of_domain(domain, "global_quota_us"): amount})
     if host.document["host"]["toolstack"] == "proxmox":
-        # It has no limits of single vCPUs.
+        # Proxmox has no limits of single vCPUs.
         mends.reverse()
     return mends
 
@@ -163,17 +163,17 @@ def emulator_beside_vcpus(host: Host) -> Iterator[Finding]:
     pinned = {domain: mask for domain, mask in masks.items() if mask != pcpus}
     free = pcpus.difference(*pinned.values())
     for domain, mask in pinned.items():
-        there = [kind for kind in ("emulator", "iothread") if mask & host.thread_affinity(domain, kind)]
+        kinds = [kind for kind in ("emulator", "iothread") if mask & host.thread_affinity(domain, kind)]
         behind = host.behind_host(domain)
-        if not there or not free or behind < OF_WAITS:
+        if not kinds or not free or behind < OF_WAITS:
             continue
-        path = of_domain(domain, f"{there[0]}_affinity")
+        path = of_domain(domain, f"{kinds[0]}_affinity")
         reason = (
-            f"its vCPUs are pinned to pCPU {spans(sorted(mask))}, and so may its {' and '.join(there)} threads run "
+            f"its vCPUs are pinned to pCPU {spans(sorted(mask))}, and so may its {' and '.join(kinds)} threads run "
             f"there: {behind:.0f} % of its vCPUs' waits are for threads of the host, while no vCPU is pinned to pCPU "
             f"{spans(sorted(free))}"
         )
-        yield Finding(path, reason, {of_domain(domain, f"{kind}_affinity"): spans(sorted(free)) for kind in there})
+        yield Finding(path, reason, {of_domain(domain, f"{kind}_affinity"): spans(sorted(free)) for kind in kinds})
 
 
 @rule("light-vcpus")
@@ -199,10 +199,10 @@ def light_vcpus(host: Host) -> Iterator[Finding]:
         if host.waited(domain) < WAITS or not host.serves(domain):
             continue
         own, vcpus = host.value(domain, "weight") or GROUP_WEIGHT, host.domains[domain]["vcpus"]
-        others = [one for one, share in host.behind(domain) if one in host.machines and share >= OF_WAITS]
-        each = {one: (host.value(one, "weight") or GROUP_WEIGHT) / host.domains[one]["vcpus"] for one in others}
+        behind = [name for name, share in host.behind(domain) if name in host.machines and share >= OF_WAITS]
+        each = {name: (host.value(name, "weight") or GROUP_WEIGHT) / host.domains[name]["vcpus"] for name in behind}
         each.pop(domain, None)
-        heavy = {one: weight for one, weight in each.items() if own / vcpus < LIGHT * weight}
+        heavy = {name: weight for name, weight in each.items() if own / vcpus < LIGHT * weight}
         if not heavy:
             continue
         path = of_domain(domain, "weight")
@@ -242,20 +242,20 @@ def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
         if host.top_group(domain):
             inside.setdefault(host.top_group(domain), []).append(domain)
     for group, machines in inside.items():
-        others = [one for one in host.daemons if host.top_group(one) != group]
+        daemons = [daemon for daemon in host.daemons if host.top_group(daemon) != group]
         behind = {
-            one: sum(share for by, share in host.behind(one) if by in others)
-            for one in machines
-            if host.waited(one) > WAITS
+            machine: sum(share for by, share in host.behind(machine) if by in daemons)
+            for machine in machines
+            if host.waited(machine) > WAITS
         }
-        waiting = [one for one, share in behind.items() if share >= OF_WAITS]
+        waiting = [machine for machine, share in behind.items() if share >= OF_WAITS]
         weight = host.group_weight(group)
         if not waiting or weight >= min(host.weight_most, GROUP_WEIGHT * len(machines)):
             continue
         path = join(["cgroup", group, "weight"])
-        first = max(waiting, key=lambda one: behind[one])
+        first = max(waiting, key=lambda machine: behind[machine])
         reason = (
-            f"all {len(machines)} VMs in it weigh {weight} together, beside the slice of {in_short(others)}: {first} "
+            f"all {len(machines)} VMs in it weigh {weight} together, beside the slice of {in_short(daemons)}: {first} "
             f"waits for {100 * host.waited(first):.0f} % of the time, {behind[first]:.0f} % of that for daemons"
         )
         wanted = min(host.weight_most, GROUP_WEIGHT * len(machines))
@@ -288,12 +288,12 @@ def real_time_vcpus(host: Host) -> Iterator[Finding]:
             continue
         mask = set(chain.from_iterable(host.affinity(domain)))
         waiting = {
-            one: share
-            for one in host.domains
-            if one != domain
-            and host.waited(one) > WAITS
-            and mask & set(chain.from_iterable(host.affinity(one)))
-            and (share := dict(host.behind(one)).get(domain, 0.0)) >= OF_WAITS
+            name: share
+            for name in host.domains
+            if name != domain
+            and host.waited(name) > WAITS
+            and mask & set(chain.from_iterable(host.affinity(name)))
+            and (share := dict(host.behind(name)).get(domain, 0.0)) >= OF_WAITS
         }
         if not waiting:
             continue
@@ -329,20 +329,21 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
     polls = polls_us(host.document)
     waiting = [domain for domain in host.machines if host.mean_waited(domain) > FEW_WAITS]
     idle = host.idle_of(host.pcpus_of(None))
-    in_vain = {one: host.wakeups_per_s(one) * polls / 1e6 for one in host.machines}
+    useless = {machine: host.wakeups_per_s(machine) * polls / 1e6 for machine in host.machines}
     limited = [
-        one
-        for one in waiting
-        if 0 < NEAR_FULL * host.quota(one) <= host.gotten(one) and in_vain[one] > POLLED * host.quota(one) / 100
+        machine
+        for machine in waiting
+        if 0 < NEAR_FULL * host.quota(machine) <= host.gotten(machine)
+        and useless[machine] > POLLED * host.quota(machine) / 100
     ]
-    full = idle <= IDLE and sum(in_vain.values()) > POLLED * host.document["host"]["pcpus"]
+    full = idle <= IDLE and sum(useless.values()) > POLLED * host.document["host"]["pcpus"]
     if not polls or not waiting or not (full or limited):
         return
     path = "host.halt_poll_us"
-    why = (
+    cost = (
         f"{in_short(limited)} use up a quota, for which that counts"
         if not full
         else f"pCPUs idle for {100 * idle:.0f} % of the time and {in_short(waiting)} wait"
     )
-    reason = f"vCPUs keep their pCPU for up to {polls} µs after a halt, while {why}"
+    reason = f"vCPUs keep their pCPU for up to {polls} µs after a halt, while {cost}"
     yield Finding(path, reason, {path: 0})

@@ -1,4 +1,4 @@
-"""What is probably wrong with a host, what it costs, and what mends it."""
+"""Findings of lint on a scenario, each with the simulated effect of its fix."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vcpulab.advice.compare import Comparison, compare
-from vcpulab.advice.compare import change as said
+from vcpulab.advice.compare import change as change_in_words
 from vcpulab.advice.deciding import PRECISION, uncertain_harm
 from vcpulab.advice.lateness import Late, late
 from vcpulab.advice.lint.catalogue import RULES
@@ -34,112 +34,113 @@ from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.scenario.settings import change
 
 SHOWN = 4
-"""As many effects are told of a mend."""
+"""The number of effects that are shown of a fix."""
 MORE = 4
-"""Where a large gain is uncertain, both sides run again with this many times the replications."""
+"""The factor of replications with which both sides run again if a large gain is uncertain."""
 LOOKS = 2
-"""So often the two sides are looked at, at most."""
+"""The largest number of looks at the two sides."""
 RATIO_MAX = 10.0
-"""A metric that gets better or worse by more than this counts as one that does so by this."""
+"""The largest ratio of a metric's change that counts; a larger one counts as this."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A finding, what mending it would do, and how."""
+    """A finding, and the simulated effect of its fix."""
 
     finding: Finding
     effect: list[Comparison] | None
-    """As it is against mended; `None`: there is nothing to simulate."""
+    """The comparison of the host without and with the fix; `None`: not simulated."""
     change: Change | None
-    """What it sets on a real host; `None`: there is nothing to set."""
+    """The change of a real host; `None`: none."""
     after: Run | None = None
-    """The host with the mend."""
+    """The host with the fix."""
     starves: Mapping[str, str] = field(default_factory=dict)
-    """Who starves with the mend and does not without it, and why."""
+    """The domains that starve only with the fix, each with the reason."""
     delays: tuple[str, ...] = ()
-    """Who is late with the mend and is not without it."""
+    """The services that are late only with the fix."""
     slos: tuple[Slo, ...] = ()
-    """What was asked to hold."""
+    """The SLOs to keep."""
     breaks: tuple[Slo, ...] = ()
-    """What of that does not hold with the mend and does without it."""
-    whom: frozenset[str] = frozenset()
-    """Those who are late without the mend, and should not be with it."""
+    """The SLOs that only the fix breaks."""
+    targets: frozenset[str] = frozenset()
+    """The late services that the fix is for."""
     still_late: tuple[Late, ...] = ()
-    """Those whom the finding is about and who are late with the mend."""
+    """The services of the finding that are late with the fix, too."""
 
     doubts: tuple[Comparison, ...] = ()
-    """What others may lose much of by the fix, and what more replications would have to decide."""
+    """Metrics of other services that may become much worse with the fix, which only more replications can decide."""
 
     def steps(self, toolstack: Toolstack | None = None) -> list[Step]:
-        """What to do on a real host.
+        """The steps to make the change on a real host.
 
         Args:
-            toolstack: whose commands; `None`: those of the scenario's host.
+            toolstack: the toolstack of the commands; `None`: the one of the scenario's host.
         """
         return [] if self.change is None else typed(self.change, toolstack)
 
-    def told(self) -> list[Comparison]:
-        """The significant improvements and regressions: of those whom it is about first, then the largest.
+    def main_effects(self) -> list[Comparison]:
+        """The most important significant effects: first those on services of the finding, then the largest.
 
-        What others gain and what they pay most is added, where it is not among them.
+        The largest improvement and the largest regression are always included.
         """
         about = {*self.finding.concerned, *split(self.finding.path)[1:2]}
 
-        def others(one: Comparison) -> tuple[bool, bool]:
-            address = one.address
-            return address.kind != "app" or not about & {address.thing, address.domain}, address.thing not in self.whom
+        def unconcerned(effect: Comparison) -> tuple[bool, bool]:
+            address = effect.address
+            concerned = address.kind == "app" and about & {address.thing, address.domain}
+            return not concerned, address.thing not in self.targets
 
-        seen = sorted(self._seen(), key=lambda one: (*others(one), one.rank))
-        told = seen[:SHOWN]
+        effects = sorted(self._significant(), key=lambda effect: (*unconcerned(effect), effect.rank))
+        shown = effects[:SHOWN]
         for verdict in ("improves", "regresses"):
-            most = next((one for one in seen if one.verdict == verdict), None)
-            told += [] if most is None or most in told else [most]
-        return told
+            most = next((effect for effect in effects if effect.verdict == verdict), None)
+            shown += [] if most is None or most in shown else [most]
+        return shown
 
     @property
     def is_noted(self) -> bool:
-        """Is it no fault, and only good to know?"""
+        """Is the finding a note rather than a problem?"""
         rule = RULES.get(self.finding.rule)
         return rule is not None and rule.stands is Stands.NOTED
 
     @property
     def misses(self) -> list[Slo]:
-        """The SLOs that the mend does not keep."""
-        return [one for one in self.slos if not one.holds(self._with(one))]
+        """The SLOs that the fix does not keep."""
+        return [slo for slo in self.slos if not slo.holds(self._with(slo))]
 
     @property
     def left(self) -> list[float]:
-        """How far each SLO is missed that is not kept; where there is no SLO, how late each is who should not be."""
+        """The excess of each SLO that the fix does not keep; without SLOs, of each service that stays late."""
         if self.slos:
-            return [one.excess(self._with(one)) for one in self.misses]
-        return [one.excess for one in self.still_late]
+            return [slo.excess(self._with(slo)) for slo in self.misses]
+        return [late.excess for late in self.still_late]
 
-    def leaves_less(self, other: "Advice") -> bool:
-        """Does it leave fewer SLOs missed or people late than another mend, or as many by less than half as much?"""
-        if len(self.left) != len(other.left):
-            return len(self.left) < len(other.left)
-        return sum(self.left) < sum(other.left) / 2
+    def leaves_less(self, previous: "Advice") -> bool:
+        """Does the fix leave fewer SLOs missed or services late than a previous one, or less than half the excess?"""
+        if len(self.left) != len(previous.left):
+            return len(self.left) < len(previous.left)
+        return sum(self.left) < sum(previous.left) / 2
 
     def kept(self) -> list[str]:
-        """Which of the SLOs hold with the mend, in words; those of the same bound on the same metric together.
+        """The SLOs kept and not kept with the fix, in words; alike SLOs share a line.
 
-        Where there are none, who is late with it still. And what it may cost others, where that is uncertain.
+        Without SLOs, the services that stay late. In both cases the uncertain harm to other services.
         """
-        cost = [f"may cost others: {in_short([str(one.address) for one in self.doubts])}"] if self.doubts else []
+        cost = [f"may cost others: {in_short([str(doubt.address) for doubt in self.doubts])}"] if self.doubts else []
         if not self.slos:
-            late = [f"late still: {in_short([one.name for one in self.still_late])}"] if self.still_late else []
+            late = [f"late still: {in_short([late.name for late in self.still_late])}"] if self.still_late else []
             return [*late, *cost]
-        kept = [one for one in self.slos if one not in self.misses]
-        return [*self._said("keeps", kept), *self._said("does not keep", self.misses), *cost]
+        kept = [slo for slo in self.slos if slo not in self.misses]
+        return [*self._slo_lines("keeps", kept), *self._slo_lines("does not keep", self.misses), *cost]
 
-    def _said(self, verb: str, those: Sequence[Slo]) -> list[str]:
-        said = []
-        for name, row in slos_in_short(those).items():
-            values = [value for one in row if (value := self._with(one)) is not None]
+    def _slo_lines(self, verb: str, slos: Sequence[Slo]) -> list[str]:
+        lines = []
+        for name, row in slos_in_short(slos).items():
+            values = [value for slo in row if (value := self._with(slo)) is not None]
             ends = f"{least_to_most(values)} {row[0].address.unit}" if values else "undefined"
             doubt = "" if all(map(self._surely, row)) else " on average, not for sure"
-            said.append(f"{verb} {name}: {ends}{doubt}")
-        return said
+            lines.append(f"{verb} {name}: {ends}{doubt}")
+        return lines
 
     def _interval_with(self, slo: Slo) -> Interval | None:
         """The metric of an SLO with the fix; `None`: not simulated, or undefined."""
@@ -154,30 +155,35 @@ class Advice:
         return len(ends) == 1
 
     def _with(self, slo: Slo) -> float | None:
-        """The metric of an SLO with the mend."""
+        """The metric of an SLO with the fix."""
         interval = self._interval_with(slo)
         return None if interval is None else interval.mean
 
     @property
     def does(self) -> str:
-        """What the mend does, in words."""
-        told = "; ".join(f"{said(one)} ({one.verdict})" for one in self.told())
-        return told or "no significant difference"
+        """The effects of the fix, in words."""
+        effects = "; ".join(f"{change_in_words(effect)} ({effect.verdict})" for effect in self.main_effects())
+        return effects or "no significant difference"
 
-    def _seen(self) -> list[Comparison]:
-        return [one for one in self.effect or () if one.of_consequence and one.address.thing not in self._answering]
+    def _significant(self) -> list[Comparison]:
+        """The significant effects, except on applications whose clients are measured."""
+        return [
+            effect
+            for effect in self.effect or ()
+            if effect.of_consequence and effect.address.thing not in self._with_clients
+        ]
 
     @cached_property
-    def _answering(self) -> frozenset[str]:
-        """The applications that clients ask: what these see says more than what those do."""
+    def _with_clients(self) -> frozenset[str]:
+        """The applications with clients: the metrics of the clients mean more than theirs."""
         if self.after is None:
             return frozenset()
         clients = self.after.scenario.to_dict().get("client", {}).values()
-        asked = [(client["server"], client.get("app")) for client in clients]
+        servers = [(client["server"], client.get("app")) for client in clients]
         return frozenset(
             app.name
             for app in apps(self.after.scenario)
-            if app.client is None and any(app.domain == server and kind in (None, app.kind) for server, kind in asked)
+            if app.client is None and any(app.domain == server and kind in (None, app.kind) for server, kind in servers)
         )
 
     @cached_property
@@ -189,31 +195,32 @@ class Advice:
 
     @property
     def improves(self) -> bool:
-        """Would mending it improve anything for those whom it is about, and not only cost those who are served here?"""
+        """Does the fix improve a metric of a service of the finding without making the host worse on balance?"""
         about = self.finding.concerned
-        gains = [one.address for one in self._seen() if one.verdict == "improves"]
-        return any(not about or one.thing in about or one.domain in about for one in gains) and not self.makes_worse
+        gains = [effect.address for effect in self._significant() if effect.verdict == "improves"]
+        concerned = any(not about or gain.thing in about or gain.domain in about for gain in gains)
+        return concerned and not self.makes_worse
 
     @property
     def may_improve(self) -> bool:
-        """Would it perhaps improve much for those who are late, though nothing as large is certain?"""
-        late = [one for one in self.effect or () if one.address.thing in self.whom]
-        certain = any(one.verdict == "improves" and one.large for one in late)
-        return not certain and any(one.may_improve for one in late)
+        """Is a large improvement for a late service possible, but none certain?"""
+        on_targets = [effect for effect in self.effect or () if effect.address.thing in self.targets]
+        certain = any(effect.verdict == "improves" and effect.large for effect in on_targets)
+        return not certain and any(effect.may_improve for effect in on_targets)
 
     @property
     def keeps(self) -> bool:
-        """Does the fix keep every SLO that was asked for?"""
+        """Does the fix keep every SLO?"""
         return bool(self.slos) and self.after is not None and not self.misses
 
     @property
     def helps(self) -> bool:
-        """May it be mended so?"""
+        """Does the fix improve the host or keep the SLOs, without harm?"""
         return (self.improves or self.keeps) and not self.harm
 
     @property
     def harm(self) -> str:
-        """What speaks against mending it, in words; nothing: it may be mended."""
+        """The harm of the fix, in words; empty: no harm."""
         if self.starves:
             return f"the mend starves {in_short(list(self.starves))}"
         if self.breaks:
@@ -224,30 +231,30 @@ class Advice:
 
     @property
     def against(self) -> str:
-        """Why it is not recommended, in a sentence; nothing: it is, or there is nothing to recommend."""
+        """The reason why the fix is not recommended, in a sentence; empty: it is recommended, or there is no fix."""
         if self.effect is None or self.helps:
             return ""
         return f"{self.harm or 'it improves nothing that matters significantly'}: better leave it as it is"
 
     @property
     def makes_worse(self) -> bool:
-        """Would mending it only cost those who are served here, or take from some clients what it gives to others?"""
-        seen = [comparison for comparison in self._seen() if comparison.address.kind == "app"]
-        # What jobs that an import assumed gain is no reason to take from anybody.
-        served = [comparison for comparison in seen if comparison.address.thing not in self._assumed] or seen
+        """Does the fix only make applications worse, or take more from some clients than it gives to others?"""
+        on_apps = [effect for effect in self._significant() if effect.address.kind == "app"]
+        # A gain of jobs that an import assumed does not justify harm to others.
+        served = [effect for effect in on_apps if effect.address.thing not in self._assumed] or on_apps
         clients = {app.name for app in apps(self.after.scenario) if app.client is not None} if self.after else set()
-        asked = [comparison for comparison in served if comparison.address.thing in clients]
-        verdicts, of_clients = ({comparison.verdict for comparison in comparisons} for comparisons in (served, asked))
+        on_clients = [effect for effect in served if effect.address.thing in clients]
+        verdicts, of_clients = ({effect.verdict for effect in effects} for effects in (served, on_clients))
         if {"improves", "regresses"} <= of_clients:
-            return sum(map(_gain, asked)) <= 0
+            return sum(map(_gain, on_clients)) <= 0
         return "regresses" in verdicts and "improves" not in verdicts
 
 
-def _gain(one: Comparison) -> float:
-    """What a metric gains, as the logarithm of a ratio, so that twice and half are the same; at most `RATIO_MAX`."""
-    values = [abs(value.mean) for value in (one.before, one.after) if value is not None and value.mean]
+def _gain(effect: Comparison) -> float:
+    """The gain of a metric as the logarithm of a ratio, so that twice and half weigh the same; at most `RATIO_MAX`."""
+    values = [abs(value.mean) for value in (effect.before, effect.after) if value is not None and value.mean]
     size = abs(log(values[1] / values[0])) if len(values) == 2 else log(RATIO_MAX)
-    return min(size, log(RATIO_MAX)) * (1 if one.verdict == "improves" else -1)
+    return min(size, log(RATIO_MAX)) * (1 if effect.verdict == "improves" else -1)
 
 
 def lint(
@@ -258,24 +265,24 @@ def lint(
     jobs: int = 0,
     progress: Callable[[float], bool | None] | None = None,
 ) -> tuple[Scenario, list[Advice]]:
-    """Everything that is probably not meant in a scenario file, each with its effect simulated.
+    """The findings on a scenario file, each with the simulated effect of its fix.
 
-    Parameters that belong to another scheduler, which a scenario may not have, are findings too.
+    Parameters of another scheduler, which make a scenario invalid, are findings, too.
 
     Args:
         path: the scenario file.
-        select: the names of the rules that count.
-        replications: of each simulation.
+        select: the names of the rules to check.
+        replications: the replications of each simulation.
         jobs: replications at a time; 0: one for each processor.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        progress: called regularly with the fraction done; returning `False` cancels.
 
     Returns:
-        The scenario as it can run, and what is wrong with it.
+        The scenario without parameters of other schedulers, and the findings.
 
     Raises:
-        ScenarioError: what else is wrong with it.
-        OSError: it cannot be read.
-        Interrupted: as of `advise`.
+        ScenarioError: the file has other problems.
+        OSError: the file cannot be read.
+        Interrupted: as for `advise`.
     """
     scenario, foreign = without_foreign(path)
     effort: dict[str, Any] = {"replications": replications, "jobs": jobs, "progress": progress}
@@ -294,32 +301,32 @@ def advise(
     jobs: int = 0,
     progress: Callable[[float], bool | None] | None = None,
 ) -> list[Advice]:
-    """Everything that is probably not meant in a scenario, each with its effect simulated, and what is good to know.
+    """The findings on a scenario, each with the simulated effect of its fix, followed by notes.
 
     Args:
-        scenario: as it can run.
-        foreign: what was found already, before it could.
-        select: the names of the rules that count.
-        replications: of each simulation.
+        scenario: a valid scenario.
+        foreign: findings about parameters that were removed to make the scenario valid.
+        select: the names of the rules to check.
+        replications: the replications of each simulation.
         jobs: replications at a time; 0: one for each processor.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        progress: called regularly with the fraction done; returning `False` cancels.
 
     Raises:
-        Interrupted: it was cancelled when the host was run at least once; then no mend is tried.
+        Interrupted: the work was cancelled after the host ran at least once; the findings then have no tried fixes.
     """
     host, stopped = measured(scenario.with_run(replications=max(replications, scenario.replications)), jobs)
-    found = [finding for finding in (*foreign, *findings_on(host)) if finding.rule in select]
+    findings = [finding for finding in (*foreign, *findings_on(host)) if finding.rule in select]
     try:
         if stopped is not None:
             raise stopped
-        noted = [one for one in notes_on(host) if one.rule in select]
-        advice = tried(host, found, jobs=jobs, progress=progress)
-        # What is about jobs that an import assumed comes after all else.
-        advice.sort(key=lambda one: not _is_real(one, host.run))
-        return [*advice, *_noted(host, noted, jobs=jobs)]
+        notes = [note for note in notes_on(host) if note.rule in select]
+        advice = tried(host, findings, jobs=jobs, progress=progress)
+        # Findings about jobs that an import assumed come last.
+        advice.sort(key=lambda item: not _is_real(item, host.run))
+        return [*advice, *_noted(host, notes, jobs=jobs)]
     except KeyboardInterrupt:
         extent = "findings whose mends are not tried" + ("" if stopped is None else f", from {stopped.extent}")
-        raise Interrupted([Advice(finding, None, None) for finding in found], extent) from None
+        raise Interrupted([Advice(finding, None, None) for finding in findings], extent) from None
 
 
 def tried(
@@ -330,14 +337,16 @@ def tried(
     jobs: int = 0,
     progress: Callable[[float], bool | None] | None = None,
 ) -> list[Advice]:
-    """Findings, each with the effect of its mend, simulated as often as the host was.
+    """Findings, each with the effect of its fix, simulated with the host's replications.
 
-    Those whose mend does not help are dropped, unless they stand nevertheless: see `Stands`.
+    A finding whose fix does not help is dropped, unless its rule keeps it: see `Stands`.
     """
     advice = simulated(host, findings, slos, jobs=jobs, progress=progress)
-    good = [one for one in advice if one.improves or one.keeps]
+    good = [item for item in advice if item.improves or item.keeps]
     allowed = {Stands.ALWAYS} if good else {Stands.ALWAYS, Stands.ALONE}
-    return [one for one in advice if one.effect is None or one in good or RULES[one.finding.rule].stands in allowed]
+    return [
+        item for item in advice if item.effect is None or item in good or RULES[item.finding.rule].stands in allowed
+    ]
 
 
 def simulated(
@@ -348,39 +357,40 @@ def simulated(
     jobs: int = 0,
     progress: Callable[[float], bool | None] | None = None,
 ) -> list[Advice]:
-    """Findings, each with the effect of the first of its mends that helps; whether any does or not."""
+    """Findings, each with the effect of its first fix that helps, or of the fix tried first if none helps."""
     first = _all_tried(host, findings, slos, jobs=jobs, progress=progress)
-    return [_or_otherwise(host, one, jobs=jobs) for one in _decided(host, first, jobs=jobs)]
+    return [_or_otherwise(host, advice, jobs=jobs) for advice in _decided(host, first, jobs=jobs)]
 
 
 def _noted(host: Host, findings: Sequence[Finding], *, jobs: int) -> list[Advice]:
-    """What is no fault, with the effect of the other setting, where this host can have it."""
-    return [one for one in _all_tried(host, findings, (), jobs=jobs) if one.effect is not None]
+    """Notes, each with the effect of the other setting, if the host can have it."""
+    return [advice for advice in _all_tried(host, findings, (), jobs=jobs) if advice.effect is not None]
 
 
 def _decided(host: Host, advice: Sequence[Advice], *, jobs: int) -> list[Advice]:
-    """The same; of mends whose gain is large and uncertain, after `MORE` times the replications."""
-    doubt = [one for one in advice if one.may_improve and one.after is not None]
-    if not doubt:
+    """Advice after runs with `MORE` times the replications for fixes whose gain is large and uncertain."""
+    doubtful = [(item, item.after.scenario) for item in advice if item.may_improve and item.after is not None]
+    if not doubtful:
         return list(advice)
-    both = [host.scenario, *(one.after.scenario for one in doubt if one.after is not None)]
-    before, *afters = run_many([one.with_run(replications=MORE * one.replications) for one in both], jobs=jobs)
-    seen = {id(one): _judged(one, before, after) for one, after in zip(doubt, afters, strict=True)}
-    return [seen.get(id(one), one) for one in advice]
+    scenarios = [host.scenario, *(scenario for _, scenario in doubtful)]
+    longer = [scenario.with_run(replications=MORE * scenario.replications) for scenario in scenarios]
+    before, *afters = run_many(longer, jobs=jobs)
+    decided = {id(item): _judged(item, before, after) for (item, _), after in zip(doubtful, afters, strict=True)}
+    return [decided.get(id(item), item) for item in advice]
 
 
 def _or_otherwise(host: Host, advice: Advice, *, jobs: int) -> Advice:
-    """The same, or another mend if its own does not help, harms somebody, misses SLOs, or leaves people late.
+    """Advice with another fix if its own does not help, does harm, misses SLOs, or leaves services late.
 
-    The first that helps is taken, unless one after it leaves less of that.
+    The first fix that helps is used, unless a later one leaves less.
     """
     for changes in advice.finding.otherwise:
         if advice.helps and not advice.left:
             break
         tried = _all_tried(host, [replace(advice.finding, changes=changes)], advice.slos, jobs=jobs)
-        (other,) = _decided(host, tried, jobs=jobs)
-        if other.helps and (not advice.helps or other.leaves_less(advice)):
-            advice = other
+        (alternative,) = _decided(host, tried, jobs=jobs)
+        if alternative.helps and (not advice.helps or alternative.leaves_less(advice)):
+            advice = alternative
     return advice
 
 
@@ -392,106 +402,108 @@ def _all_tried(
     jobs: int = 0,
     progress: Callable[[float], bool | None] | None = None,
 ) -> list[Advice]:
-    """Findings, each with the effect of its first mend."""
+    """Findings, each with the effect of its first fix."""
     base = host.scenario
     mends: list[Scenario | None] = []
     for finding in findings:
         try:
             mends.append(change(base, finding.changes).scenario if finding.changes else None)
         except RequestError:
-            # What would mend it alone does not go together with the rest; the reason stands.
+            # The fix does not fit the rest of the scenario; the finding is kept without it.
             mends.append(None)
-    there = [mended for mended in mends if mended is not None]
-    runs = iter(run_many(there, jobs=jobs, progress=progress)) if there else iter(())
+    valid = [mended for mended in mends if mended is not None]
+    runs = iter(run_many(valid, jobs=jobs, progress=progress)) if valid else iter(())
     advice = []
     for finding, mended in zip(findings, mends, strict=True):
         if mended is None:
             advice.append(Advice(finding, None, None))
             continue
         after = next(runs)
-        whom = frozenset(finding.concerned or (one.name for one in host.late))
-        tried = Advice(finding, None, difference(base, mended), after, slos=tuple(slos), whom=whom)
+        targets = frozenset(finding.concerned or (late.name for late in host.late))
+        tried = Advice(finding, None, difference(base, mended), after, slos=tuple(slos), targets=targets)
         advice.append(_judged(tried, host.run, after))
     return advice
 
 
 def _judged(advice: Advice, before: Run, after: Run) -> Advice:
-    """What a mend does, between two runs."""
+    """Advice with the effect of its fix between two runs."""
     effect = compare(before, after, looks=LOOKS)
     late_before, late_after = late(before), late(after)
-    regressing = {one.address.thing for one in effect if one.verdict == "regresses"}
-    delayed = regressing - {one.name for one in late_before}
+    regressing = {comparison.address.thing for comparison in effect if comparison.verdict == "regresses"}
+    delayed = regressing - {service.name for service in late_before}
+    real = _is_real(advice, before)
     # A fix for a client is not refused for jobs that an import assumed.
-    harmed = [one for one in late_after if one.name in delayed and not (one.assumed and _is_real(advice, before))]
+    harmed = [service for service in late_after if service.name in delayed and not (service.assumed and real)]
     return replace(
         advice,
         effect=effect,
         starves=newly_starved(before, after),
-        delays=tuple(one.name for one in harmed),
-        breaks=tuple(one for one in advice.slos if _holds(one, before) and not _holds(one, after)),
-        still_late=tuple(one for one in late_after if one.name in advice.finding.concerned),
+        delays=tuple(service.name for service in harmed),
+        breaks=tuple(slo for slo in advice.slos if _holds(slo, before) and not _holds(slo, after)),
+        still_late=tuple(service for service in late_after if service.name in advice.finding.concerned),
         doubts=tuple(
-            one
-            for one in uncertain_harm(effect, before, PRECISION)
-            if one.address.thing not in advice.finding.concerned and one.address.thing not in advice.whom
+            comparison
+            for comparison in uncertain_harm(effect, before, PRECISION)
+            if comparison.address.thing not in advice.finding.concerned
+            and comparison.address.thing not in advice.targets
         ),
     )
 
 
 def _is_real(advice: Advice, run: Run) -> bool:
-    """Is a finding about anything else than jobs that an import assumed?"""
+    """Is a finding about more than jobs that an import assumed?"""
     assumed = {app.name for app in apps(run.scenario) if app.assumed}
     document = run.scenario.to_dict()
     assumed |= {name for name in document["domain"] if all_assumed(document, name)}
     return not advice.finding.concerned or bool(set(advice.finding.concerned) - assumed)
 
 
-def _holds(one: Slo, run: Run) -> bool:
-    found = run.get(one.address.name)
-    return one.holds(None if found is None else found.mean)
+def _holds(slo: Slo, run: Run) -> bool:
+    interval = run.get(slo.address.name)
+    return slo.holds(None if interval is None else interval.mean)
 
 
 WARNED_BY = {"inverted-weights": "that of its driver domain"}
-"""What the warning of a scenario says that is about the same as a rule, by the rule."""
+"""Rule to words of the scenario's warning about the same problem."""
 
 
 def other_warnings(scenario: Scenario, advice: Sequence[Advice], select: Container[str] = RULES) -> list[Problem]:
-    """What else is allowed but probably not meant: warnings that no finding repeats.
+    """The warnings of a scenario that no finding repeats.
 
     Args:
-        scenario: as it can run.
-        advice: what was found.
-        select: the names of the rules that count; of a part of all only warnings count that are about the same.
+        scenario: a valid scenario.
+        advice: the findings.
+        select: the names of the rules to check; unless all rules are, only their warnings are included.
     """
-    paths = {one.finding.path for one in advice}
-    rules = {one.finding.rule for one in advice}
+    paths = {item.finding.path for item in advice}
+    rules = {item.finding.rule for item in advice}
 
     def counts(message: str) -> bool:
-        of = next((rule for rule, words in WARNED_BY.items() if words in message), None)
-        return of not in rules and (of in select if of is not None else all(rule in select for rule in RULES))
+        same = next((rule for rule, words in WARNED_BY.items() if words in message), None)
+        return same not in rules and (same in select if same is not None else all(rule in select for rule in RULES))
 
     return [warning for warning in scenario.warnings if warning["field"] not in paths and counts(warning["message"])]
 
 
 def as_data(advice: Sequence[Advice], toolstack: Toolstack | None = None) -> list[dict[str, object]]:
-    """For machines.
+    """The findings as plain data.
 
     Args:
-        advice: it.
-        toolstack: whose commands; `None`: those of the scenario's host.
+        advice: the findings.
+        toolstack: the toolstack of the commands; `None`: the one of the scenario's host.
     """
     return [
         {
-            "rule": one.finding.rule,
-            "field": one.finding.path,
-            "reason": one.finding.reason,
-            "changes": dict(one.finding.changes),
-            "effect": None if one.effect is None else [comparison.row() for comparison in one.effect],
-            "starved": rows(one.starves),
-            "not_recommended": one.against or None,
+            "rule": item.finding.rule,
+            "field": item.finding.path,
+            "reason": item.finding.reason,
+            "changes": dict(item.finding.changes),
+            "effect": None if item.effect is None else [comparison.row() for comparison in item.effect],
+            "starved": rows(item.starves),
+            "not_recommended": item.against or None,
             "commands": [step.text for step in steps if step.how == "run"],
             "steps": [asdict(step) for step in steps],
         }
-        for one in advice
-        for steps in [one.steps(toolstack) if not one.against else []]
+        for item in advice
+        for steps in [item.steps(toolstack) if not item.against else []]
     ]

@@ -1,4 +1,4 @@
-"""Services that are late because more is asked of their vCPUs, of a thread, or of the host than these can do."""
+"""Causes of lateness: more work than a service's vCPUs, its tasks, a host thread, or the host can do."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ def _too_few_vcpus(held: Held) -> Finding | None:
     if held.station.used < HALF_FULL or min(host.occupied(domain), default=0.0) < HALF_FULL:
         return None
     path = of_domain(domain, "vcpus")
-    what = "saturates its vCPUs" if held.station.used >= NEAR_FULL else "keeps its vCPUs so busy that requests queue"
-    reason = f"{held.station}, while pCPUs idle: {domain} {what}, and has too few for what is asked of it"
+    load = "saturates its vCPUs" if held.station.used >= NEAR_FULL else "keeps its vCPUs so busy that requests queue"
+    reason = f"{held.station}, while pCPUs idle: {domain} {load}, and has too few for what is asked of it"
     return Finding(path, reason, {path: vcpus + 1}, otherwise=({path: min(2 * vcpus, len(held.pcpus))},))
 
 
@@ -68,17 +68,17 @@ def _tasks_fill_vcpus(held: Held) -> Finding | None:
         return None
     idle = least_to_most([100 * (1 - share) for share in rest], lambda percent: f"{percent:.0f}")
     wants = _tasks(host.domains[domain])
-    which = (
+    occupation = (
         f"{len(full)} of the {len(occupied)} vCPUs of {domain} are occupied by its own tasks"
         f"{f' ({wants})' if wants else ''} for {100 * min(full):.0f} % of the time or more; "
         f"the other {f'{len(rest)} idle' if len(rest) > 1 else 'one idles'} for {idle} %"
     )
-    reason = f"{which}: a task runs on one vCPU at a time; more tasks for the same work, or less work, help"
+    reason = f"{occupation}: a task runs on one vCPU at a time; more tasks for the same work, or less work, help"
     return Finding(of_domain(domain, "app"), reason)
 
 
 def _tasks(table: Mapping[str, Any]) -> str:
-    """What the periodic tasks of a domain want that fill a vCPU each, such as `2 tasks want 95 % of a vCPU each`."""
+    """The periodic tasks of a domain that each nearly fill a vCPU, such as `2 tasks want 95 % of a vCPU each`."""
     wants: Counter[int] = Counter()
     for app in table.get("app", []):
         if app["kind"] == "periodic":
@@ -117,20 +117,20 @@ def _capacity_exceeded(held: Held) -> Finding | None:
         if min(occupied, default=0.0) < NEAR_FULL:
             return None
         vcpus = f"its {len(occupied)} vCPUs" if len(occupied) > 1 else "its vCPU"
-        what = f"{domain} itself uses all that {vcpus} can get ({station.reason})"
+        full = f"{domain} itself uses all that {vcpus} can get ({station.reason})"
     elif station.kind == "pCPUs" and not station.domain:
-        what = f"{domain} and those who serve it use all of the {station}"
+        full = f"{domain} and those who serve it use all of the {station}"
     else:
         return None
     bound = beyond_any_scheduler(held.host, held.late)
     proof = f", and no setting of the scheduler changes that: {bound}" if bound else ""
-    return Finding(of_domain(domain, "vcpus"), f"{what}: the capacity is exceeded{proof}; less load or more CPU helps")
+    return Finding(of_domain(domain, "vcpus"), f"{full}: the capacity is exceeded{proof}; less load or more CPU helps")
 
 
 def beyond_any_scheduler(host: Host, late: Late) -> str:
-    """What no scheduler can give a client, by the least work that its requests make; empty: nothing is proven."""
-    load = next((one for one in host.bounds.loads if one.name == late.name), None)
-    rate = next((one.rate for one in host.bounds.model.loads if one.name == late.name), None)
+    """The bound of a client under any scheduler, by the least work of its requests; empty: nothing is proven."""
+    load = next((load for load in host.bounds.loads if load.name == late.name), None)
+    rate = next((load.rate for load in host.bounds.model.loads if load.name == late.name), None)
     if load is None or load.limit in LOAD_WORDS:
         return ""
     if rate is not None:

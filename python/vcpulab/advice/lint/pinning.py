@@ -1,4 +1,4 @@
-"""Domains that wait because of where they are pinned, or were put."""
+"""Rules for domains that wait because of their pinning, or because their scheduler never moves them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -10,9 +10,9 @@ from vcpulab.scenario.names import in_short
 from vcpulab.scenario.units import spans
 
 MUCH_IDLE = 0.5
-"""A pCPU that idles for more than this part of the time has room for another vCPU. Assumed."""
+"""The idle fraction of the time above which a pCPU has room for another vCPU. Assumed."""
 SOME_WAITS = 0.02
-"""Waits that short may cost a service something, where they come at the wrong time. Assumed."""
+"""The waiting fraction of the time above which waits may matter to a service. Assumed."""
 
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
@@ -41,10 +41,10 @@ def pinning_leaves_idle(host: Host) -> Iterator[Finding]:
         masks = {d: set(chain.from_iterable(host.affinity(d))) for d in host.inside(name)}
         serving = [d for d in masks if host.serves(d)]
         for domain, mask in masks.items():
-            others = host.pinned_away_from(domain, IDLE)
-            if not others:
+            excluded = host.pinned_away_from(domain, IDLE)
+            if not excluded:
                 continue
-            protected = any(masks[d] & set(others) for d in serving)
+            protected = any(masks[d] & set(excluded) for d in serving)
             if protected and not host.serves(domain):
                 continue
             waits = host.mean_waited(domain)
@@ -52,7 +52,7 @@ def pinning_leaves_idle(host: Host) -> Iterator[Finding]:
                 path = of_domain(domain, "affinity")
                 reason = (
                     f"it is pinned to pCPU {spans(sorted(mask))}, and its vCPUs wait there for {100 * waits:.0f} % of "
-                    f"the time, while pCPU {spans(others)} idle for {100 * host.idle_of(others):.0f} %"
+                    f"the time, while pCPU {spans(excluded)} idle for {100 * host.idle_of(excluded):.0f} %"
                 )
                 yield Finding(path, reason, {path: "all"})
 
@@ -100,12 +100,12 @@ def pins_overlap(host: Host) -> Iterator[Finding]:
 
 
 def _has_response(host: Host, domain: str) -> bool:
-    """Does it serve clients, or has it jobs that are due?"""
+    """Does a domain serve clients or other domains, or have periodic jobs?"""
     return host.serves(domain) or any(app["kind"] == "periodic" for app in host.domains[domain].get("app", []))
 
 
 def _overlapping(masks: Mapping[str, set[int]]) -> Iterator[list[str]]:
-    """Groups of two or more domains whose pins overlap, directly or by others between them.
+    """Groups of two or more domains whose pins overlap, directly or through other members of the group.
 
     Examples:
         >>> list(_overlapping({"a": {0, 1}, "b": {1, 2}, "c": {4}, "d": {2}}))
@@ -144,7 +144,7 @@ def placed_together(host: Host) -> Iterator[Finding]:
         free = sorted((pcpu for pcpu in reach if idle[pcpu] > MUCH_IDLE), key=lambda pcpu: -idle[pcpu])
         if not free or host.waited(domain) < WAITS or host.moved(domain):
             continue
-        behind = [one for one, share in host.behind(domain) if one != domain and share >= 1]
+        behind = [name for name, share in host.behind(domain) if name != domain and share >= 1]
         if not behind:
             continue
         path = of_domain(domain, "affinity")

@@ -1,7 +1,7 @@
-"""A rule of lint: a check, and the page that is written below it.
+"""A rule of lint: a check, and the page that is its docstring.
 
-A rule is declared above its check, and the docstring of the check is its page, in the paragraphs of `PARTS`. Constants
-of the check's module stand in it by name, as in `{WAITS:.0%}`, so that the page says what the check does.
+A decorator declares a rule, and the docstring of the check is its page, with a paragraph for each of `PARTS`. The page
+names constants of the check's module, as in `{WAITS:.0%}`, so that it always shows the check's own thresholds.
 """
 
 import inspect
@@ -16,21 +16,21 @@ from vcpulab.advice.lint.host import Finding
 C = TypeVar("C", bound=Callable[..., Any])
 
 PARTS = ("Mechanism", "Evidence", "Silent", "Mend", "Schedulers", "Sources")
-"""What each page says, in this order: why it hurts, what is measured on the host at hand, when nothing is said, what
-mends it, under which schedulers there is such a thing, and where the mechanism is described."""
+"""The paragraphs of each page, in order: the reason why the problem hurts, the measured evidence, the cases without a
+finding, the fix, the schedulers under which the problem exists, and the sources of the mechanism."""
 
 
 class Stands(Enum):
-    """When a finding stands whose mend improves nothing, or costs those who are served more than it gains them."""
+    """The condition under which a finding is kept although its fix improves nothing or costs more than it gains."""
 
     ALWAYS = "always"
-    """Its evidence is enough."""
+    """Kept: the evidence is enough."""
     ALONE = "alone"
-    """Only where no other mend helps: then that one's mechanism is the one."""
+    """Kept only if no other fix helps."""
     NEVER = "never"
-    """What looks odd is no fault there."""
+    """Dropped: the odd setting is no problem."""
     NOTED = "noted"
-    """It is no fault: it is said, with the price of the other setting."""
+    """Shown as a note with the cost of the other setting: it is no problem."""
 
 
 @dataclass(frozen=True)
@@ -42,26 +42,26 @@ class Rule(Generic[C]):
     stands: Stands
 
     def stamped(self, finding: Finding) -> Finding:
-        """What the check found, with the rule's name."""
+        """A finding of the check with the rule's name."""
         return replace(finding, rule=self.name)
 
     @property
     def finds(self) -> str:
-        """What it finds, in a sentence."""
+        """The problem that the rule finds, in a sentence."""
         return self._paragraphs()[0]
 
     def parts(self) -> Mapping[str, str]:
-        """The rest of its page: a paragraph for each of `PARTS`."""
-        found = {}
+        """Heading to text of the page's paragraphs: one for each of `PARTS`."""
+        by_heading = {}
         for paragraph in self._paragraphs()[1:]:
             heading, _, text = paragraph.partition(": ")
-            found[heading] = text
+            by_heading[heading] = text
         if self.stands is Stands.ALONE:
-            found["Silent"] += " And where its mend improves nothing, and that of another finding does."
-        return found
+            by_heading["Silent"] += " And where its mend improves nothing, and that of another finding does."
+        return by_heading
 
     def page(self, level: int = 1) -> str:
-        """Its page, in Markdown."""
+        """The page in Markdown."""
         lines = [f"{'#' * level} {self.name}", self.finds]
         for heading, text in self.parts().items():
             lines += [f"{'#' * (level + 1)} {heading}", text]
@@ -77,12 +77,12 @@ class Rules(Generic[C]):
     """The rules of one kind, each declared above its check."""
 
     def __init__(self, stands: Stands) -> None:
-        """Starts without a rule; `stands` is that of a rule that declares none."""
+        """Starts without a rule; `stands` is the default for rules that declare none."""
         self.all: list[Rule[C]] = []
         self._stands = stands
 
     def __call__(self, name: str, *, stands: Stands | None = None) -> Callable[[C], C]:
-        """Declares the rule that the function below checks; arguments as the fields of `Rule`."""
+        """Declares the decorated function as the check of a rule; the arguments are fields of `Rule`."""
 
         def declare(check: C) -> C:
             self.all.append(Rule(name, check, stands or self._stands))

@@ -1,7 +1,6 @@
-"""What is probably wrong with a host's settings: rules that look at the whole host, each from it to findings.
+"""Rules that check the settings of a whole host.
 
-Each finding has a reason and, where there is one, the change that mends it. Whether it matters is for the simulation to
-say.
+Each finding has a reason and, if the rule knows one, a fix. The simulation of the fix decides whether it matters.
 """
 
 import math
@@ -18,11 +17,11 @@ from vcpulab.scenario.scenario import join
 from vcpulab.scenario.units import size_bytes, spans
 
 SLICE_COST_MAX = 0.05
-"""A slice is too short if switches take more than this part of the time. Assumed: 5 % is what people notice."""
+"""The fraction of the time spent in switches above which a slice is too short. Assumed: people notice 5 %."""
 SLICE_COST_WANTED = 0.02
-"""What a mended slice spends at most."""
+"""The fraction of the time spent in switches with a fixed slice."""
 KEPT = 0.95
-"""Who gets less than this part of what is reserved for him, and waits, does not get it."""
+"""The fraction of its reservation below which a waiting domain does not get the reservation."""
 
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
@@ -45,8 +44,8 @@ def starving(host: Host) -> Iterator[Finding]:
 
     Sources: Documentation of each scheduler: what it promises to whom.
     """
-    for domain, why in host.starved.items():
-        yield Finding(join(["domain", domain]), f"wants to run, but {why}")
+    for domain, reason in host.starved.items():
+        yield Finding(join(["domain", domain]), f"wants to run, but {reason}")
 
 
 @rule("overbooked-reservations", stands=Stands.ALWAYS)
@@ -79,7 +78,7 @@ def overbooked(host: Host) -> Iterator[Finding]:
             given = {name: host.value(domain, name) or 0 for name in (spelt.amount, spelt.period)}
             if fields.get("pool") == pool and spelt.share(given):
                 shares[domain] = [(frozenset(mask), spelt.share(given)) for mask in host.affinity(domain)]
-        # All of the pool first, then those who are confined to fewer pCPUs.
+        # The whole pool first, then smaller sets of pCPUs that domains are pinned to.
         masks = {mask for vcpus in shares.values() for mask, _ in vcpus} | {frozenset(here)}
         for where in sorted(masks, key=lambda mask: (-len(mask), sorted(mask))):
             inside = {
@@ -88,17 +87,17 @@ def overbooked(host: Host) -> Iterator[Finding]:
                 if (total := sum(share for mask, share in vcpus if mask <= where))
             }
             total = sum(inside.values())
-            broken = [one for one in inside if _is_broken(host, one, shares[one])]
+            broken = [domain for domain in inside if _is_broken(host, domain, shares[domain])]
             if total <= len(where) * 1.0001 or not broken:
                 continue
-            said = ", ".join(f"{name} {share:.2f}" for name, share in inside.items())
-            which = (
+            summands = ", ".join(f"{name} {share:.2f}" for name, share in inside.items())
+            available = (
                 f"there are {len(here)}" if len(where) == len(here) else f"they are pinned to {spans(sorted(where))}"
             )
             first = broken[0]
             reason = (
-                f"reservations add up to {total:.2f} pCPUs ({said}); {which}: somebody's are not kept. {first} gets "
-                f"{host.gotten(first) / 100:.2f} of its {inside[first]:.2f}, and waits for "
+                f"reservations add up to {total:.2f} pCPUs ({summands}); {available}: somebody's are not kept. "
+                f"{first} gets {host.gotten(first) / 100:.2f} of its {inside[first]:.2f}, and waits for "
                 f"{100 * host.waited(first):.0f} % of the time"
             )
             mends = [
@@ -106,7 +105,7 @@ def overbooked(host: Host) -> Iterator[Finding]:
                     of_domain(domain, spelt.amount): _less(spelt, host.value(domain, spelt.amount) or 0, kept)
                     for domain in reserved
                 }
-                # Batch work alone, where it has enough to give up; otherwise all.
+                # Batch work alone if its reservations are large enough; otherwise all domains.
                 for reserved in ([domain for domain in inside if not host.serves(domain)], list(inside))
                 if (kept := 1 - (total - len(where)) / max(sum(inside[domain] for domain in reserved), 1e-9)) > 0
             ]
@@ -115,15 +114,15 @@ def overbooked(host: Host) -> Iterator[Finding]:
 
 
 def _less(spelt: Reservation, amount: int, kept: float) -> int:
-    """A smaller amount, at most a fraction `kept` of it where it is not the least that can be given."""
+    """An amount reduced to at most a fraction `kept`, but at least the smallest amount that the scheduler takes."""
     step = spelt.whole(1, amount)
     return max(step, int(amount * kept) // step * step)
 
 
 def _is_broken(host: Host, domain: str, vcpus: list[tuple[frozenset[int], float]]) -> bool:
-    """Does a domain not get what is reserved for it, though it wants to run?"""
+    """Does a domain that wants to run not get its reservation?"""
     if host.waited(domain) < FEW_WAITS:
-        return any(one.domain == domain for one in host.late)
+        return any(late.domain == domain for late in host.late)
     return host.gotten(domain) < KEPT * 100 * sum(share for _, share in vcpus)
 
 
@@ -162,7 +161,7 @@ def spinning(host: Host) -> Iterator[Finding]:
 _SLICES = {"tslice_ms": 1e6, "slice_ms": 1e6, "ctx_allow": 1} | {
     reservation.amount: reservation.unit_ns for reservation in RESERVATIONS.values()
 }
-"""Parameters that say how long somebody runs at a time, and their unit in ns."""
+"""Parameters that bound the time of one run, with their unit in ns."""
 _RESERVED_BY = {reservation.amount: reservation for reservation in RESERVATIONS.values()}
 
 
@@ -209,12 +208,12 @@ def short_slices(host: Host) -> Iterator[Finding]:
                 f"cold cache): switches take {100 * max(_switches_cost(host, d, costs) for d in inside):.0f} % of the "
                 f"time of {in_short(inside)}"
             )
-            # One of them alone would take turns of the others' time.
+            # Longer slices for a single domain would take time from the others.
             yield Finding(next(iter(mended)), reason, mended)
 
 
 def _switches_cost(host: Host, domain: str, costs: Mapping[str, int]) -> float:
-    """What switches to a domain took, as part of the time that it ran; 0: most of the time it stopped by itself."""
+    """The cost of switches to a domain as a fraction of its running time; 0: the domain mostly stopped by itself."""
     sums = host.run.df_vcpus().filter(domain=domain)
     executions, preemptions = (int(sums[column].sum()) for column in ("executions", "preemptions"))
     if 2 * preemptions < executions:
@@ -224,7 +223,7 @@ def _switches_cost(host: Host, domain: str, costs: Mapping[str, int]) -> float:
 
 
 def switch_cost_ns(costs: Mapping[str, int], domain: Mapping[str, Any]) -> float:
-    """What a switch to that domain takes at most, ns: the decision, the switch, and its working set from memory."""
+    """The largest cost of a switch to a domain, ns: the decision, the switch, and its working set from memory."""
     size = min(size_bytes(domain.get("working_set", "0B")), max(costs["l2_bytes"], costs["l3_bytes"]))
     misses = size / costs["cache_line_bytes"] / costs["misses_at_once"]
     return costs["decision_ns"] + costs["context_switch_ns"] + misses * costs["l3_miss_ps"] / 1e3

@@ -1,7 +1,7 @@
-"""Services that are late since their CPU time is worth less: a rule for each cause that XenMon does not see.
+"""Causes of lateness that XenMon does not show: CPU time in which a vCPU does less work.
 
-Time gotten is not work done: a vCPU that runs beside a busy sibling, far from its memory, or at a low clock rate has
-its pCPU, and does less with it. Each rule looks at the domain whose vCPU is the bottleneck of somebody who is late.
+CPU time is not work: a vCPU that runs beside a busy sibling, far from its memory, or at a low clock rate has its pCPU,
+and does less with it. Each rule checks the domain whose vCPU is the bottleneck of a late service.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,26 +19,26 @@ from vcpulab.advice.runstates import lost
 from vcpulab.scenario.units import spans
 
 SLOWED = 0.1
-"""Who loses more than this part of the time gotten is slowed. Assumed."""
+"""The lost fraction of its CPU time above which a domain is slowed. Assumed."""
 FEW = 20
-"""So many domains are pinned away from somebody at most: for more it is too much to type."""
+"""The largest number of domains to pin away from another: the commands for more are too long to type."""
 
 cause = Rules[Callable[[Host, str], Finding | None]](Stands.ALONE)
 
 
 def slowed(host: Host, domain: str) -> Iterator[Finding]:
-    """What slows a domain down that loses more so than by waiting, the most first."""
-    by = {one.name: lost(host.run, domain, to) for one, to in zip(cause.all, _LOST_TO, strict=True)}
-    if sum(by.values()) * max(host.busy(domain), default=0.0) < host.waited(domain):
+    """The findings about a domain that loses more CPU time to slow pCPUs than to waits, the largest loss first."""
+    losses = {rule.name: lost(host.run, domain, to) for rule, to in zip(cause.all, _LOST_TO, strict=True)}
+    if sum(losses.values()) * max(host.busy(domain), default=0.0) < host.waited(domain):
         return
-    for one in sorted(cause.all, key=lambda one: -by[one.name]):
-        found = one.check(host, domain) if by[one.name] > SLOWED else None
-        if found is not None:
-            yield one.stamped(found)
+    for rule in sorted(cause.all, key=lambda rule: -losses[rule.name]):
+        finding = rule.check(host, domain) if losses[rule.name] > SLOWED else None
+        if finding is not None:
+            yield rule.stamped(finding)
 
 
 _LOST_TO = ("threads", "memory", "frequency")
-"""What the rules are about, in the order in which they stand below."""
+"""The kinds of loss, in the order of the rules below."""
 
 
 @cause("threads-shared")
@@ -74,38 +74,38 @@ def _threads_shared(host: Host, domain: str) -> Finding | None:
         mends.append({of_domain(domain, "affinity"): _cores(host, idle, int(table["vcpus"]))})
     mends += [{"host.sched_gran": "core"}] if host.by_thread else []
     mends += _own_cores(host, domain, here)
-    said = f", while {len(idle)} cores idle" if len(idle) > 1 else ", while a core idles" if idle else ""
+    idling = f", while {len(idle)} cores idle" if len(idle) > 1 else ", while a core idles" if idle else ""
     reason = (
         f"{domain} loses {100 * lost(host.run, domain, 'threads'):.0f} % of its CPU time to busy threads of the same "
-        f"cores{said}: it {_gets(host, domain)}"
+        f"cores{idling}: it {_gets(host, domain)}"
     )
-    first, *others = mends or [{}]
-    return Finding(of_domain(domain, "affinity"), reason, first, otherwise=tuple(others))
+    first, *further = mends or [{}]
+    return Finding(of_domain(domain, "affinity"), reason, first, otherwise=tuple(further))
 
 
 def _cores(host: Host, idle: list[list[int]], vcpus: int) -> str:
-    """The first threads of idle cores, so many as there are vCPUs."""
+    """The first threads of idle cores, one for each vCPU."""
     return spans(sorted(cores_first(host.topology, chain.from_iterable(idle))[:vcpus]))
 
 
 def _own_cores(host: Host, domain: str, here: list[int]) -> Iterator[Mapping[str, Any]]:
-    """A core for each vCPU, and the others on the rest; nothing where these are many, or pinned, or left too little."""
+    """The fix that gives each vCPU its own core; none if the other domains are many, pinned, or left too little."""
     pool = host.domains[domain].get("pool")
-    others = [one for one in host.inside(pool) if one != domain]
+    neighbors = [name for name in host.inside(pool) if name != domain]
     cores = list(host.topology.by_core(here).values())
     needed = min(int(host.domains[domain]["vcpus"]), ceil(host.wanted(domain)))
-    pinned = any(host.domains[one].get("affinity", "all") != "all" for one in [domain, *others])
-    if not 0 < needed <= len(cores) // 2 or len(others) > FEW or pinned:
+    pinned = any(host.domains[name].get("affinity", "all") != "all" for name in [domain, *neighbors])
+    if not 0 < needed <= len(cores) // 2 or len(neighbors) > FEW or pinned:
         return
     own = sorted(chain.from_iterable(cores[-needed:]))
     rest = [pcpu for pcpu in here if pcpu not in own]
     yield {of_domain(domain, "affinity"): spans(sorted(core[0] for core in cores[-needed:]))} | {
-        of_domain(one, "affinity"): spans(rest) for one in others
+        of_domain(name, "affinity"): spans(rest) for name in neighbors
     }
 
 
 def _gets(host: Host, domain: str) -> str:
-    """The time gotten and the work done, in words."""
+    """The CPU time and the work of a domain, in words."""
     sums = host.run.df_domains().filter(domain=domain).select(pl.col("work_ns", "elapsed_ns").sum())
     work, elapsed = sums.row(0)
     return f"gets {host.gotten(domain):.0f} % of a pCPU, and does the work of {100 * work / max(1, elapsed):.0f} %"
@@ -141,21 +141,23 @@ def _memory_remote(host: Host, domain: str) -> Finding | None:
     fitting = [node for node, pcpus in by_node.items() if int(table["vcpus"]) <= len(pcpus)]
     emptiest = sorted(fitting, key=lambda node: -host.idle_of(by_node[node]))
     mends: list[Mapping[str, Any]] = []
-    there = sorted(pcpu for node in holds for pcpu in by_node.get(node, []))
-    if there and len(there) < topology.pcpus and (not prefers <= set(holds) or table.get(field, "all") == "all"):
-        mends.append({path: spans(there)})
-    both = {of_domain(domain, "memory_nodes"): None} if holds else {}
-    mends += [{path: spans(by_node[node]), **both} for node in emptiest if spans(by_node[node]) != table.get(field)]
-    everybody = soft(host.document, {name: host.gotten(name) / 100 for name in host.domains})
-    if domain in everybody:
-        mends.append({of_domain(name, "soft_affinity"): mask for name, mask in everybody.items()})
+    near = sorted(pcpu for node in holds for pcpu in by_node.get(node, []))
+    if near and len(near) < topology.pcpus and (not prefers <= set(holds) or table.get(field, "all") == "all"):
+        mends.append({path: spans(near)})
+    memory_follows = {of_domain(domain, "memory_nodes"): None} if holds else {}
+    mends += [
+        {path: spans(by_node[node]), **memory_follows} for node in emptiest if spans(by_node[node]) != table.get(field)
+    ]
+    masks = soft(host.document, {name: host.gotten(name) / 100 for name in host.domains})
+    if domain in masks:
+        mends.append({of_domain(name, "soft_affinity"): mask for name, mask in masks.items()})
     where = f"its memory is on node {spans(holds)}" if holds else "its memory is on the nodes that it may run on"
     reason = (
         f"{domain} loses {100 * lost(host.run, domain, 'memory'):.0f} % of its CPU time to memory that is far or "
         f"crowded: {where}; it {_gets(host, domain)}"
     )
-    first, *others = mends or [{}]
-    return Finding(path, reason, first, otherwise=tuple(others))
+    first, *further = mends or [{}]
+    return Finding(path, reason, first, otherwise=tuple(further))
 
 
 @cause("low-clock-rate")

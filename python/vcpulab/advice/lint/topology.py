@@ -1,4 +1,4 @@
-"""Domains whose vCPUs and affinities do not fit the threads, cores and nodes of their host."""
+"""Rules for vCPUs and affinities that do not fit the threads, cores and nodes of their host."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import spans
 
 BUSY = 0.5
-"""A vCPU that runs for more than this part of the time keeps its thread busy. Assumed."""
+"""The running fraction of the time above which a vCPU keeps its thread busy. Assumed."""
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 note = Rules[Callable[[Host], Iterator[Finding]]](Stands.NOTED)
 
@@ -49,11 +49,12 @@ def pinned_to_one_core(host: Host) -> Iterator[Finding]:
         if table["scheduler"] == "arinc653":
             continue
         cores = host.topology.by_core(host.pcpus_of(name))
-        idle = [core for core, threads in cores.items() if all(host.idle_of([one]) > MUCH_IDLE for one in threads)]
+        idle = [core for core, threads in cores.items() if all(host.idle_of([t]) > MUCH_IDLE for t in threads)]
         pinned = _busy_pinned(host, name, len(cores))
-        told: set[tuple[str, int]] = set()
-        for inside in sorted({frozenset(those) for those in pinned.values()}, key=lambda one: (-len(one), sorted(one))):
-            sharing = [vcpu for vcpu, those in pinned.items() if those <= inside and vcpu not in told]
+        reported: set[tuple[str, int]] = set()
+        core_sets = {frozenset(allowed) for allowed in pinned.values()}
+        for inside in sorted(core_sets, key=lambda core_set: (-len(core_set), sorted(core_set))):
+            sharing = [vcpu for vcpu, allowed in pinned.items() if allowed <= inside and vcpu not in reported]
             near = {host.topology.node(cores[core][0]) for core in inside}
             spare = sorted(
                 (core for core in idle if core not in inside),
@@ -61,16 +62,16 @@ def pinned_to_one_core(host: Host) -> Iterator[Finding]:
             )
             if len(sharing) <= len(inside) or not spare:
                 continue
-            told.update(sharing)
+            reported.update(sharing)
             places = [cores[core][0] for core in [*sorted(inside), *spare]]
             mended = _a_core_for_each(host, sharing, places)
             if not mended:
                 continue
             threads = sorted({pcpu for domain, number in sharing for pcpu in host.affinity(domain)[number]})
             idling = sorted(pcpu for core in spare for pcpu in cores[core])
-            who = in_short(list(dict.fromkeys(domain for domain, _ in sharing)))
+            names = in_short(list(dict.fromkeys(domain for domain, _ in sharing)))
             reason = (
-                f"{len(sharing)} busy vCPUs of {who} are pinned to pCPU {spans(threads)}, the threads of "
+                f"{len(sharing)} busy vCPUs of {names} are pinned to pCPU {spans(threads)}, the threads of "
                 f"{_count(len(inside), 'core')}, while pCPU {spans(idling)}, {_count(len(spare), 'core')}, idle for "
                 f"{100 * host.idle_of(idling):.0f} %: threads of one core share its speed"
             )
@@ -85,26 +86,26 @@ def pinned_to_one_core(host: Host) -> Iterator[Finding]:
 
 
 def _busy_pinned(host: Host, pool: str | None, cores: int) -> dict[tuple[str, int], set[int]]:
-    """The busy vCPUs of a pool that may not run on all of its cores, with the cores that they may run on."""
-    found = {}
+    """Domain and number of each busy vCPU that may not run on all cores of a pool, to the cores that it may run on."""
+    cores_of = {}
     for domain in host.inside(pool):
         if host.domains[domain].get("affinity", "all") == "all":
             continue
         for number, (mask, busy) in enumerate(zip(host.affinity(domain), host.busy(domain), strict=False)):
-            those = set(host.topology.by_core(mask))
-            if busy > BUSY and len(those) < cores:
-                found[domain, number] = those
-    return found
+            allowed = set(host.topology.by_core(mask))
+            if busy > BUSY and len(allowed) < cores:
+                cores_of[domain, number] = allowed
+    return cores_of
 
 
 def _a_core_for_each(host: Host, vcpus: Sequence[tuple[str, int]], places: Sequence[int]) -> dict[str, Any]:
-    """Pins vCPUs to these places, in this order, as far as they reach; who keeps his cores, keeps his affinity."""
+    """The changes that pin vCPUs to places in order, while places are left; unchanged cores keep their affinity."""
     mended: dict[str, Any] = {}
     left = list(places)
     for domain in dict.fromkeys(domain for domain, _ in vcpus):
-        numbers = [number for one, number in vcpus if one == domain]
+        numbers = [number for name, number in vcpus if name == domain]
         masks = host.affinity(domain)
-        # Who has to go on sharing stays where he is.
+        # A domain without places left stays on its cores.
         given = left[: len(numbers)] if len(left) >= len(numbers) else []
         left = left[len(numbers) :]
         before = {host.topology.core(pcpu) for number in numbers for pcpu in masks[number]}
@@ -114,7 +115,7 @@ def _a_core_for_each(host: Host, vcpus: Sequence[tuple[str, int]], places: Seque
         if isinstance(written, list):
             new = dict(zip(numbers, given, strict=True))
             mended[of_domain(domain, "affinity")] = [
-                str(new[number]) if number in new else one for number, one in enumerate(written)
+                str(new[number]) if number in new else mask for number, mask in enumerate(written)
             ]
         else:
             mended[of_domain(domain, "affinity")] = spans(sorted(given))
@@ -151,7 +152,7 @@ def packed_by_soft_affinity(host: Host) -> Iterator[Finding]:
         idle = {
             core: threads
             for core, threads in host.topology.by_core(allowed).items()
-            if core not in cores and all(host.idle_of([one]) > MUCH_IDLE for one in threads)
+            if core not in cores and all(host.idle_of([thread]) > MUCH_IDLE for thread in threads)
         }
         busy = sum(share > BUSY for share in host.busy(domain))
         waits = host.mean_waited(domain)
@@ -199,16 +200,16 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
             ("soft_affinity", set(chain.from_iterable(host.soft_affinity(domain)))),
             ("memory_nodes", set(_on(topology, range(topology.pcpus), host.memory_nodes(domain)))),
         ):
-            there = allowed & preferred
-            nodes = set(topology.by_node(there))
-            if not there or there == allowed or len(nodes) == topology.nodes or table["vcpus"] <= len(there):
+            usable = allowed & preferred
+            nodes = set(topology.by_node(usable))
+            if not usable or usable == allowed or len(nodes) == topology.nodes or table["vcpus"] <= len(usable):
                 continue
             wanted = host.wanted(domain)
-            if wanted < NEAR_FULL * len(there):
+            if wanted < NEAR_FULL * len(usable):
                 continue
             path, holds = of_domain(domain, field), "prefers" if field == "soft_affinity" else "has its memory beside"
             reason = (
-                f"{domain} has {table['vcpus']} vCPUs that want {wanted:.1f} pCPUs, and {holds} {len(there)} threads "
+                f"{domain} has {table['vcpus']} vCPUs that want {wanted:.1f} pCPUs, and {holds} {len(usable)} threads "
                 f"({_nodes(sorted(nodes))}): the others run on another node, or wait"
             )
             order = [*sorted(nodes), *(node for node in topology.by_node(allowed) if node not in nodes)]
@@ -217,17 +218,17 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
                 [],
             )
             value: Any = spans(wider) if field == "soft_affinity" else list(topology.by_node(wider))
-            fewer = {of_domain(domain, "vcpus"): len(there)}
+            fewer = {of_domain(domain, "vcpus"): len(usable)}
             if not wider or not host.slowed_by_distance:
                 or_more = f"{field} = {json.dumps(value)}, or " if wider else ""
-                yield Finding(path, f"{reason}; {or_more}{len(there)} vCPUs fit")
+                yield Finding(path, f"{reason}; {or_more}{len(usable)} vCPUs fit")
             else:
                 yield Finding(path, reason, {path: value}, otherwise=(fewer,))
             break
 
 
 def _on(topology: Topology, pcpus: Any, nodes: Any) -> list[int]:
-    """Which of these pCPUs are on these nodes."""
+    """The pCPUs that are on some nodes."""
     by_node = topology.by_node(pcpus)
     return sorted(pcpu for node in nodes for pcpu in by_node.get(node, []))
 
@@ -267,19 +268,18 @@ def soft_affinity_without_effect(host: Host) -> Iterator[Finding]:
         masks = list(zip(map(set, host.affinity(domain)), map(set, host.soft_affinity(domain)), strict=True))
         if scheduler not in PREFER:
             placed = host.topology.nodes > 1 and not host.memory_nodes(domain)
-            why = f"{scheduler} pays no attention to it{', though memory is allocated there' if placed else ''}"
+            cause = f"{scheduler} pays no attention to it{', though memory is allocated there' if placed else ''}"
         elif not any(hard & soft for hard, soft in masks):
-            why = (
-                f"{domain} may not run there, but only on pCPU {spans(sorted(set.union(*(hard for hard, _ in masks))))}"
-            )
+            allowed = spans(sorted(set.union(*(hard for hard, _ in masks))))
+            cause = f"{domain} may not run there, but only on pCPU {allowed}"
         elif all(hard <= soft for hard, soft in masks):
-            why = f"that is everywhere where {domain} may run"
+            cause = f"that is everywhere where {domain} may run"
         elif all(hard <= soft or not hard & soft for hard, soft in masks):
-            why = f"each vCPU of {domain} may run everywhere there, or nowhere"
+            cause = f"each vCPU of {domain} may run everywhere there, or nowhere"
         else:
             continue
         preferred = sorted(set.union(*(soft for _, soft in masks)))
-        reason = f"it prefers pCPU {spans(preferred)}, which does nothing: {why}. Leave it out"
+        reason = f"it prefers pCPU {spans(preferred)}, which does nothing: {cause}. Leave it out"
         yield Finding(of_domain(domain, "soft_affinity"), reason)
 
 
@@ -304,18 +304,18 @@ def more_vcpus_than_threads(host: Host) -> Iterator[Finding]:
     for domain, table in host.domains.items():
         if table["vcpus"] == 1:
             continue
-        there = set(chain.from_iterable(host.affinity(domain)))
-        if table["vcpus"] <= len(there) or host.pool_of(domain)["scheduler"] == "arinc653":
+        allowed = set(chain.from_iterable(host.affinity(domain)))
+        if table["vcpus"] <= len(allowed) or host.pool_of(domain)["scheduler"] == "arinc653":
             continue
         wanted, waits = host.wanted(domain), host.mean_waited(domain)
-        if wanted <= len(there) or waits <= FEW_WAITS:
+        if wanted <= len(allowed) or waits <= FEW_WAITS:
             continue
         path = of_domain(domain, "vcpus")
         reason = (
-            f"{domain} has {table['vcpus']} vCPUs and may run on {_count(len(there), 'thread')}: its vCPUs wait for "
+            f"{domain} has {table['vcpus']} vCPUs and may run on {_count(len(allowed), 'thread')}: its vCPUs wait for "
             f"{100 * waits:.0f} % of the time, for each other too"
         )
-        yield Finding(path, reason, {path: len(there)})
+        yield Finding(path, reason, {path: len(allowed)})
 
 
 @note("cores-shared")
@@ -350,6 +350,6 @@ def cores_shared(host: Host) -> Iterator[Finding]:
     if not shared:
         return
     sharing = set().union(*(on[core] for core in shared))
-    who = in_short([domain for domain in host.domains if domain in sharing])
-    reason = f"{who} may run beside each other on the threads of {_count(len(shared), 'core')}"
+    names = in_short([domain for domain in host.domains if domain in sharing])
+    reason = f"{names} may run beside each other on the threads of {_count(len(shared), 'core')}"
     yield Finding("host.sched_gran", reason, {"host.sched_gran": "core"})
