@@ -24,15 +24,15 @@ impl<F: Flavor> Steps for Fair<F> {
     }
 
     fn reaches(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
-        Fair::reaches(self, task, virtual_time, ran);
+        Fair::set_vruntime_before(self, task, virtual_time, ran);
     }
 
     fn lag_max(&self) -> Span {
-        F::lag_max(self)
+        F::lag_limit(self)
     }
 
     fn lags(&mut self, task: TaskId, lag: Span) {
-        self.set_lag(task, lag);
+        self.set_vlag(task, lag);
     }
 
     fn group_used(&mut self, group: GroupId, used: Span) {
@@ -40,7 +40,7 @@ impl<F: Flavor> Steps for Fair<F> {
     }
 
     fn group_lags(&mut self, group: GroupId, lag: Span) {
-        self.set_group_lag(group, PcpuId(0), lag);
+        self.set_group_vlag(group, PcpuId(0), lag);
     }
 
     fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
@@ -52,31 +52,31 @@ impl<F: Flavor> Steps for Fair<F> {
     }
 
     fn yielded(&mut self, now: Time, cpu: PcpuId) {
-        Fair::yielded(self, now, cpu);
+        Fair::yield_task(self, now, cpu);
     }
 
     fn tick(&mut self, now: Time, cpu: PcpuId) {
-        Fair::tick(self, now, cpu);
+        Fair::task_tick(self, now, cpu);
     }
 
     fn refill(&mut self, now: Time, group: GroupId) {
-        Fair::refill(self, now, group);
+        Fair::period_timer(self, now, group);
     }
 
     fn choose(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
-        self.pick(now, cpu)
+        self.pick_task(now, cpu)
     }
 
     fn adopt(&mut self, now: Time, cpu: PcpuId, task: Option<TaskId>) {
-        self.switch(now, cpu, task);
+        self.set_next_task(now, cpu, task);
     }
 
     fn flagged(&self, cpu: PcpuId) -> bool {
-        Fair::flagged(self, cpu)
+        Fair::need_resched(self, cpu)
     }
 
     fn set_flag(&mut self, cpu: PcpuId, on: bool) {
-        Fair::set_flag(self, cpu, on);
+        Fair::set_need_resched(self, cpu, on);
     }
 }
 

@@ -2,69 +2,70 @@
 
 use vcpulab_host::{GroupId, Span, Throttling, Time};
 
-use super::cfs_rq::QueueId;
-use super::hierarchy::{Fair, Flavor, Leaving};
-use super::limit::{Bandwidth, Group, Limit};
+use super::cfs_rq::CfsRqId;
+use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::load_weight::ns;
+use super::task_group::{Bandwidth, CfsBandwidth, TaskGroup};
 
 /// CPU time beyond its debt that a throttled queue gets from the pool.
 const LEAST: Span = Span::from_ns(1);
 
 /// CPU time that a queue keeps when its last entity leaves; the rest goes back to the pool.
-const KEPT: Span = Span::from_ms(1);
+const MIN_CFS_RQ_RUNTIME: Span = Span::from_ms(1);
 
 /// Delay of the slack timer, which distributes CPU time that queues gave back.
-const SLACK: Span = Span::from_ms(5);
+const CFS_BANDWIDTH_SLACK_PERIOD: Span = Span::from_ms(5);
 
 /// Time before a refill in which the slack timer does nothing.
-const REFILL_NEAR: Span = Span::from_ms(2);
+const MIN_BANDWIDTH_EXPIRATION: Span = Span::from_ms(2);
 
 impl<F: Flavor> Fair<F> {
-    fn limit_of(&mut self, q: QueueId) -> Option<&mut Limit> {
-        let (group, _) = self.queues[q].group?;
-        self.groups[group].limit.as_mut()
+    fn cfs_bandwidth_of(&mut self, q: CfsRqId) -> Option<&mut CfsBandwidth> {
+        let (group, _) = self.cfs_rqs[q].group?;
+        self.groups[group].cfs_bandwidth.as_mut()
     }
 
     /// Puts a group into the state after a rest: its pool is full, and its queues have the CPU time that they keep when
     /// their last entity leaves, except the part that was used.
     pub fn rest(&mut self, group: GroupId, used: Span) {
-        if let Some(limit) = &mut self.groups[group].limit {
-            limit.pool = limit.most();
-            for cpu in self.groups[group].queues.ids() {
-                let q = self.queue_of(Some(group), cpu);
-                self.queues[q].runtime = KEPT - used.clamp(Span::ZERO, KEPT - LEAST);
+        if let Some(limit) = &mut self.groups[group].cfs_bandwidth {
+            limit.runtime = limit.runtime_max();
+            for cpu in self.groups[group].cfs_rqs.ids() {
+                let q = self.cfs_rq_of(Some(group), cpu);
+                self.cfs_rqs[q].runtime_remaining =
+                    MIN_CFS_RQ_RUNTIME - used.clamp(Span::ZERO, MIN_CFS_RQ_RUNTIME - LEAST);
             }
         }
     }
 
     /// Sets a group's limit, or takes it away. Throttled queues are released.
-    pub fn set_limit(&mut self, now: Time, group: GroupId, bandwidth: Option<Bandwidth>) {
-        let made: Vec<QueueId> = self.groups[group].made().collect();
+    pub fn set_bandwidth(&mut self, now: Time, group: GroupId, bandwidth: Option<Bandwidth>) {
+        let cfs_rqs: Vec<CfsRqId> = self.groups[group].existing_cfs_rqs().collect();
         let phase = self.groups[group].phase;
-        let limit = &mut self.groups[group].limit;
-        if limit.as_ref().map(|limit| limit.bandwidth) == bandwidth {
+        let limit = &mut self.groups[group].cfs_bandwidth;
+        if limit.as_ref().map(|limit| limit.max) == bandwidth {
             return;
         }
         match (limit.as_mut(), bandwidth) {
             (Some(limit), Some(bandwidth)) => {
-                limit.bandwidth = bandwidth;
-                limit.fill();
+                limit.max = bandwidth;
+                limit.refill();
             }
             (None, Some(bandwidth)) => {
                 let own = || if F::REFILLS_TOGETHER { Span::ZERO } else { offset(group, bandwidth.period) };
-                *limit = Some(Limit::new(bandwidth, Time::ZERO + phase.unwrap_or_else(own)));
+                *limit = Some(CfsBandwidth::new(bandwidth, Time::ZERO + phase.unwrap_or_else(own)));
             }
             (_, None) => *limit = None,
         }
         if let Some(limit) = limit {
-            limit.throttled.clear();
-            limit.start(now);
+            limit.throttled_cfs_rqs.clear();
+            limit.start_period_timer(now);
         }
-        self.retimed.push(group);
-        for q in made {
-            self.queues[q].runtime = Span::ZERO;
-            if self.queues[q].throttled {
-                self.unthrottle(now, q);
+        self.changed_timers.push(group);
+        for q in cfs_rqs {
+            self.cfs_rqs[q].runtime_remaining = Span::ZERO;
+            if self.cfs_rqs[q].throttled {
+                self.unthrottle_cfs_rq(now, q);
             }
         }
     }
@@ -75,152 +76,163 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Takes a group whose timers have changed from the list.
-    pub fn next_retimed(&mut self) -> Option<GroupId> {
-        self.retimed.pop()
+    pub fn next_changed_timers(&mut self) -> Option<GroupId> {
+        self.changed_timers.pop()
     }
 
     /// The time of a group's next refill, if its period timer is set.
-    pub fn refill_at(&self, group: GroupId) -> Option<Time> {
-        self.groups[group].limit.as_ref()?.refill
+    pub fn period_timer_at(&self, group: GroupId) -> Option<Time> {
+        self.groups[group].cfs_bandwidth.as_ref()?.period_timer
     }
 
     /// The time at which the slack timer of a group expires, if it is set.
-    pub fn slack_at(&self, group: GroupId) -> Option<Time> {
-        self.groups[group].limit.as_ref()?.slack
+    pub fn slack_timer_at(&self, group: GroupId) -> Option<Time> {
+        self.groups[group].cfs_bandwidth.as_ref()?.slack_timer
     }
 
-    /// Charges a queue for the time that its current entity ran (`account_cfs_rq_runtime`).
-    pub(super) fn charge_queue(&mut self, q: QueueId, now: Time, ran: u64) {
-        if self.limit_of(q).is_none() {
+    /// Charges a queue for the time that its current entity ran.
+    pub(super) fn account_cfs_rq_runtime(&mut self, q: CfsRqId, now: Time, ran: u64) {
+        if self.cfs_bandwidth_of(q).is_none() {
             return;
         }
-        self.queues[q].runtime -= Span::from_ns(ran.cast_signed());
-        if self.queues[q].throttled || self.queues[q].runtime > Span::ZERO {
+        self.cfs_rqs[q].runtime_remaining -= Span::from_ns(ran.cast_signed());
+        if self.cfs_rqs[q].throttled || self.cfs_rqs[q].runtime_remaining > Span::ZERO {
             return;
         }
-        let left = self.request(q, now, self.settings.bandwidth_slice);
-        if left <= Span::ZERO && self.queues[q].current.is_some() {
-            self.flag(q);
+        let left = self.assign_cfs_rq_runtime(q, now, self.settings.bandwidth_slice);
+        if left <= Span::ZERO && self.cfs_rqs[q].curr.is_some() {
+            self.resched_curr(q);
         }
     }
 
     /// Fills the queue's CPU time up to `most` from the pool. Returns the queue's CPU time after that.
-    fn request(&mut self, q: QueueId, now: Time, most: Span) -> Span {
-        let queue = &mut self.queues[q];
-        let Some((group, _)) = queue.group else { return queue.runtime };
-        let Some(limit) = self.groups[group].limit.as_mut() else { return queue.runtime };
-        if limit.give(now, &mut queue.runtime, most) {
-            self.retimed.push(group);
+    fn assign_cfs_rq_runtime(&mut self, q: CfsRqId, now: Time, most: Span) -> Span {
+        let cfs_rq = &mut self.cfs_rqs[q];
+        let Some((group, _)) = cfs_rq.group else { return cfs_rq.runtime_remaining };
+        let Some(limit) = self.groups[group].cfs_bandwidth.as_mut() else { return cfs_rq.runtime_remaining };
+        if limit.assign_runtime(now, &mut cfs_rq.runtime_remaining, most) {
+            self.changed_timers.push(group);
         }
-        queue.runtime
+        cfs_rq.runtime_remaining
     }
 
     /// Throttles a queue that has used up its CPU time (`throttle_cfs_rq`). True: the queue was throttled.
-    pub(super) fn throttle_if_exhausted(&mut self, q: QueueId, now: Time) -> bool {
-        let limited = self.limit_of(q).is_some();
-        let exhausted = limited && self.queues[q].runtime <= Span::ZERO && !self.queues[q].throttled;
-        if !exhausted || self.request(q, now, LEAST) > Span::ZERO {
+    pub(super) fn check_cfs_rq_runtime(&mut self, q: CfsRqId, now: Time) -> bool {
+        let limited = self.cfs_bandwidth_of(q).is_some();
+        let exhausted =
+            limited && self.cfs_rqs[q].runtime_remaining <= Span::ZERO && !self.cfs_rqs[q].throttled;
+        if !exhausted || self.assign_cfs_rq_runtime(q, now, LEAST) > Span::ZERO {
             return false;
         }
-        if let Some(limit) = self.limit_of(q) {
-            limit.throttled.push(q);
+        if let Some(limit) = self.cfs_bandwidth_of(q) {
+            limit.throttled_cfs_rqs.push(q);
         }
-        (self.queues[q].throttled, self.queues[q].throttled_at) = (true, now);
-        if let Some((_, entity)) = self.queues[q].group {
-            let leaving = Leaving { sleep: true, throttled: true, finish: false };
-            self.dequeue_upwards(entity, now, leaving, self.queues[q].tasks);
+        (self.cfs_rqs[q].throttled, self.cfs_rqs[q].throttled_clock) = (true, now);
+        if let Some((_, entity)) = self.cfs_rqs[q].group {
+            let flags = DequeueFlags { sleep: true, throttled: true, delayed: false };
+            self.dequeue_entities(entity, now, flags, self.cfs_rqs[q].h_nr_running);
         }
         true
     }
 
     /// Handles the first entity that is enqueued on an empty queue.
-    pub(super) fn first_enqueued(&mut self, q: QueueId, now: Time) {
-        if self.limit_of(q).is_none() || self.queues[q].current.is_some() || self.queues[q].throttled {
+    pub(super) fn check_enqueue_throttle(&mut self, q: CfsRqId, now: Time) {
+        if self.cfs_bandwidth_of(q).is_none() || self.cfs_rqs[q].curr.is_some() || self.cfs_rqs[q].throttled {
             return;
         }
-        self.charge_queue(q, now, 0);
-        self.throttle_if_exhausted(q, now);
+        self.account_cfs_rq_runtime(q, now, 0);
+        self.check_cfs_rq_runtime(q, now);
     }
 
     /// Gives CPU time back to the pool after the last entity left a queue.
-    pub(super) fn last_dequeued(&mut self, q: QueueId, now: Time) {
-        let (runtime, slice) = (self.queues[q].runtime, self.settings.bandwidth_slice);
-        let Some((group, _)) = self.queues[q].group.filter(|_| runtime > KEPT) else { return };
-        let Some(limit) = self.groups[group].limit.as_mut() else { return };
-        limit.pool += runtime - KEPT;
-        let far = limit.refill.is_none_or(|at| at - now > SLACK + REFILL_NEAR);
-        if limit.pool > slice && !limit.throttled.is_empty() && far && limit.slack.is_none() {
-            limit.slack = Some(now + SLACK);
-            self.retimed.push(group);
+    pub(super) fn return_cfs_rq_runtime(&mut self, q: CfsRqId, now: Time) {
+        let (runtime, slice) = (self.cfs_rqs[q].runtime_remaining, self.settings.bandwidth_slice);
+        let Some((group, _)) = self.cfs_rqs[q].group.filter(|_| runtime > MIN_CFS_RQ_RUNTIME) else { return };
+        let Some(limit) = self.groups[group].cfs_bandwidth.as_mut() else { return };
+        limit.runtime += runtime - MIN_CFS_RQ_RUNTIME;
+        let far = limit
+            .period_timer
+            .is_none_or(|at| at - now > CFS_BANDWIDTH_SLACK_PERIOD + MIN_BANDWIDTH_EXPIRATION);
+        if limit.runtime > slice && !limit.throttled_cfs_rqs.is_empty() && far && limit.slack_timer.is_none()
+        {
+            limit.slack_timer = Some(now + CFS_BANDWIDTH_SLACK_PERIOD);
+            self.changed_timers.push(group);
         }
-        self.queues[q].runtime = KEPT;
+        self.cfs_rqs[q].runtime_remaining = MIN_CFS_RQ_RUNTIME;
     }
 
     /// Refills a group at the end of its period (the period timer).
-    pub fn refill(&mut self, now: Time, group: GroupId) {
-        self.retimed.push(group);
-        let Group { limit: Some(limit), throttling, .. } = &mut self.groups[group] else { return };
-        limit.fill();
-        let period = limit.bandwidth.period;
-        let over = limit.refill.map_or(1, |at| (now - at).max(Span::ZERO) / period + 1);
-        limit.refill = limit.refill.map(|at| at + over * period);
+    pub fn period_timer(&mut self, now: Time, group: GroupId) {
+        self.changed_timers.push(group);
+        let TaskGroup { cfs_bandwidth: Some(limit), throttling, .. } = &mut self.groups[group] else {
+            return;
+        };
+        limit.refill();
+        let period = limit.max.period;
+        let over = limit.period_timer.map_or(1, |at| (now - at).max(Span::ZERO) / period + 1);
+        limit.period_timer = limit.period_timer.map(|at| at + over * period);
         throttling.periods += over;
-        if !limit.throttled.is_empty() {
+        if !limit.throttled_cfs_rqs.is_empty() {
             throttling.throttled_periods += over;
         }
-        if !limit.throttled.is_empty() {
+        if !limit.throttled_cfs_rqs.is_empty() {
             limit.idle = false;
-            self.distribute(now, group);
+            self.distribute_cfs_runtime(now, group);
         } else if limit.idle {
-            limit.refill = None;
+            limit.period_timer = None;
         } else {
             limit.idle = true;
         }
     }
 
     /// Distributes CPU time that queues gave back to a group's pool (the slack timer).
-    pub fn slack(&mut self, now: Time, group: GroupId) {
+    pub fn slack_timer(&mut self, now: Time, group: GroupId) {
         let slice = self.settings.bandwidth_slice;
-        let Some(limit) = self.groups[group].limit.as_mut() else { return };
-        limit.slack = None;
-        self.retimed.push(group);
-        let far = limit.refill.is_none_or(|at| at - now >= REFILL_NEAR);
-        if far && limit.pool > slice {
-            self.distribute(now, group);
+        let Some(limit) = self.groups[group].cfs_bandwidth.as_mut() else { return };
+        limit.slack_timer = None;
+        self.changed_timers.push(group);
+        let far = limit.period_timer.is_none_or(|at| at - now >= MIN_BANDWIDTH_EXPIRATION);
+        if far && limit.runtime > slice {
+            self.distribute_cfs_runtime(now, group);
         }
     }
 
     /// Gives throttled queues CPU time to run, in the order of throttling, until the pool is empty.
-    fn distribute(&mut self, now: Time, group: GroupId) {
-        while let Some(limit) = self.groups[group].limit.as_mut()
-            && let Some(&q) = limit.throttled.first()
-            && limit.pool > Span::ZERO
+    fn distribute_cfs_runtime(&mut self, now: Time, group: GroupId) {
+        while let Some(limit) = self.groups[group].cfs_bandwidth.as_mut()
+            && let Some(&q) = limit.throttled_cfs_rqs.first()
+            && limit.runtime > Span::ZERO
         {
-            let amount = limit.pool.min(LEAST - self.queues[q].runtime);
-            limit.pool -= amount;
-            self.queues[q].runtime += amount;
-            if self.queues[q].runtime <= Span::ZERO {
+            let amount = limit.runtime.min(LEAST - self.cfs_rqs[q].runtime_remaining);
+            limit.runtime -= amount;
+            self.cfs_rqs[q].runtime_remaining += amount;
+            if self.cfs_rqs[q].runtime_remaining <= Span::ZERO {
                 return;
             }
-            limit.throttled.remove(0);
-            self.unthrottle(now, q);
+            limit.throttled_cfs_rqs.remove(0);
+            self.unthrottle_cfs_rq(now, q);
         }
     }
 
-    fn unthrottle(&mut self, now: Time, q: QueueId) {
-        self.queues[q].throttled = false;
-        let Some((group, entity)) = self.queues[q].group else { return };
-        self.groups[group].throttling.throttled_ns += now - self.queues[q].throttled_at;
-        if self.queues[q].load == 0 {
+    fn unthrottle_cfs_rq(&mut self, now: Time, q: CfsRqId) {
+        self.cfs_rqs[q].throttled = false;
+        let Some((group, entity)) = self.cfs_rqs[q].group else { return };
+        self.groups[group].throttling.throttled_ns += now - self.cfs_rqs[q].throttled_clock;
+        if self.cfs_rqs[q].load == 0 {
             return;
         }
-        if F::delayed(&self.entities[entity]) {
-            F::dequeue(self, entity, now, Leaving { sleep: true, finish: true, throttled: false });
+        if F::sched_delayed(&self.entities[entity]) {
+            F::dequeue_entity(
+                self,
+                entity,
+                now,
+                DequeueFlags { sleep: true, delayed: true, throttled: false },
+            );
         }
-        self.enqueue_upwards(entity, now, true, false, self.queues[q].tasks);
-        let cpu = self.queues[q].cpu;
-        if self.running(cpu).is_none() {
-            self.flag_idle(cpu);
+        self.enqueue_entities(entity, now, true, false, self.cfs_rqs[q].h_nr_running);
+        let cpu = self.cfs_rqs[q].cpu;
+        if self.curr(cpu).is_none() {
+            self.resched_idle_cpu(cpu);
         }
     }
 }
@@ -253,8 +265,11 @@ mod tests {
             ..GroupConfig::NEW
         });
         let left = |fair: &mut Fair<Eevdf>| {
-            let q = fair.queue_of(Some(group), PcpuId(0));
-            (fair.groups[group].limit.as_ref().map(|limit| limit.pool), fair.queues[q].runtime)
+            let q = fair.cfs_rq_of(Some(group), PcpuId(0));
+            (
+                fair.groups[group].cfs_bandwidth.as_ref().map(|limit| limit.runtime),
+                fair.cfs_rqs[q].runtime_remaining,
+            )
         };
         assert_eq!(left(&mut fair), (Some(ms(20)), Span::ZERO));
         fair.rest(group, Span::from_us(300));

@@ -2,12 +2,12 @@
 
 use vcpulab_host::{Class, Span, Time};
 
-use super::cfs_rq::{Entity, EntityId, Kind, QueueId, Task, ahead, later};
-use super::hierarchy::{Fair, Flavor, Leaving};
-use super::load_weight::{Weight, ns};
+use super::cfs_rq::{CfsRqId, Entity, EntityId, Kind, Task, max_vruntime, vruntime_diff};
+use super::hierarchy::{DequeueFlags, Fair, Flavor};
+use super::load_weight::{LoadWeight, ns};
 
 /// Virtual time at which queues start.
-const BEGINNING: u64 = 0u64.wrapping_sub(1 << 20);
+const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
 
 /// A sleep so long that virtual times cannot be compared any more.
 const LONG_SLEEP: Span = Span::from_ns(1 << 53);
@@ -36,75 +36,79 @@ impl Cfs {
         }
     }
 
-    /// The greatest number of tasks for which the period need not be extended.
-    fn tasks_in_latency(&self) -> u64 {
+    /// The greatest number of tasks that do not extend the period.
+    fn sched_nr_latency(&self) -> u64 {
         ns(self.latency).div_ceil(ns(self.min_granularity).max(1))
     }
 }
 
-/// State that CFS keeps for each queue.
+/// The least virtual run time of a queue: the state that CFS keeps for each queue.
 #[derive(Clone, Debug)]
-pub struct Own {
-    /// The least virtual run time of the queue's entities (`min_vruntime`); never decreases.
-    min_v: u64,
+pub struct MinVruntime {
+    /// The least virtual run time of the queue's entities; never decreases.
+    min_vruntime: u64,
 }
 
-impl Default for Own {
+impl Default for MinVruntime {
     fn default() -> Self {
-        Own { min_v: BEGINNING }
+        MinVruntime { min_vruntime: INITIAL_VRUNTIME }
     }
 }
 
 impl Fair<Cfs> {
-    fn advance(&mut self, q: QueueId) {
-        let queue = &self.queues[q];
-        let current = queue.current.map(|e| &self.entities[e]).filter(|entity| entity.queued).map(|e| e.v);
-        let first = queue.tree.first().map(|&e| self.entities[e].v);
+    /// Advances the least virtual run time of a queue.
+    fn update_min_vruntime(&mut self, q: CfsRqId) {
+        let cfs_rq = &self.cfs_rqs[q];
+        let current =
+            cfs_rq.curr.map(|e| &self.entities[e]).filter(|entity| entity.on_rq).map(|e| e.vruntime);
+        let first = cfs_rq.timeline.first().map(|&e| self.entities[e].vruntime);
         let candidate = match (current, first) {
-            (Some(a), Some(b)) => Some(if ahead(a, b) < 0 { a } else { b }),
+            (Some(a), Some(b)) => Some(if vruntime_diff(a, b) < 0 { a } else { b }),
             (a, b) => a.or(b),
         };
         if let Some(candidate) = candidate {
-            self.queues[q].own.min_v = later(self.queues[q].own.min_v, candidate);
+            self.cfs_rqs[q].policy.min_vruntime =
+                max_vruntime(self.cfs_rqs[q].policy.min_vruntime, candidate);
         }
     }
 
-    fn place(&mut self, e: EntityId, now: Time) {
-        let Entity { idle, queue, v, charged_at, .. } = self.entities[e];
+    /// Sets the virtual run time of an entity that wakes: at least half a period before the others.
+    fn place_entity(&mut self, e: EntityId, now: Time) {
+        let Entity { idle, cfs_rq, vruntime, exec_start, .. } = self.entities[e];
         let least = if idle { self.flavor.min_granularity } else { self.flavor.latency };
-        let placed = self.queues[queue].own.min_v.wrapping_sub(ns(least) / 2);
-        let long = now - charged_at > LONG_SLEEP;
-        self.entities[e].v = if long { placed } else { later(v, placed) };
+        let placed = self.cfs_rqs[cfs_rq].policy.min_vruntime.wrapping_sub(ns(least) / 2);
+        let long = now - exec_start > LONG_SLEEP;
+        self.entities[e].vruntime = if long { placed } else { max_vruntime(vruntime, placed) };
     }
 
-    /// Slice of an entity: its share of the period by weight, level by level (`sched_slice`).
-    fn slice(&self, e: EntityId) -> u64 {
-        let root = QueueId(self.cpu(e).0);
-        let tasks = u64::from(self.queues[root].tasks) + u64::from(!self.entities[e].queued);
+    /// Slice of an entity: its share of the period by weight, level by level.
+    fn sched_slice(&self, e: EntityId) -> u64 {
+        let root = CfsRqId(self.cpu_of(e).0);
+        let tasks = u64::from(self.cfs_rqs[root].h_nr_running) + u64::from(!self.entities[e].on_rq);
         let least = ns(self.flavor.min_granularity);
         let mut slice = ns(self.flavor.latency);
-        if tasks > self.flavor.tasks_in_latency() {
+        if tasks > self.flavor.sched_nr_latency() {
             slice = tasks * least;
         }
         let mut up = Some(e);
         while let Some(e) = up {
             let entity = &self.entities[e];
-            let missing = if entity.queued { 0 } else { entity.weight.full };
-            let load = Weight::of_sum(self.queues[entity.queue].load + missing);
-            slice = load.part(slice, entity.weight.full);
-            up = self.parent(e);
+            let missing = if entity.on_rq { 0 } else { entity.load.weight };
+            let load = LoadWeight::of_sum(self.cfs_rqs[entity.cfs_rq].load + missing);
+            slice = load.calc_delta(slice, entity.load.weight);
+            up = self.parent_entity(e);
         }
         let entity = &self.entities[e];
-        let alone = self.queues[entity.queue].load == entity.weight.full;
+        let alone = self.cfs_rqs[entity.cfs_rq].load == entity.load.weight;
         let least = if entity.idle && !alone { ns(self.flavor.idle_min_granularity) } else { least };
         slice.max(least)
     }
 
     /// Compares two entities on a queue: 1 if `b` should preempt `a`; 0 if `b` is behind, but not by the wakeup
     /// granularity; −1 otherwise.
-    fn late(&self, a: EntityId, b: EntityId) -> i32 {
-        let delta = ahead(self.entities[a].v, self.entities[b].v);
-        let enough = self.entities[b].weight.virtual_time(ns(self.flavor.wakeup_granularity));
+    fn wakeup_preempt_entity(&self, a: EntityId, b: EntityId) -> i32 {
+        let delta = vruntime_diff(self.entities[a].vruntime, self.entities[b].vruntime);
+        let enough = self.entities[b].load.calc_delta_fair(ns(self.flavor.wakeup_granularity));
         match delta {
             ..=0 => -1,
             _ => i32::from(delta > enough.cast_signed()),
@@ -114,129 +118,130 @@ impl Fair<Cfs> {
 
 impl Flavor for Cfs {
     type Entity = ();
-    type Queue = Own;
+    type CfsRq = MinVruntime;
     const THROTTLES_CURRENT_ONLY: bool = true;
     const EMPTY_KEEPS_WEIGHT: bool = false;
     const REFILLS_TOGETHER: bool = true;
-    const CONTRIBUTES_EVERY: Span = Span::ZERO;
+    const TG_LOAD_AVG_INTERVAL: Span = Span::ZERO;
 
-    fn key(entity: &Entity<()>) -> u64 {
-        entity.v
+    fn timeline_key(entity: &Entity<()>) -> u64 {
+        entity.vruntime
     }
 
-    fn lag_max(fair: &Fair<Self>) -> Span {
+    fn lag_limit(fair: &Fair<Self>) -> Span {
         fair.flavor.latency / 2
     }
 
-    fn set_lag(entity: &mut Entity<()>, lag: Span) {
-        entity.v = entity.v.wrapping_add_signed(lag.ns().wrapping_neg());
+    fn set_vlag(entity: &mut Entity<()>, lag: Span) {
+        entity.vruntime = entity.vruntime.wrapping_add_signed(lag.ns().wrapping_neg());
     }
 
-    fn fresh(fair: &mut Fair<Self>, e: EntityId) {
-        fair.entities[e].v = fair.queues[fair.entities[e].queue].own.min_v;
+    fn init_entity(fair: &mut Fair<Self>, e: EntityId) {
+        fair.entities[e].vruntime = fair.cfs_rqs[fair.entities[e].cfs_rq].policy.min_vruntime;
     }
 
-    fn leave(fair: &mut Fair<Self>, e: EntityId) {
-        let min_v = fair.queues[fair.entities[e].queue].own.min_v;
-        fair.entities[e].v = fair.entities[e].v.wrapping_sub(min_v);
+    fn detach_entity(fair: &mut Fair<Self>, e: EntityId) {
+        let min_vruntime = fair.cfs_rqs[fair.entities[e].cfs_rq].policy.min_vruntime;
+        fair.entities[e].vruntime = fair.entities[e].vruntime.wrapping_sub(min_vruntime);
     }
 
-    fn update(fair: &mut Fair<Self>, q: QueueId, now: Time) {
-        if let Some((_, ran)) = fair.charge_current(q, now) {
-            fair.advance(q);
-            fair.charge_queue(q, now, ran);
+    fn update_curr(fair: &mut Fair<Self>, q: CfsRqId, now: Time) {
+        if let Some((_, ran)) = fair.update_curr_se(q, now) {
+            fair.update_min_vruntime(q);
+            fair.account_cfs_rq_runtime(q, now, ran);
         }
     }
 
-    fn enqueue(fair: &mut Fair<Self>, e: EntityId, now: Time, wakeup: bool, moved: bool) {
-        let q = fair.entities[e].queue;
+    fn enqueue_entity(fair: &mut Fair<Self>, e: EntityId, now: Time, wakeup: bool, moved: bool) {
+        let q = fair.entities[e].cfs_rq;
         let relative = !wakeup || moved;
-        let current = fair.queues[q].current == Some(e);
+        let current = fair.cfs_rqs[q].curr == Some(e);
         let absolute = |fair: &mut Fair<Self>| {
-            let min_v = fair.queues[q].own.min_v;
-            fair.entities[e].v = fair.entities[e].v.wrapping_add(min_v);
+            let min_vruntime = fair.cfs_rqs[q].policy.min_vruntime;
+            fair.entities[e].vruntime = fair.entities[e].vruntime.wrapping_add(min_vruntime);
         };
         if relative && current {
             absolute(fair);
         }
-        Self::update(fair, q, now);
+        Self::update_curr(fair, q, now);
         if relative && !current {
             absolute(fair);
         }
-        fair.refresh_weight(e, now);
+        fair.update_cfs_group(e, now);
         if wakeup {
-            fair.place(e, now);
+            fair.place_entity(e, now);
         }
-        fair.count_in(e, now);
+        fair.account_entity_enqueue(e, now);
     }
 
-    fn dequeue(fair: &mut Fair<Self>, e: EntityId, now: Time, leaving: Leaving) -> bool {
-        let q = fair.entities[e].queue;
-        Self::update(fair, q, now);
+    fn dequeue_entity(fair: &mut Fair<Self>, e: EntityId, now: Time, flags: DequeueFlags) -> bool {
+        let q = fair.entities[e].cfs_rq;
+        Self::update_curr(fair, q, now);
         fair.clear_buddies(e);
-        fair.count_out(e, now);
-        if !leaving.sleep {
-            Self::leave(fair, e);
+        fair.account_entity_dequeue(e, now);
+        if !flags.sleep {
+            Self::detach_entity(fair, e);
         }
-        if fair.queues[q].nr == 0 {
-            fair.last_dequeued(q, now);
+        if fair.cfs_rqs[q].nr_running == 0 {
+            fair.return_cfs_rq_runtime(q, now);
         }
-        fair.refresh_weight(e, now);
-        fair.advance(q);
+        fair.update_cfs_group(e, now);
+        fair.update_min_vruntime(q);
         true
     }
 
-    fn pick(fair: &mut Fair<Self>, q: QueueId) -> EntityId {
-        let queue = &fair.queues[q];
-        let v = |e: EntityId| fair.entities[e].v;
-        let current = queue.current.filter(|&e| fair.entities[e].queued);
-        let before = |a: EntityId, b: EntityId| ahead(v(a), v(b)) < 0;
-        let first = queue.tree.first().copied();
+    fn pick_next_entity(fair: &mut Fair<Self>, q: CfsRqId) -> EntityId {
+        let cfs_rq = &fair.cfs_rqs[q];
+        let v = |e: EntityId| fair.entities[e].vruntime;
+        let current = cfs_rq.curr.filter(|&e| fair.entities[e].on_rq);
+        let before = |a: EntityId, b: EntityId| vruntime_diff(v(a), v(b)) < 0;
+        let first = cfs_rq.timeline.first().copied();
         let left = match (first, current) {
             (Some(first), Some(current)) if before(current, first) => current,
             (Some(first), _) => first,
             (None, current) => current.expect("an entity is queued"),
         };
         let mut chosen = left;
-        if queue.skip == Some(left) {
+        if cfs_rq.skip == Some(left) {
             let second = if Some(left) == current {
                 first
             } else {
-                let after = queue.tree.get(1).copied();
+                let after = cfs_rq.timeline.get(1).copied();
                 match (after, current) {
                     (None, current) => current,
                     (Some(after), Some(current)) if before(current, after) => Some(current),
                     (after, _) => after,
                 }
             };
-            chosen = second.filter(|&second| fair.late(second, left) < 1).unwrap_or(left);
+            chosen = second.filter(|&second| fair.wakeup_preempt_entity(second, left) < 1).unwrap_or(left);
         }
-        let buddy = |buddy: Option<EntityId>| buddy.filter(|&buddy| fair.late(buddy, left) < 1);
-        buddy(queue.next).or_else(|| buddy(queue.last)).unwrap_or(chosen)
+        let buddy =
+            |buddy: Option<EntityId>| buddy.filter(|&buddy| fair.wakeup_preempt_entity(buddy, left) < 1);
+        buddy(cfs_rq.next).or_else(|| buddy(cfs_rq.last)).unwrap_or(chosen)
     }
 
-    fn tick(fair: &mut Fair<Self>, e: EntityId) {
-        let q = fair.entities[e].queue;
-        if fair.queues[q].nr <= 1 {
+    fn entity_tick(fair: &mut Fair<Self>, e: EntityId) {
+        let q = fair.entities[e].cfs_rq;
+        if fair.cfs_rqs[q].nr_running <= 1 {
             return;
         }
-        let ran = fair.entities[e].sum - fair.entities[e].sum_before;
-        let slice = fair.slice(e);
+        let ran = fair.entities[e].sum_exec_runtime - fair.entities[e].prev_sum_exec_runtime;
+        let slice = fair.sched_slice(e);
         if ran > slice {
-            fair.flag(q);
+            fair.resched_curr(q);
             fair.clear_buddies(e);
             return;
         }
         if ran < ns(fair.flavor.min_granularity) {
             return;
         }
-        let first = fair.queues[q].tree.first().map(|&first| fair.entities[first].v);
-        if first.is_some_and(|first| ahead(fair.entities[e].v, first) > slice.cast_signed()) {
-            fair.flag(q);
+        let first = fair.cfs_rqs[q].timeline.first().map(|&first| fair.entities[first].vruntime);
+        if first.is_some_and(|first| vruntime_diff(fair.entities[e].vruntime, first) > slice.cast_signed()) {
+            fair.resched_curr(q);
         }
     }
 
-    fn preempts(
+    fn check_preempt_wakeup(
         fair: &mut Fair<Self>,
         [running, waking]: [Task; 2],
         [current, woken]: [EntityId; 2],
@@ -252,37 +257,36 @@ impl Flavor for Cfs {
         if idle(current) != idle(woken) {
             return idle(current);
         }
-        Self::update(fair, fair.entities[woken].queue, now);
-        if fair.late(current, woken) != 1 {
+        Self::update_curr(fair, fair.entities[woken].cfs_rq, now);
+        if fair.wakeup_preempt_entity(current, woken) != 1 {
             return false;
         }
-        fair.prefer(woken);
-        let crowded =
-            u64::from(fair.queues[fair.entities[running.entity].queue].nr) >= fair.flavor.tasks_in_latency();
+        fair.set_next_buddy(woken);
+        let crowded = u64::from(fair.cfs_rqs[fair.entities[running.entity].cfs_rq].nr_running)
+            >= fair.flavor.sched_nr_latency();
         if crowded && matches!(fair.entities[current].kind, Kind::Task(_)) {
-            fair.name(running.entity, |queue| &mut queue.last);
+            fair.set_buddy(running.entity, |cfs_rq| &mut cfs_rq.last);
         }
         true
     }
 
-    fn yielded(fair: &mut Fair<Self>, e: EntityId, _now: Time) {
+    fn yield_task(fair: &mut Fair<Self>, e: EntityId, _now: Time) {
         let mut up = Some(e);
         while let Some(e) = up {
-            fair.queues[fair.entities[e].queue].skip = Some(e);
-            up = fair.parent(e);
+            fair.cfs_rqs[fair.entities[e].cfs_rq].skip = Some(e);
+            up = fair.parent_entity(e);
         }
     }
 
-    fn reweigh(fair: &mut Fair<Self>, e: EntityId, weight: Weight, now: Time) {
-        let q = fair.entities[e].queue;
-        fair.average(e, now);
-        if fair.entities[e].queued {
-            if fair.queues[q].current == Some(e) {
-                Self::update(fair, q, now);
+    fn reweight_entity(fair: &mut Fair<Self>, e: EntityId, load: LoadWeight, now: Time) {
+        let q = fair.entities[e].cfs_rq;
+        fair.update_load_avg(e, now);
+        if fair.entities[e].on_rq {
+            if fair.cfs_rqs[q].curr == Some(e) {
+                Self::update_curr(fair, q, now);
             }
-            let load = fair.queues[q].load - fair.entities[e].weight.full;
-            fair.queues[q].load = load + weight.full;
+            fair.cfs_rqs[q].load = fair.cfs_rqs[q].load - fair.entities[e].load.weight + load.weight;
         }
-        fair.entities[e].weight = weight;
+        fair.entities[e].load = load;
     }
 }

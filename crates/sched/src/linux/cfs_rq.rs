@@ -1,9 +1,10 @@
-//! Entities and the queues they compete on: a tree of control groups, with a queue for each group and CPU.
+//! Scheduling entities (`sched_entity`) and the queues on which they compete (`cfs_rq`): a tree of control groups, with a queue
+//! for each group and CPU.
 
 use vcpulab_host::{Class, GroupId, PcpuId, Span, Time};
 
-use super::load_weight::Weight;
-use super::pelt::Average;
+use super::load_weight::LoadWeight;
+use super::pelt::PeltAverage;
 
 vcpulab_host::ids! {
     /// A thread.
@@ -13,7 +14,7 @@ vcpulab_host::ids! {
     pub struct EntityId;
 
     /// The queue of a group on a CPU. The root queues come first, by CPU.
-    pub struct QueueId;
+    pub struct CfsRqId;
 }
 
 /// The task or group that an entity represents.
@@ -22,7 +23,7 @@ pub enum Kind {
     /// A thread.
     Task(TaskId),
     /// A group on one CPU, by its own queue.
-    Group(QueueId),
+    Group(CfsRqId),
 }
 
 /// An entity on a queue (`sched_entity`); `X` is the state that only one policy keeps.
@@ -30,38 +31,43 @@ pub enum Kind {
 pub struct Entity<X> {
     pub kind: Kind,
     /// The queue that the entity is on, or was on last.
-    pub queue: QueueId,
-    pub weight: Weight,
-    /// Virtual run time (`vruntime`), ns; wraps.
-    pub v: u64,
-    pub queued: bool,
-    /// Whether the entity has left its queue to join another one.
-    pub roams: bool,
+    pub cfs_rq: CfsRqId,
+    pub load: LoadWeight,
+    /// Virtual run time, ns; wraps.
+    pub vruntime: u64,
+    pub on_rq: bool,
+    /// Whether the entity has left its queue and will join another one.
+    pub detached: bool,
     /// Whether the entity is a `SCHED_IDLE` task, or a group with `cpu.idle`.
     pub idle: bool,
-    /// Total run time, and its value when the entity last became current, ns.
-    pub sum: u64,
-    pub sum_before: u64,
-    pub charged_at: Time,
-    /// Average of the entity's weight while it is queued (PELT: `load_avg`).
-    pub average: Average,
-    pub own: X,
+    /// Total run time, ns.
+    pub sum_exec_runtime: u64,
+    /// Total run time when the entity last became current, ns.
+    pub prev_sum_exec_runtime: u64,
+    /// Time up to which the entity has been charged.
+    pub exec_start: Time,
+    /// PELT average of the entity's weight while it is queued.
+    pub load_avg: PeltAverage,
+    /// State that only one policy keeps.
+    pub policy: X,
 }
 
 /// A queue of entities (`cfs_rq`); `Y` is the state that only one policy keeps.
 #[derive(Clone, Debug)]
-pub struct Queue<Y> {
+pub struct CfsRq<Y> {
     pub cpu: PcpuId,
     /// The queue's group, and the entity that represents the queue in its parent; `None`: a root queue.
     pub group: Option<(GroupId, EntityId)>,
     /// Number of groups around the queue's entities: 0 for a root queue.
     pub depth: u32,
-    /// Queued entities without the current one, in the policy's order.
-    pub tree: Vec<EntityId>,
-    pub current: Option<EntityId>,
-    /// Number of queued entities, and of tasks on the queue and below it.
-    pub nr: u32,
-    pub tasks: u32,
+    /// Queued entities without the current one, sorted by [`Flavor::timeline_key`](super::Flavor::timeline_key); equal keys in
+    /// order of insertion.
+    pub timeline: Vec<EntityId>,
+    pub curr: Option<EntityId>,
+    /// Number of queued entities.
+    pub nr_running: u32,
+    /// Number of tasks on the queue and below it.
+    pub h_nr_running: u32,
     /// Sum of the queued weights.
     pub load: u64,
     /// Buddies: entities to be preferred (`next`, `last`), and to be passed over (`skip`).
@@ -69,38 +75,40 @@ pub struct Queue<Y> {
     pub last: Option<EntityId>,
     pub skip: Option<EntityId>,
     pub throttled: bool,
-    pub throttled_at: Time,
-    /// CPU time left of the slice that the queue took from its group's pool.
-    pub runtime: Span,
-    /// Average of the plain weight queued (PELT: `load_avg`), and the part of it that the group's load includes.
-    pub average: Average,
-    pub contributed: u64,
-    pub contributed_at: Time,
-    pub own: Y,
+    pub throttled_clock: Time,
+    /// CPU time that is left of the slice that the queue took from its group's pool.
+    pub runtime_remaining: Span,
+    /// PELT average of the plain weight that is queued.
+    pub load_avg: PeltAverage,
+    /// Fraction of `load_avg` that the group's load includes.
+    pub tg_load_avg_contrib: u64,
+    pub last_update_tg_load_avg: Time,
+    /// State that only one policy keeps.
+    pub policy: Y,
 }
 
-impl<Y: Default> Queue<Y> {
+impl<Y: Default> CfsRq<Y> {
     /// An empty queue.
     pub fn new(cpu: PcpuId, group: Option<(GroupId, EntityId)>, depth: u32) -> Self {
-        Queue {
+        CfsRq {
             cpu,
             group,
             depth,
-            tree: Vec::new(),
-            current: None,
-            nr: 0,
-            tasks: 0,
+            timeline: Vec::new(),
+            curr: None,
+            nr_running: 0,
+            h_nr_running: 0,
             load: 0,
             next: None,
             last: None,
             skip: None,
             throttled: false,
-            throttled_at: Time::ZERO,
-            runtime: Span::ZERO,
-            average: Average::default(),
-            contributed: 0,
-            contributed_at: Time::ZERO,
-            own: Y::default(),
+            throttled_clock: Time::ZERO,
+            runtime_remaining: Span::ZERO,
+            load_avg: PeltAverage::default(),
+            tg_load_avg_contrib: 0,
+            last_update_tg_load_avg: Time::ZERO,
+            policy: Y::default(),
         }
     }
 }
@@ -114,11 +122,11 @@ pub struct Task {
 }
 
 /// The signed difference of two virtual times, which wrap.
-pub fn ahead(a: u64, b: u64) -> i64 {
+pub fn vruntime_diff(a: u64, b: u64) -> i64 {
     a.wrapping_sub(b).cast_signed()
 }
 
 /// The later of two virtual times.
-pub fn later(a: u64, b: u64) -> u64 {
-    if ahead(a, b) > 0 { a } else { b }
+pub fn max_vruntime(a: u64, b: u64) -> u64 {
+    if vruntime_diff(a, b) > 0 { a } else { b }
 }

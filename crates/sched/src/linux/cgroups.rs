@@ -44,7 +44,7 @@ impl Domains {
                 let place = if part == Part::Whole { 0 } else { groups.len() };
                 groups.insert(place, (group, part));
             } else {
-                fair.set_limit(ctx.now(), group, super::Bandwidth::of(config));
+                fair.set_bandwidth(ctx.now(), group, super::Bandwidth::of(config));
             }
         }
     }
@@ -69,7 +69,7 @@ impl Domains {
             if part == Part::Whole {
                 fair.set_weight(ctx.now(), group, controls.weight, controls.idle);
             }
-            fair.set_limit(ctx.now(), group, controls.bandwidth(part));
+            fair.set_bandwidth(ctx.now(), group, controls.bandwidth(part));
         }
     }
 

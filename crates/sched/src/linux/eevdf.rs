@@ -3,12 +3,12 @@
 
 use vcpulab_host::{Class, Span, Time};
 
-use super::cfs_rq::{Entity, EntityId, QueueId, Task, ahead};
-use super::hierarchy::{Fair, Flavor, Leaving};
-use super::load_weight::{Weight, ns};
+use super::cfs_rq::{CfsRqId, Entity, EntityId, Task, vruntime_diff};
+use super::hierarchy::{DequeueFlags, Fair, Flavor};
+use super::load_weight::{LoadWeight, ns};
 
 /// Virtual time at which queues begin.
-const BEGINNING: u64 = 0u64.wrapping_sub(1 << 20);
+const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
 
 /// Tunables of EEVDF.
 #[derive(Clone, Copy, Debug)]
@@ -17,76 +17,87 @@ pub struct Eevdf {
     pub base_slice: Span,
 }
 
-/// State that EEVDF keeps for each entity.
+/// A request of an entity: the state that EEVDF keeps for each entity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
+    /// Virtual deadline.
     deadline: u64,
-    /// Lag with which the entity left its queue, as virtual time; positive: it got less than its share.
-    lag: i64,
-    /// Deadline when the entity became current. While it is unchanged, the entity is not preempted (`RUN_TO_PARITY`).
-    guard: u64,
+    /// Lag with which the entity left its queue, as virtual time; positive: the entity got less than its share.
+    vlag: i64,
+    /// Deadline when the entity became current. While the deadline is the same, the entity is not preempted (`RUN_TO_PARITY`).
+    protected_deadline: u64,
     /// Whether the deadline is relative to the virtual run time.
-    relative: bool,
+    rel_deadline: bool,
     /// Whether the entity blocked while its lag was negative, and competes until its lag is 0 (a delayed dequeue).
-    delayed: bool,
+    sched_delayed: bool,
 }
 
-/// State that EEVDF keeps for each queue: the sums behind its average virtual run time.
+/// The sums behind a queue's average virtual run time: the state that EEVDF keeps for each queue.
 #[derive(Clone, Debug)]
-pub struct Sums {
+pub struct AvgVruntime {
     /// Reference point of the sums of virtual times.
-    zero: u64,
-    /// Sums over the tree: plain weights times virtual times relative to `zero`, and plain weights.
-    moments: i64,
-    weights: i64,
+    zero_vruntime: u64,
+    /// Sum over the timeline: plain weights times virtual run times relative to `zero_vruntime`.
+    sum_w_vruntime: i64,
+    /// Sum over the timeline: plain weights.
+    sum_weight: i64,
 }
 
-impl Default for Sums {
+impl Default for AvgVruntime {
     fn default() -> Self {
-        Sums { zero: BEGINNING, moments: 0, weights: 0 }
+        AvgVruntime { zero_vruntime: INITIAL_VRUNTIME, sum_w_vruntime: 0, sum_weight: 0 }
+    }
+}
+
+impl Request {
+    fn is_protected(&self) -> bool {
+        self.protected_deadline == self.deadline
     }
 }
 
 fn plain(entity: &Entity<Request>) -> i64 {
-    entity.weight.plain().cast_signed()
+    entity.load.scaled_down().cast_signed()
 }
 
 impl Fair<Eevdf> {
-    /// The sums over the tree and the current entity.
-    fn sums(&self, q: QueueId) -> (i64, i64) {
-        let queue = &self.queues[q];
-        let Sums { zero, moments, weights } = queue.own;
-        match queue.current.map(|e| &self.entities[e]).filter(|current| current.queued) {
+    /// The sums over the timeline and the current entity.
+    fn sums_with_curr(&self, q: CfsRqId) -> (i64, i64) {
+        let cfs_rq = &self.cfs_rqs[q];
+        let AvgVruntime { zero_vruntime, sum_w_vruntime, sum_weight } = cfs_rq.policy;
+        match cfs_rq.curr.map(|e| &self.entities[e]).filter(|current| current.on_rq) {
             Some(current) => {
-                let moment = ahead(current.v, zero).wrapping_mul(plain(current));
-                (moments.wrapping_add(moment), weights + plain(current))
+                let moment = vruntime_diff(current.vruntime, zero_vruntime).wrapping_mul(plain(current));
+                (sum_w_vruntime.wrapping_add(moment), sum_weight + plain(current))
             }
-            None => (moments, weights),
+            None => (sum_w_vruntime, sum_weight),
         }
     }
 
-    /// Average of the virtual run times, weighted (`avg_vruntime`); `zero` moves there.
-    fn virtual_average(&mut self, q: QueueId) -> u64 {
-        let (moments, weights) = self.sums(q);
-        let queue = &self.queues[q];
-        let zero = queue.own.zero;
-        let current = queue.current.map(|e| &self.entities[e]).filter(|current| current.queued);
-        let average = if queue.own.weights > 0 {
-            zero.wrapping_add_signed(moments.div_euclid(weights))
+    /// Weighted average of the virtual run times; `zero_vruntime` moves there.
+    fn avg_vruntime(&mut self, q: CfsRqId) -> u64 {
+        let (sum_w_vruntime, sum_weight) = self.sums_with_curr(q);
+        let cfs_rq = &self.cfs_rqs[q];
+        let zero_vruntime = cfs_rq.policy.zero_vruntime;
+        let current = cfs_rq.curr.map(|e| &self.entities[e]).filter(|current| current.on_rq);
+        let avg_vruntime = if cfs_rq.policy.sum_weight > 0 {
+            zero_vruntime.wrapping_add_signed(sum_w_vruntime.div_euclid(sum_weight))
         } else {
-            current.map_or(zero, |current| current.v)
+            current.map_or(zero_vruntime, |current| current.vruntime)
         };
-        let own = &mut self.queues[q].own;
-        own.moments = own.moments.wrapping_sub(ahead(average, zero).wrapping_mul(own.weights));
-        own.zero = average;
-        average
+        let sums = &mut self.cfs_rqs[q].policy;
+        sums.sum_w_vruntime = sums
+            .sum_w_vruntime
+            .wrapping_sub(vruntime_diff(avg_vruntime, zero_vruntime).wrapping_mul(sums.sum_weight));
+        sums.zero_vruntime = avg_vruntime;
+        avg_vruntime
     }
 
-    fn eligible(&self, e: EntityId) -> bool {
+    /// Whether the lag of an entity is not negative.
+    fn entity_eligible(&self, e: EntityId) -> bool {
         let entity = &self.entities[e];
-        let (moments, weights) = self.sums(entity.queue);
-        let behind = ahead(entity.v, self.queues[entity.queue].own.zero);
-        i128::from(moments) >= i128::from(behind) * i128::from(weights)
+        let (sum_w_vruntime, sum_weight) = self.sums_with_curr(entity.cfs_rq);
+        let behind = vruntime_diff(entity.vruntime, self.cfs_rqs[entity.cfs_rq].policy.zero_vruntime);
+        i128::from(sum_w_vruntime) >= i128::from(behind) * i128::from(sum_weight)
     }
 
     fn slice(&self) -> u64 {
@@ -94,183 +105,185 @@ impl Fair<Eevdf> {
     }
 
     /// Limit of the lag, positive or negative, with which an entity of the weight of nice 0 may leave its queue.
-    fn most_lag(&self) -> Span {
+    fn lag_limit(&self) -> Span {
         (2 * self.flavor.base_slice).max(self.settings.tick)
     }
 
-    fn limited_lag(&mut self, e: EntityId) -> i64 {
-        let average = self.virtual_average(self.entities[e].queue);
+    /// Lag of an entity, in virtual time and within the limits; positive: the entity got less than its share.
+    fn entity_lag(&mut self, e: EntityId) -> i64 {
+        let avg_vruntime = self.avg_vruntime(self.entities[e].cfs_rq);
         let entity = &self.entities[e];
-        let limit = entity.weight.virtual_time(ns(self.most_lag())).cast_signed();
-        ahead(average, entity.v).clamp(-limit, limit)
+        let limit = entity.load.calc_delta_fair(ns(self.lag_limit())).cast_signed();
+        vruntime_diff(avg_vruntime, entity.vruntime).clamp(-limit, limit)
     }
 
-    fn new_deadline(&self, e: EntityId) -> u64 {
+    /// Deadline of a request that an entity makes now.
+    fn next_deadline(&self, e: EntityId) -> u64 {
         let entity = &self.entities[e];
-        entity.v.wrapping_add(entity.weight.virtual_time(self.slice()))
+        entity.vruntime.wrapping_add(entity.load.calc_delta_fair(self.slice()))
     }
 
-    fn place(&mut self, e: EntityId) {
-        let q = self.entities[e].queue;
-        let average = self.virtual_average(q);
+    /// Sets the virtual run time and the deadline of an entity that is about to be queued, by its lag.
+    fn place_entity(&mut self, e: EntityId) {
+        let q = self.entities[e].cfs_rq;
+        let avg_vruntime = self.avg_vruntime(q);
         let mut lag = 0;
-        if self.queues[q].nr > 0 {
-            let (_, weights) = self.sums(q);
+        if self.cfs_rqs[q].nr_running > 0 {
+            let (_, sum_weight) = self.sums_with_curr(q);
             let own = plain(&self.entities[e]);
-            let exact = i128::from(self.entities[e].own.lag) * i128::from(weights + own);
-            lag = (exact / i128::from(weights.max(1))) as i64;
+            let exact = i128::from(self.entities[e].policy.vlag) * i128::from(sum_weight + own);
+            lag = (exact / i128::from(sum_weight.max(1))) as i64;
         }
-        let v = average.wrapping_add_signed(lag.wrapping_neg());
-        self.entities[e].v = v;
-        let deadline = self.new_deadline(e);
-        let request = &mut self.entities[e].own;
-        request.deadline = if request.relative { request.deadline.wrapping_add(v) } else { deadline };
-        request.relative = false;
+        let v = avg_vruntime.wrapping_add_signed(lag.wrapping_neg());
+        self.entities[e].vruntime = v;
+        let deadline = self.next_deadline(e);
+        let request = &mut self.entities[e].policy;
+        request.deadline = if request.rel_deadline { request.deadline.wrapping_add(v) } else { deadline };
+        request.rel_deadline = false;
     }
 
-    /// The eligible entity with the earliest deadline (`pick_eevdf`).
-    fn best(&self, q: QueueId) -> EntityId {
-        let queue = &self.queues[q];
-        let current = queue.current.filter(|&e| self.entities[e].queued);
-        if queue.nr == 1 {
-            return current.unwrap_or_else(|| queue.tree[0]);
+    /// The eligible entity with the earliest deadline.
+    fn pick_eevdf(&self, q: CfsRqId) -> EntityId {
+        let cfs_rq = &self.cfs_rqs[q];
+        let current = cfs_rq.curr.filter(|&e| self.entities[e].on_rq);
+        if cfs_rq.nr_running == 1 {
+            return current.unwrap_or_else(|| cfs_rq.timeline[0]);
         }
-        let current = current.filter(|&e| self.eligible(e));
-        if let Some(e) = current.filter(|&e| self.entities[e].own.guard == self.entities[e].own.deadline) {
+        let current = current.filter(|&e| self.entity_eligible(e));
+        if let Some(e) = current.filter(|&e| self.entities[e].policy.is_protected()) {
             return e;
         }
-        let earliest = queue.tree.iter().copied().find(|&e| self.eligible(e));
-        let deadline = |e: EntityId| self.entities[e].own.deadline;
+        let earliest = cfs_rq.timeline.iter().copied().find(|&e| self.entity_eligible(e));
+        let deadline = |e: EntityId| self.entities[e].policy.deadline;
         match (current, earliest) {
-            (Some(c), Some(b)) if ahead(deadline(c), deadline(b)) < 0 => c,
+            (Some(c), Some(b)) if vruntime_diff(deadline(c), deadline(b)) < 0 => c,
             (_, Some(b)) => b,
             // With rounding nobody might be eligible: then it is the first.
-            (current, None) => current.unwrap_or_else(|| queue.tree[0]),
+            (current, None) => current.unwrap_or_else(|| cfs_rq.timeline[0]),
         }
     }
 }
 
 impl Flavor for Eevdf {
     type Entity = Request;
-    type Queue = Sums;
+    type CfsRq = AvgVruntime;
     const THROTTLES_CURRENT_ONLY: bool = false;
     const EMPTY_KEEPS_WEIGHT: bool = true;
     const REFILLS_TOGETHER: bool = false;
-    const CONTRIBUTES_EVERY: Span = Span::from_ms(1);
+    const TG_LOAD_AVG_INTERVAL: Span = Span::from_ms(1);
 
-    fn key(entity: &Entity<Request>) -> u64 {
-        entity.own.deadline
+    fn timeline_key(entity: &Entity<Request>) -> u64 {
+        entity.policy.deadline
     }
 
-    fn lag_max(fair: &Fair<Self>) -> Span {
-        fair.most_lag()
+    fn lag_limit(fair: &Fair<Self>) -> Span {
+        fair.lag_limit()
     }
 
-    fn set_lag(entity: &mut Entity<Request>, lag: Span) {
-        entity.own.lag = lag.ns();
+    fn set_vlag(entity: &mut Entity<Request>, lag: Span) {
+        entity.policy.vlag = lag.ns();
     }
 
-    fn delayed(entity: &Entity<Request>) -> bool {
-        entity.own.delayed
+    fn sched_delayed(entity: &Entity<Request>) -> bool {
+        entity.policy.sched_delayed
     }
 
-    fn fresh(fair: &mut Fair<Self>, e: EntityId) {
-        fair.entities[e].own = Request::default();
+    fn init_entity(fair: &mut Fair<Self>, e: EntityId) {
+        fair.entities[e].policy = Request::default();
     }
 
-    fn update(fair: &mut Fair<Self>, q: QueueId, now: Time) {
-        let Some((e, ran)) = fair.charge_current(q, now) else { return };
+    fn update_curr(fair: &mut Fair<Self>, q: CfsRqId, now: Time) {
+        let Some((e, ran)) = fair.update_curr_se(q, now) else { return };
         let entity = &fair.entities[e];
-        let used_up = ahead(entity.v, entity.own.deadline) >= 0;
+        let used_up = vruntime_diff(entity.vruntime, entity.policy.deadline) >= 0;
         if used_up {
-            let deadline = fair.new_deadline(e);
-            fair.entities[e].own.deadline = deadline;
-            fair.virtual_average(q);
+            let deadline = fair.next_deadline(e);
+            fair.entities[e].policy.deadline = deadline;
+            fair.avg_vruntime(q);
         }
-        fair.charge_queue(q, now, ran);
-        if fair.queues[q].nr == 1 {
+        fair.account_cfs_rq_runtime(q, now, ran);
+        if fair.cfs_rqs[q].nr_running == 1 {
             return;
         }
-        let Request { guard, deadline, .. } = fair.entities[e].own;
-        if used_up || (guard != deadline && !fair.eligible(e)) {
-            fair.flag(q);
+        if used_up || (!fair.entities[e].policy.is_protected() && !fair.entity_eligible(e)) {
+            fair.resched_curr(q);
             fair.clear_buddies(e);
         }
     }
 
-    fn enqueue(fair: &mut Fair<Self>, e: EntityId, now: Time, _wakeup: bool, _moved: bool) {
-        let q = fair.entities[e].queue;
-        Self::update(fair, q, now);
-        fair.refresh_weight(e, now);
-        fair.place(e);
-        fair.count_in(e, now);
+    fn enqueue_entity(fair: &mut Fair<Self>, e: EntityId, now: Time, _wakeup: bool, _moved: bool) {
+        let q = fair.entities[e].cfs_rq;
+        Self::update_curr(fair, q, now);
+        fair.update_cfs_group(e, now);
+        fair.place_entity(e);
+        fair.account_entity_enqueue(e, now);
     }
 
-    fn dequeue(fair: &mut Fair<Self>, e: EntityId, now: Time, leaving: Leaving) -> bool {
-        let q = fair.entities[e].queue;
-        Self::update(fair, q, now);
+    fn dequeue_entity(fair: &mut Fair<Self>, e: EntityId, now: Time, flags: DequeueFlags) -> bool {
+        let q = fair.entities[e].cfs_rq;
+        Self::update_curr(fair, q, now);
         fair.clear_buddies(e);
-        if !leaving.finish && leaving.sleep && !leaving.throttled && !fair.eligible(e) {
-            fair.entities[e].own.delayed = true;
+        if !flags.delayed && flags.sleep && !flags.throttled && !fair.entity_eligible(e) {
+            fair.entities[e].policy.sched_delayed = true;
             return false;
         }
-        let lag = fair.limited_lag(e);
-        fair.count_out(e, now);
+        let lag = fair.entity_lag(e);
+        fair.account_entity_dequeue(e, now);
         let entity = &mut fair.entities[e];
-        entity.own.lag = if leaving.finish { lag.min(0) } else { lag };
-        entity.own.delayed = false;
-        if !leaving.sleep {
-            entity.own.deadline = entity.own.deadline.wrapping_sub(entity.v);
-            entity.own.relative = true;
+        entity.policy.vlag = if flags.delayed { lag.min(0) } else { lag };
+        entity.policy.sched_delayed = false;
+        if !flags.sleep {
+            entity.policy.deadline = entity.policy.deadline.wrapping_sub(entity.vruntime);
+            entity.policy.rel_deadline = true;
         }
-        if fair.queues[q].nr == 0 {
-            fair.last_dequeued(q, now);
+        if fair.cfs_rqs[q].nr_running == 0 {
+            fair.return_cfs_rq_runtime(q, now);
         }
-        fair.refresh_weight(e, now);
+        fair.update_cfs_group(e, now);
         true
     }
 
-    fn requeue(fair: &mut Fair<Self>, e: EntityId) {
-        if fair.limited_lag(e) > 0 {
-            let q = fair.entities[e].queue;
-            let current = fair.queues[q].current == Some(e);
+    fn requeue_delayed_entity(fair: &mut Fair<Self>, e: EntityId) {
+        if fair.entity_lag(e) > 0 {
+            let q = fair.entities[e].cfs_rq;
+            let current = fair.cfs_rqs[q].curr == Some(e);
             if !current {
-                fair.take_out_of_tree(e);
+                fair.remove_from_timeline(e);
             }
-            fair.queues[q].nr -= 1;
-            fair.entities[e].own.lag = 0;
-            fair.place(e);
-            fair.queues[q].nr += 1;
+            fair.cfs_rqs[q].nr_running -= 1;
+            fair.entities[e].policy.vlag = 0;
+            fair.place_entity(e);
+            fair.cfs_rqs[q].nr_running += 1;
             if !current {
-                fair.put_into_tree(e);
+                fair.insert_into_timeline(e);
             }
         }
-        fair.entities[e].own.delayed = false;
+        fair.entities[e].policy.sched_delayed = false;
     }
 
-    fn in_tree(fair: &mut Fair<Self>, q: QueueId, e: EntityId, there: bool) {
+    fn update_sums(fair: &mut Fair<Self>, q: CfsRqId, e: EntityId, inserted: bool) {
         let weight = plain(&fair.entities[e]);
-        let v = fair.entities[e].v;
-        let own = &mut fair.queues[q].own;
-        let moment = ahead(v, own.zero).wrapping_mul(weight);
-        let (moment, weight) = if there { (moment, weight) } else { (moment.wrapping_neg(), -weight) };
-        own.moments = own.moments.wrapping_add(moment);
-        own.weights += weight;
+        let v = fair.entities[e].vruntime;
+        let sums = &mut fair.cfs_rqs[q].policy;
+        let moment = vruntime_diff(v, sums.zero_vruntime).wrapping_mul(weight);
+        let (moment, weight) = if inserted { (moment, weight) } else { (moment.wrapping_neg(), -weight) };
+        sums.sum_w_vruntime = sums.sum_w_vruntime.wrapping_add(moment);
+        sums.sum_weight += weight;
     }
 
-    fn pick(fair: &mut Fair<Self>, q: QueueId) -> EntityId {
-        let next = fair.queues[q].next.filter(|&next| fair.eligible(next));
-        next.unwrap_or_else(|| fair.best(q))
+    fn pick_next_entity(fair: &mut Fair<Self>, q: CfsRqId) -> EntityId {
+        let next = fair.cfs_rqs[q].next.filter(|&next| fair.entity_eligible(next));
+        next.unwrap_or_else(|| fair.pick_eevdf(q))
     }
 
-    fn begin(entity: &mut Entity<Request>) {
-        entity.own.guard = entity.own.deadline;
+    fn protect_slice(entity: &mut Entity<Request>) {
+        entity.policy.protected_deadline = entity.policy.deadline;
     }
 
     /// No test: charging has raised the flag, if there is a reason.
-    fn tick(_fair: &mut Fair<Self>, _e: EntityId) {}
+    fn entity_tick(_fair: &mut Fair<Self>, _e: EntityId) {}
 
-    fn preempts(
+    fn check_preempt_wakeup(
         fair: &mut Fair<Self>,
         [_, waking]: [Task; 2],
         [current, woken]: [EntityId; 2],
@@ -278,60 +291,59 @@ impl Flavor for Eevdf {
     ) -> bool {
         match (fair.entities[current].idle, fair.entities[woken].idle) {
             (true, false) => {
-                let request = &mut fair.entities[current].own;
-                request.guard = request.deadline.wrapping_add(1);
+                let request = &mut fair.entities[current].policy;
+                request.protected_deadline = request.deadline.wrapping_add(1);
                 return true;
             }
             (false, true) => return false,
             _ if matches!(waking.class, Class::Batch | Class::Idle) => return false,
             _ => {}
         }
-        let q = fair.entities[woken].queue;
-        Self::update(fair, q, now);
+        let q = fair.entities[woken].cfs_rq;
+        Self::update_curr(fair, q, now);
         // Requests are all of one length: none is preempted for a shorter one.
-        fair.best(q) == woken
+        fair.pick_eevdf(q) == woken
     }
 
-    fn yielded(fair: &mut Fair<Self>, e: EntityId, _now: Time) {
-        if fair.eligible(e) {
-            fair.entities[e].v = fair.entities[e].own.deadline;
-            let deadline = fair.new_deadline(e);
-            fair.entities[e].own.deadline = deadline;
-            fair.virtual_average(fair.entities[e].queue);
+    fn yield_task(fair: &mut Fair<Self>, e: EntityId, _now: Time) {
+        if fair.entity_eligible(e) {
+            fair.entities[e].vruntime = fair.entities[e].policy.deadline;
+            let deadline = fair.next_deadline(e);
+            fair.entities[e].policy.deadline = deadline;
+            fair.avg_vruntime(fair.entities[e].cfs_rq);
         }
     }
 
-    fn reweigh(fair: &mut Fair<Self>, e: EntityId, weight: Weight, now: Time) {
-        let q = fair.entities[e].queue;
-        let scaled = |x: i64, before: Weight| {
-            (i128::from(x) * i128::from(before.full) / i128::from(weight.full.max(1))) as i64
+    fn reweight_entity(fair: &mut Fair<Self>, e: EntityId, load: LoadWeight, now: Time) {
+        let q = fair.entities[e].cfs_rq;
+        let scaled = |x: i64, before: LoadWeight| {
+            (i128::from(x) * i128::from(before.weight) / i128::from(load.weight.max(1))) as i64
         };
-        fair.average(e, now);
-        let before = fair.entities[e].weight;
-        if !fair.entities[e].queued {
-            let request = &mut fair.entities[e].own;
-            request.lag = scaled(request.lag, before);
-            fair.entities[e].weight = weight;
+        fair.update_load_avg(e, now);
+        let before = fair.entities[e].load;
+        if !fair.entities[e].on_rq {
+            let request = &mut fair.entities[e].policy;
+            request.vlag = scaled(request.vlag, before);
+            fair.entities[e].load = load;
             return;
         }
-        Self::update(fair, q, now);
-        let average = fair.virtual_average(q);
-        let lag = fair.limited_lag(e);
-        let current = fair.queues[q].current == Some(e);
+        Self::update_curr(fair, q, now);
+        let avg_vruntime = fair.avg_vruntime(q);
+        let lag = fair.entity_lag(e);
+        let current = fair.cfs_rqs[q].curr == Some(e);
         if !current {
-            fair.take_out_of_tree(e);
+            fair.remove_from_timeline(e);
         }
         let entity = &mut fair.entities[e];
-        if entity.v != average {
-            entity.v = average.wrapping_add_signed(scaled(lag, before).wrapping_neg());
+        if entity.vruntime != avg_vruntime {
+            entity.vruntime = avg_vruntime.wrapping_add_signed(scaled(lag, before).wrapping_neg());
         }
-        let ahead_of = ahead(entity.own.deadline, average);
-        entity.own.deadline = average.wrapping_add_signed(scaled(ahead_of, before));
-        entity.weight = weight;
-        let load = fair.queues[q].load - before.full;
-        fair.queues[q].load = load + weight.full;
+        let ahead_of = vruntime_diff(entity.policy.deadline, avg_vruntime);
+        entity.policy.deadline = avg_vruntime.wrapping_add_signed(scaled(ahead_of, before));
+        entity.load = load;
+        fair.cfs_rqs[q].load = fair.cfs_rqs[q].load - before.weight + load.weight;
         if !current {
-            fair.put_into_tree(e);
+            fair.insert_into_timeline(e);
         }
     }
 }
@@ -356,12 +368,12 @@ mod tests {
         for task in tasks {
             fair.wake(at(0), CPU, task);
         }
-        assert_eq!(fair.choose(at(0), CPU), Some(tasks[0]));
+        assert_eq!(fair.pick_next_task(at(0), CPU), Some(tasks[0]));
         let mut turns = vec![tasks[0]];
         for tick in 1..30 {
-            fair.tick(at(4000 * tick), CPU);
-            assert!(fair.flagged(CPU));
-            turns.extend(fair.choose(at(4000 * tick + 2), CPU));
+            fair.task_tick(at(4000 * tick), CPU);
+            assert!(fair.need_resched(CPU));
+            turns.extend(fair.pick_next_task(at(4000 * tick + 2), CPU));
         }
         assert!(turns.windows(2).all(|pair| pair[0] != pair[1]));
         assert!(

@@ -2,20 +2,21 @@
 
 use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
-use super::cfs_rq::{Entity, EntityId, Kind, Queue, QueueId, Task, TaskId, ahead};
-use super::limit::Group;
-use super::load_weight::{Weight, ns};
-use super::pelt::Average;
+use super::cfs_rq::{CfsRq, CfsRqId, Entity, EntityId, Kind, Task, TaskId, vruntime_diff};
+use super::task_group::TaskGroup;
 
-/// Reason for which an entity leaves its queue.
+use super::load_weight::{LoadWeight, ns};
+use super::pelt::PeltAverage;
+
+/// Reason for which an entity leaves its queue (`DEQUEUE_SLEEP`, `DEQUEUE_SPECIAL`, `DEQUEUE_DELAYED`).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Leaving {
+pub struct DequeueFlags {
     /// Because its task does not want to run.
     pub sleep: bool,
     /// Because a limit is exhausted.
     pub throttled: bool,
     /// Because a delayed dequeue ends: the entity blocked before, and stayed on the queue to compete until now.
-    pub finish: bool,
+    pub delayed: bool,
 }
 
 /// A policy of the fair class: the operations of a single queue, in which CFS and EEVDF differ.
@@ -23,7 +24,7 @@ pub trait Flavor: Clone {
     /// State that the policy keeps for each entity.
     type Entity: Clone + Default + std::fmt::Debug;
     /// State that the policy keeps for each queue.
-    type Queue: Clone + Default + std::fmt::Debug;
+    type CfsRq: Clone + Default + std::fmt::Debug;
     /// Whether a decision throttles a queue only while one of its entities is current.
     const THROTTLES_CURRENT_ONLY: bool;
     /// Whether a group whose queue is empty keeps its weight.
@@ -31,49 +32,54 @@ pub trait Flavor: Clone {
     /// Whether all groups with the same period are refilled at the same time. `false`: each group has an offset of its own.
     const REFILLS_TOGETHER: bool;
     /// Least time between two updates of a group's load by one of its queues.
-    const CONTRIBUTES_EVERY: Span;
+    const TG_LOAD_AVG_INTERVAL: Span;
 
-    /// Key by which a queue is sorted, as a virtual time: `vruntime` (CFS) or `deadline` (EEVDF).
-    fn key(entity: &Entity<Self::Entity>) -> u64;
+    /// Key by which the timeline of a queue is sorted, as a virtual time: `vruntime` (CFS) or `deadline` (EEVDF).
+    fn timeline_key(entity: &Entity<Self::Entity>) -> u64;
     /// Limit of the lag, positive or negative, of a returning entity of the weight of nice 0.
-    fn lag_max(fair: &Fair<Self>) -> Span;
+    fn lag_limit(fair: &Fair<Self>) -> Span;
     /// Sets the lag of an entity that is not queued, in virtual time.
-    fn set_lag(entity: &mut Entity<Self::Entity>, lag: Span);
+    fn set_vlag(entity: &mut Entity<Self::Entity>, lag: Span);
     /// Whether an entity has blocked, and still competes (a delayed dequeue).
-    fn delayed(_entity: &Entity<Self::Entity>) -> bool {
+    fn sched_delayed(_entity: &Entity<Self::Entity>) -> bool {
         false
     }
     /// Initializes an entity, new or renewed, at its queue's virtual time.
-    fn fresh(fair: &mut Fair<Self>, e: EntityId);
+    fn init_entity(fair: &mut Fair<Self>, e: EntityId);
     /// Removes an entity that is not queued from its queue, to join a queue of another CPU or group.
-    fn leave(_fair: &mut Fair<Self>, _e: EntityId) {}
-    /// Charges the current entity of a queue, and advances the queue's virtual time (`update_curr`).
-    fn update(fair: &mut Fair<Self>, q: QueueId, now: Time);
-    /// Puts an entity on its queue (`enqueue_entity`). `moved`: it comes from another CPU.
-    fn enqueue(fair: &mut Fair<Self>, e: EntityId, now: Time, wakeup: bool, moved: bool);
-    /// Takes an entity off its queue (`dequeue_entity`). False: the dequeue is delayed, and the entity still competes.
-    fn dequeue(fair: &mut Fair<Self>, e: EntityId, now: Time, leaving: Leaving) -> bool;
+    fn detach_entity(_fair: &mut Fair<Self>, _e: EntityId) {}
+    /// Charges the current entity of a queue, and advances the queue's virtual time.
+    fn update_curr(fair: &mut Fair<Self>, q: CfsRqId, now: Time);
+    /// Puts an entity on its queue. `moved`: it comes from another CPU.
+    fn enqueue_entity(fair: &mut Fair<Self>, e: EntityId, now: Time, wakeup: bool, moved: bool);
+    /// Takes an entity off its queue. False: the dequeue is delayed, and the entity still competes.
+    fn dequeue_entity(fair: &mut Fair<Self>, e: EntityId, now: Time, flags: DequeueFlags) -> bool;
     /// Wakes an entity whose dequeue was delayed.
-    fn requeue(_fair: &mut Fair<Self>, _e: EntityId) {}
-    /// Updates the policy's sums after an entity was put into a queue's tree (`_there`), or taken out.
-    fn in_tree(_fair: &mut Fair<Self>, _q: QueueId, _e: EntityId, _there: bool) {}
-    /// The entity that should run next (`pick_next_entity`); its dequeue may be delayed.
-    fn pick(fair: &mut Fair<Self>, q: QueueId) -> EntityId;
-    /// Prepares an entity that becomes current (`set_next_entity`).
-    fn begin(_entity: &mut Entity<Self::Entity>) {}
-    /// Tests at a tick whether the current entity should be preempted (`entity_tick`), after the queue was charged.
-    fn tick(fair: &mut Fair<Self>, e: EntityId);
+    fn requeue_delayed_entity(_fair: &mut Fair<Self>, _e: EntityId) {}
+    /// Updates the policy's sums after an entity was put into a queue's timeline (`_inserted`), or taken out of it.
+    fn update_sums(_fair: &mut Fair<Self>, _q: CfsRqId, _e: EntityId, _inserted: bool) {}
+    /// The entity that should run next; its dequeue may be delayed.
+    fn pick_next_entity(fair: &mut Fair<Self>, q: CfsRqId) -> EntityId;
+    /// Protects an entity that becomes current from preemption (`RUN_TO_PARITY`).
+    fn protect_slice(_entity: &mut Entity<Self::Entity>) {}
+    /// Tests at a tick whether the current entity should be preempted, after the queue was charged.
+    fn entity_tick(fair: &mut Fair<Self>, e: EntityId);
     /// Whether a task that woke should preempt the running task. Arguments: the running task first, and the entities of
     /// both on a common queue.
-    fn preempts(fair: &mut Fair<Self>, tasks: [Task; 2], entities: [EntityId; 2], now: Time) -> bool;
+    fn check_preempt_wakeup(
+        fair: &mut Fair<Self>,
+        tasks: [Task; 2],
+        entities: [EntityId; 2],
+        now: Time,
+    ) -> bool;
     /// Handles `sched_yield` of the current task, if other tasks are queued.
-    fn yielded(fair: &mut Fair<Self>, e: EntityId, now: Time);
-    /// Changes the weight of an entity, queued or not (`reweight_entity`).
-    fn reweigh(fair: &mut Fair<Self>, e: EntityId, weight: Weight, now: Time);
+    fn yield_task(fair: &mut Fair<Self>, e: EntityId, now: Time);
+    /// Changes the weight of an entity, queued or not.
+    fn reweight_entity(fair: &mut Fair<Self>, e: EntityId, load: LoadWeight, now: Time);
 }
 
 /// Accessor of a buddy (`next`, `last` or `skip`) of a queue.
-type Buddy<F> = fn(&mut Queue<<F as Flavor>::Queue>) -> &mut Option<EntityId>;
+type Buddy<F> = fn(&mut CfsRq<<F as Flavor>::CfsRq>) -> &mut Option<EntityId>;
 
 /// Settings of the fair class that CFS and EEVDF share.
 #[derive(Clone, Copy, Debug)]
@@ -95,23 +101,23 @@ pub struct Fair<F: Flavor> {
     pub(super) flavor: F,
     pub(super) settings: Settings,
     pub(super) entities: Table<EntityId, Entity<F::Entity>>,
-    pub(super) queues: Table<QueueId, Queue<F::Queue>>,
-    pub(super) groups: Table<GroupId, Group>,
+    pub(super) cfs_rqs: Table<CfsRqId, CfsRq<F::CfsRq>>,
+    pub(super) groups: Table<GroupId, TaskGroup>,
     pub(super) tasks: Table<TaskId, Task>,
     /// The running task of each CPU; `None`: no fair one.
-    running: Table<PcpuId, Option<TaskId>>,
-    /// CPUs with a flag, which are asked to decide (`need_resched`).
-    flags: CpuMask,
+    curr: Table<PcpuId, Option<TaskId>>,
+    /// Flagged CPUs, which should decide.
+    need_resched: CpuMask,
     /// CPUs that run a thread of a class above the fair one.
-    above: CpuMask,
+    higher_class: CpuMask,
     /// Whether there are several CPUs, so that loads are averaged.
-    pub(super) several: bool,
+    pub(super) smp: bool,
     /// Whether a task or group is or was idle (`SCHED_IDLE`, `cpu.idle`).
     pub(super) any_idle: bool,
     /// Queues of each CPU whose load their groups include.
-    pub(super) contributing: Table<PcpuId, Vec<QueueId>>,
+    pub(super) leaf_cfs_rqs: Table<PcpuId, Vec<CfsRqId>>,
     /// Groups whose timers have changed.
-    pub(super) retimed: Vec<GroupId>,
+    pub(super) changed_timers: Vec<GroupId>,
 }
 
 impl<F: Flavor> Fair<F> {
@@ -121,42 +127,42 @@ impl<F: Flavor> Fair<F> {
             flavor,
             settings,
             entities: Table::new(),
-            queues: (0..cpus).map(|cpu| Queue::new(PcpuId(cpu), None, 0)).collect(),
+            cfs_rqs: (0..cpus).map(|cpu| CfsRq::new(PcpuId(cpu), None, 0)).collect(),
             groups: Table::new(),
             tasks: Table::new(),
-            running: Table::filled(cpus as usize, None),
-            flags: CpuMask::EMPTY,
-            above: CpuMask::EMPTY,
-            several: cpus > 1,
+            curr: Table::filled(cpus as usize, None),
+            need_resched: CpuMask::EMPTY,
+            higher_class: CpuMask::EMPTY,
+            smp: cpus > 1,
             any_idle: false,
-            contributing: Table::filled(cpus as usize, Vec::new()),
-            retimed: Vec::new(),
+            leaf_cfs_rqs: Table::filled(cpus as usize, Vec::new()),
+            changed_timers: Vec::new(),
         }
     }
 
     /// Adds a group. Its parent has been added before.
     pub fn add_group(&mut self, config: &GroupConfig) -> GroupId {
-        let shares = Weight::shares(config.weight, config.idle);
-        self.groups.push(Group::new(config, shares, self.running.len()))
+        let shares = LoadWeight::shares(config.weight, config.idle);
+        self.groups.push(TaskGroup::new(config, shares, self.curr.len()))
     }
 
     /// Changes a group's `cpu.weight` and `cpu.idle`.
     pub fn set_weight(&mut self, now: Time, group: GroupId, weight: u32, idle: bool) {
-        let shares = Weight::shares(weight, idle);
+        let shares = LoadWeight::shares(weight, idle);
         if (shares, idle) == (self.groups[group].shares, self.groups[group].idle) {
             return;
         }
         (self.groups[group].shares, self.groups[group].idle) = (shares, idle);
         self.any_idle |= idle;
-        for cpu in self.groups[group].queues.ids() {
-            let Some((_, e)) = self.groups[group].queues[cpu].and_then(|q| self.queues[q].group) else {
+        for cpu in self.groups[group].cfs_rqs.ids() {
+            let Some((_, e)) = self.groups[group].cfs_rqs[cpu].and_then(|q| self.cfs_rqs[q].group) else {
                 continue;
             };
             self.entities[e].idle = idle;
             let mut up = Some(e);
             while let Some(e) = up {
-                self.refresh_weight(e, now);
-                up = self.parent(e);
+                self.update_cfs_group(e, now);
+                up = self.parent_entity(e);
             }
         }
     }
@@ -164,10 +170,10 @@ impl<F: Flavor> Fair<F> {
     /// Adds a blocked task whose last CPU is `cpu`. `group`: `None` is the root group.
     pub fn add_task(&mut self, cpu: PcpuId, group: Option<GroupId>, class: Class, nice: i8) -> TaskId {
         let task = TaskId(self.tasks.len() as u32);
-        let queue = self.queue_of(group, cpu);
-        let weight = Weight::of_task(class, nice);
+        let cfs_rq = self.cfs_rq_of(group, cpu);
+        let weight = LoadWeight::of_task(class, nice);
         self.any_idle |= class == Class::Idle;
-        let entity = self.add_entity(Kind::Task(task), queue, weight, class == Class::Idle);
+        let entity = self.add_entity(Kind::Task(task), cfs_rq, weight, class == Class::Idle);
         self.tasks.push(Task { entity, group, class })
     }
 
@@ -175,64 +181,64 @@ impl<F: Flavor> Fair<F> {
     pub fn renew(&mut self, cpu: PcpuId, task: TaskId, group: Option<GroupId>) {
         let e = self.tasks[task].entity;
         self.tasks[task].group = group;
-        let queue = self.queue_of(group, cpu);
+        let cfs_rq = self.cfs_rq_of(group, cpu);
         let entity = &mut self.entities[e];
-        (entity.queue, entity.sum, entity.sum_before) = (queue, 0, 0);
-        F::fresh(self, e);
+        (entity.cfs_rq, entity.sum_exec_runtime, entity.prev_sum_exec_runtime) = (cfs_rq, 0, 0);
+        F::init_entity(self, e);
     }
 
-    fn add_entity(&mut self, kind: Kind, queue: QueueId, weight: Weight, idle: bool) -> EntityId {
-        self.queues[queue].tree.reserve(1);
+    fn add_entity(&mut self, kind: Kind, cfs_rq: CfsRqId, weight: LoadWeight, idle: bool) -> EntityId {
+        self.cfs_rqs[cfs_rq].timeline.reserve(1);
         self.entities.push(Entity {
             kind,
-            queue,
-            weight,
-            v: 0,
-            queued: false,
-            roams: false,
+            cfs_rq,
+            load: weight,
+            vruntime: 0,
+            on_rq: false,
+            detached: false,
             idle,
-            sum: 0,
-            sum_before: 0,
-            charged_at: Time::ZERO,
-            average: Average::default(),
-            own: F::Entity::default(),
+            sum_exec_runtime: 0,
+            prev_sum_exec_runtime: 0,
+            exec_start: Time::ZERO,
+            load_avg: PeltAverage::default(),
+            policy: F::Entity::default(),
         })
     }
 
     /// The queue of a group on a CPU. It is made on first use.
-    pub(super) fn queue_of(&mut self, group: Option<GroupId>, cpu: PcpuId) -> QueueId {
-        let Some(group) = group else { return QueueId(cpu.0) };
-        if let Some(queue) = self.groups[group].queues[cpu] {
-            return queue;
+    pub(super) fn cfs_rq_of(&mut self, group: Option<GroupId>, cpu: PcpuId) -> CfsRqId {
+        let Some(group) = group else { return CfsRqId(cpu.0) };
+        if let Some(cfs_rq) = self.groups[group].cfs_rqs[cpu] {
+            return cfs_rq;
         }
-        let Group { parent, shares, idle, .. } = self.groups[group];
-        let parent = self.queue_of(parent, cpu);
-        let queue = QueueId(self.queues.len() as u32);
-        let entity = self.add_entity(Kind::Group(queue), parent, Weight::of_sum(shares), idle);
-        let depth = self.queues[parent].depth + 1;
-        self.queues.push(Queue::new(cpu, Some((group, entity)), depth));
-        self.groups[group].queues[cpu] = Some(queue);
-        self.groups[group].made_on += 1;
-        queue
+        let TaskGroup { parent, shares, idle, .. } = self.groups[group];
+        let parent = self.cfs_rq_of(parent, cpu);
+        let cfs_rq = CfsRqId(self.cfs_rqs.len() as u32);
+        let entity = self.add_entity(Kind::Group(cfs_rq), parent, LoadWeight::of_sum(shares), idle);
+        let depth = self.cfs_rqs[parent].depth + 1;
+        self.cfs_rqs.push(CfsRq::new(cpu, Some((group, entity)), depth));
+        self.groups[group].cfs_rqs[cpu] = Some(cfs_rq);
+        self.groups[group].cfs_rq_count += 1;
+        cfs_rq
     }
 
     /// Sets the virtual run time of a blocked task to the value at which it has `virtual_time` after `ran` ns.
-    pub fn reaches(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
+    pub fn set_vruntime_before(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
         let entity = &mut self.entities[self.tasks[task].entity];
-        entity.v = virtual_time.wrapping_sub(entity.weight.virtual_time(ran));
+        entity.vruntime = virtual_time.wrapping_sub(entity.load.calc_delta_fair(ran));
     }
 
     /// Sets the lag of a blocked task, in virtual time.
-    pub fn set_lag(&mut self, task: TaskId, lag: Span) {
+    pub fn set_vlag(&mut self, task: TaskId, lag: Span) {
         let e = self.tasks[task].entity;
-        F::set_lag(&mut self.entities[e], lag);
+        F::set_vlag(&mut self.entities[e], lag);
     }
 
     /// Sets the lag of a group's entity on a CPU, if its queue is empty.
-    pub fn set_group_lag(&mut self, group: GroupId, cpu: PcpuId, lag: Span) {
-        let q = self.queue_of(Some(group), cpu);
-        if let Some((_, e)) = self.queues[q].group {
-            F::set_lag(&mut self.entities[e], lag);
+    pub fn set_group_vlag(&mut self, group: GroupId, cpu: PcpuId, lag: Span) {
+        let q = self.cfs_rq_of(Some(group), cpu);
+        if let Some((_, e)) = self.cfs_rqs[q].group {
+            F::set_vlag(&mut self.entities[e], lag);
         }
     }
 
@@ -241,108 +247,108 @@ impl<F: Flavor> Fair<F> {
     /// Wakes a blocked task on a CPU.
     pub fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
         let Task { entity, group, .. } = self.tasks[task];
-        if self.entities[entity].queued {
-            if !F::delayed(&self.entities[entity]) {
+        if self.entities[entity].on_rq {
+            if !F::sched_delayed(&self.entities[entity]) {
                 return;
             }
-            F::requeue(self, entity);
+            F::requeue_delayed_entity(self, entity);
         } else {
-            let to = self.queue_of(group, cpu);
-            let moves = self.settle_on(entity, to, now);
-            self.enqueue_upwards(entity, now, true, moves, 1);
+            let to = self.cfs_rq_of(group, cpu);
+            let moves = self.move_to_cfs_rq(entity, to, now);
+            self.enqueue_entities(entity, now, true, moves, 1);
         }
-        self.test_preemption(now, cpu, task);
+        self.wakeup_preempt(now, cpu, task);
     }
 
     /// Queues a task on a CPU that left its queue without blocking.
-    pub fn join(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
+    pub fn attach_task(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
         let Task { entity, group, .. } = self.tasks[task];
-        let to = self.queue_of(group, cpu);
-        self.settle_on(entity, to, now);
-        self.enqueue_upwards(entity, now, false, false, 1);
-        self.test_preemption(now, cpu, task);
+        let to = self.cfs_rq_of(group, cpu);
+        self.move_to_cfs_rq(entity, to, now);
+        self.enqueue_entities(entity, now, false, false, 1);
+        self.wakeup_preempt(now, cpu, task);
     }
 
     /// Takes a queued task off its queue. `sleep`: it does not want to run; otherwise it will join another queue.
-    pub fn leave(&mut self, now: Time, task: TaskId, sleep: bool) {
+    pub fn dequeue_task(&mut self, now: Time, task: TaskId, sleep: bool) {
         let e = self.tasks[task].entity;
-        if self.entities[e].queued {
-            self.dequeue_upwards(e, now, Leaving { sleep, ..Leaving::default() }, 1);
+        if self.entities[e].on_rq {
+            self.dequeue_entities(e, now, DequeueFlags { sleep, ..DequeueFlags::default() }, 1);
         }
         if !sleep {
             // It has left its queue's virtual time.
-            self.entities[e].roams = true;
+            self.entities[e].detached = true;
         }
     }
 
     /// Ends the delayed dequeue of a blocked task: it no longer competes.
-    pub fn finish(&mut self, now: Time, task: TaskId) {
+    pub fn finish_delayed_dequeue(&mut self, now: Time, task: TaskId) {
         let e = self.tasks[task].entity;
-        if self.entities[e].queued {
-            let finish = Leaving { sleep: true, finish: true, ..Leaving::default() };
-            self.dequeue_task(e, now, finish);
+        if self.entities[e].on_rq {
+            let delayed = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
+            self.dequeue_task_or_group(e, now, delayed);
         }
     }
 
     /// Moves a task to another group.
-    pub fn regroup(&mut self, now: Time, task: TaskId, group: Option<GroupId>) {
+    pub fn move_to_group(&mut self, now: Time, task: TaskId, group: Option<GroupId>) {
         let Task { entity: e, group: before, .. } = self.tasks[task];
         if before == group {
             return;
         }
-        let cpu = self.cpu(e);
-        let (queued, runs) = (self.is_queued(task), self.running[cpu] == Some(task));
-        if F::delayed(&self.entities[e]) {
-            self.finish(now, task);
+        let cpu = self.cpu_of(e);
+        let (queued, runs) = (self.is_queued(task), self.curr[cpu] == Some(task));
+        if F::sched_delayed(&self.entities[e]) {
+            self.finish_delayed_dequeue(now, task);
         } else if queued {
-            self.leave(now, task, false);
+            self.dequeue_task(now, task, false);
         }
         if runs {
-            self.put_and_set(Some(e), None, now);
+            self.put_prev_set_next(Some(e), None, now);
         }
         self.tasks[task].group = group;
-        let to = self.queue_of(group, cpu);
-        self.entities[e].roams = self.settle_on(e, to, now) && !queued;
+        let to = self.cfs_rq_of(group, cpu);
+        self.entities[e].detached = self.move_to_cfs_rq(e, to, now) && !queued;
         if queued {
-            self.enqueue_upwards(e, now, false, false, 1);
+            self.enqueue_entities(e, now, false, false, 1);
         }
         if runs {
-            self.put_and_set(None, Some(e), now);
+            self.put_prev_set_next(None, Some(e), now);
         }
     }
 
     /// Moves an entity that is not queued to a queue. True: that is another queue than before.
-    fn settle_on(&mut self, e: EntityId, to: QueueId, now: Time) -> bool {
-        let from = self.entities[e].queue;
+    fn move_to_cfs_rq(&mut self, e: EntityId, to: CfsRqId, now: Time) -> bool {
+        let from = self.entities[e].cfs_rq;
         let moves = from != to;
         if moves
-            && self.queues[from].group.map(|(group, _)| group)
-                == self.queues[to].group.map(|(group, _)| group)
+            && self.cfs_rqs[from].group.map(|(group, _)| group)
+                == self.cfs_rqs[to].group.map(|(group, _)| group)
         {
-            self.move_load(e, to, now);
+            self.migrate_load_avg(e, to, now);
         }
-        let roams = std::mem::take(&mut self.entities[e].roams);
+        let roams = std::mem::take(&mut self.entities[e].detached);
         if moves && !roams {
-            F::leave(self, e);
+            F::detach_entity(self, e);
         }
-        self.entities[e].queue = to;
+        self.entities[e].cfs_rq = to;
         moves || roams
     }
 
     /// Whether a task is queued and wants to run.
     pub fn is_queued(&self, task: TaskId) -> bool {
         let entity = &self.entities[self.tasks[task].entity];
-        entity.queued && !F::delayed(entity)
+        entity.on_rq && !F::sched_delayed(entity)
     }
 
     /// Whether the dequeue of a blocked task is delayed.
     pub fn is_delayed(&self, task: TaskId) -> bool {
-        F::delayed(&self.entities[self.tasks[task].entity])
+        F::sched_delayed(&self.entities[self.tasks[task].entity])
     }
 
     /// Whether the group of a task, or a group around it, is throttled on the task's CPU.
-    pub fn is_held_back(&self, task: TaskId) -> bool {
-        self.is_throttled(self.entities[self.tasks[task].entity].queue)
+    pub fn is_throttled(&self, task: TaskId) -> bool {
+        self.throttled_hierarchy(self.entities[self.tasks[task].entity].cfs_rq)
     }
 
     /// Changes the tunables.
@@ -351,129 +357,134 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Whether a waiting task may be moved to a CPU: no group around it is throttled, on its CPU or there.
-    pub fn may_move(&self, task: TaskId, to: PcpuId) -> bool {
+    pub fn can_migrate(&self, task: TaskId, to: PcpuId) -> bool {
         let Task { entity, group, .. } = self.tasks[task];
-        let there = group.and_then(|group| self.groups[group].queues[to]);
-        !self.is_throttled(self.entities[entity].queue) && there.is_none_or(|q| !self.is_throttled(q))
+        let there = group.and_then(|group| self.groups[group].cfs_rqs[to]);
+        !self.throttled_hierarchy(self.entities[entity].cfs_rq)
+            && there.is_none_or(|q| !self.throttled_hierarchy(q))
     }
 
     /// Whether a task is the `next` buddy of its queue.
-    pub fn is_preferred(&self, task: TaskId) -> bool {
+    pub fn is_next_buddy(&self, task: TaskId) -> bool {
         let e = self.tasks[task].entity;
-        self.queues[self.entities[e].queue].next == Some(e)
+        self.cfs_rqs[self.entities[e].cfs_rq].next == Some(e)
     }
 
     /// Time at which a task was last charged, or began to run.
-    pub fn ran_at(&self, task: TaskId) -> Time {
-        self.entities[self.tasks[task].entity].charged_at
+    pub fn exec_start(&self, task: TaskId) -> Time {
+        self.entities[self.tasks[task].entity].exec_start
     }
 
     /// The CPU that a task is on, or was on last.
-    pub fn cpu_of(&self, task: TaskId) -> PcpuId {
-        self.cpu(self.tasks[task].entity)
+    pub fn task_cpu(&self, task: TaskId) -> PcpuId {
+        self.cpu_of(self.tasks[task].entity)
     }
 
     /// Blocks the running task; a decision follows.
     pub fn block(&mut self, now: Time, cpu: PcpuId) {
-        if let Some(task) = self.running[cpu] {
-            self.dequeue_task(self.tasks[task].entity, now, Leaving { sleep: true, ..Leaving::default() });
+        if let Some(task) = self.curr[cpu] {
+            self.dequeue_task_or_group(
+                self.tasks[task].entity,
+                now,
+                DequeueFlags { sleep: true, ..DequeueFlags::default() },
+            );
         }
     }
 
     /// Yields the running task's CPU; a decision follows.
-    pub fn yielded(&mut self, now: Time, cpu: PcpuId) {
-        if let Some(task) = self.running[cpu]
-            && self.queues[QueueId(cpu.0)].tasks > 1
+    pub fn yield_task(&mut self, now: Time, cpu: PcpuId) {
+        if let Some(task) = self.curr[cpu]
+            && self.cfs_rqs[CfsRqId(cpu.0)].h_nr_running > 1
         {
             let e = self.tasks[task].entity;
             self.clear_buddies(e);
-            F::update(self, self.entities[e].queue, now);
-            F::yielded(self, e, now);
+            F::update_curr(self, self.entities[e].cfs_rq, now);
+            F::yield_task(self, e, now);
         }
     }
 
-    /// Makes the running task of a CPU give way to a task that waits on some CPU (`yield_to`).
+    /// Makes the running task of a CPU give way to a task that waits on some CPU.
     pub fn yield_to(&mut self, now: Time, cpu: PcpuId, target: TaskId) {
-        self.prefer(self.tasks[target].entity);
-        self.yielded(now, cpu);
-        let other = self.cpu_of(target);
+        self.set_next_buddy(self.tasks[target].entity);
+        self.yield_task(now, cpu);
+        let other = self.task_cpu(target);
         if other != cpu {
-            self.flags.insert(other);
+            self.need_resched.insert(other);
         }
     }
 
     /// Handles a tick on a CPU that is not idle.
-    pub fn tick(&mut self, now: Time, cpu: PcpuId) {
-        let mut up = self.running[cpu].map(|task| self.tasks[task].entity);
+    pub fn task_tick(&mut self, now: Time, cpu: PcpuId) {
+        let mut up = self.curr[cpu].map(|task| self.tasks[task].entity);
         while let Some(e) = up {
-            F::update(self, self.entities[e].queue, now);
-            self.refresh_weight(e, now);
-            F::tick(self, e);
-            up = self.parent(e);
+            F::update_curr(self, self.entities[e].cfs_rq, now);
+            self.update_cfs_group(e, now);
+            F::entity_tick(self, e);
+            up = self.parent_entity(e);
         }
     }
 
-    /// Whether a CPU is flagged to decide (`need_resched`).
-    pub fn flagged(&self, cpu: PcpuId) -> bool {
-        self.flags.contains(cpu)
+    /// Whether a CPU is flagged to decide.
+    pub fn need_resched(&self, cpu: PcpuId) -> bool {
+        self.need_resched.contains(cpu)
     }
 
     /// All flagged CPUs.
-    pub fn flags(&self) -> &CpuMask {
-        &self.flags
+    pub fn resched_cpus(&self) -> &CpuMask {
+        &self.need_resched
     }
 
     /// Notes whether a CPU runs a thread of a class above the fair one.
-    pub fn set_above(&mut self, cpu: PcpuId, on: bool) {
-        self.above.put(cpu, on);
+    pub fn set_higher_class(&mut self, cpu: PcpuId, on: bool) {
+        self.higher_class.put(cpu, on);
     }
 
     /// Number of tasks on a CPU that could run, including those whose dequeue is delayed.
-    pub fn tasks_on(&self, cpu: PcpuId) -> u32 {
-        self.queues[QueueId(cpu.0)].tasks
+    pub fn h_nr_running(&self, cpu: PcpuId) -> u32 {
+        self.cfs_rqs[CfsRqId(cpu.0)].h_nr_running
     }
 
     /// Sets or clears the flag of a CPU.
-    pub fn set_flag(&mut self, cpu: PcpuId, on: bool) {
-        self.flags.put(cpu, on);
+    pub fn set_need_resched(&mut self, cpu: PcpuId, on: bool) {
+        self.need_resched.put(cpu, on);
     }
 
     /// The task that a CPU runs, if it is a fair one.
-    pub fn running(&self, cpu: PcpuId) -> Option<TaskId> {
-        self.running[cpu]
+    pub fn curr(&self, cpu: PcpuId) -> Option<TaskId> {
+        self.curr[cpu]
     }
 
     /// Decides what a CPU runs, and switches to it.
-    pub fn choose(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
-        let chosen = self.pick(now, cpu);
-        self.switch(now, cpu, chosen);
+    pub fn pick_next_task(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
+        let chosen = self.pick_task(now, cpu);
+        self.set_next_task(now, cpu, chosen);
         chosen
     }
 
     /// Decides what a CPU should run.
-    pub fn pick(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
-        let root = QueueId(cpu.0);
+    pub fn pick_task(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
+        let root = CfsRqId(cpu.0);
         'again: loop {
             let mut q = root;
-            if self.queues[q].nr == 0 {
+            if self.cfs_rqs[q].nr_running == 0 {
                 return None;
             }
             loop {
-                let current = self.queues[q].current;
-                if current.is_some_and(|e| self.entities[e].queued) {
-                    F::update(self, q, now);
+                let current = self.cfs_rqs[q].curr;
+                if current.is_some_and(|e| self.entities[e].on_rq) {
+                    F::update_curr(self, q, now);
                 }
                 let tested = current.is_some() || !F::THROTTLES_CURRENT_ONLY;
-                if tested && self.throttle_if_exhausted(q, now) {
+                if tested && self.check_cfs_rq_runtime(q, now) {
                     if F::THROTTLES_CURRENT_ONLY {
-                        self.put_running(now, cpu);
+                        self.put_prev_task(now, cpu);
                     }
                     continue 'again;
                 }
-                let chosen = F::pick(self, q);
-                if F::delayed(&self.entities[chosen]) {
-                    let finish = Leaving { sleep: true, finish: true, ..Leaving::default() };
-                    self.dequeue_task(chosen, now, finish);
+                let chosen = F::pick_next_entity(self, q);
+                if F::sched_delayed(&self.entities[chosen]) {
+                    let delayed = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
+                    self.dequeue_task_or_group(chosen, now, delayed);
                     continue 'again;
                 }
                 match self.entities[chosen].kind {
@@ -485,27 +496,27 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Switches a CPU to a task, or to no fair task (`None`). Flags raised meanwhile are dropped.
-    pub fn switch(&mut self, now: Time, cpu: PcpuId, to: Option<TaskId>) {
-        let from = self.running[cpu];
+    pub fn set_next_task(&mut self, now: Time, cpu: PcpuId, to: Option<TaskId>) {
+        let from = self.curr[cpu];
         if from != to || from.is_none() {
-            self.put_and_set(from.map(|t| self.tasks[t].entity), to.map(|t| self.tasks[t].entity), now);
-            self.running[cpu] = to;
+            self.put_prev_set_next(from.map(|t| self.tasks[t].entity), to.map(|t| self.tasks[t].entity), now);
+            self.curr[cpu] = to;
         }
-        self.flags.remove(cpu);
+        self.need_resched.remove(cpu);
     }
 
-    fn put_and_set(&mut self, mut from: Option<EntityId>, mut to: Option<EntityId>, now: Time) {
-        let queue = |fair: &Self, e: Option<EntityId>| e.map(|e| fair.entities[e].queue);
+    fn put_prev_set_next(&mut self, mut from: Option<EntityId>, mut to: Option<EntityId>, now: Time) {
+        let cfs_rq = |fair: &Self, e: Option<EntityId>| e.map(|e| fair.entities[e].cfs_rq);
         while from.is_some() || to.is_some() {
             let (depth_from, depth_to) = (self.depth(from), self.depth(to));
-            let meet = queue(self, from) == queue(self, to);
+            let meet = cfs_rq(self, from) == cfs_rq(self, to);
             if let Some(e) = from.filter(|_| depth_from >= depth_to) {
                 self.put(e, now);
-                from = self.parent(e);
+                from = self.parent_entity(e);
             }
             if let Some(e) = to.filter(|_| depth_to >= depth_from) {
                 self.set(e, now);
-                to = self.parent(e);
+                to = self.parent_entity(e);
             }
             if meet {
                 break;
@@ -514,38 +525,38 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Takes the running task off its CPU: none of its entities is current any more.
-    fn put_running(&mut self, now: Time, cpu: PcpuId) {
-        let from = self.running[cpu].take().map(|task| self.tasks[task].entity);
-        self.put_and_set(from, None, now);
+    fn put_prev_task(&mut self, now: Time, cpu: PcpuId) {
+        let from = self.curr[cpu].take().map(|task| self.tasks[task].entity);
+        self.put_prev_set_next(from, None, now);
     }
 
     // ---- hierarchy ----
 
     /// The entity that represents the queue of `e` in its parent group.
-    pub(super) fn parent(&self, e: EntityId) -> Option<EntityId> {
-        self.queues[self.entities[e].queue].group.map(|(_, entity)| entity)
+    pub(super) fn parent_entity(&self, e: EntityId) -> Option<EntityId> {
+        self.cfs_rqs[self.entities[e].cfs_rq].group.map(|(_, entity)| entity)
     }
 
     /// An entity and its ancestors.
     fn upwards(&self, e: EntityId) -> impl Iterator<Item = EntityId> + '_ {
-        std::iter::successors(Some(e), |&e| self.parent(e))
+        std::iter::successors(Some(e), |&e| self.parent_entity(e))
     }
 
     /// Depth of an entity: 0 without one, 1 on a root queue.
     fn depth(&self, e: Option<EntityId>) -> u32 {
-        e.map_or(0, |e| self.queues[self.entities[e].queue].depth + 1)
+        e.map_or(0, |e| self.cfs_rqs[self.entities[e].cfs_rq].depth + 1)
     }
 
     /// Whether a queue or one of its ancestors is throttled.
-    pub(super) fn is_throttled(&self, q: QueueId) -> bool {
-        let above = self.queues[q].group.map(|(_, entity)| entity);
+    pub(super) fn throttled_hierarchy(&self, q: CfsRqId) -> bool {
+        let above = self.cfs_rqs[q].group.map(|(_, entity)| entity);
         let mut above = above.into_iter().flat_map(|e| self.upwards(e));
-        self.queues[q].throttled || above.any(|e| self.queues[self.entities[e].queue].throttled)
+        self.cfs_rqs[q].throttled || above.any(|e| self.cfs_rqs[self.entities[e].cfs_rq].throttled)
     }
 
     /// Enqueues an entity and its ancestors that are not queued, and adds `tasks` to the counts up to the root or a
     /// throttled queue.
-    pub(super) fn enqueue_upwards(
+    pub(super) fn enqueue_entities(
         &mut self,
         first: EntityId,
         now: Time,
@@ -556,128 +567,128 @@ impl<F: Flavor> Fair<F> {
         let mut up = Some(first);
         let mut enqueues = true;
         while let Some(e) = up {
-            enqueues = enqueues && !self.entities[e].queued;
+            enqueues = enqueues && !self.entities[e].on_rq;
             if enqueues {
                 let is_first = e == first;
-                F::enqueue(self, e, now, wakeup || !is_first, moved && is_first);
+                F::enqueue_entity(self, e, now, wakeup || !is_first, moved && is_first);
             } else {
-                if F::delayed(&self.entities[e]) {
-                    F::requeue(self, e);
+                if F::sched_delayed(&self.entities[e]) {
+                    F::requeue_delayed_entity(self, e);
                 }
-                self.refresh_weight(e, now);
+                self.update_cfs_group(e, now);
             }
-            let queue = &mut self.queues[self.entities[e].queue];
-            queue.tasks += tasks;
-            if queue.throttled {
+            let cfs_rq = &mut self.cfs_rqs[self.entities[e].cfs_rq];
+            cfs_rq.h_nr_running += tasks;
+            if cfs_rq.throttled {
                 return;
             }
-            up = self.parent(e);
+            up = self.parent_entity(e);
         }
     }
 
     /// Dequeues a task, or an entity whose dequeue was delayed.
-    fn dequeue_task(&mut self, first: EntityId, now: Time, leaving: Leaving) {
+    fn dequeue_task_or_group(&mut self, first: EntityId, now: Time, flags: DequeueFlags) {
         let tasks = u32::from(matches!(self.entities[first].kind, Kind::Task(_)));
-        self.dequeue_upwards(first, now, leaving, tasks);
+        self.dequeue_entities(first, now, flags, tasks);
     }
 
     /// Dequeues an entity and its ancestors whose queues are empty then, and subtracts `tasks` from the counts up to
     /// the root or a throttled queue.
-    pub(super) fn dequeue_upwards(&mut self, first: EntityId, now: Time, leaving: Leaving, tasks: u32) {
+    pub(super) fn dequeue_entities(&mut self, first: EntityId, now: Time, flags: DequeueFlags, tasks: u32) {
         let mut up = Some(first);
         while let Some(e) = up {
-            if leaving.throttled && !self.entities[e].queued {
+            if flags.throttled && !self.entities[e].on_rq {
                 return;
             }
-            let sleep = leaving.sleep || e != first;
-            let finish =
-                (leaving.finish && e == first) || (leaving.throttled && F::delayed(&self.entities[e]));
-            if !F::dequeue(self, e, now, Leaving { sleep, finish, ..leaving }) {
+            let sleep = flags.sleep || e != first;
+            let delayed =
+                (flags.delayed && e == first) || (flags.throttled && F::sched_delayed(&self.entities[e]));
+            if !F::dequeue_entity(self, e, now, DequeueFlags { sleep, delayed, ..flags }) {
                 if e == first {
                     return;
                 }
                 break;
             }
-            let q = self.entities[e].queue;
-            self.queues[q].tasks -= tasks;
-            if self.queues[q].throttled {
+            let q = self.entities[e].cfs_rq;
+            self.cfs_rqs[q].h_nr_running -= tasks;
+            if self.cfs_rqs[q].throttled {
                 return;
             }
-            up = self.parent(e);
-            if self.queues[q].load > 0 {
+            up = self.parent_entity(e);
+            if self.cfs_rqs[q].load > 0 {
                 if let Some(group) =
-                    up.filter(|_| leaving.sleep && !leaving.throttled && !self.is_throttled(q))
+                    up.filter(|_| flags.sleep && !flags.throttled && !self.throttled_hierarchy(q))
                 {
-                    self.prefer(group);
+                    self.set_next_buddy(group);
                 }
                 break;
             }
         }
         while let Some(e) = up {
-            if leaving.throttled && !self.entities[e].queued {
+            if flags.throttled && !self.entities[e].on_rq {
                 return;
             }
-            self.refresh_weight(e, now);
-            let queue = &mut self.queues[self.entities[e].queue];
-            queue.tasks -= tasks;
-            if queue.throttled {
+            self.update_cfs_group(e, now);
+            let cfs_rq = &mut self.cfs_rqs[self.entities[e].cfs_rq];
+            cfs_rq.h_nr_running -= tasks;
+            if cfs_rq.throttled {
                 return;
             }
-            up = self.parent(e);
+            up = self.parent_entity(e);
         }
     }
 
     fn put(&mut self, e: EntityId, now: Time) {
-        let q = self.entities[e].queue;
-        if self.entities[e].queued {
-            F::update(self, q, now);
+        let q = self.entities[e].cfs_rq;
+        if self.entities[e].on_rq {
+            F::update_curr(self, q, now);
         }
-        self.throttle_if_exhausted(q, now);
-        if self.entities[e].queued {
-            self.put_into_tree(e);
+        self.check_cfs_rq_runtime(q, now);
+        if self.entities[e].on_rq {
+            self.insert_into_timeline(e);
         }
-        self.queues[q].current = None;
+        self.cfs_rqs[q].curr = None;
     }
 
     fn set(&mut self, e: EntityId, now: Time) {
         self.clear_buddies(e);
-        if self.entities[e].queued {
-            self.take_out_of_tree(e);
+        if self.entities[e].on_rq {
+            self.remove_from_timeline(e);
         }
         let entity = &mut self.entities[e];
-        entity.charged_at = now;
-        entity.sum_before = entity.sum;
-        F::begin(entity);
-        self.queues[entity.queue].current = Some(e);
+        entity.exec_start = now;
+        entity.prev_sum_exec_runtime = entity.sum_exec_runtime;
+        F::protect_slice(entity);
+        self.cfs_rqs[entity.cfs_rq].curr = Some(e);
     }
 
     /// Charges the current entity of a queue for the time since its last charge. Returns the entity and that time, ns.
-    pub(super) fn charge_current(&mut self, q: QueueId, now: Time) -> Option<(EntityId, u64)> {
-        let e = self.queues[q].current?;
+    pub(super) fn update_curr_se(&mut self, q: CfsRqId, now: Time) -> Option<(EntityId, u64)> {
+        let e = self.cfs_rqs[q].curr?;
         let entity = &mut self.entities[e];
-        let ran = ns(now - entity.charged_at);
+        let ran = ns(now - entity.exec_start);
         if ran == 0 {
             return None;
         }
-        entity.charged_at = now;
-        entity.sum += ran;
-        entity.v = entity.v.wrapping_add(entity.weight.virtual_time(ran));
+        entity.exec_start = now;
+        entity.sum_exec_runtime += ran;
+        entity.vruntime = entity.vruntime.wrapping_add(entity.load.calc_delta_fair(ran));
         Some((e, ran))
     }
 
     /// Tests whether a task that woke preempts the running one.
-    fn test_preemption(&mut self, now: Time, cpu: PcpuId, woken: TaskId) {
-        let Some(running) = self.running[cpu] else { return self.flag_idle(cpu) };
+    fn wakeup_preempt(&mut self, now: Time, cpu: PcpuId, woken: TaskId) {
+        let Some(running) = self.curr[cpu] else { return self.resched_idle_cpu(cpu) };
         let waking = self.tasks[woken];
-        let throttled = self.is_throttled(self.entities[waking.entity].queue);
-        if running == woken || self.flagged(cpu) || throttled {
+        let throttled = self.throttled_hierarchy(self.entities[waking.entity].cfs_rq);
+        if running == woken || self.need_resched(cpu) || throttled {
             return;
         }
         let current = self.tasks[running];
         let (mut e, mut f) = (current.entity, waking.entity);
-        while self.entities[e].queue != self.entities[f].queue {
+        while self.entities[e].cfs_rq != self.entities[f].cfs_rq {
             let (depth_e, depth_f) = (self.depth(Some(e)), self.depth(Some(f)));
-            let up = |fair: &Self, e: EntityId| fair.parent(e).unwrap_or(e);
+            let up = |fair: &Self, e: EntityId| fair.parent_entity(e).unwrap_or(e);
             if depth_e >= depth_f {
                 e = up(self, e);
             }
@@ -685,107 +696,107 @@ impl<F: Flavor> Fair<F> {
                 f = up(self, f);
             }
         }
-        if F::preempts(self, [current, waking], [e, f], now) {
-            self.flags.insert(cpu);
+        if F::check_preempt_wakeup(self, [current, waking], [e, f], now) {
+            self.need_resched.insert(cpu);
         }
     }
 
     /// Flags a CPU that runs no fair task, unless it runs a thread of a class above.
-    pub(super) fn flag_idle(&mut self, cpu: PcpuId) {
-        if !self.above.contains(cpu) {
-            self.flags.insert(cpu);
+    pub(super) fn resched_idle_cpu(&mut self, cpu: PcpuId) {
+        if !self.higher_class.contains(cpu) {
+            self.need_resched.insert(cpu);
         }
     }
 
-    pub(super) fn cpu(&self, e: EntityId) -> PcpuId {
-        self.queues[self.entities[e].queue].cpu
+    pub(super) fn cpu_of(&self, e: EntityId) -> PcpuId {
+        self.cfs_rqs[self.entities[e].cfs_rq].cpu
     }
 
     /// Flags the CPU of a queue.
-    pub(super) fn flag(&mut self, q: QueueId) {
-        self.flags.insert(self.queues[q].cpu);
+    pub(super) fn resched_curr(&mut self, q: CfsRqId) {
+        self.need_resched.insert(self.cfs_rqs[q].cpu);
     }
 
     // ---- buddies ----
 
     /// Makes an entity and its ancestors the `next` buddies of their queues.
-    pub(super) fn prefer(&mut self, e: EntityId) {
-        self.name(e, |queue| &mut queue.next);
+    pub(super) fn set_next_buddy(&mut self, e: EntityId) {
+        self.set_buddy(e, |cfs_rq| &mut cfs_rq.next);
     }
 
     /// Makes an entity and its ancestors buddies of their queues.
-    pub(super) fn name(&mut self, e: EntityId, buddy: Buddy<F>) {
+    pub(super) fn set_buddy(&mut self, e: EntityId, buddy: Buddy<F>) {
         let mut up = Some(e);
-        while let Some(e) = up.filter(|&e| self.entities[e].queued && !self.entities[e].idle) {
-            *buddy(&mut self.queues[self.entities[e].queue]) = Some(e);
-            up = self.parent(e);
+        while let Some(e) = up.filter(|&e| self.entities[e].on_rq && !self.entities[e].idle) {
+            *buddy(&mut self.cfs_rqs[self.entities[e].cfs_rq]) = Some(e);
+            up = self.parent_entity(e);
         }
     }
 
     /// Clears the buddies that name an entity, and those that name its ancestors as far up as they do.
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
         let buddies: [Buddy<F>; 3] =
-            [|queue| &mut queue.next, |queue| &mut queue.last, |queue| &mut queue.skip];
+            [|cfs_rq| &mut cfs_rq.next, |cfs_rq| &mut cfs_rq.last, |cfs_rq| &mut cfs_rq.skip];
         for buddy in buddies {
             let mut up = Some(e);
             while let Some(e) = up {
-                let named = buddy(&mut self.queues[self.entities[e].queue]);
+                let named = buddy(&mut self.cfs_rqs[self.entities[e].cfs_rq]);
                 if *named != Some(e) {
                     break;
                 }
                 *named = None;
-                up = self.parent(e);
+                up = self.parent_entity(e);
             }
         }
     }
 
-    // ---- trees ----
+    // ---- timelines ----
 
-    /// Puts an entity into its queue's tree, behind entities with the same key.
-    pub(super) fn put_into_tree(&mut self, e: EntityId) {
-        let q = self.entities[e].queue;
-        let key = F::key(&self.entities[e]);
-        let behind = |&other: &EntityId| ahead(F::key(&self.entities[other]), key) <= 0;
-        let position = self.queues[q].tree.partition_point(behind);
-        self.queues[q].tree.insert(position, e);
-        F::in_tree(self, q, e, true);
+    /// Inserts an entity into its queue's timeline, behind entities with the same key (`__enqueue_entity`).
+    pub(super) fn insert_into_timeline(&mut self, e: EntityId) {
+        let q = self.entities[e].cfs_rq;
+        let key = F::timeline_key(&self.entities[e]);
+        let behind = |&other: &EntityId| vruntime_diff(F::timeline_key(&self.entities[other]), key) <= 0;
+        let position = self.cfs_rqs[q].timeline.partition_point(behind);
+        self.cfs_rqs[q].timeline.insert(position, e);
+        F::update_sums(self, q, e, true);
     }
 
-    /// Takes an entity out of its queue's tree, if it is in the tree.
-    pub(super) fn take_out_of_tree(&mut self, e: EntityId) {
-        let q = self.entities[e].queue;
-        if let Some(position) = self.queues[q].tree.iter().position(|&other| other == e) {
-            self.queues[q].tree.remove(position);
-            F::in_tree(self, q, e, false);
+    /// Removes an entity from its queue's timeline, if the timeline has it (`__dequeue_entity`).
+    pub(super) fn remove_from_timeline(&mut self, e: EntityId) {
+        let q = self.entities[e].cfs_rq;
+        if let Some(position) = self.cfs_rqs[q].timeline.iter().position(|&other| other == e) {
+            self.cfs_rqs[q].timeline.remove(position);
+            F::update_sums(self, q, e, false);
         }
     }
 
     /// Adds an entity to the counts and the load of its queue.
-    pub(super) fn count_in(&mut self, e: EntityId, now: Time) {
-        self.average(e, now);
-        let queue = &mut self.queues[self.entities[e].queue];
-        queue.load += self.entities[e].weight.full;
-        queue.nr += 1;
-        let (current, first) = (queue.current == Some(e), queue.nr == 1);
-        self.entities[e].queued = true;
+    pub(super) fn account_entity_enqueue(&mut self, e: EntityId, now: Time) {
+        self.update_load_avg(e, now);
+        let cfs_rq = &mut self.cfs_rqs[self.entities[e].cfs_rq];
+        cfs_rq.load += self.entities[e].load.weight;
+        cfs_rq.nr_running += 1;
+        let (current, first) = (cfs_rq.curr == Some(e), cfs_rq.nr_running == 1);
+        self.entities[e].on_rq = true;
         if !current {
-            self.put_into_tree(e);
+            self.insert_into_timeline(e);
         }
         if first {
-            self.first_enqueued(self.entities[e].queue, now);
+            self.check_enqueue_throttle(self.entities[e].cfs_rq, now);
         }
     }
 
     /// Subtracts an entity from the counts and the load of its queue.
-    pub(super) fn count_out(&mut self, e: EntityId, now: Time) {
-        self.average(e, now);
-        let q = self.entities[e].queue;
-        if self.queues[q].current != Some(e) {
-            self.take_out_of_tree(e);
+    pub(super) fn account_entity_dequeue(&mut self, e: EntityId, now: Time) {
+        self.update_load_avg(e, now);
+        let q = self.entities[e].cfs_rq;
+        if self.cfs_rqs[q].curr != Some(e) {
+            self.remove_from_timeline(e);
         }
-        self.entities[e].queued = false;
-        let queue = &mut self.queues[q];
-        queue.load -= self.entities[e].weight.full;
-        queue.nr -= 1;
+        self.entities[e].on_rq = false;
+        let cfs_rq = &mut self.cfs_rqs[q];
+        cfs_rq.load -= self.entities[e].load.weight;
+        cfs_rq.nr_running -= 1;
     }
 }

@@ -2,89 +2,89 @@
 
 use vcpulab_host::{GroupId, PcpuId, Time};
 
-use super::cfs_rq::{EntityId, Kind, QueueId, Task, TaskId};
+use super::cfs_rq::{CfsRqId, EntityId, Kind, Task, TaskId};
 use super::hierarchy::{Fair, Flavor};
-use super::load_weight::{Weight, plain};
-use super::pelt::FRACTION;
+use super::load_weight::{LoadWeight, scale_load_down};
+use super::pelt::FRACTION_BITS;
 
 /// The least weight of a group on a CPU.
 const LEAST: u64 = 2;
 
-/// Least change of a queue's load, as a part of it, that its group is told of.
+/// Divisor of a queue's load: a smaller change does not change the group's load.
 const NOTICED: u64 = 64;
 
 impl<F: Flavor> Fair<F> {
     /// Advances the averages of an entity and its queue to `now`. Called before the averaged values change.
-    pub(super) fn average(&mut self, e: EntityId, now: Time) {
-        if self.several {
+    pub(super) fn update_load_avg(&mut self, e: EntityId, now: Time) {
+        if self.smp {
             let entity = &mut self.entities[e];
-            entity.average.advance(now, if entity.queued { entity.weight.plain() } else { 0 });
-            let queue = &mut self.queues[entity.queue];
-            queue.average.advance(now, plain(queue.load));
+            entity.load_avg.update(now, if entity.on_rq { entity.load.scaled_down() } else { 0 });
+            let cfs_rq = &mut self.cfs_rqs[entity.cfs_rq];
+            cfs_rq.load_avg.update(now, scale_load_down(cfs_rq.load));
         }
     }
 
-    fn average_queue(&mut self, q: QueueId, now: Time) {
-        let queue = &mut self.queues[q];
-        queue.average.advance(now, plain(queue.load));
+    fn update_cfs_rq_load_avg(&mut self, q: CfsRqId, now: Time) {
+        let cfs_rq = &mut self.cfs_rqs[q];
+        cfs_rq.load_avg.update(now, scale_load_down(cfs_rq.load));
     }
 
     /// Updates the weight of a group on a CPU: the fraction of its shares that its load there is of its whole load
-    /// (`update_cfs_group`).
-    pub(super) fn refresh_weight(&mut self, e: EntityId, now: Time) {
+    ///.
+    pub(super) fn update_cfs_group(&mut self, e: EntityId, now: Time) {
         let Kind::Group(own) = self.entities[e].kind else { return };
-        let Some((group, _)) = self.queues[own].group else { return };
-        let spread = self.groups[group].made_on > 1;
+        let Some((group, _)) = self.cfs_rqs[own].group else { return };
+        let spread = self.groups[group].cfs_rq_count > 1;
         if spread {
-            self.average_queue(own, now);
-            self.contribute(own, group, now);
+            self.update_cfs_rq_load_avg(own, now);
+            self.update_tg_load_avg(own, group, now);
         }
-        let keeps = F::EMPTY_KEEPS_WEIGHT && self.queues[own].load == 0;
-        if keeps || self.is_throttled(own) {
+        let keeps = F::EMPTY_KEEPS_WEIGHT && self.cfs_rqs[own].load == 0;
+        if keeps || self.throttled_hierarchy(own) {
             return;
         }
-        let shares = if spread { self.part_of_shares(own, group) } else { self.groups[group].shares };
-        if shares != self.entities[e].weight.full {
-            F::reweigh(self, e, Weight::of_sum(shares), now);
+        let shares = if spread { self.calc_group_shares(own, group) } else { self.groups[group].shares };
+        if shares != self.entities[e].load.weight {
+            F::reweight_entity(self, e, LoadWeight::of_sum(shares), now);
         }
     }
 
-    fn part_of_shares(&self, own: QueueId, group: GroupId) -> u64 {
-        let (queue, group) = (&self.queues[own], &self.groups[group]);
-        let load = plain(queue.load).max(queue.average.whole());
-        let total = group.contributed - queue.contributed + load;
+    fn calc_group_shares(&self, own: CfsRqId, group: GroupId) -> u64 {
+        let (cfs_rq, group) = (&self.cfs_rqs[own], &self.groups[group]);
+        let load = scale_load_down(cfs_rq.load).max(cfs_rq.load_avg.whole());
+        let total = group.load_avg - cfs_rq.tg_load_avg_contrib + load;
         if total == 0 {
             return LEAST;
         }
         ((u128::from(group.shares) * u128::from(load) / u128::from(total)) as u64).clamp(LEAST, group.shares)
     }
 
-    /// Updates a queue's part in its group's load, if the queue's average load has changed enough (`update_tg_load_avg`).
-    fn contribute(&mut self, own: QueueId, group: GroupId, now: Time) {
-        let queue = &mut self.queues[own];
-        let (load, before) = (queue.average.whole(), queue.contributed);
-        let soon = now - queue.contributed_at < F::CONTRIBUTES_EVERY && before != 0;
+    /// Updates a queue's part in its group's load, if the queue's average load has changed enough.
+    fn update_tg_load_avg(&mut self, own: CfsRqId, group: GroupId, now: Time) {
+        let cfs_rq = &mut self.cfs_rqs[own];
+        let (load, before) = (cfs_rq.load_avg.whole(), cfs_rq.tg_load_avg_contrib);
+        let soon = now - cfs_rq.last_update_tg_load_avg < F::TG_LOAD_AVG_INTERVAL && before != 0;
         if load.abs_diff(before) <= before / NOTICED || soon {
             return;
         }
-        (queue.contributed, queue.contributed_at) = (load, now);
-        let contributed = &mut self.groups[group].contributed;
+        (cfs_rq.tg_load_avg_contrib, cfs_rq.last_update_tg_load_avg) = (load, now);
+        let contributed = &mut self.groups[group].load_avg;
         *contributed = *contributed - before + load;
         if before == 0 {
-            self.contributing[queue.cpu].push(own);
+            self.leaf_cfs_rqs[cfs_rq.cpu].push(own);
         }
     }
 
     /// Advances the averages of all queues of a CPU to `now`, also of those without events.
-    pub(super) fn decay(&mut self, now: Time, cpu: PcpuId) {
+    pub(super) fn update_blocked_averages(&mut self, now: Time, cpu: PcpuId) {
         let mut i = 0;
-        while let Some(&q) = self.contributing[cpu].get(i) {
-            self.average_queue(q, now);
-            if let Some((group, _)) = self.queues[q].group {
-                self.contribute(q, group, now);
+        while let Some(&q) = self.leaf_cfs_rqs[cpu].get(i) {
+            self.update_cfs_rq_load_avg(q, now);
+            if let Some((group, _)) = self.cfs_rqs[q].group {
+                self.update_tg_load_avg(q, group, now);
             }
-            if self.queues[q].contributed == 0 {
-                self.contributing[cpu].swap_remove(i);
+            if self.cfs_rqs[q].tg_load_avg_contrib == 0 {
+                self.leaf_cfs_rqs[cpu].swap_remove(i);
             } else {
                 i += 1;
             }
@@ -92,77 +92,77 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Moves an entity's load average to another queue, and its part of the averages of the groups around both.
-    pub(super) fn move_load(&mut self, e: EntityId, to: QueueId, now: Time) {
-        if !self.several {
+    pub(super) fn migrate_load_avg(&mut self, e: EntityId, to: CfsRqId, now: Time) {
+        if !self.smp {
             return;
         }
-        self.average(e, now);
-        let mut part = self.entities[e].average.exact();
-        let (mut from, mut to) = (self.entities[e].queue, to);
+        self.update_load_avg(e, now);
+        let mut part = self.entities[e].load_avg.exact();
+        let (mut from, mut to) = (self.entities[e].cfs_rq, to);
         loop {
-            self.average_queue(from, now);
-            self.average_queue(to, now);
-            let whole = self.queues[from].average.exact();
-            self.queues[from].average.shift(part, false);
-            self.queues[to].average.shift(part, true);
-            let [Some((group, left)), Some((_, joined))] = [from, to].map(|q| self.queues[q].group) else {
+            self.update_cfs_rq_load_avg(from, now);
+            self.update_cfs_rq_load_avg(to, now);
+            let whole = self.cfs_rqs[from].load_avg.exact();
+            self.cfs_rqs[from].load_avg.shift(part, false);
+            self.cfs_rqs[to].load_avg.shift(part, true);
+            let [Some((group, left)), Some((_, joined))] = [from, to].map(|q| self.cfs_rqs[q].group) else {
                 return;
             };
             for q in [from, to] {
-                self.contribute(q, group, now);
+                self.update_tg_load_avg(q, group, now);
             }
-            self.average(left, now);
-            self.average(joined, now);
-            let of_group = u128::from(self.entities[left].average.exact());
+            self.update_load_avg(left, now);
+            self.update_load_avg(joined, now);
+            let of_group = u128::from(self.entities[left].load_avg.exact());
             part = (of_group * u128::from(part.min(whole)) / u128::from(whole.max(1))) as u64;
-            self.entities[left].average.shift(part, false);
-            self.entities[joined].average.shift(part, true);
-            (from, to) = (self.entities[left].queue, self.entities[joined].queue);
+            self.entities[left].load_avg.shift(part, false);
+            self.entities[joined].load_avg.shift(part, true);
+            (from, to) = (self.entities[left].cfs_rq, self.entities[joined].cfs_rq);
         }
     }
 
     /// The load average of a CPU, as a whole number as in the kernel: differences of fractions do not count.
-    pub(super) fn load_on(&mut self, cpu: PcpuId, now: Time) -> u64 {
-        let root = QueueId(cpu.0);
-        self.average_queue(root, now);
-        self.queues[root].average.whole()
+    pub(super) fn cpu_load(&mut self, cpu: PcpuId, now: Time) -> u64 {
+        let root = CfsRqId(cpu.0);
+        self.update_cfs_rq_load_avg(root, now);
+        self.cfs_rqs[root].load_avg.whole()
     }
 
-    /// The load average of a task as seen from the root queue of its CPU, as a whole number (`task_h_load`).
-    pub(super) fn load_of(&mut self, task: TaskId, now: Time) -> u64 {
+    /// The load average of a task as seen from the root queue of its CPU, as a whole number.
+    pub(super) fn task_h_load(&mut self, task: TaskId, now: Time) -> u64 {
         let Task { entity: e, .. } = self.tasks[task];
-        self.average(e, now);
-        let mut load = u128::from(self.entities[e].average.exact());
-        let mut q = self.entities[e].queue;
-        while let Some((_, group)) = self.queues[q].group {
-            self.average_queue(q, now);
-            self.average(group, now);
-            let whole = u128::from(self.queues[q].average.exact()) + 1;
-            load = load * u128::from(self.entities[group].average.exact()) / whole;
-            q = self.entities[group].queue;
+        self.update_load_avg(e, now);
+        let mut load = u128::from(self.entities[e].load_avg.exact());
+        let mut q = self.entities[e].cfs_rq;
+        while let Some((_, group)) = self.cfs_rqs[q].group {
+            self.update_cfs_rq_load_avg(q, now);
+            self.update_load_avg(group, now);
+            let whole = u128::from(self.cfs_rqs[q].load_avg.exact()) + 1;
+            load = load * u128::from(self.entities[group].load_avg.exact()) / whole;
+            q = self.entities[group].cfs_rq;
         }
-        load as u64 >> FRACTION
+        load as u64 >> FRACTION_BITS
     }
 
     /// Fraction of the time that a task is runnable, as a part of `whole`.
-    pub(super) fn runnable_part(&mut self, task: TaskId, now: Time, whole: u64) -> u64 {
+    pub(super) fn task_util(&mut self, task: TaskId, now: Time, whole: u64) -> u64 {
         let e = self.tasks[task].entity;
-        self.average(e, now);
+        self.update_load_avg(e, now);
         let entity = &self.entities[e];
-        entity.average.whole() * whole / entity.weight.plain().max(1)
+        entity.load_avg.whole() * whole / entity.load.scaled_down().max(1)
     }
 
     /// Whether a CPU runs only `SCHED_IDLE` tasks.
-    pub(super) fn only_idle(&self, cpu: PcpuId) -> bool {
-        self.any_idle && self.tasks_on(cpu) > 0 && self.all_idle(QueueId(cpu.0))
+    pub(super) fn sched_idle_cpu(&self, cpu: PcpuId) -> bool {
+        self.any_idle && self.h_nr_running(cpu) > 0 && self.sched_idle_cfs_rq(CfsRqId(cpu.0))
     }
 
-    fn all_idle(&self, q: QueueId) -> bool {
-        let queue = &self.queues[q];
-        let current = queue.current.filter(|&e| self.entities[e].queued);
-        queue.tree.iter().copied().chain(current).all(|e| {
+    fn sched_idle_cfs_rq(&self, q: CfsRqId) -> bool {
+        let cfs_rq = &self.cfs_rqs[q];
+        let current = cfs_rq.curr.filter(|&e| self.entities[e].on_rq);
+        cfs_rq.timeline.iter().copied().chain(current).all(|e| {
             let entity = &self.entities[e];
-            entity.idle || matches!(entity.kind, Kind::Group(own) if self.all_idle(own))
+            entity.idle || matches!(entity.kind, Kind::Group(own) if self.sched_idle_cfs_rq(own))
         })
     }
 }

@@ -58,7 +58,7 @@ impl<F: Tuned> Linux<F> {
     fn threads_on(&self, ctx: &PolicyContext, cpu: PcpuId) -> u32 {
         let current = ctx.current(cpu);
         let above = !ctx.is_idle(current) && self.thread(current).task.is_none();
-        self.fair.tasks_on(cpu) + u32::from(above)
+        self.fair.h_nr_running(cpu) + u32::from(above)
     }
 
     /// Pulls a thread to a CPU that is about to idle, from the CPU with most threads, the nearest first
@@ -96,19 +96,19 @@ impl<F: Tuned> Linux<F> {
     /// The task of a thread that waits and may be moved to a CPU.
     fn movable(&self, ctx: &PolicyContext, v: VcpuId, to: PcpuId) -> Option<TaskId> {
         let may = ctx.affinity(v).contains(to) && !ctx.is_current(v);
-        self.thread(v).task.filter(|&task| may && self.fair.may_move(task, to))
+        self.thread(v).task.filter(|&task| may && self.fair.can_migrate(task, to))
     }
 
     /// Whether a task has run so recently that its caches are warm, or is about to run (the kernel's `task_hot`).
     fn is_hot(&self, ctx: &PolicyContext, task: TaskId) -> bool {
-        self.fair.is_preferred(task) || ctx.now() - self.fair.ran_at(task) < self.common.migration_cost
+        self.fair.is_next_buddy(task) || ctx.now() - self.fair.exec_start(task) < self.common.migration_cost
     }
 
     /// Decays the load averages of a CPU, once in a tick.
     fn decay(&mut self, ctx: &PolicyContext, cpu: PcpuId) {
         if ctx.now() - self.decayed_at[cpu] >= self.common.tick() {
             self.decayed_at[cpu] = ctx.now();
-            self.fair.decay(ctx.now(), cpu);
+            self.fair.update_blocked_averages(ctx.now(), cpu);
         }
     }
 
@@ -189,7 +189,7 @@ impl<F: Tuned> Linux<F> {
 
     fn utilization(&mut self, ctx: &PolicyContext, cpu: PcpuId) -> u64 {
         let busy = !ctx.is_idle(ctx.current(cpu));
-        self.busy[cpu].advance(ctx.now(), if busy { CAPACITY } else { 0 });
+        self.busy[cpu].update(ctx.now(), if busy { CAPACITY } else { 0 });
         self.busy[cpu].whole()
     }
 
@@ -197,7 +197,7 @@ impl<F: Tuned> Linux<F> {
         let (mut threads, mut load, mut utilization) = (0, 0, 0);
         for cpu in cpus.iter() {
             threads += u64::from(self.threads_on(ctx, cpu));
-            load += self.fair.load_on(cpu, ctx.now());
+            load += self.fair.cpu_load(cpu, ctx.now());
             utilization += self.utilization(ctx, cpu);
         }
         let (size, idle) = (u64::from(cpus.len()), u64::from(cpus.and(&self.idle).len()));
@@ -300,8 +300,8 @@ impl<F: Tuned> Linux<F> {
             };
             let amount = match left {
                 Imbalance::Threads(_) => 1,
-                Imbalance::Load(_) => self.fair.load_of(task, ctx.now()).max(1),
-                Imbalance::Utilization(_) => self.fair.runnable_part(task, ctx.now(), CAPACITY),
+                Imbalance::Load(_) => self.fair.task_h_load(task, ctx.now()).max(1),
+                Imbalance::Utilization(_) => self.fair.task_util(task, ctx.now(), CAPACITY),
             };
             if left.take(amount, level.failed) {
                 self.take_over(ctx, v, task, to);
@@ -318,7 +318,7 @@ impl<F: Tuned> Linux<F> {
         for cpu in group.and(self.ready.loaded()).iter() {
             let amount = match imbalance {
                 Imbalance::Threads(_) => self.threads_on(ctx, cpu).into(),
-                Imbalance::Load(_) => self.fair.load_on(cpu, ctx.now()),
+                Imbalance::Load(_) => self.fair.cpu_load(cpu, ctx.now()),
                 Imbalance::Utilization(_) => self.utilization(ctx, cpu),
             };
             if self.threads_on(ctx, cpu) > 1 && busiest.is_none_or(|(most, _)| amount > most) {

@@ -2,35 +2,27 @@
 //! share this code; a [`Flavor`] is what each does differently on one queue.
 //!
 //! An event (a wake-up, a block, a tick, a refill) changes the queues and may flag a CPU, which asks for a decision;
-//! [`Fair::choose`] takes it. [`Fair`] does not know where the events come from, nor when decisions are due: [`Linux`] drives it
+//! [`Fair::pick_next_task`] takes it. [`Fair`] does not know where the events come from, nor when decisions are due: [`Linux`] drives it
 //! as the scheduler of a host. (Linux's documentation: `scheduler/sched-design-CFS`, `scheduler/sched-eevdf`,
 //! `scheduler/sched-domains`, `scheduler/sched-bwc`.)
 //!
-//! The kernel's names, and the names of the same things in this module:
+//! Types, fields and functions have the kernel's names where they do what these do.
+//! Names that differ:
 //!
 //! | kernel | here |
 //! |---|---|
-//! | `sched_entity` | `cfs_rq::Entity` |
-//! | `vruntime` | `cfs_rq::Entity::v` |
-//! | `deadline` | `eevdf::Request::deadline` |
-//! | `slice` | EEVDF: `Eevdf::base_slice`; CFS: `Fair::<Cfs>::slice` |
-//! | `lag`, `vlag` | `eevdf::Request::lag`; limit: `Fair::<Eevdf>::most_lag`; placement by it: `Fair::<Eevdf>::place` |
-//! | `avg_vruntime`, `entity_eligible` | `Fair::<Eevdf>::virtual_average`, `eligible` |
-//! | `pick_eevdf` | `Fair::<Eevdf>::best` |
-//! | delayed dequeue (`sched_delayed`) | `eevdf::Request::delayed` |
-//! | `min_vruntime` | `cfs::Own::min_v` |
-//! | `wakeup_granularity` | `Cfs::wakeup_granularity`, tested in `Fair::<Cfs>::late` |
-//! | `cfs_rq` | `cfs_rq::Queue`; `h_nr_running`: its `tasks`; `nr_running`: its `nr` |
-//! | buddies (`next`, `last`, `skip`) | the fields of `cfs_rq::Queue` with these names, set in `Fair::prefer` and `Fair::name` |
-//! | `task_group`, `cpu.weight` | `limit::Group`; weight of a group on a CPU: `Fair::refresh_weight`, `part_of_shares` in `load_avg` |
-//! | PELT (`load_avg`, `util_avg`) | `pelt::Average`; loads: `Entity::average`, `Queue::average`; utilization: `Linux::busy` |
-//! | `update_curr` | `Flavor::update`, `Fair::charge_current` |
-//! | `enqueue_task`, `dequeue_task` | `Fair::enqueue_upwards`, `Fair::dequeue_upwards`, with `Flavor::enqueue` and `dequeue` |
-//! | `pick_next_task` | `Fair::choose`, `Fair::pick` |
-//! | wakeup preemption | `Fair::test_preemption`, `Flavor::preempts` |
-//! | `need_resched` | the flags of `Fair`: `Fair::flag`, `Fair::flagged` |
-//! | `yield_to` | `Fair::yield_to` |
-//! | CFS bandwidth (`cpu.max`) | `limit::Bandwidth`, `limit::Limit`; throttling, refill, slack timer: `bandwidth` |
+//! | `sched_entity` | `cfs_rq::Entity`; the fields of EEVDF alone: `eevdf::Request` |
+//! | `slice` | EEVDF: `Eevdf::base_slice`; CFS: `Fair::<Cfs>::sched_slice` |
+//! | `lag` | `Fair::<Eevdf>::entity_lag`, kept in `vlag`; limit: `lag_limit`; placement by it: `place_entity` |
+//! | `RUN_TO_PARITY` | `Flavor::protect_slice` |
+//! | `tasks_timeline`, a red-black tree | `CfsRq::timeline`, a sorted list |
+//! | `se->my_q`, `cfs_rq->tg` | `Entity::kind`, `CfsRq::group` |
+//! | `sched_avg` (PELT) | `pelt::PeltAverage`; loads: `Entity::load_avg`, `CfsRq::load_avg`; utilization: `Linux::busy` |
+//! | `cpu.weight`, `cpu.max` | `TaskGroup::shares`, `Fair::set_weight`; `CfsBandwidth::max`, `Fair::set_bandwidth` |
+//! | `enqueue_task_fair`, `dequeue_entities` | `Fair::enqueue_entities`, `Fair::dequeue_entities` |
+//! | `set_next_entity`, `put_prev_entity` of a whole hierarchy | `Fair::put_prev_set_next` |
+//! | `throttle_cfs_rq` | `Fair::check_cfs_rq_runtime` |
+//! | `sched_cfs_period_timer`, `sched_cfs_slack_timer` | `Fair::period_timer`, `Fair::slack_timer` |
 //! | `sched_domain`, `sched_group` | `sched_domains::Level`, its `groups`; `imbalance_pct`: `Level::imbalance_percent` |
 //! | last-level cache (`sd_llc`) | `sched_domains::Levels::cache` |
 //! | `select_task_rq` | of a waking thread: `Linux::choose_cpu`; of a new one: `Linux::place` (both in `select_cpu`) |
@@ -53,7 +45,6 @@ mod cfs_rq;
 mod cfs_tasks;
 mod cgroups;
 mod hierarchy;
-mod limit;
 mod load_avg;
 mod load_balance;
 mod params;
@@ -62,6 +53,7 @@ mod policy;
 mod realtime;
 mod sched_domains;
 mod select_cpu;
+mod task_group;
 mod timers;
 mod wakee_flips;
 
@@ -72,6 +64,6 @@ pub use cfs::Cfs;
 pub use cfs_rq::TaskId;
 pub use eevdf::Eevdf;
 pub use hierarchy::{Fair, Flavor, Settings};
-pub use limit::Bandwidth;
 pub use params::limited_part;
 pub use policy::Linux;
+pub use task_group::Bandwidth;

@@ -2,7 +2,7 @@
 
 use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Role, Scope, Span};
 
-use super::limit::Bandwidth;
+use super::task_group::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings};
 use crate::params::{US, global};
 use crate::policy::Generation;

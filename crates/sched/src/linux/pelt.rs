@@ -1,4 +1,4 @@
-//! Averages over time, like the kernel's PELT: their half-life is 32 periods of 1024 · 1024 ns.
+//! Per-entity load tracking (PELT): averages over time with a half-life of 32 periods of 1024 · 1024 ns.
 
 use vcpulab_host::{Span, Time};
 
@@ -48,31 +48,31 @@ const DECAY: [u64; 32] = [
 ];
 
 /// Binary digits behind the point.
-pub const FRACTION: u32 = 10;
+pub const FRACTION_BITS: u32 = 10;
 
 /// The average of something that changes at points in time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Average {
+pub struct PeltAverage {
     value: u64,
     at: Time,
 }
 
-impl Average {
+impl PeltAverage {
     /// Advances the average to `now`; its signal was `level` since the last call.
-    pub fn advance(&mut self, now: Time, level: u64) {
-        let level = level << FRACTION;
+    pub fn update(&mut self, now: Time, level: u64) {
+        let level = level << FRACTION_BITS;
         let passed = now - self.at;
         self.at = now;
         self.value = if self.value > level {
-            level + decayed(self.value - level, passed)
+            level + decay_load(self.value - level, passed)
         } else {
-            level - decayed(level - self.value, passed)
+            level - decay_load(level - self.value, passed)
         };
     }
 
     /// The average as a whole number.
     pub fn whole(&self) -> u64 {
-        self.value >> FRACTION
+        self.value >> FRACTION_BITS
     }
 
     /// The average with its fraction, as an integer.
@@ -88,7 +88,7 @@ impl Average {
 }
 
 /// The rest of a difference after the time that has passed.
-fn decayed(value: u64, passed: Span) -> u64 {
+fn decay_load(value: u64, passed: Span) -> u64 {
     let passed = passed.ns().max(0) as u64;
     let halves = passed >> HALF_LIFE;
     if value == 0 || passed == 0 || halves > 63 {
@@ -112,20 +112,20 @@ mod tests {
 
     #[test]
     fn half_is_forgotten_in_a_half_life() {
-        let mut average = Average::default();
-        average.advance(at(10_000_000_000), 1024);
+        let mut average = PeltAverage::default();
+        average.update(at(10_000_000_000), 1024);
         assert_eq!(average.whole(), 1024);
-        average.advance(at(10_000_000_000 + (1 << 25)), 0);
+        average.update(at(10_000_000_000 + (1 << 25)), 0);
         assert_eq!(average.whole(), 512);
-        average.advance(at(10_000_000_000 + (3 << 25)), 0);
+        average.update(at(10_000_000_000 + (3 << 25)), 0);
         assert_eq!(average.whole(), 128);
     }
 
     #[test]
     fn it_matters_little_how_often_it_is_asked() {
-        let (mut once, mut often) = (Average::default(), Average::default());
-        once.advance(at(20_000_000), 1000);
-        (1..=200).for_each(|k| often.advance(at(k * 100_000), 1000));
+        let (mut once, mut often) = (PeltAverage::default(), PeltAverage::default());
+        once.update(at(20_000_000), 1000);
+        (1..=200).for_each(|k| often.update(at(k * 100_000), 1000));
         let exact = 1000.0 * (1.0 - (-20e6 / f64::from(1 << 25)).exp2());
         assert!((once.exact() as f64 / 1024.0 - exact).abs() < 0.01, "{once:?}: {exact}");
         assert!((often.exact() as f64 / 1024.0 - exact).abs() < 0.2, "{often:?}: {exact}");

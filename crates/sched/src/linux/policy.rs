@@ -15,7 +15,7 @@ use super::cfs_tasks::Ready;
 use super::cgroups::Domains;
 use super::hierarchy::{Fair, Flavor};
 use super::params::{self, Common, Tuned};
-use super::pelt::Average;
+use super::pelt::PeltAverage;
 use super::realtime::{self, FAIR, Rank, RealTime, rank};
 use super::sched_domains::Levels;
 use super::timers::{Kind, Timers};
@@ -62,7 +62,7 @@ pub struct Linux<F: Flavor> {
     pub(super) idle: CpuMask,
     pub(super) levels: Levels,
     /// Utilization of each CPU, and the time at which its load averages were last decayed.
-    pub(super) busy: Table<PcpuId, Average>,
+    pub(super) busy: Table<PcpuId, PeltAverage>,
     pub(super) decayed_at: Table<PcpuId, Time>,
     /// Time at which a busy CPU next balances for idle CPUs.
     pub(super) idle_balanced_at: Time,
@@ -107,7 +107,7 @@ impl<F: Tuned> Linux<F> {
 
     /// Updates the utilization of a CPU, which was busy until now, or idle.
     fn note_busy(&mut self, ctx: &PolicyContext, cpu: PcpuId, busy: bool) {
-        self.busy[cpu].advance(ctx.now(), if busy { 1024 } else { 0 });
+        self.busy[cpu].update(ctx.now(), if busy { 1024 } else { 0 });
         if busy && self.levels.threads && self.idle.contains_all(self.levels.core(cpu)) {
             self.levels.set_idle_core(cpu, true);
         }
@@ -123,10 +123,15 @@ impl<F: Tuned> Linux<F> {
 
     /// Completes an event: sets the timers of groups that changed, and asks flagged CPUs to decide.
     fn serve(&mut self, ctx: &mut PolicyContext) {
-        while let Some(group) = self.fair.next_retimed() {
-            self.timers.set_group(ctx, group, self.fair.refill_at(group), self.fair.slack_at(group));
+        while let Some(group) = self.fair.next_changed_timers() {
+            self.timers.set_group(
+                ctx,
+                group,
+                self.fair.period_timer_at(group),
+                self.fair.slack_timer_at(group),
+            );
         }
-        for cpu in self.fair.flags().without(&self.asked).iter() {
+        for cpu in self.fair.resched_cpus().without(&self.asked).iter() {
             if ctx.is_idle(ctx.current(cpu)) {
                 self.ask_at_once(ctx, cpu);
             } else {
@@ -145,7 +150,7 @@ impl<F: Tuned> Linux<F> {
     /// is over. A tick that is due at the same time comes after them, because its timer was set later.
     fn refill(&mut self, ctx: &mut PolicyContext) {
         while let Some(group) = self.timers.next_refill(ctx.now()) {
-            self.fair.refill(ctx.now(), group);
+            self.fair.period_timer(ctx.now(), group);
             self.domains.note_throttling(ctx, &self.fair, group);
         }
     }
@@ -157,7 +162,7 @@ impl<F: Tuned> Linux<F> {
         }
         self.timers.set_tick(ctx, cpu, now + self.common.tick());
         if self.thread(current).rank == FAIR {
-            self.fair.tick(now, cpu);
+            self.fair.task_tick(now, cpu);
         } else {
             self.tick_real_time(cpu, current);
         }
@@ -179,7 +184,7 @@ impl<F: Tuned> Linux<F> {
             thread.ticks = slice;
             if self.realtime.first(cpu).is_some_and(|(rank, _)| rank == own) {
                 self.thread_mut(v).behind = true;
-                self.fair.set_flag(cpu, true);
+                self.fair.set_need_resched(cpu, true);
             }
         }
     }
@@ -194,7 +199,7 @@ impl<F: Tuned> Linux<F> {
         if let Some(task) = thread.task
             && !self.fair.is_delayed(task)
         {
-            self.fair.leave(ctx.now(), task, !moving);
+            self.fair.dequeue_task(ctx.now(), task, !moving);
         }
     }
 
@@ -202,19 +207,19 @@ impl<F: Tuned> Linux<F> {
         let away = std::mem::take(&mut self.thread_mut(v).away);
         let cpu = match away {
             true => ctx.processor(v),
-            false if self.fair.is_delayed(task) => self.fair.cpu_of(task),
+            false if self.fair.is_delayed(task) => self.fair.task_cpu(task),
             false => self.choose_cpu(ctx, v, task),
         };
         ctx.set_processor(v, cpu);
         self.ready.insert(cpu, v);
         self.idle.remove(cpu);
         if away {
-            self.fair.join(ctx.now(), cpu, task);
+            self.fair.attach_task(ctx.now(), cpu, task);
         } else {
             self.fair.wake(ctx.now(), cpu, task);
         }
         // The decision that follows a wake-up does not read the clock again.
-        if self.fair.flagged(cpu) {
+        if self.fair.need_resched(cpu) {
             self.ask_at_once(ctx, cpu);
         }
     }
@@ -270,11 +275,11 @@ impl<F: Tuned> Linux<F> {
     /// The fair thread that a CPU should run.
     fn choose_fair(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
         let now = ctx.now();
-        let mut chosen = self.fair.pick(now, cpu);
+        let mut chosen = self.fair.pick_task(now, cpu);
         if chosen.is_none() && self.pull(ctx, cpu) {
-            chosen = self.fair.pick(now, cpu);
+            chosen = self.fair.pick_task(now, cpu);
         }
-        self.fair.switch(now, cpu, chosen);
+        self.fair.set_next_task(now, cpu, chosen);
         chosen.map(|task| self.vcpus[task])
     }
 }
@@ -343,7 +348,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
 
     fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if let Some(task) = self.thread(v).task {
-            self.fair.finish(ctx.now(), task);
+            self.fair.finish_delayed_dequeue(ctx.now(), task);
         }
         self.ready.place(self.thread(v).placed, false);
         self.serve(ctx);
@@ -381,7 +386,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         match self.thread(v).task {
             None => self.thread_mut(v).behind = true,
             Some(_) if self.domains.is_vcpu(ctx, v) => self.yield_to_another(ctx, v),
-            Some(_) => self.fair.yielded(ctx.now(), p),
+            Some(_) => self.fair.yield_task(ctx.now(), p),
         }
         self.serve(ctx);
     }
@@ -396,9 +401,9 @@ impl<F: Tuned> Scheduler for Linux<F> {
             self.leave(ctx, current);
         }
         let first = self.choose_real_time(ctx, p);
-        self.fair.set_above(p, first.is_some());
+        self.fair.set_higher_class(p, first.is_some());
         if first.is_some() {
-            self.fair.switch(ctx.now(), p, None);
+            self.fair.set_next_task(ctx.now(), p, None);
         }
         let next = first.or_else(|| self.choose_fair(ctx, p)).unwrap_or(idle);
         if next != current {
@@ -422,7 +427,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
     /// Whether another fair task than the running one, or a real-time thread, is queued on the CPU.
     fn contended(&self, ctx: &PolicyContext, cpu: PcpuId) -> bool {
         let own = u32::from(self.rank_on(ctx, cpu) == FAIR);
-        self.fair.tasks_on(cpu) > own || self.realtime.first(cpu).is_some()
+        self.fair.h_nr_running(cpu) > own || self.realtime.first(cpu).is_some()
     }
 
     /// A preempted real-time thread moves to a CPU that runs a thread of lower rank.
@@ -458,7 +463,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         if let Some(task) = self.thread(v).task
             && self.fair.is_delayed(task)
         {
-            self.fair.finish(ctx.now(), task);
+            self.fair.finish_delayed_dequeue(ctx.now(), task);
         }
         self.thread_mut(v).moving = false;
         ctx.set_processor(v, p);
@@ -474,7 +479,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             }
             Kind::Resched(cpu) => ctx.raise_reschedule(cpu),
             Kind::Refill(_) => self.refill(ctx),
-            Kind::Slack(group) => self.fair.slack(now, group),
+            Kind::Slack(group) => self.fair.slack_timer(now, group),
         }
         self.serve(ctx);
     }
@@ -488,7 +493,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         for v in ctx.vcpus_of(d) {
             if let Some(task) = self.thread(v).task {
                 let group = self.domains.group_of(ctx, v);
-                self.fair.regroup(ctx.now(), task, group);
+                self.fair.move_to_group(ctx.now(), task, group);
             }
         }
         self.serve(ctx);

@@ -21,14 +21,14 @@ impl<F: Tuned> Linux<F> {
     }
 
     fn is_idle(&self, cpu: PcpuId) -> bool {
-        self.idle.contains(cpu) || self.fair.only_idle(cpu)
+        self.idle.contains(cpu) || self.fair.sched_idle_cpu(cpu)
     }
 
     /// The idle CPUs among `cpus`.
     fn idle_of(&self, cpus: &CpuMask) -> CpuMask {
         let mut idle = cpus.and(&self.idle);
         if self.fair.any_idle {
-            cpus.iter().filter(|&cpu| self.fair.only_idle(cpu)).for_each(|cpu| idle.insert(cpu));
+            cpus.iter().filter(|&cpu| self.fair.sched_idle_cpu(cpu)).for_each(|cpu| idle.insert(cpu));
         }
         idle
     }
@@ -102,9 +102,9 @@ impl<F: Tuned> Linux<F> {
         let beside = self.levels.core(this).contains(before);
         let percent: u64 = if beside { 110 } else { 117 };
         let now = ctx.now();
-        let own = self.fair.load_of(task, now);
-        let here = (self.fair.load_on(this, now) + own) * 100;
-        let there = self.fair.load_on(before, now).saturating_sub(own) * (100 + (percent - 100) / 2);
+        let own = self.fair.task_h_load(task, now);
+        let here = (self.fair.cpu_load(this, now) + own) * 100;
+        let there = self.fair.cpu_load(before, now).saturating_sub(own) * (100 + (percent - 100) / 2);
         if here < there { this } else { before }
     }
 
@@ -129,10 +129,10 @@ impl<F: Tuned> Linux<F> {
     /// Moves a waiting thread to another CPU.
     pub(super) fn take_over(&mut self, ctx: &mut PolicyContext, v: VcpuId, task: TaskId, cpu: PcpuId) {
         self.ready.remove(v);
-        self.fair.leave(ctx.now(), task, false);
+        self.fair.dequeue_task(ctx.now(), task, false);
         ctx.set_processor(v, cpu);
         self.ready.insert(cpu, v);
-        self.fair.join(ctx.now(), cpu, task);
+        self.fair.attach_task(ctx.now(), cpu, task);
     }
 
     /// Makes a spinning vCPU yield to a waiting vCPU of its guest, the next after the last one that was chosen.
@@ -141,7 +141,7 @@ impl<F: Tuned> Linux<F> {
         let count = ctx.vcpus_of(d).count();
         let last = *self.domains.preferred(d);
         let waits = |&(_, u): &(usize, VcpuId)| {
-            let held = self.thread(u).task.is_none_or(|task| self.fair.is_held_back(task));
+            let held = self.thread(u).task.is_none_or(|task| self.fair.is_throttled(task));
             self.ready.waits(u) && !held
         };
         let all = || ctx.vcpus_of(d).enumerate();

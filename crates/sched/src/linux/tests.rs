@@ -58,7 +58,7 @@ impl<F: Flavor> Driven<F> {
     }
 
     fn running(&self) -> Option<usize> {
-        self.fair.running(CPU).map(|task| self.tasks.iter().position(|&t| t == task).expect("one of them"))
+        self.fair.curr(CPU).map(|task| self.tasks.iter().position(|&t| t == task).expect("one of them"))
     }
 
     /// Lets time pass, up to the next tick or refill at most.
@@ -70,7 +70,7 @@ impl<F: Flavor> Driven<F> {
     }
 
     fn decide(&mut self) {
-        let chosen = self.fair.choose(self.now, CPU);
+        let chosen = self.fair.pick_next_task(self.now, CPU);
         let chosen = chosen.map(|task| self.tasks.iter().position(|&t| t == task).expect("one of them"));
         match chosen {
             Some(task) => assert!(self.awake[task], "what sleeps is not run"),
@@ -82,19 +82,19 @@ impl<F: Flavor> Driven<F> {
     fn advance(&mut self, by: Span) {
         let end = self.now + by;
         loop {
-            let refill = self.fair.refill_at(self.limited);
+            let refill = self.fair.period_timer_at(self.limited);
             let next = refill.map_or(self.tick, |refill| refill.min(self.tick)).max(self.now);
             if next > end {
                 break;
             }
             self.pass(next);
             if refill == Some(next) {
-                self.fair.refill(next, self.limited);
+                self.fair.period_timer(next, self.limited);
             } else {
                 self.tick += Settings::DEFAULT.tick;
-                self.fair.tick(next, CPU);
+                self.fair.task_tick(next, CPU);
             }
-            if self.fair.flagged(CPU) {
+            if self.fair.need_resched(CPU) {
                 self.decide();
             }
         }
@@ -106,7 +106,7 @@ impl<F: Flavor> Driven<F> {
             Event::Wake(task) if !self.awake[task] => {
                 self.awake[task] = true;
                 self.fair.wake(self.now, CPU, self.tasks[task]);
-                if self.fair.flagged(CPU) {
+                if self.fair.need_resched(CPU) {
                     self.decide();
                 }
             }
@@ -118,7 +118,7 @@ impl<F: Flavor> Driven<F> {
                 }
             }
             Event::Yield if self.running().is_some() => {
-                self.fair.yielded(self.now, CPU);
+                self.fair.yield_task(self.now, CPU);
                 self.decide();
             }
             _ => {}
@@ -176,11 +176,11 @@ fn classes_decide_who_preempts() {
         let mut fair = Fair::new(flavor, 1, Settings::DEFAULT);
         let [first, second] = [running, woken].map(|class| fair.add_task(CPU, None, class, 0));
         fair.wake(Time::ZERO, CPU, first);
-        assert_eq!(fair.choose(Time::ZERO, CPU), Some(first));
+        assert_eq!(fair.pick_next_task(Time::ZERO, CPU), Some(first));
         let soon = Time::ZERO + Span::from_us(3900);
         fair.wake(soon, CPU, second);
-        let flagged = fair.flagged(CPU);
-        flagged && fair.choose(soon, CPU) == Some(second)
+        let flagged = fair.need_resched(CPU);
+        flagged && fair.pick_next_task(soon, CPU) == Some(second)
     }
     for preempts in [
         |running, woken| preempts(Cfs::scaled(1), running, woken),
