@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from vcpulab.advice.lint import drivers, foreign, held, held_back, kvm, pinning, rules, slowed, topology
+from vcpulab.advice.lint import drivers, foreign, held_back, kvm, pinning, rules, slowed, topology
+from vcpulab.advice.lint.causes import CAUSES
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.rule import Rule, Rules
 from vcpulab.errors import RequestError
@@ -17,7 +18,7 @@ RULES: Mapping[str, Rule[Any]] = {
         drivers.rule.all,
         kvm.rule.all,
         slowed.cause.all,
-        held.cause.all,
+        CAUSES,
         pinning.rule.all,
         topology.rule.all,
         topology.note.all,

@@ -15,6 +15,8 @@ BEHIND_ITSELF = 50.0
 """The share of a domain's waits behind its own vCPUs, %, from which it waits for itself. Assumed."""
 HALF_FULL = 0.5
 """The utilization from which the requests of a device wait for as long as their service takes: M/M/1."""
+GETS_HALF = 0.5
+"""The fraction of the CPU time that it wants below which a control domain is held back. Assumed."""
 
 LATE_IS = (
     f"above {LATE_MS:g} ms and above {LATE_TIMES:g} times the CPU time of a request at the 99th percentile, or more "
@@ -92,4 +94,4 @@ class Held:
 
 
 cause = Rules[Callable[[Held], Finding | None]](Stands.ALONE)
-"""The causes of lateness, in the order in which they are checked: limits come before shares."""
+"""The decorator that declares a cause of lateness; `causes` has the order in which they are checked."""

@@ -8,9 +8,14 @@ from vcpulab.advice.bounds.answers import LOAD_WORDS
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint.held import HALF_FULL, LATE_IS, Held, cause  # noqa: F401 - pages of the rules
-from vcpulab.advice.lint.host import IDLE, Finding, Host, of_domain
+from vcpulab.advice.lint.host import IDLE, Finding, Host, of_domain, of_pool
 from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario.units import span_ns
+
+FULL = 0.98
+"""The busy fraction of the time above which pCPUs are full. Assumed."""
+_WITHOUT_END = ("hog", "spin")
+"""Kinds of applications that take all the CPU time that they get: they do not measure the load of a host."""
 
 
 @cause("too-few-vcpus")
@@ -165,3 +170,83 @@ def _host_thread_full(held: Held) -> Finding | None:
         return None
     reason = f"the {held.station}: it carries all of that device, on one pCPU at a time; more queues, or less load help"
     return Finding(of_domain(held.domain, "vcpus"), reason)
+
+
+@cause("null-overcommitted")
+def _never_runs(held: Held) -> Finding | None:
+    """There are more vCPUs than pCPUs under the null scheduler: the last ones never run.
+
+    Mechanism: The null scheduler gives each vCPU a pCPU of its own, for good. Whoever finds none waits until another
+    one is gone.
+
+    Evidence: The pool has more vCPUs than pCPUs, and a domain in it is late or starves.
+
+    Silent: Where each has a pCPU, or where those without never want to run.
+
+    Mend: Fewer vCPUs for the domains that use least of theirs; if each has one only, a scheduler that shares.
+
+    Schedulers: `null`.
+
+    Sources: Xen's `docs/misc/xen-command-line`, `sched=null`, and the boot message of the scheduler itself.
+    """
+    host, name = held.host, held.pool
+    if not (held.waits or held.starves) or host.pool_of(held.domain)["scheduler"] != "null":
+        return None
+    inside = {domain: host.domains[domain]["vcpus"] for domain in host.inside(name)}
+    total, pcpus = sum(inside.values()), len(held.pcpus)
+    if total <= pcpus:
+        return None
+    waiting = f"a vCPU of {held.domain}" if host.gotten(held.domain) else held.domain
+    reason = (
+        f"the null scheduler gives each vCPU a pCPU of its own, and there are {total} vCPUs for {pcpus} pCPUs: "
+        f"{waiting} never runs. Fewer vCPUs, or a scheduler that shares"
+    )
+    left = dict(inside)
+    while sum(left.values()) > pcpus and (spare := [domain for domain, vcpus in left.items() if vcpus > 1]):
+        # The domain that uses the smallest fraction of its vCPUs gives up one.
+        left[min(spare, key=lambda domain: host.gotten(domain) / left[domain])] -= 1
+    path = of_pool(name, "scheduler")
+    fewer = {of_domain(domain, "vcpus"): vcpus for domain, vcpus in left.items() if vcpus != inside[domain]}
+    return Finding(path, reason, fewer if sum(left.values()) <= pcpus else {path: "credit2"})
+
+
+@cause("host-full")
+def _host_full(held: Held) -> Finding | None:
+    """The pCPUs are full with the work of those who have a definite amount to do.
+
+    Mechanism: All together want more than there is. Weights and pinning decide who waits, and not how much is done.
+
+    Evidence: The pCPUs of the pool are busy for more than {FULL:.0%} of the time, and domains whose work has an end
+    (clients' requests, periodic jobs, phases, others' I/O) use more than {NEAR_FULL:.0%} of them. The service waits for
+    a pCPU, and gets {NEAR_FULL:.0%} of what its weight entitles it to, or more. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late; where programs without an end (hogs) fill the pCPUs: they take what is left, and a
+    weight moves it; where the service asks for less than its weight entitles it to: see `late-wake-ups`.
+
+    Mend: None that a scheduler has: less load, fewer domains, or more pCPUs. Who is to wait is for the owner to say.
+
+    Schedulers: All that share pCPUs.
+
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    """
+    host, here = held.host, held.pcpus
+    busy = 1 - host.idle_of(here)
+    if not held.waits or busy < FULL or not host.uses_its_weight(held.domain):
+        return None
+    definite = [name for name in host.inside(held.pool) if _has_an_end(host, name)]
+    used = sum(sum(host.busy(name)) for name in definite)
+    if used < NEAR_FULL * len(here) or len(definite) < 2:
+        return None
+    reason = (
+        f"{held.waits_in_words} on {len(here)} pCPUs that are {100 * busy:.0f} % busy: the {len(definite)} domains "
+        f"whose work has an end use {used:.1f} of them, and wait for more. Weights decide who waits; less load, fewer "
+        "domains or more pCPUs help all"
+    )
+    path = "host.pcpus" if held.pool is None else of_pool(held.pool, "pcpus")
+    return Finding(path, reason)
+
+
+def _has_an_end(host: Host, domain: str) -> bool:
+    """Does a domain have a definite amount of work, rather than take all the CPU time that it gets?"""
+    kinds = {app["kind"] for app in host.domains[domain].get("app", [])}
+    return host.serves(domain) or bool(kinds - set(_WITHOUT_END))

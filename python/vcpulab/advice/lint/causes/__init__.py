@@ -1,0 +1,31 @@
+"""The causes of late services, a module for each mechanism."""
+
+from vcpulab.advice.lint.causes import capacity, limits, outside, pinning, reservations, waking, weights  # noqa: F401 - declare causes
+from vcpulab.advice.lint.held import cause
+
+_ORDER = (
+    "too-few-vcpus",
+    "tasks-fill-vcpus",
+    "capacity-exceeded",
+    "host-thread-full",
+    "outside-disk",
+    "outside-link",
+    "outside-client",
+    "null-overcommitted",
+    "cap-throttles",
+    "quota-throttles",
+    "reservation-too-small",
+    "reservation-period-too-long",
+    "pinned-together",
+    "pool-too-small",
+    "ratelimit-too-long",
+    "slice-too-long",
+    "host-full",
+    "waits-behind-equals",
+    "late-in-its-period",
+    "late-wake-ups",
+)
+"""The names of the causes in the order in which they are checked: limits come before shares."""
+
+CAUSES = tuple(sorted(cause.all, key=lambda rule: _ORDER.index(rule.name)))
+"""Every cause, in the order in which they are checked."""

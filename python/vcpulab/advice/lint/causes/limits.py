@@ -1,0 +1,75 @@
+"""Causes of lateness by limits of the service itself: caps and quotas."""
+
+from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.lint.held import LATE_IS, Held, cause  # noqa: F401 - pages of the rules
+from vcpulab.advice.lint.host import IDLE, Finding, of_domain
+from vcpulab.advice.lint.kvm import same_sum
+from vcpulab.results.statistics import number
+
+
+@cause("cap-throttles")
+def _capped(held: Held) -> Finding | None:
+    """The cap of a service, or of who serves it, throttles it.
+
+    Mechanism: Once the cap is used up, the domain is withheld until the next accounting, though pCPUs may idle.
+
+    Evidence: It gets more than {NEAR_FULL:.0%} of its cap. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late: then a cap is a contract.
+
+    Mend: Three times the cap, at most all of its vCPUs.
+
+    Schedulers: Those with caps: `credit`, `credit2`, `enhanced`.
+
+    Sources: Xen's `xl sched-credit` and `xl sched-credit2`: the cap holds even if the host has idle CPU cycles.
+    """
+    host, domain = held.host, held.domain
+    cap = host.value(domain, "cap")
+    if not held.waits or not cap or host.gotten(domain) < NEAR_FULL * cap:
+        return None
+    path = of_domain(domain, "cap")
+    idle = host.idle_of(held.pcpus)
+    beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
+    reason = f"{domain} is throttled by its cap of {cap} %, {beside}"
+    return Finding(path, reason, {path: min(100 * int(host.domains[domain]["vcpus"]), 3 * cap)})
+
+
+@cause("quota-throttles")
+def _throttled(held: Held) -> Finding | None:
+    """The quota of a service, or of its vCPUs, throttles it.
+
+    Mechanism: Once the quota of a period is used up, the vCPUs that it is for are taken off the pCPUs until the next
+    period, though pCPUs may idle. Of a quota for a whole VM `vm-quota-freezes` tells more.
+
+    Evidence: It gets more than {NEAR_FULL:.0%} of its quota, or one of its vCPUs does of a quota for each. Late is:
+    {LATE_IS}.
+
+    Silent: Where nobody is late: then a quota is a contract.
+
+    Mend: Of a quota for the whole VM the same sum for each vCPU, or in shorter periods; if that leaves it late three
+    times the quota, at most all of its vCPUs.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: Linux's `Documentation/scheduler/sched-bwc`; libvirt's domain XML, `cputune`.
+    """
+    host, domain = held.host, held.domain
+    if not held.waits:
+        return None
+    table = host.domains[domain]
+    of_all, of_each = (host.quota_of(domain, part) for part in ("global", "vcpu"))
+    if of_all and host.gotten(domain) >= NEAR_FULL * of_all:
+        part, size = "global", f"{number(of_all / 100)} pCPUs"
+    elif of_each and host.most_gotten(domain) >= NEAR_FULL * of_each:
+        part, size = "vcpu", f"{number(of_each / 100)} pCPUs{' for each vCPU' if table['vcpus'] > 1 else ''}"
+    else:
+        return None
+    path = of_domain(domain, f"{part}_quota_us")
+    top = (host.value(domain, f"{part}_period_us") or 1) * (table["vcpus"] if part == "global" else 1)
+    larger = {path: min(top, 3 * table[f"{part}_quota_us"])}
+    mends = [*(same_sum(host, domain) if part == "global" and table["vcpus"] > 1 else []), larger]
+    idle = host.idle_of(held.pcpus)
+    beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
+    often = f"in {100 * host.throttled(domain):.0f} % of the periods"
+    reason = f"{domain} is throttled {often} by its quota of {size} ({part}_quota_us), {beside}"
+    return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))

@@ -1,0 +1,80 @@
+"""Causes of lateness by places: pinning, and pools that are too small."""
+
+from vcpulab.advice.isolation import isolation, pinned_to
+from vcpulab.advice.lint.held import LATE_IS, Held, cause  # noqa: F401 - pages of the rules
+from vcpulab.advice.lint.host import IDLE, Finding, of_domain
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.scenario import join
+from vcpulab.scenario.units import spans
+
+
+@cause("pinned-together")
+def _pinned(held: Held) -> Finding | None:
+    """A service is pinned where others are, while other pCPUs idle.
+
+    Mechanism: Pinning is absolute: whoever is pinned waits for these pCPUs, whatever others have to spare.
+
+    Evidence: Its vCPUs wait, behind whom, and how long the pCPUs of its pool idle that it may not use: more than
+    {IDLE:.0%}. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late, or no other pCPU idles.
+
+    Mend: No pinning of the service; or, before that where nobody whom it waits for is pinned, no other domain on its
+    pCPUs.
+
+    Schedulers: All that share pCPUs.
+
+    Sources: Xen's `xl vcpu-pin`, hard affinity.
+    """
+    host, domain = held.host, held.domain
+    excluded = host.pinned_away_from(domain, IDLE)
+    if not held.waits or not excluded:
+        return None
+    beside = [name for name, _ in host.behind(domain) if name != domain]
+    pinned = [name for name in beside if pinned_to(host.domains[name]) is not None]
+    roaming = [name for name in beside if name not in pinned]
+    path = of_domain(domain, "affinity")
+    own = spans(sorted(pinned_to(host.domains[domain]) or ()))
+    where = f"{domain} is pinned together with {in_short(pinned)}" if pinned else f"{domain} is pinned to pCPU {own}"
+    shares = f", where {in_short(roaming)} may run, too" if roaming else ""
+    reason = (
+        f"{where}{shares}, and waits for {100 * host.waited(domain):.0f} % of the "
+        f"time, while {len(excluded)} other pCPUs idle for {100 * host.idle_of(excluded):.0f} %"
+    )
+    free, isolated = {path: "all"}, isolation(host.document, [domain])
+    mends = [free] if isolated is None else [free, isolated.changes] if pinned else [isolated.changes, free]
+    return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+
+
+@cause("pool-too-small")
+def _crowded_pool(held: Held) -> Finding | None:
+    """The pool of a service is full while pCPUs outside it idle.
+
+    Mechanism: A CPU pool is a whole host to its domains: what other pools have to spare is out of reach.
+
+    Evidence: The pool's pCPUs idle for less than {IDLE:.0%} of the time, the others for more than three times that.
+    Late is: {LATE_IS}.
+
+    Silent: Where nobody is late, or no other pool has room.
+
+    Mend: One pCPU more from the host's own pool, or two.
+
+    Schedulers: All.
+
+    Sources: Xen's `xl cpupool-cpu-add`.
+    """
+    host, here, name = held.host, held.pcpus, held.pool
+    outside = [p for p in range(host.document["host"]["pcpus"]) if p not in here]
+    if not held.waits or host.idle_of(here) > IDLE or not outside or host.idle_of(outside) < 3 * IDLE:
+        return None
+    path = "host.pcpus" if name is None else join(["pool", name, "pcpus"])
+    reason = (
+        f"{held.waits_in_words} in pool {name or 'Pool-0'}, whose "
+        f"{len(here)} pCPUs are full with {in_short(host.inside(name))}, while the other {len(outside)} pCPUs idle for "
+        f"{100 * host.idle_of(outside):.0f} %: the pool has too few pCPUs"
+    )
+    free = host.pcpus_of(None)
+    if name is None or len(free) < 2:
+        return Finding(path, reason)
+    larger = [{path: ",".join(map(str, sorted(here + free[-more:])))} for more in range(1, min(3, len(free)))]
+    return Finding(path, reason, larger[0], otherwise=tuple(larger[1:]))
