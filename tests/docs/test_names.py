@@ -54,8 +54,8 @@ ALLOWED = {
     ("scenario/scenario.py", "other"): "the argument of `__eq__`",
 }
 """Module and name: the reason why it stays."""
-UNCHECKED = ("advice", "cli")
-"""Packages whose names are not yet what they should be."""
+UNCHECKED = ("advice", "advice/bounds", "advice/tuning", "cli")
+"""Folders whose modules' names are not yet what they should be."""
 
 
 def bound_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -92,7 +92,7 @@ def test_no_module_binds_an_empty_name() -> None:
     faults = []
     for file in sorted(PACKAGE.rglob("*.py")):
         module = file.relative_to(PACKAGE)
-        if module.parts[0] not in UNCHECKED:
+        if module.parent.as_posix() not in UNCHECKED:
             names = empty_names(Path(file).read_text(encoding="utf-8"))
             faults += [f"{module}:{line}: {name}" for name, line in names if (str(module), name) not in ALLOWED]
     assert not faults, "\n".join(faults)
