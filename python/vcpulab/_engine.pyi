@@ -283,11 +283,15 @@ def run_many(
     *,
     jobs: int = 0,
     waits: bool = True,
+    only: Sequence[int] | None = None,
     progress: Callable[[float], bool | None] | None = None,
 ) -> list[Results]:
     """Runs every replication of several scenarios, `jobs` at a time (0: as many as there are processors).
 
+    `only` has the number, from 0, of the one replication to run of each scenario.
+
     Raises:
+        ValueError: `only` does not have a number for each scenario.
         Interrupted: it was cancelled when each had replications: a list of how many, from the first on, and results.
     """
 

@@ -23,7 +23,7 @@ def keys() -> list[str]:
     cache.maker.cache_clear()
     work.engine.cache_clear()
     unit = Runner(IT, Effort(fast=True), RunCache(None))._unit(next(iter(IT.cases())), 0)
-    return [unit.key, search._version(), work.key_of("digest", 1)]
+    return [unit.key, search._version(), work.key_of("digest", 1, 0)]
 
 
 @pytest.fixture

@@ -712,7 +712,7 @@ def test_a_worker_elsewhere_makes_the_same_runs(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text((ROOT / "examples" / "stride.py").read_text())
     scenario = Scenario.from_toml(STRIDES, folder=tmp_path).change({"host.scheduler": "own.py:Stride"})
-    batch = Batch(1, (Item("key", canonical(scenario), 3),), tuple(scenario.policies.values()))
+    batch = Batch(1, (Item("key", canonical(scenario), 3, 1),), tuple(scenario.policies.values()))
     here = measure(batch).frame
     file.unlink()
     there = pickle.loads(pickle.dumps(batch))

@@ -145,7 +145,7 @@ def test_a_grid_has_every_combination_the_first_axis_slowest(plan: Plan) -> None
     assert plan.points[:6] == ((128, 500), (128, 1000), (128, 1500), (128, 2000), (128, 2500), (256, 500))
     assert plan.scenario(5).to_dict()["domain"]["web"]["weight"] == 256
     units = list(plan.units())
-    assert [unit.seed for unit in units[:4]] == [5, 6, 7, 5]
+    assert [unit.replication for unit in units[:4]] == [0, 1, 2, 0]
     assert len({unit.key for unit in units}) == RUNS
 
 
@@ -303,11 +303,10 @@ def test_all_points_that_cannot_be_run_are_said_at_once(tmp_path: Path) -> None:
 def test_the_results_are_those_of_the_runs(plan: Plan, undisturbed: dict[str, bytes]) -> None:
     assert undisturbed.keys() >= {"runs.parquet", "apps.parquet", "export.json"}
     apps = pl.read_parquet(undisturbed["apps.parquet"])
-    point, replication = 7, 2
-    alone = plan.scenario(point).with_run(seed=plan.seed + replication, replications=1)
-    (ran,) = run_many([alone])
-    got = apps.filter(point=point, replication=replication).drop("point", "replication")
-    assert got.equals(ran.df_apps().drop("replication"))
+    point = 7
+    (ran,) = run_many([plan.scenario(point).with_run(seed=plan.seed, replications=3)])
+    rows = apps.filter(point=point).drop("point")
+    assert rows.equals(ran.df_apps().select(rows.columns))
     assert apps.select("point", "replication").unique(maintain_order=True).rows() == [
         (point, replication) for point in range(20) for replication in range(3)
     ]
@@ -412,14 +411,8 @@ def test_a_run_that_fails_is_named(plan: Plan, tmp_path: Path, monkeypatch: pyte
             raise EngineError("scenario 1: broken")
         return [real(scenario) for scenario in scenarios]
 
-    def one(scenario: _engine.Scenario, **_: object) -> object:
-        if "weight = 512" in scenario.to_toml():
-            raise EngineError("broken")
-        return real(scenario)
-
     monkeypatch.setattr(_engine, "run_many", many)
-    monkeypatch.setattr(_engine, "run", one)
-    with pytest.raises(SweepFailedError, match=r"point 10 \(domain.web.weight = 512.*, seed 5: broken"):
+    with pytest.raises(SweepFailedError, match=r"point 10 \(domain.web.weight = 512.*, seed 5: scenario 1: broken"):
         swept(plan, tmp_path, Local(1), Fixed(3))
     assert len(runs_in(tmp_path / "store")) == 30, "what came before is kept"
 
@@ -907,7 +900,7 @@ def test_the_commands_run_show_ask_and_export(typed: Callable[..., Answer], tmp_
     assert "users.throughput" in second.out
     assert "users.throughput over domain.web.weight" in (tmp_path / "p.svg").read_text()
     assert typed("query", "s", "SELECT count(*) AS n FROM runs", "--format", "csv").out == "n\n60\n"
-    assert json.loads(typed("query", "s", "SELECT max(seed) AS s FROM runs", "--format", "json").out) == [{"s": 7}]
+    assert json.loads(typed("query", "s", "SELECT max(replication) AS n FROM runs", "--format", "json").out) == [{"n": 2}]
     assert "run_id" in typed("query", "s", "--tables").out
     asked = typed("query", "s", "SELECT * FROM apps", "--format", "parquet", "--out", "a.parquet")
     assert asked.status == 0
@@ -1022,10 +1015,3 @@ def test_where_no_scheduler_answers(typed: Callable[..., Answer]) -> None:
     answer = typed("sweep", "rates.toml", "--executor", "dask://127.0.0.1:9?patience=1")
     assert answer.status == 1
     assert "no scheduler answers at 127.0.0.1:9" in answer.err
-
-
-def test_a_seed_of_the_scenario_that_is_too_large_for_a_sweep_is_said_to_be_its(tmp_path: Path) -> None:
-    tmp_path.joinpath("s.toml").write_text(f'seed = {2**63 - 1}\n[host]\nscheduler = "credit"\n[domain.a]\n')
-    sweep = 'scenario = "s.toml"\nreplications = 1\n[[vary]]\npath = "domain.a.weight"\nvalues = [1]\n'
-    with pytest.raises(RequestError, match="seed: not given, and the scenario has `9223372036854775807`; allowed: an"):
-        plan_of(tmp_path, sweep)

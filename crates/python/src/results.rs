@@ -14,8 +14,11 @@ use vcpulab_host::Scheduler;
 use vcpulab_measure::{
     Part, PathRow, Record, SampleRow, Spooled, Tabular, VcpuSampleRow, each_table, perfetto,
 };
-use vcpulab_run::{Jtl, MakeScheduler, Own, RunError, RunOptions, SoFar, none_to_make, run_own, run_so_far};
-use vcpulab_spec::{PoolSpec, Spec};
+use vcpulab_run::{
+    Jtl, MakeScheduler, Own, Part as Replications, RunError, RunOptions, SoFar, none_to_make, run_one_own,
+    run_own, run_so_far,
+};
+use vcpulab_spec::PoolSpec;
 
 use crate::context::Context;
 use crate::error::{Interrupted, engine_error};
@@ -57,7 +60,7 @@ pub fn run(
     }
     let spec = scenario.checked.clone();
     let (done, stop) = watched_so_far(py, progress, move |watch| {
-        run_so_far(&[&spec], &options, &|done| watch.advance(done))
+        run_so_far(&[Replications::whole(&spec)], &options, &|done| watch.advance(done))
     })?;
     match (done, stop) {
         (Ok(so_far), stop) => Ok(unless_stopped(py, stop, so_far)?.remove(0)),
@@ -80,20 +83,34 @@ fn unless_stopped(py: Python<'_>, stop: Option<PyErr>, so_far: Vec<SoFar>) -> Py
     }
 }
 
-/// Runs every replication of several scenarios: first those under policies that are not in the registry, then the others in
+/// Runs replications of several scenarios: first those under policies that are not in the registry, then the others in
 /// parallel.
+///
+/// `only` has the number of the one replication to run of each scenario. Without it, all are run.
 #[pyfunction]
-#[pyo3(signature = (scenarios, *, jobs = 0, waits = true, progress = None))]
+#[pyo3(signature = (scenarios, *, jobs = 0, waits = true, only = None, progress = None))]
 pub fn run_many(
     py: Python<'_>,
     scenarios: Vec<Py<Scenario>>,
     jobs: usize,
     waits: bool,
+    only: Option<Vec<u32>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Results>> {
+    if only.as_ref().is_some_and(|only| only.len() != scenarios.len()) {
+        return Err(PyValueError::new_err("only: allowed: a number for each scenario"));
+    }
     let (own, others): (Vec<usize>, Vec<usize>) =
         (0..scenarios.len()).partition(|&index| !scenarios[index].get().own.is_empty());
-    let runs = |index: usize| f64::from(scenarios[index].get().checked.replications);
+    let replications = |index: usize| match &only {
+        Some(only) => only[index]..only[index].saturating_add(1),
+        None => 0..scenarios[index].get().checked.replications,
+    };
+    let in_several = |index: usize, error: RunError| match scenarios.len() {
+        1 => error,
+        _ => error.of(index),
+    };
+    let runs = |index: usize| f64::from(replications(index).len() as u32);
     let whole: f64 = (0..scenarios.len()).map(runs).sum();
     let mut before = 0.0;
     let mut all = vec![SoFar::default(); scenarios.len()];
@@ -102,10 +119,16 @@ pub fn run_many(
         let (from, part) = (before, runs(index) / whole);
         let done = attended(py, progress, scenario, |advance, scheduler| {
             let options = RunOptions { waits, ..RunOptions::default() };
-            let own = Own { scheduler, manager: None };
             let advance = |done| advance(from + done * part);
-            run_own(&scenario.checked, &options, &advance, own, &mut all[index])
-                .map_err(|error| error.of(index))
+            match &only {
+                Some(only) => run_one_own(&scenario.checked, &options, only[index], &advance, scheduler)
+                    .map(|results| all[index] = SoFar { replications: 1, results }),
+                None => {
+                    let own = Own { scheduler, manager: None };
+                    run_own(&scenario.checked, &options, &advance, own, &mut all[index])
+                }
+            }
+            .map_err(|error| in_several(index, error))
         });
         if let Err(stop) = done {
             return unless_stopped(py, Some(stop), all);
@@ -115,12 +138,16 @@ pub fn run_many(
     if others.is_empty() {
         return unless_stopped(py, None, all);
     }
-    let specs: Vec<_> = others.iter().map(|&index| scenarios[index].get().checked.clone()).collect();
+    let parts: Vec<_> =
+        others.iter().map(|&index| (scenarios[index].get().checked.clone(), replications(index))).collect();
     let (done, stop) = watched_so_far(py, progress, move |watch| {
         watch.advance(before);
-        let specs: Vec<&Spec> = specs.iter().map(|scenario| &**scenario).collect();
+        let parts: Vec<Replications<'_>> = parts
+            .iter()
+            .map(|(spec, replications)| Replications { spec, replications: replications.clone() })
+            .collect();
         let options = RunOptions { jobs, waits, ..RunOptions::default() };
-        run_so_far(&specs, &options, &|done| watch.advance(before + done * (1.0 - before)))
+        run_so_far(&parts, &options, &|done| watch.advance(before + done * (1.0 - before)))
     })?;
     match (done, stop) {
         (Ok(done), stop) => {
@@ -128,7 +155,7 @@ pub fn run_many(
             unless_stopped(py, stop, all)
         }
         (Err(_), Some(stop)) => Err(stop),
-        (Err((index, error)), None) => Err(engine_error(error.of(others[index]))),
+        (Err((index, error)), None) => Err(engine_error(in_several(others[index], error))),
     }
 }
 

@@ -46,4 +46,4 @@ pub use run::manager::{Manager, Wanted};
 pub use run::pace::{Pace, pace};
 pub use run::schedulers::{MakeScheduler, none_to_make};
 pub use run::stream::{Outcome, Stream};
-pub use run::{Own, SoFar, run, run_many, run_one, run_one_own, run_own, run_so_far};
+pub use run::{Own, Part, SoFar, run, run_many, run_one, run_one_own, run_own, run_so_far};

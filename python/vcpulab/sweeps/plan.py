@@ -23,7 +23,6 @@ class Unit(NamedTuple):
 
     point: int
     replication: int
-    seed: int
     key: str
 
 
@@ -31,8 +30,8 @@ class Unit(NamedTuple):
 class Plan:
     """The plan of a sweep file, checked.
 
-    Replication k of every point is its scenario with the seed `seed` + k, so that all points have the same random
-    numbers, and more replications do not change existing ones.
+    Replication k of every point is replication k of its scenario with the seed `seed`, as `vcpulab run` has it. So all
+    points have the same random numbers, and more replications do not change existing ones.
     """
 
     name: str
@@ -79,7 +78,7 @@ class Plan:
         base = read.scenario()
         axes = read.axes(base)
         replications = read.whole("replications", 1, REPLICATIONS_MAX, base.replications if base else 1)
-        seed = read.whole("seed", 0, SEED_MAX - REPLICATIONS_MAX, base.seed if base else 0)
+        seed = read.whole("seed", 0, SEED_MAX, base.seed if base else 0)
         name = read.name()
         chosen = read.points(axes, replications)
         read.finish()
@@ -98,8 +97,7 @@ class Plan:
         """Every run, point by point."""
         for point, scenario_digest in enumerate(self.digests):
             for replication in range(self.replications):
-                seed = self.seed + replication
-                yield Unit(point, replication, seed, key_of(scenario_digest, seed))
+                yield Unit(point, replication, key_of(scenario_digest, self.seed, replication))
 
     def values_text(self, point: int) -> str:
         """The values of a point as text."""

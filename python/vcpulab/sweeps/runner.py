@@ -213,7 +213,7 @@ class _Sweep:
         for unit in items:
             scenario, text = self._at(unit.point)
             policies |= scenario.policies
-            work.append(Item(unit.key, text, unit.seed))
+            work.append(Item(unit.key, text, self._plan.seed, unit.replication))
         return Batch(self._number, tuple(work), tuple(policies.values()))
 
     def _at(self, point: int) -> tuple[Scenario, str]:
@@ -246,9 +246,8 @@ class _Sweep:
             return 0
         if isinstance(outcome.error, RunFailedError):
             point = self._points[outcome.error.key]
-            seed = next(item.seed for item in batch.items if item.key == outcome.error.key)
             raise SweepFailedError(
-                f"point {point} ({self._plan.values_text(point)}), seed {seed}: {outcome.error.message}"
+                f"point {point} ({self._plan.values_text(point)}), seed {self._plan.seed}: {outcome.error.message}"
             ) from outcome.error
         if isinstance(outcome.error, KeyboardInterrupt):
             raise outcome.error

@@ -38,7 +38,7 @@ def scan(shards: Sequence[Path], table: str | None = None) -> pl.LazyFrame:
     """
     whole = pl.scan_parquet(list(shards))
     if table is None:
-        return whole.select("run_id", "seed", "scenario")
+        return whole.select("run_id", "seed", "replication", "scenario")
     return whole.select("run_id", table).explode(table, empty_as_null=False, keep_nulls=False).unnest(table)
 
 
@@ -64,7 +64,9 @@ def views(store: Store) -> dict[str, pl.LazyFrame]:
     newest = dict(sorted(plans))
     points = pl.concat([pl.DataFrame(schema=_POINTS), *(plans[last].select(*_POINTS) for last in newest.items())])
     return {
-        "runs": scan(shards).join(values.lazy(), on="run_id", how="left").select("run_id", "seed", *paths, "scenario"),
+        "runs": scan(shards)
+        .join(values.lazy(), on="run_id", how="left")
+        .select("run_id", "seed", "replication", *paths, "scenario"),
         "points": points.lazy(),
         "metrics": metrics(tables),
         **tables,
@@ -148,7 +150,7 @@ def export(plan: Plan, store: Store, directory: Path) -> None:
     shards = store.shards(planned["run_id"])
     where = planned.select("point", "replication", "run_id").lazy()
     with atomic.replaced(free) as new:
-        runs = planned.lazy().join(scan(shards), on="run_id", how="left", maintain_order="left")
+        runs = planned.lazy().join(scan(shards).drop("replication"), on="run_id", how="left", maintain_order="left")
         write_parquet(runs.collect().rechunk(), new / "runs.parquet")
         for table in TABLES:
             rows = scan(shards, table).with_row_index("row")

@@ -18,7 +18,7 @@ from vcpulab.scenario.scenario import Scenario
 
 TABLES = ("domains", "vcpus", "pcpus", "apps", "io", "waits", "wakeups")
 """The result tables that are kept of every run."""
-KEYS = {"run_id": pl.String(), "scenario": pl.String(), "seed": pl.Int64()}
+KEYS = {"run_id": pl.String(), "scenario": pl.String(), "seed": pl.Int64(), "replication": pl.UInt32()}
 """The columns of a shard that are no tables."""
 FORMAT = "vcpulab-sweep/1"
 """The format of shards."""
@@ -47,9 +47,9 @@ def _of_all_runs(scenario: Scenario) -> _engine.Scenario:
     return scenario._engine.with_run(seed=0, replications=1)
 
 
-def key_of(digest: str, seed: int) -> str:
+def key_of(digest: str, seed: int, replication: int) -> str:
     """The key of a run, from everything that the run depends on, with the `digest` of its scenario."""
-    return key(engine(), FORMAT, digest, str(seed))
+    return key(engine(), FORMAT, digest, str(seed), str(replication))
 
 
 class Item(NamedTuple):
@@ -59,6 +59,9 @@ class Item(NamedTuple):
     scenario: str
     """The canonical scenario."""
     seed: int
+    """The seed of the scenario."""
+    replication: int
+    """The number of the replication, from 0."""
 
 
 class Batch(NamedTuple):
@@ -77,7 +80,7 @@ class Measured(NamedTuple):
     seconds: float
     """The duration of the task."""
     frame: pl.DataFrame
-    """A row for each run: its key, seed, scenario, and each table as a list of rows."""
+    """A row for each run: its key, scenario, seed, replication, and each table as a list of rows."""
 
 
 class RunFailedError(VcpulabError):
@@ -106,11 +109,12 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
     parsed = {text: Scenario.from_toml(text, policies=policies) for text in {item.scenario for item in batch.items}}
     scenarios = [parsed[item.scenario]._engine.with_run(seed=item.seed) for item in batch.items]
     try:
-        results = _engine.run_many(scenarios, jobs=1, progress=progress)
+        only = [item.replication for item in batch.items]
+        results = _engine.run_many(scenarios, jobs=1, only=only, progress=progress)
     except EngineError:
         for item, scenario in zip(batch.items, scenarios, strict=True):
             try:
-                _engine.run(scenario, jobs=1, progress=progress)
+                _engine.run_many([scenario], jobs=1, only=[item.replication], progress=progress)
             except EngineError as error:
                 raise RunFailedError(item.key, str(error)) from None
         raise

@@ -16,6 +16,7 @@ pub(crate) mod stream;
 mod thread_table;
 mod vm_table;
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use vcpulab_host::HostConfig;
@@ -59,8 +60,9 @@ pub fn run(
     options: &RunOptions,
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> Result<Results, RunError> {
-    let mut all = whole(&[spec], run_so_far(&[spec], options, progress).map_err(|(_, error)| error)?)?;
-    Ok(all.pop().unwrap_or_default())
+    let part = Part::whole(spec);
+    let so_far = run_so_far(std::slice::from_ref(&part), options, progress).map_err(|(_, error)| error)?;
+    Ok(whole(&[part], so_far)?.pop().unwrap_or_default())
 }
 
 /// Runs one replication of a scenario: a part of the results of [`run`], for callers that distribute replications themselves.
@@ -112,39 +114,58 @@ pub fn run_many(
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> Result<Vec<Results>, RunError> {
     let options = RunOptions { jobs, waits, ..RunOptions::default() };
-    whole(specs, run_so_far(specs, &options, progress).map_err(|(index, error)| error.of(index))?)
+    let parts: Vec<Part<'_>> = specs.iter().map(|spec| Part::whole(spec)).collect();
+    whole(&parts, run_so_far(&parts, &options, progress).map_err(|(index, error)| error.of(index))?)
 }
 
 /// The results, unless a run was stopped.
-fn whole(specs: &[&Spec], all: Vec<SoFar>) -> Result<Vec<Results>, RunError> {
-    match specs.iter().zip(&all).all(|(spec, one)| one.replications == spec.replications) {
-        true => Ok(all.into_iter().map(|one| one.results).collect()),
+fn whole(parts: &[Part<'_>], all: Vec<SoFar>) -> Result<Vec<Results>, RunError> {
+    match parts.iter().zip(&all).all(|(part, so_far)| so_far.replications == part.replications.len() as u32) {
+        true => Ok(all.into_iter().map(|so_far| so_far.results).collect()),
         false => Err(RunError::Cancelled),
     }
 }
 
-/// Runs all replications of several scenarios together. A run that is stopped is no error, but has fewer replications.
+/// Consecutive replications of a scenario.
+///
+/// The results of a replication do not depend on the others that are run with it.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// The scenario. Its own number of replications has no effect.
+    pub spec: &'a Spec,
+    /// The numbers of the replications, from 0.
+    pub replications: Range<u32>,
+}
+
+impl<'a> Part<'a> {
+    /// All replications of a scenario.
+    pub fn whole(spec: &'a Spec) -> Self {
+        Part { spec, replications: 0..spec.replications }
+    }
+}
+
+/// Runs replications of several scenarios together. A run that is stopped is no error, but has fewer replications.
 ///
 /// The first replications of all scenarios come first, so that stopped scenarios that are compared have the same number.
 ///
 /// # Errors
 /// The number of the scenario that failed, from 0, and its error. When several replications fail, the error is that of the first.
 pub fn run_so_far(
-    specs: &[&Spec],
+    parts: &[Part<'_>],
     options: &RunOptions,
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> Result<Vec<SoFar>, (usize, RunError)> {
-    let configs: Vec<HostConfig> = specs.iter().map(|spec| host_config(spec)).collect();
-    let replications = |index: usize| (0..specs[index].replications).map(move |number| (number, index));
-    let mut units: Vec<(u32, usize)> = (0..specs.len()).flat_map(replications).collect();
+    let configs: Vec<HostConfig> = parts.iter().map(|part| host_config(part.spec)).collect();
+    let replications = |index: usize| parts[index].replications.clone().map(move |number| (number, index));
+    let mut units: Vec<(u32, usize)> = (0..parts.len()).flat_map(replications).collect();
     units.sort_unstable();
-    let spools: Vec<Spool> = specs.iter().map(|spec| Spool::new(spec.replications)).collect();
+    let spools: Vec<Spool> = parts.iter().map(|part| Spool::new(part.replications.len() as u32)).collect();
     let progress = Progress::new(units.len(), progress);
     let one = |(replication, index): (u32, usize)| {
         if progress.is_stopped() {
             return Err(RunError::Cancelled);
         }
-        let spec = specs[index];
+        let spec = parts[index].spec;
         let one = Replication {
             spec,
             config: &configs[index],
@@ -163,10 +184,11 @@ pub fn run_so_far(
         in_parallel(units, options.jobs, &one).map_err(|error| (0, error))?
     };
     outcomes.sort_unstable_by_key(|&((replication, index), _)| (index, replication));
-    let mut all = vec![SoFar::default(); specs.len()];
+    let mut all = vec![SoFar::default(); parts.len()];
     for ((replication, index), outcome) in outcomes {
+        let next = parts[index].replications.start + all[index].replications;
         match outcome {
-            Ok(results) if replication == all[index].replications => all[index].add(results),
+            Ok(results) if replication == next => all[index].add(results),
             Ok(_) | Err(RunError::Cancelled) => {}
             Err(error) => return Err((index, error)),
         }
@@ -303,7 +325,14 @@ mod tests {
         let (spec, options) = (scenario(), RunOptions { trace: true, ..RunOptions::default() });
         let mut all = Results::default();
         (0..spec.replications).for_each(|one| all.append(run_one(&spec, &options, one, &|_| true).unwrap()));
-        assert_eq!(all, run_with(2, true, &|_| true).unwrap());
+        let whole = run_with(2, true, &|_| true).unwrap();
+        assert_eq!(all, whole);
+        let parts = [0..2, 2..3, 3..5].map(|replications| Part { spec: &spec, replications });
+        let so_far = run_so_far(&parts, &options, &|_| true).unwrap();
+        assert_eq!(so_far.iter().map(|part| part.replications).collect::<Vec<_>>(), [2, 1, 2]);
+        let mut joined = Results::default();
+        so_far.into_iter().for_each(|part| joined.append(part.results));
+        assert_eq!(joined, whole);
     }
 
     #[test]
@@ -362,7 +391,8 @@ mod tests {
         let (one, two) = (scenario(), scenario().with_run(Some(7), None).unwrap());
         for jobs in [1, 3] {
             let options = RunOptions { jobs, ..RunOptions::default() };
-            let stopped = run_so_far(&[&one, &two], &options, &|done| done < 0.65).unwrap();
+            let stopped =
+                run_so_far(&[Part::whole(&one), Part::whole(&two)], &options, &|done| done < 0.65).unwrap();
             let counts: Vec<u32> = stopped.iter().map(|one| one.replications).collect();
             // Of several threads any may be the last.
             assert!(if jobs == 1 { counts == [3, 3] } else { counts.iter().sum::<u32>() < 10 }, "{counts:?}");
