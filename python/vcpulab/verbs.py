@@ -217,7 +217,7 @@ def tune(
     from vcpulab.advice.tuning.confirming import settle
     from vcpulab.advice.tuning.front import front
     from vcpulab.advice.tuning.goals import excess
-    from vcpulab.advice.tuning.leaving import concerned
+    from vcpulab.advice.tuning.no_change import concerned
     from vcpulab.advice.tuning.parameters import space
     from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
     from vcpulab.advice.tuning.search import Search
@@ -259,12 +259,12 @@ def tune(
     try:
         answer = Tuning(search, *settle(search, result, progress))
         if answer.advised and answer.confirmed is not None:
-            offers = front(search, answer.found, answer.confirmed, progress)
+            offers = front(search, answer.result, answer.confirmed, progress)
             gain = answer.confirmed.score.mean
-            inputs = tried(search, answer.found.best, gain, everything=sensitivity, jobs=jobs, progress=progress)
+            inputs = tried(search, answer.result.best, gain, everything=sensitivity, jobs=jobs, progress=progress)
             answer = replace(answer, offers=offers, sensitivity=inputs)
         if not answer.kept:
-            missed = [objective for objective in slos if excess(objective, answer.found.best.rows) > 0]
+            missed = [objective for objective in slos if excess(objective, answer.result.best.rows) > 0]
             answer = replace(answer, alone=alone(scenario, missed[0].address, jobs=jobs))
     except KeyboardInterrupt:
         raise Interrupted(replace(answer, interrupted=True)) from None

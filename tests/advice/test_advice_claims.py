@@ -48,16 +48,16 @@ def real_time() -> Any:
 def test_a_host_wide_setting_is_tried_where_the_goals_domain_fills_the_host() -> None:
     """The domain uses all pCPUs, and its own task is what the reader waits for: that was taken for the end of it."""
     answer = vcpulab.tune(reader(), maximise=["dom0.1.throughput"], trials=24, replications=2)
-    assert answer.found.proof is None
+    assert answer.result.proof is None
     assert answer.advised
-    assert list(answer.found.best.changes) == ["host.ratelimit_us"]
+    assert list(answer.result.best.changes) == ["host.ratelimit_us"]
 
 
 def test_what_is_varied_by_hand_is_tried_though_nobody_feels_it() -> None:
     word = "host.ratelimit_us=100,1000"
     answer = vcpulab.tune(reader(), minimise=["dom0.1.response_p99"], vary=[word], replications=2)
-    assert len(answer.found.candidates) == 2
-    assert answer.found.best.changes == {"host.ratelimit_us": 100}
+    assert len(answer.result.candidates) == 2
+    assert answer.result.best.changes == {"host.ratelimit_us": 100}
 
 
 def test_a_pattern_shares_parameters_among_alike_domains() -> None:
@@ -76,7 +76,7 @@ def test_isolation_is_tried_and_found() -> None:
     scenario = real_time()
     limit = "rt.0.response_p99 < 0.03ms"
     answer = vcpulab.tune(scenario, slo=[limit], trials=16, replications=2)
-    assert answer.found.best.changes == wanted
+    assert answer.result.best.changes == wanted
     explained = vcpulab.explain(scenario, limit, replications=2)
     assert explained.verdict is None
     assert explained.nearest is not None
@@ -99,7 +99,7 @@ def test_a_domain_that_is_not_pinned_is_isolated_too(frame: dict[str, Any]) -> N
     scenario, limit = roaming(**frame), "rt.0.response_p99 < 0.03ms"
     wanted = {"domain.rt.affinity": "3", "domain.win1.affinity": "0-2", "domain.win2.affinity": "0-2"}
     answer = vcpulab.tune(scenario, slo=[limit], trials=16, replications=2)
-    assert answer.found.best.changes == wanted
+    assert answer.result.best.changes == wanted
     explained = vcpulab.explain(scenario, limit, replications=2)
     assert explained.costly is not None
     assert explained.costly.finding.changes == wanted
@@ -212,7 +212,7 @@ def test_a_setting_too_near_to_an_slo_gives_way_to_one_that_keeps_it_by_far() ->
     assert limit is not None
     answer = vcpulab.tune(shop, slo=[f"users.response_p99 < {1.02 * limit.mean:.4g}ms"], vary=weights, replications=2)
     assert answer.advised
-    assert answer.found.best.changes["domain.web.weight"] > 512
+    assert answer.result.best.changes["domain.web.weight"] > 512
 
 
 def test_a_sentence_names_a_few_parameters() -> None:
@@ -303,7 +303,7 @@ def test_assumed_jobs_come_last_and_are_no_goals() -> None:
 def test_a_setting_that_misses_the_slo_is_no_advice_in_the_report(tmp_path: Path) -> None:
     hogs = host({"a": HOGS, "b": HOGS}, pcpus=1)
     answer = vcpulab.tune(hogs, slo=["a.throughput > 100000"], vary=["a.weight=256,512"], replications=2)
-    assert answer.found.best.changes == {"domain.a.weight": 512}
+    assert answer.result.best.changes == {"domain.a.weight": 512}
     write_report(tmp_path / "report.html", answer)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "The nearest setting tried, which is not advised" in page

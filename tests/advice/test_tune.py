@@ -21,7 +21,7 @@ import vcpulab
 import vcpulab.scenario.settings
 from support import HANG_S, ROOT, VCPULAB, Vcpulab, opened
 from vcpulab.advice.capacity import bottleneck, stations
-from vcpulab.advice.tuning import Found, Parameter, Search, confirm, confirming, goal, space
+from vcpulab.advice.tuning import Parameter, Search, SearchResult, confirm, confirming, goal, space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.advice.tuning.leads import leads
 from vcpulab.advice.tuning.prices import PRICES, price, stated
@@ -73,13 +73,15 @@ def tune(command: Vcpulab, tmp_path: Path) -> Vcpulab:
     return run
 
 
-def search(scenario: vcpulab.Scenario, *parameters: str, trials: int = 12, **options: Any) -> tuple[Search, Found]:
+def search(
+    scenario: vcpulab.Scenario, *parameters: str, trials: int = 12, **options: Any
+) -> tuple[Search, SearchResult]:
     goals = [goal(scenario, "web.throughput", higher=True)]
     made = Search(space(scenario, parameters), goals, **{"replications": 6, **options})
     return made, made.run(trials=trials)
 
 
-def shown(found: Found) -> list[object]:
+def shown(found: SearchResult) -> list[object]:
     return [(c.number, dict(c.changes), c.rows, c.dropped) for c in found.candidates] + [dict(found.best.changes)]
 
 
@@ -484,10 +486,10 @@ def advice(scenario: vcpulab.Scenario, *slos: str, **options: Any) -> Any:
 
 def test_the_goals_own_weight_is_tried_first_and_advised() -> None:
     answer = advice(busy())
-    weights = [candidate.changes for candidate in answer.found.candidates[1:4]]
+    weights = [candidate.changes for candidate in answer.result.candidates[1:4]]
     assert weights == [{"domain.shop.weight": weight} for weight in (512, 1024, 2048)]
     assert answer.advised
-    assert list(answer.found.best.changes) == ["domain.shop.weight"]
+    assert list(answer.result.best.changes) == ["domain.shop.weight"]
 
 
 def test_alike_domains_share_a_parameter() -> None:
@@ -503,7 +505,7 @@ def test_alike_domains_share_a_parameter() -> None:
 def test_the_present_setting_that_keeps_the_slo_stays() -> None:
     answer = advice(busy(), "customers.response_p99 < 5s")
     assert not answer.advised
-    assert answer.found.best.changes == {}
+    assert answer.result.best.changes == {}
     assert "customers.response_p99 < 5s is kept as it is" in answer.verdict
 
 
@@ -511,7 +513,7 @@ def test_what_nobody_feels_is_left() -> None:
     answer = advice(busy(client__customers__rate=5, host__pcpus=8))
     assert not answer.advised
     assert "nobody feels" in answer.verdict
-    assert len(answer.found.candidates) == 1
+    assert len(answer.result.candidates) == 1
 
 
 def test_a_full_link_is_no_fault_of_the_scheduler() -> None:
@@ -598,7 +600,7 @@ def test_the_second_best_is_tried_where_the_best_starves_somebody(monkeypatch: p
     answer = advice(busy(), only=["shop.weight"], trials=6)
     assert answer.advised
     assert len(tried) == 2
-    assert answer.found.best.changes == tried[1] != tried[0]
+    assert answer.result.best.changes == tried[1] != tried[0]
     (rejected,) = answer.rejected
     assert rejected.candidate.changes == tried[0]
     assert answer.reasons()[0].startswith("not advised: weight of shop 256 → ")
@@ -668,7 +670,7 @@ def test_what_is_taken_from_another_service_is_no_gain() -> None:
     }
     answer = advice(vcpulab.Scenario.from_dict(pooled))
     assert answer.advised
-    assert "domain.shop.weight" not in answer.found.best.changes
+    assert "domain.shop.weight" not in answer.result.best.changes
 
 
 def test_a_pattern_of_what_no_scheduler_has_is_answered_in_words() -> None:

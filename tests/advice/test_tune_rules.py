@@ -11,12 +11,12 @@ from vcpulab.advice.capacity.alone import alone
 from vcpulab.advice.compare import Comparison
 from vcpulab.advice.tuning.candidates import STARVES, Candidate
 from vcpulab.advice.tuning.goals import goal, goals
+from vcpulab.advice.tuning.headline import paid
 from vcpulab.advice.tuning.parameters import space
 from vcpulab.advice.tuning.prices import PRICES
 from vcpulab.advice.tuning.racing import hopeless
 from vcpulab.advice.tuning.simplifying import Simplifying
 from vcpulab.advice.tuning.widening import widened
-from vcpulab.advice.tuning.words import paid
 from vcpulab.advice.tuning.worth import Worth
 from vcpulab.results.addresses import find, slos
 from vcpulab.results.statistics import Interval
@@ -181,7 +181,7 @@ def test_whatever_may_keep_an_slo_is_varied(spinning: vcpulab.Scenario) -> None:
     """The number of vCPUs was varied for goals, and not for SLOs: it said that none could be kept."""
     answer = vcpulab.tune(spinning, slo=["solver.throughput > 9000"], trials=8, replications=2)
     assert answer.advised
-    assert list(answer.found.best.changes) == ["domain.solver.vcpus"]
+    assert list(answer.result.best.changes) == ["domain.solver.vcpus"]
 
 
 def test_what_holds_a_service_back_by_itself_is_no_claim_about_schedulers(spinning: vcpulab.Scenario) -> None:
@@ -201,8 +201,8 @@ def test_few_trials_are_spent_on_mild_cures(trials: int) -> None:
     """Six trials of the scenario to start from went to schedulers, and a restart was advised."""
     quick = vcpulab.Scenario.starter().change({"run.duration": "3s"})
     answer = vcpulab.tune(quick, trials=trials, replications=2)
-    assert [list(one.changes) for one in answer.found.candidates[1:3]] == [["domain.web.weight"]] * 2
-    assert not any("host.scheduler" in one.changes for one in answer.found.candidates)
+    assert [list(one.changes) for one in answer.result.candidates[1:3]] == [["domain.web.weight"]] * 2
+    assert not any("host.scheduler" in one.changes for one in answer.result.candidates)
     assert answer.advised
     assert "no restart of the host" in answer.headline
 

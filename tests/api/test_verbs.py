@@ -71,7 +71,7 @@ def test_tuning_takes_one_call(tmp_path: Path) -> None:
     arguments = {"minimise": ["dom0.waited"], "vary": ["domain.dom0.weight=256,1024"], "replications": 2}
     found = vcpulab.tune(STARTER, **arguments, trials=2, folder=tmp_path / "search")  # type: ignore[arg-type]
     assert shown(found) == ["parameter", "now", "found", "cost_of_the_present"]
-    assert found.search.asked[0].name == "dom0.waited"
+    assert found.search.metrics[0].name == "dom0.waited"
     with pytest.raises(vcpulab.RequestError, match="named twice"):
         vcpulab.tune(STARTER, maximise=["host.idle"], minimise=["host.idle"])
 

@@ -219,7 +219,7 @@ def test_a_search_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) ->
         interrupt(during, 9)
         with pytest.raises(Interrupted) as interrupted:
             verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
-    assert interrupted.value.partial.found.best.rows
+    assert interrupted.value.partial.result.best.rows
     again = verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
     assert again.document() == whole.document()
 

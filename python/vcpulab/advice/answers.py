@@ -12,7 +12,7 @@ from vcpulab.advice.compare import Comparison, in_words
 from vcpulab.advice.deciding import Added
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
 from vcpulab.advice.starving import Starving, in_a_line
-from vcpulab.advice.tuning.words import paid
+from vcpulab.advice.tuning.headline import paid
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.hypervisors.steps import Step

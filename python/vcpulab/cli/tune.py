@@ -133,7 +133,7 @@ def tune(
         page.show([*_parts(answer, toolstack, all=all), views.cautions(scenario)], all=all)
     if write is not None and answer.advised:
         with written(write):
-            atomic.write(write, answer.found.best.scenario.text)
+            atomic.write(write, answer.result.best.scenario.text)
     if report is not None:
         from vcpulab.advice.tuning.report import write_report
 
@@ -147,7 +147,7 @@ def tune(
 
 def _parts(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> Iterator[Part]:
     """The answer and what to type first, then what was wanted and held, then what others make of it."""
-    found, confirmed = answer.found, answer.confirmed
+    found, confirmed = answer.result, answer.confirmed
     yield page.always(Lines([f"{answer.space.scenario.name}: {answer.headline}", ""]))
     if confirmed is not None and confirmed.starved:
         starved = starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves")
@@ -182,7 +182,7 @@ def _parts(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> Iterato
 
 
 def _parameters(answer: Tuning, *, all: bool) -> Iterator[Part]:
-    found = answer.found
+    found = answer.result
     rows = [
         [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
         for key, before, after in answer.changed()
@@ -232,7 +232,7 @@ def _confirmed(confirmed: Confirmation, *, all: bool) -> Iterator[Part]:
 def _verbal(answer: Tuning, candidate: Candidate) -> str:
     if not answer.search.slos:
         return "–"
-    return "kept" if answer.found.standings[candidate.number].excess <= 0 else "not kept"
+    return "kept" if answer.result.standings[candidate.number].excess <= 0 else "not kept"
 
 
 def _share(share: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Parameters that are stated by hand: `PATH=LOW..HIGH`, `PATH=a,b,c`, and patterns of names."""
+"""Parameters stated by hand: `PATH=LOW..HIGH`, `PATH=a,b,c`, and patterns of names."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,29 +14,29 @@ from vcpulab.scenario.names import is_pattern, matching
 from vcpulab.scenario.scenario import Scenario, join, split
 
 OPTIONS_MAX = 32
-"""A range that is given by hand is tried at so many values at most."""
+"""Most values of a range stated by hand."""
 
 
 class Stated(NamedTuple):
-    """A parameter and its values, as somebody typed them."""
+    """A parameter and its values, as the user typed them."""
 
     path: str
     values: list[Any]
     word: str
     paths: tuple[str, ...]
-    """All that a pattern stands for; nothing: the one path."""
+    """All paths that match a pattern; empty: only `path`."""
 
     def whole(self, parameter: Parameter) -> Parameter:
-        """The parameter, of all that it stands for."""
+        """The parameter for all paths that match the pattern."""
         name = self.word.partition("=")[0].strip()
         return replace(parameter, name=name, paths=self.paths) if self.paths else parameter
 
 
 def parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> Stated:
-    """What `PATH=LOW..HIGH` or `PATH=a,b,c` says.
+    """The parameter and the values of `PATH=LOW..HIGH` or `PATH=a,b,c`.
 
     Raises:
-        RequestError: it cannot be understood, or what it stands for has different values now.
+        RequestError: the text is malformed, or the matching fields have different values now.
     """
     given, equals, text = word.partition("=")
     if not equals or not given.strip() or not text.strip():
@@ -44,7 +44,7 @@ def parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> Stated
         raise RequestError(field="vary", found=word, allowed=allowed)
     paths = tuple(settings.resolve_all(scenario, given.strip(), "vary", document))
     path, several = paths[0], paths if len(paths) > 1 else ()
-    present = list(dict.fromkeys(str(_at(document, one)) for one in paths))
+    present = list(dict.fromkeys(str(_at(document, field_path)) for field_path in paths))
     if len(present) > 1:
         raise RequestError(f"they have different values, {', '.join(present)}", field="vary", found=word)
     low, dots, high = text.partition("..")
@@ -73,36 +73,36 @@ def _between(low_text: str, high_text: str, word: str) -> list[Any]:
         values = [low * (high / low) ** (step / steps) for step in range(steps + 1)]
     else:
         values = [low + (high - low) * step / steps for step in range(steps + 1)]
-    # Round enough to be typed.
+    # Values are rounded so that they are easy to type.
     rounded = [low, *(float(f"{value:.2g}") for value in values[1:-1]), high]
     return sorted({min(max(round(value) if whole else value, low), high) for value in rounded})
 
 
-def check_typed(one: Stated, document: Mapping[str, Any], names: Sequence[str]) -> None:
-    """What no tool takes is never advised.
+def check_typed(request: Stated, document: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuses values that the scheduler's tool does not take.
 
     Raises:
-        RequestError: a value is one that the tool of the scheduler refuses.
+        RequestError: the tool of a scheduler refuses a value.
     """
-    host, (*where, name) = document["host"], split(one.path)
+    host, (*where, name) = document["host"], split(request.path)
     if where[:1] not in (["host"], ["domain"]):
         return
     beside = document["domain"].get(where[1], {}) if where[0] == "domain" else host
     for scheduler in names:
-        found = generation_of(scheduler, host["generation"] if scheduler == host["scheduler"] else None)
-        if found is None or all(param["name"] != name for param in found["params"]):
+        generation = generation_of(scheduler, host["generation"] if scheduler == host["scheduler"] else None)
+        if generation is None or all(param["name"] != name for param in generation["params"]):
             continue
-        for value in one.values:
-            allowed = takes(scheduler, found["toolstack"], name, value, beside)
+        for value in request.values:
+            allowed = takes(scheduler, generation["toolstack"], name, value, beside)
             if allowed is not None:
-                tool = found["toolstack"]["tool"]
-                raise RequestError(field="vary", found=one.word, allowed=f"{allowed}; {tool} takes no other {name}")
+                tool = generation["toolstack"]["tool"]
+                raise RequestError(field="vary", found=request.word, allowed=f"{allowed}; {tool} takes no other {name}")
 
 
-def of_schedulers(
+def for_schedulers(
     scenario: Scenario, path: str, values: list[Any], word: str, names: Sequence[str]
 ) -> Iterator[Parameter]:
-    """A parameter stated by hand, one for each scheduler that has it if it is a parameter of schedulers."""
+    """The parameter stated by hand, one for each scheduler that has it; one alone if no scheduler does."""
     *where, field = split(path)
     scope = "global" if where == ["host"] else "domain"
     owners: list[str | None] = [
@@ -116,9 +116,8 @@ def of_schedulers(
     if present is None:
         present = _at(here, path)
     if present is None and owners:
-        mine = here["host"]["scheduler"]
-        found = generation_of(mine, here["host"]["generation"])
-        defaults = {p["name"]: p["default"] for p in found["params"]} if found else {}
+        generation = generation_of(here["host"]["scheduler"], here["host"]["generation"])
+        defaults = {p["name"]: p["default"] for p in generation["params"]} if generation else {}
         if defaults.get(field) is not None:
             present = settings.value_of(str(defaults[field]))
     listed = list(dict.fromkeys(values))
@@ -126,7 +125,7 @@ def of_schedulers(
         listed.append(present)
     if all(isinstance(value, int | float) for value in listed):
         listed.sort()
-    # Where it has no value now, as it is is an option of its own.
+    # A field without a value now gets the option "as it is".
     options = [Option(str(value), value) for value in listed]
     if present is None:
         options.insert(0, Option("as it is", None))
@@ -159,13 +158,13 @@ def pattern_of(scenario: Scenario, word: str, document: Mapping[str, Any]) -> st
     """The pattern of full paths that a path or a pattern stands for, such as `domain.batch*.weight`.
 
     Raises:
-        RequestError: there is no such field.
+        RequestError: no such field.
     """
     word = word.strip()
     if word == SCHEDULER:
         return word
     if is_pattern(word):
-        # `batch*.weight` is that of domains; a pattern of whole paths stays.
+        # `batch*.weight` is a pattern of domains; a pattern of whole paths stays.
         first = split(word)[0]
         return join(["domain", *split(word)]) if matching(first, document["domain"]) and first != "*" else word
     return settings.resolve(scenario, word, "only", document)

@@ -1,15 +1,14 @@
-"""What is traded for what: settings that no other beats in gain, harm and price at once.
+"""The front: settings that no other beats in gain, harm and price at once.
 
-The gain is the score, the harm what those lose most whom the goals are not about (`Worth.harm`; of the recommended
-setting as confirmed), the price what it takes to set (`prices`). Of the settings that were tried a few are left, the
-cheapest first, and one is recommended.
-Those that were given up early get the replications that they lack first.
+The gain is the score, the harm the largest loss of a bystander (`Worth.harm`; for the recommended setting as
+confirmed), the price the effort of setting it (`prices`). The front has a few of the tried settings, the cheapest
+first, one of them recommended. Settings that were given up early first get their missing replications.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vcpulab.advice.tuning.candidates import Candidate, Found, Harm
+from vcpulab.advice.tuning.candidates import Candidate, Harm, SearchResult
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import Search
 from vcpulab.advice.tuning.worth import LEAST_HARM
@@ -18,13 +17,14 @@ from vcpulab.results.statistics import Interval
 OFFERS_MAX = 5
 _NOMINEES = 8
 _SAME_GAIN = 0.05
-"""Gains that differ by less than this part of the best one are the same, of great ones about 5 % apart."""
+"""Gains count as equal if they differ by less than this fraction of the best gain; for gains above 1, by less than
+this."""
 _LEAST_PART = 0.2
-"""Less than this part of the best gain is no offer."""
+"""Least gain of an offer, as a fraction of the best gain."""
 _CHANGES_MAX = 3
-"""A setting of more parameters is no offer that anybody reads, unless it is the best."""
+"""Most changed parameters of an offer, except for the best setting."""
 _SAME_PRICE = 0.5
-"""Prices that differ by less are the same, %."""
+"""Prices count as equal if they differ by less, %."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Offer:
     gain: Interval
     """The score; see `goals`."""
     goals: tuple[Interval | None, ...]
-    """The metric of each goal that has one metric, under the setting; `None`: of several, or of nothing completed."""
+    """Metric of each goal under the setting; `None`: the goal has several metrics, or nothing was completed."""
     harm: Harm | None
-    """What others lose most; `None`: nobody loses significantly."""
+    """Largest loss of a bystander; `None`: none is significant."""
     price: float
-    """What it takes to set, %."""
+    """Price of the setting, %."""
     recommended: bool
 
     @property
@@ -47,9 +47,9 @@ class Offer:
         """The size of the harm."""
         return self.harm.size if self.harm is not None else 0.0
 
-    def beats(self, other: "Offer", best: float) -> bool:
-        """Is it as good in all three, and better in one?"""
-        more, less, cheaper = self.gain.mean - other.gain.mean, other.loss - self.loss, other.price - self.price
+    def beats(self, rival: "Offer", best: float) -> bool:
+        """Is this offer as good as `rival` in gain, harm and price, and better in one of them?"""
+        more, less, cheaper = self.gain.mean - rival.gain.mean, rival.loss - self.loss, rival.price - self.price
         same = _same(best)
         if more < -same or less < -LEAST_HARM or cheaper < -_SAME_PRICE:
             return False
@@ -57,39 +57,41 @@ class Offer:
 
 
 def front(
-    search: Search, found: Found, confirmed: Confirmation, tell: Callable[[float], bool | None] | None = None
+    search: Search, result: SearchResult, confirmed: Confirmation, tell: Callable[[float], bool | None] | None = None
 ) -> list[Offer]:
-    """The front, the cheapest first; where nothing conflicts the best alone; nothing if that is the present setting.
+    """The front, the cheapest first; only the best if nothing conflicts; empty if the best is the present setting.
 
     Args:
-        search: where settings were tried.
-        found: how it ended.
-        confirmed: its best, on fresh random numbers.
-        tell: told of the part of the runs that is done; `False` cancels.
+        search: the search.
+        result: result of the search.
+        confirmed: confirmation of its best setting.
+        tell: called with the fraction of the runs that is done; returning `False` cancels.
 
     Raises:
         EngineError: a run failed.
     """
-    if found.best is search.present:
+    if result.best is search.present:
         return []
-    beyond = search.worth.standing(found.best).excess
+    beyond = search.worth.standing(result.best).excess
     tried = [
-        one
-        for one in found.candidates
-        if len(one.rows) > 1
-        and not one.starves
-        and one is not found.best
-        and one not in search.rejected
-        and len(search.worth.changed(one)) <= _CHANGES_MAX
-        and search.worth.standing(one).excess <= beyond
+        candidate
+        for candidate in result.candidates
+        if len(candidate.rows) > 1
+        and not candidate.starves
+        and candidate is not result.best
+        and candidate not in search.rejected
+        and len(search.worth.changed(candidate)) <= _CHANGES_MAX
+        and search.worth.standing(candidate).excess <= beyond
     ]
-    nominees = _thinned(_unbeaten([_offer(search, found, one, confirmed) for one in [found.best, *tried]]), _NOMINEES)
-    search.complete([one.candidate for one in nominees], tell or (lambda _: True))
-    offers = _thinned(_unbeaten([_offer(search, found, one.candidate, confirmed) for one in nominees]), OFFERS_MAX)
-    return sorted(offers, key=lambda one: (round(one.price, 6), -one.gain.mean))
+    nominees = _thinned(
+        _unbeaten([_offer(search, result, candidate, confirmed) for candidate in [result.best, *tried]]), _NOMINEES
+    )
+    search.complete([offer.candidate for offer in nominees], tell or (lambda _: True))
+    offers = _thinned(_unbeaten([_offer(search, result, offer.candidate, confirmed) for offer in nominees]), OFFERS_MAX)
+    return sorted(offers, key=lambda offer: (round(offer.price, 6), -offer.gain.mean))
 
 
-def _offer(search: Search, found: Found, candidate: Candidate, confirmed: Confirmation) -> Offer:
+def _offer(search: Search, result: SearchResult, candidate: Candidate, confirmed: Confirmation) -> Offer:
     gain = Interval.from_values(search.worth.scores(candidate))
     assert gain is not None
     goals = tuple(
@@ -98,44 +100,44 @@ def _offer(search: Search, found: Found, candidate: Candidate, confirmed: Confir
         else None
         for goal in search.goals
     )
-    best = candidate is found.best
+    best = candidate is result.best
     harm = confirmed.harm if best else search.worth.harm(candidate.rows, search.present.rows)
     return Offer(candidate, gain, goals, harm, search.worth.price(candidate), best)
 
 
 def _unbeaten(offers: Sequence[Offer]) -> list[Offer]:
-    """The recommended one first."""
-    (advised,) = (one for one in offers if one.recommended)
+    """The offers that no other beats, the recommended one first."""
+    (advised,) = (offer for offer in offers if offer.recommended)
     top = max(advised.gain.mean, 0.0)
-    worth = [one for one in offers if one.gain.mean >= _LEAST_PART * top or one.recommended]
-    there = [one for one in worth if one.recommended or not any(other.beats(one, top) for other in worth)]
-    # Of those that are the same in everything, the first.
+    worth = [offer for offer in offers if offer.gain.mean >= _LEAST_PART * top or offer.recommended]
+    unbeaten = [offer for offer in worth if offer.recommended or not any(rival.beats(offer, top) for rival in worth)]
+    # Of offers that are equal in everything, the first stays.
     apart: list[Offer] = []
-    for one in sorted(there, key=lambda one: (not one.recommended, one.candidate.number)):
-        if all(one.beats(other, top) or other.beats(one, top) or _differs(one, other, top) for other in apart):
-            apart.append(one)
+    for offer in sorted(unbeaten, key=lambda offer: (not offer.recommended, offer.candidate.number)):
+        if all(offer.beats(kept, top) or kept.beats(offer, top) or _differs(offer, kept, top) for kept in apart):
+            apart.append(offer)
     return apart
 
 
-def _differs(one: Offer, other: Offer, top: float) -> bool:
+def _differs(first: Offer, second: Offer, top: float) -> bool:
     return (
-        abs(one.gain.mean - other.gain.mean) > _same(top)
-        or abs(one.loss - other.loss) > LEAST_HARM
-        or abs(one.price - other.price) > _SAME_PRICE
+        abs(first.gain.mean - second.gain.mean) > _same(top)
+        or abs(first.loss - second.loss) > LEAST_HARM
+        or abs(first.price - second.price) > _SAME_PRICE
     )
 
 
 def _same(best: float) -> float:
-    """Gains that differ by no more are the same."""
+    """Largest difference of two gains that count as equal."""
     return _SAME_GAIN * min(best, 1.0)
 
 
 def _thinned(offers: Sequence[Offer], most: int) -> list[Offer]:
-    """At most so many: the recommended one, that with the most gain, that with the least harm, then by gain."""
+    """At most `most` offers: the recommended one, the one with most gain, the one with least harm, then by gain."""
     first = [
-        *(one for one in offers if one.recommended),
-        max(offers, key=lambda one: one.gain.mean),
-        min(offers, key=lambda one: (one.loss, -one.gain.mean)),
-        *sorted(offers, key=lambda one: -one.gain.mean),
+        *(offer for offer in offers if offer.recommended),
+        max(offers, key=lambda offer: offer.gain.mean),
+        min(offers, key=lambda offer: (offer.loss, -offer.gain.mean)),
+        *sorted(offers, key=lambda offer: -offer.gain.mean),
     ]
-    return list({one.candidate.number: one for one in first}.values())[:most]
+    return list({offer.candidate.number: offer for offer in first}.values())[:most]

@@ -1,12 +1,12 @@
-"""What a setting is wanted for: goals, how much a setting gains of each, and the SLOs that it must keep.
+"""Goals of a search, the gain of a setting for each goal, and the SLOs that a setting must keep.
 
-Goals are of many units. A gain is what was gained over the present setting on the same random numbers, on one scale: of
-rates, times and counts the natural logarithm of the ratio (so 0.1 is about 10 %, 0.7 twice as good, and each further
-factor counts as much as the one before); of percentages and indices, which have an end, the difference over the whole
-(so 0.1 is ten points). The score is the mean gain, by weight.
+Goals have many units. A gain compares a setting with the present one on the same random numbers, on one scale. For
+rates, times and counts it is the natural logarithm of the ratio (0.1 is about 10 %, 0.7 twice as good, and each further
+factor counts as much as the one before). For percentages and indices, which have a maximum, it is the difference over
+the maximum (0.1 is ten points). The score is the mean gain, by weight.
 
-A logarithm needs an end below. A replication cannot tell less than half an event from none, nor an answer that never
-came from one that takes longer than it lasts: so they count.
+A logarithm needs a lower limit. A replication cannot distinguish less than half an event from none, so none counts as
+half an event. An answer that never came counts as one that takes as long as the replication.
 """
 
 import math
@@ -23,61 +23,61 @@ Row = Mapping[str, float | None]
 """The metrics of one replication."""
 
 
-def rows(measured: Run, asked: Iterable[Address]) -> list[Row]:
-    """What a run measured of these, replication by replication."""
-    found = measured.values(asked)
-    return [{name: listed[index] for name, listed in found.items()} for index in range(measured.scenario.replications)]
+def rows(measured: Run, metrics: Iterable[Address]) -> list[Row]:
+    """The values of these metrics in a run, a row for each replication."""
+    values = measured.values(metrics)
+    return [{name: listed[index] for name, listed in values.items()} for index in range(measured.scenario.replications)]
 
 
 LEAST_EVENTS = 0.5
 """A count of none, and a rate of none in a replication, count as this many."""
 LEAST_S = 1e-6
-"""Nobody feels a shorter time, s."""
+"""Shorter times count as this long, s: the difference is negligible."""
 UNDEFINED = 2.0
-"""To have a percentage or an index at all is worth this much: two wholes."""
+"""Gain of a percentage or an index that is defined over one that is not: twice the maximum."""
 _EXCESS_MAX = 1e6
 _MEANS = 0.1
 _LOOK = 2
-"""Replications that say whether an SLO holds as it is."""
+"""Replications of the check whether an SLO holds under the present setting."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Something to maximise or to minimise: a metric, or the mean gain of several of one kind."""
+    """A metric to maximise or to minimise, or the mean gain of several metrics of one kind."""
 
     name: str
     addresses: tuple[Address, ...]
     higher: bool
     weight: float = 1.0
-    """How much it counts in the score."""
+    """Weight of the goal in the score."""
     floor: float | None = None
-    """What is below counts as this: nobody feels the difference. In the unit of the metric."""
+    """Lower values count as this: users notice no difference. In the unit of the metric."""
     felt: float | None = None
-    """Above this a response time is late, in the unit of the metric; `None`: that is not known, or an SLO says it."""
+    """Limit above which a response time is late, in the unit of the metric; `None`: not known, or set by an SLO."""
     seconds: float = 1.0
-    """How long a replication lasts."""
+    """Duration of a replication."""
 
     def gain(self, new: Row, old: Row) -> float:
-        """How much better a replication is than the same one under another setting; 0: alike."""
+        """The gain of a replication over the same one under another setting; 0: no difference."""
         # Every domain counts alike, however many run in it.
         by_domain: dict[str, list[float]] = {}
-        for one in self.addresses:
-            by_domain.setdefault(one.domain, []).append(self._gain(one, new[one.name], old[one.name]))
+        for address in self.addresses:
+            by_domain.setdefault(address.domain, []).append(self._gain(address, new[address.name], old[address.name]))
         return math.fsum(math.fsum(gains) / len(gains) for gains in by_domain.values()) / len(by_domain)
 
-    def _gain(self, one: Address, new: float | None, old: float | None) -> float:
-        whole = one.metric.unit.whole
+    def _gain(self, address: Address, new: float | None, old: float | None) -> float:
+        whole = address.metric.unit.whole
         if whole is None:
-            better = math.log(self._counted(one, new) / self._counted(one, old))
+            better = math.log(self._counted(address, new) / self._counted(address, old))
         elif new is None or old is None:
             return UNDEFINED * ((new is not None) - (old is not None))
         else:
             better = (new - old) / whole
         return better if self.higher else -better
 
-    def _counted(self, one: Address, value: float | None) -> float:
-        """What a value without an end counts as: above 0, and where nothing was completed as bad as can be."""
-        unit = one.metric.unit
+    def _counted(self, address: Address, value: float | None) -> float:
+        """The value inside the logarithm: above 0, and the worst possible one if nothing was completed."""
+        unit = address.metric.unit
         second = unit.written.get("s")
         if second is not None:
             least, never = LEAST_S * second, self.seconds * second
@@ -89,7 +89,7 @@ class Goal:
         return max(value, least, self.floor or 0.0)
 
     def percent(self, gain: float) -> float:
-        """A gain in percent: of rates how much more, of times how much less; of what has an end in points."""
+        """A gain in percent: the increase of a rate, the decrease of a time; for a metric with a maximum, points."""
         if self.addresses[0].metric.unit.whole is not None:
             return 100 * gain
         return 100 * (math.expm1(gain) if self.higher else -math.expm1(-gain))
@@ -99,7 +99,7 @@ class Goal:
 
 
 def lasts_s(scenario: Scenario) -> float:
-    """How long a replication lasts, its warm-up included, s."""
+    """Duration of a replication with its warm-up, s."""
     return (scenario.warmup_ns + scenario.duration_ns) / 1e9
 
 
@@ -109,26 +109,26 @@ def score(goals: Sequence[Goal], gains: Sequence[float]) -> float:
 
 
 def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
-    """A goal that is stated by hand; a pattern of metrics is one goal, in which every domain counts alike.
+    """A goal stated by hand; a pattern of metrics is one goal, in which every domain counts alike.
 
     Raises:
-        RequestError: there is no such metric.
+        RequestError: no such metric.
 
     Examples:
         >>> print(goal(Scenario.starter(), "web.response_p99", higher=False))
         minimise http.response_p99
     """
-    found = find_all(scenario, [name], "maximise" if higher else "minimise")
-    shown = found[0].name if len(found) == 1 else name
-    return Goal(shown, tuple(found), higher, seconds=lasts_s(scenario))
+    metrics = find_all(scenario, [name], "maximise" if higher else "minimise")
+    shown = metrics[0].name if len(metrics) == 1 else name
+    return Goal(shown, tuple(metrics), higher, seconds=lasts_s(scenario))
 
 
 def default_goals(scenario: Scenario) -> list[Goal]:
-    """What is wanted where nobody says: throughput, response times, fairness, driver domains that do not wait.
+    """The default goals: throughput, response times, fairness, and the waiting time of driver domains.
 
     The last two are means rather than ends: they count for a tenth, so that no customer regresses for them.
 
-    A service is judged by those who ask it. Jobs that an import assumed are no goals where there is anything else.
+    A service is judged by its clients. Jobs that an import assumed are no goals if the scenario has any other load.
 
     Examples:
         >>> [str(goal) for goal in default_goals(Scenario.starter())]
@@ -141,14 +141,14 @@ def default_goals(scenario: Scenario) -> list[Goal]:
     listed = addresses(scenario)
     drivers = {join([name]) for name, table in document["domain"].items() if table.get("driver_domain")}
 
-    def of(metric: str, things: Container[str]) -> list[Address]:
+    def metrics_of(metric: str, things: Container[str]) -> list[Address]:
         return [address for address in listed if address.metric.name == metric and address.thing in things]
 
     wanted = (
-        ("throughput", True, 1.0, of("throughput", things)),
-        ("response_p99", False, 1.0, of("response_p99", things)),
-        ("host.fairness", True, _MEANS, of("fairness", {"host"})),
-        ("driver domains waited", False, _MEANS, of("waited", drivers)),
+        ("throughput", True, 1.0, metrics_of("throughput", things)),
+        ("response_p99", False, 1.0, metrics_of("response_p99", things)),
+        ("host.fairness", True, _MEANS, metrics_of("fairness", {"host"})),
+        ("driver domains waited", False, _MEANS, metrics_of("waited", drivers)),
     )
     return [
         Goal(
@@ -164,10 +164,10 @@ def default_goals(scenario: Scenario) -> list[Goal]:
 
 
 def contradictions(slos: Sequence[Slo]) -> None:
-    """Refuses SLOs that nothing can keep.
+    """Refuses contradictory SLOs.
 
     Raises:
-        RequestError: two of them exclude each other.
+        RequestError: two SLOs exclude each other.
     """
     for first in slos:
         for second in slos:
@@ -181,7 +181,7 @@ def contradictions(slos: Sequence[Slo]) -> None:
 
 
 def excess(slo: Slo, rows: Sequence[Row]) -> float:
-    """How far the mean of a metric is beyond its SLO, as a fraction of it; 0 or less: it is kept."""
+    """The distance of a metric's mean beyond its SLO, as a fraction of the bound; 0 or less: the SLO is kept."""
     values = [row[slo.address.name] for row in rows]
     present = [value for value in values if value is not None]
     if len(present) < len(values) or not present:
@@ -192,31 +192,31 @@ def excess(slo: Slo, rows: Sequence[Row]) -> float:
 
 
 def missed(scenario: Scenario, slos: Sequence[Slo], *, jobs: int = 0) -> list[Slo]:
-    """The SLOs that do not hold as it is.
+    """The SLOs that do not hold under the present setting.
 
     Raises:
         EngineError: the run failed.
     """
     if not slos:
         return []
-    found = rows(run(scenario.with_run(replications=_LOOK), jobs=jobs), [slo.address for slo in slos])
-    return [slo for slo in slos if excess(slo, found) > 0]
+    measured = rows(run(scenario.with_run(replications=_LOOK), jobs=jobs), [slo.address for slo in slos])
+    return [slo for slo in slos if excess(slo, measured) > 0]
 
 
 def goals(
     scenario: Scenario, maximise: Iterable[str], minimise: Iterable[str], missed: Sequence[Slo] = ()
 ) -> list[Goal]:
-    """The goals that are stated by hand; where none are, SLOs that do not hold; where all do, the default ones.
+    """The goals stated by hand; without any, the SLOs that do not hold; if all hold, the default goals.
 
     Raises:
-        RequestError: there is no such metric, or one is named twice.
+        RequestError: no such metric, or one is named twice.
     """
-    found = [goal(scenario, name, higher=True) for name in maximise]
-    found += [goal(scenario, name, higher=False) for name in minimise]
-    names = [one.name for one in found]
+    chosen = [goal(scenario, name, higher=True) for name in maximise]
+    chosen += [goal(scenario, name, higher=False) for name in minimise]
+    names = [stated.name for stated in chosen]
     for name in names:
         if names.count(name) > 1:
             raise RequestError(f"`{name}` is named twice", field="maximise", allowed="each metric once")
     wanted = {slo.address.name: slo for slo in missed}
-    found = found or [goal(scenario, name, higher=slo.operator.startswith(">")) for name, slo in wanted.items()]
-    return found or default_goals(scenario)
+    chosen = chosen or [goal(scenario, name, higher=slo.operator.startswith(">")) for name, slo in wanted.items()]
+    return chosen or default_goals(scenario)

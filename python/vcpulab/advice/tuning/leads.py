@@ -1,8 +1,8 @@
-"""What is tried first: one parameter at a time, those of the goal's own domains first, mild changes first.
+"""The first candidates: one changed parameter each, the goal's own domains first, mild changes first.
 
-After them come the parameters of the domains that serve these, those of the host, and those of the domains that keep
-them waiting; then other schedulers. What holds the domains back says which of their own to begin
-with. The search goes on from the best of these.
+Next are the parameters of the domains that serve the goal's, of the host, and of the domains that keep them waiting;
+then other schedulers. The bottleneck of the goal's domains decides which of their parameters is first. The search
+continues from the best of these candidates.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,77 +14,82 @@ from vcpulab.advice.capacity.occupancy import Station, with_servers
 from vcpulab.advice.lateness import late
 from vcpulab.advice.runstates import lost, waited
 from vcpulab.advice.tuning.goals import Goal
+from vcpulab.advice.tuning.kvm import is_limit
 from vcpulab.advice.tuning.prices import kind
 from vcpulab.advice.tuning.spaces import Parameter, Space
-from vcpulab.advice.tuning.threads import is_limit
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import split
 
 _STEPS = 3
-"""So many steps of a parameter are tried at most."""
+"""Most steps of a parameter."""
 _BLAMED = 3
-"""So many of those that keep the goal's domains waiting are looked at."""
+"""Most domains, of those that keep the goal's domains waiting, whose parameters are tried."""
 _SHORTER = (3, 6, 15)
-"""Slices and rate limits of the host are tried at so many parts of what they are."""
+"""Divisors of the host's slices and rate limits."""
 _INVERSE = ("mcu_adv",)
-"""Who has more of these gets less."""
+"""Parameters that give a domain less CPU time if raised."""
 _CURES = {"cap": "cap", "quota": "cap", "budget": "budget", "pCPUs": "weight", "driver domain": "vcpus"}
-"""What holds a domain back, to the kind of parameter to begin with."""
+"""Kind of bottleneck to the kind of parameter that is tried first."""
 
 
 def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None) -> list[dict[str, int]]:
     """Settings to try before all others, in this order.
 
     Args:
-        space: what may be changed.
-        run: the present setting, with its waits.
+        space: the parameters to vary.
+        run: a run of the present setting, with its waits.
         own: the domains of the goals.
-        held_back: what these are held back by.
+        held_back: the bottleneck of these domains.
     """
     scheduler = str(space.scenario.to_dict()["host"]["scheduler"])
-    there = [one for one in space.active(scheduler) if one.name != "host.scheduler"]
+    active = [parameter for parameter in space.active(scheduler) if parameter.name != "host.scheduler"]
     servers = [name for name in with_servers(space.scenario.to_dict()["domain"], own) if name not in own]
-    blamed = [name for name in _who_makes_wait(run, [*own, *servers]) if name not in (*own, *servers)]
+    blamed = [name for name in _waited_for(run, [*own, *servers]) if name not in (*own, *servers)]
     first = _CURES.get(held_back.kind) if held_back is not None else None
-    order = sorted(there, key=lambda one: (kind(one) != first, _rank(one)))
+    order = sorted(active, key=lambda parameter: (kind(parameter) != first, _rank(parameter)))
     places = _places(run, own)
-    elsewhere = (one for one in order if split(one.name)[-1] in places and split(one.name)[0] == "host")
-    picked = [(one, index) for one in elsewhere for index in _steps(one, True)]
-    of_host = [one for one in order if split(one.name)[0] == "host"]
+    elsewhere = (
+        parameter for parameter in order if split(parameter.name)[-1] in places and split(parameter.name)[0] == "host"
+    )
+    picked = [(parameter, index) for parameter in elsewhere for index in _steps(parameter, True)]
+    on_host = [parameter for parameter in order if split(parameter.name)[0] == "host"]
     for names, upward in ((own, True), (servers, True), (blamed, False)):
         if not upward:
-            for one in of_host:
-                picked += [(one, index) for index in (_shorter(one) if one.ordered else _steps(one, True))]
+            for parameter in on_host:
+                picked += [
+                    (parameter, index)
+                    for index in (_shorter(parameter) if parameter.ordered else _steps(parameter, True))
+                ]
         for parameter in order:
             if _concerns(space, parameter, names):
                 picked += [(parameter, index) for index in _steps(parameter, upward)]
-                picked += [(parameter, index) for index in _heaviest(parameter, there) if upward]
+                picked += [(parameter, index) for index in _heaviest(parameter, active) if upward]
     once = dict.fromkeys((parameter.key, index) for parameter, index in picked)
     return [{**space.present, key: index} for key, index in once]
 
 
 def suffering(run: Run, goals: Sequence[Goal]) -> list[str]:
-    """The domains to begin with where goals are about no one in particular: who is late, or else who waits longest."""
-    asked = {address.domain for goal in goals for address in goal.addresses if address.domain}
-    behind = [one for one in late(run) if not asked or one.domain in asked]
-    behind = [one for one in behind if not one.assumed] or behind
-    named = asked or {str(name) for name in run.scenario.to_dict()["domain"]}
+    """The domains to begin with if goals name no domain: those with late services, or those that wait longest."""
+    own = {address.domain for goal in goals for address in goal.addresses if address.domain}
+    behind = [service for service in late(run) if not own or service.domain in own]
+    behind = [service for service in behind if not service.assumed] or behind
+    named = own or {str(name) for name in run.scenario.to_dict()["domain"]}
     longest = sorted(sorted(named), key=lambda name: -waited(run, name))
-    return list(dict.fromkeys([one.domain for one in behind] or longest))[:_BLAMED]
+    return list(dict.fromkeys([service.domain for service in behind] or longest))[:_BLAMED]
 
 
 def _places(run: Run, own: Sequence[str]) -> set[str]:
-    """The fields that say where all vCPUs run, where domains lose much of their CPU time by that."""
-    found: set[str] = set()
+    """The fields for the place of all vCPUs, if domains lose much CPU time by their place."""
+    fields_of_all: set[str] = set()
     for to, fields in _LOST_TO.items():
         if any(lost(run, name, to) > _MUCH_LOST for name in own):
-            found.update(fields)
-    return found
+            fields_of_all.update(fields)
+    return fields_of_all
 
 
 _LOST_TO = {"memory": ("soft_affinity",), "threads": ("soft_affinity", "sched_gran")}
 _MUCH_LOST = 0.1
-"""Who loses more than this part of the time gotten may run in the wrong place. Assumed."""
+"""Fraction of its CPU time above which a domain's loss suggests a wrong place. Assumed."""
 _ORDER = (
     "weight",
     "mcu_adv",
@@ -111,7 +116,7 @@ def _rank(parameter: Parameter) -> int:
 
 
 def _concerns(space: Space, parameter: Parameter, names: Sequence[str]) -> bool:
-    """Is it of one of these domains, or of a pool in which one is?"""
+    """Does the parameter belong to one of these domains, or to a pool of one of them?"""
     if any(split(path)[:2] == ["domain", name] for path in parameter.paths or (parameter.name,) for name in names):
         return True
     where = split(parameter.name)
@@ -129,43 +134,47 @@ def _steps(parameter: Parameter, upward: bool) -> list[int]:
     if split(parameter.name)[0] == "pool":
         return _shorter(parameter)
     if name == "vcpus":
-        # Fewer vCPUs of an SMP guest wait for each other less: one less, half, a little less than that, a quarter.
+        # Fewer vCPUs of an SMP guest wait for each other less: one fewer, half, one fewer than half, a quarter.
         fewer = (now - 1, now // 2, now // 2 - 1, now // 4)
         return list(dict.fromkeys(index for index in fewer if 0 <= index < now))
     if name == "reservation_period":
-        # A shorter period comes in shorter gaps.
+        # A shorter period makes the gaps between two slices shorter.
         return less[:_STEPS]
     if name in _INVERSE:
         more, less = less, more
     if upward:
-        found = more[:_STEPS]
-        return list(dict.fromkeys([*found, last])) if (name == "cap" or is_limit(name)) and found else found
+        first = more[:_STEPS]
+        return list(dict.fromkeys([*first, last])) if (name == "cap" or is_limit(name)) and first else first
     return less[:2] if is_limit(name) or name in ("weight", "cap", "reservation", *_INVERSE) else []
 
 
-def _heaviest(parameter: Parameter, there: Sequence[Parameter]) -> list[int]:
-    """The weight that is twice that of whoever weighs most: fewer steps leave a light domain among the light ones."""
+def _heaviest(parameter: Parameter, active: Sequence[Parameter]) -> list[int]:
+    """The weight that is twice the largest of the other domains: smaller steps leave a light domain light."""
     if split(parameter.name)[-1] != "weight":
         return []
-    others = [one.options[one.now].value for one in there if one is not parameter and split(one.name)[-1] == "weight"]
-    heavier = (index for index, one in enumerate(parameter.options) if others and one.value >= 2 * max(others))
+    weights = [
+        weight.options[weight.now].value
+        for weight in active
+        if weight is not parameter and split(weight.name)[-1] == "weight"
+    ]
+    heavier = (index for index, option in enumerate(parameter.options) if weights and option.value >= 2 * max(weights))
     return [index for index in heavier if index > parameter.now][:1]
 
 
 def _shorter(parameter: Parameter) -> list[int]:
-    """Options of a slice or a rate limit that are some parts of what it is; of what is no number, none."""
+    """Options of a slice or a rate limit nearest to its `_SHORTER` fractions; empty for options that are no numbers."""
     values = [option.value for option in parameter.options]
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return []
     now = values[parameter.now]
     wanted = [now / part for part in _SHORTER]
-    found = [min(range(len(values)), key=lambda index: abs(values[index] - one)) for one in wanted]
+    nearest = [min(range(len(values)), key=lambda index: abs(values[index] - target)) for target in wanted]
     least = [0] if split(parameter.name)[-1] == "ratelimit_us" else []
-    return [index for index in dict.fromkeys([*found, *least]) if index != parameter.now]
+    return [index for index in dict.fromkeys([*nearest, *least]) if index != parameter.now]
 
 
-def _who_makes_wait(run: Run, names: Sequence[str]) -> Iterator[str]:
-    """Whom these wait for, most first."""
+def _waited_for(run: Run, names: Sequence[str]) -> Iterator[str]:
+    """The domains that these domains wait for, the longest waits first."""
     rows: list[dict[str, Any]] = (
         run.df_wait_shares()
         .filter(pl.col("domain").is_in(list(names)))

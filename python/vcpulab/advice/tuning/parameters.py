@@ -1,69 +1,70 @@
-"""Parameters that may be changed: policies, their parameters from the registry, driver domains' vCPUs and pinning.
+"""Parameters to vary: policies, their parameters from the registry, driver domains' vCPUs and pinning.
 
-Each has a short list of options: few enough to be tried, round enough to be typed. The present setting is always
-one of them.
+Each parameter has a few options with round values. The present setting is always an option.
 """
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from vcpulab.advice.tuning.by_hand import check_typed, of_schedulers, parsed, pattern_of
-from vcpulab.advice.tuning.known import choice_of, known_parameters
+from vcpulab.advice.tuning.by_hand import check_typed, for_schedulers, parsed, pattern_of
+from vcpulab.advice.tuning.registry import choice_of, registry_parameters
 from vcpulab.advice.tuning.spaces import SCHEDULER, Space
 from vcpulab.errors import RequestError
 from vcpulab.scenario.scenario import Scenario
 
 
 def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] = ()) -> Space:
-    """The parameters that may be changed.
+    """The space of the parameters to vary.
 
     Args:
-        scenario: whose parameters.
+        scenario: the scenario.
         by_hand: `PATH=LOW..HIGH` or `PATH=a,b,c`.
-        only: names of parameters that the registry knows, or patterns such as `domain.*.weight`.
-            With neither, those that are sensible to search: policies, weights or reservations, slices and rate limits,
-            vCPUs and pinning of driver domains.
+        only: names of parameters of the registry, or patterns such as `domain.*.weight`.
+            Without `by_hand` and `only`, the default parameters: policies, weights or reservations, slices and rate
+            limits, vCPUs and pinning of driver domains.
 
     Raises:
-        RequestError: there is nothing to change, or it cannot be understood.
+        RequestError: no parameter has more than one value, or a text is malformed.
 
     Examples:
-        >>> found = space(Scenario.starter(), ["host.scheduler=credit,credit2"], ["dom0.weight"])
-        >>> [parameter.key for parameter in found.parameters]
+        >>> weights = space(Scenario.starter(), ["host.scheduler=credit,credit2"], ["dom0.weight"])
+        >>> [parameter.key for parameter in weights.parameters]
         ['host.scheduler', 'domain.dom0.weight (credit)', 'domain.dom0.weight (credit2)']
     """
     by_hand, only = list(by_hand), list(only)
     document = scenario.to_dict()
     stated = [parsed(scenario, word, document) for word in by_hand]
-    every = [path for one in stated for path in one.paths or (one.path,)]
+    every = [path for request in stated for path in request.paths or (request.path,)]
     twice = {path for path in every if every.count(path) > 1}
     if twice:
         raise RequestError(f"`{min(twice)}` is stated twice", field="vary")
-    chosen = [choice_of(scenario, one.values, one.word) for one in stated if one.path == SCHEDULER]
-    unasked = not by_hand and not only
+    chosen = [choice_of(scenario, request.values, request.word) for request in stated if request.path == SCHEDULER]
+    by_default = not by_hand and not only
     patterns = [pattern_of(scenario, word, document) for word in only]
-    known = known_parameters(scenario, chosen[0] if chosen else None)
-    if not chosen and not unasked and not any(fnmatchcase(SCHEDULER, pattern) for pattern in patterns):
-        # Nobody wants another policy.
+    registered = registry_parameters(scenario, chosen[0] if chosen else None)
+    if not chosen and not by_default and not any(fnmatchcase(SCHEDULER, pattern) for pattern in patterns):
+        # The request names no other policy, so the scheduler is fixed.
         present = document["host"]["scheduler"]
-        known = [k for k in known if k.name != SCHEDULER and k.scheduler in (None, present)]
+        registered = [k for k in registered if k.name != SCHEDULER and k.scheduler in (None, present)]
     for pattern, word in zip(patterns, only, strict=True):
-        if not any(fnmatchcase(parameter.name, pattern) for parameter in known):
-            raise RequestError(field="only", found=word, allowed=_some({parameter.name for parameter in known}))
+        if not any(fnmatchcase(parameter.name, pattern) for parameter in registered):
+            raise RequestError(field="only", found=word, allowed=_some({parameter.name for parameter in registered}))
     parameters = [
         parameter
-        for parameter in known
-        if (unasked and parameter.unasked)
+        for parameter in registered
+        if (by_default and parameter.by_default)
         or any(fnmatchcase(parameter.name, pattern) for pattern in patterns)
         or (chosen and parameter.name == SCHEDULER)
     ]
-    names = {parameter.scheduler for parameter in known} | {document["host"]["scheduler"]}
-    for one in stated:
-        if one.path != SCHEDULER:
-            check_typed(one, document, [name for name in names if name])
-            parameters = [parameter for parameter in parameters if parameter.name not in (one.path, *one.paths)]
-            by_scheduler = of_schedulers(scenario, one.path, one.values, one.word, [name for name in names if name])
-            parameters += map(one.whole, by_scheduler)
+    names = {parameter.scheduler for parameter in registered} | {document["host"]["scheduler"]}
+    for request in stated:
+        if request.path != SCHEDULER:
+            check_typed(request, document, [name for name in names if name])
+            parameters = [parameter for parameter in parameters if parameter.name not in (request.path, *request.paths)]
+            by_scheduler = for_schedulers(
+                scenario, request.path, request.values, request.word, [name for name in names if name]
+            )
+            parameters += map(request.whole, by_scheduler)
     parameters = [parameter for parameter in parameters if len(parameter.options) > 1]
     if not parameters:
         hint = "state a parameter and its range, PATH=LOW..HIGH"

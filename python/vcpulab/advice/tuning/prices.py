@@ -1,9 +1,9 @@
-"""What changing a parameter costs the administrator: a price for each kind, so that the mildest cure is advised.
+"""Prices of changing parameters, by kind: the effort for the administrator, so that the mildest fix is advised.
 
-A weight is typed and takes effect at once; another scheduler takes a restart of the host. The prices are assumptions,
-in percent of the score where that is more than 1, and of 1 where it is less: a gain of 10 % is never worth another
-scheduler, and what is dear stays dear beside a great gain. Of settings that are about as good, the one with the least
-sum is taken. Of one kind, that is the one with fewer fields and smaller steps.
+A weight takes effect at once; another scheduler needs a restart of the host. The prices are assumptions, in percent of
+the score if the score is above 1, otherwise in percent of 1: a gain of 10 % is never worth another scheduler, and a
+great gain does not make an expensive change cheap. Of settings that are about as good, the one with the least sum is
+advised. Within one kind, fewer fields and smaller steps are cheaper.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,9 +26,8 @@ PRICES: Mapping[str, float] = {
     "scheduler": 30,
     "other": 3,
 }
-"""Kind to price, %: `budget` is what a reservation is made of, `slice` a slice or rate limit of the host, `vcpus` also
-stands for the back ends of driver domains, `boot` for what is set by an option at boot; the first of these, as another
-scheduler, pays for the restart."""
+"""Kind to price, %. `budget`: the fields of a reservation. `slice`: a slice or rate limit of the host. `vcpus`: also
+back ends of driver domains. `boot`: a boot option; the first one, or another scheduler, pays for the restart."""
 
 _KINDS = {
     "weight": "weight",
@@ -57,11 +56,11 @@ _BUDGET = {"reservation", "reservation_period", "warp", "extratime", "xtratime",
     "latency",
 }
 _EACH_MORE = 0.25
-"""Of settings with the same price, that with fewer fields: each further field adds this, %."""
+"""Price of each further field, %."""
 _EACH_STEP = 0.1
-"""... and that with smaller steps: each beyond the first adds this, %."""
+"""Price of each step beyond the first, %."""
 _LEAVES = 1.0
-"""A domain that leaves its pool leaves what it was put there for, %."""
+"""Price of taking a domain out of its pool, which gives up the pool's purpose, %."""
 
 
 def kind(parameter: Parameter) -> str:
@@ -83,24 +82,24 @@ def kind(parameter: Parameter) -> str:
 
 @cache
 def _boot_options() -> frozenset[str]:
-    """The parameters of hosts that are set at boot."""
-    tools = (one["toolstack"]["set"] for policy in schedulers() for one in policy["generations"])
+    """The parameters of hosts that are boot options."""
+    tools = (generation["toolstack"]["set"] for policy in schedulers() for generation in policy["generations"])
     return frozenset({"sched_gran", *(name for tool in tools for name, how in tool.items() if how["by"] == "boot")})
 
 
 def price(changed: Iterable[tuple[Parameter, int]], prices: Mapping[str, float], *, restarts: bool = False) -> float:
-    """What changing these to these options costs, %.
+    """The price of changing parameters to these options, %.
 
     Args:
         changed: parameters, each with its option.
-        prices: of each kind.
+        prices: price of each kind.
         restarts: is the host restarted anyway?
     """
     total = 0.0
     for parameter, pick in changed:
-        of = kind(parameter)
-        total += prices["slice" if of == "boot" and restarts else of] + _extent(parameter, pick)
-        restarts = restarts or of == "boot"
+        kind_of = kind(parameter)
+        total += prices["slice" if kind_of == "boot" and restarts else kind_of] + _extent(parameter, pick)
+        restarts = restarts or kind_of == "boot"
     return total
 
 
@@ -116,13 +115,13 @@ def stated(words: Iterable[str]) -> dict[str, float]:
     """The prices, some of them stated by hand as `KIND=PERCENT`.
 
     Raises:
-        RequestError: there is no such kind, or it is no number.
+        RequestError: no such kind, or the price is no number from 0 to 100.
 
     Examples:
         >>> stated(["scheduler=50"])["scheduler"]
         50.0
     """
-    found = dict(PRICES)
+    prices = dict(PRICES)
     for word in words:
         name, _, text = (part.strip() for part in word.partition("="))
         try:
@@ -132,5 +131,5 @@ def stated(words: Iterable[str]) -> dict[str, float]:
         if name not in PRICES or not 0 <= value <= 100:
             allowed = f"KIND=PERCENT, from 0 to 100, with one of {', '.join(PRICES)}"
             raise RequestError(field="price", found=word, allowed=allowed)
-        found[name] = value
-    return found
+        prices[name] = value
+    return prices

@@ -1,4 +1,4 @@
-"""A page on a search: what is advised, what was tried, what is traded for what, and the gain as confirmed.
+"""A page on a search: the advice, the settings tried, the front, and the confirmed gain.
 
 Needs the extra `report`.
 """
@@ -13,7 +13,7 @@ from vcpulab.advice.comparison_report import verdict
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
-from vcpulab.advice.tuning.words import in_words as words_of
+from vcpulab.advice.tuning.headline import in_words as words_of
 from vcpulab.extras import require
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.steps import script
@@ -31,23 +31,23 @@ def write_report(path: str | PathLike[str], answer: Tuning, toolstack: Toolstack
     """Writes the page.
 
     Args:
-        path: the file; replaced if it is there.
-        answer: what came out.
-        toolstack: whose commands; `None`: those of the scenario's host.
+        path: the file; an existing file is replaced.
+        answer: the answer of the search.
+        toolstack: toolstack of the commands; `None`: that of the scenario's host.
     """
     wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.slos]))
     typed = "\n".join(script(answer.commands(toolstack)))
-    # The answer in words and in a picture, and then how to have it.
+    # The answer in words and in a picture, and then the commands.
     parts = []
     if answer.confirmed is not None:
         parts.append(html.section("Improvements and regressions", _confirmed(answer.confirmed)))
     parts.append(html.section(_heading(answer), [_parameters(answer), *([html.preformatted(typed)] if typed else [])]))
     if len(answer.offers) > 1:
-        # Where nobody loses, there is no trade to draw.
-        drawn = [html.chart(_front(answer))] if any(one.loss for one in answer.offers) else []
+        # Without losses, no trade-off is drawn.
+        drawn = [html.chart(_front(answer))] if any(offer.loss for offer in answer.offers) else []
         parts.append(html.section("The front", [*drawn, html.table(replace(answer.offered(), title=""))]))
     tried = [_history(answer)]
-    if answer.found.importance:
+    if answer.result.importance:
         tried.append(_importance(answer))
     parts.append(html.section("Settings tried", [html.paragraphs(*answer.reasons()), *map(html.chart, tried)]))
     title = f"{_heading(answer)}: {answer.space.scenario.name}"
@@ -55,7 +55,7 @@ def write_report(path: str | PathLike[str], answer: Tuning, toolstack: Toolstack
 
 
 def _heading(answer: Tuning) -> str:
-    """What the parameters of the best setting are: advice, or only the nearest of those that were tried."""
+    """Heading of the best setting's parameters: advice, or only the nearest of the settings tried."""
     changes_something = any(True for _ in answer.changed())
     return (
         "What to set" if answer.advised or not changes_something else "The nearest setting tried, which is not advised"
@@ -73,7 +73,7 @@ def _confirmed(confirmed: Confirmation) -> list[Markup]:
 
 
 def _parameters(answer: Tuning) -> Markup:
-    rows = [[key, before, after, str(answer.found.costs.get(key, "–"))] for key, before, after in answer.changed()]
+    rows = [[key, before, after, str(answer.result.costs.get(key, "–"))] for key, before, after in answer.changed()]
     if not rows:
         return html.paragraphs("Nothing: every parameter stays as it is.")
     return html.table(Table("", ["parameter", "now", "found", "changing it back costs of the score"], rows))
@@ -86,11 +86,11 @@ def _by_scheduler(answer: Tuning) -> "alt.Color":
 
 
 def _history(answer: Tuning) -> "alt.TopLevelMixin":
-    """The score of each candidate in the order in which they were tried, and the best so far."""
-    standings = answer.found.standings
+    """A chart of each candidate's score in the order tried, and the best so far."""
+    standings = answer.result.standings
     rows: list[dict[str, Any]] = []
     best: float | None = None
-    for position, candidate in enumerate(c for c in answer.found.candidates if c.number in standings):
+    for position, candidate in enumerate(c for c in answer.result.candidates if c.number in standings):
         standing = standings[candidate.number]
         if candidate.dropped is None and standing.excess <= 0:
             best = standing.score if best is None else max(best, standing.score)
@@ -116,25 +116,25 @@ def _history(answer: Tuning) -> "alt.TopLevelMixin":
     )
     line = base.mark_line(interpolate="step-after", opacity=0.6, color="currentColor").encode(y="best:Q")
     title = "Settings tried, and the best so far"
-    said = f"{len(rows)} settings; the best score is {best or 0:.3f}"
+    description = f"{len(rows)} settings; the best score is {best or 0:.3f}"
     chart = alt.layer(line, points).properties(
-        width="container", height=260, title=title, description=f"{title}. {said}."
+        width="container", height=260, title=title, description=f"{title}. {description}."
     )
     return plots.dressed(chart)
 
 
 def _front(answer: Tuning) -> "alt.TopLevelMixin":
-    """The gain of settings that none beats, against what others lose."""
+    """A chart of the front: gain against the losses of other services."""
     rows = [
         {
-            "setting": words_of(answer.space, one.candidate),
-            "gain": one.gain.mean,
-            "loss": one.loss,
-            "pays most": "nobody significantly" if one.harm is None else str(one.harm),
-            "price": one.price,
-            "which": "recommended" if one.recommended else "other",
+            "setting": words_of(answer.space, offer.candidate),
+            "gain": offer.gain.mean,
+            "loss": offer.loss,
+            "pays most": "nobody significantly" if offer.harm is None else str(offer.harm),
+            "price": offer.price,
+            "which": "recommended" if offer.recommended else "other",
         }
-        for one in answer.offers
+        for offer in answer.offers
     ]
     title = "What is traded for what: gain against harm, of settings that none beats"
     base = alt.Chart(plots.rows_of(rows)).encode(
@@ -149,17 +149,17 @@ def _front(answer: Tuning) -> "alt.TopLevelMixin":
         tooltip=["setting:N", "gain:Q", "loss:Q", "pays most:N", "price:Q"],
     )
     labels = base.mark_text(align="left", dx=8, color="currentColor", limit=360).encode(text="setting:N")
-    said = "; ".join(f"{row['setting']}: gain {row['gain']:.2f}, loss {row['loss']:.2f}" for row in rows)
+    description = "; ".join(f"{row['setting']}: gain {row['gain']:.2f}, loss {row['loss']:.2f}" for row in rows)
     chart = alt.layer(points, labels).properties(
-        width="container", height=260, title=title, description=f"{title}. {said}."
+        width="container", height=260, title=title, description=f"{title}. {description}."
     )
     return plots.dressed(chart)
 
 
 def _importance(answer: Tuning) -> "alt.TopLevelMixin":
-    rows = [{"parameter": key, "share": 100 * share} for key, share in answer.found.importance.items()]
+    rows = [{"parameter": key, "share": 100 * share} for key, share in answer.result.importance.items()]
     title = "Which parameters set the best quarter of settings apart"
-    said = "; ".join(f"{row['parameter']}: {row['share']:.0f} %" for row in rows)
+    description = "; ".join(f"{row['parameter']}: {row['share']:.0f} %" for row in rows)
     chart = (
         alt.Chart(plots.rows_of(rows))
         .mark_bar(color=plots.COLOURS[0])
@@ -168,7 +168,7 @@ def _importance(answer: Tuning) -> "alt.TopLevelMixin":
             y=alt.Y("parameter:N", sort=None, title=None, axis=alt.Axis(labelLimit=plots.LONG_LABEL_PX)),
             tooltip=["parameter:N", "share:Q"],
         )
-        .properties(width="container", height=alt.Step(20), title=title, description=f"{title}. {said}.")
+        .properties(width="container", height=alt.Step(20), title=title, description=f"{title}. {description}.")
     )
     return plots.dressed(chart)
 

@@ -1,12 +1,12 @@
 """The search: candidates are proposed, and raced against each other and the best so far.
 
-`proposing` says what is tried next, `trials` measures it, `worth` judges it, `racing` gives up what is hopeless, and
-`simplifying` takes the mildest of what is about as good as the best. Of several goals the score is one view; the
-settings that none beats in every goal are kept as well.
+`proposing` chooses candidates, `trials` measures, `worth` judges, `racing` drops hopeless ones, and `simplifying` takes
+the mildest of the settings that are about as good as the best. For several goals the score is one view; `front` keeps
+the settings that no other beats.
 
-What is searched, in which order, follows from the scenario, the seed and the number of candidates alone: batches have
-one size, whatever the processors. A search that was interrupted is replayed with the replications that are on disk,
-which takes no time, and goes on where it stopped, as if nothing had happened.
+Candidates and their order depend only on the scenario, the seed and the number of candidates: batches have one size,
+for any number of processors. An interrupted search is replayed with the replications on disk, which takes no time, and
+continues from there with the same result.
 """
 
 import math
@@ -20,10 +20,10 @@ from typing import Any
 
 from vcpulab.advice.capacity.occupancy import bottleneck, stations
 from vcpulab.advice.lateness import felt_ms
-from vcpulab.advice.tuning import leaving
-from vcpulab.advice.tuning.candidates import Candidate, Found
+from vcpulab.advice.tuning import no_change
+from vcpulab.advice.tuning.candidates import Candidate, SearchResult
+from vcpulab.advice.tuning.folder import Clock, claim, name_of
 from vcpulab.advice.tuning.goals import Goal, excess
-from vcpulab.advice.tuning.keeping import Clock, claim, name_of
 from vcpulab.advice.tuning.leads import leads, suffering
 from vcpulab.advice.tuning.prices import PRICES
 from vcpulab.advice.tuning.proposing import Proposals
@@ -45,12 +45,12 @@ BATCH = 8
 REPLICATIONS = 6
 """Replications of a candidate that is not dropped."""
 PATIENCE = 4
-"""A search without a stated end ends when so many batches one after the other have found nothing better."""
+"""Batches in a row without a better candidate after which a search without a stated end stops."""
 _FINALISTS = 6
 SAFER = 0.5
-"""A setting keeps SLOs by far if it is at least this part as far inside them as the one that is furthest. Assumed."""
+"""A setting keeps SLOs by far if its slack is at least this fraction of the largest slack of all settings. Assumed."""
 _EVERY_MAX = 4096
-"""Where there are no more settings, they are tried in order."""
+"""Largest space whose settings are tried in order."""
 
 
 class Search:
@@ -70,46 +70,46 @@ class Search:
         by_hand: bool = False,
         prices: Mapping[str, float] = PRICES,
     ) -> None:
-        """Takes the parameters that may be changed and what is wanted.
+        """Prepares a search; `run` starts it.
 
         Args:
-            space: the parameters that may be changed.
-            goals: what is wanted; all count alike.
-            slos: what must hold of the means over replications.
-            seed: of the search and of its replications.
-            replications: of each candidate that is not dropped.
-            folder: where what was measured is kept, so that a search can go on; `None`: in memory only.
+            space: the parameters to vary.
+            goals: the goals; all count alike.
+            slos: the SLOs that the means over replications must keep.
+            seed: seed of the search and of its replications.
+            replications: replications of each candidate that is not dropped.
+            folder: folder of the measurements, from which a search can continue; `None`: in memory only.
             jobs: replications at a time; 0: one for each processor. It never changes the result.
             drop: drop hopeless candidates before they have all replications.
-            by_hand: the parameters were chosen by hand, and are tried whether the host needs it or not.
-            prices: of changing a parameter of each kind, %; see `prices`.
+            by_hand: were the parameters chosen by hand? Then they are tried even if the host is good enough.
+            prices: price of changing a parameter of each kind, %; see `prices`.
 
         Raises:
-            RequestError: another search is kept in the folder.
+            RequestError: the folder has another search.
         """
         self.space = space
         self.seed = seed
         self.replications = replications
         self.jobs = jobs
         self.worth = Worth(space, goals, slos, prices)
-        self.asked = _asked(goals, slos, [one for row in self.worth.bystanders for one in row])
+        self.metrics = _metrics_of(goals, slos, [address for row in self.worth.bystanders for address in row])
         self.rejected: list[Candidate] = []
-        """What must not be advised, see `without`."""
+        """Candidates that must not be advised, see `without`."""
         self._drop = drop
         self._by_hand = by_hand
-        self._trials = Trials(space, self.asked, seed=seed, jobs=jobs)
+        self._trials = Trials(space, self.metrics, seed=seed, jobs=jobs)
         self._clock = Clock(None)
         if folder is not None:
             self.keep(folder)
 
     @property
     def goals(self) -> list[Goal]:
-        """What is wanted."""
+        """The goals."""
         return self.worth.goals
 
     @property
     def slos(self) -> list[Slo]:
-        """What must hold."""
+        """The SLOs."""
         return self.worth.slos
 
     @property
@@ -119,19 +119,19 @@ class Search:
 
     @property
     def runs(self) -> int:
-        """Replications that were needed so far."""
+        """Number of replications that were needed so far."""
         return self._trials.runs
 
     @property
     def note(self) -> str | None:
-        """What is to be told of the measurements that were there."""
+        """A remark on the measurements that the folder had; `None`: no remark."""
         return self._trials.ran.note
 
     def keep(self, folder: Path) -> None:
-        """Keeps what is measured in a folder, and takes what is there already.
+        """Keeps the measurements in a folder, and uses those that the folder has.
 
         Raises:
-            RequestError: another search is kept in it.
+            RequestError: the folder has another search.
         """
         claim(folder, self._identity())
         self._trials.ran = cache.RunCache(folder / "runs.jsonl")
@@ -144,17 +144,17 @@ class Search:
         seconds: float | None = None,
         patient: bool = True,
         progress: Callable[[float], bool | None] | None = None,
-    ) -> Found:
-        """Searches until so many candidates were tried, or so much time was spent, or nothing is left to try.
+    ) -> SearchResult:
+        """Searches until the number of trials or the time is reached, or the space is exhausted.
 
         Args:
-            trials: candidates, the present setting among them; one that comes up again does not count.
-            seconds: time, that of earlier parts of the same search included; looked at after each batch.
-            patient: go on where `PATIENCE` batches have found nothing better?
-            progress: called now and then with the fraction done; `False` cancels.
+            trials: most candidates, with the present setting; repeated candidates do not count.
+            seconds: most time, with earlier parts of the same search; checked after each batch.
+            patient: continue after `PATIENCE` batches without a better candidate?
+            progress: called regularly with the fraction done; returning `False` cancels.
 
         Raises:
-            Interrupted: it was cancelled, with the best so far; what is done is kept.
+            Interrupted: the search was cancelled; holds the best so far, and the measurements are kept.
             EngineError: a run failed.
         """
         optuna = require("optuna", "tune")
@@ -167,24 +167,30 @@ class Search:
                 if not self._full():
                     raise
                 best = max(self._full(), key=self.worth.order)
-                raise Interrupted(self._known(best, self._trials.tried, self.runs)) from None
+                raise Interrupted(self._result(best, self._trials.tried, self.runs)) from None
 
     def without(
-        self, found: Found, rejected: Sequence[Candidate], progress: Callable[[float], bool | None] | None = None
-    ) -> Found:
-        """The same search, had some settings not been tried: its best is the next best, or the present setting.
+        self,
+        result: SearchResult,
+        rejected: Sequence[Candidate],
+        progress: Callable[[float], bool | None] | None = None,
+    ) -> SearchResult:
+        """The result without some rejected settings: its best is the next best, or the present setting.
 
         Raises:
             EngineError: a run failed.
         """
         tell = progress or (lambda _: True)
         self.rejected = [*rejected]
-        return self._with_best(found, self._mildest(self.present, tell), tell)
+        return self._with_best(result, self._mildest(self.present, tell), tell)
 
     def safer(
-        self, found: Found, rejected: Sequence[Candidate], progress: Callable[[float], bool | None] | None = None
-    ) -> Found:
-        """The same search, where its best is too near to an SLO: the mildest of those that keep the SLOs by far.
+        self,
+        result: SearchResult,
+        rejected: Sequence[Candidate],
+        progress: Callable[[float], bool | None] | None = None,
+    ) -> SearchResult:
+        """The result without settings that are too near to an SLO: its best is the mildest that keeps SLOs by far.
 
         Raises:
             EngineError: a run failed.
@@ -195,27 +201,29 @@ class Search:
         far = SAFER * max(map(self.worth.slack, left), default=0.0)
         inside = [candidate for candidate in left if self.worth.slack(candidate) >= far]
         if not inside:
-            return self.without(found, rejected, progress)
+            return self.without(result, rejected, progress)
         self.rejected = [*rejected]
         best = min(inside, key=self.worth.cost)
         self._trials.until([best], len(self.present.rows), progress or (lambda _: True))
-        return self._with_best(found, best, progress or (lambda _: True))
+        return self._with_best(result, best, progress or (lambda _: True))
 
     def present_run(self) -> Run:
-        """The present setting's first replication, whole: others are set against it."""
+        """The first replication of the present setting with all its tables, for comparisons."""
         return self._trials.present_run()
 
     def complete(self, candidates: Sequence[Candidate], tell: Tell) -> None:
-        """Gives candidates that were given up the replications that they lack."""
+        """Runs the missing replications of dropped candidates."""
         self._trials.until(candidates, self.replications, tell)
 
     def name(self) -> str:
-        """A short name that only this search has."""
+        """A short unique name of this search."""
         return name_of(self._identity())
 
     # ---- the search ----
 
-    def _search(self, optuna: Any, trials: int | None, seconds: float | None, patient: bool, progress: Tell) -> Found:
+    def _search(
+        self, optuna: Any, trials: int | None, seconds: float | None, patient: bool, progress: Tell
+    ) -> SearchResult:
         most = min(trials or math.inf, self.space.size)
         tried = self._trials.tried
 
@@ -251,32 +259,32 @@ class Search:
         if not (left or proof):
             best = self._mildest(self._final(tell), tell)
             left = self._unfelt(best)
-        found = replace(
-            self._known(present, searched, runs),
+        result = replace(
+            self._result(present, searched, runs),
             importance=proposals.importance(present if left or proof else best),
             exhausted=exhausted and not (left or proof),
             left=left,
             proof=proof,
         )
-        return self._with_best(found, present if left or proof else best, tell)
+        return self._with_best(result, present if left or proof else best, tell)
 
     def _first(self, tell: Tell) -> Candidate:
-        """The present setting, which the others are set against."""
+        """Measures the present setting, the reference of all comparisons."""
         present = self._trials.candidate(self.space.present)
         self._trials.tried.append(present)
         self._trials.until([present], self.replications, tell)
         self.worth.present = present
-        # What nobody has a value of under the present setting cannot be gained on.
-        known = {name for row in present.rows for name, value in row.items() if value is not None}
+        # Metrics without a value under the present setting allow no gain.
+        defined = {name for row in present.rows for name, value in row.items() if value is not None}
         kept = [
-            replace(g, addresses=tuple(a for a in g.addresses if a.name in known) or g.addresses) for g in self.goals
+            replace(g, addresses=tuple(a for a in g.addresses if a.name in defined) or g.addresses) for g in self.goals
         ]
-        self.worth.goals = [g for g in kept if len(kept) == 1 or any(a.name in known for a in g.addresses)] or kept
+        self.worth.goals = [g for g in kept if len(kept) == 1 or any(a.name in defined for a in g.addresses)] or kept
         return present
 
     def _look(self) -> tuple[str, Proven | None, list[dict[str, int]]]:
-        """Looks at the present setting: why it is left as it is, the proof that nothing helps, what to try first."""
-        own = leaving.concerned(self.goals)
+        """Judges the present setting: reason to leave it, proof that no setting helps, and the first candidates."""
+        own = no_change.concerned(self.goals)
         run = self._trials.present_run()
         missed = [slo.address.domain for slo in self.slos if excess(slo, self.present.rows) > 0]
         felt = {
@@ -284,26 +292,26 @@ class Search:
             for goal in self.goals
             if own and (value := felt_ms(run, goal.addresses[0])) is not None
         }
-        left = "" if self._by_hand else leaving.good_enough(self.goals, self.slos, self.present.rows, felt)
+        left = "" if self._by_hand else no_change.good_enough(self.goals, self.slos, self.present.rows, felt)
         if left:
             return left, None, []
         if not own:
             hurt = [name for name in dict.fromkeys(missed) if name] or suffering(run, self.goals)
             return "", None, leads(self.space, run, hurt, bottleneck(stations(run, hurt)))
-        self.worth.goals = [leaving.bounded(goal, self.slos, felt, self.present.rows) for goal in self.goals]
-        found = stations(run, own)
+        self.worth.goals = [no_change.bounded(goal, self.slos, felt, self.present.rows) for goal in self.goals]
+        passed = stations(run, own)
         proof = None
         if not self._by_hand:
             scenario = self.space.scenario.with_run(replications=self.replications)
-            proof = leaving.out_of_reach(self.goals, found, scenario, self.present.rows, jobs=self.jobs)
+            proof = no_change.out_of_reach(self.goals, passed, scenario, self.present.rows, jobs=self.jobs)
         hurt = [name for name in dict.fromkeys([*own, *missed]) if name]
-        return "", proof, [] if proof else leads(self.space, run, hurt, bottleneck(found))
+        return "", proof, [] if proof else leads(self.space, run, hurt, bottleneck(passed))
 
     def _race(self, batch: Sequence[Candidate], best: Candidate, tell: Tell) -> None:
-        """Adds replications to candidates until they are dropped or have all.
+        """Adds replications to candidates until each is dropped or has all replications.
 
-        While replications are judged, the next ones of the best run already; those of whoever is dropped are called
-        off. What is judged, and in which order, depends on none of this: the number of jobs decides nothing.
+        While replications are judged, the next ones of the best candidates already run; those of dropped candidates
+        are canceled. The order of judging does not depend on this, so the number of jobs never changes the result.
         """
         racing = [candidate for candidate in batch if candidate.dropped is None]
         with self._trials.stream() as running:
@@ -316,59 +324,67 @@ class Search:
                     self._trials.take(running, candidate, partial(within, tell, (n - 1) / self.replications))
                     if candidate.starves:
                         candidate.dropped = f"starves {', '.join(candidate.starves)}"
-                there = [candidate for candidate in racing if candidate.dropped is None]
+                remaining = [candidate for candidate in racing if candidate.dropped is None]
                 if self._drop and n < self.replications:
                     full = self._full()
-                    leader = max([best, *there], key=partial(self.worth.order, n=n))
-                    for candidate in there:
+                    leader = max([best, *remaining], key=partial(self.worth.order, n=n))
+                    for candidate in remaining:
                         candidate.dropped = hopeless(self.worth, candidate, leader, full, n)
-                running.call_off((one.number, n) for one in racing if one.dropped is not None)
+                running.call_off((candidate.number, n) for candidate in racing if candidate.dropped is not None)
                 racing = [candidate for candidate in racing if candidate.dropped is None]
 
     # ---- its end ----
 
     def _full(self) -> list[Candidate]:
-        """Those that were run to the end."""
-        return [one for one in self._trials.tried if len(one.rows) >= self.replications]
+        """The candidates with all replications."""
+        return [candidate for candidate in self._trials.tried if len(candidate.rows) >= self.replications]
 
     def _final(self, tell: Tell) -> Candidate:
-        """The best of the best, with twice the replications: who leads a large field is partly lucky.
+        """The best of the finalists, with twice the replications: the best of many candidates is partly lucky.
 
-        Of each scheduler the best is there, unless it was given up.
+        Each scheduler's best candidate is a finalist, unless it was dropped.
         """
         worth = self.worth
         ranked = sorted(self._full(), key=worth.order, reverse=True)
-        cheap = sorted((one for one in ranked if worth.as_good(one, ranked[0])), key=worth.cost)[:_FINALISTS]
-        policies = [one for one in worth.by_scheduler(self._trials.all).values() if one.dropped is None]
-        finalists = {one.number: one for one in [self.present, *ranked[:_FINALISTS], *cheap, *policies]}
+        cheap = sorted((candidate for candidate in ranked if worth.as_good(candidate, ranked[0])), key=worth.cost)[
+            :_FINALISTS
+        ]
+        policies = [
+            candidate for candidate in worth.by_scheduler(self._trials.all).values() if candidate.dropped is None
+        ]
+        finalists = {
+            candidate.number: candidate for candidate in [self.present, *ranked[:_FINALISTS], *cheap, *policies]
+        }
         self._trials.until(list(finalists.values()), 2 * self.replications, tell)
         return max(finalists.values(), key=worth.order)
 
     def _mildest(self, best: Candidate, tell: Tell) -> Candidate:
-        finalists = [one for one in self._full() if len(one.rows) == len(self.present.rows)]
+        finalists = [candidate for candidate in self._full() if len(candidate.rows) == len(self.present.rows)]
         return self._simplifying(tell).mildest(best, finalists)
 
     def _simplifying(self, tell: Tell) -> Simplifying:
         return Simplifying(self.worth, self._trials, tell, self.rejected)
 
     def _unfelt(self, best: Candidate) -> str:
-        """Why the best is not worth it: nobody feels what it gains."""
-        there, now = self.worth.standing(best), self.worth.standing(self.present)
+        """The reason against a best candidate whose gain users do not notice; empty: they notice it."""
+        winner, now = self.worth.standing(best), self.worth.standing(self.present)
         responses = [goal for goal in self.goals if goal.floor is not None]
-        if best is self.present or there.excess > 0 or now.excess > 0 or len(responses) < len(self.goals):
+        if best is self.present or winner.excess > 0 or now.excess > 0 or len(responses) < len(self.goals):
             return ""
-        if there.score >= leaving.LEAST_GAIN:
+        if winner.score >= no_change.LEAST_GAIN:
             return ""
-        return f"the best that was found gains {100 * there.score:.1g} %, which nobody feels"
+        return f"the best that was found gains {100 * winner.score:.1g} %, which nobody feels"
 
-    def _known(self, best: Candidate, searched: Sequence[Candidate], runs: int) -> Found:
-        """What is known of the candidates by now."""
-        return Found(
+    def _result(self, best: Candidate, searched: Sequence[Candidate], runs: int) -> SearchResult:
+        """The result of the search so far."""
+        return SearchResult(
             candidates=list(searched),
             best=best,
             policies=self.worth.by_scheduler(self._trials.all),
             costs={},
-            standings={one.number: self.worth.standing(one) for one in self._trials.all if one.rows},
+            standings={
+                candidate.number: self.worth.standing(candidate) for candidate in self._trials.all if candidate.rows
+            },
             importance={},
             runs=runs,
             runs_full=sum(self.replications for candidate in searched if candidate.rows),
@@ -376,13 +392,15 @@ class Search:
             exhausted=False,
         )
 
-    def _with_best(self, found: Found, best: Candidate, tell: Tell) -> Found:
+    def _with_best(self, result: SearchResult, best: Candidate, tell: Tell) -> SearchResult:
         costs = self._simplifying(tell).costs(best)
-        standings = {one.number: self.worth.standing(one) for one in self._trials.all if one.rows}
-        return replace(found, best=best, costs=costs, standings=standings)
+        standings = {
+            candidate.number: self.worth.standing(candidate) for candidate in self._trials.all if candidate.rows
+        }
+        return replace(result, best=best, costs=costs, standings=standings)
 
     def _identity(self) -> dict[str, object]:
-        """All that a search depends on, by what it is called."""
+        """Everything that the measurements of a search depend on, by name."""
         return {
             "format": FORMAT,
             "version": _version(),
@@ -400,11 +418,11 @@ class Search:
         }
 
 
-def _asked(goals: Sequence[Goal], slos: Sequence[Slo], others: Sequence[Address]) -> list[Address]:
-    all_of_them = [address for goal in goals for address in goal.addresses] + [slo.address for slo in slos] + [*others]
-    return list({address.name: address for address in all_of_them}.values())
+def _metrics_of(goals: Sequence[Goal], slos: Sequence[Slo], bystanders: Sequence[Address]) -> list[Address]:
+    listed = [address for goal in goals for address in goal.addresses] + [slo.address for slo in slos] + [*bystanders]
+    return list({address.name: address for address in listed}.values())
 
 
 def _version() -> str:
-    """A hash of what measures and what searches: the engine, this code and all that it imports, and Optuna's."""
+    """A hash of the engine, of this module with all that it imports, and of Optuna's version."""
     return cache.key(cache.maker(__name__), require("optuna", "tune").__version__)

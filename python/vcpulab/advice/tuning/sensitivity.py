@@ -1,9 +1,9 @@
-"""What the answer depends on: of the inputs that somebody guessed, those that would change it.
+"""Sensitivity of the answer: the guessed inputs that would change it.
 
-A scenario says how much CPU time a request takes, and how many there are; that is guessed more often than measured.
-The present setting and the one found run again with each of these inputs a quarter lower and higher, the same input of
-alike domains together. The answer holds if the gain is there still, for nobody starving and all SLOs kept, and changes
-if it is not, or if nothing need be set.
+A scenario states the CPU time and the number of requests, which are guessed more often than measured. The present
+setting and the advised one run again with each of these inputs a quarter lower and higher, the same input of alike
+domains together. The answer holds if the gain remains, no domain starves and all SLOs are kept. It changes otherwise,
+or if the present setting is good enough.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ import polars as pl
 from vcpulab.advice.capacity.occupancy import with_servers
 from vcpulab.advice.lateness import felt_ms
 from vcpulab.advice.starving import newly_starved
-from vcpulab.advice.tuning import leaving
+from vcpulab.advice.tuning import no_change
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.goals import excess, rows, score
 from vcpulab.advice.tuning.search import Search
@@ -27,77 +27,85 @@ from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.units import span_ns
 
 PART = 0.25
-"""How much lower and higher."""
+"""Fraction by which an input is lowered and raised."""
 REPLICATIONS = 4
 SHARE = 0.25
-"""Unasked this part of the replications of the search is spent at most, but for ..."""
+"""Most replications by default, as a fraction of the search's."""
 LEAST = 2
-"""... so many inputs."""
+"""Inputs that are tried in any case."""
 _KEPT = 0.25
-"""The gain is there still if it is more than this part of what was confirmed."""
+"""Fraction of the confirmed gain above which the gain counts as kept."""
 _GUESSED = ("rate", "users", "think", "run", "work")
-"""Fields that people guess, beside those that end with `_cpu`."""
+"""Fields that users often guess, in addition to those that end with `_cpu`."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """An input that somebody guessed."""
+    """A guessed input."""
 
     name: str
-    """Such as `rate of customers`."""
+    """Name of the input, such as `rate of customers`."""
     values: Mapping[str, Any]
-    """Its paths, one for each of alike domains, and what they have now."""
+    """Path to present value, one path for each of alike domains."""
     domains: tuple[str, ...]
-    """The domains that it is about."""
+    """Domains of the input."""
 
     def times(self, factor: float) -> dict[str, Any]:
-        """What is set for another value."""
+        """The changes that multiply the input by a factor: path to value."""
         return {path: _times(value, factor) for path, value in self.values.items()}
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What becomes of the answer with another input."""
+    """The answer with a changed input."""
 
     guess: Guess
     factor: float
-    """What the input was multiplied by."""
+    """Factor of the input."""
     score: float
     """The gain; see `goals`."""
-    why: str
-    """Why the answer changes; nothing: it holds."""
+    reason: str
+    """Reason why the answer changes; empty: the answer holds."""
 
     def __str__(self) -> str:
-        """The input, as it was tried."""
+        """The changed input, in words."""
         return f"{self.guess.name} is {abs(self.factor - 1) * 100:.0f} % {'lower' if self.factor < 1 else 'higher'}"
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Which inputs were tried, and what became of the answer."""
+    """The inputs that were tried, with their effect on the answer."""
 
     tried: tuple[Tried, ...]
     left: tuple[Guess, ...]
-    """Inputs that were not tried, for it would have taken too long."""
+    """Inputs that were not tried, to save time."""
 
     def lines(self) -> list[str]:
-        """In words."""
+        """The effects in words."""
         changed: dict[str, list[Tried]] = {}
-        for one in self.tried:
-            changed.setdefault(one.guess.name, []).extend([one] if one.why else [])
-        holds = [name for name, those in changed.items() if not those]
-        found = [f"the answer changes if {one}: {one.why}" for those in changed.values() for one in those]
+        for trial in self.tried:
+            changed.setdefault(trial.guess.name, []).extend([trial] if trial.reason else [])
+        holds = [name for name, changing in changed.items() if not changing]
+        lines = [
+            f"the answer changes if {trial}: {trial.reason}" for changing in changed.values() for trial in changing
+        ]
         if holds:
-            found.append(f"the answer holds if {', or '.join(holds)} is {100 * PART:.0f} % lower or higher")
+            lines.append(f"the answer holds if {', or '.join(holds)} is {100 * PART:.0f} % lower or higher")
         if self.left:
-            found.append(f"not tried: {', '.join(guess.name for guess in self.left)} (--sensitivity tries them, too)")
-        return found
+            lines.append(f"not tried: {', '.join(guess.name for guess in self.left)} (--sensitivity tries them, too)")
+        return lines
 
     def rows(self) -> list[dict[str, Any]]:
-        """As data."""
+        """The effects as data."""
         return [
-            {"input": one.guess.name, "factor": one.factor, "score": one.score, "holds": not one.why, "why": one.why}
-            for one in self.tried
+            {
+                "input": trial.guess.name,
+                "factor": trial.factor,
+                "score": trial.score,
+                "holds": not trial.reason,
+                "why": trial.reason,
+            }
+            for trial in self.tried
         ]
 
 
@@ -114,11 +122,11 @@ def sensitivity(
 
     Args:
         search: the search.
-        best: what it found.
-        gain: its score, as confirmed.
-        everything: all inputs, however long it takes?
+        best: the advised setting.
+        gain: the confirmed score of that setting.
+        everything: try all inputs, without a limit of time?
         jobs: replications at a time; 0: one for each processor.
-        progress: called now and then with the fraction done.
+        progress: called regularly with the fraction done.
 
     Raises:
         EngineError: a run failed.
@@ -131,9 +139,9 @@ def sensitivity(
     chosen = [(guess, factor) for guess in listed[:most] for factor in (1 - PART, 1 + PART)]
     seed = seed_of(search.seed, "sensitivity", 0)
     pairs = [
-        one.change(guess.times(factor)).with_run(seed=seed, replications=REPLICATIONS)
+        scenario.change(guess.times(factor)).with_run(seed=seed, replications=REPLICATIONS)
         for guess, factor in chosen
-        for one in (present, best.scenario)
+        for scenario in (present, best.scenario)
     ]
     runs = run_many(pairs, jobs=jobs, waits=False, progress=progress)
     tried = (
@@ -144,7 +152,7 @@ def sensitivity(
 
 
 def guesses(scenario: Scenario) -> list[Guess]:
-    """The inputs of a scenario's file that people guess: rates, users, think times, CPU time of requests and jobs.
+    """The inputs of a scenario's file that users often guess: rates, users, think times, CPU time of requests and jobs.
 
     Examples:
         >>> [guess.name for guess in guesses(Scenario.starter())]
@@ -159,16 +167,16 @@ def _guesses(scenario: Scenario) -> Iterator[Guess]:
     for alike in groups(scenario):
         asking = [[name for name, table in clients.items() if table["server"] == domain] for domain in alike]
         for row in zip(*asking, strict=False):
-            yield from _of([(join(["client", name]), clients[name]) for name in row], in_short(row), alike)
+            yield from _guesses_of([(join(["client", name]), clients[name]) for name in row], in_short(row), alike)
         running = [written["domain"].get(domain, {}).get("app", []) for domain in alike]
         for position, apps in enumerate(zip(*running, strict=False)):
             tables = [
                 (join(["domain", domain, "app", str(position)]), app) for domain, app in zip(alike, apps, strict=True)
             ]
-            yield from _of(tables, in_short(alike), alike)
+            yield from _guesses_of(tables, in_short(alike), alike)
 
 
-def _of(tables: Sequence[tuple[str, Mapping[str, Any]]], name: str, domains: Sequence[str]) -> Iterator[Guess]:
+def _guesses_of(tables: Sequence[tuple[str, Mapping[str, Any]]], name: str, domains: Sequence[str]) -> Iterator[Guess]:
     for field in tables[0][1]:
         if field.endswith("_cpu") or field in _GUESSED:
             values = {f"{path}.{field}": table[field] for path, table in tables}
@@ -177,7 +185,7 @@ def _of(tables: Sequence[tuple[str, Mapping[str, Any]]], name: str, domains: Seq
 
 
 def _times(value: Any, factor: float) -> Any:
-    """A number or a time span, multiplied; `None`: it is neither."""
+    """A number or a time span, multiplied by a factor; `None`: the value is neither."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -191,31 +199,33 @@ def _times(value: Any, factor: float) -> Any:
 
 
 def _order(search: Search) -> list[str]:
-    """All domains: the goals' own, those that serve them, then by their CPU time."""
+    """All domains: the goals' own, the domains that serve these, then by CPU time."""
     run = search.present_run()
     used = run.df_domains().group_by("domain", maintain_order=True).agg(pl.col("running_ns").sum())
     used = used.sort("running_ns", descending=True, maintain_order=True)
-    own = leaving.concerned(search.goals)
+    own = no_change.concerned(search.goals)
     document = search.space.scenario.to_dict()["domain"]
     return list(dict.fromkeys([*own, *with_servers(document, own), *used["domain"], *document]))
 
 
 def _tried(search: Search, guess: Guess, factor: float, runs: tuple[Run, Run], gain: float) -> Tried:
-    old, new = (rows(run, search.asked) for run in runs)
+    old, new = (rows(run, search.metrics) for run in runs)
     scores = [score(search.goals, [goal.gain(b, a) for goal in search.goals]) for a, b in zip(old, new, strict=True)]
     mean = sum(scores) / len(scores)
     addresses = [goal.addresses[0] for goal in search.goals]
-    felt = {one.name: value for one in addresses if (value := felt_ms(runs[0], one)) is not None}
+    felt = {address.name: value for address in addresses if (value := felt_ms(runs[0], address)) is not None}
     starving = newly_starved(*runs)
     broken = [str(slo) for slo in search.slos if excess(slo, new) > 0]
     if starving:
-        why = f"the setting starves {', '.join(starving)}"
-    elif left := leaving.good_enough(search.goals, search.slos, old, felt) if leaving.concerned(search.goals) else "":
-        why = f"nothing need be set ({left})"
+        reason = f"the setting starves {', '.join(starving)}"
+    elif (
+        left := no_change.good_enough(search.goals, search.slos, old, felt) if no_change.concerned(search.goals) else ""
+    ):
+        reason = f"nothing need be set ({left})"
     elif broken:
-        why = f"the setting does not keep {' and '.join(broken)}"
+        reason = f"the setting does not keep {' and '.join(broken)}"
     elif mean <= _KEPT * gain:
-        why = "most of the gain is gone" if mean > 0 else "there is no gain"
+        reason = "most of the gain is gone" if mean > 0 else "there is no gain"
     else:
-        why = ""
-    return Tried(guess, factor, mean, why)
+        reason = ""
+    return Tried(guess, factor, mean, reason)

@@ -1,4 +1,4 @@
-"""The mildest of the settings that are about as good as the best, with parameters changed back that do not matter."""
+"""Simplification: the mildest setting that is about as good as the best, without parameters that do not matter."""
 
 from collections.abc import Sequence
 
@@ -10,21 +10,21 @@ from vcpulab.results.statistics import Interval, paired
 
 _SAME_SCORE = 0.002
 _PART_OF_SCORE = 0.1
-"""A parameter is changed back if that costs less of the score, or less than this part of it if that is not
-significant."""
+"""A parameter is changed back if the loss of score is below `_SAME_SCORE`, or if it is below this fraction of the score
+and not significant."""
 
 
 class Simplifying:
-    """Looks for the mildest among candidates; what it must run for that it runs."""
+    """Looks for the mildest candidate, and runs the replications that this needs."""
 
     def __init__(self, worth: Worth, trials: Trials, tell: Tell, rejected: Sequence[Candidate] = ()) -> None:
-        """Takes what is known.
+        """Prepares the simplification.
 
         Args:
-            worth: what candidates are worth.
-            trials: where those are run that were not.
-            tell: told of the runs.
-            rejected: what must not be advised.
+            worth: the judge of candidates.
+            trials: the candidates, with their replications.
+            tell: called with the fraction of the runs that is done; returning `False` cancels.
+            rejected: candidates that must not be advised.
         """
         self._worth = worth
         self._trials = trials
@@ -34,13 +34,16 @@ class Simplifying:
     def mildest(self, best: Candidate, finalists: Sequence[Candidate]) -> Candidate:
         """The setting to advise; it may be the present one."""
         worth, present = self._worth, self._worth.present
-        finalists = [one for one in finalists if one not in self._rejected]
+        finalists = [candidate for candidate in finalists if candidate not in self._rejected]
         beyond = worth.standing(best).excess
-        best = max([best, *(one for one in finalists if worth.standing(one).excess <= beyond)], key=worth.rank)
-        mild = min((one for one in [best, *finalists] if worth.as_good(one, best)), key=worth.cost)
+        best = max(
+            [best, *(candidate for candidate in finalists if worth.standing(candidate).excess <= beyond)],
+            key=worth.rank,
+        )
+        mild = min((candidate for candidate in [best, *finalists] if worth.as_good(candidate, best)), key=worth.cost)
         best = self._stepped(mild, finalists)
         before = None
-        # Changing one parameter back may take away what another was good for.
+        # After one parameter is changed back, another may no longer matter.
         while best is not before:
             before = best
             for parameter in reversed(worth.changed(best)):
@@ -53,55 +56,56 @@ class Simplifying:
         return present if worth.keeps(present) and worth.standing(best).score < _SAME_SCORE else best
 
     def costs(self, best: Candidate) -> dict[str, Interval]:
-        """Key of each parameter that is changed to what changing it back costs of the score."""
-        found = {}
+        """Key of each changed parameter to the loss of score if it is changed back."""
+        costs = {}
         for parameter in self._worth.changed(best):
             back = self._back(best, parameter)
             if back is not None and (cost := paired(self._worth.scores(best), self._worth.scores(back))) is not None:
-                found[parameter.key] = cost.interval
-        return found
+                costs[parameter.key] = cost.interval
+        return costs
 
     def _stepped(self, mild: Candidate, finalists: Sequence[Candidate]) -> Candidate:
-        """The same parameters, at the values that are worth most: the tolerance saves some, not steps."""
+        """The same parameters at their best values: the tolerance may save parameters, not steps of a parameter."""
         worth = self._worth
-        keys = {one.key for one in worth.changed(mild)}
+        keys = {parameter.key for parameter in worth.changed(mild)}
         alike = [
-            one
-            for one in finalists
-            if {parameter.key for parameter in worth.changed(one)} == keys
-            and one.scheduler == mild.scheduler
-            and worth.keeps(one)
+            candidate
+            for candidate in finalists
+            if {parameter.key for parameter in worth.changed(candidate)} == keys
+            and candidate.scheduler == mild.scheduler
+            and worth.keeps(candidate)
         ]
         return mild if worth.stated() else max([mild, *alike], key=worth.rank)
 
     def _does_without(self, simpler: Candidate, best: Candidate) -> bool:
-        """Is it as good without the parameter?"""
+        """Is the setting as good without the parameter?"""
         if self._worth.late(simpler) and not self._worth.late(best):
             return False
-        there, back = self._worth.standing(best), self._worth.standing(simpler)
-        lost = there.score - back.score
+        standing, back = self._worth.standing(best), self._worth.standing(simpler)
+        lost = standing.score - back.score
         alike = lost < _SAME_SCORE or (
-            lost < _PART_OF_SCORE * there.score and not greater(self._worth.scores(best), self._worth.scores(simpler))
+            lost < _PART_OF_SCORE * standing.score
+            and not greater(self._worth.scores(best), self._worth.scores(simpler))
         )
-        return back.excess <= there.excess and alike and (there.excess > 0 or back.score > -_SAME_SCORE)
+        return back.excess <= standing.excess and alike and (standing.excess > 0 or back.score > -_SAME_SCORE)
 
     def _is_cheaper(self, simpler: Candidate, best: Candidate) -> bool:
-        """Is what is lost by changing something back less than its price?"""
+        """Is the loss from changing a parameter back less than its price?"""
         worth = self._worth
-        there, back = worth.standing(best), worth.standing(simpler)
-        return back.excess <= there.excess <= 0 < there.score and worth.rank(simpler) > worth.rank(best)
+        standing, back = worth.standing(best), worth.standing(simpler)
+        return back.excess <= standing.excess <= 0 < standing.score and worth.rank(simpler) > worth.rank(best)
 
     def _back(self, candidate: Candidate, parameter: Parameter) -> Candidate | None:
-        """The candidate with one parameter changed back, run to the end; `None`: impossible, or the same setting."""
+        """The candidate with one parameter changed back, and all replications; `None`: impossible, or no change."""
         picks = {**candidate.picks, parameter.key: parameter.now}
         back = self._trials.candidate(picks)
         if back is candidate:
-            # The parameter had no effect beside the others.
+            # The parameter had no effect with the values of the others.
             candidate.picks = picks
             return None
         if back.scenario is self._worth.space.scenario:
             return None
         self._trials.until([back], len(self._worth.present.rows), self._tell)
-        # It may have been reached by other picks, of parameters that have no effect beside each other.
+        # Other picks, with parameters that have no effect, may have led to the same candidate before.
         back.picks, back.dropped = picks, None
         return back

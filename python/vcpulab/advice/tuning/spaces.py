@@ -1,4 +1,4 @@
-"""All settings that can be reached: parameters, their options, and what a choice of these changes in a scenario."""
+"""The space of settings: parameters, their options, and the changes of a scenario for a choice of options."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ _MS_NS = 1_000_000
 
 @dataclass(frozen=True)
 class Reservation:
-    """How a scheduler with guaranteed CPU time spells it."""
+    """The fields of a reservation under a scheduler with guaranteed CPU time."""
 
     period: str
     slice: str
@@ -24,7 +24,7 @@ class Reservation:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All fields that it is spelt with."""
+        """Names of all fields of a reservation."""
         return (self.period, self.slice, self.extra, *self.same_as_period)
 
 
@@ -39,34 +39,34 @@ SCHEDULER = "host.scheduler"
 
 @dataclass(frozen=True)
 class Option:
-    """One position of a parameter."""
+    """An option of a parameter."""
 
     label: str
     value: Any
-    """What is set; of a scheduler, the generation, if it is not the default; of several fields, path to value."""
+    """Value to set; for a scheduler, the generation if it is not the default; for several fields, path to value."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that may be changed."""
+    """A parameter to vary."""
 
     name: str
-    """The path of what it sets, or `reservation`, `reservation_period`, `warp`, `pinning` behind that of a domain."""
+    """Path of the field that it sets, or `reservation`, `reservation_period`, `warp`, `pinning` below a domain's."""
     options: tuple[Option, ...]
     now: int
-    """The option that is the present setting."""
+    """Index of the present setting's option."""
     ordered: bool = True
     """Are neighbouring options alike?"""
     scheduler: str | None = None
-    """It is there only under this scheduler."""
-    unasked: bool = True
-    """Is it searched where nobody says which?"""
+    """The scheduler that has the parameter; `None`: all have it."""
+    by_default: bool = True
+    """Is the parameter searched if the user names none?"""
     paths: tuple[str, ...] = ()
-    """Of domains that are alike: what it sets in each of them; nothing: its name says it."""
+    """Paths of the fields that it sets in alike domains; empty: only `name`."""
 
     @property
     def key(self) -> str:
-        """Its name, with its scheduler: unique."""
+        """Unique key: the name, with the scheduler if only one has the parameter."""
         return self.name if self.scheduler is None else f"{self.name} ({self.scheduler})"
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Space:
-    """All settings that can be reached by changing some parameters of a scenario."""
+    """All settings of a scenario's parameters."""
 
     scenario: Scenario
     parameters: tuple[Parameter, ...]
@@ -87,7 +87,7 @@ class Space:
 
     @property
     def size(self) -> int:
-        """How many settings there are."""
+        """Number of settings."""
         return sum(
             math.prod(len(parameter.options) for parameter in self.active(name) if parameter.name != SCHEDULER)
             for name in self.schedulers
@@ -102,11 +102,11 @@ class Space:
         return [self._scheduler]
 
     def active(self, scheduler: str) -> Iterator[Parameter]:
-        """The parameters that are there under a scheduler, that of the host first."""
+        """The parameters under a scheduler, in their order."""
         return (parameter for parameter in self.parameters if parameter.scheduler in (None, scheduler))
 
     def picks(self, choose: Callable[[Parameter], int]) -> dict[str, int]:
-        """Lets somebody choose an option of each parameter that is there."""
+        """The setting that a function chooses: key of each parameter under its scheduler to the chosen option."""
         scheduler = self._scheduler
         picked: dict[str, int] = {}
         for parameter in sorted(self.parameters, key=lambda parameter: parameter.name != SCHEDULER):
@@ -118,12 +118,12 @@ class Space:
         return picked
 
     def each_scheduler(self) -> Iterator[dict[str, int]]:
-        """Each scheduler with its own parameters as they would be."""
+        """Each scheduler with the present options of its parameters."""
         for index in range(len(self.schedulers)):
             yield self.picks(partial(_now_but_for_the_scheduler, index))
 
     def every(self) -> Iterator[dict[str, int]]:
-        """Every setting there is."""
+        """Every setting."""
 
         def go(parameters: Sequence[Parameter]) -> Iterator[dict[str, int]]:
             if not parameters:
@@ -131,8 +131,8 @@ class Space:
                 return
             first, *rest = parameters
             for index in range(len(first.options)):
-                for others in go(rest):
-                    yield {first.key: index, **others}
+                for picks in go(rest):
+                    yield {first.key: index, **picks}
 
         choice = next((parameter for parameter in self.parameters if parameter.name == SCHEDULER), None)
         if choice is None:
@@ -143,10 +143,10 @@ class Space:
                 yield {choice.key: index, **picked}
 
     def changes(self, picked: Mapping[str, int]) -> dict[str, Any]:
-        """What a setting changes in the scenario: full path to value.
+        """The changes of the scenario by a setting: full path to value.
 
-        What does not fit together is made to fit: reservations of more than there are pCPUs are cut, domain by domain,
-        and a rate limit is not longer than the timeslice.
+        Conflicting options are adjusted: reservations of more than all pCPUs are cut, domain by domain, and a rate
+        limit is cut to the timeslice.
         """
         chosen = {
             path: (parameter.options[picked[parameter.key]], picked[parameter.key] == parameter.now)
@@ -194,7 +194,7 @@ class Space:
             if share is None or (share_is_now and (period is None or period_is_now)):
                 continue
             vcpus = int(changes.get(join(["domain", domain, "vcpus"]), table["vcpus"]))
-            # In tenths, as the options are.
+            # The options are tenths of a pCPU.
             fits = min(float(share.value), max(left, 0) // (10 * vcpus) * 10)
             left -= round(fits * vcpus)
             paths = {name: join(["domain", domain, name]) for name in spelt.fields}
@@ -208,7 +208,7 @@ class Space:
             wanted = {spelt.period: length, spelt.slice: round(length * fits / 100)}
             wanted |= dict.fromkeys(spelt.same_as_period, length)
             if spelt.slice not in written:
-                # Who had none and gets one keeps what he had beside it.
+                # A domain without a reservation keeps extra time when it gets one.
                 wanted[spelt.extra] = 1
             changes |= {paths[name]: value for name, value in wanted.items() if written.get(name) != value}
 
@@ -241,7 +241,7 @@ class Space:
                     changes[join(["domain", name, "affinity"])] = _range(first, pcpus - 1)
 
     def _fit_ratelimit(self, changes: dict[str, Any], scheduler: str) -> None:
-        # A rate limit that is longer now is the user's own.
+        # A rate limit of the present setting that is longer stays: the user chose it.
         if scheduler != "credit" or not changes.keys() & {SCHEDULER, "host.tslice_ms", "host.ratelimit_us"}:
             return
         host = self.scenario.written().get("host", {})
@@ -264,7 +264,7 @@ _COMPOUND = ("reservation", "reservation_period", "warp", "pinning")
 
 
 def switched(option: Option) -> dict[str, Any]:
-    """What changes with the choice of a scheduler."""
+    """The changes of the scenario for the choice of a scheduler."""
     return {SCHEDULER: option.label, **({"host.generation": option.value} if option.value else {})}
 
 

@@ -1,8 +1,8 @@
-"""The settings that are tried, and what is measured of them.
+"""The tried settings and their measurements.
 
 Replication i of every candidate has the same random numbers (Law 2015, section 11.2), so candidates are compared pair
-by pair. What is on disk is not run again. Others run while some are judged: which ones does not matter to anybody who
-takes them in an order of their own.
+by pair. Replications on disk are not run again. Replications run while others are judged; each is taken in a fixed
+order, so the order in which they finish does not matter.
 """
 
 import json
@@ -22,39 +22,39 @@ from vcpulab.results.stream import Stream
 from vcpulab.scenario import settings
 
 Tell = Callable[[float], bool | None]
-"""Told of the part that is done; `False` cancels."""
+"""A function that is called with the fraction done; returning `False` cancels."""
 Running = Stream[tuple[int, int]]
-"""Replications that run: number of a candidate, and the replication."""
+"""Running replications by number of the candidate and of the replication."""
 
 
 class Trials:
-    """The settings that were tried, each once, the present one first."""
+    """The tried settings, each once, the present setting first."""
 
-    def __init__(self, space: Space, asked: Sequence[Address], *, seed: int, jobs: int) -> None:
-        """Takes what may be set, and what is to be measured.
+    def __init__(self, space: Space, metrics: Sequence[Address], *, seed: int, jobs: int) -> None:
+        """Starts without trials.
 
         Args:
-            space: the parameters that may be changed.
-            asked: the metrics of each replication.
-            seed: of the search, whose replications have seeds of their own.
+            space: the parameters to vary.
+            metrics: the metrics to measure.
+            seed: seed of the search, from which the replications' seeds are derived.
             jobs: replications at a time; 0: one for each processor.
         """
         self.space = space
-        self.asked = asked
+        self.metrics = metrics
         self.seed = seed
         self.tried: list[Candidate] = []
-        """Those that the search proposed, in order."""
+        """The proposed candidates, in order."""
         self.ran = cache.RunCache(None)
-        """What was measured."""
+        """The measured replications."""
         self.runs = 0
-        """Replications that were needed so far."""
+        """Number of replications that were needed so far."""
         self._jobs = jobs
         self._by_key: dict[str, Candidate] = {}
         self._present_run: Run | None = None
 
     @property
     def all(self) -> list[Candidate]:
-        """Those too that were only reached by changing parameters back."""
+        """All candidates, with those that were not proposed but made by changing parameters back."""
         return list(self._by_key.values())
 
     @property
@@ -63,7 +63,7 @@ class Trials:
         return self.tried[0]
 
     def candidate(self, picks: Mapping[str, int]) -> Candidate:
-        """The setting; the same object whenever it is the same scenario."""
+        """The candidate of a setting; the same object for settings with the same changes."""
         changes = self.space.changes(picks)
         key = json.dumps(changes, sort_keys=True, default=str)
         if key not in self._by_key:
@@ -77,31 +77,31 @@ class Trials:
         return self._by_key[key]
 
     def present_run(self) -> Run:
-        """The present setting's first replication, whole: others are set against it."""
+        """The first replication of the present setting with all its tables, for comparisons."""
         if self._present_run is None:
             scenario = self.space.scenario.with_run(seed=seed_of(self.seed, "search", 0), replications=1)
             self._present_run = run(scenario, jobs=self._jobs)
         return self._present_run
 
     def stream(self) -> Running:
-        """Where replications run while others are judged."""
+        """A stream of replications that run while others are judged."""
         return Stream(jobs=self._jobs, waits=False)
 
     def begin(self, running: Running, candidates: Iterable[Candidate], replication: int) -> None:
-        """Begins a replication of those candidates that lack it, unless it is on disk."""
-        for one in candidates:
-            lacks_it = len(one.rows) <= replication and (one.number, replication) not in running
-            if lacks_it and self.ran.get(self._key(one, replication)) is None:
+        """Begins a replication of the candidates that lack it, unless it is on disk."""
+        for candidate in candidates:
+            lacks_it = len(candidate.rows) <= replication and (candidate.number, replication) not in running
+            if lacks_it and self.ran.get(self._key(candidate, replication)) is None:
                 seed = seed_of(self.seed, "search", replication)
-                running.begin((one.number, replication), one.scenario.with_run(seed=seed, replications=1))
+                running.begin((candidate.number, replication), candidate.scenario.with_run(seed=seed, replications=1))
 
     def take(self, running: Running, candidate: Candidate, tell: Tell) -> None:
-        """Takes in the next replication of a candidate, which was begun or is on disk."""
+        """Waits for the next replication of a candidate, which was begun or is on disk, and adds it."""
         replication = len(candidate.rows)
         key = self._key(candidate, replication)
         if self.ran.get(key) is None:
             run = running.take((candidate.number, replication), tell)
-            measured = {name: _defined(found[0]) for name, found in run.values(self.asked).items()}
+            measured = {name: _defined(values[0]) for name, values in run.values(self.metrics).items()}
             if replication == 0 and candidate.scenario != self.space.scenario:
                 measured |= {f"{STARVES}{domain}": 1.0 for domain in newly_starved(self.present_run(), run)}
             self.ran.add(key, str(candidate.number), replication, measured)  # type: ignore[arg-type]
@@ -109,9 +109,9 @@ class Trials:
         self.runs += 1
 
     def until(self, candidates: Sequence[Candidate], replications: int, tell: Tell) -> None:
-        """Gives candidates the replications that they lack."""
+        """Runs the missing replications of candidates."""
         with self.stream() as running:
-            # All at once would be many copies of a large host.
+            # A limit on replications ahead bounds the memory, which a large host would exhaust.
             ahead = 1 + math.ceil(running.jobs / max(len(candidates), 1))
             for replication in range(replications):
                 for later in range(replication, min(replication + ahead, replications)):
@@ -121,17 +121,17 @@ class Trials:
                         self.take(running, candidate, partial(within, tell, replication / replications))
 
     def _key(self, candidate: Candidate, replication: int) -> str:
-        """What stands for all that a replication depends on."""
+        """The cache key of everything that a replication depends on."""
         return cache.key(cache.maker(__name__), candidate.text, str(seed_of(self.seed, "search", replication)))
 
 
 def within(tell: Tell, done: float, _: float) -> bool | None:
-    """Tells how much of several runs is done; how much of the present one does not matter."""
+    """Reports the fraction of several runs that is done, without the fraction of the present run."""
     return tell(done)
 
 
 def seed_of(seed: int, purpose: str, number: int) -> int:
-    """A seed for a purpose: those of different purposes have nothing in common.
+    """A seed for a purpose, independent of the seeds of other purposes.
 
     Examples:
         >>> seed_of(1, "search", 0) != seed_of(1, "confirm", 0)

@@ -1,8 +1,8 @@
-"""What else may be changed where somebody names a goal: whatever may hold its domains back.
+"""Parameters beyond the registry's for the domains of a named goal, which may remove their bottleneck.
 
-The registry's parameters are those of schedulers. What holds a domain back may be elsewhere: where its vCPUs may run,
-how many pCPUs its pool has, how many vCPUs it or its driver domain has, and which of these does whose I/O. Domains
-that are alike in all but their names share their parameters: what is good for one of them is good for all.
+The registry has parameters of schedulers. The bottleneck may be the affinity of a domain's vCPUs, the pCPUs of its
+pool, the number of vCPUs of the domain or its driver domain, or the vCPUs that do its I/O. Domains that differ in
+nothing but their names share their parameters, since a good setting of one is good for all.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 from vcpulab.advice.capacity.occupancy import with_servers
 from vcpulab.advice.isolation import isolations, pcpus_of, pinned_to
 from vcpulab.advice.spreading import behind, spread
-from vcpulab.advice.tuning.places import of_domains
+from vcpulab.advice.tuning.placement import soft_affinities
 from vcpulab.advice.tuning.spaces import Option, Parameter, Space
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.catalogue import generation_of
@@ -20,16 +20,16 @@ from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.units import spans
 
 _DRIVER_VCPUS_MAX = 4
-"""Back ends are spread over up to so many vCPUs."""
+"""Most vCPUs for the back ends of a driver domain."""
 
 
 def widened(space: Space, concerned: Iterable[str], missing: Iterable[str] = ()) -> Space:
-    """A space with the parameters that may hold some domains back, and those of domains that are alike made one.
+    """A space with more parameters for some domains, and one parameter for alike domains.
 
     Args:
-        space: what the schedulers have.
-        concerned: the domains that the goals and missed SLOs are about; none: nothing is added.
-        missing: those of them whose SLOs are missed: only for these pCPUs may be taken from all others.
+        space: the schedulers' parameters.
+        concerned: the domains of goals and missed SLOs; empty: nothing is added.
+        missing: the domains with missed SLOs, the only ones that may take pCPUs from all others.
     """
     names = [name for name in dict.fromkeys(concerned) if name]
     present = {parameter.name for parameter in space.parameters}
@@ -42,32 +42,32 @@ def widened(space: Space, concerned: Iterable[str], missing: Iterable[str] = ())
 
 
 def shared(space: Space, concerned: Iterable[str]) -> Space:
-    """A space in which alike domains have one parameter together, those that goals are about apart from others.
+    """A space in which alike domains share a parameter, the domains of goals apart from others.
 
     Args:
-        space: what may be changed.
-        concerned: the domains that the goals and missed SLOs are about.
+        space: the parameters to vary.
+        concerned: the domains of goals and missed SLOs.
     """
     names = [name for name in concerned if name]
     return Space(space.scenario, tuple(_grouped(space.parameters, alike(space.scenario, names))))
 
 
 def held(space: Space) -> list[str]:
-    """What was held fixed, and why, in sentences."""
+    """The fields that were held fixed, with the reasons, in words."""
     document = space.scenario.to_dict()
     scheduler = str(document["host"]["scheduler"])
-    there = [split(path) for one in space.active(scheduler) for path in one.paths or (one.name,)]
-    found = []
+    varied = [split(path) for parameter in space.active(scheduler) for path in parameter.paths or (parameter.name,)]
+    sentences = []
     for field in _fields(document):
-        names = [name for name in document["domain"] if ["domain", name, field] not in there]
+        names = [name for name in document["domain"] if ["domain", name, field] not in varied]
         if names and (field != "weight" or len(names) < len(document["domain"])):
-            said = ", ".join(names) if len(names) <= _NAMED_MAX else f"{len(names)} domains"
-            found.append(f"{field} of {said} ({_HELD[field]})")
-    return found
+            listed = ", ".join(names) if len(names) <= _NAMED_MAX else f"{len(names)} domains"
+            sentences.append(f"{field} of {listed} ({_HELD[field]})")
+    return sentences
 
 
 def _fields(document: Mapping[str, Any]) -> Iterator[str]:
-    """The fields to speak of, of those that the scheduler has or all have."""
+    """The fields to report, of the scheduler's fields and those that every domain has."""
     host = document["host"]
     generation = generation_of(host["scheduler"], host["generation"])
     names = {param["name"] for param in generation["params"]} if generation else set()
@@ -83,15 +83,15 @@ _HELD = {
     "vcpus": "not the goal's, or not asked for",
 }
 _NAMED_MAX = 3
-"""More names than that are too many to read."""
+"""Most names in a list; longer lists are counted."""
 
 
 def alike(scenario: Scenario, apart: Iterable[str] = ()) -> list[list[str]]:
-    """Groups of two or more guests of which nothing but the name differs, nor what is asked of them.
+    """Groups of two or more guests that differ, with their clients, in nothing but their names.
 
     Args:
-        scenario: whose domains.
-        apart: domains that are in no group with others, but may be in one of their own.
+        scenario: the scenario.
+        apart: domains that share no group with others, but may form groups of their own.
 
     Examples:
         >>> host = {"profile": "exact", "pcpus": 1, "scheduler": "credit"}
@@ -109,31 +109,34 @@ def alike(scenario: Scenario, apart: Iterable[str] = ()) -> list[list[str]]:
 
 
 def _grouped(parameters: Sequence[Parameter], groups: Iterable[Sequence[str]]) -> list[Parameter]:
-    """The parameters; where each of domains that are alike has the same one, one for all of them."""
+    """The parameters, with one for all alike domains if each of them has the same."""
     group_of = {name: group for group in groups for name in group}
-    found: dict[tuple[object, ...], Parameter] = {}
+    grouped: dict[tuple[object, ...], Parameter] = {}
     for parameter in parameters:
         where = split(parameter.name)
-        # What a pattern typed by hand stands for is shared already.
+        # A pattern stated by hand is one parameter already.
         group = group_of.get(where[1]) if where[0] == "domain" and not parameter.paths else None
         bundle = any(isinstance(option.value, Mapping) for option in parameter.options)
         if group is None or bundle:
-            found[parameter.name, parameter.scheduler] = parameter
+            grouped[parameter.name, parameter.scheduler] = parameter
             continue
         labels = tuple(option.label for option in parameter.options)
         key = (group[0], where[2], parameter.scheduler, labels, parameter.now)
         name = join(["domain", f"{group[0]} to {group[-1]}", where[2]])
-        first = found.get(key, replace(parameter, name=name))
-        found[key] = replace(first, paths=(*first.paths, parameter.name))
-    return [replace(one, name=one.paths[0], paths=()) if len(one.paths) == 1 else one for one in found.values()]
+        first = grouped.get(key, replace(parameter, name=name))
+        grouped[key] = replace(first, paths=(*first.paths, parameter.name))
+    return [
+        replace(parameter, name=parameter.paths[0], paths=()) if len(parameter.paths) == 1 else parameter
+        for parameter in grouped.values()
+    ]
 
 
-# ---- what may hold a domain back ----
+# ---- parameters that may remove a bottleneck ----
 
 
 def _cures(scenario: Scenario, names: Sequence[str], missing: Container[str]) -> Iterator[Parameter]:
     document, written = scenario.to_dict(), scenario.written()
-    yield from of_domains(scenario, [name for name in names if name in document["domain"]], unasked=True)
+    yield from soft_affinities(scenario, [name for name in names if name in document["domain"]], by_default=True)
     for name in names:
         if name in document["domain"]:
             yield from _extra_time(document, written, name)
@@ -153,7 +156,7 @@ def _cures(scenario: Scenario, names: Sequence[str], missing: Container[str]) ->
             yield from _spread(document, name)
     crowded = sum(table["vcpus"] for table in document["domain"].values()) > document["host"]["pcpus"]
     if document["host"]["scheduler"] == "null" and crowded:
-        # Whoever has a vCPU less makes room.
+        # A domain with one vCPU fewer frees a pCPU.
         for name in document["domain"]:
             if name not in names:
                 yield from _fewer_vcpus(document, name)
@@ -183,13 +186,13 @@ def _fewer_vcpus(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
 
 
 def _bigger_pool(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
-    """More pCPUs for a pool, from another one, nearest first; or out of the pool altogether."""
+    """More pCPUs for a domain's pool from another pool, nearest first; and the domain in the default pool."""
     pools = document.get("pool", {})
     pool = document["domain"][name].get("pool")
     if not pools:
         return
     here = pcpus_of(document, pool)
-    pinned = {pcpu for other in document["domain"] for pcpu in pinned_to(document["domain"][other]) or ()}
+    pinned = {pcpu for domain in document["domain"] for pcpu in pinned_to(document["domain"][domain]) or ()}
     options = [Option("as it is", None)]
     for donor in (None, *pools):
         if donor == pool:
@@ -199,9 +202,12 @@ def _bigger_pool(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
             if len(pcpus_of(document, donor)) - more < 1 or len(free) < more:
                 continue
             changes = {}
-            for which, pcpus in ((pool, {*here, *free[:more]}), (donor, {*pcpus_of(document, donor)} - {*free[:more]})):
-                if which is not None:
-                    changes[join(["pool", which, "pcpus"])] = spans(sorted(pcpus))
+            for owner, pcpus in (
+                (pool, {*here, *free[:more]}),
+                (donor, {*pcpus_of(document, donor)} - {*free[:more]}),
+            ):
+                if owner is not None:
+                    changes[join(["pool", owner, "pcpus"])] = spans(sorted(pcpus))
             options.append(Option(f"{spans(sorted({*here, *free[:more]}))}, from {donor or 'Pool-0'}", changes))
     yield Parameter(join(["pool", pool or "Pool-0", "pcpus"]), tuple(options), 0, ordered=False)
     if pool is not None:
@@ -210,7 +216,7 @@ def _bigger_pool(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
 
 
 def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[Parameter]:
-    """Of those that are pinned, and of others that are pinned to the same pCPUs: nowhere, or where nobody else is."""
+    """Affinity of pinned domains and of others pinned to the same pCPUs: none, or the pCPUs without pinned domains."""
     for pool in dict.fromkeys(document["domain"][name].get("pool") for name in served):
         here = set(pcpus_of(document, pool))
         inside = [name for name, table in document["domain"].items() if table.get("pool") == pool]
@@ -228,7 +234,7 @@ def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[
 
 
 def _isolated(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[Parameter]:
-    """Domains of a pool alone on some of its pCPUs, or not."""
+    """Isolation of domains on some pCPUs of their pool."""
     ways = isolations(document, names) if names else []
     if not ways:
         return
@@ -240,7 +246,7 @@ def _isolated(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[Par
 
 
 def _spread(document: Mapping[str, Any], driver: str) -> Iterator[Parameter]:
-    """The netbacks and the interrupts of a driver domain, spread over its vCPUs, or over more of them."""
+    """The netbacks and interrupts of a driver domain, spread over its vCPUs, or over more vCPUs."""
     table = document["domain"][driver]
     now, most = int(table["vcpus"]), len(pcpus_of(document, table.get("pool")))
     if len(behind(document, "nic", driver)) < 2 or isinstance(table.get("affinity"), list):

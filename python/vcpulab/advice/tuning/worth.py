@@ -1,7 +1,7 @@
-"""What a setting is worth: its score, less its price and what others lose; and who loses most.
+"""The worth of a setting: its score, less its price and the losses of other services; and the largest loss.
 
-Nothing is run here: candidates are judged by the rows that they have, each against the same replication of the present
-setting.
+Candidates are judged by their measured rows, each compared with the same replication of the present setting. Nothing is
+run here.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from vcpulab.advice.capacity.occupancy import with_servers
 from vcpulab.advice.lateness import LATE_MS
-from vcpulab.advice.tuning import leaving
+from vcpulab.advice.tuning import no_change
 from vcpulab.advice.tuning.candidates import Candidate, Harm, Standing
 from vcpulab.advice.tuning.goals import Goal, Row, excess, lasts_s, score
 from vcpulab.advice.tuning.prices import PRICES, price
@@ -19,44 +19,44 @@ from vcpulab.results.statistics import paired
 from vcpulab.scenario.scenario import split
 
 LEAST_HARM = 0.01
-"""A smaller loss is none: about 1 %."""
+"""Least loss that counts: about 1 %."""
 AS_GOOD = 0.1
-"""Settings that lack no more than this part of the best score are as good; the one with the least price is taken."""
+"""Largest lack of a setting that is about as good as the best, as a fraction of the best score."""
 _BEYOND_ALL = 1e9
-"""What starves somebody is further beyond the SLOs than anything else."""
+"""Excess of a setting that starves a domain, larger than any excess beyond SLOs."""
 _OF_OTHERS = 0.5
-"""Of settings with the same price, that which leaves other domains alone: each parameter of theirs adds this, %."""
+"""Additional price of each changed parameter of other domains, %."""
 _SIGNIFICANT = 0.05
 
 
 class Worth:
-    """What candidates are worth, against the present setting."""
+    """The judge of candidates, compared with the present setting."""
 
     def __init__(self, space: Space, goals: Sequence[Goal], slos: Sequence[Slo], prices: Mapping[str, float]) -> None:
-        """Takes what is wanted.
+        """Prepares the judge; `present` must be set before its use.
 
         Args:
-            space: the parameters that may be changed.
-            goals: what is wanted; all count alike.
-            slos: what must hold of the means over replications.
-            prices: of changing a parameter of each kind, %; see `prices`.
+            space: the parameters to vary.
+            goals: the goals; all count alike.
+            slos: the SLOs that the means over replications must keep.
+            prices: price of changing a parameter of each kind, %; see `prices`.
         """
         self.space = space
         self._goals = list(goals)
         self._gains: dict[int, list[list[float]]] = {}
-        """Number of a candidate to its gains in each replication, goal by goal: they are asked for again and again."""
+        """Cache of gains: number of a candidate to its gains in each replication, goal by goal."""
         self.slos = list(slos)
         self.prices = {**PRICES, **prices}
-        self.others = leaving.others(space.scenario, goals)
-        self.bystanders = leaving.bystanders(space.scenario, goals)
+        self.bystander_responses = no_change.bystander_responses(space.scenario, goals)
+        self.bystanders = no_change.bystanders(space.scenario, goals)
         self.present: Candidate
-        """The present setting; to be given before anything is judged."""
+        """The present setting; to be set before any judgment."""
 
     # ---- gains ----
 
     @property
     def goals(self) -> list[Goal]:
-        """What is wanted."""
+        """The goals."""
         return self._goals
 
     @goals.setter
@@ -66,38 +66,38 @@ class Worth:
 
     def gains(self, candidate: Candidate) -> list[list[float]]:
         """The gains in each replication against the same one of the present setting, goal by goal."""
-        known = self._gains.setdefault(candidate.number, [])
-        both = zip(candidate.rows[len(known) :], self.present.rows[len(known) :], strict=False)
-        known += [[goal.gain(new, old) for goal in self.goals] for new, old in both]
-        return known
+        gains = self._gains.setdefault(candidate.number, [])
+        rows = zip(candidate.rows[len(gains) :], self.present.rows[len(gains) :], strict=False)
+        gains += [[goal.gain(new, old) for goal in self.goals] for new, old in rows]
+        return gains
 
     def scores(self, candidate: Candidate) -> list[float]:
         """The score of each replication against the same one of the present setting."""
         return [score(self.goals, gains) for gains in self.gains(candidate)]
 
     def standing(self, candidate: Candidate, n: int | None = None) -> Standing:
-        """Where a candidate stands, by its first n replications, or by all that it has."""
+        """The standing of a candidate, by its first n replications, or by all."""
         rows = candidate.rows[:n]
         gains = tuple(math.fsum(of_goal) / len(rows) for of_goal in zip(*self.gains(candidate)[:n], strict=True))
         beyond = math.fsum(max(excess(slo, rows), 0.0) for slo in self.slos) + _BEYOND_ALL * bool(candidate.starves)
         return Standing(score(self.goals, gains), gains, beyond)
 
     def order(self, candidate: Candidate, n: int | None = None) -> tuple[bool, float, float]:
-        """Greater is better; see `Standing.order`."""
+        """Key for sorting, greater is better; see `Standing.order`."""
         return self.standing(candidate, n).order
 
     def keeps(self, candidate: Candidate) -> bool:
-        """Does it keep the SLOs, and starve nobody?"""
+        """Does the candidate keep the SLOs, and starve no domain?"""
         return self.standing(candidate).excess <= 0
 
     def slack(self, candidate: Candidate) -> float:
-        """How far inside its SLOs it is, as a fraction of the bound that is nearest; 0: it does not keep them."""
+        """The distance to the nearest SLO, as a fraction of its bound; 0: the candidate does not keep the SLOs."""
         if not self.slos or not self.keeps(candidate):
             return 0.0
         return min(-excess(slo, candidate.rows) for slo in self.slos)
 
     def late(self, candidate: Candidate) -> bool:
-        """Does a response time that is a goal stay above what its owner feels?"""
+        """Does the response time of a goal stay above its `felt` limit?"""
         for goal in self.goals:
             values = [row[goal.addresses[0].name] for row in candidate.rows]
             present = [value for value in values if value is not None]
@@ -106,27 +106,27 @@ class Worth:
         return False
 
     def is_enough(self, candidate: Candidate) -> bool:
-        """Does it keep the SLOs, and leave no goal late?"""
+        """Does the candidate keep the SLOs, and leave no goal late?"""
         return self.keeps(candidate) and not self.late(candidate)
 
     def rank(self, candidate: Candidate) -> tuple[bool, float]:
-        """Greater is better, of those that are alike in the SLOs: first what leaves no goal late, then by `net`."""
+        """Key for sorting candidates that are equal in the SLOs: first those that leave no goal late, then by `net`."""
         return (not self.late(candidate), self.net(candidate))
 
     def by_scheduler(self, candidates: Iterable[Candidate]) -> dict[str, Candidate]:
-        """Scheduler to the best of these under it, of those that starve nobody."""
+        """Scheduler to its best candidate, of those that starve no domain."""
         best: dict[str, Candidate] = {}
-        for one in candidates:
-            if one.rows and not one.starves:
-                there = best.get(one.scheduler)
-                if there is None or self.order(one) > self.order(there):
-                    best[one.scheduler] = one
+        for candidate in candidates:
+            if candidate.rows and not candidate.starves:
+                leader = best.get(candidate.scheduler)
+                if leader is None or self.order(candidate) > self.order(leader):
+                    best[candidate.scheduler] = candidate
         return best
 
-    # ---- what it takes ----
+    # ---- the price ----
 
     def changed(self, candidate: Candidate) -> list[Parameter]:
-        """The parameters that are not where they are now, without the choice of a scheduler."""
+        """The changed parameters, without the choice of a scheduler."""
         return [
             parameter
             for parameter in self.space.parameters
@@ -134,26 +134,26 @@ class Worth:
         ]
 
     def price(self, candidate: Candidate) -> float:
-        """What it costs to set, %."""
+        """The price of setting the candidate, %."""
         another = candidate.scheduler != self.present.scheduler
-        own = set(with_servers(self.space.document["domain"], leaving.concerned(self.goals)))
+        own = set(with_servers(self.space.document["domain"], no_change.concerned(self.goals)))
         strangers = [p for p in self.changed(candidate) if split(p.name)[0] == "domain" and not own & set(_domains(p))]
         changed = [(parameter, candidate.picks[parameter.key]) for parameter in self.changed(candidate)]
         of_others = _OF_OTHERS * len(strangers) if own else 0.0
         return price(changed, self.prices, restarts=another) + another * self.prices["scheduler"] + of_others
 
     def cost(self, candidate: Candidate) -> tuple[float, float]:
-        """Less is better: of those with one price the best."""
+        """Key for sorting, less is better: by price, at equal price by score."""
         return (round(self.price(candidate), 6), -self.standing(candidate).score)
 
     def nets(self, candidate: Candidate) -> list[float]:
-        """The score of each replication, less the price and what other services lose: to take from those is no gain.
+        """The score of each replication, less the price and the losses of other services.
 
-        The price is a part of the score where that is more than 1: what is dear stays dear beside a great gain.
+        If the score is above 1, the price is a fraction of it: a great gain does not make an expensive change cheap.
         """
         spent = self.price(candidate) / 100
-        both = zip(self.scores(candidate), candidate.rows, self.present.rows, strict=False)
-        return [one - spent * max(1.0, one) - self._taken(row, was) for one, row, was in both]
+        replications = zip(self.scores(candidate), candidate.rows, self.present.rows, strict=False)
+        return [gain - spent * max(1.0, gain) - self._taken(row, was) for gain, row, was in replications]
 
     def net(self, candidate: Candidate) -> float:
         """The mean of `nets`."""
@@ -161,21 +161,21 @@ class Worth:
         return math.fsum(nets) / len(nets)
 
     def _taken(self, row: Row, was: Row) -> float:
-        """The mean loss of other services' response times, on the scale of the score, of those that people feel."""
-        lost = [max(-self._of_owner([address]).gain(row, was), 0.0) for address in self.others]
+        """The mean loss of other services' response times that users notice, on the scale of the score."""
+        lost = [max(-self._of_owner([address]).gain(row, was), 0.0) for address in self.bystander_responses]
         return math.fsum(lost) / len(lost) if lost else 0.0
 
-    # ---- which is advised ----
+    # ---- the choice of the advice ----
 
     def stated(self) -> bool:
-        """Do SLOs say how good is good enough, of each goal?"""
-        each = all(leaving.on_the_goal(goal, self.slos) for goal in self.goals)
-        return each and bool(leaving.concerned(self.goals))
+        """Does each goal have an SLO on its own metric?"""
+        each = all(no_change.on_the_goal(goal, self.slos) for goal in self.goals)
+        return each and bool(no_change.concerned(self.goals))
 
     def as_good(self, candidate: Candidate, best: Candidate) -> bool:
-        """Is it about as good as the best? Where the SLOs say how good is good enough: whatever keeps them.
+        """Is the candidate about as good as the best? If each goal has an SLO, all that keep the SLOs are.
 
-        What leaves a goal late is not as good as what does not.
+        A candidate that leaves a goal late is not as good as one that does not.
         """
         if not (self.keeps(candidate) and self.keeps(best)):
             return candidate is best
@@ -184,27 +184,29 @@ class Worth:
         top = self.net(best)
         return self.stated() or self.net(candidate) >= top - AS_GOOD * abs(top)
 
-    # ---- who pays ----
+    # ---- losses of bystanders ----
 
     def harm(self, new: Sequence[Row], old: Sequence[Row]) -> Harm | None:
-        """Who loses most, of those whom the goals are not about; `None`: nobody significantly."""
-        found = [self._loss(new, old, row) for row in self.bystanders]
-        return max((one for one in found if one is not None), key=lambda harm: harm.size, default=None)
+        """The largest loss of bystanders; `None`: none is significant."""
+        losses = [self._loss(new, old, row) for row in self.bystanders]
+        return max((harm for harm in losses if harm is not None), key=lambda harm: harm.size, default=None)
 
     def _loss(self, new: Sequence[Row], old: Sequence[Row], row: Sequence[Address]) -> Harm | None:
-        """The mean loss of alike ones, on the scale of the score; of response times what is felt."""
+        """The mean loss of alike bystanders, on the scale of the score; for response times, what users notice."""
         goal = self._of_owner(row)
         pairs = list(zip(new, old, strict=False))
         losses = [-goal.gain(new, old) for new, old in pairs]
         size = math.fsum(losses) / len(losses)
         if size < LEAST_HARM or not greater(losses, [0.0] * len(losses)):
             return None
-        sums = [math.fsum(one[a.name] or 0.0 for one in side for a in row) for side in zip(*pairs, strict=True)]
+        sums = [
+            math.fsum(measured[a.name] or 0.0 for measured in side for a in row) for side in zip(*pairs, strict=True)
+        ]
         percent = 100 * (sums[0] / sums[1] - 1) if sums[1] else None
         return Harm(size, percent, row[0].metric.name, tuple(address.thing for address in row))
 
     def _of_owner(self, row: Sequence[Address]) -> Goal:
-        """What the owners of alike things want of one metric; of response times what is felt."""
+        """The owners' goal for one metric of alike services; for response times, with the floor that users notice."""
         first = row[0]
         floor = LATE_MS if first.metric.name == "response_p99" else None
         return Goal(first.name, tuple(row), first.better == "higher", floor=floor, seconds=lasts_s(self.space.scenario))

@@ -17,47 +17,52 @@ from vcpulab.scenario.scenario import Scenario, split
 
 _NAMES = {"response_p50": "median of", "response_p95": "p95 of", "response_p99": "p99 of"}
 _LOSERS = 3
-"""As many who pay are named."""
+"""Most losing services that are named."""
 
 
 def in_words(space: Space, candidate: Candidate) -> str:
     """The parameters that a setting changes, as `weight of web 256 → 1024`."""
-    changed = [(one, candidate.picks.get(one.key, one.now)) for one in space.parameters]
+    changed = [(parameter, candidate.picks.get(parameter.key, parameter.now)) for parameter in space.parameters]
     words = [
-        f"{_parameter(one.name)} {one.options[one.now].label} → {one.options[pick].label}"
-        for one, pick in changed
-        if pick != one.now
+        f"{_parameter(parameter.name)} {parameter.options[parameter.now].label} → {parameter.options[pick].label}"
+        for parameter, pick in changed
+        if pick != parameter.now
     ]
     return ", ".join(words) or "as it is"
 
 
 def headline(search: Search, best: Candidate, confirmed: Confirmation) -> str:
-    """What becomes of the goals, by what, what others pay, and whether it takes a restart.
+    """The change of the goals, the parameters, the losses of other services, and whether a restart is needed.
 
     Args:
-        search: what was wanted.
-        best: the setting found.
-        confirmed: it, against the present one.
+        search: the search.
+        best: the advised setting.
+        confirmed: its comparison with the present setting.
     """
     before = search.space.scenario
-    found = {one.address.name: one for one in confirmed.comparisons}
+    by_name = {comparison.address.name: comparison for comparison in confirmed.comparisons}
     goals = [
-        _goal(found[goal.addresses[0].name])
-        if len(goal.addresses) == 1 and goal.addresses[0].name in found
+        _goal(by_name[goal.addresses[0].name])
+        if len(goal.addresses) == 1 and goal.addresses[0].name in by_name
         else f"{goal.name} better by {number(goal.percent(confirmed.gains[goal.name].mean))} %"
         for goal in search.goals
         if len(goal.addresses) == 1 or confirmed.gains[goal.name].mean > 0
     ]
     own = {address.name for goal in search.goals for address in goal.addresses if len(goal.addresses) == 1}
-    said = f"{', '.join(goals)} by {in_words(search.space, best)}"
-    return f"{said}; {paid(before, found, own)}; {_restart(before, best.scenario)}."
+    gains = f"{', '.join(goals)} by {in_words(search.space, best)}"
+    return f"{gains}; {paid(before, by_name, own)}; {_restart(before, best.scenario)}."
 
 
-def _goal(one: Comparison) -> str:
-    name = f"{_NAMES.get(one.address.metric.name, one.address.metric.name + ' of')} {one.address.thing}"
-    was, now = (number(side.mean) if side is not None else "undefined" for side in (one.before, one.after))
-    percent = "" if one.percent is None or abs(one.percent) > 1000 else f" ({_signed(one.percent)} %)"
-    return f"{name} {was} → {now} {one.address.unit}{percent}"
+def _goal(comparison: Comparison) -> str:
+    metric = comparison.address.metric.name
+    name = f"{_NAMES.get(metric, f'{metric} of')} {comparison.address.thing}"
+    was, now = (
+        number(side.mean) if side is not None else "undefined" for side in (comparison.before, comparison.after)
+    )
+    percent = (
+        "" if comparison.percent is None or abs(comparison.percent) > 1000 else f" ({_signed(comparison.percent)} %)"
+    )
+    return f"{name} {was} → {now} {comparison.address.unit}{percent}"
 
 
 def _parameter(name: str) -> str:
@@ -66,10 +71,10 @@ def _parameter(name: str) -> str:
     return field if where == ["host"] else f"{field} of {where[-1]}"
 
 
-def paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> str:
-    """Who loses significantly, of what owners judge by, those who are alike together; the most first.
+def paid(scenario: Scenario, comparisons: dict[str, Comparison], own: set[str]) -> str:
+    """The significant losses of other services in throughput and response times, alike ones together, largest first.
 
-    Where nobody does it is said whose response times rise by what nobody feels.
+    Without a loss, the services are named whose response times rise but stay short.
     """
     row_of = {name: row[0] for row in groups(scenario) for name in row}
     clients = {app.name for app in apps(scenario) if app.client is not None}
@@ -78,22 +83,26 @@ def paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> str
     unfelt: list[str] = []
     uncertain = 0
     for address in judged(scenario):
-        one = found.get(address.name)
-        if one is None or address.name in own:
+        comparison = comparisons.get(address.name)
+        if comparison is None or address.name in own:
             continue
-        if _unfelt(one):
-            unfelt += [address.thing if address.thing in clients else address.domain] * (one.verdict == "regresses")
+        if _unfelt(comparison):
+            unfelt += [address.thing if address.thing in clients else address.domain] * (
+                comparison.verdict == "regresses"
+            )
             continue
-        uncertain += one.may_regress
-        if one.verdict == "regresses" and one.of_consequence:
+        uncertain += comparison.may_regress
+        if comparison.verdict == "regresses" and comparison.of_consequence:
             key = (row_of[address.domain], address.thing in clients, address.metric.name)
-            rows.setdefault(key, []).append(one)
-    told = sorted(
+            rows.setdefault(key, []).append(comparison)
+    losers = sorted(
         rows.values(),
-        key=lambda row: (row[0].address.thing in assumed, -max(abs(one.percent or 0) for one in row)),
+        key=lambda row: (row[0].address.thing in assumed, -max(abs(comparison.percent or 0) for comparison in row)),
     )
-    words = [f"{'assumed jobs of ' * (row[0].address.thing in assumed)}{_loss(row, clients)}" for row in told[:_LOSERS]]
-    words += [f"{len(told) - _LOSERS} others lose, too"] if len(told) > _LOSERS else []
+    words = [
+        f"{'assumed jobs of ' * (row[0].address.thing in assumed)}{_loss(row, clients)}" for row in losers[:_LOSERS]
+    ]
+    words += [f"{len(losers) - _LOSERS} others lose, too"] if len(losers) > _LOSERS else []
     words += [f"uncertain for {uncertain} metric{'' if uncertain == 1 else 's'} of others"] if uncertain else []
     if words:
         return ", ".join(words)
@@ -101,16 +110,19 @@ def paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> str
     return f"nobody pays significantly{rises}"
 
 
-def _unfelt(one: Comparison) -> bool:
-    """Is it a response time that nobody feels, however it changes?"""
-    means = [side.mean for side in (one.before, one.after) if side is not None]
-    return one.address.metric.name == "response_p99" and len(means) == 2 and max(means) <= LATE_MS
+def _unfelt(comparison: Comparison) -> bool:
+    """Is this a response time so short that users notice no change?"""
+    means = [side.mean for side in (comparison.before, comparison.after) if side is not None]
+    return comparison.address.metric.name == "response_p99" and len(means) == 2 and max(means) <= LATE_MS
 
 
 def _loss(row: Sequence[Comparison], clients: Container[str]) -> str:
-    names = (one.address.thing if one.address.thing in clients else one.address.domain for one in row)
+    names = (
+        comparison.address.thing if comparison.address.thing in clients else comparison.address.domain
+        for comparison in row
+    )
     name, metric = in_short(list(dict.fromkeys(names))), row[0].address.metric.name
-    percents = [one.percent for one in row if one.percent is not None]
+    percents = [comparison.percent for comparison in row if comparison.percent is not None]
     change = f" {_signed(sum(percents) / len(percents))} %" if percents else " worse"
     return f"{name}{'' if metric == 'throughput' else f' {metric}'}{change}"
 

@@ -1,4 +1,4 @@
-"""Parameters of where vCPUs run, on hosts whose cores, threads and nodes let them matter."""
+"""Parameters of the vCPUs' place, on hosts with cores, threads and nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -15,17 +15,17 @@ from vcpulab.scenario.units import spans
 GRANULARITY = "host.sched_gran"
 
 
-def of_host(scenario: Scenario) -> Iterator[Parameter]:
-    """Core scheduling, and soft affinity of all domains by node; each where the topology lets it matter."""
+def placement_parameters(scenario: Scenario) -> Iterator[Parameter]:
+    """Core scheduling on hosts with threads, and soft affinity of all domains by node on hosts with nodes."""
     document = scenario.to_dict()
     if hypervisor_of(document) == "kvm":
-        # Linux has neither.
+        # Linux has neither core scheduling of VMs nor soft affinity.
         return
     topology, now = Topology.from_host(document["host"]), document["host"]["sched_gran"]
     if topology.threads > 1:
-        names = ["cpu", *(one for one in ("core", now) if one != "cpu")]
+        names = ["cpu", *(granularity for granularity in ("core", now) if granularity != "cpu")]
         options = [Option(name, name) for name in dict.fromkeys(names) if name == now or _can_be(scenario, name)]
-        yield Parameter(GRANULARITY, tuple(options), [one.label for one in options].index(now), ordered=False)
+        yield Parameter(GRANULARITY, tuple(options), [option.label for option in options].index(now), ordered=False)
     if topology.nodes > 1:
         masks = {join(["domain", name, "soft_affinity"]): mask for name, mask in soft(document).items()}
         if len(masks) > 1:
@@ -33,8 +33,8 @@ def of_host(scenario: Scenario) -> Iterator[Parameter]:
             yield Parameter("host.soft_affinity", tuple(options), 0, ordered=False)
 
 
-def of_domains(scenario: Scenario, names: Iterable[str], *, unasked: bool) -> Iterator[Parameter]:
-    """The soft affinity of some domains: none, or one node or another."""
+def soft_affinities(scenario: Scenario, names: Iterable[str], *, by_default: bool) -> Iterator[Parameter]:
+    """The soft affinity of some domains: none, or one of the nodes."""
     document = scenario.to_dict()
     host, topology = document["host"], Topology.from_host(document["host"])
     nodes = {f"node {node}": spans(pcpus) for node, pcpus in topology.by_node().items()}
@@ -50,11 +50,11 @@ def of_domains(scenario: Scenario, names: Iterable[str], *, unasked: bool) -> It
             options += [Option(label, mask) for label, mask in nodes.items() if mask != now]
         path = join(["domain", name, "soft_affinity"])
         if len(options) > 1:
-            yield Parameter(path, tuple(options), 0, ordered=False, unasked=unasked)
+            yield Parameter(path, tuple(options), 0, ordered=False, by_default=by_default)
 
 
 def run_queues(host: Mapping[str, Any], names: Iterable[str], now: str) -> list[str]:
-    """The arrangements of Credit2's run queues that differ on that host; of those that do not, the present one.
+    """The arrangements of Credit2's run queues that differ on a host; of equal ones, the present one.
 
     Examples:
         >>> flat, big = {"pcpus": 8}, {"topology": {"sockets": 2, "cores": 4, "threads": 2, "nodes": 2}}

@@ -1,4 +1,4 @@
-"""What a search keeps in its folder, so that it can go on: whose it is, and how long its batches took."""
+"""The folder of a search, from which it can continue: the identity of the search, and the time of its batches."""
 
 import json
 import math
@@ -11,30 +11,30 @@ from vcpulab.errors import RequestError
 
 
 class Clock:
-    """How long batches took, those of earlier parts of the same search too."""
+    """Time of a search's batches, with the batches of its earlier parts."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._known: list[float] = []
+        self._recorded: list[float] = []
         if path is not None and path.exists():
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
                 try:
-                    self._known.append(float(line))
+                    self._recorded.append(float(line))
                 except ValueError:
                     break
         self._done: list[float] = []
         self._since: float | None = None
 
     def start(self) -> None:
-        """A batch begins."""
+        """Begins a batch."""
         self._since = time.monotonic()
 
     def stop(self) -> None:
-        """It ends; one that is known took as long as it took then."""
+        """Ends the batch; a recorded batch counts with its recorded time."""
         batch, now = len(self._done), self._running()
         self._since = None
-        if batch < len(self._known):
-            self._done.append(self._known[batch])
+        if batch < len(self._recorded):
+            self._done.append(self._recorded[batch])
             return
         self._done.append(now)
         if self._path is not None:
@@ -42,7 +42,7 @@ class Clock:
                 file.write(f"{now:.6f}\n")
 
     def spent(self) -> float:
-        """Seconds."""
+        """The time spent so far, s."""
         return math.fsum(self._done) + self._running()
 
     def _running(self) -> float:
@@ -50,12 +50,16 @@ class Clock:
 
 
 def name_of(identity: Mapping[str, object]) -> str:
-    """A short name for all this."""
+    """A short name for an identity."""
     return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def claim(folder: Path, identity: Mapping[str, object]) -> None:
-    """Makes the folder this search's, or finds that it is."""
+    """Takes the folder for this search, or checks that it is this search's folder.
+
+    Raises:
+        RequestError: the folder has other files or another search, or cannot be used.
+    """
     mark = folder / "tune.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -67,13 +71,13 @@ def claim(folder: Path, identity: Mapping[str, object]) -> None:
             scratch.write_text(json.dumps(identity, indent=2) + "\n", encoding="utf-8")
             scratch.replace(mark)
             return
-        there = json.loads(mark.read_text(encoding="utf-8"))
+        saved = json.loads(mark.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RequestError(f"`{folder}` cannot be used: {error}", field="folder") from None
-    other = [name for name, value in identity.items() if not isinstance(there, dict) or there.get(name) != value]
-    if other:
+    different = [name for name, value in identity.items() if not isinstance(saved, dict) or saved.get(name) != value]
+    if different:
         made = "made by another version"
         named = {"format": made, "version": made, "parameters": "of other parameters", "goals": "of other goals"}
-        why = {**named, "slos": "of other SLOs"}.get(other[0], f"of another {other[0]}")
-        reason = f"the search in `{folder}` is {why}; its measurements do not count here"
+        relation = {**named, "slos": "of other SLOs"}.get(different[0], f"of another {different[0]}")
+        reason = f"the search in `{folder}` is {relation}; its measurements do not count here"
         raise RequestError(reason, field="folder", hint="another directory, or delete this one")

@@ -1,4 +1,4 @@
-"""Parameters of a KVM host, whose vCPUs are threads: quotas, what the kernel decides by, halt polling, slices."""
+"""Parameters of a KVM host, whose vCPUs are threads: quotas, the kernel's tunables, halt polling, slices."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,10 +18,10 @@ TUNABLES_US: Mapping[str, Sequence[int]] = {
     "wakeup_granularity_us": (0, 500, 1000, 2000, 3000, 4000, 8000, 15_000),
     "bandwidth_slice_us": (500, 1000, 2000, 5000, 10_000),
 }
-"""Values worth trying: from a fraction of the kernel's own on one CPU to several times those on eight; the longest are
+"""Values from a fraction of the kernel's default on one CPU to several times the default on eight; the longest are
 those of the profile `virtual-host` of `tuned`."""
 POLLS_US = (0, 50, 100, 200, 400)
-"""Halt polling: none, a quarter, a half, the kernel's own, twice as long."""
+"""Values of halt polling: none, a quarter, a half, the kernel's default, twice the default."""
 GROUP_WEIGHTS = (50, 100, 200, 400, 800, 1600, 3200)
 """Weights of slices."""
 _PARTS = ("vcpu", "global")
@@ -29,8 +29,8 @@ _PARTS = ("vcpu", "global")
 _QUOTAS = tuple(f"{part}_quota_us" for part in _PARTS)
 
 
-def of_host(scenario: Scenario) -> Iterator[Parameter]:
-    """Halt polling, and the weights of slices with VMs, where there are daemons beside them."""
+def host_parameters(scenario: Scenario) -> Iterator[Parameter]:
+    """Halt polling, and the weights of slices with VMs if daemons run in other slices."""
     document = scenario.to_dict()
     if hypervisor_of(document) != "kvm":
         return
@@ -52,7 +52,7 @@ def _top(table: Mapping[str, Any]) -> str:
 
 
 def _emulators(document: Mapping[str, Any]) -> Iterator[Parameter]:
-    """The emulator threads of all VMs, where vCPUs are pinned: away from these."""
+    """Affinity of all VMs' emulator threads if vCPUs are pinned: the pCPUs without pinned vCPUs."""
     pinned = {
         name: set(members(",".join(given if isinstance(given, list) else [given])))
         for name, table in document["domain"].items()
@@ -69,23 +69,23 @@ def _emulators(document: Mapping[str, Any]) -> Iterator[Parameter]:
         yield Parameter("host.emulator_affinity", options, 0, ordered=False)
 
 
-def of_scheduler(
+def scheduler_parameters(
     params: Sequence[Mapping[str, Any]], written: Mapping[str, Any], scheduler: str, pcpus: int
 ) -> Iterator[Parameter]:
-    """What a scheduler of Linux decides by, and can be changed while it runs."""
+    """The tunables of a Linux scheduler that can be changed at run time."""
     names = {param["name"]: param for param in params if param["scope"] == "global"}
     for name, values in TUNABLES_US.items():
         if name in names:
             given = int(written.get(name, names[name]["default"]))
             now = linux.by_cpus(name, pcpus) if given == groups.NONE else given
-            unasked = name != "bandwidth_slice_us"
-            yield _numbers(["host", name], {*values, now}, now, scheduler, unasked=unasked)
+            by_default = name != "bandwidth_slice_us"
+            yield _numbers(["host", name], {*values, now}, now, scheduler, by_default=by_default)
 
 
-def of_domain(
+def domain_parameters(
     params: Sequence[Mapping[str, Any]], name: str, table: Mapping[str, Any], scheduler: str | None
 ) -> Iterator[Parameter]:
-    """The limits of a VM: in tenths of what there is to limit; searched unasked where there is one."""
+    """The limits of a VM, in tenths of its vCPUs' time; a limit that is set is searched by default."""
     names = {param["name"]: param for param in params if param["scope"] == "domain"}
     for part in _PARTS:
         quota, period = f"{part}_quota_us", f"{part}_period_us"
@@ -99,22 +99,22 @@ def of_domain(
         labels = [option.label for option in options]
         index = labels.index("none" if now == groups.NONE else str(now))
         path = join(["domain", name, quota])
-        yield Parameter(path, tuple(options), index, True, scheduler, unasked=now != groups.NONE)
+        yield Parameter(path, tuple(options), index, True, scheduler, by_default=now != groups.NONE)
 
 
 def is_limit(field: str) -> bool:
-    """Is it a limit, whose last option is none?"""
+    """Is the field a limit, whose last option is "none"?"""
     return field in _QUOTAS
 
 
-def is_known(field: str) -> bool:
-    """Is it a parameter that is searched here, or one that nobody can change?"""
+def is_handled(field: str) -> bool:
+    """Is the parameter searched here, or fixed in the kernel?"""
     return field in TUNABLES_US or field in linux.BUILT_IN or field.endswith("_quota_us")
 
 
 def _numbers(
-    where: Sequence[str], values: set[int], now: int, scheduler: str | None = None, *, unasked: bool = True
+    where: Sequence[str], values: set[int], now: int, scheduler: str | None = None, *, by_default: bool = True
 ) -> Parameter:
     listed = sorted(values)
     options = tuple(Option(str(value), value) for value in listed)
-    return Parameter(join(where), options, listed.index(now), True, scheduler, unasked)
+    return Parameter(join(where), options, listed.index(now), True, scheduler, by_default)

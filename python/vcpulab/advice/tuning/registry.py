@@ -1,11 +1,11 @@
-"""The parameters that the registry of schedulers knows, and those of driver domains; each with a few round values."""
+"""The parameters of the registry of schedulers and of driver domains, each with a few round values."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vcpulab.advice.tuning import threads
-from vcpulab.advice.tuning.places import of_domains, of_host, run_queues
+from vcpulab.advice.tuning import kvm
+from vcpulab.advice.tuning.placement import placement_parameters, run_queues, soft_affinities
 from vcpulab.advice.tuning.spaces import (
     RESERVATIONS,
     SCHEDULER,
@@ -36,24 +36,24 @@ GRIDS: Mapping[str, Sequence[int]] = {
     "global_burst_us": (0, 10_000, 20_000, 50_000, 100_000),
     "migration_cost_us": (0, 100, 500, 1000, 5000),
 }
-"""Values worth trying, over the range in which a parameter makes sense; of others halves and doubles of the default."""
+"""Values of each parameter over its sensible range; other parameters are tried at halves and doubles of the default."""
 _TIMES = {"weight": (0.25, 0.5, 1, 2, 4, 8, 16, 32)}
-"""The same, in parts of the default, which is another one under Linux."""
+"""Values as multiples of the default, for parameters whose default depends on the scheduler."""
 
-UNASKED = ("weight", "tslice_ms", "slice_ms", "ratelimit_us", "ctx_allow", "mcu_adv")
-"""Parameters that are searched where nobody says which."""
+SEARCHED_BY_DEFAULT = ("weight", "tslice_ms", "slice_ms", "ratelimit_us", "ctx_allow", "mcu_adv")
+"""Parameters of a search without `by_hand` and `only`."""
 
 SHARES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90)
 """Reservations, % of a pCPU for each vCPU."""
 PERIODS_MS = (10, 20, 50, 100)
-"""Periods of reservations: with whole tenths of them even the coarsest tool can set the slice."""
+"""Periods of reservations; every tool can set slices of whole tenths of these."""
 WARPS = (0, 100, 1000, 10_000)
 """Virtual time that a domain borrows under BVT: at the default advance 1, 10 and 100 ms."""
 _WARP = ("warpback", "warpvalue", "warpl", "warpu")
 
 
-def known_parameters(scenario: Scenario, choice: Parameter | None) -> list[Parameter]:
-    """Every parameter that is known of, those of other schedulers too if they may be chosen."""
+def registry_parameters(scenario: Scenario, choice: Parameter | None) -> list[Parameter]:
+    """Every parameter of the registry for a scenario, with those of all schedulers that may be chosen."""
     document, written = scenario.to_dict(), scenario.written()
     host = document["host"]
     choice = choice or choice_of(scenario, None, "")
@@ -65,24 +65,30 @@ def known_parameters(scenario: Scenario, choice: Parameter | None) -> list[Param
             continue
         params = generation["params"]
         members = [domain for domain, table in document["domain"].items() if table.get("pool") is None]
-        parameters += _global(params, ["host"], written.get("host", {}), name, document["host"])
-        parameters += threads.of_scheduler(params, written.get("host", {}), name, int(host["pcpus"]))
+        parameters += _global_parameters(params, ["host"], written.get("host", {}), name, document["host"])
+        parameters += kvm.scheduler_parameters(params, written.get("host", {}), name, int(host["pcpus"]))
         for domain in members:
-            parameters += _of_domain(params, domain, document, written, name)
+            parameters += _domain_parameters(params, domain, document, written, name)
     for pool, table in document.get("pool", {}).items():
         generation = generation_of(table["scheduler"], table["generation"])
         if generation is not None:
-            parameters += _global(generation["params"], ["pool", pool], written["pool"][pool], None, document["host"])
+            parameters += _global_parameters(
+                generation["params"], ["pool", pool], written["pool"][pool], None, document["host"]
+            )
             for domain, fields in document["domain"].items():
                 if fields.get("pool") == pool and table["scheduler"] not in RESERVATIONS:
-                    parameters += _of_domain(generation["params"], domain, document, written, None)
+                    parameters += _domain_parameters(generation["params"], domain, document, written, None)
     guests = [name for name, table in document["domain"].items() if not table.get("driver_domain")]
-    places = [*threads.of_host(scenario), *of_host(scenario), *of_domains(scenario, guests, unasked=False)]
-    return [*parameters, *places, *_of_drivers(document, written)]
+    places = [
+        *kvm.host_parameters(scenario),
+        *placement_parameters(scenario),
+        *soft_affinities(scenario, guests, by_default=False),
+    ]
+    return [*parameters, *places, *_driver_parameters(document, written)]
 
 
 def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Parameter:
-    """Which scheduler: those that the same release of the hypervisor has, or those that were named."""
+    """The choice of the scheduler: the named ones, or those of the same release of the hypervisor."""
     host = scenario.to_dict()["host"]
     present = str(host["scheduler"])
     listed = {policy["name"]: policy for policy in schedulers()}
@@ -90,13 +96,13 @@ def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Pa
     names = [present, *(listed if values is None else map(str, values))]
     for name in dict.fromkeys(names) if present not in listed or values is not None else listed:
         if name not in listed:
-            # Somebody's own policy, or none at all, which is said there.
+            # A user's own policy; an unknown name is an error of `settings.change`.
             option = Option(name, None)
             settings.change(scenario, switched(option), {SCHEDULER: word}, "vary")
             options.append(option)
             continue
         release = _same_release(listed[name], host["generation"])
-        usual = next(one for one in listed[name]["generations"] if one["default"])
+        usual = next(generation for generation in listed[name]["generations"] if generation["default"])
         option = Option(name, None if name == present or release == usual["name"] else release)
         if name != present:
             if any(param["default"] is None for param in usual["params"]):
@@ -114,7 +120,7 @@ def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Pa
 
 
 def _would_do(scenario: Scenario, option: Option) -> bool:
-    """Can the scheduler be had for the asking? Not where there are pools, or actions that only another one takes."""
+    """Can the host switch to the scheduler? Not with pools, or with actions that only another scheduler takes."""
     document = scenario.to_dict()
     vcpus = sum(int(table["vcpus"]) for table in document["domain"].values())
     if document.get("pool") or (option.label == "null" and vcpus > document["host"]["pcpus"]):
@@ -127,11 +133,11 @@ def _would_do(scenario: Scenario, option: Option) -> bool:
 
 
 def _same_release(policy: Mapping[str, Any], release: str) -> str | None:
-    """The release under which it is found there, if it is in a hypervisor: `xen3.0` is in `xen3.0.3`."""
+    """The policy's generation in a release, if a hypervisor has it: `xen3.0` is in `xen3.0.3`."""
     generation = generation_of(policy["name"], release)
     if generation is not None:
         return release if generation["toolstack"]["tool"] else None
-    series = (one["name"] for one in policy["generations"] if one["toolstack"]["tool"])
+    series = (generation["name"] for generation in policy["generations"] if generation["toolstack"]["tool"])
     return next((str(name) for name in series if release.startswith(f"{name}.")), None)
 
 
@@ -139,7 +145,7 @@ def _generation(option: Option, host: Mapping[str, Any], name: str) -> str | Non
     return str(host["generation"]) if name == host["scheduler"] else option.value
 
 
-def _global(
+def _global_parameters(
     params: Sequence[Mapping[str, Any]],
     where: Sequence[str],
     written: Mapping[str, Any],
@@ -147,17 +153,17 @@ def _global(
     host: Mapping[str, Any],
 ) -> Iterator[Parameter]:
     for param in params:
-        if param["scope"] != "global" or threads.is_known(param["name"]) or not (values := _grid(param)):
+        if param["scope"] != "global" or kvm.is_handled(param["name"]) or not (values := _grid(param)):
             continue
-        path, unasked = [*where, param["name"]], None
+        path, by_default = [*where, param["name"]], None
         if path == ["host", "runqueue"] and host.get("topology"):
-            # Where the host is flat, it is not known of what its pCPUs are part.
+            # On a flat host, the cores and sockets of its pCPUs are unknown.
             values = run_queues(host, values, str(written.get("runqueue", default_of(param))))
-            unasked = len(values) > 2
-        yield _of_values(path, values, written, param, scheduler, unasked=unasked)
+            by_default = len(values) > 2
+        yield _parameter(path, values, written, param, scheduler, by_default=by_default)
 
 
-def _of_domain(
+def _domain_parameters(
     params: Sequence[Mapping[str, Any]],
     domain: str,
     document: Mapping[str, Any],
@@ -183,10 +189,10 @@ def _of_domain(
             top = 100 * int(table["vcpus"])
             limits = {*(top * tenth // 10 for tenth in range(1, 10)), int(fields.get("cap", 0))}
             values = [*sorted(limits - {0}), 0]
-            yield _of_values([*here, "cap"], values, fields, param, scheduler, unasked="cap" in fields)
+            yield _parameter([*here, "cap"], values, fields, param, scheduler, by_default="cap" in fields)
         elif spelt is None and (values := _grid(param)):
-            yield _of_values([*here, param["name"]], values, fields, param, scheduler)
-    yield from threads.of_domain(params, domain, table, scheduler)
+            yield _parameter([*here, param["name"]], values, fields, param, scheduler)
+    yield from kvm.domain_parameters(params, domain, table, scheduler)
 
 
 def _reserved(
@@ -200,12 +206,12 @@ def _reserved(
     period, length = (int(fields.get(name, defaults[name])) for name in (spelt.period, spelt.slice))
     share = 100 * length / period if period else 0.0
     least = 0 if not defaults[spelt.period] else 1
-    shares = sorted({*(float(one) for one in SHARES if one >= least), share})
+    shares = sorted({*(float(percent) for percent in SHARES if percent >= least), share})
     now_ms = period / spelt.per_ms
     periods = sorted({*map(float, PERIODS_MS), *([now_ms] if now_ms else [])})
-    labels = tuple(Option(f"{one:g} %" if one else "none", one) for one in shares)
+    labels = tuple(Option(f"{percent:g} %" if percent else "none", percent) for percent in shares)
     yield Parameter(join([*here, "reservation"]), labels, shares.index(share), True, scheduler)
-    labels = tuple(Option(f"{one:g} ms", one) for one in periods)
+    labels = tuple(Option(f"{ms:g} ms", ms) for ms in periods)
     now = periods.index(now_ms) if now_ms else 0
     yield Parameter(join([*here, "reservation_period"]), labels, now, True, scheduler)
 
@@ -214,7 +220,7 @@ _INTEGERS = re.compile(r"(?P<zero>0 or )?an integer from (?P<low>-?\d+) to (?P<h
 
 
 def _grid(param: Mapping[str, Any]) -> list[Any]:
-    """The values of a parameter to try; none if it is no number and no choice."""
+    """The values of a parameter to try; empty for a parameter that is neither a number nor a choice."""
     allowed = str(param["allowed"])
     if allowed.startswith("one of "):
         return allowed.removeprefix("one of ").split(", ")
@@ -232,21 +238,21 @@ def _grid(param: Mapping[str, Any]) -> list[Any]:
 
 
 def _present(param: Mapping[str, Any], written: Mapping[str, Any]) -> Any:
-    """The value that a parameter has now; a flag as 0 or 1, however the scenario writes it."""
+    """The present value of a parameter; a flag as 0 or 1."""
     value = written.get(param["name"], default_of(param))
     return int(value) if isinstance(value, bool) else value
 
 
-def _of_values(
+def _parameter(
     where: Sequence[str],
     values: Sequence[Any],
     written: Mapping[str, Any],
     param: Mapping[str, Any],
     scheduler: str | None,
     *,
-    unasked: bool | None = None,
+    by_default: bool | None = None,
 ) -> Parameter:
-    """A parameter with these values, and with its present one wherever that is another."""
+    """A parameter with these values and its present one."""
     name, now = param["name"], _present(param, written)
     ordered = not str(param["allowed"]).startswith("one of ")
     listed = list(values)
@@ -254,11 +260,16 @@ def _of_values(
         listed = sorted([*listed, now]) if ordered else [*listed, now]
     options = tuple(Option(str(value), value) for value in listed)
     return Parameter(
-        join(where), options, listed.index(now), ordered, scheduler, name in UNASKED if unasked is None else unasked
+        join(where),
+        options,
+        listed.index(now),
+        ordered,
+        scheduler,
+        name in SEARCHED_BY_DEFAULT if by_default is None else by_default,
     )
 
 
-def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iterator[Parameter]:
+def _driver_parameters(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iterator[Parameter]:
     """VCPUs and pinning of driver domains."""
     pcpus = int(document["host"]["pcpus"])
     drivers = [name for name, table in document["domain"].items() if table.get("driver_domain")]
