@@ -1,1 +1,1 @@
-"""What is set up wrongly, and what mends it."""
+"""Rules for probable mistakes in scenarios, and the simulated effects of their fixes."""

@@ -21,19 +21,19 @@ rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 def inverted_weights(host: Host) -> Iterator[Finding]:
     """A driver domain has less weight than guests whose I/O it does.
 
-    Mechanism: Each packet and block of a guest passes its driver domain. Beside guests of more weight the driver domain
-    is the last to run, and all guests wait for it, the heavy ones too.
+    Mechanism: Each packet and block of a guest passes its driver domain. Beside heavier guests the driver domain runs
+    last, and all guests wait for it, including the heavy ones.
 
-    Evidence: A vCPU of the driver domain waits for more than {WAITS:.0%} of the time, and is occupied for more than
-    {NEAR_FULL:.0%} of it, or somebody whose I/O it does is late. It gets {BURSTY:.0%} or more of the CPU time that its
-    weight entitles it to: its work comes in bursts.
+    Evidence: A vCPU of the driver domain waits for more than {WAITS:.0%} of the time. It is occupied for more than
+    {NEAR_FULL:.0%} of it, or a domain that it serves is late, or none of them has clients. The driver domain gets
+    {BURSTY:.0%} or more of the CPU time that its weight entitles it to: its work comes in bursts.
 
-    Silent: Where nobody feels that it waits: then lint repeats the warning of `vcpulab check`; where it gets much less
-    than its weight entitles it to, and so waits for something else: see `late-wake-ups` and `ratelimit-too-long`; where
-    a greater weight improves nothing, or costs those who are served more than it gains them: a lone driver domain that
-    has to wait takes more packets at a time, and throughput may grow.
+    Silent: No finding if its waits affect no domain; lint then repeats the warning of `vcpulab check`. No finding if it
+    gets much less than its weight entitles it to, because it then waits for another reason: see `late-wake-ups` and
+    `ratelimit-too-long`. No finding if a larger weight improves nothing, or costs the served domains more than it gives
+    them: a lone driver domain that waits takes more packets at a time, and throughput may grow.
 
-    Mend: Twice the weight of the heaviest guest.
+    Fix: Set twice the weight of the heaviest guest.
 
     Schedulers: Those with weights: `credit`, `credit2`, `enhanced`.
 
@@ -56,8 +56,8 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
             f"weight {own} is below the {weights[heaviest]} of {heaviest}, whose I/O it does: {used}"
             f"it waits for {100 * host.waited(driver):.0f} % of the time, and they wait for it"
         )
-        mended = {of_domain(driver, "weight"): min(65535, 2 * weights[heaviest])}
-        yield Finding(of_domain(driver, "weight"), reason, mended)
+        fix = {of_domain(driver, "weight"): min(65535, 2 * weights[heaviest])}
+        yield Finding(of_domain(driver, "weight"), reason, fix)
 
 
 def _feels(host: Host, driver: str) -> bool:
@@ -73,15 +73,14 @@ def _feels(host: Host, driver: str) -> bool:
 def starving_cap(host: Host) -> Iterator[Finding]:
     """A cap throttles a driver domain.
 
-    Mechanism: Once the cap is used up, the driver domain is withheld though pCPUs may idle, and with it the I/O of all
-    whom it serves. The caps of other domains are contracts: of them only `cap-throttles` speaks, where somebody is
-    late.
+    Mechanism: Once the cap is used up, the driver domain stops even if pCPUs idle, and with it the I/O of all domains
+    that it serves. The caps of other domains are intended; for late services see `cap-throttles`.
 
     Evidence: The driver domain gets more than {NEAR_FULL:.0%} of its cap.
 
-    Silent: Where it needs less than that.
+    Silent: No finding if the driver domain needs less than that.
 
-    Mend: No cap.
+    Fix: Remove the cap.
 
     Schedulers: Those with caps: `credit`, `credit2`, `enhanced`.
 
@@ -103,15 +102,15 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
     """A driver domain has too few vCPUs: all of them are saturated while pCPUs idle.
 
     Mechanism: The I/O of all guests passes the vCPUs of their driver domain. Once these are full, guests wait for them,
-    whatever their own weights are.
+    regardless of their own weights.
 
     Evidence: A vCPU of the driver domain runs for more than {BUSY:.0%} of the time, and the others for more than half
     of that, while the pCPUs idle for more than {IDLE:.0%}.
 
-    Silent: Where no pCPU is left over, or one more vCPU improves nothing: then the link or the disk is the limit.
+    Silent: No finding if no pCPU is left, or if one more vCPU improves nothing: the link or the disk is then the limit.
 
-    Mend: One vCPU more, and the netbacks and NICs spread over them: a vCPU without any has nothing to do. If that takes
-    from some what it gives to others, the netbacks apart from the NICs.
+    Fix: Add one vCPU, and spread the netbacks and NICs over all vCPUs, because a vCPU without any has nothing to do. If
+    that takes from some domains to give to others, separate the netbacks from the NICs.
 
     Schedulers: All.
 
@@ -130,25 +129,25 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
         more: dict[str, Any] = {path: vcpus + 1}
         if isinstance(host.domains[driver].get("affinity"), list):
             more[of_domain(driver, "affinity")] = "all"
-        mends = [{**more, **places(host.document, driver, vcpus + 1)} for places in (spread, apart)]
-        yield Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+        fixes = [{**more, **places(host.document, driver, vcpus + 1)} for places in (spread, apart)]
+        yield Finding(path, reason, fixes[0], otherwise=tuple(fixes[1:]))
 
 
 @rule("saturated-driver-vcpu")
 def saturated_driver_vcpu(host: Host) -> Iterator[Finding]:
     """One vCPU of a driver domain does all the I/O while its others have little to do.
 
-    Mechanism: A netback runs on one vCPU, and so does a NIC's interrupt. If most of the work is on the same one, it is
-    full while the others idle, and more vCPUs do not help. While netbacks were tasklets all were on the first vCPU by
-    default; as threads they are spread, but a NIC's interrupts, and the bridge behind them, stay on one vCPU.
+    Mechanism: A netback runs on one vCPU, and so does the interrupt of a NIC. If most of the work is on the same vCPU,
+    it is full while the others idle, and more vCPUs do not help. Netbacks that were tasklets all ran on the first vCPU
+    by default. As threads they are spread, but the interrupts of a NIC, and the bridge behind them, stay on one vCPU.
 
     Evidence: A vCPU of the driver domain runs for more than {BUSY:.0%} of the time, another for less than half of that,
     while the pCPUs idle for more than {IDLE:.0%}.
 
-    Silent: Where moving them improves nothing.
+    Silent: No finding if moving the netbacks and interrupts improves nothing.
 
-    Mend: NICs, disks, netbacks and blkbacks on its vCPUs in turn; where they are, the netbacks on those that no NIC
-    interrupts.
+    Fix: Spread NICs, disks, netbacks and blkbacks over its vCPUs in turn. If they are spread, move the netbacks to
+    vCPUs without NIC interrupts.
 
     Schedulers: All.
 

@@ -44,16 +44,17 @@ def _findings(written: Mapping[str, Any], steps: Sequence[str]) -> Iterator[Find
 
 @rule("foreign-parameter")
 def _foreign(written: Mapping[str, Any], steps: Sequence[str]) -> Finding | None:
-    """A parameter that another scheduler has: it does nothing here.
+    """A parameter belongs to another scheduler: it has no effect.
 
-    Mechanism: Each scheduler has parameters of its own. On a real host the tool of one scheduler does not speak to
-    another; in a file it may be left over from the scheduler before.
+    Mechanism: Each scheduler has its own parameters. On a real host, the tool of one scheduler does not work with
+    another. In a file, such a parameter may be left over from an earlier scheduler.
 
     Evidence: The file, and the parameters of the schedulers; all other commands refuse such a file.
 
-    Silent: Where the scheduler has the parameter in its generation.
+    Silent: No finding if the scheduler has the parameter in its generation.
 
-    Mend: What it would do with the scheduler that has it is simulated; `--fix` takes it out of the file.
+    Fix: The effect of switching to the scheduler with the parameter is simulated; `--fix` removes the parameter from
+    the file.
 
     Schedulers: All.
 

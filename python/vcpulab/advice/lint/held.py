@@ -19,8 +19,8 @@ GETS_HALF = 0.5
 """The fraction of the CPU time that it wants below which a control domain is held back. Assumed."""
 
 LATE_IS = (
-    f"above {LATE_MS:g} ms and above {LATE_TIMES:g} times the CPU time of a request at the 99th percentile, or more "
-    f"than {LOST:.0%} of requests or deadlines lost"
+    f"above {LATE_MS:g} ms and above {LATE_TIMES:g} times the CPU time of a request, or with more than {LOST:.0%} of "
+    "its requests or deadlines lost"
 )
 
 

@@ -35,20 +35,21 @@ rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
 @rule("vm-quota-freezes")
 def vm_quota_freezes(host: Host) -> Iterator[Finding]:
-    """A quota for a whole VM stops all its threads at once, and each period anew.
+    """A quota for a whole VM stops all its threads at once in every period.
 
     Mechanism: The quota is one account for all vCPUs, the emulator, vhost and I/O threads of the VM. With many vCPUs it
-    is used up early in the period; then all of them stand still until the next one, whoever holds a lock or has a
-    packet to send. Each pCPU takes {SLICE_US} µs from the account at a time: of a quota smaller than that for each
-    vCPU, some vCPUs get nothing.
+    is used up early in the period. All of them then stop until the next period, including a vCPU that holds a lock or
+    has a packet to send. Each pCPU takes {SLICE_US} µs from the account at a time: if the quota is smaller than that
+    for each vCPU, some vCPUs get nothing.
 
     Evidence: The VM has several vCPUs, uses more than {NEAR_FULL:.0%} of its quota, and its vCPUs wait for more than
-    {FEW_WAITS:.0%} of the time. In how many periods the quota is used up is told, as `nr_throttled` does it.
+    {FEW_WAITS:.0%} of the time. The finding contains the share of periods in which the quota is used up, like
+    `nr_throttled`.
 
-    Silent: Where the VM needs less than its quota, or another limit improves nothing.
+    Silent: No finding if the VM needs less than its quota, or if another limit improves nothing.
 
-    Mend: A quota of the same sum for each vCPU, which stops one vCPU at a time; otherwise the same limit in periods of
-    {PERIOD_MOST_US} µs or shorter.
+    Fix: Set a quota of the same sum for each vCPU, which stops one vCPU at a time; otherwise the same limit with
+    periods of {PERIOD_MOST_US} µs or shorter.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 
@@ -72,22 +73,22 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
         )
         if quota < vcpus * (host.setting(domain, "bandwidth_slice_us") or SLICE_US):
             reason += f"; and {number(quota / 1000)} ms are less than a slice for each of them"
-        mends = same_sum(host, domain)
-        yield Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+        fixes = same_sum(host, domain)
+        yield Finding(path, reason, fixes[0], otherwise=tuple(fixes[1:]))
 
 
 def same_sum(host: Host, domain: str) -> list[dict[str, Any]]:
     """Limits with the same sum as a VM's quota that freeze fewer vCPUs, or for a shorter time."""
     quota, period = host.value(domain, "global_quota_us") or 1, host.value(domain, "global_period_us") or 1
-    mends = [_for_each_vcpu(host, domain, quota / period)]
+    fixes = [_for_each_vcpu(host, domain, quota / period)]
     length = min(period, PERIOD_MOST_US)
     amount = quota * length // period
     if length < period and amount >= QUOTA_LEAST_US:
-        mends.append({of_domain(domain, "global_period_us"): length, of_domain(domain, "global_quota_us"): amount})
+        fixes.append({of_domain(domain, "global_period_us"): length, of_domain(domain, "global_quota_us"): amount})
     if host.document["host"]["toolstack"] == "proxmox":
         # Proxmox has no limits of single vCPUs.
-        mends.reverse()
-    return mends
+        fixes.reverse()
+    return fixes
 
 
 def _for_each_vcpu(host: Host, domain: str, share: float) -> dict[str, Any]:
@@ -101,18 +102,18 @@ def _for_each_vcpu(host: Host, domain: str, share: float) -> dict[str, Any]:
 
 @rule("many-vcpus-per-pcpu", stands=Stands.ALWAYS)
 def many_vcpus_per_pcpu(host: Host) -> Iterator[Finding]:
-    """There are more than {VCPUS_PER_PCPU} vCPUs for each pCPU, and they wait.
+    """The VMs have more than {VCPUS_PER_PCPU} vCPUs for each pCPU, and wait.
 
-    Mechanism: Each vCPU that wants to run is a thread in a queue; with many in one queue each waits for the slices of
-    all others, and slices get no shorter than the scheduler's base slice.
+    Mechanism: Each vCPU that wants to run is a thread in a queue. With many vCPUs in one queue, each waits for the
+    slices of all others, and slices do not get shorter than the scheduler's base slice.
 
-    Evidence: More vCPUs of VMs than {VCPUS_PER_PCPU} times the pCPUs, and the vCPUs of some VM wait for more than
-    {WAITS:.0%} of the time.
+    Evidence: The VMs have more vCPUs than {VCPUS_PER_PCPU} times the pCPUs, and the vCPUs of at least one VM wait for
+    more than {WAITS:.0%} of the time.
 
-    Silent: Where vCPUs sleep most of the time and nobody waits.
+    Silent: No finding if vCPUs mostly sleep and no VM waits.
 
-    Mend: Fewer vCPUs for VMs that could use less than half of theirs; where there are none, fewer VMs, which
-    `vcpulab place` finds hosts for.
+    Fix: Remove vCPUs from VMs that want at most half of theirs. If no VM does, move VMs to other hosts; `vcpulab place`
+    finds a placement.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 
@@ -141,17 +142,17 @@ def many_vcpus_per_pcpu(host: Host) -> Iterator[Finding]:
 def emulator_beside_vcpus(host: Host) -> Iterator[Finding]:
     """Emulator and vhost threads run on the pCPUs to which vCPUs are pinned.
 
-    Mechanism: Pinning of vCPUs keeps other VMs away, but not the host's own threads: those that carry a VM's packets
-    and disk requests may run anywhere unless they are pinned too. Each takes the pCPU from the very vCPU that waits for
-    its answer, while a vCPU that is pinned cannot go elsewhere.
+    Mechanism: Pinning of vCPUs keeps other VMs away, but not the host's own threads: the threads for a VM's packets and
+    disk requests may run anywhere unless they are pinned, too. Each takes the pCPU from the vCPU that waits for its
+    answer, and a pinned vCPU cannot move.
 
-    Evidence: The VM's vCPUs are pinned, its emulator threads may run there, and more than {OF_WAITS:.0f} % of the waits
-    of its vCPUs are for the host's own threads.
+    Evidence: The VM's vCPUs are pinned, its emulator threads may run on the same pCPUs, and more than {OF_WAITS:.0f} %
+    of the waits of its vCPUs are for the host's own threads.
 
-    Silent: Where all pCPUs have vCPUs pinned to them, so that there is no other place; where another place improves
+    Silent: No finding if vCPUs are pinned to all pCPUs, so that no other place is left, or if another place improves
     nothing.
 
-    Mend: The emulator threads, and the I/O thread, on the pCPUs that no vCPU is pinned to.
+    Fix: Pin the emulator threads, and the I/O thread, to the pCPUs without pinned vCPUs.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 
@@ -178,18 +179,18 @@ def emulator_beside_vcpus(host: Host) -> Iterator[Finding]:
 
 @rule("light-vcpus")
 def light_vcpus(host: Host) -> Iterator[Finding]:
-    """A large VM has less weight for each vCPU than the small ones that it waits behind.
+    """A large VM has less weight for each vCPU than the small VMs that it waits for.
 
-    Mechanism: `cpu_shares` and `cpu.weight` are of the VM, not of a vCPU: a VM with eight vCPUs and the default weight
-    shares it among the eight, and each of them is worth an eighth of the vCPU of a small VM with the same weight.
+    Mechanism: `cpu_shares` and `cpu.weight` belong to the VM, not to a vCPU. A VM with eight vCPUs and the default
+    weight shares it among them: each has an eighth of the weight of the vCPU of a small VM with the same weight.
 
-    Evidence: For each of its vCPUs a VM weighs less than {LIGHT:.0%} of what those weigh that make it wait, for the
-    most part, and its vCPUs wait for more than {WAITS:.0%} of the time.
+    Evidence: The VM has less than {LIGHT:.0%} of the weight for each vCPU that the VMs have that it mainly waits for,
+    and its vCPUs wait for more than {WAITS:.0%} of the time.
 
-    Silent: Where nobody is served by the VM; where a greater weight improves nothing, or costs others who are served
-    more than it gains.
+    Silent: No finding if the VM serves nothing, or if a larger weight improves nothing or costs other services more
+    than it gains.
 
-    Mend: As much weight for each vCPU as those it waits behind have; if that harms somebody, half of it.
+    Fix: Set as much weight for each vCPU as those VMs have. If that does harm, half of it.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 
@@ -218,19 +219,19 @@ def light_vcpus(host: Host) -> Iterator[Finding]:
 
 @rule("machines-weigh-as-one")
 def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
-    """All VMs together weigh as much as the services of the host.
+    """All VMs together have the weight of the host's services.
 
-    Mechanism: Control groups share level by level. At the top `machine.slice`, with all VMs in it, stands beside
-    `system.slice` with all services, each with weight {GROUP_WEIGHT}: if the host is full and services want to run, all
-    VMs together get half of it, whatever their own weights are.
+    Mechanism: Control groups share CPU time level by level. At the top level, `machine.slice` with all VMs is beside
+    `system.slice` with all services, each with weight {GROUP_WEIGHT}. If the host is full and services want to run, all
+    VMs together get half of it, regardless of their own weights.
 
     Evidence: VMs wait for more than {WAITS:.0%} of the time, more than {OF_WAITS:.0f} % of that for daemons in another
-    slice, and there are more VMs than the ratio of the slices' weights.
+    slice, and the number of VMs is larger than the ratio of the slices' weights.
 
-    Silent: Where no daemon wants much; where a greater weight improves nothing.
+    Silent: No finding if no daemon wants much CPU time, or if a larger weight improves nothing.
 
-    Mend: A weight of the VMs' slice of {GROUP_WEIGHT} for each VM in it; if that starves a daemon, a quarter of it, or
-    a sixteenth.
+    Fix: Set a weight of the VMs' slice of {GROUP_WEIGHT} for each VM in it; if that starves a daemon, a quarter of it,
+    or a sixteenth.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 
@@ -265,18 +266,18 @@ def machines_weigh_as_one(host: Host) -> Iterator[Finding]:
 
 @rule("real-time-vcpus")
 def real_time_vcpus(host: Host) -> Iterator[Finding]:
-    """Some vCPUs under `SCHED_FIFO` or `SCHED_RR` keep others from pCPUs that they share.
+    """The vCPUs of a VM under `SCHED_FIFO` or `SCHED_RR` keep other domains from shared pCPUs.
 
-    Mechanism: Threads of a real-time class run before all others for as long as they want to: weights and quotas of
-    groups are of the fair class alone. A guest that computes, or spins, takes its pCPUs for good; the emulator and
-    vhost threads of its own VM wait as well.
+    Mechanism: Threads of a real-time class run before all others for as long as they want: weights and quotas of groups
+    apply to the fair class alone. A guest that computes, or spins, takes its pCPUs for good; even the emulator and
+    vhost threads of its own VM wait.
 
-    Evidence: Others may run on the same pCPUs, and wait for more than {WAITS:.0%} of the time, more than
-    {OF_WAITS:.0f} % of that for such a VM.
+    Evidence: Other domains may run on the same pCPUs and wait for more than {WAITS:.0%} of the time, more than
+    {OF_WAITS:.0f} % of that for the VM.
 
-    Silent: Where these pCPUs are its own.
+    Silent: No finding if the VM has these pCPUs for itself.
 
-    Mend: `SCHED_OTHER`.
+    Fix: Use `SCHED_OTHER`.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 
@@ -308,19 +309,19 @@ def real_time_vcpus(host: Host) -> Iterator[Finding]:
 
 @rule("halt-polling-when-full")
 def halt_polling_when_full(host: Host) -> Iterator[Finding]:
-    """There are vCPUs that poll in their halts on a host that has no CPU time to spare.
+    """Some vCPUs poll in their halts on a host without spare CPU time.
 
     Mechanism: A vCPU that halts keeps its pCPU for a while, up to `halt_poll_ns`, so that a short sleep costs no
-    wake-up. The poll ends when another thread is queued there, but until somebody looks for an idle pCPU none is idle;
-    and all of it counts as CPU time: against quotas, against the thread on the same core, and against turbo.
+    wake-up. The poll ends when another thread is queued on the pCPU. Until then the pCPU is not idle for the scheduler,
+    and the poll counts as CPU time: against quotas, against the thread on the same core, and against turbo.
 
     Evidence: Halt polling is on, and VMs wait for more than {FEW_WAITS:.0%} of the time. The pCPUs idle for less than
-    {IDLE:.0%} of it, and vCPUs that block after all may have polled for more than {POLLED:.0%}, by how often they do;
-    or those of a VM may have that use more than {NEAR_FULL:.0%} of its quota.
+    {IDLE:.0%} of it, and by the rate at which vCPUs block, useless polls may take more than {POLLED:.0%} of it.
+    Alternatively, these are vCPUs of a VM that uses more than {NEAR_FULL:.0%} of its quota.
 
-    Silent: Where no polling improves nothing.
+    Silent: No finding if turning polling off improves nothing.
 
-    Mend: No halt polling.
+    Fix: Turn halt polling off.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 

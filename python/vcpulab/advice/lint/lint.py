@@ -404,23 +404,23 @@ def _all_tried(
 ) -> list[Advice]:
     """Findings, each with the effect of its first fix."""
     base = host.scenario
-    mends: list[Scenario | None] = []
+    fixes: list[Scenario | None] = []
     for finding in findings:
         try:
-            mends.append(change(base, finding.changes).scenario if finding.changes else None)
+            fixes.append(change(base, finding.changes).scenario if finding.changes else None)
         except RequestError:
             # The fix does not fit the rest of the scenario; the finding is kept without it.
-            mends.append(None)
-    valid = [mended for mended in mends if mended is not None]
+            fixes.append(None)
+    valid = [fixed for fixed in fixes if fixed is not None]
     runs = iter(run_many(valid, jobs=jobs, progress=progress)) if valid else iter(())
     advice = []
-    for finding, mended in zip(findings, mends, strict=True):
-        if mended is None:
+    for finding, fixed in zip(findings, fixes, strict=True):
+        if fixed is None:
             advice.append(Advice(finding, None, None))
             continue
         after = next(runs)
         targets = frozenset(finding.concerned or (late.name for late in host.late))
-        tried = Advice(finding, None, difference(base, mended), after, slos=tuple(slos), targets=targets)
+        tried = Advice(finding, None, difference(base, fixed), after, slos=tuple(slos), targets=targets)
         advice.append(_judged(tried, host.run, after))
     return advice
 

@@ -21,17 +21,17 @@ rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 def pinning_leaves_idle(host: Host) -> Iterator[Finding]:
     """A domain waits where it is pinned, while other pCPUs idle.
 
-    Mechanism: Pinning is absolute: whoever is pinned waits for these pCPUs, whatever others have to spare.
+    Mechanism: Pinning is absolute: a pinned vCPU waits for its pCPUs even if others are free.
 
-    Evidence: Its vCPUs wait for more than {FEW_WAITS:.0%} of the time, while pCPUs of its pool that it may not use idle
-    for more than {IDLE:.0%}.
+    Evidence: The domain's vCPUs wait for more than {FEW_WAITS:.0%} of the time, while pCPUs of its pool that it may not
+    use idle for more than {IDLE:.0%}.
 
-    Silent: Where the domain is kept away from pCPUs of those who serve clients, and serves none itself: that is what
-    people pin for. Of a service that is late `pinned-together` speaks.
+    Silent: No finding if the pinning keeps a domain without clients away from the pCPUs of services: that is a usual
+    reason to pin. For late services see `pinned-together`.
 
-    Mend: No pinning.
+    Fix: Remove the pinning.
 
-    Schedulers: All but `null` and `arinc653`, where places are given once.
+    Schedulers: All but `null` and `arinc653`, which assign pCPUs once.
 
     Sources: Xen's `xl vcpu-pin`, hard affinity.
     """
@@ -59,21 +59,20 @@ def pinning_leaves_idle(host: Host) -> Iterator[Finding]:
 
 @rule("pins-overlap")
 def pins_overlap(host: Host) -> Iterator[Finding]:
-    """Services that are pinned to some of the same pCPUs wait for each other now and then, though the host idles.
+    """Services pinned to some of the same pCPUs wait for each other now and then, although the host idles.
 
-    Mechanism: Two vCPUs that want to run at the same time on one pCPU run one after the other, however short they run
-    and however much of the host idles: pinning keeps the second from another pCPU.
+    Mechanism: Two vCPUs that want to run at the same time on one pCPU run one after the other, even if they run briefly
+    and most of the host idles: pinning keeps the second from another pCPU.
 
-    Evidence: Domains that clients ask, or with periodic jobs, share pCPUs by their pins; a vCPU of one of them waits
-    for more than {SOME_WAITS:.0%} of the time on average, while the pCPUs of the pool idle for more than
-    {MUCH_IDLE:.0%}.
+    Evidence: Domains with clients or periodic jobs share pCPUs by their pins; the vCPUs of one of them wait for more
+    than {SOME_WAITS:.0%} of the time on average, while the pCPUs of the pool idle for more than {MUCH_IDLE:.0%}.
 
-    Silent: Where unpinning these domains improves nothing. Of domains that wait for more than {FEW_WAITS:.0%} of
-    the time `pinning-leaves-idle` speaks, of services that are late `pinned-together`.
+    Silent: No finding if unpinning these domains improves nothing. For domains that wait for more than {FEW_WAITS:.0%}
+    of the time see `pinning-leaves-idle`, for late services `pinned-together`.
 
-    Mend: Unpinning those that overlap; if that harms somebody, the one that waits most.
+    Fix: Unpin the domains whose pins overlap; if that does harm, only the one that waits most.
 
-    Schedulers: All but `null` and `arinc653`, where places are given once.
+    Schedulers: All but `null` and `arinc653`, which assign pCPUs once.
 
     Sources: Xen's `xl vcpu-pin`, hard affinity; libvirt's domain XML, `vcpupin`.
     """
@@ -123,16 +122,17 @@ def _overlapping(masks: Mapping[str, set[int]]) -> Iterator[list[str]]:
 
 @rule("placed-together")
 def placed_together(host: Host) -> Iterator[Finding]:
-    """Domains wait for each other on one pCPU while others idle, since their scheduler never moves them.
+    """Domains wait for each other on one pCPU while others idle, because their scheduler never moves them.
 
-    Mechanism: SEDF, BVT and Atropos choose a pCPU for each vCPU once, by its number, and do not know how busy it is.
+    Mechanism: SEDF, BVT and Atropos choose a pCPU for each vCPU once, by its number, regardless of the load of the
+    pCPU.
 
-    Evidence: A vCPU waits for more than {WAITS:.0%} of the time behind others, was never moved, and may run on pCPUs
-    that idle for more than {MUCH_IDLE:.0%}.
+    Evidence: A vCPU waits behind other domains for more than {WAITS:.0%} of the time, was never moved, and may run on
+    pCPUs that idle for more than {MUCH_IDLE:.0%}.
 
-    Silent: Where it waits for its own budget, or where pinning it elsewhere improves nothing.
+    Silent: No finding if the vCPU waits for its own budget, or if pinning it elsewhere improves nothing.
 
-    Mend: Pinning the domain to the pCPUs that idle most.
+    Fix: Pin the domain to the pCPUs that idle most.
 
     Schedulers: `sedf`, `bvt`, `atropos`.
 

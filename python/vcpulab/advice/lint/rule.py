@@ -15,7 +15,7 @@ from vcpulab.advice.lint.host import Finding
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-PARTS = ("Mechanism", "Evidence", "Silent", "Mend", "Schedulers", "Sources")
+PARTS = ("Mechanism", "Evidence", "Silent", "Fix", "Schedulers", "Sources")
 """The paragraphs of each page, in order: the reason why the problem hurts, the measured evidence, the cases without a
 finding, the fix, the schedulers under which the problem exists, and the sources of the mechanism."""
 
@@ -57,7 +57,9 @@ class Rule(Generic[C]):
             heading, _, text = paragraph.partition(": ")
             by_heading[heading] = text
         if self.stands is Stands.ALONE:
-            by_heading["Silent"] += " And where its mend improves nothing, and that of another finding does."
+            by_heading["Silent"] += (
+                " No finding either if its fix improves nothing, and the fix of another finding helps."
+            )
         return by_heading
 
     def page(self, level: int = 1) -> str:

@@ -30,19 +30,19 @@ rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 def starving(host: Host) -> Iterator[Finding]:
     """A domain wants to run and never does, or almost never.
 
-    Mechanism: Others are served first for as long as they want to run, or the domain has no pCPU at all. It looks idle
-    to its owner's eye only where nobody asks it for anything.
+    Mechanism: Other domains are served first for as long as they want to run, or the domain has no pCPU at all. A
+    starved domain without requests looks idle to its owner.
 
     Evidence: One of its vCPUs waits for nine tenths of the time or more, and runs for less than a tenth of an equal
     share of its pCPUs, or never.
 
-    Silent: Where its own cap, budget or weight promises no more than it gets.
+    Silent: No finding if its own cap, budget or weight promises no more than it gets.
 
-    Mend: Of its own this rule has none; the finding beside it that names the domain has.
+    Fix: See the other finding that names the domain; this rule has no fix of its own.
 
     Schedulers: All.
 
-    Sources: Documentation of each scheduler: what it promises to whom.
+    Sources: Documentation of each scheduler: the guarantees for its domains.
     """
     for domain, reason in host.starved.items():
         yield Finding(join(["domain", domain]), f"wants to run, but {reason}")
@@ -50,18 +50,18 @@ def starving(host: Host) -> Iterator[Finding]:
 
 @rule("overbooked-reservations", stands=Stands.ALWAYS)
 def overbooked(host: Host) -> Iterator[Finding]:
-    """Reservations add up to more than there are pCPUs: somebody's are not kept.
+    """Reservations add up to more than the pCPUs: at least one is not kept.
 
-    Mechanism: Earliest deadline first keeps all reservations while they add up to the pCPUs at most. Beyond that it
-    misses the deadlines of those whose turn comes last, and theirs make others miss theirs.
+    Mechanism: Earliest deadline first keeps all reservations while they add up to at most the pCPUs. Beyond that it
+    misses the deadlines of the domains that come last, which in turn make others miss theirs.
 
-    Evidence: The sum over a pool, or over the domains that are pinned to the same pCPUs; and one of these gets less
-    than it has reserved, waits for more than {FEW_WAITS:.0%} of the time, or is late.
+    Evidence: The sum over a pool, or over the domains pinned to the same pCPUs, is too large. One of these domains gets
+    less than its reservation, waits for more than {FEW_WAITS:.0%} of the time, or is late.
 
-    Silent: Where all get theirs, since nobody uses what he has reserved.
+    Silent: No finding if all domains get their reservations because they do not use them fully.
 
-    Mend: Smaller ones for those whom nobody waits for, if that is enough, or for all in the same proportion. Fewer
-    domains, or more pCPUs, are better.
+    Fix: Reduce the reservations of batch domains if that suffices, otherwise all in the same proportion. Fewer domains,
+    or more pCPUs, are better.
 
     Schedulers: `rtds`, `sedf`, `atropos`.
 
@@ -100,7 +100,7 @@ def overbooked(host: Host) -> Iterator[Finding]:
                 f"{first} gets {host.gotten(first) / 100:.2f} of its {inside[first]:.2f}, and waits for "
                 f"{100 * host.waited(first):.0f} % of the time"
             )
-            mends = [
+            fixes = [
                 {
                     of_domain(domain, spelt.amount): _less(spelt, host.value(domain, spelt.amount) or 0, kept)
                     for domain in reserved
@@ -109,7 +109,7 @@ def overbooked(host: Host) -> Iterator[Finding]:
                 for reserved in ([domain for domain in inside if not host.serves(domain)], list(inside))
                 if (kept := 1 - (total - len(where)) / max(sum(inside[domain] for domain in reserved), 1e-9)) > 0
             ]
-            yield Finding(of_pool(pool, "scheduler"), reason, mends[0], otherwise=tuple(mends[1:]))
+            yield Finding(of_pool(pool, "scheduler"), reason, fixes[0], otherwise=tuple(fixes[1:]))
             break
 
 
@@ -131,14 +131,14 @@ def spinning(host: Host) -> Iterator[Finding]:
     """A guest spins for locks on more vCPUs than the pCPUs it gets.
 
     Mechanism: The hypervisor takes a pCPU from the vCPU whose thread holds a lock. Until it runs again, the guest's
-    other vCPUs spin for the lock, and spend the guest's share on nothing.
+    other vCPUs spin for the lock and waste the guest's share.
 
     Evidence: The guest has several vCPUs and threads that spin, and each of its vCPUs waits for more than {WAITS:.0%}
     of the time.
 
-    Silent: Where it gets a pCPU for each vCPU, or where fewer vCPUs improve nothing.
+    Silent: No finding if the guest gets a pCPU for each vCPU, or if fewer vCPUs improve nothing.
 
-    Mend: As many vCPUs as the pCPUs that it gets.
+    Fix: Set the number of vCPUs to the number of pCPUs that the guest gets.
 
     Schedulers: All that share pCPUs.
 
@@ -167,18 +167,18 @@ _RESERVED_BY = {reservation.amount: reservation for reservation in RESERVATIONS.
 
 @rule("short-slice")
 def short_slices(host: Host) -> Iterator[Finding]:
-    """Slices are so short that switches and cold caches take a good part of the time.
+    """Slices are so short that switches and cold caches take much of the time.
 
-    Mechanism: Each switch costs a decision, the switch itself, and the working set that comes back from memory. The
-    shorter the slice, the more of the time that is.
+    Mechanism: Each switch costs a decision, the switch itself, and the reload of the working set from memory. With
+    shorter slices this is a larger fraction of the time.
 
-    Evidence: A switch takes more than {SLICE_COST_MAX:.0%} of a slice; and switches and refills took as much of the
-    time that a domain ran, and most of them took the pCPU from somebody who could have gone on.
+    Evidence: A switch takes more than {SLICE_COST_MAX:.0%} of a slice. Switches and reloads took that fraction of a
+    domain's running time, and most switches preempted a vCPU that could have continued.
 
-    Silent: Where domains give the pCPU up themselves, or longer slices improve nothing.
+    Silent: No finding if domains give up the pCPU themselves, or if longer slices improve nothing.
 
-    Mend: Slices of which a switch takes {SLICE_COST_WANTED:.0%}, for all whom it concerns at once; where they are
-    reservations, with periods as much longer.
+    Fix: Lengthen the slices of all domains concerned at once, until a switch takes {SLICE_COST_WANTED:.0%} of a slice;
+    lengthen the periods of reservations in proportion.
 
     Schedulers: Those with slices, budgets or a switch allowance.
 
@@ -190,7 +190,7 @@ def short_slices(host: Host) -> Iterator[Finding]:
         inside = [domain for domain in host.inside(name) if _switches_cost(host, domain, costs) > SLICE_COST_MAX]
         cost = max((switch_cost_ns(costs, host.domains[d]) for d in inside), default=0.0)
         places = [(where, table, "global"), *((["domain", d], host.domains[d], "domain") for d in inside)]
-        mended: dict[str, int] = {}
+        fix: dict[str, int] = {}
         shortest = math.inf
         for steps, fields, param in ((s, f, p) for s, f, scope in places for p in host.params(table, scope)):
             value, unit = fields.get(param), _SLICES.get(param)
@@ -201,15 +201,15 @@ def short_slices(host: Host) -> Iterator[Finding]:
             longer = {param: ceil(value * factor)}
             if spelt is not None and fields.get(spelt.period):
                 longer = spelt.scaled(fields, factor)
-            mended |= {join([*steps, field]): longer[field] for field in longer}
-        if mended:
+            fix |= {join([*steps, field]): longer[field] for field in longer}
+        if fix:
             reason = (
                 f"{number(shortest / 1e3)} µs beside a switch of up to {number(cost / 1e3)} µs (decision, switch, "
                 f"cold cache): switches take {100 * max(_switches_cost(host, d, costs) for d in inside):.0f} % of the "
                 f"time of {in_short(inside)}"
             )
             # Longer slices for a single domain would take time from the others.
-            yield Finding(next(iter(mended)), reason, mended)
+            yield Finding(next(iter(fix)), reason, fix)
 
 
 def _switches_cost(host: Host, domain: str, costs: Mapping[str, int]) -> float:

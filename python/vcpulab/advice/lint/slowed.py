@@ -43,18 +43,18 @@ _LOST_TO = ("threads", "memory", "frequency")
 
 @cause("threads-shared")
 def _threads_shared(host: Host, domain: str) -> Finding | None:
-    """A service that is late loses CPU time to busy threads of the same cores.
+    """A late service loses CPU time to busy threads of the same cores.
 
     Mechanism: The threads of a core share its execution units. XenMon counts the time that a vCPU has its thread,
-    whatever a sibling leaves of it.
+    including the speed that a busy sibling takes from it.
 
-    Evidence: The domain that serves whoever is late, or whose vCPU is the bottleneck, loses more than {SLOWED:.0%} of
-    the time that it runs, and by all such causes more than it waits.
+    Evidence: The domain that serves the late client, or whose vCPU is the bottleneck, loses more than {SLOWED:.0%} of
+    its running time to this cause, and to all such causes together more than it waits.
 
-    Silent: Where nobody is late; where the profile does not say what siblings cost.
+    Silent: No finding if no service is late, or if the profile contains no slowdown by siblings.
 
-    Mend: No pinning, where other cores idle; idle cores before second threads, where the scheduler was told or is known
-    to do otherwise; core scheduling; or cores of its own, with the others pinned away from them.
+    Fix: Remove the pinning if other cores idle; prefer idle cores to second threads if the scheduler is set to do
+    otherwise or does not; use core scheduling; or give the domain its own cores, and pin the others away from them.
 
     Schedulers: All.
 
@@ -65,21 +65,21 @@ def _threads_shared(host: Host, domain: str) -> Finding | None:
     here = host.pcpus_of(pool)
     idle = [core for core in host.topology.by_core(here).values() if all(host.idle_of([p]) > MUCH_IDLE for p in core)]
     reach = set(chain.from_iterable(host.affinity(domain)))
-    mends: list[Mapping[str, Any]] = []
+    fixes: list[Mapping[str, Any]] = []
     if idle and reach < set(here):
-        mends.append({of_domain(domain, "affinity"): "all"})
+        fixes.append({of_domain(domain, "affinity"): "all"})
     if idle and host.setting(domain, "smt_power_savings"):
-        mends.append({of_pool(pool, "smt_power_savings"): 0})
+        fixes.append({of_pool(pool, "smt_power_savings"): 0})
     if idle and host.pool_of(domain)["scheduler"] not in PREFER:
-        mends.append({of_domain(domain, "affinity"): _cores(host, idle, int(table["vcpus"]))})
-    mends += [{"host.sched_gran": "core"}] if host.by_thread else []
-    mends += _own_cores(host, domain, here)
+        fixes.append({of_domain(domain, "affinity"): _cores(host, idle, int(table["vcpus"]))})
+    fixes += [{"host.sched_gran": "core"}] if host.by_thread else []
+    fixes += _own_cores(host, domain, here)
     idling = f", while {len(idle)} cores idle" if len(idle) > 1 else ", while a core idles" if idle else ""
     reason = (
         f"{domain} loses {100 * lost(host.run, domain, 'threads'):.0f} % of its CPU time to busy threads of the same "
         f"cores{idling}: it {_gets(host, domain)}"
     )
-    first, *further = mends or [{}]
+    first, *further = fixes or [{}]
     return Finding(of_domain(domain, "affinity"), reason, first, otherwise=tuple(further))
 
 
@@ -113,20 +113,21 @@ def _gets(host: Host, domain: str) -> str:
 
 @cause("memory-remote")
 def _memory_remote(host: Host, domain: str) -> Finding | None:
-    """A service that is late loses CPU time to memory on another node, or to a node whose memory is crowded.
+    """A late service loses CPU time to memory on another node, or to a node whose memory is crowded.
 
-    Mechanism: Memory of another node takes longer, and the memory of each node has a bandwidth that all share. The vCPU
+    Mechanism: Memory of another node takes longer, and all vCPUs share the memory bandwidth of each node. The vCPU
     keeps its pCPU while it waits for memory.
 
-    Evidence: The domain that serves whoever is late, or whose vCPU is the bottleneck, loses more than {SLOWED:.0%} of
-    the time that it runs, and by all such causes more than it waits.
+    Evidence: The domain that serves the late client, or whose vCPU is the bottleneck, loses more than {SLOWED:.0%} of
+    its running time to this cause, and to all such causes together more than it waits.
 
-    Silent: Where nobody is late; where the profile does not say how far nodes are.
+    Silent: No finding if no service is late, or if the profile contains no distance between nodes.
 
-    Mend: Soft affinity for the node that holds its memory; where that is spread over nodes, one node for both, or for
-    each of all domains; where it is there already, another node for both. Memory is placed when a domain is created.
+    Fix: Set soft affinity to the node that holds its memory. If its memory is spread over nodes, use one node for
+    memory and vCPUs, for this domain or for each of all domains. If it already runs beside its memory, use another node
+    for both. Memory is placed when a domain is created.
 
-    Schedulers: `credit`, `credit2`, `null`: those that look at soft affinity. Elsewhere it is pinned there.
+    Schedulers: `credit`, `credit2`, `null`: those with soft affinity. Under others the domain is pinned to the node.
 
     Sources: Dashti et al. 2013, "Traffic management: a holistic approach to memory placement on NUMA systems"; Xen's
     `docs/man/xl.cfg`, `cpus` and `cpus_soft`; the profile's constants: `vcpulab profile show`.
@@ -140,39 +141,39 @@ def _memory_remote(host: Host, domain: str) -> Finding | None:
     holds = host.memory_nodes(domain)
     fitting = [node for node, pcpus in by_node.items() if int(table["vcpus"]) <= len(pcpus)]
     emptiest = sorted(fitting, key=lambda node: -host.idle_of(by_node[node]))
-    mends: list[Mapping[str, Any]] = []
+    fixes: list[Mapping[str, Any]] = []
     near = sorted(pcpu for node in holds for pcpu in by_node.get(node, []))
     if near and len(near) < topology.pcpus and (not prefers <= set(holds) or table.get(field, "all") == "all"):
-        mends.append({path: spans(near)})
+        fixes.append({path: spans(near)})
     memory_follows = {of_domain(domain, "memory_nodes"): None} if holds else {}
-    mends += [
+    fixes += [
         {path: spans(by_node[node]), **memory_follows} for node in emptiest if spans(by_node[node]) != table.get(field)
     ]
     masks = soft(host.document, {name: host.gotten(name) / 100 for name in host.domains})
     if domain in masks:
-        mends.append({of_domain(name, "soft_affinity"): mask for name, mask in masks.items()})
+        fixes.append({of_domain(name, "soft_affinity"): mask for name, mask in masks.items()})
     where = f"its memory is on node {spans(holds)}" if holds else "its memory is on the nodes that it may run on"
     reason = (
         f"{domain} loses {100 * lost(host.run, domain, 'memory'):.0f} % of its CPU time to memory that is far or "
         f"crowded: {where}; it {_gets(host, domain)}"
     )
-    first, *further = mends or [{}]
+    first, *further = fixes or [{}]
     return Finding(path, reason, first, otherwise=tuple(further))
 
 
 @cause("low-clock-rate")
 def _low_clock_rate(host: Host, domain: str) -> Finding | None:
-    """A service that is late loses CPU time to a clock rate below the nominal one.
+    """A late service loses CPU time to a clock rate below the nominal one.
 
-    Mechanism: A governor that saves power gives a core the rate that its load seems to need; caps, and short bursts,
-    keep a load low. The vCPU has its pCPU, which does less.
+    Mechanism: A governor that saves power gives a core the rate that its load seems to need; caps and short bursts keep
+    the load low. The vCPU has its pCPU, which does less.
 
-    Evidence: The domain that serves whoever is late, or whose vCPU is the bottleneck, loses more than {SLOWED:.0%} of
-    the time that it runs, and by all such causes more than it waits.
+    Evidence: The domain that serves the late client, or whose vCPU is the bottleneck, loses more than {SLOWED:.0%} of
+    its running time to this cause, and to all such causes together more than it waits.
 
-    Silent: Where nobody is late; where the profile has one clock rate.
+    Silent: No finding if no service is late, or if the profile has one clock rate.
 
-    Mend: The governor `performance`.
+    Fix: Use the governor `performance`.
 
     Schedulers: All.
 
@@ -183,5 +184,5 @@ def _low_clock_rate(host: Host, domain: str) -> Finding | None:
         f"{domain} loses {100 * lost(host.run, domain, 'frequency'):.0f} % of its CPU time to low clock rates "
         f"(governor {governor}): it {_gets(host, domain)}"
     )
-    mend = {} if governor == "performance" else {"host.governor": "performance"}
-    return Finding("host.governor", reason, mend)
+    fix = {} if governor == "performance" else {"host.governor": "performance"}
+    return Finding("host.governor", reason, fix)

@@ -26,22 +26,22 @@ note = Rules[Callable[[Host], Iterator[Finding]]](Stands.NOTED)
 def pinned_to_one_core(host: Host) -> Iterator[Finding]:
     """Busy vCPUs are pinned to the threads of one core, while other cores idle.
 
-    Mechanism: The threads of a core share its execution units: two busy ones are slower than two cores. A scheduler
-    fills idle cores first, but whoever is pinned is not moved.
+    Mechanism: The threads of a core share its execution units: two busy threads are slower than two cores. A scheduler
+    fills idle cores first, but does not move pinned vCPUs.
 
-    Evidence: More vCPUs that run for more than {BUSY:.0%} of the time are pinned to some cores than there are cores
-    among these, and all threads of another core of the pool idle for more than {MUCH_IDLE:.0%}.
+    Evidence: The vCPUs that run for more than {BUSY:.0%} of the time and are pinned to some cores are more than these
+    cores, and all threads of another core of the pool idle for more than {MUCH_IDLE:.0%}.
 
-    Silent: Where a core has one thread, or vCPUs are scheduled by the core (`sched_gran`); where vCPUs wait for each
-    other on one thread, since then `pinning-leaves-idle` and `pinned-together` speak; where the profile says what a
-    shared core costs, and it is no loss here.
+    Silent: No finding if a core has one thread, if vCPUs are scheduled by the core (`sched_gran`), or if the profile
+    contains the cost of a shared core and it causes no loss here. For vCPUs that wait for each other on one thread see
+    `pinning-leaves-idle` and `pinned-together`.
 
-    Mend: A core for each, of the same node if it has idle ones.
+    Fix: Give each vCPU its own core, on the same node if it has idle cores.
 
-    Schedulers: All but `arinc653`, where places are given once.
+    Schedulers: All but `arinc653`, which assigns pCPUs once.
 
     Sources: Tullsen, Eggers and Levy 1995, "Simultaneous multithreading: maximizing on-chip parallelism"; `xl info -n`
-    shows which threads are of one core.
+    shows the threads of each core.
     """
     if not host.by_thread:
         return
@@ -64,8 +64,8 @@ def pinned_to_one_core(host: Host) -> Iterator[Finding]:
                 continue
             reported.update(sharing)
             places = [cores[core][0] for core in [*sorted(inside), *spare]]
-            mended = _a_core_for_each(host, sharing, places)
-            if not mended:
+            fix = _a_core_for_each(host, sharing, places)
+            if not fix:
                 continue
             threads = sorted({pcpu for domain, number in sharing for pcpu in host.affinity(domain)[number]})
             idling = sorted(pcpu for core in spare for pcpu in cores[core])
@@ -76,13 +76,13 @@ def pinned_to_one_core(host: Host) -> Iterator[Finding]:
                 f"{100 * host.idle_of(idling):.0f} %: threads of one core share its speed"
             )
             if host.slowed_by_siblings:
-                yield Finding(next(iter(mended)), reason, mended)
+                yield Finding(next(iter(fix)), reason, fix)
             else:
                 instead = " ".join(
-                    f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in mended.items()
+                    f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in fix.items()
                 )
-                unknown = "the profile does not say how much, so the mend is not simulated"
-                yield Finding(next(iter(mended)), f"{reason}; {unknown}: {instead}")
+                unknown = "the profile does not say how much, so the fix is not simulated"
+                yield Finding(next(iter(fix)), f"{reason}; {unknown}: {instead}")
 
 
 def _busy_pinned(host: Host, pool: str | None, cores: int) -> dict[tuple[str, int], set[int]]:
@@ -100,7 +100,7 @@ def _busy_pinned(host: Host, pool: str | None, cores: int) -> dict[tuple[str, in
 
 def _a_core_for_each(host: Host, vcpus: Sequence[tuple[str, int]], places: Sequence[int]) -> dict[str, Any]:
     """The changes that pin vCPUs to places in order, while places are left; unchanged cores keep their affinity."""
-    mended: dict[str, Any] = {}
+    fix: dict[str, Any] = {}
     left = list(places)
     for domain in dict.fromkeys(domain for domain, _ in vcpus):
         numbers = [number for name, number in vcpus if name == domain]
@@ -114,29 +114,29 @@ def _a_core_for_each(host: Host, vcpus: Sequence[tuple[str, int]], places: Seque
         written = host.domains[domain].get("affinity")
         if isinstance(written, list):
             new = dict(zip(numbers, given, strict=True))
-            mended[of_domain(domain, "affinity")] = [
+            fix[of_domain(domain, "affinity")] = [
                 str(new[number]) if number in new else mask for number, mask in enumerate(written)
             ]
         else:
-            mended[of_domain(domain, "affinity")] = spans(sorted(given))
-    return mended
+            fix[of_domain(domain, "affinity")] = spans(sorted(given))
+    return fix
 
 
 @rule("packed-by-soft-affinity")
 def packed_by_soft_affinity(host: Host) -> Iterator[Finding]:
     """A soft affinity packs busy vCPUs onto few cores while other cores idle.
 
-    Mechanism: A scheduler follows a soft affinity as long as a preferred pCPU is free, and a thread counts as free
-    beside a busy sibling. So the vCPUs share the speed of few cores, or wait there, though they may run elsewhere.
+    Mechanism: A scheduler follows a soft affinity while a preferred pCPU is free, and a thread beside a busy sibling
+    counts as free. So the vCPUs share the speed of few cores, or wait there, although they may run elsewhere.
 
-    Evidence: More vCPUs of the domain run for more than {BUSY:.0%} of the time than there are cores where it prefers to
-    run, or its vCPUs wait for more than {FEW_WAITS:.0%} of the time there; all threads of another core of the pool idle
-    for more than {MUCH_IDLE:.0%}.
+    Evidence: More vCPUs of the domain run for more than {BUSY:.0%} of the time than it has preferred cores, or its
+    vCPUs wait for more than {FEW_WAITS:.0%} of the time; all threads of another core of the pool idle for more than
+    {MUCH_IDLE:.0%}.
 
-    Silent: Where the scheduler pays no attention to a soft affinity; where memory that is far away costs more than
-    shared cores do, so that clearing it improves nothing.
+    Silent: No finding if the scheduler ignores soft affinity, or if remote memory costs more than shared cores, so that
+    removing the soft affinity improves nothing.
 
-    Mend: No soft affinity.
+    Fix: Remove the soft affinity.
 
     Schedulers: `credit`, `credit2`, `null`.
 
@@ -174,15 +174,15 @@ def packed_by_soft_affinity(host: Host) -> Iterator[Finding]:
 def wider_than_a_node(host: Host) -> Iterator[Finding]:
     """A domain has more busy vCPUs than its node has threads.
 
-    Mechanism: What the soft affinity or the memory of a domain has no room for runs on another node, or waits: there
-    its memory is farther away, and the preference is in vain.
+    Mechanism: The vCPUs that do not fit on the node of the soft affinity or the memory run on another node, farther
+    from the memory, or wait.
 
-    Evidence: The domain has more vCPUs than there are threads where its soft affinity lets it prefer to run, or on the
-    nodes that hold its memory (`memory_nodes`), and these want to run for {NEAR_FULL:.0%} of what those threads have.
+    Evidence: The domain has more vCPUs than threads on the nodes that it prefers, or on the nodes that hold its memory
+    (`memory_nodes`). Its vCPUs want at least {NEAR_FULL:.0%} of the time of these threads.
 
-    Silent: On hosts of one node; where neither soft affinity nor memory names a node; where most vCPUs are idle.
+    Silent: No finding on hosts with one node, if neither soft affinity nor memory names a node, or if most vCPUs idle.
 
-    Mend: As many nodes as it takes; or as many vCPUs as the node has threads.
+    Fix: Allow as many nodes as needed, or reduce the vCPUs to the threads of the node.
 
     Schedulers: `credit`, `credit2`, `null`.
 
@@ -243,18 +243,18 @@ def _count(number: int, thing: str) -> str:
 
 @rule("soft-affinity-without-effect", stands=Stands.ALWAYS)
 def soft_affinity_without_effect(host: Host) -> Iterator[Finding]:
-    """A soft affinity that cannot matter.
+    """A soft affinity has no effect.
 
-    Mechanism: A soft affinity counts where it leaves some of the pCPUs that the domain may run on, but not all of them.
-    Where it does not count, the domain runs as if it had none.
+    Mechanism: A soft affinity has an effect if it includes some, but not all, of the pCPUs that the domain may run on.
+    Otherwise the domain runs as if it had none.
 
-    Evidence: The settings: it covers all of the hard affinity, or has no pCPU in common with it, or the scheduler pays
-    no attention to it.
+    Evidence: By the settings, the soft affinity covers all of the hard affinity, or has no pCPU in common with it, or
+    the scheduler ignores it.
 
-    Silent: Where it counts for one of the domain's vCPUs; where the domain is pinned anew or moved to another pool
-    while the host runs.
+    Silent: No finding if it has an effect for one of the domain's vCPUs, or if an action changes the domain's pinning
+    or pool while the host runs.
 
-    Mend: Leave it out, or name fewer pCPUs, or those that the domain may run on.
+    Fix: Remove it, or name fewer pCPUs, or pCPUs that the domain may run on.
 
     Schedulers: All.
 
@@ -287,15 +287,15 @@ def soft_affinity_without_effect(host: Host) -> Iterator[Finding]:
 def more_vcpus_than_threads(host: Host) -> Iterator[Finding]:
     """A domain has more vCPUs than the threads that it may run on, and they wait for each other.
 
-    Mechanism: As many vCPUs run at a time as there are threads. The others wait behind their own siblings; the guest
-    believes in processors that are not there, and whoever waits for a lock, or for all of its threads, waits longer.
+    Mechanism: At most one vCPU for each thread runs at a time; the others wait behind their siblings. The guest expects
+    processors that do not exist, and waits for locks, or for all of its threads, take longer.
 
-    Evidence: Its vCPUs want to run on more pCPUs than it may use, and wait for more than {FEW_WAITS:.0%} of the time on
-    average.
+    Evidence: The domain's vCPUs want to run on more pCPUs than it may use, and wait for more than {FEW_WAITS:.0%} of
+    the time on average.
 
-    Silent: Where most of its vCPUs are idle, or fewer of them improve nothing.
+    Silent: No finding if most of its vCPUs idle, or if fewer vCPUs improve nothing.
 
-    Mend: As many vCPUs as threads.
+    Fix: Reduce the vCPUs to the number of threads.
 
     Schedulers: All but `arinc653`, whose timetable names the vCPUs.
 
@@ -320,18 +320,18 @@ def more_vcpus_than_threads(host: Host) -> Iterator[Finding]:
 
 @note("cores-shared")
 def cores_shared(host: Host) -> Iterator[Finding]:
-    """Domains may run beside each other on the threads of one core. That is no fault.
+    """Domains may run beside each other on the threads of one core. This is a note, not a problem.
 
-    Mechanism: The threads of a core share its caches, buffers and predictors, through which one domain can learn of
-    another's work. With `sched_gran = "core"` a core is given to one domain at a time; where that has work for one
-    thread only, the other idles.
+    Mechanism: The threads of a core share its caches, buffers and predictors, through which one domain can observe the
+    work of another. With `sched_gran = "core"` a core runs one domain at a time; if that domain has work for one thread
+    only, the other thread idles.
 
-    Evidence: The settings: cores of several threads, scheduled one by one, that several domains may use.
+    Evidence: By the settings, several domains may use cores with several threads that are scheduled one by one.
 
-    Silent: Where a core has one thread, or domains are kept on cores of their own; where the scheduler knows no core
+    Silent: No note if a core has one thread, if domains have cores of their own, or if the scheduler has no core
     scheduling.
 
-    Mend: None is needed where all domains trust each other; what core scheduling costs is simulated.
+    Fix: No fix is needed if all domains trust each other; the cost of core scheduling is simulated.
 
     Schedulers: Those of Xen 4.13 and later.
 

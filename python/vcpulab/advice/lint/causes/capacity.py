@@ -20,21 +20,22 @@ _WITHOUT_END = ("hog", "spin")
 
 @cause("too-few-vcpus")
 def _too_few_vcpus(held: Held) -> Finding | None:
-    """A service that is late uses all of its vCPUs while pCPUs idle.
+    """A late service uses all of its vCPUs while pCPUs idle.
 
     Mechanism: A domain runs on as many pCPUs at a time as it has vCPUs.
 
-    Evidence: A vCPU of the domain is occupied by its own work for more than {HALF_FULL:.0%} of the time, and for more
-    than anything else that requests pass; so are all of its vCPUs, for more than {HALF_FULL:.0%}, while the pCPUs idle
-    for more than {IDLE:.0%}. Late is: {LATE_IS}.
+    Evidence: A vCPU of the domain is the fullest station that the requests pass. Each of its vCPUs is occupied by its
+    own work for more than {HALF_FULL:.0%} of the time, while the pCPUs idle for more than {IDLE:.0%}. A service is late
+    at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late; where the domain has a vCPU for each pCPU, or a vCPU with little to do.
+    Silent: No finding if no service is late, if the domain has a vCPU for each pCPU, or if one of its vCPUs has little
+    to do.
 
-    Mend: One vCPU more, or twice as many.
+    Fix: Add one vCPU, or double their number.
 
     Schedulers: All.
 
-    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilization law.
     """
     host, domain = held.host, held.domain
     vcpus = host.domains[domain]["vcpus"]
@@ -50,16 +51,16 @@ def _too_few_vcpus(held: Held) -> Finding | None:
 
 @cause("tasks-fill-vcpus")
 def _tasks_fill_vcpus(held: Held) -> Finding | None:
-    """Tasks of a service that is late each fill a vCPU, while other vCPUs of the domain have little to do.
+    """Tasks of a late service each fill a vCPU, while other vCPUs of the domain have little to do.
 
     Mechanism: A task runs on one vCPU at a time. Neither more vCPUs nor more CPU time makes it faster.
 
-    Evidence: A vCPU of the domain is occupied by its own work for more than {NEAR_FULL:.0%} of the time, and for more
-    than anything else that requests pass, and another one is not. Late is: {LATE_IS}.
+    Evidence: A vCPU of the domain is the fullest station that the requests pass. Its own work occupies it for more than
+    {NEAR_FULL:.0%} of the time, and another vCPU for less. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late; where all vCPUs are full: see `capacity-exceeded` and `too-few-vcpus`.
+    Silent: No finding if no service is late, or if all vCPUs are full: see `capacity-exceeded` and `too-few-vcpus`.
 
-    Mend: None that a scheduler has: the same work in more tasks, or less work.
+    Fix: No scheduler setting helps. Split the work into more tasks, or reduce it.
 
     Schedulers: All.
 
@@ -97,21 +98,21 @@ def _tasks(table: Mapping[str, Any]) -> str:
 
 @cause("capacity-exceeded")
 def _capacity_exceeded(held: Held) -> Finding | None:
-    """A service that is late uses all the CPU time that there is for it.
+    """A late service uses all the CPU time that it can get.
 
-    Mechanism: More is asked than the host can compute; the queue grows whatever the scheduler does.
+    Mechanism: The load is more than the host can compute; the queue grows under any scheduler.
 
-    Evidence: The pCPUs are full with the service itself and those who serve it, or each of its own vCPUs is occupied by
-    its own work for more than {NEAR_FULL:.0%} of the time. Where queueing analysis bounds what can be served, the
-    finding says so: that holds for any scheduler. Late is: {LATE_IS}.
+    Evidence: The service and the domains that serve it fill the pCPUs, or its own work occupies each of its vCPUs for
+    more than {NEAR_FULL:.0%} of the time. If queueing analysis bounds the load that can be served, the finding contains
+    the bound, which holds for any scheduler. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late, or where others use the pCPUs.
+    Silent: No finding if no service is late, or if other domains use the pCPUs.
 
-    Mend: None that a scheduler has: less load, or more CPU.
+    Fix: No scheduler setting helps. Reduce the load, or add CPUs.
 
     Schedulers: All.
 
-    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law;
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilization law;
     Lazowska, Zahorjan, Graham and Sevcik 1984, "Quantitative System Performance", chapter 5: bounds.
     """
     station, domain = held.station, held.domain
@@ -149,17 +150,18 @@ def beyond_any_scheduler(host: Host, late: Late) -> str:
 
 @cause("host-thread-full")
 def _host_thread_full(held: Held) -> Finding | None:
-    """One thread of the host carries all packets or disk requests of a VM, and is full.
+    """One thread of the host handles all packets or disk requests of a VM, and is full.
 
-    Mechanism: A virtio device with one queue has one vhost or I/O thread: all that it moves goes through one pCPU,
-    whatever else idles, and however many vCPUs the VM has.
+    Mechanism: A virtio device with one queue has one vhost or I/O thread. All its work runs on one pCPU at a time, even
+    if other pCPUs idle, and for any number of vCPUs.
 
-    Evidence: Of everything that the requests pass the thread is nearest to full, by its own work. Late is: {LATE_IS}.
+    Evidence: The thread is the fullest station that the requests pass, by its own work. A service is late at a response
+    p99 {LATE_IS}.
 
-    Silent: Where nobody is late; where the thread waits for a pCPU: then that is what other findings are about.
+    Silent: No finding if no service is late, or if the thread waits for a pCPU: other rules cover that.
 
-    Mend: None that a scheduler has: more queues of the device (`<driver queues='N'/>`, an I/O thread for each disk), or
-    less load.
+    Fix: No scheduler setting helps. Give the device more queues (`<driver queues='N'/>`, an I/O thread for each disk),
+    or reduce the load.
 
     Schedulers: All of KVM hosts.
 
@@ -174,16 +176,17 @@ def _host_thread_full(held: Held) -> Finding | None:
 
 @cause("null-overcommitted")
 def _never_runs(held: Held) -> Finding | None:
-    """There are more vCPUs than pCPUs under the null scheduler: the last ones never run.
+    """A pool with the null scheduler has more vCPUs than pCPUs, so the last vCPUs never run.
 
-    Mechanism: The null scheduler gives each vCPU a pCPU of its own, for good. Whoever finds none waits until another
-    one is gone.
+    Mechanism: The null scheduler gives each vCPU its own pCPU for good. A vCPU without a pCPU waits until another vCPU
+    is gone.
 
     Evidence: The pool has more vCPUs than pCPUs, and a domain in it is late or starves.
 
-    Silent: Where each has a pCPU, or where those without never want to run.
+    Silent: No finding if each vCPU has a pCPU, or if the vCPUs without one never want to run.
 
-    Mend: Fewer vCPUs for the domains that use least of theirs; if each has one only, a scheduler that shares.
+    Fix: Remove vCPUs from the domains that use the smallest fraction of theirs. If every domain has a single vCPU, use
+    a scheduler that shares pCPUs.
 
     Schedulers: `null`.
 
@@ -212,22 +215,25 @@ def _never_runs(held: Held) -> Finding | None:
 
 @cause("host-full")
 def _host_full(held: Held) -> Finding | None:
-    """The pCPUs are full with the work of those who have a definite amount to do.
+    """The pCPUs are full with domains that have a definite amount of work.
 
-    Mechanism: All together want more than there is. Weights and pinning decide who waits, and not how much is done.
+    Mechanism: All domains together want more CPU time than the host has. Weights and pinning decide which domain waits,
+    not how much work is done.
 
-    Evidence: The pCPUs of the pool are busy for more than {FULL:.0%} of the time, and domains whose work has an end
-    (clients' requests, periodic jobs, phases, others' I/O) use more than {NEAR_FULL:.0%} of them. The service waits for
-    a pCPU, and gets {NEAR_FULL:.0%} of what its weight entitles it to, or more. Late is: {LATE_IS}.
+    Evidence: The pCPUs of the pool are busy for more than {FULL:.0%} of the time. Domains with a definite amount of
+    work (clients' requests, periodic jobs, phases, I/O for other domains) use more than {NEAR_FULL:.0%} of them. The
+    service waits for a pCPU, and gets at least {NEAR_FULL:.0%} of the CPU time that its weight entitles it to. A
+    service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late; where programs without an end (hogs) fill the pCPUs: they take what is left, and a
-    weight moves it; where the service asks for less than its weight entitles it to: see `late-wake-ups`.
+    Silent: No finding if no service is late. No finding if programs without an end (hogs) fill the pCPUs: they only
+    take the time that is left, and a weight helps. No finding if the service uses less than its weight entitles it to:
+    see `late-wake-ups`.
 
-    Mend: None that a scheduler has: less load, fewer domains, or more pCPUs. Who is to wait is for the owner to say.
+    Fix: No scheduler setting helps all domains. Reduce the load or the number of domains, or add pCPUs.
 
     Schedulers: All that share pCPUs.
 
-    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilization law.
     """
     host, here = held.host, held.pcpus
     busy = 1 - host.idle_of(here)

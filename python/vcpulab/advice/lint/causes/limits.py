@@ -9,15 +9,15 @@ from vcpulab.results.statistics import number
 
 @cause("cap-throttles")
 def _capped(held: Held) -> Finding | None:
-    """The cap of a service, or of who serves it, throttles it.
+    """The cap of a late service, or of a domain that serves it, throttles it.
 
-    Mechanism: Once the cap is used up, the domain is withheld until the next accounting, though pCPUs may idle.
+    Mechanism: Once the cap is used up, the domain stops until the next accounting, even if pCPUs idle.
 
-    Evidence: It gets more than {NEAR_FULL:.0%} of its cap. Late is: {LATE_IS}.
+    Evidence: The domain gets more than {NEAR_FULL:.0%} of its cap. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late: then a cap is a contract.
+    Silent: No finding if no service is late: the cap then does its job.
 
-    Mend: Three times the cap, at most all of its vCPUs.
+    Fix: Triple the cap, to at most all of its vCPUs.
 
     Schedulers: Those with caps: `credit`, `credit2`, `enhanced`.
 
@@ -36,18 +36,18 @@ def _capped(held: Held) -> Finding | None:
 
 @cause("quota-throttles")
 def _throttled(held: Held) -> Finding | None:
-    """The quota of a service, or of its vCPUs, throttles it.
+    """The quota of a late service, or of its vCPUs, throttles it.
 
-    Mechanism: Once the quota of a period is used up, the vCPUs that it is for are taken off the pCPUs until the next
-    period, though pCPUs may idle. Of a quota for a whole VM `vm-quota-freezes` tells more.
+    Mechanism: Once the quota of a period is used up, its vCPUs are taken off the pCPUs until the next period, even if
+    pCPUs idle. For the quota of a whole VM see also `vm-quota-freezes`.
 
-    Evidence: It gets more than {NEAR_FULL:.0%} of its quota, or one of its vCPUs does of a quota for each. Late is:
-    {LATE_IS}.
+    Evidence: The domain gets more than {NEAR_FULL:.0%} of its quota, or one of its vCPUs gets as much of the quota for
+    each vCPU. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late: then a quota is a contract.
+    Silent: No finding if no service is late: the quota then does its job.
 
-    Mend: Of a quota for the whole VM the same sum for each vCPU, or in shorter periods; if that leaves it late three
-    times the quota, at most all of its vCPUs.
+    Fix: Replace a quota for the whole VM by the same sum for each vCPU, or by one with shorter periods. If the service
+    stays late, triple the quota, to at most all of its vCPUs.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 
@@ -67,9 +67,9 @@ def _throttled(held: Held) -> Finding | None:
     path = of_domain(domain, f"{part}_quota_us")
     top = (host.value(domain, f"{part}_period_us") or 1) * (table["vcpus"] if part == "global" else 1)
     larger = {path: min(top, 3 * table[f"{part}_quota_us"])}
-    mends = [*(same_sum(host, domain) if part == "global" and table["vcpus"] > 1 else []), larger]
+    fixes = [*(same_sum(host, domain) if part == "global" and table["vcpus"] > 1 else []), larger]
     idle = host.idle_of(held.pcpus)
     beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
     often = f"in {100 * host.throttled(domain):.0f} % of the periods"
     reason = f"{domain} is throttled {often} by its quota of {size} ({part}_quota_us), {beside}"
-    return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+    return Finding(path, reason, fixes[0], otherwise=tuple(fixes[1:]))

@@ -7,61 +7,61 @@ from vcpulab.advice.lint.host import FEW_WAITS, Finding, of_domain
 
 @cause("outside-disk")
 def _outside_disk(held: Held) -> Finding | None:
-    """A disk is the bottleneck of a service that is late.
+    """A disk is the bottleneck of a late service.
 
     Mechanism: Requests wait for the disk's head or its flash channels; no vCPU waits for a pCPU.
 
-    Evidence: Of everything that the requests pass the disk is nearest to full, and fuller than {NEAR_FULL:.0%}, or than
-    {HALF_FULL:.0%} where no vCPU waits for a pCPU. Late is: {LATE_IS}.
+    Evidence: The disk is the fullest station that the requests pass. It is fuller than {NEAR_FULL:.0%}, or than
+    {HALF_FULL:.0%} if no vCPU waits for a pCPU. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late.
+    Silent: No finding if no service is late.
 
-    Mend: None that a scheduler has: a faster disk, a larger page cache, less load.
+    Fix: No scheduler setting helps. Use a faster disk, a larger page cache, or less load.
 
     Schedulers: All.
 
-    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilization law.
     """
     return _outside(held) if held.station.kind == "disk" else None
 
 
 @cause("outside-link")
 def _outside_link(held: Held) -> Finding | None:
-    """The host's link is the bottleneck of a service that is late.
+    """The host's link is the bottleneck of a late service.
 
     Mechanism: Packets wait for the link; no vCPU waits for a pCPU.
 
-    Evidence: Of everything that the requests pass the link is nearest to full, and fuller than {NEAR_FULL:.0%}, or than
-    {HALF_FULL:.0%} where no vCPU waits for a pCPU. Late is: {LATE_IS}.
+    Evidence: The link is the fullest station that the requests pass. It is fuller than {NEAR_FULL:.0%}, or than
+    {HALF_FULL:.0%} if no vCPU waits for a pCPU. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late.
+    Silent: No finding if no service is late.
 
-    Mend: None that a scheduler has: a faster link, another NIC, smaller answers.
+    Fix: No scheduler setting helps. Use a faster link, another NIC, or smaller answers.
 
     Schedulers: All.
 
-    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilization law.
     """
     return _outside(held) if held.station.kind == "link" else None
 
 
 @cause("outside-client")
 def _outside_client(held: Held) -> Finding | None:
-    """The clients' own machines or links, or their own limits, are the bottleneck of what they see.
+    """The machines, links or limits of the clients are the bottleneck of their requests.
 
     Mechanism: Requests and answers wait outside the host.
 
-    Evidence: Of everything that the requests pass the clients' processors, ports or link, or the connections that they
-    or the application allow, are nearest to full, and fuller than {NEAR_FULL:.0%}, or than {HALF_FULL:.0%} where no
-    vCPU waits for a pCPU. Late is: {LATE_IS}.
+    Evidence: The fullest stations that the requests pass are the clients' processors, ports or link, or the connections
+    that the clients or the application allow. They are fuller than {NEAR_FULL:.0%}, or than {HALF_FULL:.0%} if no vCPU
+    waits for a pCPU. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late.
+    Silent: No finding if no service is late.
 
-    Mend: None that a scheduler has: a faster line, smaller answers, more connections.
+    Fix: No scheduler setting helps. Use a faster line, smaller answers, or more connections.
 
     Schedulers: All.
 
-    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilization law.
     """
     return _outside(held) if held.station.kind in ("client machine", "connections", "backlog") else None
 

@@ -10,17 +10,17 @@ from vcpulab.scenario.units import spans
 
 @cause("pinned-together")
 def _pinned(held: Held) -> Finding | None:
-    """A service is pinned where others are, while other pCPUs idle.
+    """A late service is pinned to pCPUs that other domains use, while other pCPUs idle.
 
-    Mechanism: Pinning is absolute: whoever is pinned waits for these pCPUs, whatever others have to spare.
+    Mechanism: Pinning is absolute: a pinned vCPU waits for its pCPUs even if others are free.
 
-    Evidence: Its vCPUs wait, behind whom, and how long the pCPUs of its pool idle that it may not use: more than
-    {IDLE:.0%}. Late is: {LATE_IS}.
+    Evidence: The vCPUs of the service wait, and the pCPUs of its pool that it may not use idle for more than {IDLE:.0%}
+    of the time. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late, or no other pCPU idles.
+    Silent: No finding if no service is late, or if no other pCPU idles.
 
-    Mend: No pinning of the service; or, before that where nobody whom it waits for is pinned, no other domain on its
-    pCPUs.
+    Fix: Remove the pinning of the service. If none of the domains that it waits for is pinned, first try to keep all
+    other domains off its pCPUs.
 
     Schedulers: All that share pCPUs.
 
@@ -42,22 +42,22 @@ def _pinned(held: Held) -> Finding | None:
         f"time, while {len(excluded)} other pCPUs idle for {100 * host.idle_of(excluded):.0f} %"
     )
     free, isolated = {path: "all"}, isolation(host.document, [domain])
-    mends = [free] if isolated is None else [free, isolated.changes] if pinned else [isolated.changes, free]
-    return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+    fixes = [free] if isolated is None else [free, isolated.changes] if pinned else [isolated.changes, free]
+    return Finding(path, reason, fixes[0], otherwise=tuple(fixes[1:]))
 
 
 @cause("pool-too-small")
 def _crowded_pool(held: Held) -> Finding | None:
-    """The pool of a service is full while pCPUs outside it idle.
+    """The pool of a late service is full while pCPUs outside it idle.
 
-    Mechanism: A CPU pool is a whole host to its domains: what other pools have to spare is out of reach.
+    Mechanism: A CPU pool is a whole host to its domains: they cannot use free pCPUs of other pools.
 
-    Evidence: The pool's pCPUs idle for less than {IDLE:.0%} of the time, the others for more than three times that.
-    Late is: {LATE_IS}.
+    Evidence: The pool's pCPUs idle for less than {IDLE:.0%} of the time, the other pCPUs for more than three times
+    that. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late, or no other pool has room.
+    Silent: No finding if no service is late, or if no other pool has room.
 
-    Mend: One pCPU more from the host's own pool, or two.
+    Fix: Add one or two pCPUs from the host's own pool.
 
     Schedulers: All.
 

@@ -17,17 +17,19 @@ LEAST_PERIOD_NS = 1_000_000
 
 @cause("reservation-too-small")
 def _reserved_too_little(held: Held) -> Finding | None:
-    """A service uses up the budget or slice that is reserved for it, and wants more.
+    """A late service uses up its reserved budget or slice and wants more.
 
-    Mechanism: Without extra time it waits for its next period once the budget is used; with extra time it shares what
-    is left over with all others who take some.
+    Mechanism: Without extra time, the service waits for its next period once the budget is used. With extra time, it
+    shares the unreserved time with all other domains that take some.
 
-    Evidence: One of its vCPUs gets more than {NEAR_FULL:.0%} of its reservation. Late is: {LATE_IS}.
+    Evidence: One of its vCPUs gets more than {NEAR_FULL:.0%} of its reservation. A service is late at a response p99
+    {LATE_IS}.
 
-    Silent: Where nobody is late; where reservations add up to more than there is: see `overbooked-reservations`.
+    Silent: No finding if no service is late, or if reservations add up to more than the pCPUs: see
+    `overbooked-reservations`.
 
-    Mend: Extra time; if it has that, or if that harms somebody, twice the reservation, or four times, or the same one
-    in periods a quarter as long.
+    Fix: Give it extra time. If it has extra time, or if that does harm, double or quadruple the reservation, or make
+    the periods a quarter as long with the same budget.
 
     Schedulers: `rtds`, `sedf`, `atropos`.
 
@@ -46,17 +48,19 @@ def _reserved_too_little(held: Held) -> Finding | None:
 
 @cause("reservation-period-too-long")
 def _reserved_for_too_long(held: Held) -> Finding | None:
-    """A reservation is enough on average, and comes in long gaps.
+    """A late service has a reservation that suffices on average but leaves long gaps.
 
-    Mechanism: Once the budget of a period is used, whoever has no extra time waits for the next period: what comes in
-    that gap waits as long. Under SEDF so does who wakes up in the period in which it blocked.
+    Mechanism: Once the budget of a period is used, a domain without extra time waits for the next period, and so do
+    requests that arrive in the gap. Under SEDF, a vCPU that wakes up in the period in which it blocked also waits for
+    the next period.
 
-    Evidence: None of its vCPUs gets {NEAR_FULL:.0%} of its reservation, and it has no extra time, and waits. Late is:
-    {LATE_IS}.
+    Evidence: No vCPU of the domain gets {NEAR_FULL:.0%} of its reservation, and the domain has no extra time and waits.
+    A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late; where reservations add up to more than there is: see `overbooked-reservations`.
+    Silent: No finding if no service is late, or if reservations add up to more than the pCPUs: see
+    `overbooked-reservations`.
 
-    Mend: Extra time.
+    Fix: Give it extra time.
 
     Schedulers: `rtds`, `sedf`, `atropos`.
 
@@ -76,18 +80,18 @@ def _reserved_for_too_long(held: Held) -> Finding | None:
 
 @cause("late-in-its-period", stands=Stands.NEVER)
 def _waits_for_its_period(held: Held) -> Finding | None:
-    """A service has enough reserved, and yet waits for its period to begin or to end.
+    """A late service has a sufficient reservation, but waits for its period to begin or to end.
 
-    Mechanism: The earliest deadline goes first, and a deadline is the end of a period: who has a long one waits behind
-    whoever has a shorter one. Under SEDF who wakes up in the period in which it blocked waits for the next one.
+    Mechanism: The earliest deadline goes first, and the deadline is the end of the period. A domain with a long period
+    therefore waits behind every domain with a shorter one. Under SEDF, a vCPU that wakes up in the period in which it
+    blocked waits for the next period.
 
     Evidence: The service, or the driver domain that serves it, gets less than {NEAR_FULL:.0%} of its reservation, has
-    extra time, and waits. Late is: {LATE_IS}.
+    extra time, and waits. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late, or where shorter periods improve nothing.
+    Silent: No finding if no service is late, or if shorter periods improve nothing.
 
-    Mend: Periods a quarter as long, and the same shares, for all on the way of a request: the service and those who
-    serve it.
+    Fix: Make the periods of the service and of all domains that serve it a quarter as long, with the same shares.
 
     Schedulers: `rtds`, `sedf`, `atropos`.
 

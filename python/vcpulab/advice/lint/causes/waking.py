@@ -29,19 +29,20 @@ values that Linux has on one CPU."""
 
 @cause("ratelimit-too-long")
 def _rate_limited(held: Held) -> Finding | None:
-    """The rate limit, or the switch allowance, keeps a service that wakes up from preempting.
+    """The rate limit, or the context switch allowance, keeps a late service from preempting after a wake-up.
 
-    Mechanism: Whoever runs may go on until the rate limit is over, whoever wakes up meanwhile: boosts come too late.
-    Under BVT the context switch allowance does the same.
+    Mechanism: A running vCPU keeps its pCPU until the rate limit is over, even if another one wakes up with a boost.
+    Under BVT the context switch allowance has the same effect.
 
-    Evidence: The service, or the driver domain that serves it, blocks, wakes up and waits. The longest such wait on
-    the way of a request takes at least the limit divided by {RATE_LIMIT_TIMES}, and 99 of a hundred of its own take no
-    longer than {RATE_LIMIT_TIMES} times the limit: that is how a limit shows. Late is: {LATE_IS}.
+    Evidence: The service, or the driver domain that serves it, blocks, wakes up and waits. The longest such wait on the
+    way of a request is at least the limit divided by {RATE_LIMIT_TIMES}, and 99 % of the service's own waits are at
+    most {RATE_LIMIT_TIMES} times the limit: waits near the limit are its mark. A service is late at a response p99
+    {LATE_IS}.
 
-    Silent: Where nobody is late, or who waits never blocks; where the limit is the default.
-
-    Mend: The default: 1000 µs, and for the allowance 5 ms; if that leaves it late, 100 µs, and 1 ms. Where it is the
+    Silent: No finding if no service is late, if the waiting domain never blocks, or if the limit is the default. For a
     default that is too long see `late-wake-ups`.
+
+    Fix: Set the default: 1000 µs, and 5 ms for the allowance. If the service stays late, set 100 µs, and 1 ms.
 
     Schedulers: `credit` and `credit2` since Xen 4.2, `enhanced`; `bvt`.
 
@@ -73,17 +74,18 @@ def _rate_limited(held: Held) -> Finding | None:
 
 @cause("slice-too-long")
 def _long_slices(held: Held) -> Finding | None:
-    """A service that never blocks waits for the whole slices of others like it.
+    """A late service that never blocks waits for the whole slices of other services.
 
-    Mechanism: Credit boosts whoever wakes up. A domain that computes all the time beside its service never wakes up, so
-    it waits until all others before it have used their slices.
+    Mechanism: Credit boosts vCPUs that wake up. A domain that computes all the time never wakes up, so it waits until
+    all domains before it have used their slices.
 
     Evidence: Its vCPU is blocked for less than {NEVER_BLOCKED:.0%} of the time, the slice is {SLICE_MS} ms or longer,
-    and at least half of those behind whom it waits are services like it. Late is: {LATE_IS}.
+    and at least half of the domains that it waits for have clients, too. A service is late at a response p99 {LATE_IS}.
 
-    Silent: Where nobody is late; where it waits behind batch work, of which a weight says more.
+    Silent: No finding if no service is late, or if the service waits behind batch work: a weight is the better fix
+    then.
 
-    Mend: Slices of 5 ms; if that leaves it late, of 2 ms.
+    Fix: Set slices of 5 ms; if the service stays late, of 2 ms.
 
     Schedulers: `credit`, `enhanced`.
 
@@ -106,25 +108,26 @@ def _long_slices(held: Held) -> Finding | None:
 
 @cause("late-wake-ups")
 def _wakes_late(held: Held) -> Finding | None:
-    """A service gets less than its weight entitles it to, and waits each time that it wakes up.
+    """A late service gets less than its weight entitles it to, and waits after each wake-up.
 
-    Mechanism: Who wakes up is to preempt. But whoever runs may go on for the rate limit; and under Credit a domain that
-    sleeps most of the time earns little credit: once that is used up it gets no boost before the next accounting, which
-    comes once in a slice. Under Linux whoever runs goes on to the end of its slice (EEVDF), or while who wakes up is
-    not owed more than a granularity (CFS). Each packet waits so at the driver domain, or at the host's own threads, and
-    each request at the service.
+    Mechanism: A vCPU that wakes up should preempt. But a running vCPU keeps its pCPU for the rate limit. Under Credit,
+    a domain that mostly sleeps earns few credits; once they are used up, it gets no boost before the next accounting,
+    once per slice. Under Linux, the running vCPU continues to the end of its slice (EEVDF), or until the woken vCPU is
+    owed more than a granularity (CFS). Each packet waits like this at the driver domain or at the host's own threads,
+    and each request at the service.
 
-    Evidence: The service, or the driver domain that serves it, gets less than {NEAR_FULL:.0%} of what its weight
-    entitles it to, or waits behind its own vCPUs; it blocks, and yet waits for more than {WAITS:.0%} of the time, or
-    for longer than it runs. Late is: {LATE_IS}. So is a domain that nobody asks, of which a vCPU wakes up
-    {WAKES_PER_S} times a second or more and then waits for more than {WAITS_MOSTLY:.0%} of the time.
+    Evidence: The service, or the driver domain that serves it, gets less than {NEAR_FULL:.0%} of the CPU time that its
+    weight entitles it to, or waits behind its own vCPUs. It blocks, but waits for more than {WAITS:.0%} of the time, or
+    for longer than it runs. A service is late at a response p99 {LATE_IS}. A domain without clients counts as late,
+    too, if a vCPU wakes up {WAKES_PER_S} times per second or more and waits for more than {WAITS_MOSTLY:.0%} of the
+    time.
 
-    Silent: Where nobody is late; where a greater weight is what is needed: see `waits-behind-equals`.
+    Silent: No finding if no service is late, or if a larger weight is needed: see `waits-behind-equals`.
 
-    Mend: A rate limit of 100 µs, the least that Xen takes; if that leaves it late, slices of 5 ms, both, or twice the
-    weight of the heaviest before it, so that it earns more credit. Under BVT a context switch allowance of 1 ms. Under
-    Linux the slice and the granularities that it has on one CPU; or {WAKES_TIMES[0]} or {WAKES_TIMES[1]} times the
-    weight, by which its turns are due sooner.
+    Fix: Set a rate limit of 100 µs, the least that Xen accepts. If the service stays late, set slices of 5 ms, then
+    both, then twice the weight of the heaviest domain before it, so that it earns more credits. Under BVT, set a
+    context switch allowance of 1 ms. Under Linux, set the slice and the granularities that it has on one CPU; or
+    {WAKES_TIMES[0]} or {WAKES_TIMES[1]} times the weight, which makes its turns due sooner.
 
     Schedulers: `credit`, `credit2`, `enhanced`, `bvt`, `linux-cfs`, `linux-eevdf`.
 
@@ -135,18 +138,18 @@ def _wakes_late(held: Held) -> Finding | None:
     if not held.waits or held.never_wakes or (host.uses_its_weight(domain) and not held.waits_for_itself):
         return None
     given = {name: value for name in _WAKES_SOONER if (value := host.setting(domain, name))}
-    mends = [{of_pool(held.pool, name): _WAKES_SOONER[name]} for name in given if given[name] > _WAKES_SOONER[name]]
-    if not mends and not host.is_kvm:
+    fixes = [{of_pool(held.pool, name): _WAKES_SOONER[name]} for name in given if given[name] > _WAKES_SOONER[name]]
+    if not fixes and not host.is_kvm:
         return None
-    if len(mends) > 1:
-        mends.append({path: value for mend in mends for path, value in mend.items()})
+    if len(fixes) > 1:
+        fixes.append({path: value for fix in fixes for path, value in fix.items()})
     heaviest = max((host.value(name, "weight") or 0 for name in most_of_its_waits(held)), default=0)
     if heaviest > (host.value(domain, "weight") or heaviest):
-        mends.append({of_domain(domain, "weight"): min(host.weight_most, 2 * heaviest)})
+        fixes.append({of_domain(domain, "weight"): min(host.weight_most, 2 * heaviest)})
     if host.is_kvm and (own := host.value(domain, "weight")):
         weights = dict.fromkeys(round_weight(host, own * times) for times in WAKES_TIMES)
-        mends += [{of_domain(domain, "weight"): weight} for weight in weights if weight > own]
-    if not mends:
+        fixes += [{of_domain(domain, "weight"): weight} for weight in weights if weight > own]
+    if not fixes:
         return None
     limits = " and ".join(f"{name} of {value}" for name, value in given.items())
     gets = "which its weight does not explain" if held.waits_for_itself else "less than its weight entitles it to"
@@ -154,4 +157,4 @@ def _wakes_late(held: Held) -> Finding | None:
         f"{domain} gets {host.gotten(domain):.0f} % of a pCPU, {gets}, and yet "
         f"{held.waits_in_words} behind {held.behind_in_words()}: it wakes up late, by {limits}"
     )
-    return Finding(next(iter(mends[0])), reason, mends[0], otherwise=tuple(mends[1:]))
+    return Finding(next(iter(fixes[0])), reason, fixes[0], otherwise=tuple(fixes[1:]))

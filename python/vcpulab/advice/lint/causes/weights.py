@@ -19,21 +19,22 @@ MOST_OF_IT = 80.0
 
 @cause("waits-behind-equals")
 def _outweighed(held: Held) -> Finding | None:
-    """A service waits behind others of the same weight, or of more, on pCPUs that are full.
+    """A late service waits behind domains of the same or a larger weight, on full pCPUs.
 
-    Mechanism: Equal weights give equal shares. A service that asks for more than its share uses it up, and then waits
-    for the slices of all others.
+    Mechanism: Equal weights give equal shares. A service that wants more than its share uses the share up, and then
+    waits for the slices of all other domains.
 
-    Evidence: How long it waits and behind whom, and their weights: of those that make for {MOST_OF_IT:.0f} % of its
-    waits some weigh at least half as much. Late is: {LATE_IS}. So is a control or driver domain that gets less than
-    {GETS_HALF:.0%} of the CPU time that its own work wants.
+    Evidence: The service waits, and of the domains that make up {MOST_OF_IT:.0f} % of its waits at least one weighs
+    half as much as the service or more. A service is late at a response p99 {LATE_IS}. A control or driver domain
+    counts as late, too, if it gets less than {GETS_HALF:.0%} of the CPU time that its own work wants.
 
-    Silent: Where nobody is late; where those who serve somebody fill the pCPUs: see `host-full`.
+    Silent: No finding if no service is late, or if domains with a definite amount of work fill the pCPUs: see
+    `host-full`.
 
-    Mend: The least weight that helps, of steps of two from twice its own up to that which entitles it to twice what all
-    its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the pool. Where it has the greatest
-    weight already, smaller ones for the others. Under BVT a smaller advance; if that leaves it
-    late, larger ones for those behind whom it waits, too, as only ratios count; and {ADVANCE_TIMES} times as large.
+    Fix: Set the least weight that helps, in steps of two, from twice its own weight up to the weight for twice the CPU
+    time that its vCPUs can use, and for at most {SHARE_MAX:.0%} of the pool. If it already has the greatest weight,
+    lower the weights of the other domains. Under BVT, set a smaller advance; if the service stays late, also larger
+    advances for the domains that it waits for, as only ratios count; and then a ratio {ADVANCE_TIMES} times as large.
 
     Schedulers: Those with weights: `credit`, `credit2`, `enhanced`, `linux-cfs`, `linux-eevdf`; `bvt`, whose `mcu_adv`
     is the inverse of a weight.
@@ -60,17 +61,17 @@ def _outweighed(held: Held) -> Finding | None:
     enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
     path = of_domain(domain, name)
     if name == "weight":
-        mends = _weights(host, domain, own, enough) or _lighter(host, values, enough)
+        fixes = _weights(host, domain, own, enough) or _lighter(host, values, enough)
     else:
-        mends = [_advances(domain, own, values, times * enough) for times in (1, ADVANCE_TIMES)]
-        mends = [*([{path: mends[0][path]}] if len(mends[0]) > 1 else []), *mends]
+        fixes = [_advances(domain, own, values, times * enough) for times in (1, ADVANCE_TIMES)]
+        fixes = [*([{path: fixes[0][path]}] if len(fixes[0]) > 1 else []), *fixes]
     among = least_to_most(values.values(), str)
     reason = (
         f"{held.waits_in_words} behind {held.behind_in_words()}, on pCPUs that are "
         f"{100 - 100 * host.idle_of(held.pcpus):.0f} % busy: its {name} of {own} beside theirs of "
         f"{among} gives it a share that is less than it asks for, and it waits for their slices"
     )
-    return Finding(path, reason, mends[0] if mends else {}, otherwise=tuple(mends[1:]))
+    return Finding(path, reason, fixes[0] if fixes else {}, otherwise=tuple(fixes[1:]))
 
 
 def _weights(host: Host, domain: str, own: int, enough: float) -> list[dict[str, int]]:
