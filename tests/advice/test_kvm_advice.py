@@ -201,7 +201,7 @@ def test_daemons_are_on_every_host_and_vms_are_placed() -> None:
     assert len(tables) == 2
     assert sorted(name for one in tables for name in one if name != "backup") == ["vm0", "vm1", "vm2"]
     assert all("backup" in one for one in tables)
-    with pytest.raises(RequestError, match="its host is a Xen host, and those to place it on are of KVM"):
+    with pytest.raises(RequestError, match="its host is a Xen host, and the hosts to place it on are KVM hosts"):
         vcpulab.place([scenario, xen()], slo=["failed <= 0"])
 
 

@@ -164,7 +164,7 @@ def test_batch_work_gives_its_reservation_up_first(tmp_path: Path) -> None:
     assert found.finding.changes == {"domain.sweep.budget_us": 70000}
     pinned = {name: HOG | {"affinity": "0", "budget_us": 6000, "period_us": 10000} for name in "ab"}
     found = advice_on(tmp_path, {"scheduler": "rtds", "pcpus": 2}, pinned)["overbooked-reservations"]
-    assert "they are pinned to 0: somebody's are not kept" in found.finding.reason
+    assert "they are pinned to 0: at least one is not kept" in found.finding.reason
 
 
 def test_nobody_moves_those_who_were_put_together(tmp_path: Path) -> None:

@@ -402,7 +402,7 @@ class _Host:
                 if workers and inside > QUEUE_LONG * workers:
                     reason = (
                         f"{inside:.1f} requests in service or waiting, {workers} to serve them, though nothing is "
-                        "near full: work comes in bursts, or those who serve wait for others"
+                        "near full: work comes in bursts, or the servers wait for other services"
                     )
                     yield Station("backlog", f"backlog of {domain}", 1.0, reason)
                 if "connections_max" in app and served["failed"]:

@@ -96,7 +96,7 @@ def overbooked(host: Host) -> Iterator[Finding]:
             )
             first = broken[0]
             reason = (
-                f"reservations add up to {total:.2f} pCPUs ({summands}); {available}: somebody's are not kept. "
+                f"reservations add up to {total:.2f} pCPUs ({summands}); {available}: at least one is not kept. "
                 f"{first} gets {host.gotten(first) / 100:.2f} of its {inside[first]:.2f}, and waits for "
                 f"{100 * host.waited(first):.0f} % of the time"
             )

@@ -195,7 +195,7 @@ def _items(
     hypervisors = [HYPERVISORS[hypervisor_of(hosting.to_dict())] for hosting in (scenario, base)]
     if hypervisors[0] != hypervisors[1]:
         raise RequestError(
-            f"{label}: its host is a {hypervisors[0]} host, and those to place it on are of {hypervisors[1]}"
+            f"{label}: its host is a {hypervisors[0]} host, and the hosts to place it on are {hypervisors[1]} hosts"
         )
     if any(own_host.get(field) != wanted.get(field) for field in ("profile", "pcpus", "costs", "drivers")):
         notes.append(

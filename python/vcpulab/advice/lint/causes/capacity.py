@@ -125,7 +125,7 @@ def _capacity_exceeded(held: Held) -> Finding | None:
         vcpus = f"its {len(occupied)} vCPUs" if len(occupied) > 1 else "its vCPU"
         full = f"{domain} itself uses all that {vcpus} can get ({station.reason})"
     elif station.kind == "pCPUs" and not station.domain:
-        full = f"{domain} and those who serve it use all of the {station}"
+        full = f"{domain} and the domains that serve it use all of the {station}"
     else:
         return None
     bound = beyond_any_scheduler(held.host, held.late)
@@ -245,8 +245,8 @@ def _host_full(held: Held) -> Finding | None:
         return None
     reason = (
         f"{held.waits_in_words} on {len(here)} pCPUs that are {100 * busy:.0f} % busy: the {len(definite)} domains "
-        f"whose work has an end use {used:.1f} of them, and wait for more. Weights decide who waits; less load, fewer "
-        "domains or more pCPUs help all"
+        f"whose work has an end use {used:.1f} of them, and wait for more. Weights only decide which domain waits; "
+        "less load, fewer domains or more pCPUs help all"
     )
     path = "host.pcpus" if held.pool is None else of_pool(held.pool, "pcpus")
     return Finding(path, reason)

@@ -105,7 +105,7 @@ def _waits_for_its_period(held: Held) -> Finding | None:
         return None
     reason = (
         f"{reserved} and uses {reserved.uses:.0f} %, and yet waits for {100 * held.host.waited(held.domain):.0f} % of "
-        f"the time behind {held.behind_in_words()}: who has a long period waits for its turn in it"
+        f"the time behind {held.behind_in_words()}: a domain with a long period waits for its turn"
     )
     return Finding(of_domain(held.domain, reserved.period), reason, reserved.shorter)
 

@@ -65,7 +65,7 @@ def _rate_limited(held: Held) -> Finding | None:
         called = "rate limit" if name == "ratelimit_us" else "context switch allowance"
         reason = (
             f"{domain} wakes up and waits behind {held.behind_in_words()}: the {called} of "
-            f"{number(limit * unit_ns / 1e6)} ms keeps it from preempting whoever runs; "
+            f"{number(limit * unit_ns / 1e6)} ms keeps it from preempting the running vCPU; "
             f"the longest wait after a wake-up on the way of a request is {number(longest_ns / 1e6)} ms"
         )
         return Finding(path, reason, {path: default}, otherwise=({path: _WAKES_SOONER[name]},))

@@ -68,8 +68,8 @@ def _outweighed(held: Held) -> Finding | None:
     among = least_to_most(values.values(), str)
     reason = (
         f"{held.waits_in_words} behind {held.behind_in_words()}, on pCPUs that are "
-        f"{100 - 100 * host.idle_of(held.pcpus):.0f} % busy: its {name} of {own} beside theirs of "
-        f"{among} gives it a share that is less than it asks for, and it waits for their slices"
+        f"{100 - 100 * host.idle_of(held.pcpus):.0f} % busy: its {name} of {own}, beside "
+        f"{among} of the others, gives it a smaller share than it asks for, and it waits for their slices"
     )
     return Finding(path, reason, fixes[0] if fixes else {}, otherwise=tuple(fixes[1:]))
 
