@@ -210,7 +210,7 @@ def tune(
         Interrupted: it was cancelled, with the best so far, which is not confirmed.
     """
     require("optuna", "tune")
-    from vcpulab.advice.capacity.alone import alone
+    from vcpulab.advice.capacity.service_alone import alone
     from vcpulab.advice.tuning import goals as goals_of
     from vcpulab.advice.tuning import prices
     from vcpulab.advice.tuning.answer import Tuning

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import vcpulab
-from vcpulab.advice.capacity.alone import alone
+from vcpulab.advice.capacity.service_alone import alone
 from vcpulab.advice.isolation import isolations
 from vcpulab.advice.tuning import space
 from vcpulab.advice.tuning.goals import default_goals

@@ -7,7 +7,7 @@ import pytest
 
 import vcpulab
 from support import Vcpulab
-from vcpulab.advice.capacity.alone import alone
+from vcpulab.advice.capacity.service_alone import alone
 from vcpulab.advice.compare import Comparison
 from vcpulab.advice.tuning.candidates import STARVES, Candidate
 from vcpulab.advice.tuning.goals import goal, goals

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from vcpulab.advice.attempts import NOTHING, Attempts, attempts
-from vcpulab.advice.capacity.alone import Alone, alone
 from vcpulab.advice.capacity.occupancy import stations, with_servers
+from vcpulab.advice.capacity.service_alone import Alone, alone
 from vcpulab.advice.guest_tasks import vcpus_of
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint import drivers, rules

@@ -187,7 +187,8 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
     reasons += sharing.said(placed.fleet.base.to_dict())
     yield page.items([[Lines([line])] for line in reasons], "line of reasons", rank=1)
     refused = [
-        f"not on one host: {', '.join(listed(refused_set.names))}: {refused_set.reason}" for refused_set in placed.refused
+        f"not on one host: {', '.join(listed(refused_set.names))}: {refused_set.reason}"
+        for refused_set in placed.refused
     ]
     yield page.items([[Lines([line])] for line in refused], "refused set", soon=_REFUSED_SOON, rank=3)
     yield page.always(BLANK)

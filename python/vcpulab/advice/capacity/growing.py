@@ -8,10 +8,10 @@ from functools import cached_property
 import polars as pl
 
 from vcpulab.advice import sharing, starving
-from vcpulab.advice.capacity.alone import Alone, alone
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
 from vcpulab.advice.capacity.search import SearchResult, search
+from vcpulab.advice.capacity.service_alone import Alone, alone
 from vcpulab.advice.capacity.slos import default_slos, served
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.advice.verdicts import NotFound, Verdict

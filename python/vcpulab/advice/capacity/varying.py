@@ -13,7 +13,7 @@ from vcpulab.scenario.scenario import Scenario, join, split, tables
 from vcpulab.scenario.settings import COUNT, resolve_all
 
 REQUESTS_MIN = 100
-"""The requests in the measured time at the lowest rate: a 99th percentile needs so many."""
+"""The requests in the measured time at the lowest rate: a 99th percentile needs that many."""
 
 _COPIES = "copies:"
 _NO_LOAD = ("name", "seed", "run")

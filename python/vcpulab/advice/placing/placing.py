@@ -16,9 +16,9 @@ from typing import NamedTuple
 import polars as pl
 
 from vcpulab.advice import starving
-from vcpulab.advice.capacity.alone import alone
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, stations
+from vcpulab.advice.capacity.service_alone import alone
 from vcpulab.advice.capacity.slos import asking, default_slos, served
 from vcpulab.advice.capacity.words import AS_SET
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power

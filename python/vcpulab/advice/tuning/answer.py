@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab.advice.capacity.alone import Alone
+from vcpulab.advice.capacity.service_alone import Alone
 from vcpulab.advice.tuning.candidates import Candidate, SearchResult
 from vcpulab.advice.tuning.confirming import Confirmation, Rejected
 from vcpulab.advice.tuning.front import Offer

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from vcpulab.advice.capacity.alone import alone
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station
+from vcpulab.advice.capacity.service_alone import alone
 from vcpulab.advice.tuning.goals import Goal, Row, excess
 from vcpulab.advice.verdicts import Proven
 from vcpulab.results.addresses import Address, Slo, app_rows, apps, judged
