@@ -100,7 +100,7 @@ def compare(
     assert isinstance(second, Scenario)
     effort = _effort(replications, precision, seconds)
     first = with_replications(first, seed, replications)
-    old, new, comparisons, added = decide(first, second, asked=addresses, effort=effort, jobs=jobs, progress=progress)
+    old, new, comparisons, added = decide(first, second, metrics=addresses, effort=effort, jobs=jobs, progress=progress)
     return _whole(Differences(old, new, tuple(comparisons), added))
 
 
@@ -436,8 +436,8 @@ def lint(
     except Interrupted as interrupted:
         partial = interrupted.partial
         host, advice = (scenario, partial) if isinstance(scenario, Scenario) else partial
-        raise Interrupted(Findings.of(host, advice), interrupted.extent) from None
-    return Findings.of(*findings)
+        raise Interrupted(Findings.from_advice(host, advice), interrupted.extent) from None
+    return Findings.from_advice(*findings)
 
 
 def explain(

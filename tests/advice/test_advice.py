@@ -393,8 +393,8 @@ def test_a_large_uncertain_harm_is_decided_by_more_replications() -> None:
     assert found.added is not None
     assert found.added.first == 10
     assert found.added.last == found.before.scenario.replications in (20, 40)
-    assert found.added.why
-    assert all(one.may_regress and one.address.metric.name in JUDGED_BY for one in found.added.why)
+    assert found.added.first_doubts
+    assert all(one.may_regress and one.address.metric.name in JUDGED_BY for one in found.added.first_doubts)
     (line,) = found.added.lines()
     assert line.startswith(f"replications: 10 → {found.added.last}, for a large harm was uncertain (")
     assert line in found.in_words()

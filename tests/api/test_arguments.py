@@ -83,8 +83,8 @@ def test_what_is_no_text_is_refused_with_the_argument(called: tuple[str, str], g
 
 def test_one_text_answers_as_a_list_of_one() -> None:
     alone, listed = (vcpulab.whatif(SHORT, given, replications=2) for given in ("batch.cap=30", ["batch.cap=30"]))
-    assert [one.row() for one in alone.found] == [one.row() for one in listed.found]
-    assert [one.address.name for one in vcpulab.compare(SHORT, SHORT, "web.gotten", replications=2).found] == [
+    assert [one.row() for one in alone.comparisons] == [one.row() for one in listed.comparisons]
+    assert [one.address.name for one in vcpulab.compare(SHORT, SHORT, "web.gotten", replications=2).comparisons] == [
         "web.gotten"
     ]
     tuned = vcpulab.tune(SHORT, slo="http.response_p99 < 50ms", only="domain.*.weight", trials=2, replications=2)

@@ -93,7 +93,7 @@ def test_a_run_is_the_same_after_pickling(tmp_path: Path, decisions: bool) -> No
 def test_answers_hold_runs_and_are_pickled_too() -> None:
     found = vcpulab.whatif(SHORT, "batch.cap=30", replications=2)
     copy = pickle.loads(pickle.dumps(found))
-    assert [one.row() for one in copy.found] == [one.row() for one in found.found]
+    assert [one.row() for one in copy.comparisons] == [one.row() for one in found.comparisons]
     assert copy.before["web.gotten"] == found.before["web.gotten"]
 
 

@@ -73,7 +73,7 @@ def test_progress_that_answers_nothing_continues(answer: bool | None) -> None:
     assert vcpulab.run(SHORT, progress=progress).df_domains().height
     assert vcpulab.run_many([SHORT], progress=progress)
     assert vcpulab.run(OWN, progress=progress).df_domains().height
-    assert vcpulab.whatif(SHORT, "batch.cap=30", replications=2, progress=progress).found
+    assert vcpulab.whatif(SHORT, "batch.cap=30", replications=2, progress=progress).comparisons
     assert vcpulab.tune(SHORT, only="batch.cap", trials=2, replications=2, progress=progress).result
     assert seen
 

@@ -1,4 +1,4 @@
-"""What does not compare between the same machines under two hypervisors."""
+"""Metrics and settings that are not comparable between two hypervisors."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,11 +12,11 @@ from vcpulab.scenario.threads import polls_us
 
 
 def not_comparable(before: Scenario, after: Scenario) -> list[str]:
-    """What to know of two scenarios of different hypervisors; nothing, if they have the same.
+    """Sentences on what is not comparable between two scenarios; none, if both have the same hypervisor.
 
     Args:
-        before: one side.
-        after: the other.
+        before: a scenario.
+        after: another scenario.
     """
     sides = (before.to_dict(), after.to_dict())
     if hypervisor_of(sides[0]) == hypervisor_of(sides[1]):
@@ -29,18 +29,18 @@ def _name(document: Mapping[str, Any]) -> str:
 
 
 def _drivers(*sides: Mapping[str, Any]) -> Iterator[str]:
-    devices = any({"nic", "disk"} & table.keys() for one in sides for table in one["domain"].values())
-    drivers = [name for one in sides for name, table in one["domain"].items() if table.get("driver_domain")]
+    devices = any({"nic", "disk"} & table.keys() for document in sides for table in document["domain"].values())
+    drivers = [name for document in sides for name, table in document["domain"].items() if table.get("driver_domain")]
     if devices:
-        whose = f"vCPUs of {in_short(drivers)}" if drivers else "drivers elsewhere"
+        owners = f"vCPUs of {in_short(drivers)}" if drivers else "drivers elsewhere"
         yield (
-            f"the way of packets and disk requests: under Xen through {whose}, under KVM through vhost, emulator and "
+            f"the way of packets and disk requests: under Xen through {owners}, under KVM through vhost, emulator and "
             "I/O threads: CPU time of these is no domain's, and has no counterpart"
         )
 
 
 def _costs(*sides: Mapping[str, Any]) -> Iterator[str]:
-    first, second = (str(one["host"]["profile"]) for one in sides)
+    first, second = (str(document["host"]["profile"]) for document in sides)
     if first != second:
         yield f"costs: of the profiles {first} and {second}, two machines"
     elif first != "exact":
@@ -51,10 +51,12 @@ def _costs(*sides: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _weights(*sides: Mapping[str, Any]) -> Iterator[str]:
-    defaults = [_default(one, "weight") for one in sides]
+    defaults = [_default(document, "weight") for document in sides]
     if None not in defaults and defaults[0] != defaults[1]:
-        said = " and ".join(f"{value} under {_name(one)}" for value, one in zip(defaults, sides, strict=True))
-        yield f"weights: {said} if left out: only those of one side compare with each other"
+        weights = " and ".join(
+            f"{value} under {_name(document)}" for value, document in zip(defaults, sides, strict=True)
+        )
+        yield f"weights: {weights} if left out: only those of one side compare with each other"
 
 
 def _default(document: Mapping[str, Any], name: str) -> int | str | None:
@@ -65,11 +67,11 @@ def _default(document: Mapping[str, Any], name: str) -> int | str | None:
 
 
 def _limits(*sides: Mapping[str, Any]) -> Iterator[str]:
-    capped = any(table.get("cap") for one in sides for table in one["domain"].values())
+    capped = any(table.get("cap") for document in sides for table in document["domain"].values())
     quotas = any(
         value != -1
-        for one in sides
-        for table in one["domain"].values()
+        for document in sides
+        for table in document["domain"].values()
         for name, value in table.items()
         if name.endswith("_quota_us")
     )

@@ -24,50 +24,50 @@ from vcpulab.show.answer import Answer
 
 @dataclass(frozen=True)
 class Differences(Answer):
-    """Two runs, and every metric that they have in common."""
+    """Comparisons of every metric that two runs have in common."""
 
     before: Run
     after: Run
-    found: tuple[Comparison, ...]
+    comparisons: tuple[Comparison, ...]
     added: Added | None = None
-    """The replications that were added, and why; `None`: of two runs, to which none are added."""
+    """The replications that were added; `None`: the comparison is of two finished runs."""
 
     def __getitem__(self, address: str) -> Comparison:
-        """What became of the number at an address.
+        """The comparison of the metric at an address.
 
         Raises:
-            KeyError: it was not compared.
+            KeyError: the metric was not compared.
         """
-        for one in self:
-            if one.address.name == address:
-                return one
+        for comparison in self:
+            if comparison.address.name == address:
+                return comparison
         raise KeyError(address)
 
     def __iter__(self) -> Iterator[Comparison]:
-        return iter(self.found)
+        return iter(self.comparisons)
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each metric: before, after, difference, p and verdict; see `Comparison.row`."""
-        return pl.DataFrame([one.row() for one in self.found], infer_schema_length=None)
+        return pl.DataFrame([comparison.row() for comparison in self.comparisons], infer_schema_length=None)
 
     @cached_property
     def starving(self) -> Starving:
-        """Who starves in which of the runs."""
+        """The domains that starve in either run."""
         return Starving.between(self.before, self.after)
 
     @property
     def starved(self) -> list[dict[str, object]]:
-        """Who starves in the second run: `domain`, `reason`, and `since`: `after`, or `before` already."""
+        """The domains that starve in the second run: `domain`, `reason`, and `since` (`before` or `after`)."""
         return self.starving.rows()
 
     @property
     def not_comparable(self) -> list[str]:
-        """What to know of runs under different hypervisors, in sentences; nothing, if they have the same."""
+        """Sentences on what is not comparable between two hypervisors; none, if both runs have the same."""
         return not_comparable(self.before.scenario, self.after.scenario)
 
     def in_words(self) -> list[str]:
-        """Who starves; what improves and regresses, for whom; what may regress; why replications were added."""
-        return [*in_words(self.found, self.starving.lines()), *(self.added.lines() if self.added else ())]
+        """Lines on starving domains, gains, harms, possible harms, and replications that were added."""
+        return [*in_words(self.comparisons, self.starving.lines()), *(self.added.lines() if self.added else ())]
 
     def __str__(self) -> str:
         return "\n".join(self.in_words())
@@ -75,67 +75,70 @@ class Differences(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf(Differences):
-    """A scenario as it is, and with other settings."""
+    """The comparison of a scenario with the same scenario with other settings."""
 
     changed: Changed
-    """The changed scenario, what was changed in it, and what the new scheduler does not have."""
+    """The changed scenario, its changes, and the settings that the new scheduler does not have."""
 
     @property
     def commands(self) -> list[Step]:
-        """How to set it on the scenario's host."""
+        """The steps that apply the change on the scenario's host."""
         return self.commands_for()
 
     def commands_for(self, toolstack: Toolstack | None = None) -> list[Step]:
-        """How to set it on a real host.
+        """The steps that apply the change on a real host.
 
         Args:
-            toolstack: whose commands; `None`: those of the scenario's host.
+            toolstack: the toolstack of the commands; `None`: that of the scenario's host.
         """
         return new_steps(self.before.scenario, self.after.scenario, toolstack)
 
 
 @dataclass(frozen=True)
 class Findings(Answer):
-    """What is probably wrong with a scenario, and what mends it."""
+    """The probable faults of a scenario, and their fixes."""
 
     scenario: Scenario
     advice: tuple[Advice, ...]
     notes: tuple[Advice, ...] = ()
-    """What is no fault, and good to know, with what the other setting costs."""
+    """Settings that are no fault but worth knowing, each with the price of the other setting."""
 
     @classmethod
-    def of(cls, scenario: Scenario, advice: Iterable[Advice]) -> Self:
-        """What was found in a scenario, with what is no fault apart."""
-        found = list(advice)
+    def from_advice(cls, scenario: Scenario, advice: Iterable[Advice]) -> Self:
+        """The advice on a scenario, faults and notes apart."""
+        findings = list(advice)
         return cls(
             scenario,
-            tuple(one for one in found if not one.is_noted),
-            tuple(one for one in found if one.is_noted),
+            tuple(item for item in findings if not item.is_noted),
+            tuple(item for item in findings if item.is_noted),
         )
 
     def __iter__(self) -> Iterator[Advice]:
         return iter(self.advice)
 
     def noted(self) -> list[str]:
-        """What is no fault, a line each, with what would prevent it, and who would pay for that."""
-        return [f"note: {one.finding.reason}; {self._priced(one)}" for one in self.notes]
+        """A line for each note, with the setting that would prevent the effect, and its price."""
+        return [f"note: {note.finding.reason}; {self._priced(note)}" for note in self.notes]
 
-    def _priced(self, one: Advice) -> str:
-        restart = ", after a restart of the host," if any(step.how == "boot" for step in one.steps()) else ""
-        lost = [in_a_line(one.starves)] if one.starves else []
-        price = [paid(self.scenario, {each.address.name: each for each in one.effect or ()}, set()), *lost]
-        change = "; ".join(in_short(one.finding.changes))
+    def _priced(self, note: Advice) -> str:
+        restart = ", after a restart of the host," if any(step.how == "boot" for step in note.steps()) else ""
+        lost = [in_a_line(note.starves)] if note.starves else []
+        price = [paid(self.scenario, {each.address.name: each for each in note.effect or ()}, set()), *lost]
+        change = "; ".join(in_short(note.finding.changes))
         return f"{change}{restart} prevents that; its price: {'; '.join(price)}"
 
     def to_frame(self) -> pl.DataFrame:
-        """A row for each finding: its rule, the field, the reason, the commands that mend it."""
+        """A row for each finding: rule, field, reason and the commands that fix it."""
         rows = [(row["rule"], row["field"], row["reason"], row["commands"]) for row in as_data(self.advice)]
-        rows += [("warning", one["field"], one["message"], []) for one in other_warnings(self.scenario, self.advice)]
+        rows += [
+            ("warning", warning["field"], warning["message"], [])
+            for warning in other_warnings(self.scenario, self.advice)
+        ]
         texts = dict.fromkeys(("rule", "field", "reason"), pl.String())
         schema = pl.Schema([*texts.items(), ("commands", pl.List(pl.String))])
         return pl.DataFrame(rows, schema, orient="row")
 
     def __str__(self) -> str:
         rows = self.to_frame().iter_rows(named=True)
-        found = [f"{row['field']}: {row['rule']}: {row['reason']}" for row in rows] or ["nothing found"]
-        return "\n".join([*found, *self.noted()])
+        lines = [f"{row['field']}: {row['rule']}: {row['reason']}" for row in rows] or ["nothing found"]
+        return "\n".join([*lines, *self.noted()])

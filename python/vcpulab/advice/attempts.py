@@ -1,4 +1,4 @@
-"""Settings that are tried for an SLO that no fix of a rule keeps: those that a search begins with."""
+"""Settings that are tried if no rule's fix keeps an SLO: the first settings that a search would try."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,23 +17,24 @@ from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change
 
 RULE = "tried"
-"""The name in the place of a rule's, of a finding that comes from trying settings."""
+"""The rule's name in findings that come from trying settings."""
 MOST = 24
-"""Settings that are tried at most."""
+"""The largest number of settings that are tried."""
 LOOK = 2
-"""Replications of each; those that keep the SLOs in these run again as often as the host did."""
+"""Replications of each setting; settings that keep the SLOs run again, with the replications of the host's run."""
 _FINALISTS = 3
-"""So many at a time run as often as the host did."""
+"""The number of settings that run together with the replications of the host's run."""
 
 
 @dataclass(frozen=True)
 class Attempts:
-    """The settings that were tried, and those of them that are worth a recommendation."""
+    """The settings that were tried, and the ones worth a recommendation."""
 
     settings: tuple[Mapping[str, Any], ...]
-    """Path to value of each."""
+    """Each setting: path to value."""
     advice: tuple[Advice, ...]
-    """The mildest that keep the SLOs; if none does without harm to others, one that harms them; or the nearest."""
+    """The mildest setting that keeps the SLOs without harm to other domains; else one that keeps them with harm, or
+    the nearest."""
 
 
 NOTHING = Attempts((), ())
@@ -52,8 +53,8 @@ def attempts(
 
     Args:
         host: the host, with its run.
-        missed: what does not hold.
-        slos: everything that was asked to hold.
+        missed: the SLOs that are missed.
+        slos: all SLOs.
         done: settings that were tried already.
         jobs: replications at a time; 0: one for each processor.
         progress: called now and then with the fraction done; returning `False` cancels.
@@ -63,14 +64,14 @@ def attempts(
     """
     settings: list[dict[str, Any]] = []
     scenarios: list[Scenario] = []
-    tried = [dict(one) for one in done]
+    tried = [dict(changes) for changes in done]
     for changes in _first(host, missed):
         if not changes or changes in tried or len(settings) == MOST:
             continue
         try:
             scenarios.append(change(host.scenario, changes).scenario.with_run(replications=LOOK))
         except RequestError:
-            # The rest of the scenario does not allow it.
+            # The setting contradicts the rest of the scenario.
             continue
         settings.append(changes)
         tried.append(changes)
@@ -96,7 +97,7 @@ def attempts(
 
 
 def _best(host: Host, findings: Sequence[Finding], slos: Sequence[Slo], jobs: int) -> list[Advice]:
-    """The mildest that helps without harm and misses fewest; if each harms others, the mildest that keeps the SLOs."""
+    """The mildest fix that helps without harm and misses the fewest SLOs; else the mildest that keeps the SLOs."""
     costly: list[Advice] = []
     for begin in range(0, len(findings), _FINALISTS):
         advice = simulated(host, findings[begin : begin + _FINALISTS], slos, jobs=jobs)
@@ -104,7 +105,7 @@ def _best(host: Host, findings: Sequence[Finding], slos: Sequence[Slo], jobs: in
         if best:
             return best[:1]
         costly += [each for each in advice if each.keeps]
-    return sorted(costly, key=lambda one: bool(one.starves))[:1]
+    return sorted(costly, key=lambda fix: bool(fix.starves))[:1]
 
 
 def _first(host: Host, missed: Sequence[Slo]) -> list[dict[str, Any]]:
@@ -117,10 +118,10 @@ def _first(host: Host, missed: Sequence[Slo]) -> list[dict[str, Any]]:
     except RequestError:
         return []
     picks = leads(searched, host.run, domains, bottleneck(stations(host.run, domains)))
-    return [searched.changes(one) for one in picks]
+    return [searched.changes(candidate) for candidate in picks]
 
 
 def _beyond(run: Run, missed: Sequence[Slo]) -> float:
-    """How far SLOs are missed, summed; 0: they are kept."""
+    """The sum of the amounts by which SLOs are missed; 0: they are kept."""
     values = [(slo, run.get(slo.address.name)) for slo in missed]
     return sum(max(slo.excess(None if value is None else value.mean), 0.0) for slo, value in values)

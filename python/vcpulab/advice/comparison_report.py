@@ -1,4 +1,4 @@
-"""A page on two runs: the metrics that changed, for which domain, by how much, and who ran when.
+"""A page on two runs: the metrics that changed, for which domain, by how much, and timelines of both.
 
 Needs the extra `report`.
 """
@@ -26,7 +26,7 @@ def write(
     title: str,
     labels: tuple[str, str],
     runs: tuple[Run, Run],
-    found: Sequence[Comparison],
+    comparisons: Sequence[Comparison],
     *,
     lead: Sequence[str] = (),
     steps: Sequence[Step] = (),
@@ -34,20 +34,22 @@ def write(
     """Writes the page; it runs the beginning of both scenarios once more, for their timelines.
 
     Args:
-        path: the file; replaced if it is there.
-        title: of the page.
-        labels: what the runs are called; not the same.
+        path: the file; an existing one is replaced.
+        title: the title of the page.
+        labels: names of the runs; they differ.
         runs: before and after.
-        found: what `compare` found.
+        comparisons: the answer of `compare`.
         lead: paragraphs under the title.
-        steps: how to make the second of the first on a real host.
+        steps: the steps on a real host from the first scenario's settings to the second's.
     """
     labelled = dict(zip(labels, runs, strict=True))
-    beginnings = {label: _beginning(one.scenario) for label, one in labelled.items() if one.scenario.can_run}
-    said = headline(found, (runs[0].scenario, runs[1].scenario))
-    lead = [*Starving.between(*runs).lines(), f"{said}.", *lead]
+    beginnings = {
+        label: _beginning(measured.scenario) for label, measured in labelled.items() if measured.scenario.can_run
+    }
+    summary = headline(comparisons, (runs[0].scenario, runs[1].scenario))
+    lead = [*Starving.between(*runs).lines(), f"{summary}.", *lead]
     parts = [
-        html.section("Verdict", verdict(runs, labels, found)),
+        html.section("Verdict", verdict(runs, labels, comparisons)),
         *(
             [html.section("To set it on a real host", [html.preformatted("\n".join(script(steps, headed=True)))])]
             if steps
@@ -61,26 +63,30 @@ def write(
     html.write(path, title, parts, lead)
 
 
-def verdict(runs: tuple[Run, Run], labels: tuple[str, str], found: Sequence[Comparison]) -> list[Markup]:
-    """What changed most, as a chart and in words, and every metric, folded away.
+def verdict(runs: tuple[Run, Run], labels: tuple[str, str], comparisons: Sequence[Comparison]) -> list[Markup]:
+    """The largest changes as a chart and in words, and a folded table of every metric.
 
     Args:
         runs: before and after.
-        labels: what they are called.
-        found: what `compare` found.
+        labels: names of the runs.
+        comparisons: the answer of `compare`.
     """
     from vcpulab.show import charts
 
-    judged = [one for one in found if one.address.better and one.percent is not None]
-    changed = [one for one in found if any(side is None or side.mean for side in (one.before, one.after))]
+    judged = [comparison for comparison in comparisons if comparison.address.better and comparison.percent is not None]
+    changed = [
+        comparison
+        for comparison in comparisons
+        if any(side is None or side.mean for side in (comparison.before, comparison.after))
+    ]
     title = "Every metric that they share and that is not 0 in both"
     table = replace(table_of_differences(changed, labels), title=title, folded=True)
     scenarios = (runs[0].scenario, runs[1].scenario)
     many = len(judged) > ROWS_FULL
     goals = {address.name for address in seen_by_clients(runs[0])}
     changes = alike_changes(judged, scenarios, goals) if many else frame_of_changes(judged, goals)
-    clear = [one for one in judged if one.verdict != "same"]
-    words = words_in_short(clear, scenarios) if many else in_words(found)
+    clear = [comparison for comparison in judged if comparison.verdict != "same"]
+    words = words_in_short(clear, scenarios) if many else in_words(comparisons)
     drawn = [] if changes.is_empty() else [html.chart(charts.differences(changes))]
     return [*drawn, html.bullets(words), html.table(table)]
 

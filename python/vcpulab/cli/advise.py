@@ -275,7 +275,7 @@ def whatif(
         runs = (found.before, found.after)
         with written(report):
             lead = [f"Set: {said}; {restart} a restart of the host."]
-            comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=lead, steps=steps)
+            comparison_report.write(report, title, ("now", "changed"), runs, found.comparisons, lead=lead, steps=steps)
     if write is not None:
         with written(write):
             atomic.write(write, changed.scenario.text)
@@ -340,7 +340,7 @@ def compare(
     _warn_of_differences(found.before, found.after)
     for said in found.not_comparable:
         terminal.warn(f"not comparable: {said}")
-    if not found.found:
+    if not found.comparisons:
         raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
     view = View(all, only, sort)
@@ -349,7 +349,7 @@ def compare(
     if report is not None:
         title = f"{labels[0]} and {labels[1]}"
         with written(report):
-            comparison_report.write(report, title, labels, (found.before, found.after), found.found)
+            comparison_report.write(report, title, labels, (found.before, found.after), found.comparisons)
     stop(interrupted=interrupted)
 
 
@@ -403,8 +403,10 @@ def _show(
     else:
         scenarios = (found.before.scenario, found.after.scenario)
         parts = [
-            page.always(Lines([*found.starving.lines(), headline(found.found, scenarios)]), views.changes(changes)),
-            *views.comparison(found.found, (found.before, found.after), labels, all=view.all, view=view),
+            page.always(
+                Lines([*found.starving.lines(), headline(found.comparisons, scenarios)]), views.changes(changes)
+            ),
+            *views.comparison(found.comparisons, (found.before, found.after), labels, all=view.all, view=view),
             page.always(Lines(found.added.lines() if found.added is not None else ())),
             views.cautions(*scenarios),
         ]

@@ -259,7 +259,7 @@ def fixed(path: str, it: "Fixed") -> list[Part]:
     if it.made:
         runs = (it.measured.before, it.measured.after)
         starving = it.measured.starving.lines()
-        parts += comparison(it.measured.found, runs, ("before", "fixed"), all=False, starving=starving)
+        parts += comparison(it.measured.comparisons, runs, ("before", "fixed"), all=False, starving=starving)
     return parts
 
 
