@@ -1,4 +1,4 @@
-"""Why is it slow? Where the time of those who are late goes, what holds them back, and the mends, each simulated."""
+"""The explanation of slow clients and applications: where their time goes, the causes, and fixes, each simulated."""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -35,23 +35,23 @@ from vcpulab.show.table import Table
 from vcpulab.texts import Texts, several
 
 SHOWN = 1.0
-"""Parts of less than this, % of the time, are left out."""
+"""The least part that is listed, % of the time."""
 FOLLOWED = 2
-"""Of those who are late requests are followed for the first ones: others are most often late for the same reason."""
+"""The number of late applications whose requests are followed; the rest are most often late for the same reason."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the time of something on the way of a request."""
+    """A part of the time of a vCPU, thread or device on the path of requests."""
 
     depth: int
-    """0: something that requests pass, such as a vCPU; 1: what it does with its time; 2: behind whom it waits."""
+    """0: a vCPU, thread or device; 1: a state of it, such as waiting; 2: a cause of that state, such as a domain."""
     name: str
     percent: Interval
-    """Of the time measured."""
+    """The part, % of the measured time."""
 
     def row(self) -> dict[str, object]:
-        """As flat data."""
+        """The part as flat data."""
         return {
             "depth": self.depth,
             "name": self.name,
@@ -62,28 +62,28 @@ class Part:
 
 @dataclass(frozen=True)
 class Explained:
-    """One number that hurts, or that was asked for."""
+    """A metric of a late application, or of the question, with the parts of its time."""
 
     address: str
     unit: str
     value: Interval | None
-    """`None`: it is not defined, as nothing was answered."""
+    """The value; `None`: undefined, because nothing was answered."""
     slo: Slo | None
     parts: tuple[Part, ...]
     paths: tuple[Path, ...] = ()
-    """Of a percentile of the response times of a client: the request at it, and the median one."""
+    """For a percentile of a client's response times: the request at that percentile, and the median request."""
     not_followed: str | None = None
-    """Why there are no paths."""
+    """The reason why there are no paths."""
     assumed: bool = False
-    """Is it of a job that an import assumed?"""
+    """`True`: the metric is of a job that an import assumed."""
 
     @property
     def met(self) -> bool | None:
-        """Is the SLO met? `None`: there is none."""
+        """`True`: the SLO is met; `None`: no SLO."""
         return None if self.slo is None else self.slo.holds(None if self.value is None else self.value.mean)
 
     def table(self) -> Table:
-        """Where the time goes."""
+        """The table of the parts of the time."""
         rows = [["  " * part.depth + part.name, str(part.percent)] for part in self.parts]
         return Table(f"Where the time goes: {self.address}", ["part", "% of the time"], rows)
 
@@ -95,33 +95,35 @@ class Explained:
 
 @dataclass(frozen=True)
 class Explanation(Answer):
-    """Why those who are late are so."""
+    """The explanation of the late clients and applications of a host."""
 
     scenario: Scenario
     explained: tuple[Explained, ...]
     advice: tuple[Advice, ...]
     attempts: Attempts = NOTHING
-    """The settings that were tried where no fix of a rule keeps the SLOs."""
+    """The settings that were tried because no rule's fix keeps the SLOs."""
     alone: Alone | None = None
-    """The SLO that is missed most, of a service alone on the host; `None`: a fix keeps all, or none was asked for."""
+    """The service of the SLO that is missed most, alone on the host; `None`: a fix keeps all SLOs, or no SLO is set."""
     interrupted: bool = False
-    """Was it cancelled before the mends were tried?"""
+    """`True`: the work was cancelled before the fixes were tried."""
 
     @property
     def missed(self) -> list[Slo]:
-        """The SLOs that are not kept, the worst first."""
-        missed = [(one.slo, _mean(one.value)) for one in self.explained if one.slo is not None and not one.met]
-        return [slo for slo, value in sorted(missed, key=lambda both: -both[0].excess(both[1]))]
+        """The missed SLOs, the worst first."""
+        missed = [
+            (entry.slo, _mean(entry.value)) for entry in self.explained if entry.slo is not None and not entry.met
+        ]
+        return [slo for slo, value in sorted(missed, key=lambda pair: -pair[0].excess(pair[1]))]
 
     @property
     def nearest(self) -> Advice | None:
-        """Of the fixes that help that which leaves the fewest SLOs missed, by the least; `None`: none helps."""
-        helping = [one for one in self.advice if one.helps]
-        return min(helping, key=lambda one: (len(one.misses), sum(one.left)), default=None)
+        """The helpful fix with the fewest missed SLOs, then with the least excess; `None`: no fix helps."""
+        helping = [fix for fix in self.advice if fix.helps]
+        return min(helping, key=lambda fix: (len(fix.misses), sum(fix.left)), default=None)
 
     @property
     def verdict(self) -> Verdict | None:
-        """Why SLOs are not kept: proven, only at others' cost, or not found; `None`: a fix keeps all."""
+        """The verdict on missed SLOs: proven impossible, costly to others, or not found; `None`: a fix keeps all."""
         if not self.missed or self.interrupted or (self.nearest is not None and not self.nearest.misses):
             return None
         proof = None if self.alone is None else self.alone.proof(self.missed[0])
@@ -132,12 +134,12 @@ class Explanation(Answer):
 
     @property
     def costly(self) -> Advice | None:
-        """The first fix that keeps all SLOs and harms others; one that starves somebody comes last."""
+        """The first fix that keeps all SLOs and harms others; fixes that starve a domain come last."""
         keeping = [fix for fix in self.advice if fix.keeps and fix.harm]
         return min(keeping, key=lambda fix: bool(fix.starves), default=None)
 
     def outlook(self) -> list[str]:
-        """Why no fix keeps the SLOs that are missed, what comes nearest, and what the service would have alone."""
+        """Lines on missed SLOs that no fix keeps: the verdict, the nearest fix, and the service alone on the host."""
         verdict, best = self.verdict, self.nearest
         if verdict is None:
             return []
@@ -150,35 +152,35 @@ class Explanation(Answer):
         return lines
 
     def numbers(self) -> list[str]:
-        """Each number in a line; three or more of the same metric and SLO in one, least to most."""
+        """A line for each metric; three or more values of the same metric and SLO share a line, least to most."""
         rows: dict[tuple[object, ...], list[Explained]] = {}
-        for one in self.explained:
-            bound = "" if one.slo is None else str(one.slo).removeprefix(one.address)
-            key = (one.address.rpartition(".")[2], bound, one.met, one.value is None, one.assumed)
-            rows.setdefault(key, []).append(one)
+        for entry in self.explained:
+            bound = "" if entry.slo is None else str(entry.slo).removeprefix(entry.address)
+            key = (entry.address.rpartition(".")[2], bound, entry.met, entry.value is None, entry.assumed)
+            rows.setdefault(key, []).append(entry)
         return [line for row in rows.values() for line in ([_range(row)] if len(row) > 2 else map(str, row))]
 
     def as_data(self, toolstack: Toolstack | None = None) -> dict[str, object]:
-        """For machines: the numbers with the parts of their time, and the findings as `lint` has them.
+        """The explanation as data: the metrics with the parts of their time, and the findings in the form of `lint`.
 
         Args:
-            toolstack: whose commands; `None`: those of the scenario's host.
+            toolstack: the toolstack of the commands; `None`: that of the scenario's host.
         """
         rows = [
             {
-                "metric": one.address,
-                "unit": one.unit,
-                "mean": None if one.value is None else one.value.mean,
-                "half_width": None if one.value is None else one.value.half_width,
-                "undefined": "nothing was answered" if one.value is None else None,
-                "slo": None if one.slo is None else str(one.slo),
-                "met": one.met,
-                "assumed": one.assumed,
-                "parts": [part.row() for part in one.parts],
-                "not_followed": one.not_followed,
-                "paths": [path.as_data() for path in one.paths],
+                "metric": entry.address,
+                "unit": entry.unit,
+                "mean": None if entry.value is None else entry.value.mean,
+                "half_width": None if entry.value is None else entry.value.half_width,
+                "undefined": "nothing was answered" if entry.value is None else None,
+                "slo": None if entry.slo is None else str(entry.slo),
+                "met": entry.met,
+                "assumed": entry.assumed,
+                "parts": [part.row() for part in entry.parts],
+                "not_followed": entry.not_followed,
+                "paths": [path.as_data() for path in entry.paths],
             }
-            for one in self.explained
+            for entry in self.explained
         ]
         return {
             "explained": rows,
@@ -188,38 +190,39 @@ class Explanation(Answer):
         }
 
     def to_frame(self) -> pl.DataFrame:
-        """A row for each part of the time of each number: `metric`, and the columns of `Part.row`."""
-        rows = [{"metric": one.address, **part.row()} for one in self.explained for part in one.parts]
+        """A row for each part of the time of each metric: `metric`, and the columns of `Part.row`."""
+        rows = [{"metric": entry.address, **part.row()} for entry in self.explained for part in entry.parts]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def legs(self) -> pl.DataFrame:
-        """The paths of the single requests followed, a row for each leg.
+        """The paths of the followed requests, a row for each leg; empty if no request was followed.
 
-        Columns: `metric`, `quantile` and `replication`, which say which request, and those of `Path.legs`. Empty: none
-        was followed.
+        Columns: `metric`, `quantile` and `replication` of the request, and the columns of `Path.legs`.
         """
         frames = [
             path.legs.select(
-                pl.lit(one.address).alias("metric"),
+                pl.lit(entry.address).alias("metric"),
                 pl.lit(path.quantile).alias("quantile"),
                 pl.lit(path.replication).alias("replication"),
                 pl.all(),
             )
-            for one in self.explained
-            for path in one.paths
+            for entry in self.explained
+            for path in entry.paths
         ]
         return pl.concat(frames) if frames else pl.DataFrame()
 
     def __str__(self) -> str:
         lines = self.outlook()
-        lines += [line for one in self.explained for line in (str(one), *map(_line, one.parts), *_followed(one))]
-        lines += [f"{one.finding.path}: {one.finding.reason}" for one in self.advice]
+        lines += [
+            line for entry in self.explained for line in (str(entry), *map(_line, entry.parts), *_followed(entry))
+        ]
+        lines += [f"{fix.finding.path}: {fix.finding.reason}" for fix in self.advice]
         return "\n".join(lines) or "nobody is late"
 
 
 def _tried(advice: Sequence[Advice], attempts: Attempts) -> list[dict[str, Any]]:
-    """The settings that were tried, each once."""
-    of_rules = (changes for one in advice for changes in (one.finding.changes, *one.finding.otherwise) if changes)
+    """The settings that were tried, without duplicates."""
+    of_rules = (changes for fix in advice for changes in (fix.finding.changes, *fix.finding.otherwise) if changes)
     tried: list[dict[str, Any]] = []
     for changes in (*of_rules, *attempts.settings):
         if dict(changes) not in tried:
@@ -231,23 +234,23 @@ def _mean(value: Interval | None) -> float | None:
     return None if value is None else value.mean
 
 
-def _settings(one: Advice) -> str:
-    return "; ".join(in_short_settings(one.finding.changes))
+def _settings(fix: Advice) -> str:
+    return "; ".join(in_short_settings(fix.finding.changes))
 
 
 def _range(row: Sequence[Explained]) -> str:
-    """Several numbers of the same metric and SLO."""
-    things, metric = in_short([one.address.rpartition(".")[0] for one in row]), row[0].address.rpartition(".")[2]
-    values = [one.value.mean for one in row if one.value is not None]
-    said = f"{number(min(values))} to {number(max(values))} {row[0].unit}" if values else "no value"
+    """A line on several values of the same metric and SLO."""
+    things, metric = in_short([entry.address.rpartition(".")[0] for entry in row]), row[0].address.rpartition(".")[2]
+    values = [entry.value.mean for entry in row if entry.value is not None]
+    span = f"{number(min(values))} to {number(max(values))} {row[0].unit}" if values else "no value"
     slo = row[0].slo
     kept = "" if slo is None else f" (SLO{str(slo).removeprefix(row[0].address)}: {'met' if row[0].met else 'not met'})"
-    return f"{things}.{metric}{' (assumed jobs)' * row[0].assumed}: {said}{kept}"
+    return f"{things}.{metric}{' (assumed jobs)' * row[0].assumed}: {span}{kept}"
 
 
-def _followed(one: Explained) -> Iterator[str]:
-    """The slow request in time, where one was followed."""
-    for path in one.paths[:1]:
+def _followed(entry: Explained) -> Iterator[str]:
+    """Lines on the slow request over time; none if no request was followed."""
+    for path in entry.paths[:1]:
         yield f"  The {path.title}:"
         for line in path.lines(LINES_MAX):
             yield f"    {line.begin_ms:.3f} to {line.end_ms:.3f} ms  {line.text}"
@@ -259,25 +262,25 @@ def _line(part: Part) -> str:
 
 def explain(
     scenario: Scenario,
-    asked: Texts | None = None,
+    targets: Texts | None = None,
     *,
     replications: int = 10,
     jobs: int = 0,
     progress: Callable[[float], bool | None] | None = None,
 ) -> Explanation:
-    """Why is it slow?
+    """The explanation of a slow host: where the time goes, the causes, and fixes, each simulated.
 
     Args:
         scenario: the host.
-        asked: metrics such as `web.response_p99`, and SLOs, `web.response_p99 < 50ms`, each perhaps of all whose name
-            matches, `web*.response_p99`; one or several; `None`: all who are late.
-        replications: of each simulation, as it is and mended.
+        targets: one or several metrics such as `web.response_p99`, or SLOs such as `web.response_p99 < 50ms`; a name
+            may be a pattern, `web*.response_p99`; `None`: all clients and applications that are late.
+        replications: the replications of each simulation, of the host and of fixes.
         jobs: replications at a time; 0: one for each processor.
         progress: called now and then with the fraction done; returning `False` cancels.
 
     Raises:
-        RequestError: there is no such metric.
-        Interrupted: it was cancelled when the host was run at least once; then mends were not tried.
+        RequestError: a metric does not exist.
+        Interrupted: the work was cancelled after the first run of the host; fixes were not tried.
 
     Examples:
         >>> print(explain(Scenario.starter().change({"run.duration": "1s"}), "web.response_p99", replications=2))
@@ -285,23 +288,25 @@ def explain(
           vCPU 0 of web...
     """
     base = scenario.with_run(replications=max(replications, scenario.replications))
-    texts = [] if asked is None else several(asked, "slo")
+    texts = [] if targets is None else several(targets, "slo")
     limits = slos(base, [text for text in texts if set(text) & set("<>")])
     metrics = find_all(base, [text for text in texts if not set(text) & set("<>")], "slo")
-    # What has two bounds is explained once.
-    named = list(dict.fromkeys([*(one.address for one in limits), *metrics]))
+    # A metric with two bounds is explained once.
+    named = list(dict.fromkeys([*(slo.address for slo in limits), *metrics]))
     host, stopped = measured(base, jobs)
-    if asked is None:
-        found = findings(host)
-        explained = [_explained(host, one, f"{one.name}.response_p99", None) for one in _first_of_each(host.late)]
+    if targets is None:
+        problems = findings(host)
+        explained = [
+            _explained(host, late_app, f"{late_app.name}.response_p99", None) for late_app in _first_of_each(host.late)
+        ]
     else:
-        explained, found = _of_those(host, named, limits)
+        explained, problems = _of_metrics(host, named, limits)
     try:
         if stopped is not None:
             raise stopped
-        explained = [*(_with_paths(host, one) for one in explained[:FOLLOWED]), *explained[FOLLOWED:]]
-        mends = tried(host, found, limits, jobs=jobs, progress=progress)
-        return _further(host, Explanation(base, tuple(explained), tuple(mends)), limits, jobs, progress)
+        explained = [*(_with_paths(host, entry) for entry in explained[:FOLLOWED]), *explained[FOLLOWED:]]
+        fixes = tried(host, problems, limits, jobs=jobs, progress=progress)
+        return _further(host, Explanation(base, tuple(explained), tuple(fixes)), limits, jobs, progress)
     except KeyboardInterrupt:
         extent = "" if stopped is None else stopped.extent
         raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True), extent) from None
@@ -314,7 +319,7 @@ def _further(
     jobs: int,
     progress: Callable[[float], bool | None] | None,
 ) -> Explanation:
-    """The answer, where no fix of a rule keeps the SLOs with the proof that none does, or with other settings tried."""
+    """The answer, extended where no rule's fix keeps the SLOs: by a proof that no setting does, or by attempts."""
     if answer.verdict is None:
         return answer
     answer = replace(answer, alone=alone(host.scenario, answer.missed[0].address, jobs=jobs))
@@ -326,73 +331,81 @@ def _further(
     return replace(answer, attempts=more, advice=(*fixes, *answer.advice))
 
 
-def _of_those(host: Host, named: Sequence[Address], limits: Sequence[Slo]) -> tuple[list[Explained], list[Finding]]:
-    """The numbers that were asked for, the worst first, and what the rules find of those that hurt."""
-    of_slo = {one.address.name: one for one in limits}
-    found, hurts = [], []
-    for address in sorted(named, key=lambda one: -_excess(host, one, of_slo.get(one.name))):
+def _of_metrics(host: Host, named: Sequence[Address], limits: Sequence[Slo]) -> tuple[list[Explained], list[Finding]]:
+    """The explanations of some metrics, the worst first, and the rules' findings on the bad ones."""
+    of_slo = {slo.address.name: slo for slo in limits}
+    explained, hurts = [], []
+    for address in sorted(named, key=lambda metric: -_excess(host, metric, of_slo.get(metric.name))):
         value = host.run.get(address.name)
-        one = Late(address.thing, address.domain, f"{address} is {value or 'undefined'} {address.unit}")
-        found.append(_explained(host, one, address.name, of_slo.get(address.name)))
-        hurts += [] if found[-1].met else [one]
-    return found, _concerning(host, hurts)
+        late_app = Late(address.thing, address.domain, f"{address} is {value or 'undefined'} {address.unit}")
+        explained.append(_explained(host, late_app, address.name, of_slo.get(address.name)))
+        hurts += [] if explained[-1].met else [late_app]
+    return explained, _concerning(host, hurts)
 
 
 def _excess(host: Host, address: Address, slo: Slo | None) -> float:
-    """How far a number is beyond its SLO, or how bad it is."""
+    """The excess of a metric over its SLO; without SLO, a number that grows with the harm."""
     value = _mean(host.run.get(address.name))
     if slo is not None:
         return slo.excess(value)
     return math.inf if value is None else -value if address.better == "higher" else value
 
 
-def _with_paths(host: Host, one: Explained) -> Explained:
-    """The same with single requests followed, where there are any."""
-    address = find(host.scenario, one.address)
+def _with_paths(host: Host, entry: Explained) -> Explained:
+    """The explanation with the paths of single requests, or with the reason why none was followed."""
+    address = find(host.scenario, entry.address)
     if not is_followed(host.scenario, address):
-        return replace(one, not_followed="no single request to follow: not a percentile of a client's response times")
-    if one.value is None:
-        return replace(one, not_followed="no single request to follow: nothing was answered")
-    return replace(one, paths=tuple(paths(host.scenario, address, typical(host.run, address))))
+        return replace(entry, not_followed="no single request to follow: not a percentile of a client's response times")
+    if entry.value is None:
+        return replace(entry, not_followed="no single request to follow: nothing was answered")
+    return replace(entry, paths=tuple(paths(host.scenario, address, typical(host.run, address))))
 
 
-def _first_of_each(ones: Sequence[Late]) -> Iterator[Late]:
-    """One of all who are served by the same domain."""
+def _first_of_each(late_apps: Sequence[Late]) -> Iterator[Late]:
+    """The first late application of each domain."""
     first: dict[str, Late] = {}
-    for one in ones:
-        first.setdefault(one.domain, one)
+    for late_app in late_apps:
+        first.setdefault(late_app.domain, late_app)
     yield from first.values()
 
 
-def _concerning(host: Host, ones: Sequence[Late]) -> list[Finding]:
-    """What is wrong with the domains asked about, what holds them back, and what else the rules find on their way."""
-    asked = {one.domain for one in ones}
-    way = set(with_servers(host.domains, asked))
-    # What is wrong with a pool is wrong with those in it.
+def _concerning(host: Host, late_apps: Sequence[Late]) -> list[Finding]:
+    """The findings on the domains of late applications: their own faults, causes of delay, and faults on the path."""
+    domains = {late_app.domain for late_app in late_apps}
+    way = set(with_servers(host.domains, domains))
+    # A fault of a pool is a fault of the domains in it.
     pools = {host.domains[domain].get("pool") for domain in way}
-    places = [["domain", one] for one in asked] + [split(of_pool(pool, "scheduler"))[:-1] for pool in pools]
+    places = [["domain", domain] for domain in domains] + [split(of_pool(pool, "scheduler"))[:-1] for pool in pools]
     themselves = (
-        one for one in settings(host, rules.rule) if any(split(one.path)[: len(place)] == place for place in places)
+        finding
+        for finding in settings(host, rules.rule)
+        if any(split(finding.path)[: len(place)] == place for place in places)
     )
-    serving = (one for one in settings(host, drivers.rule) if _of(one.path) in way)
-    others = (one for one in settings(host) if any(_of(path) in way for path in (one.path, *one.changes)))
-    return first_by_path(themselves, serving, causes_of(host, ones), others)
+    serving = (finding for finding in settings(host, drivers.rule) if _domain_of(finding.path) in way)
+    rest = (
+        finding
+        for finding in settings(host)
+        if any(_domain_of(path) in way for path in (finding.path, *finding.changes))
+    )
+    return first_by_path(themselves, serving, causes_of(host, late_apps), rest)
 
 
-def _of(path: str) -> str | None:
-    """The domain of a path; `None`: it is of something else."""
+def _domain_of(path: str) -> str | None:
+    """The domain of a path; `None`: the path is not of a domain."""
     kind, *name = split(path)[:2]
     return name[0] if kind == "domain" and name else None
 
 
-def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained:
+def _explained(host: Host, late_app: Late, name: str, limit: Slo | None) -> Explained:
     address = find(host.scenario, name)
     parts: list[Part] = []
-    for domain in with_servers(host.domains, [one.domain]):
-        parts += _of_domain(host, domain, vcpus_of(host.scenario, address) if domain == one.domain else ())
+    for domain in with_servers(host.domains, [late_app.domain]):
+        parts += _of_domain(host, domain, vcpus_of(host.scenario, address) if domain == late_app.domain else ())
     threads = enumerate(host_threads(host.document))
-    parts += [part for number, thread in threads if thread.domain == one.domain for part in _of_thread(host, number)]
-    for station in stations(host.run, [one.domain]):
+    parts += [
+        part for number, thread in threads if thread.domain == late_app.domain for part in _of_thread(host, number)
+    ]
+    for station in stations(host.run, [late_app.domain]):
         if not station.domain and station.kind in ("disk", "link", "client machine", "connections", "backlog"):
             parts.append(Part(0, f"{station.name}, in use", Interval(100 * station.used, None, 1)))
     kept = tuple(part for part in parts if part.percent.mean >= SHOWN)
@@ -402,11 +415,11 @@ def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained
 
 
 _STATES = (("computes", "running_ns"), ("waits for a pCPU", "runnable_ns"), ("is withheld by its cap", "offline_ns"))
-"""What a vCPU does that is not blocked. Linux leaves whom it throttles runnable."""
+"""The states of a vCPU that is not blocked. Linux leaves throttled vCPUs runnable."""
 
 
 def _of_domain(host: Host, domain: str, vcpus: Collection[int]) -> Iterator[Part]:
-    """What the vCPU of a domain does that is blocked least, of some or of all, and behind whom it waits."""
+    """The states of the least blocked vCPU of a domain, among the given ones or all, and the domains it waits for."""
     rows = host.run.df_vcpus().filter(domain=domain)
     if vcpus:
         rows = rows.filter(pl.col("vcpu").is_in(list(vcpus)))
@@ -435,16 +448,16 @@ def _of_domain(host: Host, domain: str, vcpus: Collection[int]) -> Iterator[Part
 
 
 def _of_thread(host: Host, number: int) -> Iterator[Part]:
-    """What a thread of a KVM host does that serves a domain."""
+    """The states of a thread of a KVM host."""
     rows = host.run.df_vcpus().filter(domain=HOST, vcpu=number)
-    its = _of_elapsed(rows)
-    total = Interval.from_values(its.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
+    shares = _of_elapsed(rows)
+    total = Interval.from_values(shares.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
     if total is not None:
         yield Part(0, f"{host_threads(host.document)[number]}, not blocked", total)
-        for said, column in _STATES:
-            share = Interval.from_values(its[column])
+        for state, column in _STATES:
+            share = Interval.from_values(shares[column])
             if share is not None:
-                yield Part(1, said, share)
+                yield Part(1, state, share)
 
 
 def _of_elapsed(rows: pl.DataFrame) -> pl.DataFrame:
@@ -460,19 +473,19 @@ _LOSSES = (
 
 
 def _of_running(rows: pl.DataFrame) -> Iterator[Part]:
-    """What of the time that a vCPU runs is work, and what is lost; nothing where all is work."""
+    """The work and the losses in the time that a vCPU runs; nothing if nothing is lost."""
     shares = {
-        said: Interval.from_values((100 * rows[column] / rows["elapsed_ns"]).to_list())
-        for said, column in (("is work done", "work_ns"), *_LOSSES)
+        part: Interval.from_values((100 * rows[column] / rows["elapsed_ns"]).to_list())
+        for part, column in (("is work done", "work_ns"), *_LOSSES)
     }
-    if any(share is not None and share.mean >= SHOWN for said, share in shares.items() if said.startswith("lost")):
-        yield from (Part(2, said, share) for said, share in shares.items() if share is not None)
+    if any(share is not None and share.mean >= SHOWN for part, share in shares.items() if part.startswith("lost")):
+        yield from (Part(2, part, share) for part, share in shares.items() if share is not None)
 
 
 def _behind(host: Host, domain: str) -> list[tuple[str, float]]:
-    """Behind whom a domain waits, three or more alike ones together; each with its % of the wait, the most first."""
-    called = {one: in_short(row) for row in groups(host.scenario) if len(row) > 2 for one in row}
+    """The domains that run while a domain waits, each with its % of the wait, the most first; alike ones together."""
+    called = {domain: in_short(row) for row in groups(host.scenario) if len(row) > 2 for domain in row}
     shares: dict[str, float] = {}
     for by, of_wait in host.run.df_wait_shares().filter(domain=domain).select("by", "of_wait").iter_rows():
         shares[called.get(by, by)] = shares.get(called.get(by, by), 0.0) + (of_wait or 0.0)
-    return sorted(shares.items(), key=lambda one: (-one[1], one[0]))
+    return sorted(shares.items(), key=lambda item: (-item[1], item[0]))

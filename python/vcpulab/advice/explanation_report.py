@@ -1,4 +1,4 @@
-"""A page on why it is slow: the numbers, what holds them back, where the time goes, and single requests in time.
+"""A page on a slow host: the metrics, the causes with fixes, where the time goes, and single requests over time.
 
 Needs the extra `report`.
 """
@@ -18,32 +18,36 @@ from vcpulab.show import html
 from vcpulab.show import request_path as paths
 
 
-def write(path: str | PathLike[str], title: str, found: Explanation, toolstack: Toolstack | None = None) -> None:
+def write(path: str | PathLike[str], title: str, answer: Explanation, toolstack: Toolstack | None = None) -> None:
     """Writes the page.
 
     Args:
-        path: the file; replaced if it is there.
-        title: of the page.
-        found: what `explain` answered.
-        toolstack: whose commands; `None`: those of the scenario's host.
+        path: the file; an existing one is replaced.
+        title: the title of the page.
+        answer: the answer of `explain`.
+        toolstack: the toolstack of the commands; `None`: that of the scenario's host.
     """
-    holds = [paragraph for one in found.advice for paragraph in _cause(one, toolstack)]
+    holds = [paragraph for fix in answer.advice for paragraph in _cause(fix, toolstack)]
     parts = []
     if holds:
         parts.append(html.section("What holds it back, and what mends it", holds))
-    for one in found.explained:
-        if one.paths:
-            shown = [html.chart(paths.chart(path)) for path in one.paths]
-            parts.append(html.section(f"Single requests: {one.address}", [*shown, html.table(paths.beside(one.paths))]))
-        parts.append(html.section(f"Where the time goes: {one.address}", [html.table(replace(one.table(), title=""))]))
-    html.write(path, title, parts, [*found.outlook(), *found.numbers()] or ["Nobody is late."])
+    for entry in answer.explained:
+        if entry.paths:
+            shown = [html.chart(paths.chart(path)) for path in entry.paths]
+            parts.append(
+                html.section(f"Single requests: {entry.address}", [*shown, html.table(paths.beside(entry.paths))])
+            )
+        parts.append(
+            html.section(f"Where the time goes: {entry.address}", [html.table(replace(entry.table(), title=""))])
+        )
+    html.write(path, title, parts, [*answer.outlook(), *answer.numbers()] or ["Nobody is late."])
 
 
-def _cause(one: Advice, toolstack: Toolstack | None) -> Iterator[Markup]:
-    """What holds somebody back, what mends it and with which effect, and how."""
-    yield html.paragraphs(f"{one.finding.path}: {one.finding.reason}")
-    said = [] if one.effect is None else [f"with {'; '.join(settings.in_short(one.finding.changes))}: {one.does}"]
-    yield html.bullets([*said, *one.kept(), *([one.against] if one.against else [])])
-    typed = "\n".join(script(one.steps(toolstack))) if not one.against else ""
+def _cause(fix: Advice, toolstack: Toolstack | None) -> Iterator[Markup]:
+    """The cause of a delay, its fix with the effect, and the commands."""
+    yield html.paragraphs(f"{fix.finding.path}: {fix.finding.reason}")
+    effects = [] if fix.effect is None else [f"with {'; '.join(settings.in_short(fix.finding.changes))}: {fix.does}"]
+    yield html.bullets([*effects, *fix.kept(), *([fix.against] if fix.against else [])])
+    typed = "\n".join(script(fix.steps(toolstack))) if not fix.against else ""
     if typed:
         yield html.preformatted(typed)

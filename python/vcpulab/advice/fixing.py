@@ -1,4 +1,4 @@
-"""Mends that are made: one after the other, each simulated on the host as the ones before it left it."""
+"""Fixes applied to a scenario one after another, each simulated with the earlier fixes in place."""
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
@@ -20,31 +20,35 @@ from vcpulab.scenario.settings import change
 
 @dataclass(frozen=True)
 class Fixed:
-    """What was mended in a scenario, and what was not."""
+    """A scenario with its fixes, and the findings that remain."""
 
     scenario: Scenario
-    """With all mends, in the user's own words but for these."""
+    """The scenario with all fixes; the rest of the user's file is unchanged."""
     taken_out: tuple[Finding, ...]
-    """Parameters of other schedulers: they are no longer in it."""
+    """Parameters of other schedulers, which were removed."""
     made: tuple[Advice, ...]
-    """Each with its effect on the host as those before it left it."""
+    """The fixes, each with its effect on the host with the earlier fixes."""
     left: tuple[tuple[Advice, str], ...]
-    """What is found still, each with the reason why it is not mended."""
+    """The remaining findings, each with the reason why it is not fixed."""
     measured: Differences
-    """The host as it was, and with all mends."""
+    """The comparison of the host without fixes and with all of them."""
 
     def as_data(self, toolstack: Toolstack | None = None) -> dict[str, object]:
-        """For machines: the findings, and every metric as it was and is.
+        """The fixes as data: the findings, and every metric before and after.
 
         Args:
-            toolstack: whose commands; `None`: those of the scenario's host.
+            toolstack: the toolstack of the commands; `None`: that of the scenario's host.
         """
         return {
             "starved": self.measured.starved,
-            "taken_out": [{"rule": one.rule, "field": one.path, "reason": one.reason} for one in self.taken_out],
+            "taken_out": [
+                {"rule": finding.rule, "field": finding.path, "reason": finding.reason} for finding in self.taken_out
+            ],
             "fixed": as_data(self.made, toolstack),
-            "left": [{**row, "not_fixed": why} for one, why in self.left for row in as_data([one], toolstack)],
-            "metrics": [one.row() for one in self.measured],
+            "left": [
+                {**row, "not_fixed": reason} for advice, reason in self.left for row in as_data([advice], toolstack)
+            ],
+            "metrics": [comparison.row() for comparison in self.measured],
         }
 
 
@@ -56,22 +60,22 @@ def fix(
     jobs: int = 0,
     progress: Callable[[float], bool | None] | None = None,
 ) -> Fixed:
-    """Makes the mends of all findings that help and harm nobody; writes nothing.
+    """Applies the fixes of all findings that help and harm nobody; writes no file.
 
-    A mend is made if its simulation improves something, starves nobody, makes nobody late, and improves more than it
-    regresses, and if none that was made before set the same to another value.
+    A fix is applied if its simulation improves a metric, starves no domain, makes no application late and improves more
+    than it regresses, and if no earlier fix set the same field to another value.
 
     Args:
         path: the scenario file.
-        select: the names of the rules that count.
-        replications: of each simulation.
+        select: the names of the rules to apply.
+        replications: the replications of each simulation.
         jobs: replications at a time; 0: one for each processor.
         progress: called now and then with the fraction done; returning `False` cancels.
 
     Raises:
-        ScenarioError: what else is wrong with it than parameters of other schedulers.
-        OSError: it cannot be read.
-        Interrupted: it was cancelled, with the mends that were made by then.
+        ScenarioError: the file has faults other than parameters of other schedulers.
+        OSError: the file cannot be read.
+        Interrupted: the work was cancelled; it holds the fixes that were made by then.
     """
     scenario, foreign = without_foreign(path)
     base = scenario.with_run(replications=max(replications, scenario.replications))
@@ -79,16 +83,16 @@ def fix(
     host = Host(base, before)
     made: list[Advice] = []
     while True:
-        found = [finding for finding in findings(host) if finding.rule in select]
+        selected = [finding for finding in findings(host) if finding.rule in select]
         try:
-            advice = tried(host, found, jobs=jobs, progress=progress)
+            advice = tried(host, selected, jobs=jobs, progress=progress)
         except KeyboardInterrupt:
             measured = Differences(before, host.run, tuple(compare(before, host.run)))
             raise Interrupted(
                 Fixed(scenario, tuple(foreign), tuple(made), (), measured), "nothing is written"
             ) from None
-        left = [(one, why_not(one, made)) for one in advice]
-        now = next((one for one, why in left if not why and one.after is not None), None)
+        left = [(fix, why_not(fix, made)) for fix in advice]
+        now = next((fix for fix, reason in left if not reason and fix.after is not None), None)
         if now is None or now.after is None:
             measured = _measured(before, host.run, made, jobs)
             return Fixed(scenario, tuple(foreign), tuple(made), tuple(left), measured)
@@ -98,17 +102,19 @@ def fix(
 
 
 def _measured(before: Run, after: Run, made: Sequence[Advice], jobs: int) -> Differences:
-    """Before and after, with as many replications as the mend that was looked at most."""
-    looked_at = [one.before.n for advice in made for one in advice.effect or () if one.before is not None]
+    """The comparison of both runs, with the replications of the fix that needed the most."""
+    looked_at = [
+        comparison.before.n for advice in made for comparison in advice.effect or () if comparison.before is not None
+    ]
     most = max(looked_at, default=0)
     if most > before.scenario.replications:
-        both = (one.scenario.with_run(replications=most) for one in (before, after))
-        before, after = run_many(list(both), jobs=jobs)
+        scenarios = (run.scenario.with_run(replications=most) for run in (before, after))
+        before, after = run_many(list(scenarios), jobs=jobs)
     return Differences(before, after, tuple(compare(before, after)))
 
 
 def why_not(advice: Advice, made: Sequence[Advice]) -> str:
-    """Why a mend is not made; nothing: it is."""
+    """The reason why a fix is not made; empty: it is made."""
     changes = advice.finding.changes
     if not changes:
         return "it comes with no setting"
@@ -117,7 +123,7 @@ def why_not(advice: Advice, made: Sequence[Advice]) -> str:
     if advice.harm:
         return advice.harm
     set_already: dict[str, tuple[Any, str]] = {
-        path: (value, one.finding.rule) for one in made for path, value in one.finding.changes.items()
+        path: (value, fix.finding.rule) for fix in made for path, value in fix.finding.changes.items()
     }
     for path in changes:
         if path in set_already:

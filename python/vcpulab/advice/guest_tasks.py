@@ -7,15 +7,15 @@ from vcpulab.results.addresses import Address, apps
 from vcpulab.scenario.scenario import Scenario
 
 _TASKS = ("workers", "threads", "jobs", "streams")
-"""Fields that say how many tasks an application has; without one it has one."""
+"""Fields that hold the number of tasks of an application; without such a field it has one task."""
 
 
 def vcpus_of(scenario: Scenario, address: Address) -> frozenset[int]:
-    """The vCPUs on which the application that a number is about begins; none: any of its domain, or not known.
+    """The vCPUs on which the tasks of an address's application begin; empty: any vCPU of its domain, or unknown.
 
     Args:
         scenario: the host.
-        address: a number of an application, or of a client, which is about the application that it asks.
+        address: a metric of an application, or of a client of an application.
 
     Examples:
         >>> domain = {"vcpus": 4, "app": [{"kind": "hog"}, {"kind": "spin", "threads": 2}]}
@@ -29,17 +29,17 @@ def vcpus_of(scenario: Scenario, address: Address) -> frozenset[int]:
         return frozenset()
     document = scenario.to_dict()
     table = document["domain"][address.domain]
-    (app,) = (one for one in apps(scenario) if one.name == address.thing)
-    asked = None if app.client is None else document["client"][app.client].get("app")
-    found: set[int] = set()
+    (app,) = (app for app in apps(scenario) if app.name == address.thing)
+    kind_asked = None if app.client is None else document["client"][app.client].get("app")
+    vcpus: set[int] = set()
     position = begin = 0
-    for one in table.get("app", []):
-        for _ in range(one.get("instance", 1)):
-            tasks = range(begin, begin + _tasks(one))
-            if position == app.position if app.client is None else asked in (None, one["kind"]):
-                found.update(task % table["vcpus"] for task in tasks)
+    for fields in table.get("app", []):
+        for _ in range(fields.get("instance", 1)):
+            tasks = range(begin, begin + _tasks(fields))
+            if position == app.position if app.client is None else kind_asked in (None, fields["kind"]):
+                vcpus.update(task % table["vcpus"] for task in tasks)
             position, begin = position + 1, tasks.stop
-    return frozenset(found)
+    return frozenset(vcpus)
 
 
 def _tasks(app: Mapping[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""Domains alone on some pCPUs: what must be set so that no other domain runs there."""
+"""Domains alone on some pCPUs: the settings that keep other domains away."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +12,9 @@ from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, spans
 
 _ASSIGNED = ("null", "arinc653")
-"""Schedulers that give each vCPU its place themselves."""
+"""Schedulers that assign pCPUs to vCPUs themselves."""
 _NAME_LONG = 20
-"""The name of a new pool has room for so much of a domain's."""
+"""The largest number of characters of a domain's name in the name of a new pool."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,14 @@ class Isolation:
     """Some domains alone on some pCPUs."""
 
     pcpus: str
-    """Such as `4-5`."""
+    """The pCPUs, such as `4-5`."""
     changes: Mapping[str, Any]
-    """The affinities of the others, or the pool, that make it so: full path to value."""
+    """The settings, affinities of other domains or a pool: full path to value."""
     pool: str | None = None
-    """The CPU pool that is made for them; `None`: the others' affinities keep them away."""
+    """The new CPU pool of the domains; `None`: affinities keep other domains away."""
 
     def __str__(self) -> str:
-        """In words.
+        """The isolation in words.
 
         Examples:
             >>> print(Isolation("4-5", {}), Isolation("3", {}, pool="only-rt"), sep="; ")
@@ -41,10 +41,10 @@ class Isolation:
 def isolations(document: Mapping[str, Any], names: Sequence[str]) -> list[Isolation]:
     """The ways to have domains of one pool alone on some pCPUs, the mildest first.
 
-    These are the pCPUs that the domains are pinned to. Where none is pinned, they are one pCPU, and one for each vCPU,
-    of those to which nobody is pinned: whole cores, at most half of all pCPUs. The other domains are kept away by their
-    affinity, on a KVM host with the threads that serve them, and these are pinned there; or these get a CPU pool, where
-    the toolstack has those.
+    The pCPUs are those that the domains are pinned to. If no domain is pinned, there are two choices, one pCPU or one
+    for each vCPU, of whole cores to which no domain is pinned, at most half of all pCPUs. Other domains (on a KVM host
+    also their threads) are kept away by their affinities, and the isolated domains are pinned; or the isolated domains
+    get a CPU pool, if the toolstack has pools.
 
     Args:
         document: the scenario as tables.
@@ -53,8 +53,8 @@ def isolations(document: Mapping[str, Any], names: Sequence[str]) -> list[Isolat
     Examples:
         >>> host = {"pcpus": 4, "scheduler": "credit", "generation": "xen4.17", "hypervisor": "xen"}
         >>> document = {"host": host, "domain": {"web": {"vcpus": 1}, "batch": {"vcpus": 4}}}
-        >>> for one in isolations(document, ["web"]):
-        ...     print(one, list(one.changes))
+        >>> for isolation in isolations(document, ["web"]):
+        ...     print(isolation, list(isolation.changes))
         alone on pCPU 3 ['domain.web.affinity', 'domain.batch.affinity']
         alone on pCPU 3, in a pool ['pool.only-web.scheduler', ..., 'pool.only-web.pcpus', 'domain.web.pool']
     """
@@ -79,7 +79,7 @@ def isolation(document: Mapping[str, Any], names: Sequence[str]) -> Isolation | 
         names: the domains, all of one pool.
 
     Returns:
-        `None`: none is pinned, or they are alone there, or nothing would be left for the others.
+        `None`: no domain is pinned, or they are alone already, or no pCPU would be left for other domains.
 
     Examples:
         >>> rt, batch = {"vcpus": 1, "affinity": "2"}, {"vcpus": 4}
@@ -98,12 +98,12 @@ def _pinned(document: Mapping[str, Any], names: Sequence[str]) -> set[int]:
 
 
 def _free(document: Mapping[str, Any], names: Sequence[str], here: Sequence[int]) -> Iterator[list[int]]:
-    """Whole cores to which nobody is pinned: with one pCPU, and with one for each vCPU of these domains."""
+    """Whole cores to which no domain is pinned: with one pCPU, and with one for each vCPU of these domains."""
     domains, topology = document["domain"], Topology.from_host(document["host"])
     taken = {pcpu for table in domains.values() for pcpu in pinned_to(table) or ()}
     near = {node for name in names for node in _memory_nodes(domains[name])}
     cores = [core for core in topology.by_core(here).values() if not taken & set(core)]
-    # The first pCPUs are those that interrupts go to; memory that is far costs more than a busy neighbor.
+    # The first pCPUs take the interrupts; remote memory costs more than a busy neighbor.
     cores.sort(key=lambda core: (bool(near) and topology.node(core[0]) not in near, -core[0]))
     most = len(here) // 2
     choices: list[list[int]] = []
@@ -122,7 +122,7 @@ def _memory_nodes(table: Mapping[str, Any]) -> list[int]:
 
 
 def _kept_alone(document: Mapping[str, Any], names: Sequence[str], own: Sequence[int]) -> Isolation | None:
-    """The affinities of all others without these pCPUs; `None`: nobody else may run there, or the scheduler decides."""
+    """Affinities that keep other domains off these pCPUs; `None`: none may run there, or affinities are ignored."""
     domains = document["domain"]
     pool = domains[names[0]].get("pool")
     frame = document["host"] if pool is None else document["pool"][pool]
@@ -139,7 +139,7 @@ def _kept_alone(document: Mapping[str, Any], names: Sequence[str], own: Sequence
 
 
 def _pinned_there(document: Mapping[str, Any], names: Sequence[str], own: Sequence[int], alone: Isolation) -> Isolation:
-    """The same with the domains pinned there, where there is a pCPU for each vCPU: they wait for others elsewhere."""
+    """The isolation with its domains pinned, if each vCPU has a pCPU: elsewhere they would wait for others."""
     domains = document["domain"]
     if sum(int(domains[name]["vcpus"]) for name in names) > len(own):
         return alone
@@ -158,7 +158,7 @@ def _of_threads(document: Mapping[str, Any], table: Mapping[str, Any]) -> Iterat
 
 
 def _can_have_pool(document: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """May these domains have a CPU pool of their own? Dom0 and driver domains stay where they are."""
+    """`True`: these domains may get their own CPU pool. Dom0 and driver domains stay in their pool."""
     host, domains = document["host"], document["domain"]
     generation = generation_of(host["scheduler"], host["generation"])
     return (
@@ -170,7 +170,7 @@ def _can_have_pool(document: Mapping[str, Any], names: Sequence[str]) -> bool:
 
 
 def _pooled(document: Mapping[str, Any], names: Sequence[str], own: Sequence[int]) -> Isolation:
-    """A pool of these pCPUs, under the scheduler of the host and with its parameters, for these domains."""
+    """The isolation by a pool of these pCPUs with the scheduler and parameters of the host."""
     host, domains = document["host"], document["domain"]
     generation = generation_of(host["scheduler"], host["generation"])
     params = [param["name"] for param in generation["params"] if param["scope"] == "global"] if generation else []
@@ -191,7 +191,7 @@ def _pooled(document: Mapping[str, Any], names: Sequence[str], own: Sequence[int
 
 
 def pcpus_of(document: Mapping[str, Any], pool: str | None) -> list[int]:
-    """The pCPUs of a pool; `None`: of the host's own."""
+    """The pCPUs of a pool; `None`: of the host outside all pools."""
     if pool is not None:
         return members(document["pool"][pool]["pcpus"])
     taken = {pcpu for table in document.get("pool", {}).values() for pcpu in members(table["pcpus"])}
@@ -202,13 +202,13 @@ def pinned_to(table: Mapping[str, Any]) -> set[int] | None:
     """The pCPUs that a domain is pinned to; `None`: it is not pinned."""
     given = table.get("affinity", "all")
     masks = given if isinstance(given, list) else [given]
-    return None if "all" in masks else {pcpu for one in masks for pcpu in members(one)}
+    return None if "all" in masks else {pcpu for mask in masks for pcpu in members(mask)}
 
 
 def _kept_off(affinity: str | Sequence[str], here: Sequence[int], own: Sequence[int]) -> str | list[str] | None:
-    """The affinity of a domain without some pCPUs of its pool; `None`: it may not run there anyway."""
+    """The affinity of a domain without some pCPUs of its pool; `None`: the domain may not run there anyway."""
     masks = [affinity] if isinstance(affinity, str) else affinity
-    allowed = [set(here) if one == "all" else set(members(one)) for one in masks]
+    allowed = [set(here) if mask == "all" else set(members(mask)) for mask in masks]
     if not any(mask & set(own) for mask in allowed):
         return None
     left = [spans(sorted(mask - set(own) or set(here) - set(own))) for mask in allowed]

@@ -1,8 +1,8 @@
-"""Who is late: those who are answered too slowly, or not at all, by what they themselves see.
+"""Late clients and periodic jobs: those that get slow answers, or none, in their own measurements.
 
-Assumed: an answer within 20 ms is felt as immediate (a tenth of a second is the limit of what feels instantaneous:
-Miller 1968, and a page is made of several requests). Nor is anybody late whose slowest answers take at most 20 times
-the service's own computation. An SLO goes before both.
+Assumed: an answer within 20 ms is perceived as immediate (a tenth of a second is the limit of what feels instantaneous:
+Miller 1968, and a page needs several requests). A client whose slowest answers take at most 20 times the service's own
+computation is not late either. An SLO overrides both limits.
 """
 
 import math
@@ -22,25 +22,25 @@ LATE_MS = 20.0
 LATE_TIMES = 20.0
 """... and so are those within this many times the CPU time that a request takes."""
 LOST = 0.05
-"""Losing more than this part of the requests, or of the deadlines, is being late. Assumed."""
+"""A client or job that loses more than this fraction of its requests or deadlines is late. Assumed."""
 NEVER_RUNS = 0.9
-"""A vCPU that waits for more than this part of the time hardly runs. Assumed."""
+"""A vCPU that waits for more than this fraction of the time hardly runs. Assumed."""
 
 
 @dataclass(frozen=True)
 class Late:
-    """Somebody who is late."""
+    """A client or application that is late."""
 
     name: str
     """The client or application, as in addresses."""
     domain: str
-    """What serves him."""
+    """The domain that serves the client or runs the application."""
     how: str
-    """How late, in words."""
+    """The lateness in words."""
     excess: float = math.inf
-    """How far beyond what is not late, as a fraction of it."""
+    """The excess over the limit of lateness, as a fraction of the limit."""
     assumed: bool = False
-    """Is it a job that an import assumed?"""
+    """`True`: an import assumed the job."""
 
 
 def late(run: Run) -> list[Late]:
@@ -49,12 +49,12 @@ def late(run: Run) -> list[Late]:
     Examples:
         >>> import vcpulab
         >>> web = vcpulab.Scenario.starter().change({"run.duration": "500ms", "run.replications": 2})
-        >>> [one.name for one in late(vcpulab.run(web))], late(vcpulab.run(web.change({"domain.web.weight": 512})))
+        >>> [app.name for app in late(vcpulab.run(web))], late(vcpulab.run(web.change({"domain.web.weight": 512})))
         (['http'], [])
     """
     document = run.scenario.to_dict()
-    asked = {app.domain for app in apps(run.scenario) if app.client is not None}
-    found = []
+    serving = {app.domain for app in apps(run.scenario) if app.client is not None}
+    late_apps = []
     for app in apps(run.scenario):
         if app.client is not None:
             how = _answers(run, document, app)
@@ -62,18 +62,18 @@ def late(run: Run) -> list[Late]:
             jobs = "assumed jobs" if app.assumed else "jobs"
             how = _often(_lost(run, app), f"of the {jobs} of {app.name} are late")
         else:
-            how = None if app.domain in asked else _transactions(run, document, app)
+            how = None if app.domain in serving else _transactions(run, document, app)
         if how is not None:
-            found.append(Late(app.name, app.domain, *how, app.assumed))
-    return sorted(found, key=lambda one: one.assumed)
+            late_apps.append(Late(app.name, app.domain, *how, app.assumed))
+    return sorted(late_apps, key=lambda late_app: late_app.assumed)
 
 
 _How = tuple[str, float]
-"""The words and the excess of somebody who is late."""
+"""The words and the excess of a `Late`."""
 
 
 def felt_ms(run: Run, address: Address) -> float | None:
-    """Below this a response time is as good as any, ms; `None`: it is no response time, or nothing was completed."""
+    """The response time below which a client notices no difference, ms; `None`: no response time, or no answers."""
     if not _is_response(address):
         return None
     rows = run.df_apps().filter(name=address.thing)
@@ -99,46 +99,46 @@ def _answers(run: Run, document: Mapping[str, Any], client: App) -> _How | None:
 
 
 def _transactions(run: Run, document: Mapping[str, Any], app: App) -> _How | None:
-    """Of an application that is alone in its domain, so that all CPU time there is its own."""
+    """The lateness of an application that is alone in its domain, so that all CPU time of the domain is its own."""
     p99, per_s = _mean(run, app, "response_p99"), _mean(run, app, "throughput")
     running = document["domain"][app.domain]["app"]
-    # Rounds of a script that sleeps of its own accord take as long as it sleeps.
+    # The rounds of a script that sleeps take as long as its sleeps.
     if p99 is None or not per_s or len(running) > 1 or _sleeps(running[0]):
         return None
     return _slow(f"{app.name} takes", p99, 10 * gotten(run, app.domain) / per_s)
 
 
 def _sleeps(app: Mapping[str, Any]) -> bool:
-    """Does a script sleep, or wait for others?"""
+    """`True`: a script sleeps, or waits for other scripts."""
     events = (event for phase in app.get("phase", []) for event in phase["event"])
     return any(name in event for event in events for name in ("sleep", "timer", "await"))
 
 
-def _slow(who_takes: str, p99: float, own_ms: float, each: str = "") -> _How | None:
-    """By response times, ms, beside the CPU time of an answer."""
+def _slow(subject: str, p99: float, own_ms: float, each: str = "") -> _How | None:
+    """The lateness by response times, compared with the CPU time of an answer, ms."""
     bound = max(LATE_MS, LATE_TIMES * own_ms)
-    said = f"{who_takes} up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time{each}"
-    return (said, p99 / bound - 1) if p99 > bound else None
+    words = f"{subject} up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time{each}"
+    return (words, p99 / bound - 1) if p99 > bound else None
 
 
 def _often(lost: float, words: str) -> _How | None:
-    """By the part that is lost."""
+    """The lateness by the fraction that is lost."""
     return (f"{100 * lost:.0f} % {words}", lost / LOST - 1) if lost > LOST else None
 
 
 def _lost(run: Run, app: App) -> float:
-    """The part of the requests, or of the jobs, that fail."""
+    """The fraction of the requests or jobs that fail."""
     done, failed = (_mean(run, app, name) or 0.0 for name in ("throughput", "failed"))
     return failed / max(1.0, failed + done * run.scenario.duration_ns / 1e9)
 
 
 def _mean(run: Run, app: App, metric: str) -> float | None:
-    found = run.get(f"{app.name}.{metric}")
-    return None if found is None else found.mean
+    value = run.get(f"{app.name}.{metric}")
+    return None if value is None else value.mean
 
 
 def _computed_ms(run: Run, document: Mapping[str, Any], client: App, servers: list[Mapping[str, Any]]) -> float:
-    """CPU time of a request as measured, ms, of a service that is alone in its domain; 0: it is not."""
+    """The measured CPU time of a request, ms, of a service that is alone in its domain; 0: it is not alone."""
     alone = len(document["domain"][client.domain].get("app", [])) == len(servers) == 1
     per_s = _mean(run, client, "throughput")
     return 10 * gotten(run, client.domain) / per_s if alone and per_s else 0.0
@@ -151,7 +151,7 @@ def _servers(document: Mapping[str, Any], client: App) -> list[Mapping[str, Any]
 
 
 def _computes_ms(app: Mapping[str, Any]) -> float:
-    """CPU time of a request as given, ms; 0: it depends on the request."""
+    """The CPU time of a request in the scenario, ms; 0: it depends on the request."""
     return span_ns(app.get("request_cpu", "0ns")) / 1e6
 
 

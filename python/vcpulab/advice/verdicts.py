@@ -1,8 +1,8 @@
-"""What advice may claim of an SLO that is missed: that it cannot be kept, with the proof, or that no fix was found.
+"""The claims of advice about a missed SLO: proven impossible, possible at others' cost, or no fix found.
 
-`Proven` needs a bound, or a simulation of the service alone on the host that is late still. `Costly` names a setting
-that keeps the SLO and harms others. Everything else is `NotFound`, which names the settings that were tried and claims
-nothing about others.
+`Proven` needs a bound, or a simulation in which the service misses the SLO even alone on the host. `Costly` names a
+setting that keeps the SLO and harms others. Everything else is `NotFound`, which names the settings that were tried and
+claims nothing about other settings.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,68 +13,68 @@ from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join, split
 
 NAMED_MAX = 4
-"""A sentence names at most as many of the parameters that were tried."""
+"""The largest number of tried parameters that a sentence names."""
 _VALUES_MAX = 3
-"""A sentence lists at most as many values that are no numbers."""
+"""The largest number of non-numeric values that a sentence lists."""
 
 
 @dataclass(frozen=True)
 class Proven:
-    """No setting helps, for a reason that was simulated or computed."""
+    """The claim that no setting helps, for a simulated or computed reason."""
 
     reason: str
 
     def sentence(self, slos: Collection[str]) -> str:
-        """The claim about these SLOs, with its proof."""
+        """The claim about some SLOs, with its proof."""
         return f"{' and '.join(slos)} cannot be kept: {self.reason}"
 
 
 @dataclass(frozen=True)
 class NotFound:
-    """No setting (or load, or placement) that was tried helps; another may."""
+    """The claim that no setting (or load, or placement) that was tried helps; another may."""
 
     number: int
-    """How many were tried; of settings, without the present one."""
+    """The number of settings that were tried, without the present one."""
     parameters: tuple[str, ...]
     """The parameters and values that were tried, in words; see `in_words`."""
     tried: Literal["setting", "load", "placement"] = "setting"
     """The kind of thing that was tried."""
 
     def sentence(self, slos: Collection[str]) -> str:
-        """What was tried for these SLOs."""
-        which = " and ".join(slos)
+        """The claim about some SLOs, with the parameters that were tried."""
+        missed = " and ".join(slos)
         if not self.number:
-            return f"Not found: no {self.tried} was tried that may keep {which}"
+            return f"Not found: no {self.tried} was tried that may keep {missed}"
         left = len(self.parameters) - NAMED_MAX
         named = ", ".join([*self.parameters[:NAMED_MAX], *([f"{left} more parameters"] if left > 0 else [])])
         if self.number == 1:
-            return f"Not found: the {self.tried} tried ({named}) does not keep {which}"
-        return f"Not found: none of the {self.number} {self.tried}s tried ({named}) keeps {which}"
+            return f"Not found: the {self.tried} tried ({named}) does not keep {missed}"
+        return f"Not found: none of the {self.number} {self.tried}s tried ({named}) keeps {missed}"
 
 
 @dataclass(frozen=True)
 class Costly:
-    """Settings that were tried help, and each of them harms others."""
+    """The claim that some settings help, and each of them harms others."""
 
     number: int
-    """How many settings were tried, those that do not help included."""
+    """The number of settings that were tried, including those that do not help."""
     setting: str
-    """The mildest that helps, in words."""
+    """The mildest setting that helps, in words."""
     harm: str
     """The harm of that setting to others, such as `makes batch late`."""
 
     def sentence(self, slos: Collection[str]) -> str:
-        """The price of these SLOs."""
-        which, verb = " and ".join(slos), "keeps" if self.number == 1 else "keep"
+        """The claim about some SLOs, with the harm to others."""
+        missed, verb = " and ".join(slos), "keeps" if self.number == 1 else "keep"
         tried = f"Of {self.number} settings tried only those" if self.number > 1 else "Only a setting"
-        return f"{tried} that harm{'s' if self.number == 1 else ''} others {verb} {which}: {self.setting} {self.harm}"
+        return f"{tried} that harm{'s' if self.number == 1 else ''} others {verb} {missed}: {self.setting} {self.harm}"
 
 
 Verdict = Proven | NotFound | Costly
 
 
 def in_words(tried: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The parameters that some settings change and the values they give them; those of the same values together.
+    """The parameters that some settings change, with their values; parameters with the same values together.
 
     Args:
         tried: settings, each a path to a value.
@@ -87,7 +87,7 @@ def in_words(tried: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     for changes in tried:
         for path, value in changes.items():
             *where, field = split(path)
-            # Of a new pool its pCPUs are enough.
+            # Of a new pool, only its pCPUs are named.
             if where[:1] != ["pool"] or field == "pcpus" or join([*where, "pcpus"]) not in changes:
                 values.setdefault(path, {})[str(value)] = value
     alike: dict[tuple[str, str], list[str]] = {}
@@ -95,13 +95,13 @@ def in_words(tried: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         *where, field = split(path)
         alike.setdefault((field, _values(list(given.values()))), []).append(where[1] if len(where) > 1 else "")
     return tuple(
-        f"{field}{f' of {in_short(names)}' if names[0] else ''}{f' {said}' if said else ''}"
-        for (field, said), names in alike.items()
+        f"{field}{f' of {in_short(names)}' if names[0] else ''}{f' {text}' if text else ''}"
+        for (field, text), names in alike.items()
     )
 
 
 def _values(given: Sequence[Any]) -> str:
-    """Some values of one parameter: numbers by their range, others by name."""
+    """The values of a parameter in words: numbers as a range, other values by name."""
     numbers = [value for value in given if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) == len(given):
         least, most = min(numbers), max(numbers)

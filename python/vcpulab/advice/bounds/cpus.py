@@ -35,7 +35,7 @@ class Cpus:
         self._pools = {name: self._pool(name, moves=moves) for name in document["domain"]}
         self._allowed = {name: self._affinity(name, moves=moves) for name in document["domain"]}
         self._sets = sorted({pcpus for sets in self._allowed.values() for pcpus in sets}, key=sorted)
-        self._alone = not sharing.known(document["host"]["costs"])
+        self._alone = not sharing.has_sibling_costs(document["host"]["costs"])
         self._stations_by_use: dict[tuple[str, int | None, bool], tuple[str, ...]] = {}
 
     def _pool(self, domain: str, *, moves: bool) -> tuple[str, frozenset[int]]:

@@ -258,7 +258,7 @@ class Host:
     @cached_property
     def slowed_by_siblings(self) -> bool:
         """Does the profile contain a slowdown for two busy threads of a core?"""
-        return sharing.known(self.document["host"]["costs"])
+        return sharing.has_sibling_costs(self.document["host"]["costs"])
 
     @cached_property
     def slowed_by_distance(self) -> bool:
