@@ -7,7 +7,7 @@ from vcpulab.cli import signals
 
 
 def start() -> NoReturn:
-    """Runs what was typed."""
+    """Runs the command line of the process."""
     signals.take()
     from vcpulab.cli.main import main
 

@@ -98,13 +98,13 @@ def lint(
             check_writable("fix", path)
         go_on_unheard()
     if toolstack is not None:
-        # Before anything is simulated.
+        # Errors of any file come before the first simulation.
         for path in file:
             files.check_toolstack(path, toolstack)
     answers = {}
     for path in file:
         with _reading(path) as progress:
-            answers[path] = (_fixed if fix else _found)(
+            answers[path] = (_fixed if fix else _linted)(
                 path,
                 names,
                 toolstack,
@@ -118,11 +118,11 @@ def lint(
             break
     interrupted = any(answer.interrupted for answer in answers.values())
     if format == "json":
-        told = {"files": {str(path): one.data for path, one in answers.items()}}
-        notes = {str(path): one.notes for path, one in answers.items() if one.notes}
-        cautions = {str(path): one.cautions for path, one in answers.items() if one.cautions}
+        data = {"files": {str(path): answer.data for path, answer in answers.items()}}
+        notes = {str(path): answer.notes for path, answer in answers.items() if answer.notes}
+        cautions = {str(path): answer.cautions for path, answer in answers.items() if answer.cautions}
         more = {name: listed for name, listed in (("notes", notes), ("cautions", cautions)) if listed}
-        print(as_json({"interrupted": interrupted, **told, **more}))
+        print(as_json({"interrupted": interrupted, **data, **more}))
     elif any(answer.rules for answer in answers.values()):
         terminal.say("vcpulab lint --explain RULE says more of a rule")
     for path, answer in answers.items():
@@ -134,20 +134,20 @@ def lint(
 
 
 class _Answer(NamedTuple):
-    """What becomes of a scenario file."""
+    """The answer about a scenario file."""
 
     data: object
     rules: int
-    """How many findings of rules were shown."""
+    """The number of rules' findings that were shown."""
     left: int
-    """How much is wrong with it still."""
+    """The number of remaining faults."""
     text: str | None = None
-    """What the file is to hold; `None`: what it does."""
+    """The new content of the file; `None`: unchanged."""
     interrupted: bool = False
     notes: Sequence[object] = ()
-    """What is no fault, and good to know."""
+    """Settings that are no fault but worth knowing."""
     cautions: Sequence[str] = ()
-    """What the profile of the host does not say."""
+    """Warnings about costs that the host's profile lacks."""
 
 
 @contextmanager
@@ -159,19 +159,19 @@ def _reading(path: Path) -> Iterator[Callable[[float], bool | None]]:
         raise RequestError(f"{path}: {files.reason(error)}") from None
 
 
-def _found(
+def _linted(
     path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, all: bool, **options: Any
 ) -> _Answer:
     linted, interrupted = run_or_partial(verbs.lint, path, names, **options)
     warnings = other_warnings(linted.scenario, linted.advice, names)
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
-        told = [views.advice(str(path), one, toolstack, all=all) for one in linted.advice]
+        pieces = [views.advice(str(path), finding, toolstack, all=all) for finding in linted.advice]
         warned = [[Lines(line.splitlines()), BLANK] for line in files.in_short(warnings, all=all)]
         counted = Lines([f"{path}: {len(data) or 'nothing'} found"])
         noted = [Lines(linted.noted(), indent="  ")] if linted.notes else []
         parts = [
-            page.items(told, "finding", least=1),
+            page.items(pieces, "finding", least=1),
             page.items(warned, "warning"),
             views.cautions(linted.scenario),
             page.always(*noted, counted),
@@ -196,12 +196,14 @@ def _fixed(
 
 
 def _show_rules(name: str | None, *, format: str) -> None:
-    """All rules, or the page of one."""
+    """Prints all rules, or the page of a rule."""
     shown = list(RULES.values()) if name is None else [named(name)]
     if format == "json":
-        print(as_json([{"rule": one.name, "finds": one.finds, **one.parts()} for one in shown]))
+        print(as_json([{"rule": rule.name, "finds": rule.finds, **rule.parts()} for rule in shown]))
     elif name is None:
-        page.show_table(Table("", ["rule", "what it finds"], [[one.name, one.finds] for one in shown], text_columns=2))
+        page.show_table(
+            Table("", ["rule", "what it finds"], [[rule.name, rule.finds] for rule in shown], text_columns=2)
+        )
     else:
         page.show_lines(shown[0].page().splitlines(), indent="")
 
@@ -250,7 +252,7 @@ def whatif(
     scenario, view = files.load(file, toolstack), View(all, only, sort)
     check_view(scenario, view)
     with terminal.progress(f"running {scenario.name}") as progress:
-        found, interrupted = run_or_partial(
+        answer, interrupted = run_or_partial(
             verbs.whatif,
             scenario,
             set,
@@ -261,21 +263,21 @@ def whatif(
             jobs=jobs,
             progress=progress,
         )
-    before, changed = found.before.scenario, found.changed
+    before, changed = answer.before.scenario, answer.changed
     terminal.warn_left_out(changed.left_out)
     for warning in changed.scenario.warnings:
-        if warning["message"] not in {known["message"] for known in before.warnings}:
+        if warning["message"] not in {earlier["message"] for earlier in before.warnings}:
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
-    steps = found.commands_for(toolstack)
-    _show(found, ("now", "changed"), format=format, view=view, changes=changed.changes, steps=steps)
+    steps = answer.commands_for(toolstack)
+    _show(answer, ("now", "changed"), format=format, view=view, changes=changed.changes, steps=steps)
     if report is not None:
-        said = "; ".join(settings.in_short(changed.changes))
+        changes = "; ".join(settings.in_short(changed.changes))
         restart = "it takes" if any(step.how == "boot" for step in steps) else "without"
         title = f"What if: {before.name}"
-        runs = (found.before, found.after)
+        runs = (answer.before, answer.after)
         with written(report):
-            lead = [f"Set: {said}; {restart} a restart of the host."]
-            comparison_report.write(report, title, ("now", "changed"), runs, found.comparisons, lead=lead, steps=steps)
+            lead = [f"Set: {changes}; {restart} a restart of the host."]
+            comparison_report.write(report, title, ("now", "changed"), runs, answer.comparisons, lead=lead, steps=steps)
     if write is not None:
         with written(write):
             atomic.write(write, changed.scenario.text)
@@ -322,11 +324,11 @@ def compare(
             raise RequestError(
                 "--replications, --precision, --budget and --seed are for scenario files; these runs are over"
             )
-        found, interrupted = verbs.compare(files.run_of(a), files.run_of(b)), False
+        answer, interrupted = verbs.compare(files.run_of(a), files.run_of(b)), False
     else:
         first, second = files.load(a), files.load(b)
         with terminal.progress(f"running {first.name}") as progress:
-            found, interrupted = run_or_partial(
+            answer, interrupted = run_or_partial(
                 verbs.compare,
                 first,
                 second,
@@ -337,24 +339,24 @@ def compare(
                 jobs=jobs,
                 progress=progress,
             )
-    _warn_of_differences(found.before, found.after)
-    for said in found.not_comparable:
-        terminal.warn(f"not comparable: {said}")
-    if not found.comparisons:
+    _warn_of_differences(answer.before, answer.after)
+    for sentence in answer.not_comparable:
+        terminal.warn(f"not comparable: {sentence}")
+    if not answer.comparisons:
         raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
     view = View(all, only, sort)
-    check_view(found.before.scenario, view)
-    _show(found, labels, format=format, view=view)
+    check_view(answer.before.scenario, view)
+    _show(answer, labels, format=format, view=view)
     if report is not None:
         title = f"{labels[0]} and {labels[1]}"
         with written(report):
-            comparison_report.write(report, title, labels, (found.before, found.after), found.comparisons)
+            comparison_report.write(report, title, labels, (answer.before, answer.after), answer.comparisons)
     stop(interrupted=interrupted)
 
 
 _COMMANDS_LEAST = 2
-"""So many commands are shown however many differences there are: what holds at once, and after a restart."""
+"""The fewest commands that are shown: one that takes effect at once, and one after a restart."""
 
 
 def _warn_of_differences(a: Run, b: Run) -> None:
@@ -368,14 +370,14 @@ def _warn_of_differences(a: Run, b: Run) -> None:
     if a.scenario.duration_ns != b.scenario.duration_ns:
         lengths = f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s"
         terminal.warn(f"{lengths}: of different lengths; counts are compared for each second")
-    theirs = [{address.thing: None for address in addresses(run.scenario) if address.kind != "pcpu"} for run in (a, b)]
-    for one, other, which in ((*theirs, "first"), (*reversed(theirs), "second")):
-        if alone := [name for name in one if name not in other]:
-            terminal.warn(f"only in the {which}, not compared: {', '.join(alone)}")
+    things = [{address.thing: None for address in addresses(run.scenario) if address.kind != "pcpu"} for run in (a, b)]
+    for present, absent, label in ((*things, "first"), (*reversed(things), "second")):
+        if alone := [name for name in present if name not in absent]:
+            terminal.warn(f"only in the {label}, not compared: {', '.join(alone)}")
 
 
 def _show(
-    found: Differences,
+    answer: Differences,
     labels: tuple[str, str],
     *,
     format: str,
@@ -383,31 +385,31 @@ def _show(
     changes: Mapping[str, Any] = MappingProxyType({}),
     steps: Sequence[Step] | None = None,
 ) -> None:
-    """Prints what was found; as JSON with the commands, if there may be any."""
+    """Prints the comparison; as JSON with the commands, if the comparison may have commands."""
     if format == "json":
-        rows = [comparison.row() for comparison in found]
+        rows = [comparison.row() for comparison in answer]
         document = {
-            "interrupted": found.added is not None and found.added.interrupted,
-            "starved": found.starved,
-            "verdict": found.in_words(),
-            "not_comparable": found.not_comparable,
-            "replications": found.added.row() if found.added is not None else None,
+            "interrupted": answer.added is not None and answer.added.interrupted,
+            "starved": answer.starved,
+            "verdict": answer.in_words(),
+            "not_comparable": answer.not_comparable,
+            "replications": answer.added.row() if answer.added is not None else None,
             "metrics": rows,
-            **views.cautions_as_data(found.before.scenario, found.after.scenario),
+            **views.cautions_as_data(answer.before.scenario, answer.after.scenario),
         }
         if steps is not None:
             document["commands"] = [asdict(step) for step in steps]
         print(as_json(document))
     elif format == "csv":
-        print(csv(found.to_frame()), end="")
+        print(csv(answer.to_frame()), end="")
     else:
-        scenarios = (found.before.scenario, found.after.scenario)
+        scenarios = (answer.before.scenario, answer.after.scenario)
         parts = [
             page.always(
-                Lines([*found.starving.lines(), headline(found.comparisons, scenarios)]), views.changes(changes)
+                Lines([*answer.starving.lines(), headline(answer.comparisons, scenarios)]), views.changes(changes)
             ),
-            *views.comparison(found.comparisons, (found.before, found.after), labels, all=view.all, view=view),
-            page.always(Lines(found.added.lines() if found.added is not None else ())),
+            *views.comparison(answer.comparisons, (answer.before, answer.after), labels, all=view.all, view=view),
+            page.always(Lines(answer.added.lines() if answer.added is not None else ())),
             views.cautions(*scenarios),
         ]
         if steps:

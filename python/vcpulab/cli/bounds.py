@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 DONE, EXCEEDED = 0, 1
 Rows: TypeAlias = Mapping[str, Sequence[_T]]
-"""What a row is called, to what is in it."""
+"""The name of a row, to its contents."""
 
 
 @command("bounds", "vcpulab bounds web.toml", "vcpulab bounds web.toml --check --format json")
@@ -127,11 +127,11 @@ def _parts(scenario: Scenario, bounds: Bounds, checked: Sequence[Checked] | None
     if checked:
         yield page.rows(_check_table(checked), "simulated result", rank=1)
     limits = [Lines(["Not modelled:"]), Lines(bounds.not_modelled, begin="  ", indent="    ")]
-    yield page.either(page.Version(left_out={"what is not modelled": 0}), page.Version(limits), rank=2)
+    yield page.alternatives(page.Version(left_out={"what is not modelled": 0}), page.Version(limits), rank=2)
 
 
 _LOADS_SOON, _STATIONS_SOON = 8, 3
-"""So many loads, and stations, the fullest first, are shown before there is room for anything else."""
+"""The number of loads, and of stations (the fullest first), that are shown before other parts grow."""
 
 
 def _loads(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
@@ -158,7 +158,7 @@ def _loads(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
         "estimate,\nms",
     ]
     title = "Loads: bounds of each by itself and of all together, and estimates"
-    # Where there is no room for all, what limits a load stands below it.
+    # On a narrow terminal the limit of a load is below its name.
     below = [[f"{name}\n  {by}", *values] for name, by, *values in cells]
     narrower = Table(title, ["load\n  limited by", *headings[2:5], "at least,\nms", headings[6]], below)
     return Table(title, headings, cells, text_columns=2, together=True, narrower=narrower)
@@ -184,7 +184,7 @@ def _one_decimal(percent: float) -> str:
 
 
 def _overloaded(bounds: Bounds, stations: Rows[StationBound]) -> list[str]:
-    """The stations that fixed rates and users ask for more than they can do, and how much they ask for."""
+    """The stations whose demand from fixed rates and users exceeds their capacity, with the demand in %."""
     definite = {load.name for load in bounds.model.loads if load.rate is not None or load.think > 0}
     full = {load.bottleneck for load in bounds.loads if load.name in definite and load.together < load.throughput_max}
     return [
@@ -195,14 +195,14 @@ def _overloaded(bounds: Bounds, stations: Rows[StationBound]) -> list[str]:
 
 
 def _alike(bounds: Bounds, scenario: Scenario) -> tuple[Rows[LoadBound], Rows[StationBound]]:
-    """Loads and stations under their names; where there are many loads, those of domains that are alike as one."""
+    """Loads and stations by name; with many loads, those of alike domains are joined."""
     many = len(bounds.loads) > ROWS_MAX
     row_of = {name: tuple(row) for row in rows(scenario) for name in row} if many else {}
     apps = {load.name: load.rows[0] for load in bounds.model.loads}
     loads: dict[object, list[LoadBound]] = {}
     for load in bounds.loads:
         domain, position = apps[load.name]
-        # A client stands for what it asks.
+        # A client's load is that of the application it asks.
         key = (row_of[domain], position, load.name == domain) if domain in row_of else load.name
         loads.setdefault(key, []).append(load)
     stations: dict[tuple[tuple[str, ...], str], list[StationBound]] = {}
@@ -217,13 +217,13 @@ def _alike(bounds: Bounds, scenario: Scenario) -> tuple[Rows[LoadBound], Rows[St
 
 
 def _demands(loads: Sequence[LoadBound], stations: Sequence[StationBound]) -> list[float | None]:
-    """What each of the loads asks of those of the stations that it is served by."""
+    """The demand of each load at each station that serves it, µs."""
     demands = (load.demands.get(station.name) for load in loads for station in stations)
     return [1e6 * demand for demand in demands if demand]
 
 
 def _range(values: Sequence[float | None], text: Callable[[float], str] = number) -> str:
-    """A value; of several the least and the most."""
+    """A value, or the least and the most of several values."""
     given = [value for value in values if value is not None]
     return least_to_most(given, lambda value: _finite(value, text))
 
@@ -232,7 +232,7 @@ _CHECKED = {"throughput": ("throughput, 1/s", 1.0), "response": ("response, ms",
 
 
 def _check_table(checked: Sequence[Checked]) -> Table:
-    """Simulated beside bound and estimate, what is beyond its bound first."""
+    """The table of simulated values next to bounds and estimates; values beyond their bound come first."""
     rows = []
     for comparison in sorted(checked, key=lambda comparison: comparison.holds):
         quantity, scale = _CHECKED[comparison.what]

@@ -1,4 +1,4 @@
-"""`vcpulab capacity`: how much more a host can carry."""
+"""`vcpulab capacity`: the largest load that a host can carry."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,7 +81,7 @@ def capacity(
 
 def _show(name: str, answer: Capacity, *, all: bool) -> None:
     parts = [page.always(Lines([name, "", *sentences(answer), ""]))]
-    # In one piece with as many SLOs as there is room for.
+    # The columns of as many SLOs as fit side by side.
     for most in range(len(answer.in_short), 0, -1):
         loads = _loads(answer, most)
         if page.fits(loads):
@@ -104,11 +104,11 @@ def _show(name: str, answer: Capacity, *, all: bool) -> None:
 
 
 _LOADS_SOON, _STATIONS_SOON = 10, 8
-"""So many loads and stations are shown before there is room for others."""
+"""The number of loads, and of stations, that are shown before other parts grow."""
 
 
 def _loads(answer: Capacity, most: int) -> Table:
-    """A row for each load that was tried, with some of the SLOs."""
+    """The table of loads that were tried, with the first `most` SLOs."""
     slos = dict(list(answer.in_short.items())[:most])
     title = "Loads tried"
     if len(slos) < len(answer.in_short):
@@ -133,7 +133,7 @@ def _in_lines(slo: str) -> str:
 
 
 def _nearest(rows: Iterable[Sequence[SloOf]], judged: Mapping[SloOf, Judged]) -> Iterator[str]:
-    """Of the SLOs on alike things, what came nearest to one, or furthest beyond it."""
+    """The worst value for each row of SLOs on alike things."""
     for row in rows:
         interval = worst([judged[slo] for slo in row]).interval
         yield "–" if interval is None else str(interval)

@@ -58,7 +58,7 @@ def check(
 
 
 def _checked(path: Path) -> dict[str, Any]:
-    """The same as data."""
+    """The result of checking a file, as data."""
     try:
         return {"ok": True, "problems": [], "warnings": Scenario.load(path).warnings}
     except ScenarioError as error:
@@ -109,10 +109,10 @@ def init(
 
 
 def _like(threads: int | None, scheduler: str | None, vms: Mapping[str, int | None]) -> str:
-    threads = threads or _asked("hardware threads", 8, lambda text: _whole(text, 1, PCPUS_MAX))
-    scheduler = scheduler or _asked("scheduler", "credit2", _scheduler)
+    threads = threads or _prompted("hardware threads", 8, lambda text: _whole(text, 1, PCPUS_MAX))
+    scheduler = scheduler or _prompted("scheduler", "credit2", _scheduler)
     counts = {
-        kind: _asked(f"VMs: {hosts.KINDS[kind]}", _USUAL[kind], lambda text: _whole(text, 0, _VMS_MAX))
+        kind: _prompted(f"VMs: {hosts.KINDS[kind]}", _USUAL[kind], lambda text: _whole(text, 0, _VMS_MAX))
         if given is None
         else given
         for kind, given in vms.items()
@@ -122,8 +122,8 @@ def _like(threads: int | None, scheduler: str | None, vms: Mapping[str, int | No
     return text
 
 
-def _asked(question: str, usual: _Answer, read: Callable[[str], _Answer]) -> _Answer:
-    """An answer typed, asked for until it is one; the usual one without a terminal, or to nothing."""
+def _prompted(question: str, usual: _Answer, read: Callable[[str], _Answer]) -> _Answer:
+    """The first valid answer that the user types; the usual one for an empty line, or without a terminal."""
     if not sys.stdin.isatty():
         return usual
     while True:
@@ -144,8 +144,8 @@ def _whole(text: str, least: int, most: int) -> int:
 
 
 def _scheduler(text: str) -> str:
-    """A scheduler that needs no more than its name."""
-    names = [one["name"] for one in schedulers() if one["name"] not in ("arinc653", "null")]
+    """The scheduler's name, if a scenario needs nothing else of that scheduler."""
+    names = [scheduler["name"] for scheduler in schedulers() if scheduler["name"] not in ("arinc653", "null")]
     if text not in names:
         hint = did_you_mean(text, names)
         raise RequestError(field="scheduler", found=text, allowed=", ".join(names), hint=hint)

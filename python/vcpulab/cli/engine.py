@@ -52,7 +52,7 @@ profile = group(
 )
 
 
-@command("list", "vcpulab profile list", of=profile)
+@command("list", "vcpulab profile list", parent=profile)
 def list_profiles(*, format: TableOrJson = "table") -> None:
     """List the built-in profiles; JSON has all constants."""
     from vcpulab.cli import page
@@ -65,7 +65,7 @@ def list_profiles(*, format: TableOrJson = "table") -> None:
         )
 
 
-@command("show", "vcpulab profile show lp200r", of=profile)
+@command("show", "vcpulab profile show lp200r", parent=profile)
 def show_profile(name: str, /, *, format: TableOrJson = "table") -> None:
     """Show every constant of a profile: value, kind of evidence, and source.
 
@@ -74,14 +74,14 @@ def show_profile(name: str, /, *, format: TableOrJson = "table") -> None:
     """
     from vcpulab.cli import views
 
-    found = _profile(name)
+    constants = _profile(name)
     if format == "json":
-        print(as_json(found))
+        print(as_json(constants))
     else:
-        views.show_profile(found)
+        views.show_profile(constants)
 
 
-@command("measure", "vcpulab profile measure --out this-machine.toml", of=profile)
+@command("measure", "vcpulab profile measure --out this-machine.toml", parent=profile)
 def measure_profile(*, base: str = "generic", out: Out = None, force: Force = False) -> None:
     """Measure this machine's context switches, caches, shared cores and remote memory, and make a profile of them.
 
@@ -107,11 +107,11 @@ def measure_profile(*, base: str = "generic", out: Out = None, force: Force = Fa
 
 def _profile(name: str) -> dict[str, Any]:
     listed = all_profiles()
-    found = next((built_in for built_in in listed if built_in["name"] == name), None)
-    if found is None and not name.endswith(".toml"):
+    profile = next((built_in for built_in in listed if built_in["name"] == name), None)
+    if profile is None and not name.endswith(".toml"):
         names = ", ".join(built_in["name"] for built_in in listed)
         raise RequestError(found=name, allowed=f"one of {names}, or a file (`*.toml`)")
-    return found or json.loads(_engine.read_profile(name))
+    return profile or json.loads(_engine.read_profile(name))
 
 
 @command("schema", "vcpulab schema")

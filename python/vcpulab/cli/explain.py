@@ -1,4 +1,4 @@
-"""`vcpulab explain`: why is it slow?"""
+"""`vcpulab explain`: the causes of slow clients and applications."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +18,9 @@ from vcpulab.show.as_json import as_json
 from vcpulab.show.request_path import LINES_MAX, beside, timeline
 
 _FINDINGS = 2
-"""So many findings come before where the time goes."""
+"""The number of findings that are shown before the parts of the time."""
 _LINES = 6
-"""A request is told in so many lines unless all is asked for."""
+"""The number of lines on a request that are shown without `--all`."""
 
 
 @command(
@@ -75,7 +75,7 @@ def explain(
 
 
 def _show(file: Path, answer: Explanation, scenario: Scenario, toolstack: Toolstack | None, *, all: bool) -> None:
-    """Prints why those who are late are so: what mends it, where the time goes, and the requests that took longest."""
+    """Prints the explanation: fixes, the parts of the time, and the slowest requests."""
     nobody = [] if answer.explained else [f"{file}: nobody is late (--slo METRIC explains one nevertheless)"]
     topology = Topology.from_host(scenario.to_dict()["host"])
     host = [] if topology.is_flat else [f"host: {topology}"]
@@ -92,14 +92,14 @@ def _show(file: Path, answer: Explanation, scenario: Scenario, toolstack: Toolst
 
 
 def _where_time_goes(entry: Explained, *, all: bool, secondary: bool) -> Iterator[Part]:
-    """Of one number the parts of its time, and the requests followed; those of others come after what mends it."""
+    """The parts of the time of a metric, and its followed requests; secondary metrics come after fixes."""
     order = {"soon": 0, "rank": 1} if secondary else {}
     yield page.rows(entry.table(), f"part of the time of {entry.address}", **order)
     if entry.paths:
         pieces = [timeline(entry.paths[0], LINES_MAX if all else _LINES), *([beside(entry.paths)] if all else [])]
         detail = {"requests from begin to answer": 0}
         versions = [page.Version(left_out=detail), page.Version(pieces, {} if all else detail)]
-        yield page.either(*versions, **order)
+        yield page.alternatives(*versions, **order)
     if entry.not_followed and (all or not secondary):
         note = Lines([f"{entry.address}: {entry.not_followed}"])
-        yield page.either(page.Version(), page.Version([note]), **order)
+        yield page.alternatives(page.Version(), page.Version([note]), **order)

@@ -17,7 +17,7 @@ export = group(
     "perfetto",
     "vcpulab export perfetto out/trace --out web.pftrace",
     "vcpulab export perfetto trace.bin --out host.pftrace",
-    of=export,
+    parent=export,
 )
 def perfetto(
     source: Path,

@@ -29,19 +29,19 @@ def word(path: Path) -> str:
 
 
 _ALIKE_MOST = 3
-"""So many warnings of the same words are each shown in full."""
+"""The number of warnings with the same message from which on only the first is shown."""
 
 
 def load(path: Path, toolstack: "Toolstack | None" = None) -> Scenario:
     """A scenario file; its warnings are printed.
 
     Args:
-        path: of the file.
-        toolstack: whose commands are wanted.
+        path: the file.
+        toolstack: the toolstack whose commands will be printed.
 
     Raises:
-        ScenarioError: everything that is wrong with it.
-        RequestError: it cannot be read, or its host has no such toolstack.
+        ScenarioError: all errors of the scenario.
+        RequestError: the file cannot be read, or the host does not have the toolstack.
     """
     scenario = _read(path)
     if toolstack is not None:
@@ -52,30 +52,30 @@ def load(path: Path, toolstack: "Toolstack | None" = None) -> Scenario:
 
 
 def check_toolstack(path: Path, toolstack: "Toolstack") -> None:
-    """Has the host of a scenario file that toolstack?
+    """Makes sure that the host of a scenario file has a toolstack.
 
     Raises:
-        ScenarioError: everything that is wrong with the scenario.
-        RequestError: it cannot be read, or its host has no such toolstack.
+        ScenarioError: all errors of the scenario.
+        RequestError: the file cannot be read, or the host does not have the toolstack.
     """
     _check(_read(path), toolstack)
 
 
 def check_xen(scenario: Scenario, instead: str) -> None:
-    """Is the host one of Xen, whose monitors are asked for?
+    """Makes sure that the host is a Xen host, because the command imitates a monitor of Xen.
 
     Args:
-        scenario: it.
-        instead: what shows a KVM host.
+        scenario: the host.
+        instead: the command for KVM hosts.
 
     Raises:
-        RequestError: it is none.
+        RequestError: the host is not a Xen host.
     """
     from vcpulab.hypervisors.settings import hypervisor_of
 
     if hypervisor_of(scenario.to_dict()) != "xen":
-        said = "that is a monitor of Xen's, and the host is a KVM host (host.hypervisor)"
-        raise RequestError(said, field="source", found=scenario.name, hint=instead)
+        reason = "that is a monitor of Xen's, and the host is a KVM host (host.hypervisor)"
+        raise RequestError(reason, field="source", found=scenario.name, hint=instead)
 
 
 def _read(path: Path) -> Scenario:
@@ -93,27 +93,27 @@ def _check(scenario: Scenario, toolstack: "Toolstack") -> None:
 
 
 def in_short(problems: Iterable[Problem], *, all: bool = False) -> Iterator[str]:
-    """Problems in a line each; what is said of many domains is said once, unless all are asked for."""
+    """A line for each problem; unless `all`, a problem of many domains is shown once."""
     alike: dict[str, list[Problem]] = {}
     for problem in problems:
         alike.setdefault(problem["message"], []).append(problem)
-    for first, *others in alike.values():
-        if len(others) >= _ALIKE_MOST and not all:
-            yield f"{line_of(first)}\n  and in {len(others)} more places"
+    for first, *rest in alike.values():
+        if len(rest) >= _ALIKE_MOST and not all:
+            yield f"{line_of(first)}\n  and in {len(rest)} more places"
         else:
-            yield from map(line_of, (first, *others))
+            yield from map(line_of, (first, *rest))
 
 
 def run_of(source: Path, fits: Callable[[Scenario], None] | None = None) -> "Run":
-    """The run in a directory, or that of a scenario file.
+    """The run in a directory, or a new run of a scenario file.
 
     Args:
         source: the directory or file.
-        fits: refuses a scenario that is not to be shown, before it is run.
+        fits: a check of the scenario, before it runs.
 
     Raises:
-        ScenarioError: everything that is wrong with the scenario.
-        RequestError: it cannot be read, or holds no run.
+        ScenarioError: all errors of the scenario.
+        RequestError: the file cannot be read, or the directory holds no run.
     """
     from vcpulab.results.run import Run
     from vcpulab.results.run import run as run_scenario
@@ -151,7 +151,7 @@ def check_readable(path: Path) -> None:
     """Makes sure that a file can be read.
 
     Raises:
-        RequestError: it cannot, or is a device or a pipe.
+        RequestError: the file cannot be read, or is a device or a pipe.
     """
     try:
         with safe_open.opened(path):
@@ -166,10 +166,10 @@ def exists_already(path: Path) -> RequestError:
 
 
 def check_new(path: Path | None, *, force: bool) -> None:
-    """Refuses to replace a file, if not forced to.
+    """Makes sure that no existing file is replaced without `force`.
 
     Raises:
-        RequestError: it is there.
+        RequestError: the file exists.
     """
     if path is not None and path.exists() and not force:
         raise exists_already(path)

@@ -67,22 +67,22 @@ def import_files(
         raise RequestError("no files", hint="vcpulab import --help")
     threads = threads or next(filter(None, map(recordings.threads_in, paths)), None)
     mapping = recordings.read_threads(threads) if threads is not None else []
-    known: list[tuple[recordings.Source, recordings.Kind]] = []
-    for entry in _known(paths, kind):
+    sources: list[tuple[recordings.Source, recordings.Kind]] = []
+    for entry in _sources(paths, kind):
         if not isinstance(entry, recordings.Unused):
-            known.append(entry)
+            sources.append(entry)
         elif entry.path != threads:
             terminal.warn(str(entry))
-    traces = [path for path, its_kind in known if its_kind in ("xentrace", "sched-text")]
+    traces = [path for path, source_kind in sources if source_kind in ("xentrace", "sched-text")]
     if events is not None and len(traces) != 1:
         raise RequestError(f"found {len(traces)} traces", field="events", allowed="one")
     held = []
-    for path, its_kind in known:
+    for path, source_kind in sources:
         with terminal.progress(f"reading {path.name}") as progress:
             held.append(
                 recordings.read(
                     path,
-                    its_kind,
+                    source_kind,
                     cpu_mhz=cpu_mhz,
                     threads=mapping,
                     events=events if path in traces else None,
@@ -99,7 +99,7 @@ def import_files(
             _show(read, names)
 
 
-@command("rt-app", "vcpulab import rt-app workload.json --out workload.toml --vcpus 2", of=import_)
+@command("rt-app", "vcpulab import rt-app workload.json --out workload.toml --vcpus 2", parent=import_)
 def import_rt_app(
     file: Path,
     /,
@@ -131,7 +131,7 @@ def import_rt_app(
     terminal.say(f"written to {out}\n  hint: vcpulab run {files.word(out)}")
 
 
-@command("xl", "vcpulab import xl recorded/list0.txt recorded/sched.txt --out host.toml", of=import_)
+@command("xl", "vcpulab import xl recorded/list0.txt recorded/sched.txt --out host.toml", parent=import_)
 def import_xl(
     *paths: Path, out: Out = None, profile: str | None = None, toolstack: TypedFor = None, force: Force = False
 ) -> None:
@@ -150,7 +150,7 @@ def import_xl(
     _listed("xl", listed.KINDS, listed.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
 
 
-@command("kvm", "vcpulab import kvm machines.xml lscpu.txt kernel.txt --out host.toml", of=import_)
+@command("kvm", "vcpulab import kvm machines.xml lscpu.txt kernel.txt --out host.toml", parent=import_)
 def import_kvm(
     *paths: Path, out: Out = None, profile: str | None = None, toolstack: TypedFor = None, force: Force = False
 ) -> None:
@@ -172,7 +172,7 @@ def import_kvm(
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is to be made of listings."""
+    """The options of an import of listings."""
 
     out: Path | None
     profile: str | None
@@ -180,10 +180,10 @@ class _Wanted:
     force: bool
 
 
-def _known(
+def _sources(
     paths: Sequence[Path], kind: recordings.Kind | None = None
 ) -> Iterator[tuple[recordings.Source, recordings.Kind] | recordings.Unused]:
-    """The listings in files and in the files of folders, with their kinds; `kind` is that of the files."""
+    """The listings in files and folders, with their kinds; `kind`, if given, is the kind of all files."""
     for path in paths:
         if path.is_dir():
             entries = list(recordings.kinds_in(path))
@@ -214,7 +214,7 @@ def _listed(
     reads: list[Read] = []
     unused: list[recordings.Unused] = []
     hints: set[str | None] = set()
-    for entry in _known(paths):
+    for entry in _sources(paths):
         if isinstance(entry, recordings.Unused):
             unused.append(entry)
         elif entry[1] in kinds:
@@ -241,19 +241,19 @@ def _listed(
 
 
 _IMPORTS: dict[str, str] = {"xen": "xl", "kvm": "kvm"}
-"""By hypervisor: the command that makes a scenario of its listings."""
+"""The command that makes a scenario of listings, by hypervisor."""
 _OF_HOST = {"xen": "a Xen host", "kvm": "a KVM host"}
 
 
 def _content(name: str, kind: recordings.Kind) -> str:
-    """What a file of that kind holds, in words, for the import of that name."""
+    """The content of a file of some kind in words, for an error of the import `name`."""
     hypervisor = recordings.hypervisor_of(kind)
-    other = hypervisor is not None and _IMPORTS[hypervisor] != name
-    return f"found {kind}" + (f", of {_OF_HOST[hypervisor]}" if hypervisor is not None and other else "")
+    foreign = hypervisor is not None and _IMPORTS[hypervisor] != name
+    return f"found {kind}" + (f", of {_OF_HOST[hypervisor]}" if hypervisor is not None and foreign else "")
 
 
 def _hint(name: str, kind: recordings.Kind, paths: Sequence[Path]) -> str | None:
-    """The command that reads files of that kind; `None`: no other import does."""
+    """The import command for files of some kind; `None`: no other import reads them."""
     hypervisor = recordings.hypervisor_of(kind)
     if hypervisor is None or _IMPORTS[hypervisor] == name:
         return None
@@ -271,8 +271,8 @@ def export_perfetto(trace: Path, out: Path, *, cpu_mhz: float | None, threads: P
     """Writes a recording as a trace that Perfetto opens; for `vcpulab export perfetto`."""
     mapping = recordings.read_threads(threads) if threads is not None else []
     with terminal.progress(f"reading {trace.name}") as progress:
-        found = recordings.export_perfetto(trace, out, cpu_mhz=cpu_mhz, threads=mapping, progress=progress)
-    for note in found.notes:
+        recording = recordings.export_perfetto(trace, out, cpu_mhz=cpu_mhz, threads=mapping, progress=progress)
+    for note in recording.notes:
         terminal.warn(_note(note))
 
 
@@ -296,7 +296,7 @@ def _show(read: Read, names: Mapping[int, str]) -> None:
             _show_rows(title, pool["domains"])
     else:
         listed_rows = _alike(holds) if read.kind == "xenpm" else holds
-        _show_rows(f"{read.path} ({read.kind})", _told(listed_rows))
+        _show_rows(f"{read.path} ({read.kind})", _filled_columns(listed_rows))
 
 
 def _show_nodes(read: Read, holds: dict[str, Any]) -> None:
@@ -312,14 +312,14 @@ def _show_nodes(read: Read, holds: dict[str, Any]) -> None:
 
 
 def _alike(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """CPUs of which the same is said, in one row."""
+    """Rows with CPUs of the same content joined."""
     cpus: dict[str, list[int]] = {}
     first: dict[str, Mapping[str, Any]] = {}
     for row in rows:
-        said = json.dumps({**row, "cpu": None})
-        cpus.setdefault(said, []).append(row["cpu"])
-        first.setdefault(said, row)
-    return [{**first[said], "cpu": spans(ones)} for said, ones in cpus.items()]
+        content = json.dumps({**row, "cpu": None})
+        cpus.setdefault(content, []).append(row["cpu"])
+        first.setdefault(content, row)
+    return [{**first[content], "cpu": spans(numbers)} for content, numbers in cpus.items()]
 
 
 def _show_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -327,17 +327,17 @@ def _show_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     page.show_table(Table(title, headings, [[_cell(value) for value in row.values()] for row in rows]))
 
 
-def _told(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The columns that say something: of a machine one listing says what another one does not."""
-    said = {name for row in rows for name, value in row.items() if value not in (None, {})}
-    return [{name: value for name, value in row.items() if name in said} for row in rows]
+def _filled_columns(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without the columns that are empty in all of them."""
+    filled = {name for row in rows for name, value in row.items() if value not in (None, {})}
+    return [{name: value for name, value in row.items() if name in filled} for row in rows]
 
 
 def _cell(value: object) -> str:
     if value in (None, {}):
         return "-"
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {one}" for name, one in value.items())
+        return ", ".join(f"{name}: {item}" for name, item in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -345,7 +345,7 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
     report, summary = recording.report, recording.summary
     span_s = summary["span_ns"] / 1e9
     clock = report["clock"]
-    told = {
+    clock_sources = {
         "given": "as given",
         "calibrated": f"from {clock['executions']} execution times in it",
         "text": "in seconds",
@@ -353,7 +353,7 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
     mhz = "" if clock["mhz"] is None else f"{clock['mhz']:.3f} MHz, "
     records = sum(record["count"] for record in report["records"])
     print(f"{recording.path}: {report['format']}, {report['bytes']} bytes, {records} records, {span_s:.6f} s")
-    print(f"clock: {mhz}{told[clock['source']]}")
+    print(f"clock: {mhz}{clock_sources[clock['source']]}")
     print(
         f"lost records: {summary['lost_records']}; gaps: {summary['gaps']}; contradictions: {summary['contradictions']}"
     )
@@ -410,12 +410,12 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
                 [
                     name(v["domain"], v["vcpu"]),
                     title,
-                    str(v[what]["count"]),
-                    *(f"{v[what][point] / 1000:.1f}" for point in ("mean_ns", *points)),
+                    str(v[measure]["count"]),
+                    *(f"{v[measure][point] / 1000:.1f}" for point in ("mean_ns", *points)),
                 ]
                 for v in vcpus
-                for what, title in shown.items()
-                if v[what]["count"]
+                for measure, title in shown.items()
+                if v[measure]["count"]
             ],
             text_columns=2,
         )
@@ -444,9 +444,9 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
 
 
 def _wakers(summary: Mapping[str, Any], vcpu: Mapping[str, Any], name: Any) -> str:
-    """Which vCPUs woke it, where that was no chance; else timers and devices did."""
+    """The vCPUs that woke a vCPU more often than by chance; empty if timers and devices did."""
     woken = vcpu["domain"], vcpu["vcpu"]
-    senders = {waker for waker, whom in links(summary) if whom == woken}
+    senders = {waker for waker, target in links(summary) if target == woken}
     counts = {
         tuple(waking["waker"] or ()): waking["count"] for waking in summary["wakers"] if waking["woken"] == [*woken]
     }

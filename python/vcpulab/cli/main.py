@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 status = _main(given)
             except Unheard:
                 status = DONE
-            # A reader that has gone has seen enough.
+            # A reader that closed the pipe is no error.
             if stdout.broken is None or isinstance(stdout.broken, BrokenPipeError):
                 return status
             from vcpulab.cli import files, terminal
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, Exception) as error:
         if isinstance(error, Exception) and not signals.arrived():
             raise
-        print(signals.SAID, file=sys.stderr)
+        print(signals.MESSAGE, file=sys.stderr)
         return signals.status()
 
 
@@ -168,7 +168,7 @@ def app() -> "App":
 
 
 def _command(given: list[str]) -> int:
-    """Runs a command; everything that it raises for people to read becomes a message and a status."""
+    """Runs a command; its errors become messages and exit statuses."""
     from cyclopts import App, CycloptsError
 
     from vcpulab.cli import outputs, terminal
@@ -223,7 +223,7 @@ def _unknown(name: str) -> str:
 
 
 def _misused(error: "CycloptsError") -> str:
-    """A command line that does not fit the command, in the words of this package."""
+    """The message for a command line that does not fit the command, in this package's words."""
     from cyclopts import CoercionError, MissingArgumentError, UnusedCliTokensError
 
     from vcpulab.errors import RequestError
@@ -231,21 +231,21 @@ def _misused(error: "CycloptsError") -> str:
     command = " ".join(["vcpulab", *(error.command_chain or ())])
     name = None if error.argument is None else _shown(error.argument.name)
     if isinstance(error.__cause__, RequestError):
-        said = error.__cause__.text(name)
+        message = error.__cause__.text(name)
     elif isinstance(error, CoercionError) and error.token and error.argument:
         kinds = error.argument.get_choices() or [_KINDS.get(str(error.target_type), "another kind of value")]
-        said = RequestError(found=error.token.value, allowed=", ".join(kinds)).text(name)
+        message = RequestError(found=error.token.value, allowed=", ".join(kinds)).text(name)
     elif isinstance(error, MissingArgumentError) and not error.tokens_so_far and not error.keyword:
-        said = f"{name} is missing"
+        message = f"{name} is missing"
     elif isinstance(error, UnusedCliTokensError):
-        said = f"too many arguments: `{' '.join(error.unused_tokens or ())}`"
+        message = f"too many arguments: `{' '.join(error.unused_tokens or ())}`"
     else:
-        said = str(error)
-    return f"{said}\n  hint: {command} --help"
+        message = str(error)
+    return f"{message}\n  hint: {command} --help"
 
 
 def _option(root: "App", given: list[str], field: str | None) -> str | None:
-    """The option, or the argument, of the command that was given for a field of a request."""
+    """The option or argument of the command for a field of a request."""
     if field is None:
         return None
     _, apps, _ = root.parse_commands(given)

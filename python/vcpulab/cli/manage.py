@@ -1,4 +1,4 @@
-"""`vcpulab manage`: a workload manager on top of a scheduler, and how steady its hand is."""
+"""`vcpulab manage`: a workload manager on top of a scheduler, and the steadiness of its allocations."""
 
 from pathlib import Path
 from typing import Annotated
@@ -121,13 +121,14 @@ def _decisions(runs: dict[str, Managed]) -> str:
 
 
 def _tables(runs: dict[str, Managed], view: View) -> list[Table]:
-    """The steadiness of allocations and the service of clients, a row for each scheduler and thing, or alike ones."""
+    """The steadiness of allocations and the service of clients, a row for each scheduler and domain or client."""
     steadiness = [
-        (label, folded_table(one.run.scenario, one.stability(), "", CONTROLLER, view)) for label, one in runs.items()
+        (label, folded_table(managed.run.scenario, managed.stability(), "", CONTROLLER, view))
+        for label, managed in runs.items()
     ]
     served = [
-        (label, folded_table(one.run.scenario, one.run.summary().filter(of="app"), "", APP, view, kind="app"))
-        for label, one in runs.items()
+        (label, folded_table(managed.run.scenario, managed.run.summary().filter(of="app"), "", APP, view, kind="app"))
+        for label, managed in runs.items()
     ]
     return [
         Table(
@@ -147,7 +148,7 @@ def _show(runs: dict[str, Managed], *, all: bool) -> None:
 
 
 _ROWS_SOON = 8
-"""So many domains are shown before those who are served, and more after."""
+"""The number of managed domains that are shown before clients are."""
 
 
 def _write_report(path: Path, scenario: Scenario, controller: str, runs: dict[str, Managed]) -> None:

@@ -16,7 +16,7 @@ Source = Annotated[Path, Parameter(help="A run that `vcpulab run --out` wrote, o
 
 
 def _of_xen(source: Path) -> Callable[[Scenario], None]:
-    """What refuses a KVM host."""
+    """A check that refuses scenarios of KVM hosts."""
     file = source / "scenario.toml" if source.is_dir() else source
     instead = f"vcpulab run {files.word(file)} --counters kvm"
     return lambda scenario: files.check_xen(scenario, instead)
@@ -25,7 +25,7 @@ def _of_xen(source: Path) -> Callable[[Scenario], None]:
 monitor = group("monitor", "Show a run as the monitors of a Xen host would have.", "vcpulab monitor xencpu web.toml")
 
 
-@command("xenmon", "vcpulab monitor xenmon web.toml --out out/xenmon", of=monitor)
+@command("xenmon", "vcpulab monitor xenmon web.toml --out out/xenmon", parent=monitor)
 def xenmon(
     source: Source, /, *, out: Annotated[Path, Writes.FOLDER], replication: Replication = 0, prefix: str = "log"
 ) -> None:
@@ -47,7 +47,7 @@ def xenmon(
         terminal.say(f"written to {path}")
 
 
-@command("xencpu", "vcpulab monitor xencpu web.toml", of=monitor)
+@command("xencpu", "vcpulab monitor xencpu web.toml", parent=monitor)
 def xencpu(source: Source, /, *, format: TableOrCsv = "table") -> None:
     """Print CPU used by each domain, the time of its driver domain put down to it by page exchanges.
 
@@ -64,7 +64,7 @@ def xencpu(source: Source, /, *, format: TableOrCsv = "table") -> None:
         views.show_xencpu(used)
 
 
-@command("xenoprof", "vcpulab monitor xenoprof web.toml", of=monitor)
+@command("xenoprof", "vcpulab monitor xenoprof web.toml", parent=monitor)
 def xenoprof(source: Source, /, *, format: TableOrCsv = "table") -> None:
     """Print busy time by domain and layer: by the profiler's samples, and in truth."""
     from vcpulab.cli import views
@@ -112,13 +112,13 @@ def top(
     from vcpulab.extras import require
     from vcpulab.hypervisors import xentop
 
-    asked: dict[xentop.Extra, bool] = {
+    extras: dict[xentop.Extra, bool] = {
         "networks": networks,
         "vbds": vbds,
         "vcpus": vcpus,
         "repeat_header": repeat_header,
     }
-    options = xentop.Options(frozenset(extra for extra, wanted in asked.items() if wanted), full_name)
+    options = xentop.Options(frozenset(extra for extra, wanted in extras.items() if wanted), full_name)
     if batch:
         updates = xentop.updates(files.run_of(source, _of_xen(source)), delay_s=delay, replication=replication)
         for update in islice(updates, iterations):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 _HOLDS = {"at least": ge, "above": gt, "at most": le, "below": lt}
 _CONTINUED = re.compile(r"(?<=\S)\n(?: {4}| {12})(?=\S)")
-"""Within a paragraph of a docstring, or within what it says of an argument."""
+"""A line break within a paragraph of a docstring, or within the description of an argument."""
 BUDGET_S_MAX = 30 * 86_400
 SEED_MAX = 2**63 - 1
 
@@ -33,27 +33,27 @@ def examples(*lines: str) -> str:
 
 
 def group(name: str, summary: str, *shown: str) -> App:
-    """A command that has commands of its own, and a help that ends with these examples."""
+    """A command with subcommands, and a help that ends with examples."""
     return App(name=name, help=summary, help_epilogue=examples(*shown), help_format="plaintext")
 
 
-def command(name: str, *shown: str, of: App | None = None) -> Callable[[Callable[P, int | None]], App]:
-    """Makes a function a command, of a group if one is given, whose help ends with these examples."""
+def command(name: str, *shown: str, parent: App | None = None) -> Callable[[Callable[P, int | None]], App]:
+    """Makes a function a command, of a group if `parent` is given, with a help that ends with examples."""
 
     def made(function: Callable[P, int | None]) -> App:
         # As the terminal wraps the lines of a description, the source must not.
         function.__doc__ = _CONTINUED.sub(" ", function.__doc__ or "")
         app = App(name=name, help_epilogue=examples(*shown), help_format="plaintext")
         app.default(function)
-        if of is not None:
-            of.command(app)
+        if parent is not None:
+            parent.command(app)
         return app
 
     return made
 
 
 class Range:
-    """A reader of numbers that are in a range, which its text describes."""
+    """A reader of numbers in a range; its text describes the range."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Range:
         """Reads a number.
 
         Raises:
-            RequestError: it is none, or out of range.
+            RequestError: the text is not a number, or out of range.
         """
         text = tokens[0].value
         try:
@@ -126,12 +126,12 @@ def _read_percentage(_kind: object, tokens: Sequence["Token"]) -> float:
 
 def _read_size(_kind: object, tokens: Sequence["Token"]) -> int:
     try:
-        found = size_bytes(tokens[0].value)
+        size = size_bytes(tokens[0].value)
     except ValueError:
-        found = 0
-    if found <= 0:
+        size = 0
+    if size <= 0:
         raise RequestError(found=tokens[0].value, allowed="a size such as 64GiB")
-    return found
+    return size
 
 
 def duration(help: str) -> Parameter:
@@ -140,7 +140,7 @@ def duration(help: str) -> Parameter:
         help=f"{help} A number with a unit: ms, s, m or min, h.",
         metavar="TIME",
         converter=_read_duration,
-        show_default=_said,
+        show_default=_duration_text,
     )
 
 
@@ -154,7 +154,7 @@ def percentage(help: str) -> Parameter:
     )
 
 
-def _said(seconds: float | None) -> str | None:
+def _duration_text(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     unit, length = next(

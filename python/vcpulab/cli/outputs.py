@@ -25,22 +25,22 @@ class Writes(Enum):
 
     FILE = "file"
     FOLDER = "folder"
-    """Files are written into it."""
+    """A folder in which files are written."""
     WHOLE_FOLDER = "whole folder"
-    """It is replaced with all that is in it."""
+    """A folder that is replaced with its whole content."""
     SAME_FILE = "same file"
-    """A file that may be one that is read: it is edited."""
+    """A file that may also be read by the command: it is edited."""
 
 
 def check(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Makes sure that everything a command writes can be written, and is nothing that it reads or writes besides.
+    """Makes sure that the files that a command writes are writable and distinct from its other files.
 
     Args:
-        command: the function that does it.
+        command: the command's function.
         given: its arguments by name.
 
     Raises:
-        RequestError: a path is none that can be written, or is used twice.
+        RequestError: a path cannot be written, or is used twice.
     """
     hints = get_type_hints(command, include_extras=True)
     writes = {
@@ -56,8 +56,9 @@ def check(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
     forced = bool(given.get("force"))
     read = {file: name for name, value in given.items() if name not in writes for file in _files(value)}
     for field, (path, kind) in writes.items():
-        for other in (another for another, (its, _) in writes.items() if another < field and _same(its, path)):
-            raise RequestError(f"--{other} is the same", field=field, found=path, hint="another name")
+        for earlier, (earlier_path, _) in writes.items():
+            if earlier < field and _same(earlier_path, path):
+                raise RequestError(f"--{earlier} is the same", field=field, found=path, hint="another name")
         if kind is not Writes.SAME_FILE:
             for file in read:
                 _check_apart(field, path, kind, file, forced=forced)
@@ -66,20 +67,20 @@ def check(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
 
 @contextmanager
 def written(path: Path) -> Iterator[None]:
-    """Around the writing of a file or folder: results that were printed are out by then, whatever becomes of it."""
+    """A context for writing a file or folder: results are flushed before, and the path is reported after."""
     sys.stdout.flush()
     yield
     terminal.say(f"written to {path}")
 
 
 def _files(value: object) -> Iterator[Path]:
-    """What exists of the files that an argument names: a path, several, or `FILE.py:CLASS`."""
-    for one in value if isinstance(value, tuple) else (value,):
-        if isinstance(one, str):
-            names = [one] if one.endswith(".toml") else [one.rpartition(":")[0]]
+    """The existing files that an argument names: a path, several paths, or `FILE.py:CLASS`."""
+    for item in value if isinstance(value, tuple) else (value,):
+        if isinstance(item, str):
+            names = [item] if item.endswith(".toml") else [item.rpartition(":")[0]]
             yield from (path for path in map(Path, filter(None, names)) if _exists(path))
-        elif isinstance(one, Path) and _exists(one):
-            yield one
+        elif isinstance(item, Path) and _exists(item):
+            yield item
 
 
 def _exists(path: Path) -> bool:
@@ -106,10 +107,10 @@ def _same(a: Path, b: Path) -> bool:
 
 
 def check_writable(field: str, path: Path, *, folder: bool = False) -> None:
-    """Makes sure that there is room for a file there, and that we may write it.
+    """Makes sure that a path has space for a file and permits writing.
 
     Raises:
-        RequestError: there is not, or we may not.
+        RequestError: the disk is full, or writing is not permitted.
     """
     if path.exists():
         if folder and not path.is_dir():

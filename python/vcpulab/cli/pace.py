@@ -1,6 +1,6 @@
-"""How quickly runs get on, for those who wait: simulated time, events a second, and whose they are if they hardly do.
+"""The pace of runs, for progress bars: simulated time, events per second, and the busiest domain of a slow run.
 
-Imported only where somebody looks: at a terminal.
+Imported only for output on a terminal.
 """
 
 import time
@@ -14,18 +14,18 @@ from vcpulab import _engine
 from vcpulab.show.terminal_text import plain
 
 _LOOK_S = 1.0
-"""So often it is looked; more often nobody reads it."""
-_HARDLY = 0.3
-"""A run that simulates less than this part of a second in each second hardly gets on."""
+"""The time between updates, s."""
+_SLOW = 0.3
+"""A run that simulates less than this fraction of a second in each second is slow."""
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 class Pace:
-    """The pace of the runs of this process, since it was made; drawn anew at each look."""
+    """The pace of the runs of this process since the object was made; updated when it is drawn."""
 
     def __init__(self, before: str = "") -> None:
         self.before = before
-        """What stands before it."""
+        """The text before the pace."""
         self._looked = time.monotonic()
         self._events, self._simulated_ns, _ = _engine.pace()
         self._began_ns = self._simulated_ns
@@ -39,7 +39,7 @@ class Pace:
             self._text = (
                 f"{(simulated_ns - self._began_ns) / 1e9:.3g} s simulated, {_short(rate)} events/s" if rate else ""
             )
-            if rate and speed < _HARDLY and busiest:
+            if rate and speed < _SLOW and busiest:
                 self._text += f", most of {busiest}"
             self._looked += seconds
             self._events, self._simulated_ns = events, simulated_ns
@@ -50,18 +50,18 @@ class Pace:
 
 
 class PacedProgress(Progress):
-    """Progress bars, and the pace below them."""
+    """Progress bars with the pace below them."""
 
     pace: Pace | None = None
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """The lines, one for each of these."""
+        """The lines: progress bars, then the pace."""
         yield from super().get_renderables()
         if self.pace is not None and str(self.pace):
             yield self.pace
 
 
 def _short(rate: float) -> str:
-    """A rate in three digits."""
+    """A rate with three digits."""
     over, unit = next(((over, unit) for over, unit in _UNITS if rate >= over), (1, ""))
     return f"{rate / over:.3g}{f' {unit}' if unit else ''}"

@@ -1,4 +1,4 @@
-"""How an answer fits a page: each part as long as there is room, the most important first; the rest named in a line."""
+"""The layout of an answer on a page: parts grow by importance while lines are left; the last line names the rest."""
 
 import os
 import re
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LINES_MAX = 40
-"""The most lines of a terminal that an answer takes unless all is asked for."""
-# Wide enough for every table where there is no terminal that says how wide it is.
+"""The largest number of terminal lines of an answer, unless all is shown."""
+# Wide enough for every table where no terminal states its width.
 _PIPE_COLUMNS = 240
 
 
@@ -29,18 +29,18 @@ _PIPE_COLUMNS = 240
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of words, each broken where the terminal ends; whole where none says how wide it is."""
+    """Lines of words, wrapped at the width of the terminal; unwrapped where no width is known."""
 
     lines: Sequence[str]
     begin: str = ""
-    """Stands before each."""
+    """The text before each line."""
     indent: str = "  "
-    """Stands before what goes on in the next line."""
+    """The text before each continuation of a line."""
     typed: bool = False
-    """Is it typed, and stays in one line?"""
+    """`True`: commands to type, which are not wrapped."""
 
     def broken(self, width: int) -> list[str]:
-        """The lines as they are printed, each of which may hold several."""
+        """The lines as they are printed; a wrapped line holds line breaks."""
         if self.typed:
             return [f"{self.begin}{line}" for line in self.lines]
         wrapper = textwrap.TextWrapper(
@@ -54,7 +54,7 @@ class Lines:
 
 
 _UNIT = re.compile(r"(?<=\d) (?=%|[mµ]?s\b)")
-"""What stays in one line: a number and its unit."""
+"""The space between a number and its unit, where lines are not wrapped."""
 Piece: TypeAlias = Table | Lines
 BLANK = Lines([""])
 
@@ -82,7 +82,7 @@ def show_lines(lines: Iterable[str], *, begin: str = "", indent: str = "  ") -> 
 
 
 def fits(table: Table) -> bool:
-    """Are all its columns beside one another?"""
+    """`True`: all columns of a table fit side by side."""
     return sum(1 for _ in rendered(table, _stdout().width)) == 1
 
 
@@ -91,7 +91,7 @@ def _stdout() -> "Console":
 
 
 def _stated_width() -> int:
-    """The columns that the environment states; 0: it states none."""
+    """The width that the environment states; 0: none."""
     stated = os.environ.get("COLUMNS", "")
     return int(stated) if stated.isdecimal() else 0
 
@@ -101,7 +101,7 @@ def _words_width() -> int:
 
 
 def _height(pieces: Iterable[Piece]) -> int:
-    """The lines of the terminal that they take."""
+    """The number of terminal lines of some pieces."""
     from rich.cells import cell_len
 
     console, words_width = _stdout(), _words_width()
@@ -110,8 +110,8 @@ def _height(pieces: Iterable[Piece]) -> int:
         if isinstance(piece, Table):
             lines += sum(len(console.render_lines(part)) for part in rendered(piece, console.width))
         else:
-            said = [line for text in piece.broken(words_width) for line in text.split("\n")]
-            lines += sum(max(1, -(-cell_len(plain(line)) // console.width)) for line in said)
+            printed = [line for text in piece.broken(words_width) for line in text.split("\n")]
+            lines += sum(max(1, -(-cell_len(plain(line)) // console.width)) for line in printed)
     return lines
 
 
@@ -120,43 +120,43 @@ def _height(pieces: Iterable[Piece]) -> int:
 
 @dataclass(frozen=True)
 class Version:
-    """A part of an answer, shown in some size."""
+    """A part of an answer in some size."""
 
     pieces: Sequence[Piece] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """What it leaves out: how many of what; 0: something that is not counted."""
+    """The omitted contents: noun to count; 0: something that is not counted."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an answer that may be shown in several sizes."""
+    """A part of an answer with several sizes."""
 
     version: Callable[[int], Version]
-    """Of a size: the larger, the more lines it takes."""
+    """The version of a size; larger sizes take more lines."""
     whole: int = 0
     """The largest size."""
     least: int = 0
-    """The size that it has whatever there is room for."""
+    """The size shown even without room."""
     soon: int | None = None
-    """The size that it grows to before others grow beyond theirs; `None`: the largest."""
+    """The size to which the part grows before any part grows beyond its own `soon`; `None`: the largest."""
     rank: int = 0
-    """The less, the sooner it grows; of the same rank what stands first does."""
+    """The rank; parts of lower rank grow first, and among equal ranks the earlier part."""
 
 
 def always(*pieces: Piece) -> Part:
-    """What is shown whatever else is not."""
+    """A part that is always shown in full."""
     return Part(lambda _: Version(pieces))
 
 
 def rows(table: Table, called: str, *, least: int = 0, soon: int | None = None, rank: int = 0) -> Part:
-    """A table that goes without the columns that do not fit beside the others, and then without its last rows.
+    """A table that first loses the columns that do not fit side by side, and then its last rows.
 
     Args:
-        table: the table, what matters most in its first rows and columns.
-        called: what a row is of.
-        least: see `Part`, in rows, as the others.
-        soon: it too.
-        rank: it too.
+        table: the table, with the most important rows and columns first.
+        called: the noun for a row.
+        least: see `Part`, in rows.
+        soon: see `Part`, in rows.
+        rank: see `Part`.
     """
     height = len(table.rows)
     if not height:
@@ -169,45 +169,45 @@ def rows(table: Table, called: str, *, least: int = 0, soon: int | None = None, 
             return Version(left_out={called: height})
         shown, columns = _beside(_head(table, size))
         left = {called: height - size, "column": columns}
-        return Version([shown], {what: number for what, number in left.items() if number})
+        return Version([shown], {noun: number for noun, number in left.items() if number})
 
-    # What else there is of columns waits until every part has its rows.
+    # Omitted columns are shown only after every part has all its rows.
     return Part(version, height + 1, min(least, height), None if soon is None else min(soon, height), rank)
 
 
 def items(
-    of: Sequence[Sequence[Piece]], called: str, *, least: int = 0, soon: int | None = None, rank: int = 0
+    contents: Sequence[Sequence[Piece]], called: str, *, least: int = 0, soon: int | None = None, rank: int = 0
 ) -> Part:
-    """One after the other, of which the last are left out.
+    """A sequence of items whose last ones may be left out.
 
     Args:
-        of: each.
-        called: what each is.
-        least: see `Part`, in items, as the others.
-        soon: it too.
-        rank: it too.
+        contents: the pieces of each item.
+        called: the noun for an item.
+        least: see `Part`, in items.
+        soon: see `Part`, in items.
+        rank: see `Part`.
     """
 
     def version(size: int) -> Version:
-        left = len(of) - size
-        return Version([piece for one in of[:size] for piece in one], {called: left} if left else {})
+        left = len(contents) - size
+        return Version([piece for item in contents[:size] for piece in item], {called: left} if left else {})
 
-    return Part(version, len(of), min(least, len(of)), soon, rank)
+    return Part(version, len(contents), min(least, len(contents)), soon, rank)
 
 
-def either(*versions: Version, soon: int | None = None, rank: int = 0) -> Part:
-    """What has a few versions, the shortest first.
+def alternatives(*versions: Version, soon: int | None = None, rank: int = 0) -> Part:
+    """A part with a few versions, the shortest first.
 
     Args:
-        versions: them.
+        versions: the versions.
         soon: see `Part`, in versions.
-        rank: it too.
+        rank: see `Part`.
     """
     return Part(lambda size: versions[size], len(versions) - 1, soon=soon, rank=rank)
 
 
 def show(parts: Sequence[Part], *, all: bool = False) -> None:
-    """Prints an answer: on a page, with what is left out in a line, or all of it."""
+    """Prints an answer in full, or on a page with a last line that names the omitted contents."""
     sizes = [part.whole for part in parts] if all else _fitting(parts)
     versions = [part.version(size) for part, size in zip(parts, sizes, strict=True)]
     for version in versions:
@@ -216,7 +216,7 @@ def show(parts: Sequence[Part], *, all: bool = False) -> None:
 
 
 def _fitting(parts: Sequence[Part]) -> list[int]:
-    """How large each part is for all to be on a page, with the line that says what is not."""
+    """The sizes of the parts on a page with a last line that names the omitted contents."""
     heights = [cache(lambda size, part=part: _height(part.version(size).pieces)) for part in parts]
     for room in range(LINES_MAX, 0, -1):
         sizes = _grown(parts, heights, room)
@@ -227,14 +227,14 @@ def _fitting(parts: Sequence[Part]) -> list[int]:
 
 
 def _grown(parts: Sequence[Part], heights: Sequence[Callable[[int], int]], room: int) -> list[int]:
-    """The sizes: each part, the most important first, as large as what the others have leaves room for."""
+    """The sizes of the parts in a number of lines: each in order of importance as large as the free lines allow."""
     sizes = [part.least for part in parts]
     left = room - sum(height(size) for height, size in zip(heights, sizes, strict=True))
     by_rank = sorted(range(len(parts)), key=lambda index: parts[index].rank)
     soon = [(index, parts[index].soon) for index in by_rank]
     for index, until in (*soon, *((index, None) for index in by_rank)):
         part, height, size = parts[index], heights[index], sizes[index]
-        # Each size takes a line at least.
+        # Each size takes at least a line more.
         largest = min(part.whole, part.whole if until is None else until, LINES_MAX)
         mine = left + height(size)
         sizes[index] = next((more for more in range(largest, size, -1) if height(more) <= mine), size)
@@ -243,26 +243,26 @@ def _grown(parts: Sequence[Part], heights: Sequence[Callable[[int], int]], room:
 
 
 def _hint(versions: Iterable[Version]) -> list[Lines]:
-    """What is left out, and how it is shown."""
+    """A line that names the omitted contents and the option that shows them."""
     left: Counter[str] = Counter()
     for version in versions:
         left.update(version.left_out)
-    said = [
-        f"{number} more {what if number == 1 else _plural(what)}" if number else what for what, number in left.items()
+    phrases = [
+        f"{number} more {noun if number == 1 else _plural(noun)}" if number else noun for noun, number in left.items()
     ]
-    if not said:
+    if not phrases:
         return []
-    return [Lines([f"{', '.join(said[:-1])}{' and ' if said[1:] else ''}{said[-1]}: --all"])]
+    return [Lines([f"{', '.join(phrases[:-1])}{' and ' if phrases[1:] else ''}{phrases[-1]}: --all"])]
 
 
 def _plural(noun: str) -> str:
-    first, of, rest = noun.partition(" of ")
+    first, preposition, rest = noun.partition(" of ")
     many = f"{first[:-1]}ies" if first.endswith("y") else f"{first}s"
-    return f"{many}{of}{rest}"
+    return f"{many}{preposition}{rest}"
 
 
 def _beside(table: Table) -> tuple[Table, int]:
-    """A table with as many of its columns as there is room for beside one another, and how many more there are."""
+    """A table with the columns that fit side by side, and the number of omitted columns."""
     width = _stdout().width
     table = suited(table, width)
     if table.together:
@@ -273,6 +273,6 @@ def _beside(table: Table) -> tuple[Table, int]:
 
 
 def _head(table: Table, rows: int) -> Table:
-    """The same with the first rows alone."""
+    """The first rows of a table."""
     narrower = None if table.narrower is None else _head(table.narrower, rows)
     return replace(table, rows=table.rows[:rows], narrower=narrower)

@@ -1,4 +1,4 @@
-"""`vcpulab place`: on how few hosts domains fit."""
+"""`vcpulab place`: the placement of domains on as few hosts as possible."""
 
 import re
 import shlex
@@ -123,7 +123,7 @@ def _power(idle: float, busy: float) -> Power:
 
 
 def _check_out(out: Path) -> None:
-    """Makes sure that nothing but hosts of a placement would be replaced."""
+    """Makes sure that a directory holds nothing except hosts of an earlier placement."""
     if out.exists() and not (
         out.is_dir() and all(re.fullmatch(r"host-\d+\.toml", path.name) for path in out.iterdir())
     ):
@@ -145,12 +145,12 @@ def _where(host: Host) -> str:
     """The domains of a host, by the nodes that they prefer."""
     on_nodes = {name for names in host.nodes.values() for name in names}
     rest = [name for name in host.domains if name not in on_nodes]
-    said = [f"node {node}: {', '.join(listed(names))}" for node, names in host.nodes.items()]
-    return "; ".join([*said, *([", ".join(listed(rest))] if rest else [])])
+    by_node = [f"node {node}: {', '.join(listed(names))}" for node, names in host.nodes.items()]
+    return "; ".join([*by_node, *([", ".join(listed(rest))] if rest else [])])
 
 
 def _tuned(paths: Sequence[Path], slos: Sequence[str]) -> str:
-    """The command that looks for settings with which fewer hosts may do."""
+    """The command that searches for settings with which fewer hosts may be enough."""
     wanted = [word for text in slos for word in ("--slo", text)]
     return shlex.join(["vcpulab", "tune", str(paths[0]), *wanted]) if len(paths) == 1 else "vcpulab tune"
 
@@ -210,8 +210,8 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
     watts = placed.watts(power)
     too_few = ", too few as set" if placed.proven and len(placed.today) < len(placed.hosts) else ""
     energy = [
-        [what, str(hosts), number_said(watts[key]), number_said(watts[key] * HOURS_PER_YEAR / 1000)]
-        for what, key, hosts in (
+        [label, str(hosts), number_said(watts[key]), number_said(watts[key] * HOURS_PER_YEAR / 1000)]
+        for label, key, hosts in (
             ("placed so", "placed", len(placed.hosts)),
             ("one host for each", "alone", len(placed.alone)),
             (f"as the files are{too_few}", "today", len(placed.today)),
@@ -223,7 +223,7 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
 
 
 _REFUSED_SOON = 8
-"""So many sets that break SLOs are shown before there is room for others."""
+"""The number of refused sets that are shown before other parts grow."""
 
 
 def _count(count: int, thing: str) -> str:

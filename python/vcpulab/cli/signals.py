@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM, from the first moment of a process to its last.
 
-The exit status of a command that was interrupted is what a shell has for one that a signal ended: 128 + its number.
+The exit status of an interrupted command is that of a command ended by a signal in a shell: 128 + the signal's number.
 """
 
 import os
@@ -9,23 +9,23 @@ from types import FrameType
 from typing import Literal
 
 _DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-SAID = "interrupted"
+MESSAGE = "interrupted"
 
 _phase: Literal["idle", "working", "showing"] = "idle"
 _first: int | None = None
 
 
 def take() -> None:
-    """Takes the signals that a process is interrupted by; those that its parent had it ignore stay ignored."""
+    """Installs the handlers of SIGINT and SIGTERM; signals that the parent process ignores stay ignored."""
     for number, default in _DEFAULTS.items():
         if signal.getsignal(number) is default:
             signal.signal(number, _arrived)
 
 
 def idle() -> None:
-    """From now on a signal ends the process: it has nothing to give.
+    """From now on a signal ends the process at once, without a partial answer.
 
-    Python loses exceptions in some moments of an import, and at its end prints them.
+    Python may lose exceptions during imports, and prints them at the end of the process.
     """
     _enter("idle")
 
@@ -34,34 +34,34 @@ def working() -> None:
     """From now on a signal raises `KeyboardInterrupt`.
 
     Raises:
-        KeyboardInterrupt: there was one before.
+        KeyboardInterrupt: a signal has arrived already.
     """
     check()
     _enter("working")
 
 
 def showing() -> None:
-    """From now on the first signal waits for `check`: what is known is shown, and written. Another one raises."""
+    """From now on the first signal waits for `check`, so that the answer is shown and written; the second raises."""
     _enter("showing")
 
 
 def check() -> None:
-    """Ends what is going on if there was a signal.
+    """Ends the work if a signal has arrived.
 
     Raises:
-        KeyboardInterrupt: there was.
+        KeyboardInterrupt: a signal has arrived.
     """
     if arrived():
         raise KeyboardInterrupt
 
 
 def arrived() -> bool:
-    """Was there a signal? Where packages are imported, Python may lose its exception, or make another one of it."""
+    """`True`: a signal has arrived. Python may lose or replace its exception while packages are imported."""
     return _first is not None
 
 
 def status() -> int:
-    """The exit status of a command that was interrupted."""
+    """The exit status of an interrupted command."""
     return 128 + (_first or signal.SIGINT)
 
 
@@ -75,7 +75,7 @@ def _arrived(number: int, _frame: FrameType | None) -> None:
     waits = _phase == "showing" and _first is None
     _first = _first or number
     if _phase == "idle":
-        os.write(2, f"{SAID}\n".encode())
+        os.write(2, f"{MESSAGE}\n".encode())
         os._exit(status())
     if not waits:
         raise KeyboardInterrupt

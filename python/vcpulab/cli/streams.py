@@ -1,4 +1,4 @@
-"""Where text goes: plain, in letters that a terminal knows, and to nobody once nobody takes it."""
+"""Standard output and error: escaped text in the terminal's encoding, and no errors after the reader has gone."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ _ASCII = ("ascii", "ansi_x3.4-1968", "us-ascii")
 
 
 class Unheard(BaseException):
-    """What was printed went nowhere, and nothing else is to be done; nobody on the way makes an error of it."""
+    """The output has no reader, and the command has nothing else to do; no `except Exception` catches it."""
 
 
 class Heard:
@@ -20,7 +20,7 @@ class Heard:
 
     def __init__(self, stream: TextIO, *, goes_on: bool) -> None:
         self.goes_on = goes_on
-        """Is there something to do that needs no listener?"""
+        """`True`: the command has work to do that needs no reader."""
         self.broken: OSError | None = None
         self._stream = stream
 
@@ -28,19 +28,19 @@ class Heard:
         """Prints.
 
         Raises:
-            Unheard: the stream is broken, and nothing else is to be done.
+            Unheard: the stream is broken, and the command has nothing else to do.
         """
         self._try(lambda: self._stream.write(text))
         return len(text)
 
     def write_bytes(self, data: bytes) -> None:
-        """Prints what is no text, as `write` does."""
+        """Prints bytes, as `write` prints text."""
         self.flush()
         self._try(lambda: self._stream.buffer.write(data))
         self._try(self._stream.buffer.flush)
 
     def flush(self) -> None:
-        """Sees to it that all is printed, as `write` does."""
+        """Flushes the stream; raises as `write` does."""
         self._try(self._stream.flush)
 
     def _try(self, do: Callable[[], object]) -> None:
@@ -48,7 +48,7 @@ class Heard:
             do()
         except OSError as error:
             self.broken = error
-            # What is left in its buffers goes nowhere, and Python has nothing to complain of at the end.
+            # The rest of the buffers goes to the null device, so that Python reports no error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             if not self.goes_on:
                 raise Unheard from None
@@ -58,7 +58,7 @@ class Heard:
 
 
 class Plain:
-    """A stream for text of whatever origin: what a terminal would obey is escaped."""
+    """A stream for text from any source: control sequences are escaped."""
 
     def __init__(self, styled: Heard) -> None:
         self.styled = styled
@@ -73,13 +73,13 @@ class Plain:
 
 
 def printing_aside() -> AbstractContextManager[object]:
-    """While this lasts, what code of the user's own prints goes to stderr, and does not mix with a command's answer."""
+    """A context in which stdout is redirected to stderr, so that output of users' code stays out of the answer."""
     return redirect_stdout(sys.stderr)
 
 
 @contextmanager
 def printing_plainly() -> Iterator[Heard]:
-    """While this lasts, whatever is printed does no harm to a terminal; letters that it does not know are replaced.
+    """A context in which printed text is escaped, and letters outside the terminal's encoding are replaced.
 
     Yields:
         The standard output.
@@ -87,7 +87,7 @@ def printing_plainly() -> Iterator[Heard]:
     before = sys.stdout, sys.stderr
     for stream in before:
         if hasattr(stream, "reconfigure") and (stream.encoding or "").lower().replace("-", "") != "utf8":
-            # ASCII is what is left where the locale is none: UTF-8 is likelier.
+            # Without a locale Python chooses ASCII; UTF-8 is likelier.
             stream.reconfigure(encoding="utf-8" if stream.encoding.lower() in _ASCII else None, errors="replace")
     heard = Heard(sys.stdout, goes_on=False)
     sys.stdout, sys.stderr = Plain(heard), Plain(Heard(sys.stderr, goes_on=True))
@@ -98,12 +98,12 @@ def printing_plainly() -> Iterator[Heard]:
 
 
 def go_on_unheard() -> None:
-    """Something is to be done, such as a file to be written, whether or not anybody reads what is printed."""
+    """Lets the command go on, for example to write a file, even if stdout has no reader."""
     if isinstance(sys.stdout, Plain):
         sys.stdout.styled.goes_on = True
 
 
 def write_bytes(data: bytes) -> None:
-    """Prints what is no text."""
+    """Prints bytes."""
     assert isinstance(sys.stdout, Plain)
     sys.stdout.styled.write_bytes(data)

@@ -45,7 +45,7 @@ Fast = Annotated[
 
 @dataclass(frozen=True)
 class _Effort:
-    """How much of a study is run, for every command that runs what it lacks."""
+    """The options for missing runs of a study."""
 
     fast: Fast = False
     precision: Precision = 0.02
@@ -56,57 +56,58 @@ Effort = Annotated[_Effort, Parameter(name="*")]
 _WHOLE = _Effort()
 
 
-@command("list", "vcpulab study list", of=study)
+@command("list", "vcpulab study list", parent=study)
 def list_(*, all: All = False) -> None:
     """List the studies."""
     rows = []
     for name in NAMES:
-        it = study_of(name)
-        cases = list(it.cases())
-        blind = len(it.blind)
+        published = study_of(name)
+        cases = list(published.cases())
+        blind = len(published.blind)
         rows.append(
             [
                 name,
-                it.title,
-                str(len(it.experiments)),
+                published.title,
+                str(len(published.experiments)),
                 str(len(cases)),
-                str(len(it.cells)),
+                str(len(published.cells)),
                 str(blind),
-                str(len(it.claims)),
+                str(len(published.claims)),
             ]
         )
     headings = ["study", "title", "experiments", "cases", "cells", "of them blind", "claims"]
     page.show([page.rows(Table("Published studies", headings, rows, 2), "study")], all=all)
 
 
-@command("show", "vcpulab study show cherkasova2007", of=study)
+@command("show", "vcpulab study show cherkasova2007", parent=study)
 def show(name: Name, /, *, all: All = False) -> None:
     """Describe a study: its experiments, cases, fitted constants and claims."""
-    it = study_of(name)
-    parts = [page.always(Lines([f"{it.name}: {it.title}", it.reference, ""]))]
-    cases = list(it.cases())
-    rows = [[e, text, str(sum(1 for c in cases if c.experiment == e))] for e, text in it.experiments.items()]
+    published = study_of(name)
+    parts = [page.always(Lines([f"{published.name}: {published.title}", published.reference, ""]))]
+    cases = list(published.cases())
+    rows = [[e, text, str(sum(1 for c in cases if c.experiment == e))] for e, text in published.experiments.items()]
     experiments = Table("Experiments", ["experiment", "what it is", "cases"], rows, 2)
     parts.append(page.rows(experiments, "experiment", soon=_ROWS_SOON))
     constants = [
-        [c.name, c.meaning, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}"] for c in it.calibration.constants
+        [c.name, c.meaning, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}"]
+        for c in published.calibration.constants
     ]
     fitted = Table("Fitted constants", ["constant", "what it is", "value", "between"], constants, 2)
     parts.append(page.rows(fitted, "constant", rank=1))
-    claims = [[c.id, c.text, c.in_paper] for c in it.claims]
+    claims = [[c.id, c.text, c.in_paper] for c in published.claims]
     parts.append(page.rows(Table("Claims", ["claim", "text", "in the paper"], claims, 3), "claim", soon=_ROWS_SOON))
     page.show(parts, all=all)
 
 
 _ROWS_SOON = 4
-"""So many experiments and claims are shown before more of either."""
+"""The number of experiments, and of claims, that are shown before more of either."""
 
 
 @command(
     "run",
     "vcpulab study run cherkasova2007 --fast",
     "vcpulab study run cherkasova2007 --only dom0-weight-sweep --fast",
-    of=study,
+    parent=study,
 )
 def run(
     name: NameOrAll,
@@ -123,12 +124,12 @@ def run(
         only: One experiment of it.
     """
     for each in _names(name):
-        found, interrupted = run_or_partial(_run, each, out, effort, only=only)
-        _show(found, all=all)
+        agreement, interrupted = run_or_partial(_run, each, out, effort, only=only)
+        _show(agreement, all=all)
         stop(interrupted=interrupted)
 
 
-@command("report", "vcpulab study report cherkasova2007 --fast", of=study)
+@command("report", "vcpulab study report cherkasova2007 --fast", parent=study)
 def report(
     name: NameOrAll,
     /,
@@ -143,7 +144,7 @@ def report(
         print(f"report: {reports.write(_run(each, out, effort))}")
 
 
-@command("predict", "vcpulab study predict cherkasova2007 --fast --out cells.csv", of=study)
+@command("predict", "vcpulab study predict cherkasova2007 --fast --out cells.csv", parent=study)
 def predict_(
     name: Name,
     /,
@@ -159,11 +160,11 @@ def predict_(
     """
     rows = _run(name, results, effort).predicted
     atomic.write(out, predict.to_csv(rows))
-    said = sum(1 for row in rows if row.estimate is not None)
-    terminal.say(f"written to {out}: {said} of {len(rows)} cells")
+    simulated = sum(1 for row in rows if row.estimate is not None)
+    terminal.say(f"written to {out}: {simulated} of {len(rows)} cells")
 
 
-@command("overview", "vcpulab study overview --fast --out studies.md", of=study)
+@command("overview", "vcpulab study overview --fast --out studies.md", parent=study)
 def overview(
     *,
     out: OutFile,
@@ -183,7 +184,7 @@ def overview(
         atomic.write(out, overviews.page(done, command))
 
 
-@command("fit", "vcpulab study fit venkatesh2015 --fast --samples 1 --out fit.toml", of=study)
+@command("fit", "vcpulab study fit venkatesh2015 --fast --samples 1 --out fit.toml", parent=study)
 def fit(
     name: Name,
     /,
@@ -201,7 +202,7 @@ def fit(
     Args:
         out: The calibration with the values found (TOML).
     """
-    found = fit_constants(
+    calibration = fit_constants(
         study_of(name),
         runs.Effort(fast=fast, jobs=jobs),
         samples=samples,
@@ -211,12 +212,12 @@ def fit(
         say=terminal.say,
     )
     with written(out):
-        atomic.write(out, found.text())
+        atomic.write(out, calibration.text())
 
 
 def _run(name: str, folder: Path, effort: _Effort, *, only: str | None = None) -> Agreement:
     with terminal.progress(name) as progress:
-        found = verbs.study(
+        agreement = verbs.study(
             name,
             only=only,
             fast=effort.fast,
@@ -225,26 +226,26 @@ def _run(name: str, folder: Path, effort: _Effort, *, only: str | None = None) -
             jobs=effort.jobs,
             progress=progress,
         )
-    if found.note is not None:
-        terminal.warn(found.note)
-    return found
+    if agreement.note is not None:
+        terminal.warn(agreement.note)
+    return agreement
 
 
 def _names(name: str) -> Sequence[str]:
     return NAMES if name == "all" else [name]
 
 
-def _show(found: Agreement, *, all: bool) -> None:
-    it = found.study
-    cells = [_row(row) for row in found.predicted if row.estimate is not None]
-    compared = Table(it.title, ["cell", "published", "simulated", "error", "role"], cells, together=True)
+def _show(outcome: Agreement, *, all: bool) -> None:
+    published = outcome.study
+    cells = [_row(row) for row in outcome.predicted if row.estimate is not None]
+    compared = Table(published.title, ["cell", "published", "simulated", "error", "role"], cells, together=True)
     scores = [
         [f"{s.table}, {s.metric}", str(s.cells), _number(s.tau), _number(s.mape), s.within, s.role]
-        for s in found.scores
+        for s in outcome.scores
     ]
     headings = ["table, metric", "cells", "tau", "mean error, %", "in intervals", "role"]
     agreement = Table("Agreement", headings, scores)
-    claims = [[claim.id, verdict.outcome.value, _evidence(verdict), claim.text] for claim, verdict in found.judged]
+    claims = [[claim.id, verdict.outcome.value, _evidence(verdict), claim.text] for claim, verdict in outcome.judged]
     judged = Table("Claims", ["claim", "outcome", "evidence", "text"], claims, 4)
     page.show(
         [

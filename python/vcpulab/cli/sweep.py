@@ -87,7 +87,7 @@ def sweep(
         shown = None if metrics is None else [name.strip() for name in metrics.split(",")]
         try:
             with terminal.progress(f"sweep {plan.name}") as progress:
-                found, interrupted = run_or_partial(
+                answer, interrupted = run_or_partial(
                     verbs.sweep, plan, opened, metrics=shown, executor=executor, jobs=jobs, progress=progress
                 )
         except KeyboardInterrupt:
@@ -95,7 +95,7 @@ def sweep(
             raise
         finally:
             _tell(opened)
-        _print(found, format, all=all, interrupted=interrupted)
+        _print(answer, format, all=all, interrupted=interrupted)
         if interrupted:
             _go_on()
         stop(interrupted=interrupted)
@@ -104,7 +104,7 @@ def sweep(
                 tables.export(plan, opened, out)
         if plot is not None:
             with written(plot):
-                chart.write(plan, found.rows, found.metrics[0], plot)
+                chart.write(plan, answer.rows, answer.metrics[0], plot)
     return 0
 
 
@@ -190,9 +190,9 @@ def _verified(store: Path) -> int:
         return 1 if damaged else 0
 
 
-def _announce(plan: Plan, store: Path, runs: int, there: int) -> None:
+def _announce(plan: Plan, store: Path, runs: int, stored: int) -> None:
     terminal.say(
-        f"{plan.name}: {len(plan.points)} points, {runs} runs, {there} of them in {store}, {runs - there} to do"
+        f"{plan.name}: {len(plan.points)} points, {runs} runs, {stored} of them in {store}, {runs - stored} to do"
     )
 
 
@@ -204,24 +204,24 @@ def _tell(store: Store) -> None:
         terminal.warn(f"{store.folder}: {runs} runs of another engine ({made_by}): kept, not used")
 
 
-def _print(found: Sweep, form: str, *, all: bool, interrupted: bool) -> None:
+def _print(answer: Sweep, form: str, *, all: bool, interrupted: bool) -> None:
     if form == "table":
-        plan = found.plan
+        plan = answer.plan
         shown = [
             [*(_value(value) for value in row.values), *("–" if i is None else str(i) for i in row.intervals)]
-            for row in found.rows
+            for row in answer.rows
         ]
-        headings = [*plan.paths, *(metric.title for metric in found.metrics)]
+        headings = [*plan.paths, *(metric.title for metric in answer.metrics)]
         page.show([page.rows(Table(plan.name, headings, shown, len(plan.paths)), "point")], all=all)
     elif form == "json":
-        print(as_json({"interrupted": interrupted, "metrics": found.records()}))
+        print(as_json({"interrupted": interrupted, "metrics": answer.records()}))
     else:
-        rows = [{name: _cell(value) for name, value in row.items()} for row in found.records()]
+        rows = [{name: _cell(value) for name, value in row.items()} for row in answer.records()]
         print(csv(pl.DataFrame(rows, infer_schema_length=None)), end="")
 
 
 def _cell(value: object) -> object:
-    """As it stands in CSV: a list or a table as JSON."""
+    """A value for CSV: lists and tables as JSON."""
     return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
@@ -232,7 +232,7 @@ def _print_frame(frame: pl.DataFrame, *, all: bool) -> None:
 
 
 def _value(value: object) -> str:
-    """As it fits a cell."""
+    """A value as the short text of a table cell."""
     if value is None:
         return "–"
     if isinstance(value, float):

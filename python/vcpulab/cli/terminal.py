@@ -1,4 +1,4 @@
-"""What is printed: plain text on stdout; messages and progress on stderr.
+"""Printing: plain text on stdout; messages and progress on stderr.
 
 Colours only repeat what the words say; `NO_COLOR` turns them off.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def console(*, stderr: bool = False, **options: Any) -> "Console":
-    """Where text with styles is printed; it must be plain."""
+    """A console for text with styles; the text must be escaped already."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -30,7 +30,7 @@ _LINE_MOST = 2000
 
 
 def say(message: str) -> None:
-    """Prints a message; lines longer than anybody reads are cut."""
+    """Prints a message; very long lines are cut."""
     print(_cut(message), file=sys.stderr)
 
 
@@ -50,7 +50,7 @@ def warn(message: str) -> None:
 
 
 def warn_left_out(paths: Iterable[str], under: str = "the new scheduler") -> None:
-    """Names the parameters that another scheduler does not have, and says what the reboot to it decides anew."""
+    """Warns of parameters that another scheduler does not have, and of the setting that a reboot decides anew."""
     from vcpulab.scenario.scenario import AT_BOOT
 
     paths = list(paths)
@@ -102,7 +102,7 @@ def progress(title: str) -> Iterator[Callable[[float], bool | None]]:
 
 @contextmanager
 def status(title: str) -> Iterator[Callable[[str], None]]:
-    """The work in progress with the pace of the engine, if stderr is a terminal; takes how far it has come."""
+    """A status line with the pace of the engine, if stderr is a terminal; takes the stage of the work."""
     if not sys.stderr.isatty():
         yield lambda _stage: signals.check()
         return

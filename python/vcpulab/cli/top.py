@@ -1,4 +1,4 @@
-"""xentop in the terminal: a run while it goes on, or played from its samples. Needs the extra `top`."""
+"""xentop in the terminal, for a run in progress or the samples of a finished run. Needs the extra `top`."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -25,13 +25,15 @@ Samples = tuple[pl.DataFrame, pl.DataFrame]
 
 
 class Top(App[None]):
-    """Shows a run at the pace of its own time, with xentop's keys. A scenario is run meanwhile, as fast as it goes.
+    """An application that shows a run at the pace of its simulated time, with xentop's keys.
+
+    A scenario runs in the background at full speed.
 
     Args:
         source: a scenario, or a finished run.
         delay_s: simulated time, and time, between updates.
-        replication: which one to show.
-        options: what to show at first.
+        replication: the replication to show.
+        options: the options at first.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,7 +66,7 @@ class Top(App[None]):
         self.failed: EngineError | NotRecordedError | None = None
         self.paused = False
         self.fraction = 0.0
-        """How much of the run is done."""
+        """The fraction of the run that is done."""
         self._source = source
         self._scenario = source.scenario if isinstance(source, Run) else source
         self.title = self._scenario.name
@@ -79,7 +81,7 @@ class Top(App[None]):
 
     @property
     def finished(self) -> bool:
-        """Is the run done, and its last update on the screen?"""
+        """`True`: the run is done, and its last update is on the screen."""
         return self._complete and self._shown + 1 == len(self._updates)
 
     def compose(self) -> ComposeResult:
@@ -91,12 +93,12 @@ class Top(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begins with the run."""
+        """Starts the run."""
         self._show()
         self.run_worker(self._work, thread=True)
 
     def _work(self) -> None:
-        """Runs the scenario, or reads what the run has left; in a thread of its own."""
+        """Runs the scenario, or reads the samples of the run; called in its own thread."""
         try:
             check_sampled(self._scenario, self._replication)
             if isinstance(self._source, Run):
@@ -128,7 +130,7 @@ class Top(App[None]):
             self.call_from_thread(self._arrived, taken, fraction)
 
     def _arrived(self, taken: Samples, fraction: float) -> None:
-        """There are new samples, perhaps."""
+        """Takes new samples; there may be none."""
         self.fraction = fraction
         if taken[0].height:
             self._taken.append(taken)
@@ -141,7 +143,7 @@ class Top(App[None]):
         self._begin()
 
     def _begin(self) -> None:
-        """The first update is shown as soon as it is there; the others follow in its time."""
+        """Shows the first update as soon as it exists; later updates follow after the delay."""
         if self._shown < 0 and self._updates:
             self._shown = 0
             self._set_timer()
@@ -153,7 +155,7 @@ class Top(App[None]):
         self._timer = self.set_interval(self.delay_s, self._advance)
 
     def _plan(self) -> None:
-        """From the update shown on there is one after every delay."""
+        """Plans updates from the shown one on, one after every delay."""
         shown = self._updates[: self._shown + 1]
         self._player = xentop.Player(self._scenario, delay_s=self.delay_s)
         planned = [update for taken in self._taken for update in self._player.add(*taken)]
@@ -183,7 +185,7 @@ class Top(App[None]):
     # ---- keys ----
 
     def action_leave(self) -> None:
-        """Ends, or stops asking for the delay."""
+        """Ends the application, or closes the entry of the delay."""
         entry = self.query_one("#delay", Input)
         if entry.has_focus:
             self._close(entry)
@@ -191,9 +193,9 @@ class Top(App[None]):
         self._leaving = True
         self.exit()
 
-    def action_extra(self, what: xentop.Extra) -> None:
+    def action_extra(self, extra: xentop.Extra) -> None:
         """Shows lines about each domain, or hides them."""
-        self.options = replace(self.options, extra=self.options.extra ^ {what})
+        self.options = replace(self.options, extra=self.options.extra ^ {extra})
         self._show()
 
     def action_sort(self) -> None:
@@ -203,12 +205,12 @@ class Top(App[None]):
         self._show()
 
     def action_pause(self) -> None:
-        """Stands still, or goes on."""
+        """Pauses, or continues."""
         self.paused = not self.paused
         self._show()
 
     def action_step(self, by: int) -> None:
-        """Stands still at the next update, or the one before."""
+        """Pauses at the next update, or at the previous one."""
         self.paused = True
         self.action_jump(min(max(self._shown + by, 0), len(self._updates) - 1))
 
@@ -226,7 +228,7 @@ class Top(App[None]):
         entry.focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Takes a new delay, if it is one."""
+        """Takes a new delay if the text is a valid one."""
         try:
             delay_s = float(event.value)
         except ValueError:

@@ -27,7 +27,7 @@ from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
 _OFFERS_MAX = 3
-"""As many settings to choose from are shown unasked."""
+"""The largest number of settings to choose from that are shown without `--all`."""
 _FOLDERS = Path("out/tune")
 
 
@@ -146,8 +146,8 @@ def tune(
 
 
 def _parts(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> Iterator[Part]:
-    """The answer and what to type first, then what was wanted and held, then what others make of it."""
-    found, confirmed = answer.result, answer.confirmed
+    """The parts of the answer: commands, then the search's goals and limits, then effects on other domains."""
+    search, confirmed = answer.result, answer.confirmed
     yield page.always(Lines([f"{answer.space.scenario.name}: {answer.headline}", ""]))
     if confirmed is not None and confirmed.starved:
         starved = starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves")
@@ -156,12 +156,12 @@ def _parts(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> Iterato
         steps = answer.commands(toolstack)
         typed = views.commands(steps, headed=True)
         if not steps:
-            typed = [[Lines([f"No command of the toolstack sets {', '.join(found.best.changes)}.", ""])]]
+            typed = [[Lines([f"No command of the toolstack sets {', '.join(search.best.changes)}.", ""])]]
         yield page.always(Lines(["To set it on a real host:"]))
         yield page.items(typed, "command", least=1)
         yield page.always(Lines(["", answer.verdict, ""]))
     size = answer.space.size
-    tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings"
+    tried = f"{len(search.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings"
     lines = [
         f"wanted: {'; '.join([*map(str, answer.search.goals), *in_short(answer.search.slos)])}",
         f"held fixed: {'; '.join(held(answer.space)) or 'nothing'}",
@@ -176,15 +176,15 @@ def _parts(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> Iterato
         yield page.items([[Lines([line])] for line in [*answer.front_lines(_OFFERS_MAX), ""]], "line of offers", rank=2)
     if all or answer.interrupted:
         yield from _parameters(answer, all=all)
-    # What a setting that is not advised does to others is of no use.
+    # The effects of a setting that is not advised are of no use.
     if confirmed is not None and (all or answer.advised):
         yield from _confirmed(confirmed, all=all)
 
 
 def _parameters(answer: Tuning, *, all: bool) -> Iterator[Part]:
-    found = answer.result
+    search = answer.result
     rows = [
-        [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
+        [key, before, after, str(search.costs.get(key, "–")), _share(search.importance.get(key))]
         for key, before, after in answer.changed()
     ]
     if rows:
@@ -193,13 +193,15 @@ def _parameters(answer: Tuning, *, all: bool) -> Iterator[Part]:
         yield page.rows(Table(title, headings, rows, text_columns=3), "parameter")
     if not all and not answer.kept:
         return
-    others = [[key, _share(share)] for key, share in found.importance.items() if key not in {row[0] for row in rows}]
-    if others:
+    unchanged = [
+        [key, _share(share)] for key, share in search.importance.items() if key not in {row[0] for row in rows}
+    ]
+    if unchanged:
         title = "Parameters that stay as they are"
-        yield page.rows(Table(title, ["parameter", "importance in the search"], others), "parameter", rank=3)
-    if len(found.policies) > 1:
-        ranked = sorted(found.policies.items(), key=lambda item: found.standings[item[1].number].order, reverse=True)
-        policies = [[name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
+        yield page.rows(Table(title, ["parameter", "importance in the search"], unchanged), "parameter", rank=3)
+    if len(search.policies) > 1:
+        ranked = sorted(search.policies.items(), key=lambda item: search.standings[item[1].number].order, reverse=True)
+        policies = [[name, f"{search.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
         headings = ["scheduler", "score in the search", "SLOs"]
         yield page.rows(Table("The best under each scheduler", headings, policies), "scheduler", rank=3)
 
@@ -212,14 +214,21 @@ def _confirmed(confirmed: Confirmation, *, all: bool) -> Iterator[Part]:
         yield page.always(Table("Gain", ["goal", f"gain in {confirmed.score.n} fresh replications"], rows))
     if confirmed.slos:
         words = {True: "kept", False: "not kept", None: "not sure"}
-        judged = {one.slo: one for one in confirmed.slos}
+        judged = {confirmed_slo.slo: confirmed_slo for confirmed_slo in confirmed.slos}
         slos = []
-        for name, those in in_short(judged).items():
-            # Of those on alike things, the one that stands worst.
-            worst = min((judged[slo] for slo in those), key=lambda one: (False, None, True).index(one.sure))
+        for name, slos_alike in in_short(judged).items():
+            # The worst one stands for the SLOs of alike domains.
+            worst = min(
+                (judged[slo] for slo in slos_alike),
+                key=lambda confirmed_slo: (False, None, True).index(confirmed_slo.sure),
+            )
             slos.append([name, words[worst.sure], str(worst.interval or "–")])
         yield page.rows(Table("SLOs", ["SLO", "kept", "value"], slos, text_columns=2), "SLO")
-    changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses") or one.may_regress]
+    changed = [
+        comparison
+        for comparison in confirmed.comparisons
+        if comparison.verdict in ("improves", "regresses") or comparison.may_regress
+    ]
     runs, labels = (confirmed.before, confirmed.after), ("now", "found")
     if changed and (all or len(changed) <= short.ROWS_FULL):
         yield from views.comparison(changed, runs, labels, all=all, heading=False)

@@ -55,20 +55,20 @@ def make(
     """
     files.check_new(out, force=force)
     with terminal.progress("making the twin") as progress:
-        found = _twin(paths, scheduler, cpu_mhz, threads, replay=replay, progress=progress)
-        text = found.text
-    for note in found.notes:
+        made = _twin(paths, scheduler, cpu_mhz, threads, replay=replay, progress=progress)
+        text = made.text
+    for note in made.notes:
         terminal.warn(note)
     if out is None:
         print(text, end="")
         return
     atomic.write(out, text)
-    # Only under the scheduler that was recorded can it be held against the recording.
+    # Only a twin under the recorded scheduler can be compared with the recording.
     held = " ".join(["twin score", *map(files.word, paths)])
     terminal.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {files.word(out)}'}")
 
 
-@command("score", "vcpulab twin score recorded", of=twin)
+@command("score", "vcpulab twin score recorded", parent=twin)
 def score(
     *paths: Path,
     scenario: Path | None = None,
@@ -91,9 +91,9 @@ def score(
             instead.
     """
     against = None if scenario is None else files.load(scenario)
-    found = _twin(paths, scheduler, cpu_mhz, threads, replay=replay)
+    made = _twin(paths, scheduler, cpu_mhz, threads, replay=replay)
     with terminal.progress("scoring the twin") as progress:
-        scored = found.score(against, split=split / 100, replications=replications, progress=progress)
+        scored = made.score(against, split=split / 100, replications=replications, progress=progress)
     for note in scored.notes:
         terminal.warn(note)
     _show(scored, format, all=all)
@@ -116,12 +116,12 @@ def _twin(
         raise RequestError(f"{error.filename}: {files.reason(error)}") from None
 
 
-def _show(found: Score, form: str, *, all: bool) -> None:
+def _show(score: Score, form: str, *, all: bool) -> None:
     if form == "json":
-        print(as_json([row.row() for row in found.rows]))
+        print(as_json([row.row() for row in score.rows]))
         return
     if form == "csv":
-        print(csv(found.to_frame()), end="")
+        print(csv(score.to_frame()), end="")
         return
     verdicts = {True: "yes", False: "no", None: ""}
     table = [
@@ -134,16 +134,16 @@ def _show(found: Score, form: str, *, all: bool) -> None:
             f"{row.off:+.2f} points" if row.off_unit == "points" else f"{row.off:+.1f} %",
             verdicts[row.holds],
         ]
-        for row in found.rows
+        for row in score.rows
     ]
     headings = ["domain", "metric", "unit", "recorded", "simulated", "off by", "within its tolerance"]
-    judged = found.judged
+    judged = score.judged
     tolerances = ", ".join(f"{metric} {most:g} {unit}" for metric, (most, unit) in TOLERANCES.items())
-    said = f"{sum(bool(row.holds) for row in judged)} of {len(judged)} within their tolerance ({tolerances})"
+    summary = f"{sum(bool(row.holds) for row in judged)} of {len(judged)} within their tolerance ({tolerances})"
     page.show(
         [
             page.rows(Table("Recorded and simulated", headings, table, 3, together=True), "metric"),
-            page.always(Lines([said])),
+            page.always(Lines([summary])),
         ],
         all=all,
     )

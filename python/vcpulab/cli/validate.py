@@ -1,4 +1,4 @@
-"""`vcpulab conformance` and `vcpulab validate`: what is simulated, against what real hosts did."""
+"""`vcpulab conformance` and `vcpulab validate`: comparisons of the simulation with real hosts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ def _replayed(folders: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def _show_conformance(report: Mapping[str, Any]) -> None:
-    """Counts by folder, what disagrees and where first, what was skipped and why; the last line sums up."""
+    """Prints counts by folder, the first differences, and skipped vectors with reasons; the last line has the sums."""
     rows = [
         [PurePath(folder["folder"]).name, *(str(folder[key]) for key in ("passed", "failed", "skipped"))]
         for folder in report["folders"]

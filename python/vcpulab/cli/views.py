@@ -1,4 +1,4 @@
-"""What the terminal shows. Colours only repeat what the words say; `NO_COLOR` turns them off."""
+"""The output of commands on a terminal. Colors only repeat the words; `NO_COLOR` turns them off."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,51 +26,51 @@ from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.folded import NARROW, NARROWEST, View, chosen, folded_table, things
 from vcpulab.show.table import Table
 
-if TYPE_CHECKING:  # what finds mistakes takes longer to import than a short run takes
+if TYPE_CHECKING:  # the import of the rules takes longer than a short run
     from vcpulab.advice.fixing import Fixed
     from vcpulab.advice.lint.host import Finding
     from vcpulab.advice.lint.lint import Advice
 
 _WAITS_SHORT = 6
-"""Who made whom wait is shown unasked for up to so many domains, where there is room."""
+"""The largest number of domains for which the table of waits is shown by default, if the page has room."""
 
 
 def show_run(
     run: Run, tool: Tool | None = None, waits: bool | None = None, *, io: bool = False, view: View | None = None
 ) -> None:
-    """The metrics of a run: all, or those that most people look at where there is no room for more on a page.
+    """Prints the metrics of a run: all, or the most important ones that fit on a page.
 
     Args:
         run: the run.
-        tool: also in the counters of this tool.
-        waits: show who made whom wait, and for how long? `None`: if it is short, as far as there is room on the page.
-        io: show what crossed the domains' devices?
-        view: what is shown of it; folded if left out.
+        tool: the tool whose counters are also shown.
+        waits: whether to show the table of waits; `None`: if it is short and the page has room.
+        io: whether to show the traffic of the domains' devices.
+        view: the domains and metrics to show; folded if left out.
     """
     view = view or View()
     few = run.df_domains()["domain"].n_unique() <= _WAITS_SHORT
     asides = [] if waits is False or (waits is None and not few) else [*_waits(run), *_wakeups(run)]
     starving = starved(run)
     shown, hint = _tables(run, view)
-    asked = []
+    extras = []
     if io:
-        asked.append(_asked(_io(run, view), "row of I/O"))
+        extras.append(_extra_part(_io(run, view), "row of I/O"))
     if tool is not None:
         counters = COUNTERS[tool]
         counted = summarise(_in_counters(run, counters), "domain", counters)
         title = f"Domains, in the counters of {tool}"
         table = folded_table(run.scenario, counted, title, counters, view).stacked()
-        asked.append(_asked(table, f"row of {tool}'s counters"))
+        extras.append(_extra_part(table, f"row of {tool}'s counters"))
     if run.not_attributed is not None and waits is not False:
         terminal.say(f"who made whom wait is not known: {run.not_attributed}")
     page.show(
         [
             page.always(*_heading(run), *([Lines([in_a_line(starving)]), BLANK] if starving else [])),
-            *(page.rows(table, _CALLED[of], soon=_ROWS_SOON) for of, table in shown.items()),
+            *(page.rows(table, _CALLED[thing], soon=_ROWS_SOON) for thing, table in shown.items()),
             page.always(*([Lines([hint])] if hint else [])),
             cautions(run.scenario),
-            *asked,
-            *(_aside(table, asked=bool(waits)) for table in asides),
+            *extras,
+            *(_aside(table, requested=bool(waits)) for table in asides),
         ],
         all=view.all,
     )
@@ -79,24 +79,24 @@ def show_run(
 _CALLED = {"domain": "domain", "app": "application", "pcpu": "pCPU"}
 
 
-def _asked(table: Table, called: str) -> Part:
-    """A table that was asked for by an option: its first rows come before all else."""
+def _extra_part(table: Table, called: str) -> Part:
+    """A table that an option asks for: its first rows come before all other parts."""
     return page.rows(table, called, soon=_ROWS_SOON, rank=-1)
 
 
 _ROWS_SOON = 8
-"""So many rows of each table of a run are shown before more of any, or more of its columns."""
+"""The number of rows of each table of a run that are shown before more rows of any, or more columns."""
 
 
-def _aside(table: Table, *, asked: bool) -> Part:
-    """A table that is shown if it was asked for, or else as far as there is room for all of it."""
-    if asked:
-        return _asked(table, "row of waits")
-    return page.either(page.Version(), page.Version([table]))
+def _aside(table: Table, *, requested: bool) -> Part:
+    """A table that is shown if an option asks for it, or if the page has room for all of it."""
+    if requested:
+        return _extra_part(table, "row of waits")
+    return page.alternatives(page.Version(), page.Version([table]))
 
 
 def _heading(run: Run) -> list[Piece]:
-    """What was run."""
+    """Lines on the scenario of a run."""
     scenario = run.scenario
     document = scenario.to_dict()
     host = document["host"]
@@ -116,24 +116,24 @@ def _heading(run: Run) -> list[Piece]:
 
 
 def _tables(run: Run, view: View) -> tuple[dict[str, Table], str]:
-    """The tables of a run, each with as many metrics as fit beside one another; and how to see what is left out."""
-    those = list(things(run, view))
+    """The tables of a run, each with the metrics that fit side by side, and a hint that shows the rest."""
+    tables = list(things(run, view))
     levels = (None,) if view.all or view.only is not None else (None, NARROW, NARROWEST)
     shown, cut = {}, False
-    for one in those:
+    for table_of_things in tables:
         for names in levels:
-            table = one.table(names).stacked()
+            table = table_of_things.table(names).stacked()
             if page.fits(table):
                 break
-        shown[one.heading] = table
+        shown[table_of_things.heading] = table
         cut = cut or names is not None
-    if any(one.folded for one in those):
+    if any(table_of_things.folded for table_of_things in tables):
         return shown, "Every one: --all; some of them: --only 'GLOB'; the most first: --sort METRIC"
     return shown, "Every metric: --all" if cut else ""
 
 
 def comparison(
-    found: Sequence[Comparison],
+    comparisons: Sequence[Comparison],
     runs: tuple[Run, Run],
     labels: tuple[str, str],
     *,
@@ -142,59 +142,63 @@ def comparison(
     starving: Sequence[str] = (),
     heading: bool = True,
 ) -> list[Part]:
-    """What differs between two runs, and what it means for whom.
+    """The parts of a comparison of two runs: a heading, the differences and their meaning.
 
     Args:
-        found: what was compared.
+        comparisons: the comparisons of the runs.
         runs: before and after.
-        labels: what they are called.
-        all: every metric, not only those that changed for better or worse, and what clients see?
-        view: of which things, and which metric comes first; all, and what owners judge by, if left out.
-        starving: lines on who starves.
-        heading: say what is compared?
+        labels: names of the runs.
+        all: whether to show every metric, not only improvements, regressions and metrics that clients see.
+        view: the things to show, and the metric that comes first.
+        starving: lines on starving domains.
+        heading: whether to show lines on the scenarios.
     """
     view = view or View()
     if view.only is not None:
-        there = set(chosen([c.address.thing for c in found], runs[0].scenario, view.only))
-        found = [c for c in found if c.address.thing in there]
-    asked = {address.name for address in seen_by_clients(runs[0])}
-    asked |= {c.address.name for c in found if c.address.metric.name == view.sort}
+        picked = set(chosen([c.address.thing for c in comparisons], runs[0].scenario, view.only))
+        comparisons = [c for c in comparisons if c.address.thing in picked]
+    wanted = {address.name for address in seen_by_clients(runs[0])}
+    wanted |= {c.address.name for c in comparisons if c.address.metric.name == view.sort}
     shown = [
         c
-        for c in found
+        for c in comparisons
         if all or (c.verdict != "same" and (c.address.better is not None or c.address.metric.name == view.sort))
     ]
-    told = [c for c in shown if all or c.of_consequence or c.may_regress or c.address.name in asked]
+    listed = [c for c in shown if all or c.of_consequence or c.may_regress or c.address.name in wanted]
     scenarios = (runs[0].scenario, runs[1].scenario)
-    whole, lines = table_of_differences(told, labels, view.sort), in_words(found)
+    whole, lines = table_of_differences(listed, labels, view.sort), in_words(comparisons)
     # Alike domains fill a page with few rows or with few words.
-    many = not all and max(len(told), len(lines)) > ROWS_FULL
+    many = not all and max(len(listed), len(lines)) > ROWS_FULL
 
     def version(size: int) -> page.Version:
         if size > ROWS_MAX and not many:
-            table, said = whole, lines
+            table, words = whole, lines
         else:
-            table, said = in_short(shown, scenarios, labels, size, first=view.sort)
-        return page.Version([*([table] if table.rows else []), Lines(said)])
+            table, words = in_short(shown, scenarios, labels, size, first=view.sort)
+        return page.Version([*([table] if table.rows else []), Lines(words)])
 
-    said = [Lines(starving), BLANK] if starving else []
+    starving_lines = [Lines(starving), BLANK] if starving else []
     return [
-        page.always(*(_compared(runs, labels) if heading else []), *said),
+        page.always(*(_compared(runs, labels) if heading else []), *starving_lines),
         Part(version, ROWS_MAX + (not many), least=1, soon=_DIFFERENCES_SOON),
     ]
 
 
 _DIFFERENCES_SOON = 6
-"""So many differences are shown before there is room for anything else."""
+"""The number of differences that are shown before other parts grow."""
 
 
 def _compared(runs: tuple[Run, Run], labels: tuple[str, str]) -> list[Piece]:
     hosts = [run.scenario.to_dict()["host"] for run in runs]
-    said = [
+    hosts_in_words = [
         f"{run.scenario.name}: {host['scheduler']} {host['generation']}" for run, host in zip(runs, hosts, strict=True)
     ]
-    # What is the same is said once.
-    same = said[:1] if len(set(said)) == 1 else [f"{label}: {one}" for label, one in zip(labels, said, strict=True)]
+    # Equal lines are shown once.
+    same = (
+        hosts_in_words[:1]
+        if len(set(hosts_in_words)) == 1
+        else [f"{label}: {host}" for label, host in zip(labels, hosts_in_words, strict=True)]
+    )
     pairs = min(run.scenario.replications for run in runs)
     lengths = list(dict.fromkeys(map(_length, runs)))
     how_long = f"{' and '.join(lengths)}, {_count(pairs, 'pair')} of replications, seed {runs[0].scenario.seed}"
@@ -206,29 +210,29 @@ def _length(run: Run) -> str:
 
 
 def cautions(*scenarios: Scenario) -> Part:
-    """What the profile of a host does not say, below an answer from its simulation."""
-    return page.always(Lines(sharing.cautions(*(one.to_dict() for one in scenarios))))
+    """Warnings about costs that a host's profile lacks, for the end of an answer from a simulation."""
+    return page.always(Lines(sharing.cautions(*(scenario.to_dict() for scenario in scenarios))))
 
 
 def cautions_as_data(*scenarios: Scenario) -> dict[str, list[str]]:
-    """The same for a JSON document; nothing where there is none."""
-    there = sharing.cautions(*(one.to_dict() for one in scenarios))
-    return {"cautions": there} if there else {}
+    """The warnings of `cautions` for a JSON document; nothing without warnings."""
+    listed = sharing.cautions(*(scenario.to_dict() for scenario in scenarios))
+    return {"cautions": listed} if listed else {}
 
 
 def changes(changed: Mapping[str, Any]) -> Lines:
-    """What was set, settings of the same value in a line."""
+    """Lines on the changed settings, settings with the same value together."""
     return Lines([f"set: {line}" for line in settings.in_short(changed)])
 
 
 _COMMANDS_SHOWN = 8
-"""The most commands of a finding that are shown unless all is asked for."""
+"""The largest number of commands of a finding that are shown without `--all`."""
 
 
-def advice(path: str, one: "Advice", toolstack: Toolstack | None = None, *, all: bool = True) -> list[Piece]:
-    """A finding: what is wrong and why, what mending it does, and how it is mended, if it may be."""
-    pieces = _finding(path, one)
-    steps = in_loops(one.steps(toolstack)) if not one.against else []
+def advice(path: str, fix: "Advice", toolstack: Toolstack | None = None, *, all: bool = True) -> list[Piece]:
+    """A finding with its reason, the effect of its fix, and the commands of the fix, unless it does harm."""
+    pieces = _finding(path, fix)
+    steps = in_loops(fix.steps(toolstack)) if not fix.against else []
     shown = steps if all else steps[:_COMMANDS_SHOWN]
     for place, (how, group) in enumerate(groupby(shown, key=lambda step: step.how)):
         if place or how != "run":
@@ -243,29 +247,31 @@ def advice(path: str, one: "Advice", toolstack: Toolstack | None = None, *, all:
     return [*pieces, BLANK]
 
 
-def fixed(path: str, it: "Fixed") -> list[Part]:
-    """What was mended, what was not and why, and what all mends do together."""
+def fixed(path: str, fixes: "Fixed") -> list[Part]:
+    """The fixes, the remaining findings with reasons, and the effect of all fixes together."""
     parts = [
-        page.items([[*_what(path, one), Lines(["  fixed: taken out"]), BLANK] for one in it.taken_out], "mend"),
-        page.items([[*_finding(path, one, "fixed by"), BLANK] for one in it.made], "mend"),
+        page.items(
+            [[*_fault(path, finding), Lines(["  fixed: taken out"]), BLANK] for finding in fixes.taken_out], "mend"
+        ),
+        page.items([[*_finding(path, fix, "fixed by"), BLANK] for fix in fixes.made], "mend"),
         page.items(
             [
-                [*_finding(path, one), Lines([f"not fixed: {why}"], begin="  ", indent="    "), BLANK]
-                for one, why in it.left
+                [*_finding(path, fix), Lines([f"not fixed: {reason}"], begin="  ", indent="    "), BLANK]
+                for fix, reason in fixes.left
             ],
             "finding that is left",
         ),
     ]
-    if it.made:
-        runs = (it.measured.before, it.measured.after)
-        starving = it.measured.starving.lines()
-        parts += comparison(it.measured.comparisons, runs, ("before", "fixed"), all=False, starving=starving)
+    if fixes.made:
+        runs = (fixes.measured.before, fixes.measured.after)
+        starving = fixes.measured.starving.lines()
+        parts += comparison(fixes.measured.comparisons, runs, ("before", "fixed"), all=False, starving=starving)
     return parts
 
 
 def _finding(path: str, advice: "Advice", label: str = "with") -> list[Piece]:
-    """What is wrong and why, and what mending it does."""
-    pieces: list[Piece] = _what(path, advice.finding)
+    """A finding with its reason and the effect of its fix."""
+    pieces: list[Piece] = _fault(path, advice.finding)
     if advice.effect is not None:
         mend = "; ".join(settings.in_short(advice.finding.changes))
         pieces.append(Lines([f"{label} {mend}:"], begin="  ", indent="    "))
@@ -274,13 +280,13 @@ def _finding(path: str, advice: "Advice", label: str = "with") -> list[Piece]:
     return pieces
 
 
-def _what(path: str, finding: "Finding") -> list[Piece]:
-    """What is wrong and why."""
+def _fault(path: str, finding: "Finding") -> list[Piece]:
+    """A finding with its reason."""
     return [Lines([f"{path}: {finding.path}: {finding.rule}"]), Lines([finding.reason], begin="  ", indent="  ")]
 
 
 def _io(run: Run, view: View) -> Table:
-    """What there was nothing of anywhere is left out."""
+    """The table of I/O, without metrics that are 0 for all domains."""
     io = run.summary().filter(of="io")
     seen = set(io.filter(pl.col("mean") != 0)["metric"])
     metrics = [metric for metric in IO if metric.name in seen]
@@ -288,8 +294,10 @@ def _io(run: Run, view: View) -> Table:
 
 
 def _in_counters(run: Run, counters: Sequence[Metric]) -> pl.DataFrame:
-    """The domains in the counters of another tool, in each replication."""
-    return counted(run).select(pl.col("domain").alias("thing"), *(one.expression.alias(one.name) for one in counters))
+    """The counters of another tool for each domain and replication."""
+    return counted(run).select(
+        pl.col("domain").alias("thing"), *(counter.expression.alias(counter.name) for counter in counters)
+    )
 
 
 def _waits(run: Run) -> Iterator[Table]:
@@ -303,22 +311,22 @@ def _waits(run: Run) -> Iterator[Table]:
         for row in frame.iter_rows(named=True)
     }
     rows = [
-        [domain, *(cells.get((domain, other), "–") for other in by)] for domain in order if domain in frame["domain"]
+        [domain, *(cells.get((domain, cause), "–") for cause in by)] for domain in order if domain in frame["domain"]
     ]
     yield Table("Who made whom wait: wait of the domain by what ran, % of elapsed", ["domain", *by], rows)
 
 
 def show_gotten_and_work(run: Run) -> None:
-    """The time gotten, as XenMon counts it, beside the work done in it; nothing where they are the same."""
+    """Prints the time gotten, as XenMon counts it, next to the work done in it; nothing if both are equal."""
     shown = [metric for metric in DOMAIN if metric.name in ("gotten", *SPEED)]
-    frame = run.summary().filter(pl.col("of") == "domain", pl.col("metric").is_in([one.name for one in shown]))
+    frame = run.summary().filter(pl.col("of") == "domain", pl.col("metric").is_in([metric.name for metric in shown]))
     if frame.filter(pl.col("metric") == "work")["mean"].is_not_null().any():
         title = "Time gotten, which XenMon counts, and the work done in it, which it does not see"
         page.show_table(folded_table(run.scenario, frame, title, shown, View()))
 
 
 def show_xencpu(used: pl.DataFrame) -> None:
-    """CPU used by each domain, with its share of the driver domain."""
+    """Prints the CPU time of each domain, with its share of the driver domain's."""
 
     def mean(domain: str, column: str, scale: float) -> str:
         return str(Interval.from_values((scale * used.filter(domain=domain)[column]).to_list()) or "–")
@@ -331,7 +339,7 @@ def show_xencpu(used: pl.DataFrame) -> None:
 
 
 def show_xenoprof(profile: pl.DataFrame) -> None:
-    """Where busy time went by domain and layer."""
+    """Prints busy time by domain and layer."""
 
     def shown(value: float | None) -> str:
         return "–" if value is None else number(value)
@@ -362,7 +370,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def show_schedulers(schedulers: Sequence[Mapping[str, Any]]) -> None:
-    """Each scheduler with its parameters, and in which generations it has them if not in all."""
+    """Prints each scheduler with its parameters, and the generations of parameters that not all generations have."""
     for scheduler in schedulers:
         generations = [generation["name"] for generation in scheduler["generations"]]
         print(f"{scheduler['name']}: {scheduler['doc']}")
@@ -388,13 +396,13 @@ def _param(param: Mapping[str, Any]) -> str:
 
 
 def commands(steps: Iterable[Step], *, headed: bool = False) -> list[list[Piece]]:
-    """As a shell script, each command with the comments before it; see `script`."""
-    found: list[list[Piece]] = [[]]
+    """Steps as a shell script in blocks, each a command with the comments before it; see `script`."""
+    blocks: list[list[Piece]] = [[]]
     for line in script(steps, headed=headed):
-        if found[-1] and not _is_comment(found[-1][-1]):
-            found.append([])
-        found[-1].append(Lines([line], typed=True))
-    return list(filter(None, found))
+        if blocks[-1] and not _is_comment(blocks[-1][-1]):
+            blocks.append([])
+        blocks[-1].append(Lines([line], typed=True))
+    return list(filter(None, blocks))
 
 
 def _is_comment(piece: Piece) -> bool:
@@ -402,7 +410,7 @@ def _is_comment(piece: Piece) -> bool:
 
 
 def show_list(listing: Mapping[str, Any]) -> None:
-    """As `xl list` prints it, but for the memory."""
+    """Prints domains in the format of `xl list`, without memory."""
     print(f"{'Name':<40}{'ID':>5}{'VCPUs':>6}\tState\tTime(s)")
     for domain in listing["domains"]:
         online = sum(vcpu["pcpu"] is not None for vcpu in domain["vcpus"])
@@ -411,7 +419,7 @@ def show_list(listing: Mapping[str, Any]) -> None:
 
 
 def show_vcpu_list(listing: Mapping[str, Any]) -> None:
-    """As `xl vcpu-list` prints it."""
+    """Prints vCPUs in the format of `xl vcpu-list`."""
     print(f"{'Name':<32}{'ID':>6}{'VCPU':>6}{'CPU':>6}{'State':>8}{'Time(s)':>10} Affinity (Hard / Soft)")
     for domain in listing["domains"]:
         for vcpu in domain["vcpus"]:
@@ -422,11 +430,11 @@ def show_vcpu_list(listing: Mapping[str, Any]) -> None:
 
 
 _MACHINE_STATES = {"c": "crashed", "d": "in shutdown", "s": "in shutdown", "p": "paused"}
-"""Of `virsh`, by the letters of `xl list`, the first that is there; else it is running, whether it has work or not."""
+"""Letters of `xl list` to states of `virsh`, the first match counts; without a match a domain is running."""
 
 
 def show_machines(domains: Iterable[Mapping[str, Any]]) -> None:
-    """As `virsh list` prints it."""
+    """Prints domains in the format of `virsh list`."""
     domains = list(domains)
     width = max((len(domain["name"]) for domain in domains), default=4) + 3
     heading = f" {'Id':<5}{'Name':<{width}}State"
@@ -437,10 +445,10 @@ def show_machines(domains: Iterable[Mapping[str, Any]]) -> None:
 
 
 def show_vcpuinfo(domains: Iterable[Mapping[str, Any]], pcpus: int) -> None:
-    """As `virsh vcpuinfo` prints it for each domain, with its name above."""
+    """Prints the vCPUs of each domain in the format of `virsh vcpuinfo`, with the domain's name above."""
     for domain in domains:
         print(f"{domain['name']}\n")
-        for vcpu in (one for one in domain["vcpus"] if one["pcpu"] is not None):
+        for vcpu in (online for online in domain["vcpus"] if online["pcpu"] is not None):
             allowed = pcpu_set(vcpu["affinity"], pcpus)
             rows = {
                 "VCPU": vcpu["vcpu"],
@@ -453,7 +461,7 @@ def show_vcpuinfo(domains: Iterable[Mapping[str, Any]], pcpus: int) -> None:
 
 
 def show_profile(profile: Mapping[str, Any]) -> None:
-    """A hardware profile with its constants."""
+    """Prints a hardware profile with its constants."""
     print(f"{profile['name']}: {profile['doc']}\n")
     for constant in [{"name": "pcpus", "doc": "Number of pCPUs.", **profile["pcpus"]}, *profile["constants"]]:
         print(f"  {constant['name']} = {constant['value']}")
@@ -462,7 +470,7 @@ def show_profile(profile: Mapping[str, Any]) -> None:
 
 
 def show_measured(constants: Mapping[str, Mapping[str, Any]]) -> None:
-    """What was measured for a hardware profile, with its spread."""
+    """Prints the measured constants of a hardware profile with their spread."""
     rows = [
         [name, *(str(constant[key]) for key in ("value", "low", "high", "samples"))]
         for name, constant in constants.items()
@@ -478,7 +486,7 @@ _WHOLE = re.compile(r"whole_(?P<key>.+)_of_floor")
 
 
 def show_bench(metrics: Mapping[str, float]) -> None:
-    """Decisions and events per second of each policy, and whole runs, beside the bare loop; then the other numbers."""
+    """Prints decisions and events per second of each policy, whole runs next to the bare loop, and other numbers."""
     rows = []
     for match in filter(None, map(_DECISIONS.fullmatch, metrics)):
         rates = [metrics[f"{rate}{match['key']}"] / 1e6 for rate in _OF_A_POLICY]
@@ -489,22 +497,22 @@ def show_bench(metrics: Mapping[str, float]) -> None:
     page.show_table(Table("Million per second", headings, rows, 2))
     page.show_table(_whole_runs(metrics))
     shown = (*_OF_A_POLICY, "whole_")
-    others = [[name, number(value)] for name, value in metrics.items() if not name.startswith(shown)]
-    page.show_table(Table("", ["measure", "value"], others))
+    rest = [[name, number(value)] for name, value in metrics.items() if not name.startswith(shown)]
+    page.show_table(Table("", ["measure", "value"], rest))
 
 
 def _whole_runs(metrics: Mapping[str, float]) -> Table:
-    """Whole runs part by part, from text to tables."""
+    """The table of whole runs, part by part from text to tables."""
     rows = []
     keys = [match["key"].split("_") for match in map(_WHOLE.fullmatch, metrics) if match]
     for words in sorted(keys, key=lambda words: [word.zfill(8) if word.isdigit() else word for word in words]):
 
-        def of(metric: str, key: str = "_".join(words)) -> float:
+        def value(metric: str, key: str = "_".join(words)) -> float:
             return metrics[f"whole_{key}_{metric}"]
 
-        times = [of("read_ms") + of("build_ms"), of("run_ms"), of("rows_ms") + of("tables_ms")]
-        per_dispatch = [of("ns_per_dispatch"), of("floor_ns_per_event"), of("of_floor")]
-        speed = of("simulated_ms") / of("run_ms")
+        times = [value("read_ms") + value("build_ms"), value("run_ms"), value("rows_ms") + value("tables_ms")]
+        per_dispatch = [value("ns_per_dispatch"), value("floor_ns_per_event"), value("of_floor")]
+        speed = value("simulated_ms") / value("run_ms")
         rows.append(["-".join(words), *map(number, [*times, speed, *per_dispatch])])
     headings = ["whole run", "set-up, ms", "run, ms", "tables, ms", "times\nreal time"]
     headings += ["ns for each\ndispatch", "bare loop, ns\nfor each event", "ratio"]

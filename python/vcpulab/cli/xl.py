@@ -26,7 +26,7 @@ virsh = group(
 )
 
 
-@command("commands", "vcpulab xl commands web.toml", "vcpulab xl commands web.toml --toolstack xapi", of=xl)
+@command("commands", "vcpulab xl commands web.toml", "vcpulab xl commands web.toml --toolstack xapi", parent=xl)
 def commands(file: Path, /, *, toolstack: TypedFor = None, format: TableOrJson = "table") -> None:
     """Print the commands that set up a scenario on a real host and keep it so, and what no command does.
 
@@ -35,10 +35,12 @@ def commands(file: Path, /, *, toolstack: TypedFor = None, format: TableOrJson =
     Args:
         file: Scenario file.
     """
-    _commands(_of(file, "xen", "commands"), toolstack, format)
+    _commands(_scenario_of(file, "xen", "commands"), toolstack, format)
 
 
-@command("commands", "vcpulab virsh commands kvm.toml", "vcpulab virsh commands kvm.toml --toolstack proxmox", of=virsh)
+@command(
+    "commands", "vcpulab virsh commands kvm.toml", "vcpulab virsh commands kvm.toml --toolstack proxmox", parent=virsh
+)
 def virsh_commands(file: Path, /, *, toolstack: TypedFor = None, format: TableOrJson = "table") -> None:
     """Print the commands that set up a scenario on a real KVM host and keep it so, and what no command does.
 
@@ -48,11 +50,15 @@ def virsh_commands(file: Path, /, *, toolstack: TypedFor = None, format: TableOr
     Args:
         file: Scenario file.
     """
-    _commands(_of(file, "kvm", "commands"), toolstack, format)
+    _commands(_scenario_of(file, "kvm", "commands"), toolstack, format)
 
 
 @command(
-    "list", "vcpulab xl list web.toml", "vcpulab xl list web.toml --at 5s", "vcpulab xl list web.toml --vcpus", of=xl
+    "list",
+    "vcpulab xl list web.toml",
+    "vcpulab xl list web.toml --at 5s",
+    "vcpulab xl list web.toml --vcpus",
+    parent=xl,
 )
 def list_(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: TableOrJson = "table") -> None:
     """Run a scenario up to a time, and print the domains on the host then, as `xl list` would.
@@ -65,7 +71,7 @@ def list_(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: 
     """
     from vcpulab.cli import views
 
-    report = _listing(_of(file, "xen", "list"), at)
+    report = _listing(_scenario_of(file, "xen", "list"), at)
     if format == "json":
         print(report)
     elif vcpus:
@@ -79,7 +85,7 @@ def list_(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: 
     "vcpulab virsh list kvm.toml",
     "vcpulab virsh list kvm.toml --at 5s",
     "vcpulab virsh list kvm.toml --vcpus",
-    of=virsh,
+    parent=virsh,
 )
 def virsh_list(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: TableOrJson = "table") -> None:
     """Run a scenario up to a time, and print the VMs on the host then, as `virsh list` would.
@@ -92,7 +98,7 @@ def virsh_list(file: Path, /, *, at: str | None = None, vcpus: Flag = False, for
     """
     from vcpulab.cli import views
 
-    scenario = _of(file, "kvm", "list")
+    scenario = _scenario_of(file, "kvm", "list")
     report = _listing(scenario, at)
     if format == "json":
         print(report)
@@ -104,20 +110,20 @@ def virsh_list(file: Path, /, *, at: str | None = None, vcpus: Flag = False, for
         views.show_machines(domains)
 
 
-def _of(file: Path, hypervisor: str, verb: str) -> Scenario:
+def _scenario_of(file: Path, hypervisor: str, verb: str) -> Scenario:
     """The scenario of a host of that hypervisor.
 
     Raises:
-        RequestError: its host has another one.
+        RequestError: the host has another hypervisor.
     """
     from vcpulab.hypervisors.commands import HYPERVISORS
     from vcpulab.hypervisors.settings import hypervisor_of
 
     scenario = files.load(file)
-    found = hypervisor_of(scenario.to_dict())
-    if found != hypervisor:
-        tool = {"xen": "xl", "kvm": "virsh"}[found]
-        reason = f"its host is a {HYPERVISORS[found]} host (host.hypervisor)"
+    present = hypervisor_of(scenario.to_dict())
+    if present != hypervisor:
+        tool = {"xen": "xl", "kvm": "virsh"}[present]
+        reason = f"its host is a {HYPERVISORS[present]} host (host.hypervisor)"
         raise RequestError(reason, field="file", found=file, hint=f"vcpulab {tool} {verb} {files.word(file)}")
     return scenario
 
@@ -130,7 +136,7 @@ def _commands(scenario: Scenario, toolstack: TypedFor, format: TableOrJson) -> N
     if format == "json":
         print(as_json([asdict(step) for step in steps]))
     else:
-        page.print_pieces(piece for one in views.commands(steps) for piece in one)
+        page.print_pieces(piece for block in views.commands(steps) for piece in block)
 
 
 def _listing(scenario: Scenario, at: str | None) -> str:
@@ -145,6 +151,6 @@ def _listing(scenario: Scenario, at: str | None) -> str:
 
 
 def _machines(scenario: Scenario, domains: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Those that are virtual machines: neither daemons nor the host's own threads."""
+    """The domains that are virtual machines: neither daemons nor threads of the host."""
     tables = scenario.to_dict()["domain"]
-    return (one for one in domains if one["name"] in tables and not tables[one["name"]].get("daemon"))
+    return (domain for domain in domains if domain["name"] in tables and not tables[domain["name"]].get("daemon"))
