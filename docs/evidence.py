@@ -30,7 +30,7 @@ from vcpulab.scenario.units import span_ns
 from vcpulab.studies import NAMES, study
 from vcpulab.studies.predict import predictions, scores
 from vcpulab.studies.results import Results
-from vcpulab.twin.deciding import shortest_wait_ns
+from vcpulab.twin.decision_costs import shortest_wait_ns
 from vcpulab.validation import Report, validate
 from vcpulab.validation.xen import BARS, OWN, WHAT_IF, Agreement, Held, Verdict, quantile
 from vcpulab.validation.xen.chance import OF_POINTS

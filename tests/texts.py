@@ -11,7 +11,7 @@ from vcpulab import ScenarioError
 from vcpulab import formats as recordings
 from vcpulab.errors import RecordingError, RequestError
 from vcpulab.formats import rtapp
-from vcpulab.twin import gather, kvm_host, listed_kvm
+from vcpulab.twin import gather, kvm_host, kvm_import
 
 TRACE = ROOT / "examples" / "perf-sched.txt"
 XENTRACE = ROOT / "tests" / "recordings" / "xen4.17-credit-weights" / "trace.bin.xz"
@@ -24,7 +24,7 @@ def _listed(path: Path) -> None:
     read = recordings.read(path)
     if read.kind in kvm_host.KINDS:
         with suppress(RequestError, ScenarioError):
-            listed_kvm.scenario_of([read])
+            kvm_import.scenario_of([read])
 
 
 def check(path: Path) -> None:

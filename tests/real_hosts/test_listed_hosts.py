@@ -22,10 +22,10 @@ from vcpulab.formats.xl_sched import Sched
 from vcpulab.hypervisors.commands import commands
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.topology import Topology
-from vcpulab.twin.imported import Made
-from vcpulab.twin.listed import scenario_of
-from vcpulab.twin.placed import map_of
+from vcpulab.twin.import_result import Made
+from vcpulab.twin.pcpu_map import map_of
 from vcpulab.twin.release import rules_of
+from vcpulab.twin.xen_import import scenario_of
 
 HERE = Path("listed.txt")
 DOM0 = Vcpu("Domain-0", 0, 0, 0, "-b-", 9.0, "all", "all")

@@ -3,7 +3,7 @@
 import pytest
 
 from support import ROOT
-from vcpulab.twin import deciding
+from vcpulab.twin import decision_costs
 from vcpulab.twin.sequences import Turn, Turns
 from vcpulab.validation.xen.recording import read
 
@@ -22,15 +22,15 @@ def test_either_scheduler_tells_what_credit_takes(kind: str) -> None:
 
 
 def test_what_deciding_and_waking_took_is_taken_from_what_follows() -> None:
-    takes = deciding.Deciding(block_ns=50, wake_ns=30, percent=100)
+    takes = decision_costs.DecisionCosts(block_ns=50, wake_ns=30, percent=100)
     turns = [
         Turn(((100, (1, 0)), (40, (2, 0)), (20, None)), 10),
         Turn(((20, (1, 0)), (200, None)), 10),
     ]
-    left = deciding.without({(0, 0): Turns((0, 0), 0, turns)}, takes)[0, 0].turns
+    left = decision_costs.without({(0, 0): Turns((0, 0), 0, turns)}, takes)[0, 0].turns
     # Nothing is shorter than a nanosecond; what was not there to be taken is taken later.
     assert [[cpu for cpu, _ in turn.computes] for turn in left] == [[50, 10, 1], [1, 139]]
-    assert deciding.without({(0, 0): Turns((0, 0), 0, turns)}, deciding.NOTHING)[0, 0].turns == turns
+    assert decision_costs.without({(0, 0): Turns((0, 0), 0, turns)}, decision_costs.NOTHING)[0, 0].turns == turns
 
 
 def test_a_host_that_was_booted_again_has_its_guests_ticks_elsewhere() -> None:

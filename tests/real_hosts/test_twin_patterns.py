@@ -14,17 +14,17 @@ from support import ROOT
 from vcpulab import twin
 from vcpulab.formats import Recording
 from vcpulab.twin.build import read, read_events
-from vcpulab.twin.heard import TIME, Heard, Kind, Seen
 from vcpulab.twin.kinds import saves
-from vcpulab.twin.learnt import Sample, Task
 from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
+from vcpulab.twin.message_turns import TIME, Kind, Received, VcpuTurns
 from vcpulab.twin.messages import app_of, tasks_of
 from vcpulab.twin.partners import with_partners
-from vcpulab.twin.resumed import resume_ns, without
+from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.softirq import softirq_kinds
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import mean_stretch
+from vcpulab.twin.tasks import Sample, Task
 from vcpulab.twin.ticks import Tick, alike, recognise, tick_and_demands
 
 REAL = ROOT / "tests" / "recordings"
@@ -394,21 +394,21 @@ def test_what_wakes_no_process_is_told_from_ticks_that_do_not_come() -> None:
     chance = random.Random(5)
     period, at, dom0 = 4_000_000, 700_000, (0, 0)
     question, receipt = Kind(dom0, (2, 0)), Kind(dom0, (1, 0), dom0)
-    now, turns, heard = 0, list[Turn](), list[Heard]()
+    now, turns, heard = 0, list[Turn](), list[Received]()
     for _ in range(400):
         kind = chance.choice((question, receipt))
         end, wakes = now + 100_000, now + 5_000_000 + chance.randrange(5_000_000)
         due = end + (at - end) % period
         if kind == question:
             turns.append(Turn(((100_000, None),), due - end, now, 0, 100_000, due - end))
-            heard += [Heard((kind,), is_sure=True), Heard((), is_sure=True)]
+            heard += [Received((kind,), is_sure=True), Received((), is_sure=True)]
             now, end = due, due + 30_000
         else:
-            heard.append(Heard((kind,), is_sure=True))
+            heard.append(Received((kind,), is_sure=True))
         turns.append(Turn(((end - now, None),), dom0, now, 0, end - now, wakes - end))
         now = wakes
-    its = Seen((1, 0), Turns((1, 0), 0, turns))
-    its.heard, its.frequent_kinds = heard, {question, receipt}
+    its = VcpuTurns((1, 0), Turns((1, 0), 0, turns))
+    its.received, its.frequent_kinds = heard, {question, receipt}
     assert softirq_kinds(its) == {receipt}
 
 
@@ -459,10 +459,10 @@ def test_messages_save_no_more_than_they_take() -> None:
     receipt, odd, other = Kind((0, 0), (1, 0)), Kind((0, 0)), Kind((0, 0), (2, 0))
     runs = [30] * 17 + [35] * 8 + [300]
     turns = [Turn(((run * US, None),), (0, 0), at * 5000 * US, 0, run * US, 4000 * US) for at, run in enumerate(runs)]
-    its = Seen((1, 0), Turns((1, 0), 0, turns))
+    its = VcpuTurns((1, 0), Turns((1, 0), 0, turns))
     its.costs, its.frequent_kinds = {receipt: 30e3, odd: 320e3, other: 310e3}, {receipt, other}
-    its.heard = [Heard((receipt,), is_sure=True)] * 17 + [Heard((odd, receipt), is_sure=True)] * 8
-    its.heard.append(Heard((receipt, other), is_sure=True))
+    its.received = [Received((receipt,), is_sure=True)] * 17 + [Received((odd, receipt), is_sure=True)] * 8
+    its.received.append(Received((receipt, other), is_sure=True))
     assert saves(its) == 0, "exceptions tell nothing"
     its.frequent_kinds = {receipt, odd, other}
     assert saves(its) == 30e3, "no more than the least of them takes"

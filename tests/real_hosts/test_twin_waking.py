@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from support import ROOT
-from vcpulab.twin import build, deciding
-from vcpulab.twin.attribution import seen_of
+from vcpulab.twin import build, decision_costs
+from vcpulab.twin.attribution import attributed
 from vcpulab.twin.links import in_exchanges, links
 from vcpulab.twin.messages import Answering, tasks_of
 from vcpulab.twin.partners import with_partners
-from vcpulab.twin.resumed import resume_ns, without
+from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.sources import gather
-from vcpulab.twin.waking import Waking, waking
+from vcpulab.twin.wake_costs import Waking, waking
 
 KEPT = ROOT / "validation" / "recordings" / "xen"
 DOM0, SENDER = (0, 0), (1, 0)
@@ -39,12 +39,12 @@ def bursts(wake_us: int, work_us: int, pieces: tuple[int, ...]) -> dict[tuple[in
 
 @pytest.mark.parametrize("pieces", [(1, 3), (1, 2, 4)])
 def test_turns_that_share_a_burst_tell_what_waking_costs(pieces: tuple[int, ...]) -> None:
-    seen = seen_of(bursts(60, 120, pieces), {(SENDER, DOM0)})
+    seen = attributed(bursts(60, 120, pieces), {(SENDER, DOM0)})
     assert waking(seen)[DOM0].ns == pytest.approx(60 * US, abs=1 * US)
 
 
 def test_turns_that_are_all_alike_do_not_tell_what_waking_costs() -> None:
-    assert waking(seen_of(bursts(60, 120, (2,)), {(SENDER, DOM0)})) == {DOM0: Waking(), SENDER: Waking()}
+    assert waking(attributed(bursts(60, 120, (2,)), {(SENDER, DOM0)})) == {DOM0: Waking(), SENDER: Waking()}
 
 
 def answering(name: str, scratch: Path) -> tuple[Answering, dict[tuple[int, int], str]]:
@@ -56,8 +56,8 @@ def answering(name: str, scratch: Path) -> tuple[Answering, dict[tuple[int, int]
     turns = turns_of(file, found)
     turns = without(turns, resume_ns(turns.values()))
     assert sources.scheduler is not None
-    takes = deciding.deciding(recording.summary, sources.scheduler, build._switch_ns(recording.summary))
-    turns = deciding.without(turns, takes)
+    takes = decision_costs.measured(recording.summary, sources.scheduler, build._switch_ns(recording.summary))
+    turns = decision_costs.without(turns, takes)
     linked = {vcpu for link in found for vcpu in link}
     names = {vcpu: recording.names.get(vcpu[0]) or sources.name(vcpu[0]) for vcpu in linked}
     return tasks_of({vcpu: its for vcpu, its in turns.items() if vcpu in linked}, found), names

@@ -12,7 +12,7 @@ import pytest
 
 from support import ROOT, Vcpulab
 from vcpulab.results.cache import RunCache
-from vcpulab.twin.deciding import shortest_wait_ns
+from vcpulab.twin.decision_costs import shortest_wait_ns
 from vcpulab.validation import validate
 from vcpulab.validation.xen import Xen
 from vcpulab.validation.xen.agreement import BARS, WHAT_IF, Agreement, Held, quantile

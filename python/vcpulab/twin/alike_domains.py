@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from vcpulab.scenario.names import in_short
-from vcpulab.twin.written import IDLE_PERCENT, PERCENT
+from vcpulab.twin.scenario_text import IDLE_PERCENT, PERCENT
 from vcpulab.twin.xen_domains import Domain
 
 _SAME = 1.2

@@ -1,8 +1,8 @@
 """The messages that each turn of vCPUs that wake one another has received.
 
 A wake-up shows a message only to a vCPU that is blocked. Another that comes before it blocks again is hidden: it is
-inferred from what its sender does in turns that show it. What a turn heard tells what its kind sends, and that what
-others heard, so that all is inferred again some times.
+inferred from what its sender does in turns that show it. What a turn received tells what its kind sends, and that what
+others received, so that all is inferred again some times.
 """
 
 from bisect import bisect_left
@@ -11,70 +11,70 @@ from heapq import nsmallest
 from itertools import combinations
 from typing import NamedTuple
 
-from vcpulab.twin.heard import ALWAYS, CLEARLY, NEVER, TIME, Heard, Kind, Seen
 from vcpulab.twin.kinds import costs, frequent, has_long_timer, parts, saves
 from vcpulab.twin.links import Link, Vcpu
+from vcpulab.twin.message_turns import ALWAYS, CLEARLY, NEVER, TIME, Kind, Received, VcpuTurns
 from vcpulab.twin.sequences import Turns
 
 _ASKED_MOST = 4
 """Of so many messages it is asked which of them came."""
 _LIKE_TIMER = 0.1
-"""As much as its CPU time may differ from that after a timer, what is said to be heard may be that timer."""
-_HEARD_MOST = 16
+"""As much as its CPU time may differ from that after a timer, what is said to be received may be that timer."""
+_RECEIVED_MOST = 16
 """Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
 true, they would be sent on, and come back."""
 _PASSES = 6
 """Rounds of inference: the messages of a turn show which messages its kind sends, and so which ones others got."""
 
 
-def seen_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Seen]:
+def attributed(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, VcpuTurns]:
     """The turns of each vCPU, with the messages that each has received.
 
     Args:
         turns: of each of these vCPUs.
         links: who wakes whom.
     """
-    seen = {vcpu: Seen(vcpu, history) for vcpu, history in turns.items()}
+    all_turns = {vcpu: VcpuTurns(vcpu, history) for vcpu, history in turns.items()}
     for waker, woken in sorted(links):
-        if waker in seen and woken in seen:
-            seen[waker].targets.append(seen[woken])
-    _look(seen)
-    for receiver in seen.values():
-        receiver.heard = [Heard(receiver.woken_by(turn), is_sure=False) for turn in range(len(receiver.turns))]
+        if waker in all_turns and woken in all_turns:
+            all_turns[waker].targets.append(all_turns[woken])
+    _look(all_turns)
+    for receiver in all_turns.values():
+        receiver.received = [Received(receiver.woken_by(turn), is_sure=False) for turn in range(len(receiver.turns))]
     in_time = sorted(
-        (ended, vcpu, turn) for vcpu, receiver in seen.items() for turn, ended in enumerate(receiver.ended)
+        (ended, vcpu, turn) for vcpu, receiver in all_turns.items() for turn, ended in enumerate(receiver.ended)
     )
     for _ in range(_PASSES):
         for _, vcpu, turn in in_time:
-            seen[vcpu].heard[turn] = _hear(seen[vcpu], turn, seen)
-        for receiver in seen.values():
-            receiver.frequent_kinds = frequent(receiver.heard)
+            all_turns[vcpu].received[turn] = _attribute(all_turns[vcpu], turn, all_turns)
+        for receiver in all_turns.values():
+            receiver.frequent_kinds = frequent(receiver.received)
             receiver.costs, receiver.clean = costs(receiver)
             receiver.saves = saves(receiver)
             receiver.has_long_timer = has_long_timer(receiver)
-        all_parts = {vcpu: parts(receiver) for vcpu, receiver in seen.items()}
-        for vcpu, receiver in seen.items():
+        all_parts = {vcpu: parts(receiver) for vcpu, receiver in all_turns.items()}
+        for vcpu, receiver in all_turns.items():
             receiver.parts = all_parts[vcpu]
-        for receiver in seen.values():
-            _find_timers(receiver, seen)
-        _look(seen)
-    return seen
+        for receiver in all_turns.values():
+            _find_timers(receiver, all_turns)
+        _look(all_turns)
+    return all_turns
 
 
-def _look(seen: Mapping[Vcpu, Seen]) -> None:
+def _look(all_turns: Mapping[Vcpu, VcpuTurns]) -> None:
     """Finds out what wake-ups show, by what is known of ticks and timers."""
-    for receiver in seen.values():
+    for receiver in all_turns.values():
         receiver.within, receiver.hides = [[] for _ in receiver.turns], set()
         receiver.know_sent()
-    for receiver in seen.values():
+    for receiver in all_turns.values():
         _overlap(receiver)
 
 
-def _find_timers(receiver: Seen, seen: Mapping[Vcpu, Seen]) -> None:
+def _find_timers(receiver: VcpuTurns, all_turns: Mapping[Vcpu, VcpuTurns]) -> None:
     """Notes which turns a timer began though somebody ran that sends to it at other times: by their CPU time.
 
     As long as nothing says what follows its timer: those that take longer than any message, though nothing is sent for
-    what that one had heard, and nothing else can have come.
+    what that one had received, and nothing else can have come.
     """
     timer = receiver.costs.get(TIME)
     longest = max(
@@ -98,12 +98,12 @@ def _find_timers(receiver: Seen, seen: Mapping[Vcpu, Seen]) -> None:
                 CLEARLY * abs(ran - timer) <= min(abs(ran - typical) for typical in (0, *message_costs)),
             )
         if is_timer:
-            kinds = seen[sender].behind(receiver.turns[turn - 1].sender_turn, receiver, turn)
-            if all(seen[sender].part(kind, receiver.vcpu) < most for kind in kinds):
+            kinds = all_turns[sender].behind(receiver.turns[turn - 1].sender_turn, receiver, turn)
+            if all(all_turns[sender].part(kind, receiver.vcpu) < most for kind in kinds):
                 receiver.by_timer.add(turn)
 
 
-def _overlap(sender: Seen) -> None:
+def _overlap(sender: VcpuTurns) -> None:
     """Notes which turns of its targets the turns of a vCPU may have sent more to than they show."""
     for turn, (ran, ended) in enumerate(zip(sender.ran, sender.ended, strict=True)):
         if sender.is_tick(turn):
@@ -116,32 +116,32 @@ def _overlap(sender: Seen) -> None:
 
 
 class _Candidate(NamedTuple):
-    """A message that a turn may have heard: who may have sent it, in which turn."""
+    """A message that a turn may have received: who may have sent it, in which turn."""
 
-    sender: Seen
+    sender: VcpuTurns
     turn: int
     kind: Kind
 
 
-def _hear(receiver: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
+def _attribute(receiver: VcpuTurns, turn: int, all_turns: Mapping[Vcpu, VcpuTurns]) -> Received:
     """The messages that a turn has received, by the turns of other vCPUs as attributed up to now."""
     # Why its first turn began a recording does not say: what it led to is told apart from there.
     kinds = [TIME] if turn == 0 else list[Kind]()
     sender = receiver.sender(turn)
     is_sure = turn > 0
     if sender is not None:
-        source, source_turn = seen[sender], receiver.turns[turn - 1].sender_turn
+        source, source_turn = all_turns[sender], receiver.turns[turn - 1].sender_turn
         behind = source.behind(source_turn, receiver, turn)
         sent = [kind.then(sender) for kind in behind] or receiver.only_from(sender)
         always = len(sent) > 1 and all(source.part(kind, receiver.vcpu) >= ALWAYS for kind in behind)
         is_sure = len(set(sent)) == 1 or always
-        # One wake-up may stand for several messages that the sender had heard before it ran, if each leads to one.
+        # One wake-up may stand for several messages that the sender had received before it ran, if each leads to one.
         kinds += (sent if always else sent[:1]) if is_sure else []
     elif turn > 0 and not receiver.by_tick(turn):
         kinds.append(TIME)
     candidates: list[_Candidate] = []
     for source, source_turn in sorted(receiver.within[turn], key=lambda each: each[0].ended[each[1]]):
-        is_sure = is_sure and bool(source.heard[source_turn].kinds)
+        is_sure = is_sure and bool(source.received[source_turn].kinds)
         for kind in source.hidden(source_turn, receiver.vcpu):
             if source.part(kind, receiver.vcpu) >= ALWAYS:
                 if kind.answers(receiver.vcpu) or receiver.has_time(turn, kinds, kind.then(source.vcpu)):
@@ -151,26 +151,26 @@ def _hear(receiver: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Heard:
     if (receiver.by_tick(turn) or receiver.has_long_timer) and TIME not in kinds and not receiver.is_tick(turn):
         # The wait after the wake-up may have been so long that the timer of the vCPU expired meanwhile.
         candidates.append(_Candidate(receiver, turn, TIME))
-    return _decided(receiver, turn, Heard(tuple(kinds), is_sure), candidates)
+    return _decided(receiver, turn, Received(tuple(kinds), is_sure), candidates)
 
 
-def _decided(receiver: Seen, turn: int, heard: Heard, candidates: Sequence[_Candidate]) -> Heard:
+def _decided(receiver: VcpuTurns, turn: int, received: Received, candidates: Sequence[_Candidate]) -> Received:
     """The messages of a turn: those that it has certainly received, and those candidates that explain its CPU time."""
-    if len(heard.kinds) > _HEARD_MOST:
-        return Heard(heard.kinds[:_HEARD_MOST], is_sure=False)
-    if not candidates or not heard.is_sure:
-        return heard
-    arrived = _explained(receiver, turn, heard.kinds, [each.kind for each in candidates])
+    if len(received.kinds) > _RECEIVED_MOST:
+        return Received(received.kinds[:_RECEIVED_MOST], is_sure=False)
+    if not candidates or not received.is_sure:
+        return received
+    arrived = _explained(receiver, turn, received.kinds, [each.kind for each in candidates])
     if arrived is None:
-        return heard._replace(is_sure=False)
+        return received._replace(is_sure=False)
     for number, each in enumerate(candidates):
         if each.kind != TIME:
             each.sender.inferred_sends[each.turn, receiver.vcpu] = number in arrived
-    return Heard((*heard.kinds, *(candidates[number].kind for number in sorted(arrived))), is_sure=True)
+    return Received((*received.kinds, *(candidates[number].kind for number in sorted(arrived))), is_sure=True)
 
 
-def _explained(receiver: Seen, turn: int, kinds: Sequence[Kind], may: Sequence[Kind]) -> Set[int] | None:
-    """Which of what a turn may have heard besides it did, by whom it woke and the CPU time that it took.
+def _explained(receiver: VcpuTurns, turn: int, kinds: Sequence[Kind], may: Sequence[Kind]) -> Set[int] | None:
+    """Which of what a turn may have received besides it did, by whom it woke and the CPU time that it took.
 
     Returns:
         Their numbers; `None`: that does not tell.

@@ -12,25 +12,25 @@ from vcpulab import formats as recordings
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.twin import deciding
+from vcpulab.twin import decision_costs
 from vcpulab.twin.apps import BLOCKS_LEAST, conserving, drawn, in_stretches, replayed, slept_ns
 from vcpulab.twin.busy import all_told
-from vcpulab.twin.heard import Kind
 from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.kvm_host import LISTER
-from vcpulab.twin.learnt import Task
 from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
+from vcpulab.twin.message_turns import Kind
 from vcpulab.twin.messages import app_of, tasks_of
 from vcpulab.twin.partners import with_partners
-from vcpulab.twin.placed import Map, flat, map_of
-from vcpulab.twin.resumed import resume_ns, without
+from vcpulab.twin.pcpu_map import PcpuMap, flat, map_of
+from vcpulab.twin.preemption_costs import resume_ns, without
+from vcpulab.twin.scenario_text import inline_phases
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import keep_nothing
+from vcpulab.twin.tasks import Task
 from vcpulab.twin.ticks import Tick, alike
-from vcpulab.twin.waking import Waking
-from vcpulab.twin.written import inline_phases
+from vcpulab.twin.wake_costs import Waking
 
 SPAN_NS_LEAST = 1_000_000_000
 """In less a vCPU that wakes ten times a second has not ten sleeps to take a spread of."""
@@ -149,8 +149,8 @@ def make(
     resume = resume_ns(turns.values())
     turns = without(turns, resume)
     switch_ns = _switch_ns(summary)
-    takes = deciding.NOTHING if used in POLICIES else deciding.deciding(summary, used, switch_ns)
-    turns = deciding.without(turns, takes)
+    takes = decision_costs.NOTHING if used in POLICIES else decision_costs.measured(summary, used, switch_ns)
+    turns = decision_costs.without(turns, takes)
     if sources.of_linux:
         lasting = _lasting(summary, turns, 0.0 if events is None else span_ns(events) / max(summary["span_ns"], 1))
         turns = {vcpu: history for vcpu, history in turns.items() if vcpu in lasting}
@@ -183,7 +183,7 @@ def make(
                 "context_switch_ns": switch_ns,
                 **({"resume_ns": resume} if resume else {}),
                 **takes.costs(),
-                **({} if used in POLICIES else {"timer_ns": deciding.TIMER_NS}),
+                **({} if used in POLICIES else {"timer_ns": decision_costs.TIMER_NS}),
             },
         },
         **setting.around(),
@@ -260,7 +260,7 @@ def _without(summary: Mapping[str, Any], sources: Sources) -> dict[str, Any]:
     return _only(summary, [vcpu for vcpu in summary["vcpus"] if not sources.is_daemon(vcpu["domain"])])
 
 
-def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> Map:
+def _placed(sources: Sources, summary: Mapping[str, Any], notes: list[str]) -> PcpuMap:
     """The host's pCPUs: those that `xl info -n` or `lscpu` list, or as many as the recording names."""
     pcpus = max(pcpu["pcpu"] for pcpu in summary["pcpus"]) + 1
     if sources.of_linux:

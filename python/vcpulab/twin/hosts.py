@@ -9,7 +9,7 @@ from vcpulab.scenario.catalogue import generation_of
 from vcpulab.twin.kernel import POLICIES, kernel_of
 from vcpulab.twin.kvm_host import KvmHost, tables_around
 from vcpulab.twin.kvm_threads import SHARE_LEAST, SMALL
-from vcpulab.twin.placed import Map
+from vcpulab.twin.pcpu_map import PcpuMap
 from vcpulab.twin.release import rules_of
 from vcpulab.twin.sources import Sources
 
@@ -21,7 +21,7 @@ class Setting:
     sources: Sources
     used: str
     """The scheduler."""
-    placed: Map
+    placed: PcpuMap
     """Its CPUs."""
     notes: list[str]
     """Where to say what a scenario cannot express, and what is not known for sure."""

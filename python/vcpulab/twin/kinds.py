@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from statistics import median
 from typing import NamedTuple
 
-from vcpulab.twin.heard import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Heard, Kind, Seen
 from vcpulab.twin.links import Vcpu
+from vcpulab.twin.message_turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Kind, Received, VcpuTurns
 
 _OF_TURNS_LEAST = 0.04
 """Of the turns of a vCPU: kinds of messages that are fewer are chance."""
@@ -18,22 +18,22 @@ _LONG = 3
 """So many times what any message takes, a timer's turn is taken for none."""
 
 
-def frequent(heard: Sequence[Heard]) -> Set[Kind]:
-    """Kinds that are no exceptions among what turns heard, and the timer."""
-    counts = Counter(kind for turn in heard for kind in turn.kinds)
+def frequent(received: Sequence[Received]) -> Set[Kind]:
+    """Kinds that are no exceptions among what turns received, and the timer."""
+    counts = Counter(kind for turn in received for kind in turn.kinds)
     least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * sum(counts.values()))
     return {kind for kind, count in counts.items() if count >= least or kind == TIME}
 
 
-def costs(receiver: Seen) -> tuple[dict[Kind, float], Set[Kind]]:
-    """CPU time of each kind of messages: of the turns that surely heard one alone, the median.
+def costs(receiver: VcpuTurns) -> tuple[dict[Kind, float], Set[Kind]]:
+    """CPU time of each kind of messages: of the turns that surely received one alone, the median.
 
     Returns:
         That, and the kinds for which it is of turns in which nothing else can have come.
     """
     ran: dict[Kind, list[int]] = {}
     clean: dict[Kind, list[int]] = {}
-    for turn, (kinds, is_sure) in enumerate(receiver.heard):
+    for turn, (kinds, is_sure) in enumerate(receiver.received):
         if is_sure and len(kinds) == 1 and not receiver.by_tick(turn):
             ran.setdefault(kinds[0], []).append(receiver.run[turn])
             if not receiver.within[turn]:
@@ -42,21 +42,21 @@ def costs(receiver: Seen) -> tuple[dict[Kind, float], Set[Kind]]:
     return {kind: median(times) for kind, times in (ran | clean).items() if len(times) >= SAMPLES_LEAST}, set(clean)
 
 
-def saves(receiver: Seen) -> float:
-    """How much less each further message of a turn takes than alone: of the turns that surely heard several.
+def saves(receiver: VcpuTurns) -> float:
+    """How much less each further message of a turn takes than alone: of the turns that surely received several.
 
     Of kinds that are no exceptions; it is no more than what the least of them takes.
     """
     costs = {kind: receiver.costs[kind] for kind in receiver.frequent_kinds if kind in receiver.costs}
     several = [
         (sum(costs[kind] for kind in kinds) - receiver.run[turn]) / (len(kinds) - 1)
-        for turn, (kinds, is_sure) in enumerate(receiver.heard)
+        for turn, (kinds, is_sure) in enumerate(receiver.received)
         if is_sure and len(kinds) > 1 and not receiver.by_tick(turn) and all(kind in costs for kind in kinds)
     ]
     return min(max(median(several), 0.0), *costs.values()) if len(several) >= SAMPLES_LEAST else 0.0
 
 
-def has_long_timer(receiver: Seen) -> bool:
+def has_long_timer(receiver: VcpuTurns) -> bool:
     """Does what its timer begins take so much longer than any message that it is taken for none?"""
     messages = receiver.frequent_kinds - {TIME}
     if TIME not in receiver.costs or not messages or not messages <= receiver.costs.keys():
@@ -64,12 +64,12 @@ def has_long_timer(receiver: Seen) -> bool:
     return receiver.costs[TIME] > _LONG * max(receiver.costs[kind] for kind in messages)
 
 
-def parts(sender: Seen) -> dict[tuple[Kind, Vcpu], float]:
+def parts(sender: VcpuTurns) -> dict[tuple[Kind, Vcpu], float]:
     """Of each kind of messages and each target: in how many turns that would show it something is sent."""
     return {(kind, target.vcpu): part for target in sender.targets for kind, part in _parts_to(sender, target).items()}
 
 
-def _parts_to(sender: Seen, target: Seen) -> dict[Kind, float]:
+def _parts_to(sender: VcpuTurns, target: VcpuTurns) -> dict[Kind, float]:
     """Of each kind of messages: in how many turns that would show it something is sent to that target."""
     # Thousands of turns show one of a few things.
     shown = Counter(_shown(sender, target))
@@ -79,11 +79,11 @@ def _parts_to(sender: Seen, target: Seen) -> dict[Kind, float]:
         _Counted({each: count for each, count in shown.items() if not each.may_answer}),
         _Counted(shown),
     )
-    heard = Counter(kind for kinds, _ in sender.heard for kind in set(kinds))
+    received = Counter(kind for kinds, _ in sender.received for kind in set(kinds))
     parts: dict[Kind, float] = {}
     hidden = list[Kind]()
     for kind in sender.frequent_kinds:
-        least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * heard[kind])
+        least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * received[kind])
         # Where nothing is clean, what the target may have asked meanwhile says nothing of this kind.
         counted = clean if clean.shown[kind] >= least else all_turns if clean.shown[kind] else certain
         parts[kind] = counted.part(kind)
@@ -115,7 +115,7 @@ class _Shown(NamedTuple):
     """What a turn shows."""
 
     kinds: frozenset[Kind]
-    """What it heard."""
+    """What it received."""
     is_sent: bool
     """Was something sent?"""
     is_clean: bool
@@ -152,12 +152,12 @@ class _Counted:
         return self.sent[kind] / self.shown[kind] if self.shown[kind] else 0.0
 
 
-def _left(sender: Seen, target: Seen, kind: Kind) -> list[float]:
-    """CPU time that the target's turns took besides what else they heard, where one such message may have come."""
+def _left(sender: VcpuTurns, target: VcpuTurns, kind: Kind) -> list[float]:
+    """CPU time that the target's turns took besides what else they received, where one such message may have come."""
     sent = kind.then(sender.vcpu)
-    other_kinds = [[message for message in heard.kinds if message != sent] for heard in target.heard]
+    other_kinds = [[message for message in received.kinds if message != sent] for received in target.received]
     came = [
-        sum(kind in sender.heard[at].kinds for at in _may_have_sent(sender, target, turn))
+        sum(kind in sender.received[at].kinds for at in _may_have_sent(sender, target, turn))
         for turn in range(len(other_kinds))
     ]
     # What never came without it does not tell what it costs alone.
@@ -165,21 +165,21 @@ def _left(sender: Seen, target: Seen, kind: Kind) -> list[float]:
     return [
         target.run[turn] - target.takes(turn, kinds)
         for turn, kinds in enumerate(other_kinds)
-        if came[turn] == 1 and target.heard[turn].is_sure
+        if came[turn] == 1 and target.received[turn].is_sure
         if all(message in target.costs and without[message] >= SAMPLES_LEAST for message in kinds)
     ]
 
 
-def _may_have_sent(sender: Seen, target: Seen, turn: int) -> Iterator[int]:
+def _may_have_sent(sender: VcpuTurns, target: VcpuTurns, turn: int) -> Iterator[int]:
     """The turns in which something may have been sent to that turn of the target."""
     if target.sender(turn) == sender.vcpu:
         yield target.turns[turn - 1].sender_turn
     yield from (at for candidate, at in target.within[turn] if candidate is sender)
 
 
-def _shown(sender: Seen, target: Seen) -> Iterator[_Shown]:
-    """What each turn heard that shows whether it sent something to that target, and whether it did."""
-    for turn, (kinds, is_sure) in enumerate(sender.heard):
+def _shown(sender: VcpuTurns, target: VcpuTurns) -> Iterator[_Shown]:
+    """What each turn received that shows whether it sent something to that target, and whether it did."""
+    for turn, (kinds, is_sure) in enumerate(sender.received):
         is_clean = not sender.within[turn]
         if target.vcpu in sender.sends[turn]:
             if is_sure:

@@ -20,9 +20,9 @@ from vcpulab.hypervisors.scope_names import SURE_CHARS, machine_chars, machine_p
 from vcpulab.scenario.cgroups import SHARES, WEIGHT, is_rounded, weight_of_shares
 from vcpulab.twin import cgroups
 from vcpulab.twin.cgroup_version import TELLER, Evidence, version_of
-from vcpulab.twin.imported import plain_name
+from vcpulab.twin.import_result import plain_name
 from vcpulab.twin.kernel import halt_poll_us
-from vcpulab.twin.placed import Map
+from vcpulab.twin.pcpu_map import PcpuMap
 from vcpulab.twin.unused_groups import rounded
 
 KINDS: tuple[recordings.Kind, ...] = get_args(recordings.KvmKind)
@@ -260,7 +260,7 @@ class KvmHost:
 
     # ---- what a scenario says of a VM ----
 
-    def fields_of(self, vm: Vm, vcpus: int, placed: Map, notes: list[str]) -> dict[str, Any]:
+    def fields_of(self, vm: Vm, vcpus: int, placed: PcpuMap, notes: list[str]) -> dict[str, Any]:
         """The fields of a domain, but for what runs in it: where it is, what it may have, and where it may run.
 
         Args:
@@ -346,7 +346,7 @@ class KvmHost:
                     notes.append(f"{vm.name}: its {place.part} groups have different limits; the first one's count")
         return fields
 
-    def _pins(self, vm: Vm, vcpus: int, placed: Map, notes: list[str]) -> dict[str, Any]:
+    def _pins(self, vm: Vm, vcpus: int, placed: PcpuMap, notes: list[str]) -> dict[str, Any]:
         machine = vm.machine
         pins: dict[str, Any] = {}
         # What the groups around the VM's own leave is said of these.
@@ -379,7 +379,7 @@ class KvmHost:
                 pins[name] = here(listed)
         return pins
 
-    def _cpuset(self, path: str, placed: Map) -> str:
+    def _cpuset(self, path: str, placed: PcpuMap) -> str:
         """The pCPUs of the innermost group of a path of which any are said."""
         while path.strip("/"):
             listed = cgroups.cpuset_of(self.linux.groups.get(path, {}))
@@ -428,7 +428,7 @@ def _iothread_pin(machine: Machine) -> str | None:
     return machine.iothread_pin if machine.iothreads else None
 
 
-def _memory(vm: Vm, placed: Map, notes: list[str]) -> dict[str, list[int]]:
+def _memory(vm: Vm, placed: PcpuMap, notes: list[str]) -> dict[str, list[int]]:
     """The nodes that its memory is bound to, as the scenario numbers them."""
     listed = vm.machine.memory_nodes
     if listed is None:
@@ -453,7 +453,7 @@ def around_of(vm: Vm) -> str:
 
 
 def tables_around(
-    vms: Mapping[str, Vm], daemon_groups: Iterable[str], host: KvmHost, placed: Map
+    vms: Mapping[str, Vm], daemon_groups: Iterable[str], host: KvmHost, placed: PcpuMap
 ) -> dict[str, dict[str, Any]]:
     """The tables of control groups of a scenario: those around VMs, and around others."""
     return cgroups.tables(

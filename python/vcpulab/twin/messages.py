@@ -11,14 +11,14 @@ from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
-from vcpulab.twin.attribution import seen_of
-from vcpulab.twin.heard import TIME, Action, Kind, Seen
-from vcpulab.twin.learnt import Learnt, Task, receipts
+from vcpulab.twin.attribution import attributed
 from vcpulab.twin.links import Link, Vcpu
+from vcpulab.twin.message_turns import TIME, Action, Kind, VcpuTurns
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
+from vcpulab.twin.tasks import Task, VcpuTasks, receipts
 from vcpulab.twin.ticks import Tick
-from vcpulab.twin.waking import Waking, waking
+from vcpulab.twin.wake_costs import Waking, waking
 
 _MOSTLY = 0.5
 """An answer that is sent in so many of the turns in which it would have been seen may have been sent in all."""
@@ -40,46 +40,48 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
         turns: of each of these vCPUs.
         links: who wakes whom.
     """
-    seen = seen_of(turns, links)
-    costs = {vcpu: vcpu_turns for vcpu, vcpu_turns in waking(seen).items() if vcpu_turns.ns > 0}
+    all_turns = attributed(turns, links)
+    costs = {vcpu: vcpu_turns for vcpu, vcpu_turns in waking(all_turns).items() if vcpu_turns.ns > 0}
     alone = [
         vcpu_turns.costs[kind]
-        for vcpu_turns in seen.values()
+        for vcpu_turns in all_turns.values()
         for kind in receipts(vcpu_turns)
         if kind in vcpu_turns.costs
     ]
     receipt_ns = median(alone) if alone else None
-    learnt = [Learnt(vcpu_turns, costs, receipt_ns) for vcpu_turns in seen.values()]
-    _answer(seen, {(each.seen.vcpu, each.anchor) for each in learnt if each.anchor is not None})
-    tasks = [task for each in learnt for task in each.tasks()]
-    ticks = {vcpu: vcpu_turns.recognised.tick for vcpu, vcpu_turns in seen.items() if vcpu_turns.recognised is not None}
+    vcpu_tasks = [VcpuTasks(vcpu_turns, costs, receipt_ns) for vcpu_turns in all_turns.values()]
+    _answer(all_turns, {(each.vcpu_turns.vcpu, each.anchor) for each in vcpu_tasks if each.anchor is not None})
+    tasks = [task for each in vcpu_tasks for task in each.tasks()]
+    ticks = {
+        vcpu: vcpu_turns.recognised.tick for vcpu, vcpu_turns in all_turns.items() if vcpu_turns.recognised is not None
+    }
     return Answering(_reached(tasks), ticks, costs)
 
 
-def _answer(seen: Mapping[Vcpu, Seen], awaited: Set[tuple[Vcpu, Kind]]) -> None:
+def _answer(all_turns: Mapping[Vcpu, VcpuTurns], awaited: Set[tuple[Vcpu, Kind]]) -> None:
     """Makes certain what leads to answers that somebody awaits before it goes on: it went on, so each came, and once.
 
     Args:
-        seen: what is known of each vCPU's turns.
+        all_turns: what is known of each vCPU's turns.
         awaited: who awaits which kinds of messages.
     """
     left, done = list(awaited), set(awaited)
     while left:
         waits, kind = left.pop()
         leads = [
-            (sender, heard, part)
-            for sender in seen.values()
-            for (heard, target), part in sender.parts.items()
-            if target == waits and heard.then(sender.vcpu) == kind
+            (sender, received, part)
+            for sender in all_turns.values()
+            for (received, target), part in sender.parts.items()
+            if target == waits and received.then(sender.vcpu) == kind
         ]
         if all(part < _MOSTLY for _, _, part in leads):
             continue
-        for sender, heard, part in leads:
-            sender.parts[heard, waits] = float(part >= _MOSTLY)
-            sender.once.add((heard, waits))
-            if part >= _MOSTLY and heard != TIME and (sender.vcpu, heard) not in done:
-                done.add((sender.vcpu, heard))
-                left.append((sender.vcpu, heard))
+        for sender, received, part in leads:
+            sender.parts[received, waits] = float(part >= _MOSTLY)
+            sender.once.add((received, waits))
+            if part >= _MOSTLY and received != TIME and (sender.vcpu, received) not in done:
+                done.add((sender.vcpu, received))
+                left.append((sender.vcpu, received))
 
 
 def _reached(tasks: Sequence[Task]) -> list[Task]:
@@ -87,9 +89,9 @@ def _reached(tasks: Sequence[Task]) -> list[Task]:
     by_kind = {(task.vcpu, task.kind): task for task in tasks}
 
     def leads_to(task: Task) -> Iterable[Task]:
-        for actions, heard in ((attrgetter("actions"), task.kind), (attrgetter("later"), TIME)):
+        for actions, received in ((attrgetter("actions"), task.kind), (attrgetter("later"), TIME)):
             for woken in {woken for sample in task.samples for _, woken in actions(sample) if woken is not None}:
-                sent = woken, heard.then(task.vcpu)
+                sent = woken, received.then(task.vcpu)
                 if sent in by_kind:
                     yield by_kind[sent]
 
@@ -127,12 +129,12 @@ def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], st
     """
     awaited = {(task_awaited.vcpu, task_awaited.kind) for task_awaited in tasks if task_awaited.kind != TIME}
 
-    def events(actions: Sequence[Action], heard: Kind) -> list[dict[str, Any]]:
+    def events(actions: Sequence[Action], received: Kind) -> list[dict[str, Any]]:
         steps: list[dict[str, Any]] = []
         for cpu, woken in actions:
             if cpu > 0:
                 steps.append({"run": f"{cpu}ns"})
-            if woken is not None and (sent := (woken, heard.then(task.vcpu))) in awaited:
+            if woken is not None and (sent := (woken, received.then(task.vcpu))) in awaited:
                 steps.append({"notify": channel(*sent)})
         return steps
 

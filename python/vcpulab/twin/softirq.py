@@ -8,13 +8,13 @@ does not come.
 from collections import Counter
 from collections.abc import Set
 
-from vcpulab.twin.heard import NEVER, SAMPLES_LEAST, TIME, Kind, Seen
+from vcpulab.twin.message_turns import NEVER, SAMPLES_LEAST, TIME, Kind, VcpuTurns
 
 _LATE = 0.1
 """So much of a period after its time a tick has not come."""
 
 
-def softirq_kinds(receiver: Seen) -> Set[Kind]:
+def softirq_kinds(receiver: VcpuTurns) -> Set[Kind]:
     """The kinds of messages that wake no process of a vCPU; of one without ticks nothing tells.
 
     Where hardly a turn shows it, those that nothing is sent for.
@@ -33,11 +33,11 @@ def softirq_kinds(receiver: Seen) -> Set[Kind]:
     return {kind for kind in receiver.frequent_kinds if kind != TIME and is_one(kind)}
 
 
-def _ticks(receiver: Seen, period_ns: int) -> tuple[Counter[Kind], Counter[Kind]]:
+def _ticks(receiver: VcpuTurns, period_ns: int) -> tuple[Counter[Kind], Counter[Kind]]:
     """Of each kind: after how many of its messages a stopped tick came again, and after how many it did not."""
     started, stopped = Counter[Kind](), Counter[Kind]()
     for turn in range(1, len(receiver.turns) - 1):
-        kinds, is_sure = receiver.heard[turn]
+        kinds, is_sure = receiver.received[turn]
         if not receiver.is_tick(turn - 1) or receiver.by_tick(turn) or not is_sure or len(set(kinds)) != 1:
             continue
         since = (receiver.ended[turn] - receiver.woke[turn - 1]) % period_ns

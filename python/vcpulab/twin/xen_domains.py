@@ -13,7 +13,7 @@ from vcpulab.formats.xl_cfg import Value, number_of
 from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.units import members
-from vcpulab.twin.imported import left_out
+from vcpulab.twin.import_result import left_out
 
 _PARAMS = {"weight": "weight", "cap": "cap"}
 _NS_OF_MS = 1_000_000

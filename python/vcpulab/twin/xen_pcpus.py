@@ -7,7 +7,7 @@ from vcpulab.formats.kinds import Read
 from vcpulab.formats.xl_info import Info
 from vcpulab.hypervisors.settings import DOM0
 from vcpulab.hypervisors.xen import called
-from vcpulab.twin.placed import Map
+from vcpulab.twin.pcpu_map import PcpuMap
 
 _PCPUS_MOST = 512
 """The most that a scenario can have."""
@@ -37,7 +37,7 @@ def pcpus_named(reads: Sequence[Read], notes: list[str]) -> int:
     return pcpus
 
 
-def are_numbered(info: Info, reads: Sequence[Read], placed: Map, notes: list[str]) -> bool:
+def are_numbered(info: Info, reads: Sequence[Read], placed: PcpuMap, notes: list[str]) -> bool:
     """Are the numbers of CPUs in listings those of the pCPUs? Not where some are offline and nobody says which."""
     last = info.settings.get("max_cpu_id", "")
     if info.cpus or not (last.isdecimal() and len(last) < 6 and int(last) >= placed.pcpus):

@@ -7,7 +7,7 @@ import polars as pl
 from vcpulab.results.cache import RunCache, key, maker
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.twin.deciding import takes_ns
+from vcpulab.twin.decision_costs import takes_ns
 from vcpulab.validation.xen.recording import Recorded
 
 REPLICATIONS = 10

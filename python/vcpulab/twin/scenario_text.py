@@ -1,4 +1,4 @@
-"""Lines of scenarios that are made of listings: comments, keys, tables in a line, and work of a measured load."""
+"""The text of scenarios made of listings: comments, keys, inline tables, and work of a measured load."""
 
 import json
 import math
@@ -10,25 +10,25 @@ from typing import Any
 from vcpulab.show.terminal_text import plain
 
 PERIOD_MS = 10
-"""CPU use becomes jobs with this period: nobody prints how it was spread."""
+"""The period of the jobs that CPU use becomes; no listing shows how it was spread."""
 IDLE_PERCENT = 0.1
-"""Who used no more of a pCPU has no work."""
+"""The largest CPU use, % of a pCPU, of a domain without work."""
 PERCENT = "% of a pCPU"
 RUN = ("[run]", 'duration = "2s"', 'warmup = "500ms"', "replications = 5")
 _MOST = 0.99
-"""The largest part of a period that a job takes."""
+"""The largest fraction of a period that a job takes."""
 _LEAST_PERCENT = 1.0
-"""The least that a task uses of a pCPU, where it is not known how much each vCPU used."""
+"""The least CPU use of a task, % of a pCPU, where the use of each vCPU is unknown."""
 _ALIKE, _ALIKE_PERCENT = 0.25, 5.0
-"""vCPUs have the same task if they differ by no more than this part of the greater use, or by so many % of a pCPU."""
+"""vCPUs have the same task if they differ by no more than this fraction of the greater use, or this % of a pCPU."""
 VCPUS_MAX = 512
-"""The most vCPUs of a domain."""
+"""The largest number of vCPUs of a domain."""
 _WIDTH = 100
-"""Of comments."""
+"""The width of comments."""
 
 
 def comment(text: str, mark: str = "") -> list[str]:
-    r"""A comment, in lines; control characters, which TOML has in no comment, are escaped.
+    r"""The lines of a comment; control characters, which TOML comments may not have, are escaped.
 
     Examples:
         >>> comment("a\x1b[2Jb")
@@ -47,13 +47,13 @@ def inline_phases(dumps: Callable[[Mapping[str, Any]], str], document: Mapping[s
     """A scenario as text, with each phase of its scripts in a line.
 
     Args:
-        dumps: what else writes TOML.
+        dumps: the writer of the rest of the TOML.
         document: the scenario.
     """
     lines: dict[str, str] = {}
 
     def held(phases: list[dict[str, Any]]) -> str:
-        # So long that an application is a table of its own, and no inline one.
+        # The mark is so long that an application is not written as an inline table.
         mark = f"phases {len(lines)}".ljust(_WIDTH)
         lines[f'"{mark}"'] = (
             "[\n" + "".join(f"    {{ event = {_events(phase['event'])} }},\n" for phase in phases) + "]"

@@ -10,7 +10,7 @@ from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.errors import ScenarioError
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.twin.written import RUN, comment, toml
+from vcpulab.twin.scenario_text import RUN, comment, toml
 
 
 @dataclass(frozen=True)

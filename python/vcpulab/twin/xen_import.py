@@ -1,4 +1,4 @@
-"""From what `xl` and xentop print of a host to a scenario: its domains, their parameters, and work of the same load."""
+"""The import of `xl` and xentop listings: a scenario of the host's domains, their parameters and work of equal load."""
 
 import math
 import re
@@ -24,11 +24,11 @@ from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
 from vcpulab.twin.alike_domains import alike
 from vcpulab.twin.contradictions import contradictions
-from vcpulab.twin.imported import Made, left_out, made, plain_name
-from vcpulab.twin.placed import Map, flat, map_of
+from vcpulab.twin.import_result import Made, left_out, made, plain_name
+from vcpulab.twin.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.twin.prices import cautions
 from vcpulab.twin.release import rules_of
-from vcpulab.twin.written import comment, inline, key, toml, work
+from vcpulab.twin.scenario_text import comment, inline, key, toml, work
 from vcpulab.twin.xen_domains import VCPUS_MOST, Domain, domains_of
 from vcpulab.twin.xen_pcpus import are_numbered, pcpus_named
 
@@ -45,9 +45,9 @@ KINDS: tuple[Kind, ...] = (
     "xenpm",
     "xentop",
 )
-"""What is understood."""
+"""The kinds of listings that the import understands."""
 _UNEVEN = 0.2
-"""The part of a domain's memory that may be elsewhere before that is said."""
+"""The fraction of a domain's memory that may be on other nodes without a note."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class _Pool:
     scheduler: str
     params: Mapping[str, int]
     cpus: str | None = None
-    """`None`: those that no other pool has."""
+    """The CPUs; `None`: those that no other pool has."""
 
 
 @dataclass(frozen=True)
 class _Host:
     """What is known of the machine, for the domains on it."""
 
-    map: Map
+    map: PcpuMap
     options: Options
     info: Info
     pools: Sequence[_Pool]
@@ -277,7 +277,7 @@ def _count_vcpus(domains: Mapping[str, Domain], host: _Host) -> None:
 # ---- the host ----
 
 
-def _pools(holds: Mapping[str, Any], info: Info, placed: Map | None, notes: list[str]) -> list[_Pool]:
+def _pools(holds: Mapping[str, Any], info: Info, placed: PcpuMap | None, notes: list[str]) -> list[_Pool]:
     """The pools, that of Dom0 first; `placed`: the pCPUs, `None`: the host's numbers of them are not known."""
     scheds = {pool.pool: pool for pool in reversed(holds.get("xl-sched", [])) if pool.pool}
     unnamed = next((pool for pool in holds.get("xl-sched", []) if not pool.pool), None)

@@ -1,14 +1,14 @@
-"""What being preempted costs a vCPU: CPU time that it needs besides, each time it goes on.
+"""The cost of a preemption: the extra CPU time of a vCPU each time it continues.
 
-Its caches are cold, and its kernel catches up with the time it has missed. A recording shows it where turns of the same
-work are preempted more or less often. But long turns are preempted more often than short ones for being long, so that a
-plain comparison finds too much. What preempts a turn before any could have ended has nothing to do with how long it is:
-so many preemptions are the instrument (two-stage least squares; Angrist, Imbens and Rubin, *Identification of causal
-effects using instrumental variables*, Journal of the American Statistical Association 91, 1996).
+Its caches are cold, and its kernel catches up with missed time. A recording shows the cost where turns of equal work
+are preempted more or less often. But long turns are preempted more often because they are long, so that a plain
+comparison overestimates the cost. Preemptions before any turn could have ended do not depend on the length of the turn:
+their number is the instrument (two-stage least squares; Angrist, Imbens and Rubin, *Identification of causal effects
+using instrumental variables*, Journal of the American Statistical Association 91, 1996).
 
-Who is preempted by the one that it has just asked may have the answer before it blocks, and goes on with it in the same
-turn: a disk's reader does. That is more work and no cost. So turns that exchange messages are compared with those only
-that begin and end alike and send as much, and only where some of them were preempted and some were not.
+A vCPU that is preempted by the vCPU it has just asked may get the answer before it blocks, and continues with it in the
+same turn, as the reader of a disk does. That is more work, not a cost. So turns that exchange messages are compared
+only with turns that begin and end alike and send as much, and only where some were preempted and some were not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,21 +22,21 @@ from vcpulab.twin.sequences import Turn, Turns
 
 _TURNS_LEAST = 20
 _EARLY = 0.1
-"""Part of the turns that may end before what preempts them counts as early."""
+"""The fraction of the turns that may end before a preemption that still counts as early."""
 _SHORT = 0.5
-"""Turns are alike that are longer than this part of the median of the longer half: ticks and the like are not."""
+"""Turns longer than this fraction of the median of the longer half are alike; ticks and similar turns are shorter."""
 _EARLY_LEAST = 5
-"""Turns that were preempted early; of one or two, nobody knows how far off they are."""
+"""The least number of turns that were preempted early; the error of one or two is unknown."""
 _BOTH = 0.1
-"""Of turns that exchange messages: part that must have been preempted, and part that must not."""
+"""The least fraction of message-exchanging turns that was preempted, and that was not."""
 _WHOLE_LEAST = 10
-"""Of turns that exchange messages: so many must not have been preempted, or nobody knows how long they are without."""
+"""The least number of message-exchanging turns without preemption, which show the length without the cost."""
 _ERRORS = 3.0
-"""So many standard errors from nothing is no chance."""
+"""The least distance from 0, in standard errors, of an estimate that is not due to chance."""
 
 
 def resume_ns(turns: Iterable[Turns]) -> int:
-    """CPU time for each time that a vCPU goes on after it was preempted, ns; 0: the recording does not say.
+    """The CPU time that a vCPU needs each time it continues after a preemption, ns; 0: the recording does not show it.
 
     Each vCPU's estimate counts by its precision (the inverse of its variance).
 

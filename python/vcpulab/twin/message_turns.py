@@ -1,4 +1,4 @@
-"""The turns of vCPUs that wake one another, and the kinds of messages that they had heard."""
+"""The turns of vCPUs that wake one another, with the messages that each turn received."""
 
 from bisect import bisect_left
 from collections.abc import Sequence, Set
@@ -13,13 +13,13 @@ from vcpulab.twin.ticks import Recognised, recognise
 
 SAMPLES_LEAST = 5
 ALWAYS, NEVER = 0.8, 0.1
-"""What is sent in so many of the turns in which it would have been seen is sent in all, or in none."""
+"""Fractions of the turns that would show a message: from the first on all turns send it, up to the second none."""
 CLEARLY = 2
-"""How many times nearer to a turn's CPU time one explanation must be than the next."""
+"""An explanation of a turn's CPU time must be this many times nearer than the next."""
 _RARELY = 0.02
-"""Nothing is taken to be likelier or less likely than this allows for."""
+"""The least likelihood of anything, and the distance of the largest from 1."""
 _IN_ORDER = 1e-6
-"""What is as likely is in order: next to nothing in comparison to any likelihood."""
+"""The price of a change of order, negligible compared with any likelihood: equally likely messages stay in order."""
 
 
 class Kind(NamedTuple):
@@ -27,12 +27,12 @@ class Kind(NamedTuple):
 
     sender: Vcpu | None
     because: Vcpu | None = None
-    """Who had woken the sender; `None`: time."""
+    """The vCPU that had woken the sender; `None`: a timer."""
     before: Vcpu | None = None
-    """Who had woken that one: of a server's answers, what was sent for them says whose questions they answer."""
+    """The vCPU that had woken `because`: for a server's answer, the vCPU whose question it answers."""
 
     def then(self, vcpu: Vcpu) -> "Kind":
-        """The kind of what a vCPU sends after such a message.
+        """The kind of the message that a vCPU sends after such a message.
 
         Examples:
             >>> dom0, server, client = (0, 0), (1, 0), (2, 0)
@@ -45,29 +45,29 @@ class Kind(NamedTuple):
         return Kind(vcpu, self.sender, self.because)
 
     def answers(self, vcpu: Vcpu) -> bool:
-        """Is what is sent to a vCPU after such a message the answer to what it had sent itself?"""
+        """`True`: a message sent to `vcpu` after this kind answers a message that `vcpu` had sent."""
         return self.before == vcpu
 
     def acknowledges(self, vcpu: Vcpu) -> bool:
-        """Does such a message come because a vCPU had sent something itself: a receipt, or the answer of a device?"""
+        """`True`: the message acknowledges one that `vcpu` had sent: a receipt, or the answer of a device."""
         return self.because == vcpu
 
 
 TIME = Kind(None)
 Action = tuple[int, Vcpu | None]
-"""CPU time, and whom a message goes to after it."""
+"""CPU time, and the receiver of the message sent after it."""
 
 
-class Heard(NamedTuple):
-    """The messages that came to a vCPU before a turn of it was over, from the first on."""
+class Received(NamedTuple):
+    """The messages that a vCPU received before the end of a turn, in order."""
 
     kinds: tuple[Kind, ...]
     is_sure: bool
-    """Can there have been no other?"""
+    """`True`: the turn cannot have received other messages."""
 
 
-class Seen:
-    """The turns of a vCPU, and what is known of each."""
+class VcpuTurns:
+    """The turns of a vCPU, with the messages that each received and sent."""
 
     def __init__(self, vcpu: Vcpu, history: Turns) -> None:
         self.vcpu, self.turns = vcpu, history.turns
@@ -81,66 +81,67 @@ class Seen:
         self.ran = [turn.woke_ns + turn.waited_ns for turn in history.turns]
         self.ended = [turn.woke_ns + turn.span_ns for turn in history.turns]
         self.computes: list[list[Action]] = []
-        """Of each turn: CPU time, and whom it wakes after it."""
+        """The actions of each turn: CPU time, and the vCPU woken after it."""
         self.sends: list[Set[Vcpu]] = [frozenset() for _ in history.turns]
-        """Of each turn: whom it wakes."""
-        self.targets: list[Seen] = []
-        """Whom it wakes."""
-        self.within: list[list[tuple[Seen, int]]] = [[] for _ in history.turns]
-        """Of each turn: those of others in which more may have been sent to it than the wake-up shows."""
-        self.heard: list[Heard] = []
+        """The vCPUs that each turn wakes."""
+        self.targets: list[VcpuTurns] = []
+        """The vCPUs that this vCPU wakes."""
+        self.within: list[list[tuple[VcpuTurns, int]]] = [[] for _ in history.turns]
+        """For each turn, the turns of other vCPUs that may have sent it more messages than wake-ups show."""
+        self.received: list[Received] = []
+        """The messages that each turn received."""
         self.frequent_kinds: Set[Kind] = frozenset()
-        """Kinds of messages that are no exceptions."""
+        """The kinds of messages that are not exceptions."""
         self.parts: dict[tuple[Kind, Vcpu], float] = {}
-        """In how many of the turns that answer a kind of messages something is sent to another."""
+        """The fraction of the turns answering a kind of messages that send a message to a target."""
         self.once: set[tuple[Kind, Vcpu]] = set()
-        """After which kinds of messages exactly one is sent to another."""
+        """Kinds and targets for which exactly one message is sent."""
         self.begins: dict[tuple[int, Vcpu], list[int]] = {}
-        """Of each turn and target: the turns of that one that it began, in order."""
+        """The turns of a target that a turn began, in order."""
         self.hides: set[tuple[int, Vcpu]] = set()
-        """Turns and targets: more may have been sent than began a turn there."""
+        """Turns and targets where more messages may have been sent than turns began."""
         self.costs: dict[Kind, float] = {}
-        """CPU time of what answers each kind of messages, of those that came alone, in the median."""
+        """The median CPU time of answers to each kind of messages, over messages that came alone."""
         self.clean: Set[Kind] = frozenset()
-        """Kinds whose cost is of turns in which nothing else can have come."""
+        """The kinds whose cost is from turns that cannot have received other messages."""
         self.saves = 0.0
-        """How much less each further message of a turn takes than alone."""
+        """The CPU time saved for each further message of a turn, compared with a message alone."""
         self.has_long_timer = False
-        """Does what its timer begins take so much longer than any message that it is taken for none?"""
+        """`True`: the timer's work takes so much longer than any message that it cannot be confused with messages."""
         self.inferred_sends: dict[tuple[int, Vcpu], bool] = {}
-        """Of turns and targets that no wake-up shows: was something sent, by what the target then computed?"""
+        """Whether a turn sent a message to a target without a visible wake-up, inferred from the target's work."""
         self.by_timer: set[int] = set()
-        """Turns that its timer began while somebody happened to run that wakes it at other times."""
+        """The turns that the timer began while a vCPU ran that wakes this one at other times."""
 
     def is_tick(self, turn: int) -> bool:
-        """Was it a tick and nothing else?"""
+        """`True`: the turn was a tick and nothing else."""
         return bool(self._is_tick[turn]) and not self.sends[turn]
 
     def by_tick(self, turn: int) -> bool:
-        """Was it woken by a tick, whatever else it then did?"""
+        """`True`: a tick woke the turn, whatever it then did."""
         return bool(self._on[turn])
 
     def sender(self, turn: int) -> Vcpu | None:
-        """Who woke it; `None`: time, or a tick while somebody else was there."""
+        """The vCPU that woke a turn; `None`: a timer, or a tick while another vCPU ran."""
         blocked = self.turns[turn - 1].blocked if turn > 0 and not self.by_itself(turn) else 0
         return blocked if isinstance(blocked, tuple) else None
 
     def by_itself(self, turn: int) -> bool:
-        """Was it woken by a tick, or known to be by its timer, whoever ran?"""
+        """`True`: a tick or the vCPU's own timer woke the turn, whichever vCPU ran."""
         return self.by_tick(turn) or turn in self.by_timer
 
     def woken_by(self, turn: int) -> tuple[Kind, ...]:
-        """What woke it, before anything is known of why that was sent."""
+        """The message that woke a turn, before the cause of the message is known."""
         sender = self.sender(turn)
         return (Kind(sender),) if sender is not None or (turn > 0 and not self.by_tick(turn)) else ()
 
     def only_from(self, sender: Vcpu) -> list[Kind]:
-        """The kind of messages that it hears from another, if there is but one."""
+        """The only kind of messages received from a sender; empty if there are several kinds."""
         kinds = [kind for kind in self.frequent_kinds if kind.sender == sender]
         return kinds if len(kinds) == 1 else []
 
     def know_sent(self) -> None:
-        """Finds out whom it woke, once its targets are known: a tick of theirs was due whoever ran."""
+        """Collects the messages that each turn sent, after the targets' ticks are known, which no message caused."""
         self.computes, self.sends, self.begins = [], [], {}
         by_tick: dict[tuple[int, Vcpu], list[bool]] = {}
         for target in self.targets:
@@ -161,24 +162,24 @@ class Seen:
             self.computes.append([*actions, (held, None)])
             self.sends.append({woken for _, woken in actions if woken is not None})
 
-    def shows(self, turn: int, target: "Seen") -> bool:
-        """Would a message of that turn have woken the target? It sleeps all the while, or is woken by it."""
+    def shows(self, turn: int, target: "VcpuTurns") -> bool:
+        """`True`: a message of that turn would have woken the target, which sleeps until then or is woken by it."""
         if target.vcpu in self.sends[turn]:
             return True
         at = bisect_left(target.woke, self.ended[turn]) - 1
         return at < 0 or target.ended[at] <= self.ran[turn]
 
     def part(self, kind: Kind, target: Vcpu) -> float:
-        """In how many of the turns that answer such messages something is sent to the target."""
+        """The fraction of the turns answering a kind of messages that send a message to the target."""
         return self.parts.get((kind, target), 0.0)
 
     def sends_for(self, kind: Kind) -> bool:
-        """May something be sent for such a message?"""
+        """`True`: a message may be sent for this kind of messages."""
         return any(self.part(kind, target.vcpu) > NEVER for target in self.targets)
 
-    def behind(self, turn: int, target: "Seen", begun: int) -> Sequence[Kind]:
-        """What of what a turn heard it began that turn of its target for: each for one, the last for the rest."""
-        kinds = self.may_send(turn, target.vcpu) or list(self.heard[turn].kinds)
+    def behind(self, turn: int, target: "VcpuTurns", begun: int) -> Sequence[Kind]:
+        """The received messages for which a turn began that turn of its target: one each, the rest for the last."""
+        kinds = self.may_send(turn, target.vcpu) or list(self.received[turn].kinds)
         turns_begun = self.begins[turn, target.vcpu]
         taken = self._assigned(kinds, target, turns_begun)
         mine = taken.get(begun, len(kinds) - 1)
@@ -187,11 +188,11 @@ class Seen:
         rest = [kind for number, kind in enumerate(kinds) if number == mine or number not in taken.values()]
         return rest or kinds[-1:]
 
-    def _assigned(self, kinds: Sequence[Kind], target: "Seen", begun: Sequence[int]) -> dict[int, int]:
-        """For which of these messages it most likely began each of those turns, by whom that woke; else in order."""
+    def _assigned(self, kinds: Sequence[Kind], target: "VcpuTurns", begun: Sequence[int]) -> dict[int, int]:
+        """The most likely message for which each of some turns was begun, by the vCPUs they woke; else in order."""
         if len(set(kinds)) < 2 or len(begun) < 2:
             return dict(zip(begun, range(len(kinds)), strict=False))
-        # To load it takes longer than what most commands do.
+        # Its import takes longer than most commands.
         from scipy.optimize import linear_sum_assignment
 
         sent = [kind.then(self.vcpu) for kind in kinds]
@@ -203,34 +204,34 @@ class Seen:
         return {begun[turn]: int(number) for turn, number in zip(turns, numbers, strict=True)}
 
     def likelihood(self, turn: int, kind: Kind) -> float:
-        """How likely it is to send to those whom that turn woke, and to nobody else, after such a message."""
+        """The likelihood that a turn sends to exactly the vCPUs that it woke, after a kind of message."""
         parts = ((target, min(max(self.part(kind, target.vcpu), _RARELY), 1 - _RARELY)) for target in self.targets)
         return prod(
             part if target.vcpu in self.sends[turn] else 1 - part for target, part in parts if self.shows(turn, target)
         )
 
     def hidden(self, turn: int, target: Vcpu) -> Sequence[Kind]:
-        """Of what a turn heard: what it may have sent for without a wake-up that shows it."""
+        """The received messages for which a turn may have sent messages without visible wake-ups."""
         return self.may_send(turn, target)[len(self.begins.get((turn, target), ())) :]
 
     def takes(self, turn: int, kinds: Sequence[Kind]) -> float:
-        """CPU time of a turn in which these messages came and no other, and its tick, if it has one."""
+        """The expected CPU time of a turn with exactly these messages, and its tick if it has one."""
         took = sum(self.costs[kind] for kind in kinds)
         if self.recognised is None or not self.by_tick(turn):
             return took - self.saves * max(len(kinds) - 1, 0)
         return took - self.saves * len(kinds) + self.recognised.tick.cpu_ns
 
     def has_time(self, turn: int, kinds: Sequence[Kind], further: Kind) -> bool:
-        """Did a turn take long enough for a further message, as far as it is known what that takes?"""
+        """`True`: a turn took long enough for a further message, or the cost of that message is unknown."""
         if further not in self.clean:
             return True
         clean_kinds = [kind for kind in kinds if kind in self.clean]
         takes = self.costs[further] - (self.saves if kinds else 0.0)
         return takes <= CLEARLY * (self.run[turn] - self.takes(turn, clean_kinds))
 
-    def may_answer(self, turn: int, target: "Seen") -> bool:
-        """Did a turn take so much longer than for what it heard that the target had asked, too, and is answered?"""
-        kinds = self.heard[turn].kinds
+    def may_answer(self, turn: int, target: "VcpuTurns") -> bool:
+        """`True`: a turn took so much longer than for its messages that it also answered a question of the target."""
+        kinds = self.received[turn].kinds
         if any(kind not in self.costs for kind in kinds) or all(
             sender is not target for sender, _ in self.within[turn]
         ):
@@ -243,13 +244,13 @@ class Seen:
         return bool(question_costs) and 2 * (self.run[turn] - self.takes(turn, kinds)) > min(question_costs)
 
     def explains(self, turn: int, kinds: Set[Kind]) -> bool:
-        """Is something sent after any of these to everyone whom that turn woke?"""
+        """`True`: for each vCPU that a turn woke, one of these kinds leads to a message."""
         return not self.parts or all(
             any(self.part(kind, target) > NEVER for kind in kinds) for target in self.sends[turn]
         )
 
     def may_send(self, turn: int, target: Vcpu) -> list[Kind]:
-        """Of what a turn heard: what something may have been sent for; all of it as long as nothing is known."""
+        """The received messages for which a turn may have sent to the target; all while no fractions are known."""
         if not self.parts:
-            return list(self.heard[turn].kinds)
-        return [kind for kind in self.heard[turn].kinds if self.part(kind, target) > NEVER]
+            return list(self.received[turn].kinds)
+        return [kind for kind in self.received[turn].kinds if self.part(kind, target) > NEVER]

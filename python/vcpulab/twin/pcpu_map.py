@@ -1,4 +1,4 @@
-"""Where a host's CPUs are: from `xl info -n` to a scenario's pCPUs and their topology."""
+"""The map from a host's CPUs to a scenario's pCPUs and their topology, from `xl info -n`."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -15,26 +15,26 @@ _LISTED = re.compile(r"all|\d{1,4}(-\d{1,4})?")
 
 
 @dataclass(frozen=True)
-class Map:
-    """The pCPUs of a scenario, and the host's own numbers of them."""
+class PcpuMap:
+    """The pCPUs of a scenario, and their numbers on the host."""
 
     numbers: tuple[int, ...]
-    """By pCPU: its number on the host."""
+    """The number on the host of each pCPU."""
     topology: Topology
     nodes: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """By node, as the host numbers them, its CPUs' numbers on the host; in the order of the scenario's nodes."""
+    """The host's nodes to the host's numbers of their CPUs; in the order of the scenario's nodes."""
 
     even: bool = True
-    """Has each core as many threads as the others, and each socket as many cores?"""
+    """`True`: all cores have the same number of threads, and all sockets the same number of cores."""
 
     @property
     def pcpus(self) -> int:
-        """How many there are."""
+        """The number of pCPUs."""
         return len(self.numbers)
 
     @property
     def renumbered(self) -> bool:
-        """Has a pCPU another number than on the host?"""
+        """`True`: some pCPU has another number than on the host."""
         return self.numbers != tuple(range(self.pcpus))
 
     def of_host(self, listed: str) -> str | None:
@@ -42,9 +42,9 @@ class Map:
 
         Examples:
             >>> four = Topology(1, 4, 1, 1)
-            >>> Map((0, 2, 4, 6), four).of_host("2-5"), Map((0, 1, 2, 3), four).of_host("0-3")
+            >>> PcpuMap((0, 2, 4, 6), four).of_host("2-5"), PcpuMap((0, 1, 2, 3), four).of_host("0-3")
             ('1-2', 'all')
-            >>> Map((0, 1, 2, 3), four, {0: frozenset((0, 1)), 1: frozenset((2, 3))}).of_host("nodes:1,^3")
+            >>> PcpuMap((0, 1, 2, 3), four, {0: frozenset((0, 1)), 1: frozenset((2, 3))}).of_host("nodes:1,^3")
             '2'
         """
         named: set[int] = set()
@@ -65,7 +65,7 @@ class Map:
         """The CPUs that a set of the host's CPUs names, such as `0-3,^1`, and that are not here; empty: none.
 
         Examples:
-            >>> four = Map((0, 1, 2, 3), Topology(1, 4, 1, 1))
+            >>> four = PcpuMap((0, 1, 2, 3), Topology(1, 4, 1, 1))
             >>> four.absent("2-5,8"), four.absent("0-3"), four.absent("nodes:1")
             ('4-5,8', '', '')
         """
@@ -75,7 +75,7 @@ class Map:
         """What a scenario's `host` says of it.
 
         Examples:
-            >>> Map((0, 1), Topology(1, 2, 1, 1)).fields(), Map((0, 1), Topology(1, 1, 2, 1)).fields()
+            >>> PcpuMap((0, 1), Topology(1, 2, 1, 1)).fields(), PcpuMap((0, 1), Topology(1, 1, 2, 1)).fields()
             ({'pcpus': 2}, {'topology': {'sockets': 1, 'cores': 1, 'threads': 2, 'nodes': 1}})
         """
         if self.topology.is_flat:
@@ -100,16 +100,16 @@ class Map:
         return nodes.index(node) if node in nodes else None
 
 
-def flat(pcpus: int) -> Map:
+def flat(pcpus: int) -> PcpuMap:
     """So many cores of which nothing else is known."""
-    return Map(tuple(range(pcpus)), _flat(pcpus))
+    return PcpuMap(tuple(range(pcpus)), _flat(pcpus))
 
 
 def _flat(pcpus: int) -> Topology:
     return Topology(1, pcpus, 1, 1)
 
 
-def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | None:
+def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> PcpuMap | None:
     """The pCPUs that `xl info` lists; `None`: it says no number.
 
     Args:
@@ -131,7 +131,7 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
     if online[-1] >= pcpus or counts.get("kinds_of_cores", 1) > 1:
         reason = "cores are of several kinds" if online[-1] < pcpus else "which core each CPU is in is not listed"
         notes.append(f"{reason}: each CPU is a core of its own here, of the same speed (`{lister}` says where each is)")
-        return Map(tuple(online), _flat(pcpus))
+        return PcpuMap(tuple(online), _flat(pcpus))
     cores, threads, nodes = (
         max(1, counts.get(name, 1)) for name in ("cores_per_socket", "threads_per_core", "nr_nodes")
     )
@@ -152,7 +152,7 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> Map | No
     return _of_counts(info, Topology(sockets, cores, threads, nodes), notes, lister)
 
 
-def _of_table(info: Info, notes: list[str], lister: str) -> Map:
+def _of_table(info: Info, notes: list[str], lister: str) -> PcpuMap:
     """The pCPUs by a table that has each CPU."""
     cpus = sorted(info.cpus, key=lambda cpu: cpu.cpu)
     if not _threads_too_many(info):
@@ -161,10 +161,10 @@ def _of_table(info: Info, notes: list[str], lister: str) -> Map:
         f"`{lister}` has more CPUs in a core than its threads_per_core, {info.settings['threads_per_core']}, as on "
         "Arm: each CPU is a core of its own here, in one socket"
     )
-    return Map(tuple(cpu.cpu for cpu in cpus), _flat(len(cpus)))
+    return PcpuMap(tuple(cpu.cpu for cpu in cpus), _flat(len(cpus)))
 
 
-def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) -> Map:
+def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) -> PcpuMap:
     """The pCPUs by counts of sockets, cores, threads and nodes, and by the nodes' lists of CPUs, if there are any."""
     sockets, cores, threads = topology.sockets, topology.cores, topology.threads
     listed = nodes_of(info.settings)
@@ -179,7 +179,7 @@ def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) ->
     if numbering is None or not numbering.certain:
         if topology.pcpus > threads > 1:
             notes.append(f"the threads of a core are assumed to have numbers beside each other; `{lister}` says it")
-        return Map(tuple(range(topology.pcpus)), topology)
+        return PcpuMap(tuple(range(topology.pcpus)), topology)
     if threads > 1:
         first = spans([cpu.cpu for cpu in numbering.cpus if (cpu.socket, cpu.core) == (0, 0)])
         notes.append(f"the nodes' CPUs tell that CPUs {first} are the threads of a core, and so on")
@@ -202,7 +202,7 @@ def _fit(sockets: int, cores: int, nodes: int) -> bool:
     return sockets > 0 and (sockets % nodes == 0 or (nodes % sockets == 0 and cores % (nodes // sockets) == 0))
 
 
-def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> Map:
+def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> PcpuMap:
     cores = _grouped(cpus, lambda cpu: (cpu.socket, cpu.core))
     sockets = _grouped(cpus, lambda cpu: cpu.socket)
     nodes = _grouped(cpus, lambda cpu: cpu.node)
@@ -216,7 +216,7 @@ def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> Map:
     uneven = _uneven(cores, sockets, nodes)
     if uneven is not None:
         notes.append(f"{uneven}: a scenario cannot say that; each CPU is a core of its own here, and there is one node")
-        return Map(numbers, _flat(len(numbers)), even=False)
+        return PcpuMap(numbers, _flat(len(numbers)), even=False)
     shape = (len(sockets), len(cores) // len(sockets), len(cpus) // len(cores), len(nodes))
     orders = [(True, cpus), (False, cpus)]
     # Where neither is the host's numbering, pCPUs are numbered anew, core by core.
@@ -228,9 +228,9 @@ def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> Map:
             f"the {len(nodes)} nodes do not have the cores in rows of equal length: a scenario cannot say that; each "
             "CPU is a core of its own here, and there is one node"
         )
-        return Map(numbers, _flat(len(numbers)))
+        return PcpuMap(numbers, _flat(len(numbers)))
     cpus_of_nodes = {node: frozenset(cpu.cpu for cpu in ordered if cpu.node == node) for node in _nodes(ordered)}
-    mapping = Map(tuple(cpu.cpu for cpu in ordered), topology, cpus_of_nodes)
+    mapping = PcpuMap(tuple(cpu.cpu for cpu in ordered), topology, cpus_of_nodes)
     if mapping.renumbered:
         notes.append(
             f"pCPUs are numbered anew: {_runs(mapping.numbers)}. Sets of pCPUs are translated; in commands that pin, "

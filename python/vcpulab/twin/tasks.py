@@ -1,7 +1,7 @@
-"""What a vCPU does after each kind of messages, and after its timer, learnt from turns that show it.
+"""The tasks of a vCPU, one for each kind of messages and one for its timer, with samples from turns that show them.
 
-Sleeps are told apart by what they are counted from: from the answer to a message (a client thinks), then they belong to
-that task, or from the last sleep (a timer of its own).
+A sleep is counted from the answer to a message (a client thinks) and belongs to that task, or from the last sleep (an
+independent timer).
 """
 
 from collections import Counter
@@ -13,180 +13,186 @@ from statistics import median
 
 import numpy as np
 
-from vcpulab.twin.heard import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Action, Kind, Seen
 from vcpulab.twin.links import Vcpu
+from vcpulab.twin.message_turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Action, Kind, VcpuTurns
 from vcpulab.twin.softirq import softirq_kinds
-from vcpulab.twin.waking import Waking
+from vcpulab.twin.wake_costs import Waking
 
 SAMPLES_MOST = 250
-"""Of what one task does; more make a scenario longer, and hardly better."""
+"""The largest number of samples of a task; more make a scenario longer, and hardly better."""
 _FOLLOWED = 0.7
-"""Of the answers to a kind of messages: if so many are followed by a sleep, it may be counted from there."""
+"""The least fraction of answers to a kind of messages that a sleep follows, for sleeps counted from the answer."""
 
 
 @dataclass
 class Sample:
-    """What followed a message, or a timer."""
+    """The actions after a message, or after a timer."""
 
     actions: list[Action]
     then_ns: int = 0
-    """How long the vCPU slept thereafter, if it was for a timer that is counted from here."""
+    """The sleep of the vCPU after the actions, if it was for a timer that is counted from here."""
     later: list[Action] = field(default_factory=list)
-    """What it did then."""
+    """The actions after the sleep."""
 
     def run_ns(self) -> int:
-        """Its CPU time."""
+        """The CPU time of all actions."""
         return sum(cpu for cpu, _ in [*self.actions, *self.later])
 
 
 @dataclass
 class Task:
-    """What answers one kind of messages at a vCPU, or its timer."""
+    """A task that answers a kind of messages at a vCPU, or its timer."""
 
     vcpu: Vcpu
     kind: Kind
     samples: list[Sample]
     starts: bool = False
-    """Does it begin without a message?"""
+    """`True`: the task begins without a message."""
     softirq: bool = False
-    """Do interrupts alone deal with it, so that it starts no tick?"""
+    """`True`: interrupts alone handle the messages, so that they start no tick."""
 
     @property
     def acknowledges_first(self) -> bool:
-        """Is what it is sent for acknowledged, and then passed on: by interrupts, and by a thread?"""
+        """`True`: messages are first acknowledged (by interrupts), and then passed on (by a thread)."""
         sent = [[woken for _, woken in sample.actions if woken is not None] for sample in self.samples]
         passed_on = [sends for sends in sent if len(set(sends)) > 1]
         first = sum(sends[0] == self.kind.sender for sends in passed_on)
         return 2 * first > len(self.samples)
 
 
-def receipts(receiver: Seen) -> Set[Kind]:
-    """The kinds of messages that tell a vCPU that what it had sent itself has come: it sends nothing for them.
+def receipts(receiver: VcpuTurns) -> Set[Kind]:
+    """The kinds of messages that acknowledge a vCPU's own messages; it sends nothing for them.
 
-    So is the answer of a device to who sleeps before it asks again.
+    They include the answer of a device to a vCPU that sleeps before its next request.
     """
     return {
         kind for kind in receiver.frequent_kinds if kind.acknowledges(receiver.vcpu) and not receiver.sends_for(kind)
     }
 
 
-class Learnt:
-    """What a vCPU does after each kind of messages."""
+class VcpuTasks:
+    """The tasks of a vCPU, found in its turns."""
 
-    def __init__(self, vcpu_turns: Seen, waking: Mapping[Vcpu, Waking], receipt_ns: float | None) -> None:
-        """Takes what waking costs, of those of whom it is known, and what a receipt takes elsewhere, too."""
-        self.seen = vcpu_turns
+    def __init__(self, vcpu_turns: VcpuTurns, waking: Mapping[Vcpu, Waking], receipt_ns: float | None) -> None:
+        """Takes the known costs of waking, and the cost of a receipt at other vCPUs."""
+        self.vcpu_turns = vcpu_turns
         self.receipt_ns = receipt_ns
         self.waking = waking.get(vcpu_turns.vcpu, Waking())
         self.share = {target.vcpu for target in vcpu_turns.targets if target.vcpu in waking}
-        """Those whose turns were seen to share what was sent to them: more than once in a turn means that."""
+        """The targets whose turns share messages: several messages of a turn are then distinct messages."""
         self.sure = [turn for turn in range(len(vcpu_turns.turns)) if self._is_sure(turn)]
         self.costs = self._costs()
         self.offsets = self._offsets()
 
     def _is_sure(self, turn: int) -> bool:
-        """Is it known what a turn heard, and shows it what it may have sent?"""
-        kinds, is_sure = self.seen.heard[turn]
+        """`True`: the messages that a turn received are known, and wake-ups show the messages that it sent."""
+        kinds, is_sure = self.vcpu_turns.received[turn]
         return (
             is_sure
-            and not self.seen.by_tick(turn)
+            and not self.vcpu_turns.by_tick(turn)
             and len(kinds) > 0
             and all(
-                self.seen.shows(turn, target)
-                for target in self.seen.targets
-                if any(NEVER < self.seen.part(kind, target.vcpu) < ALWAYS for kind in kinds)
+                self.vcpu_turns.shows(turn, target)
+                for target in self.vcpu_turns.targets
+                if any(NEVER < self.vcpu_turns.part(kind, target.vcpu) < ALWAYS for kind in kinds)
             )
         )
 
     def _costs(self) -> dict[Kind, float]:
-        """CPU time for each kind: what adds up best to that of turns, by least squares.
+        """The CPU time of each kind of messages, by least squares over turns.
 
-        A receipt that never came alone takes what one does elsewhere: of the same driver, for the same event.
+        A receipt that never came alone costs as much as at other vCPUs: it is of the same driver, for the same event.
         """
-        turns = [(self.seen.heard[turn].kinds, float(self.seen.run[turn] - self.waking.ns)) for turn in self.sure]
+        turns = [
+            (self.vcpu_turns.received[turn].kinds, float(self.vcpu_turns.run[turn] - self.waking.ns))
+            for turn in self.sure
+        ]
         if self.receipt_ns is not None:
             alone = max(self.receipt_ns - self.waking.ns, 0.0)
-            # As surely as it came.
+            # With the weight of its messages.
             came = Counter(kind for kinds, _ in turns for kind in kinds)
-            for kind in sorted(receipts(self.seen) - self.seen.costs.keys(), key=str):
+            for kind in sorted(receipts(self.vcpu_turns) - self.vcpu_turns.costs.keys(), key=str):
                 turns += [((kind,), alone)] * came[kind]
         if not turns:
             return {}
-        kinds = sorted({kind for heard, _ in turns for kind in heard}, key=str)
-        counts = np.array([[heard.count(kind) for kind in kinds] for heard, _ in turns], float)
+        kinds = sorted({kind for received, _ in turns for kind in received}, key=str)
+        counts = np.array([[received.count(kind) for kind in kinds] for received, _ in turns], float)
         solution = np.linalg.lstsq(counts, np.array([ran for _, ran in turns]), rcond=None)[0]
         return {kind: max(float(cost), 0.0) for kind, cost in zip(kinds, solution, strict=True)}
 
     def _offsets(self) -> dict[tuple[Kind, Vcpu], float]:
-        """After how much CPU time something is sent for a message that came alone, in the median."""
+        """The median CPU time before a message is sent, for received messages that came alone."""
         after: dict[tuple[Kind, Vcpu], list[int]] = {}
         for turn in self.sure:
-            kinds, done = self.seen.heard[turn].kinds, -self.waking.first_ns
-            for cpu, woken in self.seen.computes[turn]:
+            kinds, done = self.vcpu_turns.received[turn].kinds, -self.waking.first_ns
+            for cpu, woken in self.vcpu_turns.computes[turn]:
                 done += cpu
                 if woken is not None and len(kinds) == 1:
                     after.setdefault((kinds[0], woken), []).append(max(done, 0))
         return {pair: median(times) for pair, times in after.items()}
 
     def _turns(self, kind: Kind) -> list[int]:
-        """The turns that show best what such a message leads to: nothing else may send in them, if they are most."""
-        heard = [turn for turn in self.sure if kind in self.seen.heard[turn].kinds]
-        # Who is preempted while it sends hears answers within the turn: those without would be those with fewer sends.
-        often = any(self.seen.part(kind, target) > NEVER for target in self.share)
+        """The turns that show the effect of a kind of messages best: if most are so, those without other senders."""
+        received = [turn for turn in self.sure if kind in self.vcpu_turns.received[turn].kinds]
+        # A vCPU preempted while it sends gets answers within the turn; turns without answers would be those with fewer
+        # messages.
+        often = any(self.vcpu_turns.part(kind, target) > NEVER for target in self.share)
         alone = [
             turn
-            for turn in heard
+            for turn in received
             if [kind]
             == [
                 message
-                for message in self.seen.heard[turn].kinds
-                if message == kind or not often or self.seen.sends_for(message)
+                for message in self.vcpu_turns.received[turn].kinds
+                if message == kind or not often or self.vcpu_turns.sends_for(message)
             ]
         ]
-        if len(heard) < SAMPLES_LEAST:
-            return [turn for turn, heard_in_turn in enumerate(self.seen.heard) if kind in heard_in_turn.kinds]
-        return alone if 2 * len(alone) >= len(heard) else heard
+        if len(received) < SAMPLES_LEAST:
+            return [
+                turn for turn, received_in_turn in enumerate(self.vcpu_turns.received) if kind in received_in_turn.kinds
+            ]
+        return alone if 2 * len(alone) >= len(received) else received
 
     def _may_send(self, turn: int, kind: Kind, target: Vcpu) -> bool:
-        """May what a turn sent to another be for that message: is there none that is always answered so?"""
-        part = self.seen.part(kind, target)
-        other_kinds = (other_kind for other_kind in self.seen.heard[turn].kinds if other_kind != kind)
+        """`True`: a message of a turn may be for that received message, as no other one always leads to it."""
+        part = self.vcpu_turns.part(kind, target)
+        other_kinds = (other_kind for other_kind in self.vcpu_turns.received[turn].kinds if other_kind != kind)
         return part >= ALWAYS or (
-            part > NEVER and all(self.seen.part(other_kind, target) < ALWAYS for other_kind in other_kinds)
+            part > NEVER and all(self.vcpu_turns.part(other_kind, target) < ALWAYS for other_kind in other_kinds)
         )
 
     def _actions(self, turn: int, kind: Kind) -> list[Action]:
-        """What a turn did for one of the messages that it heard: all but what the others cost."""
-        kinds = self.seen.heard[turn].kinds
+        """The actions of a turn for one of its messages: all its CPU time less the costs of the other messages."""
+        kinds = self.vcpu_turns.received[turn].kinds
         at = len(kinds) - 1 if kind == kinds[-1] else kinds.index(kind)
-        sends = {target.vcpu for target in self.seen.targets if self._may_send(turn, kind, target.vcpu)}
+        sends = {target.vcpu for target in self.vcpu_turns.targets if self._may_send(turn, kind, target.vcpu)}
         first_ns, last_ns = self.waking
-        if self.seen.by_tick(turn) and self.seen.recognised is not None:
+        if self.vcpu_turns.by_tick(turn) and self.vcpu_turns.recognised is not None:
             # Its tick has woken it already.
-            first_ns, last_ns = max(self.seen.recognised.tick.cpu_ns, self.waking.ns), 0
+            first_ns, last_ns = max(self.vcpu_turns.recognised.tick.cpu_ns, self.waking.ns), 0
         before = first_ns + sum(self.costs.get(other_kind, 0.0) for other_kind in kinds[:at])
         overhead = before + sum(self.costs.get(other_kind, 0.0) for other_kind in kinds[at + 1 :]) + last_ns
-        run = max(self.seen.run[turn] - overhead, 0.0)
+        run = max(self.vcpu_turns.run[turn] - overhead, 0.0)
         moments = {
             target: self.offsets.get((kind, target), run)
-            for target in sends - self.seen.sends[turn]
-            if self.seen.part(kind, target) >= ALWAYS
+            for target in sends - self.vcpu_turns.sends[turn]
+            if self.vcpu_turns.part(kind, target) >= ALWAYS
         }
         spent = 0
         again: list[tuple[float, Vcpu]] = []
         alone = {
             target
             for target in self.share
-            if (kind, target) not in self.seen.once and self.seen.may_send(turn, target) == [kind]
+            if (kind, target) not in self.vcpu_turns.once and self.vcpu_turns.may_send(turn, target) == [kind]
         }
-        for cpu, woken in self.seen.computes[turn]:
+        for cpu, woken in self.vcpu_turns.computes[turn]:
             spent += cpu
             if woken is not None and woken in sends:
                 moment = max(spent - before, 0.0)
                 if woken in moments and woken in alone:
                     again.append((moment, woken))
                 elif woken not in moments or kind == kinds[-1]:
-                    # To whom several send, each sends once. Beside others nothing tells what was done for which before.
+                    # Each of several messages to a target is sent once; next to other messages, the order is unknown.
                     moments[woken] = self.offsets.get((kind, woken), moment) if len(set(kinds)) > 1 else moment
         actions, done = list[Action](), 0.0
         all_moments = [*((at, woken) for woken, at in moments.items()), *again]
@@ -198,44 +204,44 @@ class Learnt:
 
     def tasks(self) -> Iterable[Task]:
         """A task for each kind of messages, and for the timer."""
-        softirq = softirq_kinds(self.seen) - {self.anchor}
-        for kind in sorted(self.seen.frequent_kinds, key=str):
+        softirq = softirq_kinds(self.vcpu_turns) - {self.anchor}
+        for kind in sorted(self.vcpu_turns.frequent_kinds, key=str):
             if kind == TIME:
                 samples = self._timed() if self.anchor is None else []
             else:
                 samples = self._answers(kind, sleeps=kind == self.anchor)
-            # What a timer did once or twice is no pattern.
+            # Once or twice is no pattern of a timer.
             if len(samples) >= (SAMPLES_LEAST if kind == TIME else 1):
                 starts = kind in (TIME, self.anchor)
-                yield Task(self.seen.vcpu, kind, samples, starts, softirq=kind in softirq)
+                yield Task(self.vcpu_turns.vcpu, kind, samples, starts, softirq=kind in softirq)
 
     def _last(self, turn: int) -> Kind | None:
-        """The last message that a turn heard."""
-        kinds = self.seen.heard[turn].kinds
+        """The last message that a turn received."""
+        kinds = self.vcpu_turns.received[turn].kinds
         return kinds[-1] if kinds else None
 
     def _before(self, turn: int) -> int | None:
         """The turn before, without ticks."""
         turn -= 1
-        while turn >= 0 and self.seen.is_tick(turn):
+        while turn >= 0 and self.vcpu_turns.is_tick(turn):
             turn -= 1
         return turn if turn >= 0 else None
 
     def _timed_turns(self) -> list[int]:
-        return [turn for turn, heard in enumerate(self.seen.heard) if TIME in heard.kinds]
+        return [turn for turn, received in enumerate(self.vcpu_turns.received) if TIME in received.kinds]
 
     def _is_hidden_within(self, turn: int, following: int) -> bool:
-        """May the timer have been due between these turns, and something else have woken the vCPU first?"""
+        """`True`: the timer may have expired between these turns, after another wake-up of the vCPU."""
         between = range(turn + 1, following)
-        return self.seen.by_tick(following) or any(
-            (self._last(middle) is None and not self.seen.is_tick(middle)) or self._holds_timer(middle)
+        return self.vcpu_turns.by_tick(following) or any(
+            (self._last(middle) is None and not self.vcpu_turns.is_tick(middle)) or self._holds_timer(middle)
             for middle in between
         )
 
     def _holds_timer(self, turn: int) -> bool:
-        """Did it compute so much more than for what it heard that its timer must have been due while it waited?"""
-        expected = sum(self.costs.get(kind, 0.0) for kind in self.seen.heard[turn].kinds)
-        return 2 * (self.seen.run[turn] - self.waking.ns - expected) > self.costs.get(TIME, float("inf"))
+        """`True`: a turn ran so much longer than for its messages that its timer must have expired while it waited."""
+        expected = sum(self.costs.get(kind, 0.0) for kind in self.vcpu_turns.received[turn].kinds)
+        return 2 * (self.vcpu_turns.run[turn] - self.waking.ns - expected) > self.costs.get(TIME, float("inf"))
 
     @cached_property
     def anchor(self) -> Kind | None:
@@ -243,16 +249,20 @@ class Learnt:
         timed = self._timed_turns()
         if len(timed) < SAMPLES_LEAST:
             return None
-        # When it was due says only a timer that woke it itself.
-        seen = [turn for turn in timed if not self.seen.by_tick(turn)]
-        from_last = [self.seen.woke[b] - self.seen.ended[a] for a, b in pairwise(timed) if not self.seen.by_tick(b)]
+        # Only a timer that woke the vCPU itself shows when it expired.
+        by_timer = [turn for turn in timed if not self.vcpu_turns.by_tick(turn)]
+        from_last = [
+            self.vcpu_turns.woke[b] - self.vcpu_turns.ended[a]
+            for a, b in pairwise(timed)
+            if not self.vcpu_turns.by_tick(b)
+        ]
         befores = {turn: before for turn in timed if (before := self._before(turn)) is not None}
         counts = Counter(self._last(before) for before in befores.values())
 
         def sleeps(kind: Kind) -> list[int]:
             return [
-                self.seen.woke[turn] - self.seen.ended[befores[turn]]
-                for turn in seen
+                self.vcpu_turns.woke[turn] - self.vcpu_turns.ended[befores[turn]]
+                for turn in by_timer
                 if turn in befores and self._last(befores[turn]) == kind
             ]
 
@@ -262,7 +272,7 @@ class Learnt:
                 for kind, count in counts.most_common()
                 if kind is not None
                 and kind != TIME
-                and kind in self.seen.frequent_kinds
+                and kind in self.vcpu_turns.frequent_kinds
                 and count >= _FOLLOWED * self._followable(kind)
                 and _spread(sleeps(kind)) < _spread(from_last)
             ),
@@ -270,8 +280,8 @@ class Learnt:
         )
 
     def _followable(self, kind: Kind) -> int:
-        """Answers to such messages after which the next turn is of a kind that can be told."""
-        befores = [self._before(turn) for turn in range(len(self.seen.turns)) if self._last(turn) is not None]
+        """The number of answers to a kind of messages before turns of a known kind."""
+        befores = [self._before(turn) for turn in range(len(self.vcpu_turns.turns)) if self._last(turn) is not None]
         return sum(before is not None and self._last(before) == kind for before in befores)
 
     def _answers(self, kind: Kind, *, sleeps: bool) -> list[Sample]:
@@ -291,8 +301,8 @@ class Learnt:
         ][:SAMPLES_MOST]
 
     def _slept_ns(self, before: int, turn: int) -> int:
-        """From when a turn had done all that it does for what it heard until its timer began another."""
-        return self.seen.woke[turn] - self.seen.ended[before] + self.waking.last_ns
+        """The time from the end of a turn's work to the turn that its timer began."""
+        return self.vcpu_turns.woke[turn] - self.vcpu_turns.ended[before] + self.waking.last_ns
 
     def _timed(self) -> list[Sample]:
         turns = set(self._turns(TIME))

@@ -1,7 +1,7 @@
-"""What deciding takes a Xen host: from a wake-up until a pCPU has decided, and of the CPU time of who blocks or wakes.
+"""The costs of scheduling decisions on a Xen host: the delay of a wake-up, and CPU time of vCPUs that block or wake.
 
-Nothing of it is in what a guest wants, but all of it is in what a trace says that vCPUs had, and another scheduler
-takes less or more. What the recorded one takes is told from waits: nobody waits less where nobody is in the way.
+These costs are no demand of a guest, but they are in the CPU times of a trace, and they depend on the scheduler. The
+costs of the recorded scheduler are inferred from the shortest waits: no wait without a competitor is shorter.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ _CLOCKS_APART_NS = 1_000
 """No way through the hypervisor takes less: such a wait is that of a vCPU woken by one pCPU and run by another."""
 
 
-class Deciding(NamedTuple):
-    """What deciding takes."""
+class DecisionCosts(NamedTuple):
+    """The costs of scheduling decisions."""
 
     block_ns: int
     """CPU time of a vCPU for each time that it blocks, under the recorded scheduler."""
@@ -45,36 +45,36 @@ class Deciding(NamedTuple):
         return {**of_credit, "credit2_percent": CREDIT2_PERCENT} if any(of_credit.values()) else {}
 
 
-NOTHING = Deciding(0, 0, 100)
+NOTHING = DecisionCosts(0, 0, 100)
 
 
-def deciding(summary: Mapping[str, Any], scheduler: str, switch_ns: int) -> Deciding:
-    """What deciding took a recorded host.
+def measured(summary: Mapping[str, Any], scheduler: str, switch_ns: int) -> DecisionCosts:
+    """The costs of decisions on a recorded host.
 
-    Where hardly anybody wakes with nobody in the way, as with a long rate limit, it is told from what switches take.
+    If almost every wake-up has a competitor, as with a long rate limit, they are inferred from the time of switches.
 
     Args:
-        summary: of the recording.
-        scheduler: the one that it had.
+        summary: the summary of the recording.
+        scheduler: the recorded scheduler.
         switch_ns: mean time between one vCPU's stop and the next one's start, ns.
 
     Examples:
         >>> quantiles = {"quantiles_ns": [8_000, 9_000, *[50_000] * 99]}
-        >>> deciding({"vcpus": [{"wakes": 99, "wake_latency": quantiles}]}, "credit", 1_000)
-        Deciding(block_ns=5580, wake_ns=3420, percent=100)
+        >>> measured({"vcpus": [{"wakes": 99, "wake_latency": quantiles}]}, "credit", 1_000)
+        DecisionCosts(block_ns=5580, wake_ns=3420, percent=100)
     """
     percent = _percent(scheduler)
     both_ns = min(shortest_wait_ns(summary), round(_OF_SWITCH * switch_ns * percent / 100))
     block_ns = round(_BLOCKING * both_ns)
-    return Deciding(block_ns, both_ns - block_ns, percent)
+    return DecisionCosts(block_ns, both_ns - block_ns, percent)
 
 
 def takes_ns(costs: Mapping[str, int], scheduler: str) -> int:
-    """What deciding takes the host of a twin, from a wake-up until a pCPU has switched, ns.
+    """The delay of a decision on the host of a twin, from a wake-up until a pCPU has switched, ns.
 
     Args:
-        costs: of the host, as the twin has them.
-        scheduler: the one that it runs under now.
+        costs: the costs of the twin's host.
+        scheduler: the scheduler of the twin.
     """
     return (costs.get("block_ns", 0) + costs.get("wake_ns", 0)) * _percent(scheduler) // 100
 
@@ -84,10 +84,10 @@ def _percent(scheduler: str) -> int:
 
 
 def shortest_wait_ns(summary: Mapping[str, Any]) -> int:
-    """How long a vCPU waits where nobody is in the way, ns.
+    """The wait of a vCPU without competitors, ns.
 
-    It is the hundredth part's longest wait of the vCPU that has the least: where a rate limit holds most wake-ups back,
-    a tenth of them is not free of it.
+    It is the first percentile of waits of the vCPU where that is least: with a rate limit that delays most wake-ups,
+    even the first decile is delayed.
     """
     waits = [
         [time for time in vcpu["wake_latency"]["quantiles_ns"] if time >= _CLOCKS_APART_NS]
@@ -97,8 +97,8 @@ def shortest_wait_ns(summary: Mapping[str, Any]) -> int:
     return min((times[len(times) // 100] for times in waits if times), default=0)
 
 
-def without(turns: Mapping[Vcpu, Turns], takes: Deciding) -> dict[Vcpu, Turns]:
-    """The same turns without what deciding and waking took of them, where it is charged."""
+def without(turns: Mapping[Vcpu, Turns], takes: DecisionCosts) -> dict[Vcpu, Turns]:
+    """The turns without the CPU time that decisions and wake-ups charged to them."""
     return {
         vcpu: replace(history, turns=[turn.without(takes.block_ns, takes.wake_ns) for turn in history.turns])
         for vcpu, history in turns.items()

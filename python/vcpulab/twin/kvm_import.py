@@ -1,4 +1,4 @@
-"""From listings of a KVM host to a scenario: its VMs, their weights, limits and pinning, and work of the same load."""
+"""The import of a KVM host's listings: a scenario of VMs, their weights, limits and pinning, and work of equal load."""
 
 import re
 from collections import Counter
@@ -15,15 +15,15 @@ from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.twin.cgroups import cpuset_of
 from vcpulab.twin.contradictions import contradictions
-from vcpulab.twin.imported import Made, made
+from vcpulab.twin.import_result import Made, made
 from vcpulab.twin.kernel import EEVDF, kernel_of, params_of
 from vcpulab.twin.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
-from vcpulab.twin.placed import Map, flat, map_of
+from vcpulab.twin.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.twin.prices import cautions
+from vcpulab.twin.scenario_text import VCPUS_MAX, comment, inline, key, toml, work
 from vcpulab.twin.unused_groups import unused_groups
 from vcpulab.twin.unused_settings import unused_settings
 from vcpulab.twin.use import Use, use_of
-from vcpulab.twin.written import VCPUS_MAX, comment, inline, key, toml, work
 
 _OF_HOST = ("linux", "lscpu", "virsh-capabilities", "virsh-nodeinfo")
 """Kinds that the fields of the host and of its control groups are of."""
@@ -157,7 +157,7 @@ def _once(name: str, taken: Mapping[str, object]) -> str:
     return here
 
 
-def _pinned(host: KvmHost, notes: list[str]) -> Map:
+def _pinned(host: KvmHost, notes: list[str]) -> PcpuMap:
     """As many CPUs as pinning names."""
     machines = host.machines.values()
     pins = [pin for machine in machines for pin in (*machine.vcpu_pins.values(), machine.emulator_pin or "")]
@@ -169,7 +169,7 @@ def _pinned(host: KvmHost, notes: list[str]) -> Map:
 
 
 def _host_lines(
-    host: KvmHost, profile: str | None, toolstack: Toolstack | None, placed: Map, notes: list[str]
+    host: KvmHost, profile: str | None, toolstack: Toolstack | None, placed: PcpuMap, notes: list[str]
 ) -> Iterator[str]:
     kernel = kernel_of(host.linux)
     yield "[host]"
@@ -217,7 +217,7 @@ def _omitted(vms: Mapping[str, Vm]) -> Iterator[str]:
         yield f"{in_short(machines)}: no field of a scenario says {setting}; left out"
 
 
-def _table(vm: Vm, use: Use | None, host: KvmHost, placed: Map, notes: list[str]) -> Iterator[str]:
+def _table(vm: Vm, use: Use | None, host: KvmHost, placed: PcpuMap, notes: list[str]) -> Iterator[str]:
     listed = vm.machine.vcpus or 1
     vcpus = min(listed, VCPUS_MAX)
     if vcpus < listed:

@@ -1,9 +1,9 @@
-"""What waking costs a vCPU that others wake: CPU time of each turn, however much it then does.
+"""The cost of waking a vCPU: the CPU time of each turn that does not depend on its work.
 
-An interrupt, the way out of the idle loop and back, and a thread that is woken for what has come cost once what comes
-together. How much comes, a recording does not say. But a turn of who sends may begin several turns of who is woken,
-each of which then does some of the same work; and several may be heard in one turn. So turns of equal work differ in
-how much of it each has, and what they have in common is the cost of waking.
+An interrupt, the way out of the idle loop and back, and a thread woken for messages cost CPU time once for all messages
+that arrive together. A recording does not show the number of messages. But a turn of a sender may begin several turns
+of the woken vCPU, which share the sender's work; and a turn may receive several messages. So turns have different
+shares of equal work, and their common part is the cost of waking.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,30 +12,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcpulab.twin.heard import ALWAYS, SAMPLES_LEAST, TIME, Kind, Seen
 from vcpulab.twin.links import Vcpu
+from vcpulab.twin.message_turns import ALWAYS, SAMPLES_LEAST, TIME, Kind, VcpuTurns
 
 _TURNS_LEAST = 20
 _ERRORS = 3.0
-"""So many standard errors from nothing is no chance."""
+"""The least distance from 0, in standard errors, of an estimate that is not due to chance."""
 _DIFFER_LEAST = 0.02
-"""Of the turns: if fewer than so many have other shares than most, chance decides."""
+"""The least fraction of turns with unusual shares; with fewer, chance decides."""
 _OUTLIERS = 4.0
-"""Turns that are off by more than so many times the median did something else besides."""
+"""The error of a turn, in medians of errors, from which on the turn did other work, too."""
 _NOTHING = 0.2
-"""Of what waking costs: a message that takes less than nothing by more than that says that turns do not add up so."""
+"""The largest negative cost of a message, as a fraction of the cost of waking, for which the model is accepted."""
 _PASSES = 3
 _SHORTEST = 0.1
-"""Part of the turns that may be shorter than what waking costs."""
+"""The fraction of the turns that may be shorter than the cost of waking."""
 
 
 class Waking(NamedTuple):
-    """CPU time of each turn beside what it does for messages and timers, ns; 0: turns do not say."""
+    """The CPU time of each turn apart from its work for messages and timers, ns; 0: the turns do not show it."""
 
     first_ns: int = 0
-    """Before it sends anything."""
+    """The time before the first message is sent."""
     last_ns: int = 0
-    """After all that it sends."""
+    """The time after the last message is sent."""
 
     @property
     def ns(self) -> int:
@@ -43,21 +43,21 @@ class Waking(NamedTuple):
         return self.first_ns + self.last_ns
 
 
-def waking(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, Waking]:
+def waking(all_turns: Mapping[Vcpu, VcpuTurns]) -> dict[Vcpu, Waking]:
     """What waking costs each of these vCPUs."""
-    shares = _shares(seen)
-    costs = {vcpu: _estimate(receiver, shares[vcpu]) for vcpu, receiver in seen.items()}
-    return {vcpu: _divided(seen[vcpu], cost_ns) for vcpu, cost_ns in costs.items()}
+    shares = _shares(all_turns)
+    costs = {vcpu: _estimate(receiver, shares[vcpu]) for vcpu, receiver in all_turns.items()}
+    return {vcpu: _divided(all_turns[vcpu], cost_ns) for vcpu, cost_ns in costs.items()}
 
 
-def _divided(receiver: Seen, cost_ns: int) -> Waking:
+def _divided(receiver: VcpuTurns, cost_ns: int) -> Waking:
     """How much of what waking costs comes after what turns send: they send before it can be over, and end soon after.
 
     Who is woken by another that cannot be preempted waits for all that comes after.
     """
     firsts: dict[Kind, list[int]] = {}
     lasts: dict[Kind, list[int]] = {}
-    for turn, (kinds, is_sure) in enumerate(receiver.heard):
+    for turn, (kinds, is_sure) in enumerate(receiver.received):
         if len(kinds) == 1 and is_sure and receiver.sends[turn] and not receiver.by_tick(turn):
             firsts.setdefault(kinds[0], []).append(receiver.computes[turn][0][0])
             lasts.setdefault(kinds[0], []).append(receiver.computes[turn][-1][0])
@@ -69,39 +69,41 @@ def _divided(receiver: Seen, cost_ns: int) -> Waking:
     return Waking(cost_ns - last_ns, last_ns)
 
 
-def _shares(seen: Mapping[Vcpu, Seen]) -> dict[Vcpu, list[dict[Kind, float]]]:
-    """How much of the work that began with a timer each turn has, by what it heard."""
+def _shares(all_turns: Mapping[Vcpu, VcpuTurns]) -> dict[Vcpu, list[dict[Kind, float]]]:
+    """How much of the work that began with a timer each turn has, by what it received."""
     shares: dict[Vcpu, list[dict[Kind, float]]] = {
-        vcpu: [{TIME: 1.0} if TIME in heard.kinds else {} for heard in receiver.heard]
-        for vcpu, receiver in seen.items()
+        vcpu: [{TIME: 1.0} if TIME in received.kinds else {} for received in receiver.received]
+        for vcpu, receiver in all_turns.items()
     }
-    in_time = sorted((woke, vcpu, turn) for vcpu, receiver in seen.items() for turn, woke in enumerate(receiver.woke))
-    # What a turn heard after it woke may be of turns that began later.
+    in_time = sorted(
+        (woke, vcpu, turn) for vcpu, receiver in all_turns.items() for turn, woke in enumerate(receiver.woke)
+    )
+    # What a turn received after it woke may be of turns that began later.
     for _ in range(_PASSES):
         for _, vcpu, turn in in_time:
             work = {kind: share for kind, share in shares[vcpu][turn].items() if kind == TIME}
-            for sender, its_turn, parts in _messages(seen[vcpu], turn, seen):
+            for sender, its_turn, parts in _messages(all_turns[vcpu], turn, all_turns):
                 for kind, share in shares[sender][its_turn].items():
-                    if seen[sender].part(kind, vcpu) >= ALWAYS:
+                    if all_turns[sender].part(kind, vcpu) >= ALWAYS:
                         mine = kind.then(sender)
                         work[mine] = work.get(mine, 0.0) + share / parts
             shares[vcpu][turn] = work
     return shares
 
 
-def _messages(receiver: Seen, turn: int, seen: Mapping[Vcpu, Seen]) -> Iterator[tuple[Vcpu, int, int]]:
-    """Who sent what a turn heard, in which of its turns, and how many turns that one began."""
+def _messages(receiver: VcpuTurns, turn: int, all_turns: Mapping[Vcpu, VcpuTurns]) -> Iterator[tuple[Vcpu, int, int]]:
+    """Who sent what a turn received, in which of its turns, and how many turns that one began."""
     sender = receiver.sender(turn)
     if sender is not None:
         sender_turn = receiver.turns[turn - 1].sender_turn
-        yield sender, sender_turn, max(len(seen[sender].begins.get((sender_turn, receiver.vcpu), ())), 1)
+        yield sender, sender_turn, max(len(all_turns[sender].begins.get((sender_turn, receiver.vcpu), ())), 1)
     for source, sender_turn in receiver.within[turn]:
         if not source.begins.get((sender_turn, receiver.vcpu)):
             yield source.vcpu, sender_turn, 1
 
 
-def _estimate(receiver: Seen, shares: list[dict[Kind, float]]) -> int:
-    turns = [turn for turn, heard in enumerate(shares) if heard and not receiver.by_tick(turn)]
+def _estimate(receiver: VcpuTurns, shares: list[dict[Kind, float]]) -> int:
+    turns = [turn for turn, work in enumerate(shares) if work and not receiver.by_tick(turn)]
     kinds = sorted({kind for turn in turns for kind in shares[turn]}, key=str)
     ran = np.array([receiver.run[turn] for turn in turns], float)
     by_others = ran[[TIME not in shares[turn] for turn in turns]]
@@ -127,7 +129,7 @@ def _estimate(receiver: Seen, shares: list[dict[Kind, float]]) -> int:
                 return 0
             return round(min(float(costs[0]), most))
         ran, shares_matrix = ran[usual], shares_matrix[usual]
-        # What only outliers heard is not estimated.
+        # What only outliers received is not estimated.
         shares_matrix = shares_matrix[:, shares_matrix.any(axis=0)]
     return 0
 
