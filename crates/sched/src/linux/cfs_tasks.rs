@@ -1,4 +1,4 @@
-//! Waiting fair threads of each CPU, by the time when they last ran: balancing takes threads from here.
+//! Waiting fair threads of each CPU, by the time when they last ran (`rq->cfs_tasks`): balancing takes threads from here.
 
 use vcpulab_host::{CpuMask, PcpuId, Table, VcpuId};
 
@@ -6,7 +6,7 @@ use crate::list::{Links, List};
 
 /// Waiting fair threads of all CPUs.
 #[derive(Clone, Debug, Default)]
-pub struct Ready {
+pub struct CfsTasks {
     lists: Table<PcpuId, (List<VcpuId>, u32)>,
     links: Links<VcpuId>,
     /// CPU of the list that contains each thread.
@@ -17,7 +17,7 @@ pub struct Ready {
     placed: Table<PcpuId, u32>,
 }
 
-impl Ready {
+impl CfsTasks {
     pub fn add_cpu(&mut self, cpu: PcpuId) {
         self.lists.entry(cpu);
         self.placed.entry(cpu);

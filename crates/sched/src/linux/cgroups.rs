@@ -7,9 +7,9 @@ use vcpulab_host::{
 use super::hierarchy::{Fair, Flavor};
 use super::params::Controls;
 
-/// A domain.
+/// Control groups of a domain.
 #[derive(Clone, Debug, Default)]
-struct Domain {
+struct DomainGroups {
     /// Control-group parameters of the domain; `None`: the domain does not exist.
     controls: Option<Controls>,
     /// Control groups of the domain; the first one contains all its threads.
@@ -19,30 +19,30 @@ struct Domain {
     /// Groups of single vCPUs that the policy made, by the vCPU's number.
     vcpus: Vec<GroupId>,
     /// Number of the vCPU that a spinning vCPU last yielded to.
-    preferred: usize,
+    last_boosted_vcpu: usize,
 }
 
-/// All domains.
+/// Control groups of all domains.
 #[derive(Clone, Debug, Default)]
-pub struct Domains {
-    domains: Table<DomId, Domain>,
+pub struct Cgroups {
+    domains: Table<DomId, DomainGroups>,
     /// Configurations of the groups that the host's configuration lists.
     configs: Table<GroupId, GroupConfig>,
     /// Domain of each group; `None`: a group that belongs to no domain.
     owners: Table<GroupId, Option<DomId>>,
 }
 
-impl Domains {
+impl Cgroups {
     /// Makes the groups of the host's configuration.
-    pub fn make_groups<F: Flavor>(&mut self, ctx: &PolicyContext, fair: &mut Fair<F>) {
+    pub fn add_groups<F: Flavor>(&mut self, ctx: &PolicyContext, fair: &mut Fair<F>) {
         for config in ctx.groups() {
             let group = fair.add_group(&GroupConfig { quota: None, ..*config });
             self.configs.push(*config);
             self.owners.push(config.part.map(|(d, _)| d));
             if let Some((d, part)) = config.part {
                 let groups = &mut self.domains.entry(d).groups;
-                let place = if part == Part::Whole { 0 } else { groups.len() };
-                groups.insert(place, (group, part));
+                let position = if part == Part::Whole { 0 } else { groups.len() };
+                groups.insert(position, (group, part));
             } else {
                 fair.set_bandwidth(ctx.now(), group, super::Bandwidth::of(config));
             }
@@ -50,7 +50,7 @@ impl Domains {
     }
 
     /// Adds a domain with the parameters of a new one.
-    pub fn begin<F: Flavor>(&mut self, ctx: &PolicyContext, fair: &mut Fair<F>, d: DomId) {
+    pub fn add_domain<F: Flavor>(&mut self, ctx: &PolicyContext, fair: &mut Fair<F>, d: DomId) {
         let domain = self.domains.entry(d);
         if domain.groups.is_empty() {
             let group = fair.add_group(&GroupConfig::NEW);
@@ -58,8 +58,8 @@ impl Domains {
             *self.owners.entry(group) = Some(d);
         }
         let config = |group: GroupId| self.configs.get(group).copied().unwrap_or(GroupConfig::NEW);
-        let of = domain.groups.iter().map(|&(group, part)| (part, config(group)));
-        let controls = Controls::new(of);
+        let groups = domain.groups.iter().map(|&(group, part)| (part, config(group)));
+        let controls = Controls::new(groups);
         domain.controls = Some(controls);
         self.apply(ctx, fair, d, controls);
     }
@@ -122,16 +122,16 @@ impl Domains {
         }
     }
 
-    /// The number of the vCPU that was given way to last in a domain.
-    pub fn preferred(&mut self, d: DomId) -> &mut usize {
-        &mut self.domains[d].preferred
+    /// The number of the vCPU to which a spinning vCPU of a domain last yielded.
+    pub fn last_boosted_vcpu(&mut self, d: DomId) -> &mut usize {
+        &mut self.domains[d].last_boosted_vcpu
     }
 
     /// Notes what the limits of a group's domain have done, since one of its periods is over.
     pub fn note_throttling<F: Flavor>(&self, ctx: &mut PolicyContext, fair: &Fair<F>, group: GroupId) {
         if let Some(d) = self.owners.get(group).copied().flatten() {
             let groups = self.domains[d].groups.iter().map(|&(group, _)| fair.throttling(group));
-            ctx.note_throttling(d, groups.fold(Throttling::default(), |sum, one| sum + one));
+            ctx.note_throttling(d, groups.fold(Throttling::default(), |sum, throttling| sum + throttling));
         }
     }
 }

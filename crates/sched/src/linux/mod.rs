@@ -17,23 +17,19 @@
 //! | `RUN_TO_PARITY` | `Flavor::protect_slice` |
 //! | `tasks_timeline`, a red-black tree | `CfsRq::timeline`, a sorted list |
 //! | `se->my_q`, `cfs_rq->tg` | `Entity::kind`, `CfsRq::group` |
-//! | `sched_avg` (PELT) | `pelt::PeltAverage`; loads: `Entity::load_avg`, `CfsRq::load_avg`; utilization: `Linux::busy` |
+//! | `sched_avg` (PELT) | `pelt::PeltAverage`; loads: `Entity::load_avg`, `CfsRq::load_avg`; utilization: `Linux::util_avg` |
 //! | `cpu.weight`, `cpu.max` | `TaskGroup::shares`, `Fair::set_weight`; `CfsBandwidth::max`, `Fair::set_bandwidth` |
 //! | `enqueue_task_fair`, `dequeue_entities` | `Fair::enqueue_entities`, `Fair::dequeue_entities` |
 //! | `set_next_entity`, `put_prev_entity` of a whole hierarchy | `Fair::put_prev_set_next` |
 //! | `throttle_cfs_rq` | `Fair::check_cfs_rq_runtime` |
 //! | `sched_cfs_period_timer`, `sched_cfs_slack_timer` | `Fair::period_timer`, `Fair::slack_timer` |
-//! | `sched_domain`, `sched_group` | `sched_domains::Level`, its `groups`; `imbalance_pct`: `Level::imbalance_percent` |
-//! | last-level cache (`sd_llc`) | `sched_domains::Levels::cache` |
-//! | `select_task_rq` | of a waking thread: `Linux::choose_cpu`; of a new one: `Linux::place` (both in `select_cpu`) |
-//! | `wake_affine` | `Linux::this_or_before` |
-//! | `wake_wide`, `wakee_flips` | `Linux::note_waking`, `wakee_flips::Partners` |
-//! | `select_idle_core`, `select_idle_cpu` | `Linux::idle_core`, `Linux::next_idle`; `SIS_UTIL`: `Linux::set_scan` |
-//! | `load_balance` (6.10: `sched_balance_rq`) | `Linux::balance_level`: `imbalance`, `busiest_of`, `relieve` (all in `load_balance`) |
-//! | `task_hot`, `migration_cost` | `Linux::is_hot`, `params::Common::migration_cost` |
-//! | active balance | `Linux::push_running` |
-//! | `newidle_balance` (6.10: `sched_balance_newidle`) | `Linux::pull` |
-//! | periodic balance, also for idle CPUs (`nohz`) | `Linux::balance` |
+//! | `sched_domain`, `sched_group` | `sched_domains::SchedDomain`, its `groups` |
+//! | last-level cache (`sd_llc`) | `SchedDomains::llc` |
+//! | `select_task_rq` of a new thread | `Linux::select_task_rq_fork`; of a real-time thread: `Linux::select_task_rq_rt` |
+//! | `select_idle_sibling`'s `SIS_UTIL` | `Linux::update_idle_cpu_scan`, `SchedDomains::nr_idle_scan` |
+//! | `sched_balance_rq`, `sched_balance_newidle` (6.10) | `Linux::load_balance`, `Linux::newidle_balance` |
+//! | `migration_cost` | `params::Common::migration_cost` |
+//! | `nohz` idle balance | `Linux::trigger_load_balance` |
 //! | `SCHED_FIFO`, `SCHED_RR` | `realtime` |
 
 pub mod cfs;

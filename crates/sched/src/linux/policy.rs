@@ -11,15 +11,15 @@ use vcpulab_host::{
 };
 
 use super::cfs_rq::TaskId;
-use super::cfs_tasks::Ready;
-use super::cgroups::Domains;
+use super::cfs_tasks::CfsTasks;
+use super::cgroups::Cgroups;
 use super::hierarchy::{Fair, Flavor};
 use super::params::{self, Common, Tuned};
 use super::pelt::PeltAverage;
 use super::realtime::{self, FAIR, Rank, RealTime, rank};
-use super::sched_domains::Levels;
+use super::sched_domains::SchedDomains;
 use super::timers::{Kind, Timers};
-use super::wakee_flips::Partners;
+use super::wakee_flips::WakeeFlips;
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
@@ -31,19 +31,21 @@ pub(super) struct Thread {
     pub task: Option<TaskId>,
     pub class: Class,
     pub rank: Rank,
-    /// Whether the thread has left its queue, and moves to another CPU.
-    pub moving: bool,
-    pub away: bool,
+    /// Whether the thread moves to another CPU when it leaves its queue.
+    pub must_migrate: bool,
+    /// Whether the thread has left its queue to move to another CPU.
+    pub migrating: bool,
     /// The CPU that active balance pushes the thread to.
-    pub target: Option<PcpuId>,
+    pub push_cpu: Option<PcpuId>,
     /// The CPU that the thread was placed on when it was created.
     placed: PcpuId,
-    /// The CPU on which the thread ran before the last one, and the threads that it wakes.
-    pub recent: Option<PcpuId>,
-    pub partners: Partners,
-    /// Whether a real-time thread goes behind those of its rank, and the ticks left of its slice.
+    /// The CPU on which the thread ran before its last CPU.
+    pub recent_used_cpu: Option<PcpuId>,
+    pub wakee_flips: WakeeFlips,
+    /// Whether a real-time thread goes behind the threads of its rank.
     pub behind: bool,
-    pub ticks: i64,
+    /// Ticks that are left of a real-time thread's slice.
+    pub time_slice: i64,
 }
 
 /// The policy.
@@ -55,22 +57,23 @@ pub struct Linux<F: Flavor> {
     given: Params,
     pub(super) threads: Table<VcpuId, Option<Thread>>,
     pub(super) vcpus: Table<TaskId, VcpuId>,
-    pub(super) domains: Domains,
+    pub(super) cgroups: Cgroups,
     pub(super) realtime: RealTime,
-    pub(super) ready: Ready,
+    pub(super) cfs_tasks: CfsTasks,
     /// CPUs that run no thread, and for which no thread is about to be queued.
-    pub(super) idle: CpuMask,
-    pub(super) levels: Levels,
-    /// Utilization of each CPU, and the time at which its load averages were last decayed.
-    pub(super) busy: Table<PcpuId, PeltAverage>,
-    pub(super) decayed_at: Table<PcpuId, Time>,
+    pub(super) idle_cpus: CpuMask,
+    pub(super) sched_domains: SchedDomains,
+    /// Utilization of each CPU.
+    pub(super) util_avg: Table<PcpuId, PeltAverage>,
+    /// Time at which the load averages of each CPU were last decayed.
+    pub(super) last_blocked_load_update: Table<PcpuId, Time>,
     /// Time at which a busy CPU next balances for idle CPUs.
-    pub(super) idle_balanced_at: Time,
-    /// Flagged CPUs whose decision has been asked for.
-    asked: CpuMask,
+    pub(super) nohz_next_balance: Time,
+    /// Flagged CPUs from which a decision has been requested.
+    resched_requested: CpuMask,
     timers: Timers,
     /// The CPU to which the last thread was sent whose affinity excluded its own.
-    sent: Option<PcpuId>,
+    distribute_cpu_prev: Option<PcpuId>,
 }
 
 impl<F: Tuned> Linux<F> {
@@ -83,17 +86,17 @@ impl<F: Tuned> Linux<F> {
             given,
             threads: Table::new(),
             vcpus: Table::new(),
-            domains: Domains::default(),
+            cgroups: Cgroups::default(),
             realtime: RealTime::default(),
-            ready: Ready::default(),
-            idle: CpuMask::EMPTY,
-            levels: Levels::default(),
-            busy: Table::new(),
-            decayed_at: Table::new(),
-            idle_balanced_at: Time::ZERO,
-            asked: CpuMask::EMPTY,
+            cfs_tasks: CfsTasks::default(),
+            idle_cpus: CpuMask::EMPTY,
+            sched_domains: SchedDomains::default(),
+            util_avg: Table::new(),
+            last_blocked_load_update: Table::new(),
+            nohz_next_balance: Time::ZERO,
+            resched_requested: CpuMask::EMPTY,
             timers: Timers::default(),
-            sent: None,
+            distribute_cpu_prev: None,
         }
     }
 
@@ -106,10 +109,10 @@ impl<F: Tuned> Linux<F> {
     }
 
     /// Updates the utilization of a CPU, which was busy until now, or idle.
-    fn note_busy(&mut self, ctx: &PolicyContext, cpu: PcpuId, busy: bool) {
-        self.busy[cpu].update(ctx.now(), if busy { 1024 } else { 0 });
-        if busy && self.levels.threads && self.idle.contains_all(self.levels.core(cpu)) {
-            self.levels.set_idle_core(cpu, true);
+    fn update_util_avg(&mut self, ctx: &PolicyContext, cpu: PcpuId, busy: bool) {
+        self.util_avg[cpu].update(ctx.now(), if busy { 1024 } else { 0 });
+        if busy && self.sched_domains.smt_active && self.idle_cpus.contains_all(self.sched_domains.smt(cpu)) {
+            self.sched_domains.set_has_idle_cores(cpu, true);
         }
     }
 
@@ -122,7 +125,7 @@ impl<F: Tuned> Linux<F> {
     // ---- flags ----
 
     /// Completes an event: sets the timers of groups that changed, and asks flagged CPUs to decide.
-    fn serve(&mut self, ctx: &mut PolicyContext) {
+    fn complete_event(&mut self, ctx: &mut PolicyContext) {
         while let Some(group) = self.fair.next_changed_timers() {
             self.timers.set_group(
                 ctx,
@@ -131,27 +134,27 @@ impl<F: Tuned> Linux<F> {
                 self.fair.slack_timer_at(group),
             );
         }
-        for cpu in self.fair.resched_cpus().without(&self.asked).iter() {
+        for cpu in self.fair.resched_cpus().without(&self.resched_requested).iter() {
             if ctx.is_idle(ctx.current(cpu)) {
-                self.ask_at_once(ctx, cpu);
+                self.resched_now(ctx, cpu);
             } else {
-                self.asked.insert(cpu);
+                self.resched_requested.insert(cpu);
                 self.timers.set_resched(ctx, cpu, ctx.now() + self.common.resched);
             }
         }
     }
 
-    pub(super) fn ask_at_once(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
-        self.asked.insert(cpu);
+    pub(super) fn resched_now(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        self.resched_requested.insert(cpu);
         ctx.raise_reschedule(cpu);
     }
 
     /// Refills the groups whose periods end now. A single interrupt refills them all, and no decision is made before it
     /// is over. A tick that is due at the same time comes after them, because its timer was set later.
-    fn refill(&mut self, ctx: &mut PolicyContext) {
+    fn expire_period_timers(&mut self, ctx: &mut PolicyContext) {
         while let Some(group) = self.timers.next_refill(ctx.now()) {
             self.fair.period_timer(ctx.now(), group);
-            self.domains.note_throttling(ctx, &self.fair, group);
+            self.cgroups.note_throttling(ctx, &self.fair, group);
         }
     }
 
@@ -164,24 +167,24 @@ impl<F: Tuned> Linux<F> {
         if self.thread(current).rank == FAIR {
             self.fair.task_tick(now, cpu);
         } else {
-            self.tick_real_time(cpu, current);
+            self.task_tick_rt(cpu, current);
         }
         if ctx.pcpus().len() > 1 {
-            self.balance(ctx, cpu);
+            self.trigger_load_balance(ctx, cpu);
         }
     }
 
     /// Sends a thread of `SCHED_RR` behind those of its rank once its slice is over.
-    fn tick_real_time(&mut self, cpu: PcpuId, v: VcpuId) {
+    fn task_tick_rt(&mut self, cpu: PcpuId, v: VcpuId) {
         let slice = realtime::slice_ticks(self.common.hz);
         let thread = self.thread_mut(v);
         if !matches!(thread.class, Class::RoundRobin(_)) {
             return;
         }
-        thread.ticks -= 1;
-        if thread.ticks <= 0 {
+        thread.time_slice -= 1;
+        if thread.time_slice <= 0 {
             let own = thread.rank;
-            thread.ticks = slice;
+            thread.time_slice = slice;
             if self.realtime.first(cpu).is_some_and(|(rank, _)| rank == own) {
                 self.thread_mut(v).behind = true;
                 self.fair.set_need_resched(cpu, true);
@@ -189,56 +192,56 @@ impl<F: Tuned> Linux<F> {
         }
     }
 
-    // ---- coming and going ----
+    // ---- threads ----
 
     /// Dequeues the running thread, which blocks or moves to another CPU.
-    fn leave(&mut self, ctx: &PolicyContext, v: VcpuId) {
+    fn dequeue_thread(&mut self, ctx: &PolicyContext, v: VcpuId) {
         let thread = self.thread_mut(v);
-        let moving = std::mem::take(&mut thread.moving);
-        thread.away = moving;
+        thread.migrating = std::mem::take(&mut thread.must_migrate);
+        let migrating = thread.migrating;
         if let Some(task) = thread.task
             && !self.fair.is_delayed(task)
         {
-            self.fair.dequeue_task(ctx.now(), task, !moving);
+            self.fair.dequeue_task(ctx.now(), task, !migrating);
         }
     }
 
     fn wake_fair(&mut self, ctx: &mut PolicyContext, v: VcpuId, task: TaskId) {
-        let away = std::mem::take(&mut self.thread_mut(v).away);
-        let cpu = match away {
+        let migrating = std::mem::take(&mut self.thread_mut(v).migrating);
+        let cpu = match migrating {
             true => ctx.processor(v),
             false if self.fair.is_delayed(task) => self.fair.task_cpu(task),
-            false => self.choose_cpu(ctx, v, task),
+            false => self.select_task_rq(ctx, v, task),
         };
         ctx.set_processor(v, cpu);
-        self.ready.insert(cpu, v);
-        self.idle.remove(cpu);
-        if away {
+        self.cfs_tasks.insert(cpu, v);
+        self.idle_cpus.remove(cpu);
+        if migrating {
             self.fair.attach_task(ctx.now(), cpu, task);
         } else {
             self.fair.wake(ctx.now(), cpu, task);
         }
         // The decision that follows a wake-up does not read the clock again.
         if self.fair.need_resched(cpu) {
-            self.ask_at_once(ctx, cpu);
+            self.resched_now(ctx, cpu);
         }
     }
 
     fn wake_real_time(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let rank = self.thread(v).rank;
-        self.thread_mut(v).away = false;
-        let cpu = self.choose_for_real_time(ctx, v, rank);
+        self.thread_mut(v).migrating = false;
+        let cpu = self.select_task_rq_rt(ctx, v, rank);
         ctx.set_processor(v, cpu);
         self.realtime.enqueue(cpu, rank, v, true);
         if rank > self.rank_on(ctx, cpu) {
-            self.idle.remove(cpu);
-            self.ask_at_once(ctx, cpu);
+            self.idle_cpus.remove(cpu);
+            self.resched_now(ctx, cpu);
         }
     }
 
     /// The CPU where a real-time thread ran last, unless it runs another one that is as good; then the one that runs the least
     /// important.
-    fn choose_for_real_time(&self, ctx: &PolicyContext, v: VcpuId, own: Rank) -> PcpuId {
+    fn select_task_rq_rt(&self, ctx: &PolicyContext, v: VcpuId, own: Rank) -> PcpuId {
         let allowed = ctx.affinity(v).and(ctx.pcpus());
         let before = ctx.processor(v);
         let on =
@@ -253,7 +256,7 @@ impl<F: Tuned> Linux<F> {
 
     /// The real-time thread that a CPU should run, if there is one: the running one, or one that waits here or on
     /// another CPU.
-    fn choose_real_time(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
+    fn pick_next_task_rt(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
         let current = ctx.current(cpu);
         let runs = !ctx.is_idle(current) && ctx.runnable(current) && self.thread(current).rank > FAIR;
         let own = if runs { self.thread(current).rank } else { FAIR };
@@ -262,8 +265,8 @@ impl<F: Tuned> Linux<F> {
         let beats = |rank: Rank| rank > own || behind && rank == own;
         let least = here.map_or(own, |(_, rank, _)| rank.max(own));
         let elsewhere = if self.realtime.any() { self.realtime.elsewhere(ctx, cpu, least) } else { None };
-        let found = elsewhere.or(here.filter(|&(_, rank, _)| beats(rank)));
-        let Some((from, _, v)) = found else { return runs.then_some(current) };
+        let next = elsewhere.or(here.filter(|&(_, rank, _)| beats(rank)));
+        let Some((from, _, v)) = next else { return runs.then_some(current) };
         self.realtime.dequeue(from, v);
         ctx.set_processor(v, cpu);
         if runs {
@@ -273,10 +276,10 @@ impl<F: Tuned> Linux<F> {
     }
 
     /// The fair thread that a CPU should run.
-    fn choose_fair(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
+    fn pick_next_task_fair(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
         let now = ctx.now();
         let mut chosen = self.fair.pick_task(now, cpu);
-        if chosen.is_none() && self.pull(ctx, cpu) {
+        if chosen.is_none() && self.newidle_balance(ctx, cpu) {
             chosen = self.fair.pick_task(now, cpu);
         }
         self.fair.set_next_task(now, cpu, chosen);
@@ -300,28 +303,28 @@ impl<F: Tuned> Scheduler for Linux<F> {
         if self.timers.is_empty() {
             let flavor = F::new(&self.given, ctx.pcpus().len());
             self.fair = Fair::new(flavor, ctx.pcpu_count(), self.common.settings());
-            self.domains.make_groups(ctx, &mut self.fair);
-            self.levels = Levels::new(ctx);
+            self.cgroups.add_groups(ctx, &mut self.fair);
+            self.sched_domains = SchedDomains::new(ctx);
         }
-        self.busy.entry(p);
-        self.decayed_at.entry(p);
+        self.util_avg.entry(p);
+        self.last_blocked_load_update.entry(p);
         self.timers.add_cpu(ctx, p);
         self.realtime.add_cpu(p);
-        self.ready.add_cpu(p);
-        self.idle.insert(p);
+        self.cfs_tasks.add_cpu(p);
+        self.idle_cpus.insert(p);
     }
 
     fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
-        self.domains.begin(ctx, &mut self.fair, d);
-        self.serve(ctx);
+        self.cgroups.add_domain(ctx, &mut self.fair, d);
+        self.complete_event(ctx);
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let config = ctx.thread(v);
-        let cpu = self.place(ctx, v);
+        let cpu = self.select_task_rq_fork(ctx, v);
         ctx.set_processor(v, cpu);
         let rank = rank(config.class);
-        let group = self.domains.group_of(ctx, v);
+        let group = self.cgroups.group_of(ctx, v);
         let before = self.threads.get(v).copied().flatten().and_then(|thread| thread.task);
         let task = (rank == FAIR).then(|| {
             let task = before.unwrap_or_else(|| self.fair.add_task(cpu, group, config.class, config.nice));
@@ -333,25 +336,25 @@ impl<F: Tuned> Scheduler for Linux<F> {
             task,
             class: config.class,
             rank,
-            moving: false,
-            away: false,
-            target: None,
+            must_migrate: false,
+            migrating: false,
+            push_cpu: None,
             placed: cpu,
-            recent: None,
-            partners: Partners::default(),
+            recent_used_cpu: None,
+            wakee_flips: WakeeFlips::default(),
             behind: false,
-            ticks: realtime::slice_ticks(self.common.hz),
+            time_slice: realtime::slice_ticks(self.common.hz),
         });
-        self.ready.grow(v);
-        self.ready.place(cpu, true);
+        self.cfs_tasks.grow(v);
+        self.cfs_tasks.place(cpu, true);
     }
 
     fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if let Some(task) = self.thread(v).task {
             self.fair.finish_delayed_dequeue(ctx.now(), task);
         }
-        self.ready.place(self.thread(v).placed, false);
-        self.serve(ctx);
+        self.cfs_tasks.place(self.thread(v).placed, false);
+        self.complete_event(ctx);
     }
 
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -363,7 +366,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             None if !self.realtime.waits(ctx.processor(v), v) => self.wake_real_time(ctx, v),
             _ => {}
         }
-        self.serve(ctx);
+        self.complete_event(ctx);
     }
 
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -375,52 +378,52 @@ impl<F: Tuned> Scheduler for Linux<F> {
             None => self.realtime.dequeue(ctx.processor(v), v),
         };
         if queued {
-            self.ready.remove(v);
-            self.leave(ctx, v);
+            self.cfs_tasks.remove(v);
+            self.dequeue_thread(ctx, v);
         }
-        self.serve(ctx);
+        self.complete_event(ctx);
     }
 
     fn yielded(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let p = ctx.processor(v);
         match self.thread(v).task {
             None => self.thread_mut(v).behind = true,
-            Some(_) if self.domains.is_vcpu(ctx, v) => self.yield_to_another(ctx, v),
+            Some(_) if self.cgroups.is_vcpu(ctx, v) => self.kvm_vcpu_on_spin(ctx, v),
             Some(_) => self.fair.yield_task(ctx.now(), p),
         }
-        self.serve(ctx);
+        self.complete_event(ctx);
     }
 
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
-        if self.asked.contains(p) {
-            self.asked.remove(p);
+        if self.resched_requested.contains(p) {
+            self.resched_requested.remove(p);
             self.timers.stop_resched(ctx, p);
         }
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         if current != idle && !ctx.runnable(current) {
-            self.leave(ctx, current);
+            self.dequeue_thread(ctx, current);
         }
-        let first = self.choose_real_time(ctx, p);
+        let first = self.pick_next_task_rt(ctx, p);
         self.fair.set_higher_class(p, first.is_some());
         if first.is_some() {
             self.fair.set_next_task(ctx.now(), p, None);
         }
-        let next = first.or_else(|| self.choose_fair(ctx, p)).unwrap_or(idle);
+        let next = first.or_else(|| self.pick_next_task_fair(ctx, p)).unwrap_or(idle);
         if next != current {
-            self.ready.remove(next);
+            self.cfs_tasks.remove(next);
             if current != idle && self.thread(current).task.is_some_and(|task| self.fair.is_queued(task)) {
-                self.ready.insert(p, current);
+                self.cfs_tasks.insert(p, current);
             }
         }
-        self.idle.put(p, next == idle);
+        self.idle_cpus.put(p, next == idle);
         if (current == idle) != (next == idle) {
-            self.note_busy(ctx, p, current != idle);
+            self.update_util_avg(ctx, p, current != idle);
             match next == idle {
                 true => self.timers.stop_tick(ctx, p),
                 false => self.timers.set_tick(ctx, p, next_tick(ctx.now(), &self.common)),
             }
         }
-        self.serve(ctx);
+        self.complete_event(ctx);
         Decision { next, slice: Decision::UNLIMITED }
     }
 
@@ -436,18 +439,18 @@ impl<F: Tuned> Scheduler for Linux<F> {
             return;
         }
         let (from, own) = (ctx.processor(v), self.thread(v).rank);
-        let to = self.choose_for_real_time(ctx, v, own);
+        let to = self.select_task_rq_rt(ctx, v, own);
         if to != from && self.rank_on(ctx, to) < own && self.realtime.dequeue(from, v) {
             ctx.set_processor(v, to);
             self.realtime.enqueue(to, own, v, false);
-            self.idle.remove(to);
-            self.ask_at_once(ctx, to);
+            self.idle_cpus.remove(to);
+            self.resched_now(ctx, to);
         }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         let (own, allowed) = (ctx.processor(v), ctx.affinity(v).and(ctx.pcpus()));
-        let target = self.thread_mut(v).target.take();
+        let target = self.thread_mut(v).push_cpu.take();
         if let Some(target) = target.filter(|&target| allowed.contains(target)) {
             return target;
         }
@@ -455,8 +458,8 @@ impl<F: Tuned> Scheduler for Linux<F> {
             return own;
         }
         // The first one of its pool is where the rotation begins, whatever its number on the host.
-        let sent = self.sent.or(ctx.pcpus().first()).unwrap_or(own);
-        *self.sent.insert(allowed.next_after(sent).unwrap_or(own))
+        let prev = self.distribute_cpu_prev.or(ctx.pcpus().first()).unwrap_or(own);
+        *self.distribute_cpu_prev.insert(allowed.next_after(prev).unwrap_or(own))
     }
 
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
@@ -465,38 +468,38 @@ impl<F: Tuned> Scheduler for Linux<F> {
         {
             self.fair.finish_delayed_dequeue(ctx.now(), task);
         }
-        self.thread_mut(v).moving = false;
+        self.thread_mut(v).must_migrate = false;
         ctx.set_processor(v, p);
-        self.serve(ctx);
+        self.complete_event(ctx);
     }
 
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         let now = ctx.now();
         match Kind::of(token) {
             Kind::Tick(cpu) => {
-                self.refill(ctx);
+                self.expire_period_timers(ctx);
                 self.tick(ctx, cpu);
             }
             Kind::Resched(cpu) => ctx.raise_reschedule(cpu),
-            Kind::Refill(_) => self.refill(ctx),
+            Kind::Refill(_) => self.expire_period_timers(ctx),
             Kind::Slack(group) => self.fair.slack_timer(now, group),
         }
-        self.serve(ctx);
+        self.complete_event(ctx);
     }
 
     fn affinity(&mut self, ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
-        self.thread_mut(v).moving = !mask.contains(ctx.processor(v));
+        self.thread_mut(v).must_migrate = !mask.contains(ctx.processor(v));
     }
 
     fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
-        self.domains.adjust(ctx, &mut self.fair, d, params)?;
+        self.cgroups.adjust(ctx, &mut self.fair, d, params)?;
         for v in ctx.vcpus_of(d) {
             if let Some(task) = self.thread(v).task {
-                let group = self.domains.group_of(ctx, v);
+                let group = self.cgroups.group_of(ctx, v);
                 self.fair.move_to_group(ctx.now(), task, group);
             }
         }
-        self.serve(ctx);
+        self.complete_event(ctx);
         Ok(())
     }
 
@@ -509,7 +512,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         }
         self.common = Common::new(&self.given);
         self.fair.tune(F::new(&self.given, ctx.pcpus().len()), self.common.settings());
-        self.serve(ctx);
+        self.complete_event(ctx);
         Ok(())
     }
 
@@ -521,7 +524,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
                 let (domain, number) = ctx.name(current);
                 write!(out, " runs d{domain}v{number}")?;
             }
-            for v in self.ready.longest_first(p) {
+            for v in self.cfs_tasks.longest_first(p) {
                 let (domain, number) = ctx.name(v);
                 write!(out, " d{domain}v{number}")?;
             }

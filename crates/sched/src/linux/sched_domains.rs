@@ -2,51 +2,58 @@
 
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Table, Time};
 
-/// Resource that the CPUs of a level share.
+/// Resource that the CPUs of a scheduling domain share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sharing {
+    /// A core (SMT).
     Core,
-    Cache,
+    /// A last-level cache (MC).
+    Llc,
     /// A node, or the machine.
     Memory,
 }
 
-/// A scheduling domain of a CPU (the kernel's `sched_domain`).
+/// A scheduling domain of a CPU (`sched_domain`).
 #[derive(Clone, Debug)]
-pub struct Level {
+pub struct SchedDomain {
     pub sharing: Sharing,
-    pub cpus: CpuMask,
-    /// The CPU's own group: its CPUs of the level below. Groups are balanced against each other.
-    pub own: CpuMask,
+    /// The CPUs of the domain.
+    pub span: CpuMask,
+    /// The CPU's own group: the span of the domain below.
+    pub local_group: CpuMask,
+    /// All groups (`sched_group`), which are balanced against each other.
     pub groups: Vec<CpuMask>,
-    /// Whether a level is below this one.
-    pub nested: bool,
-    /// Time at which this CPU last balanced the level, the interval in ms, and the number of failures in a row.
-    pub balanced_at: Time,
-    pub interval_ms: i64,
-    pub failed: u32,
+    /// Whether a domain is below this one.
+    pub has_child: bool,
+    /// Time at which the CPU last balanced the domain.
+    pub last_balance: Time,
+    /// Interval of balancing, ms.
+    pub balance_interval_ms: i64,
+    /// Number of failures to balance in a row.
+    pub nr_balance_failed: u32,
 }
 
-impl Level {
+impl SchedDomain {
     /// A copy to be changed while the host's other state is.
     pub fn clone_without_groups(&self) -> Self {
-        Level { groups: Vec::new(), ..*self }
+        SchedDomain { groups: Vec::new(), ..*self }
     }
 
-    pub fn size(&self) -> i64 {
-        self.cpus.len().into()
+    /// Number of CPUs of the domain.
+    pub fn span_weight(&self) -> i64 {
+        self.span.len().into()
     }
 
-    /// Load of a group, in percent of the own group's, above which groups of this level are balanced (`imbalance_pct`).
-    pub fn imbalance_percent(&self) -> u64 {
+    /// Load of a group, in percent of the own group's, above which groups of this domain are balanced.
+    pub fn imbalance_pct(&self) -> u64 {
         if self.sharing == Sharing::Core { 110 } else { 117 }
     }
 
     /// Number of failures to move cache-hot tasks after which they are moved all the same.
-    pub fn tries(&self) -> u32 {
+    pub fn cache_nice_tries(&self) -> u32 {
         match self.sharing {
             Sharing::Core => 0,
-            Sharing::Cache => 1,
+            Sharing::Llc => 1,
             Sharing::Memory => 2,
         }
     }
@@ -64,18 +71,18 @@ fn core_mates(ctx: &PolicyContext, cpu: PcpuId) -> CpuMask {
     ctx.siblings(cpu).and(ctx.pcpus())
 }
 
-/// The levels of a CPU, the smallest first.
-fn levels_of(ctx: &PolicyContext, cpu: PcpuId) -> Vec<Level> {
+/// The scheduling domains of a CPU, the smallest first.
+fn domains_of(ctx: &PolicyContext, cpu: PcpuId) -> Vec<SchedDomain> {
     let node = |cpu: PcpuId| ctx.nodes().iter().find(|node| node.contains(cpu)).copied();
     let memory = |cpu: PcpuId| node(cpu).unwrap_or(*ctx.pcpus()).and(ctx.pcpus());
     type Mates<'a> = (Sharing, &'a dyn Fn(PcpuId) -> CpuMask);
     let all: [Mates; 4] = [
         (Sharing::Core, &|cpu| core_mates(ctx, cpu)),
-        (Sharing::Cache, &|cpu| cache_mates(ctx, cpu)),
+        (Sharing::Llc, &|cpu| cache_mates(ctx, cpu)),
         (Sharing::Memory, &memory),
         (Sharing::Memory, &|_| *ctx.pcpus()),
     ];
-    let mut levels: Vec<Level> = Vec::new();
+    let mut domains: Vec<SchedDomain> = Vec::new();
     let mut below: Option<&dyn Fn(PcpuId) -> CpuMask> = None;
     for (sharing, mates) in all {
         let cpus = mates(cpu);
@@ -85,86 +92,88 @@ fn levels_of(ctx: &PolicyContext, cpu: PcpuId) -> Vec<Level> {
         }
         let firsts = cpus.iter().filter(|&other| part(other).first() == Some(other));
         let groups = firsts.map(part).collect();
-        let interval_ms = cpus.len().into();
-        levels.push(Level {
+        let balance_interval_ms = cpus.len().into();
+        domains.push(SchedDomain {
             sharing,
-            cpus,
-            own: part(cpu),
+            span: cpus,
+            local_group: part(cpu),
             groups,
-            nested: below.is_some(),
-            balanced_at: Time::ZERO,
-            interval_ms,
-            failed: 0,
+            has_child: below.is_some(),
+            last_balance: Time::ZERO,
+            balance_interval_ms,
+            nr_balance_failed: 0,
         });
         below = Some(mates);
     }
-    levels
+    domains
 }
 
 /// Scheduling domains of all CPUs, and the state of their last-level caches.
 #[derive(Clone, Debug, Default)]
-pub struct Levels {
-    pub of: Table<PcpuId, Vec<Level>>,
-    cache: Table<PcpuId, CpuMask>,
-    core: Table<PcpuId, CpuMask>,
-    /// Number of CPUs of a cache that a waking thread scans, and whether a core of it may be idle; both by the cache's
-    /// first CPU.
-    scan: Table<PcpuId, u32>,
-    idle_core: Table<PcpuId, bool>,
-    pub threads: bool,
+pub struct SchedDomains {
+    /// Scheduling domains of each CPU, the smallest first.
+    pub by_cpu: Table<PcpuId, Vec<SchedDomain>>,
+    llc: Table<PcpuId, CpuMask>,
+    smt: Table<PcpuId, CpuMask>,
+    /// Number of CPUs of a cache that a waking thread scans, by the cache's first CPU.
+    nr_idle_scan: Table<PcpuId, u32>,
+    /// Whether a core of a cache may be wholly idle, by the cache's first CPU.
+    idle_cores: Table<PcpuId, bool>,
+    /// Whether cores have several threads.
+    pub smt_active: bool,
 }
 
-impl Levels {
+impl SchedDomains {
     pub fn new(ctx: &PolicyContext) -> Self {
         let count = ctx.pcpu_count() as usize;
-        let mut levels = Levels {
-            of: Table::filled(count, Vec::new()),
-            cache: Table::filled(count, CpuMask::EMPTY),
-            core: Table::filled(count, CpuMask::EMPTY),
-            scan: Table::filled(count, 0),
-            idle_core: Table::filled(count, true),
-            threads: false,
+        let mut domains = SchedDomains {
+            by_cpu: Table::filled(count, Vec::new()),
+            llc: Table::filled(count, CpuMask::EMPTY),
+            smt: Table::filled(count, CpuMask::EMPTY),
+            nr_idle_scan: Table::filled(count, 0),
+            idle_cores: Table::filled(count, true),
+            smt_active: false,
         };
         for cpu in ctx.pcpus().iter() {
-            levels.of[cpu] = levels_of(ctx, cpu);
-            (levels.cache[cpu], levels.core[cpu]) = (cache_mates(ctx, cpu), core_mates(ctx, cpu));
-            levels.scan[cpu] = levels.cache[cpu].len();
-            levels.threads |= levels.core[cpu].len() > 1;
+            domains.by_cpu[cpu] = domains_of(ctx, cpu);
+            (domains.llc[cpu], domains.smt[cpu]) = (cache_mates(ctx, cpu), core_mates(ctx, cpu));
+            domains.nr_idle_scan[cpu] = domains.llc[cpu].len();
+            domains.smt_active |= domains.smt[cpu].len() > 1;
         }
-        levels
+        domains
     }
 
     /// The CPUs that share a CPU's last-level cache, including itself.
-    pub fn cache(&self, cpu: PcpuId) -> &CpuMask {
-        &self.cache[cpu]
+    pub fn llc(&self, cpu: PcpuId) -> &CpuMask {
+        &self.llc[cpu]
     }
 
     /// The threads of a CPU's core, including itself.
-    pub fn core(&self, cpu: PcpuId) -> &CpuMask {
-        &self.core[cpu]
+    pub fn smt(&self, cpu: PcpuId) -> &CpuMask {
+        &self.smt[cpu]
     }
 
     fn first(&self, cpu: PcpuId) -> PcpuId {
-        self.cache[cpu].first().unwrap_or(cpu)
+        self.llc[cpu].first().unwrap_or(cpu)
     }
 
     /// Number of CPUs of its last-level cache that a waking thread scans.
-    pub fn scan(&self, cpu: PcpuId) -> u32 {
-        self.scan[self.first(cpu)]
+    pub fn nr_idle_scan(&self, cpu: PcpuId) -> u32 {
+        self.nr_idle_scan[self.first(cpu)]
     }
 
-    pub fn set_scan(&mut self, cpu: PcpuId, scan: u32) {
+    pub fn set_nr_idle_scan(&mut self, cpu: PcpuId, scan: u32) {
         let first = self.first(cpu);
-        self.scan[first] = scan;
+        self.nr_idle_scan[first] = scan;
     }
 
-    /// Whether a core of the CPU's cache may be wholly idle (`has_idle_cores`).
-    pub fn idle_core(&self, cpu: PcpuId) -> bool {
-        self.idle_core[self.first(cpu)]
+    /// Whether a core of the CPU's cache may be wholly idle.
+    pub fn has_idle_cores(&self, cpu: PcpuId) -> bool {
+        self.idle_cores[self.first(cpu)]
     }
 
-    pub fn set_idle_core(&mut self, cpu: PcpuId, known: bool) {
+    pub fn set_has_idle_cores(&mut self, cpu: PcpuId, idle_cores: bool) {
         let first = self.first(cpu);
-        self.idle_core[first] = known;
+        self.idle_cores[first] = idle_cores;
     }
 }

@@ -8,118 +8,136 @@ use super::policy::Linux;
 
 impl<F: Tuned> Linux<F> {
     /// The CPU for a new thread: in the last-level cache, the core and the CPU on which the fewest threads were placed.
-    pub(super) fn place(&self, ctx: &PolicyContext, v: VcpuId) -> PcpuId {
+    pub(super) fn select_task_rq_fork(&self, ctx: &PolicyContext, v: VcpuId) -> PcpuId {
         let allowed = ctx.affinity(v).and(ctx.pcpus());
-        let placed = |cpus: &CpuMask| cpus.iter().map(|cpu| self.ready.placed(cpu)).sum::<u32>();
+        let placed = |cpus: &CpuMask| cpus.iter().map(|cpu| self.cfs_tasks.placed(cpu)).sum::<u32>();
         // By what is placed on each of its CPUs, as a fraction of all caches alike.
         let in_cache = |cpu: PcpuId| {
-            let cache = self.levels.cache(cpu);
+            let cache = self.sched_domains.llc(cpu);
             u64::from(placed(cache)) * u64::from(ctx.pcpu_count()) / u64::from(cache.len().max(1))
         };
-        let crowd = |&cpu: &PcpuId| (in_cache(cpu), placed(self.levels.core(cpu)), self.ready.placed(cpu));
+        let crowd =
+            |&cpu: &PcpuId| (in_cache(cpu), placed(self.sched_domains.smt(cpu)), self.cfs_tasks.placed(cpu));
         allowed.iter().min_by_key(crowd).unwrap_or(ctx.processor(v))
     }
 
-    fn is_idle(&self, cpu: PcpuId) -> bool {
-        self.idle.contains(cpu) || self.fair.sched_idle_cpu(cpu)
+    /// Whether a CPU runs nothing, or only `SCHED_IDLE` tasks.
+    fn available_idle_cpu(&self, cpu: PcpuId) -> bool {
+        self.idle_cpus.contains(cpu) || self.fair.sched_idle_cpu(cpu)
     }
 
-    /// The idle CPUs among `cpus`.
-    fn idle_of(&self, cpus: &CpuMask) -> CpuMask {
-        let mut idle = cpus.and(&self.idle);
+    /// The CPUs among `cpus` that run nothing, or only `SCHED_IDLE` tasks.
+    fn available_idle_cpus(&self, cpus: &CpuMask) -> CpuMask {
+        let mut idle = cpus.and(&self.idle_cpus);
         if self.fair.any_idle {
             cpus.iter().filter(|&cpu| self.fair.sched_idle_cpu(cpu)).for_each(|cpu| idle.insert(cpu));
         }
         idle
     }
 
-    /// The CPU for a waking thread (`select_task_rq`).
-    pub(super) fn choose_cpu(&mut self, ctx: &PolicyContext, v: VcpuId, task: TaskId) -> PcpuId {
+    /// The CPU for a waking thread.
+    pub(super) fn select_task_rq(&mut self, ctx: &PolicyContext, v: VcpuId, task: TaskId) -> PcpuId {
         let allowed = ctx.affinity(v).and(ctx.pcpus());
-        let (this, before) = (ctx.executing(), ctx.processor(v));
+        let (this_cpu, prev_cpu) = (ctx.executing(), ctx.processor(v));
         if allowed.len() <= 1 {
-            return allowed.first().unwrap_or(before);
+            return allowed.first().unwrap_or(prev_cpu);
         }
-        let wide = self.note_waking(ctx, this, v);
-        let before =
-            if allowed.contains(before) { before } else { allowed.next_after(before).unwrap_or(before) };
-        let mut target = before;
-        if this != before && allowed.contains(this) && !wide {
-            target = self.this_or_before(ctx, this, before, task);
+        let waker = Some(ctx.current(this_cpu)).filter(|&waker| !ctx.is_idle(waker) && waker != v);
+        let wide = waker.is_some_and(|waker| {
+            self.thread_mut(waker).wakee_flips.record_wakee(ctx.now(), v);
+            self.wake_wide(this_cpu, waker, v)
+        });
+        let prev_cpu = if allowed.contains(prev_cpu) {
+            prev_cpu
+        } else {
+            allowed.next_after(prev_cpu).unwrap_or(prev_cpu)
+        };
+        let mut target = prev_cpu;
+        if this_cpu != prev_cpu && allowed.contains(this_cpu) && !wide {
+            target = self.wake_affine(ctx, this_cpu, prev_cpu, task);
         }
-        if self.is_idle(target) {
+        self.select_idle_sibling(v, &allowed, prev_cpu, target)
+    }
+
+    /// An idle CPU that shares the last-level cache with `target`, or `target` itself.
+    fn select_idle_sibling(
+        &mut self,
+        v: VcpuId,
+        allowed: &CpuMask,
+        prev_cpu: PcpuId,
+        target: PcpuId,
+    ) -> PcpuId {
+        if self.available_idle_cpu(target) {
             return target;
         }
-        let cache = *self.levels.cache(target);
-        if before != target && cache.contains(before) && self.is_idle(before) {
-            return before;
+        let llc = *self.sched_domains.llc(target);
+        if prev_cpu != target && llc.contains(prev_cpu) && self.available_idle_cpu(prev_cpu) {
+            return prev_cpu;
         }
-        let thread = self.thread_mut(v);
-        let recent = thread.recent.replace(before);
-        let other =
-            |&cpu: &PcpuId| cpu != before && cpu != target && cache.contains(cpu) && allowed.contains(cpu);
-        if let Some(recent) = recent.filter(other).filter(|&cpu| self.is_idle(cpu)) {
+        let recent = self.thread_mut(v).recent_used_cpu.replace(prev_cpu);
+        let usable =
+            |&cpu: &PcpuId| cpu != prev_cpu && cpu != target && llc.contains(cpu) && allowed.contains(cpu);
+        if let Some(recent) = recent.filter(usable).filter(|&cpu| self.available_idle_cpu(cpu)) {
             return recent;
         }
-        let idle = self.idle_of(&cache.and(&allowed));
-        if self.levels.threads {
-            if self.levels.idle_core(target) {
-                return self.idle_core(&idle, target).unwrap_or(target);
+        let idle = self.available_idle_cpus(&llc.and(allowed));
+        if self.sched_domains.smt_active {
+            if self.sched_domains.has_idle_cores(target) {
+                return self.select_idle_core(&idle, target).unwrap_or(target);
             }
-            let beside = self.levels.core(before).and(&idle);
-            if cache.contains(before)
-                && let Some(cpu) = beside.first()
+            let siblings = self.sched_domains.smt(prev_cpu).and(&idle);
+            if llc.contains(prev_cpu)
+                && let Some(cpu) = siblings.first()
             {
                 return cpu;
             }
         }
-        self.next_idle(&idle, &cache.and(&allowed), target).unwrap_or(target)
+        self.select_idle_cpu(&idle, &llc.and(allowed), target).unwrap_or(target)
     }
 
-    /// Counts a wake-up of `v` by the running thread of a CPU. True: waker and wakee have so many partners that these
-    /// do not fit into a cache (`wake_wide`).
-    fn note_waking(&mut self, ctx: &PolicyContext, this: PcpuId, v: VcpuId) -> bool {
-        let waker = ctx.current(this);
-        if ctx.is_idle(waker) || waker == v {
-            return false;
-        }
-        let partners = &mut self.thread_mut(waker).partners;
-        partners.woke(ctx.now(), v);
-        let (of_waker, of_wakee) = (partners.changes(), self.thread(v).partners.changes());
-        let (less, more) = (of_waker.min(of_wakee), of_waker.max(of_wakee));
-        let size = self.levels.cache(this).len();
-        less >= size && more >= less * size
+    /// Whether waker and wakee have more partners than CPUs share a cache, so that the wakee need not be near the waker.
+    fn wake_wide(&self, this_cpu: PcpuId, waker: VcpuId, wakee: VcpuId) -> bool {
+        let [waker, wakee] = [waker, wakee].map(|v| self.thread(v).wakee_flips.count());
+        let (less, more) = (waker.min(wakee), waker.max(wakee));
+        let llc_size = self.sched_domains.llc(this_cpu).len();
+        less >= llc_size && more >= less * llc_size
     }
 
-    /// The better CPU for a waking thread: `this`, where its waker runs, or `before`, where the thread ran (`wake_affine`).
-    fn this_or_before(&mut self, ctx: &PolicyContext, this: PcpuId, before: PcpuId, task: TaskId) -> PcpuId {
-        if self.is_idle(this) && self.levels.cache(this).contains(before) {
-            return if self.is_idle(before) { before } else { this };
+    /// The better CPU for a waking thread: `this_cpu`, where its waker runs, or `prev_cpu`, where the thread ran.
+    fn wake_affine(
+        &mut self,
+        ctx: &PolicyContext,
+        this_cpu: PcpuId,
+        prev_cpu: PcpuId,
+        task: TaskId,
+    ) -> PcpuId {
+        if self.available_idle_cpu(this_cpu) && self.sched_domains.llc(this_cpu).contains(prev_cpu) {
+            return if self.available_idle_cpu(prev_cpu) { prev_cpu } else { this_cpu };
         }
-        if self.is_idle(before) {
-            return before;
+        if self.available_idle_cpu(prev_cpu) {
+            return prev_cpu;
         }
-        let beside = self.levels.core(this).contains(before);
-        let percent: u64 = if beside { 110 } else { 117 };
+        let siblings = self.sched_domains.smt(this_cpu).contains(prev_cpu);
+        let percent: u64 = if siblings { 110 } else { 117 };
         let now = ctx.now();
         let own = self.fair.task_h_load(task, now);
-        let here = (self.fair.cpu_load(this, now) + own) * 100;
-        let there = self.fair.cpu_load(before, now).saturating_sub(own) * (100 + (percent - 100) / 2);
-        if here < there { this } else { before }
+        let here = (self.fair.cpu_load(this_cpu, now) + own) * 100;
+        let there = self.fair.cpu_load(prev_cpu, now).saturating_sub(own) * (100 + (percent - 100) / 2);
+        if here < there { this_cpu } else { prev_cpu }
     }
 
-    /// An idle core of a cache, from a CPU on (`select_idle_core`); without one, the first idle CPU.
-    fn idle_core(&mut self, idle: &CpuMask, target: PcpuId) -> Option<PcpuId> {
-        let found = after(idle, target).find(|&cpu| self.idle.contains_all(self.levels.core(cpu)));
-        if found.is_none() {
-            self.levels.set_idle_core(target, false);
+    /// The first wholly idle core of a cache after `target`; without one, the first idle CPU.
+    fn select_idle_core(&mut self, idle: &CpuMask, target: PcpuId) -> Option<PcpuId> {
+        let core = after(idle, target).find(|&cpu| self.idle_cpus.contains_all(self.sched_domains.smt(cpu)));
+        if core.is_none() {
+            self.sched_domains.set_has_idle_cores(target, false);
         }
-        found.or(idle.next_after(target))
+        core.or(idle.next_after(target))
     }
 
-    /// The first idle CPU of a cache after `target`, among the first few that are scanned (`select_idle_cpu`).
-    fn next_idle(&self, idle: &CpuMask, cpus: &CpuMask, target: PcpuId) -> Option<PcpuId> {
-        let scan = self.levels.scan(target);
+    /// The first idle CPU of a cache after `target`, among the first few that are scanned.
+    fn select_idle_cpu(&self, idle: &CpuMask, cpus: &CpuMask, target: PcpuId) -> Option<PcpuId> {
+        let scan = self.sched_domains.nr_idle_scan(target);
         if scan >= cpus.len() {
             return idle.next_after(target);
         }
@@ -127,27 +145,27 @@ impl<F: Tuned> Linux<F> {
     }
 
     /// Moves a waiting thread to another CPU.
-    pub(super) fn take_over(&mut self, ctx: &mut PolicyContext, v: VcpuId, task: TaskId, cpu: PcpuId) {
-        self.ready.remove(v);
+    pub(super) fn migrate_task(&mut self, ctx: &mut PolicyContext, v: VcpuId, task: TaskId, cpu: PcpuId) {
+        self.cfs_tasks.remove(v);
         self.fair.dequeue_task(ctx.now(), task, false);
         ctx.set_processor(v, cpu);
-        self.ready.insert(cpu, v);
+        self.cfs_tasks.insert(cpu, v);
         self.fair.attach_task(ctx.now(), cpu, task);
     }
 
-    /// Makes a spinning vCPU yield to a waiting vCPU of its guest, the next after the last one that was chosen.
-    pub(super) fn yield_to_another(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+    /// Makes a spinning vCPU yield to a waiting vCPU of its guest: the next after the vCPU that was chosen last.
+    pub(super) fn kvm_vcpu_on_spin(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let d = ctx.dom(v);
         let count = ctx.vcpus_of(d).count();
-        let last = *self.domains.preferred(d);
+        let last = *self.cgroups.last_boosted_vcpu(d);
         let waits = |&(_, u): &(usize, VcpuId)| {
-            let held = self.thread(u).task.is_none_or(|task| self.fair.is_throttled(task));
-            self.ready.waits(u) && !held
+            let throttled = self.thread(u).task.is_none_or(|task| self.fair.is_throttled(task));
+            self.cfs_tasks.waits(u) && !throttled
         };
         let all = || ctx.vcpus_of(d).enumerate();
-        let found = all().skip(last + 1).chain(all().take(last + 1)).take(count).find(waits);
-        let Some((number, u)) = found else { return };
-        *self.domains.preferred(d) = number;
+        let next = all().skip(last + 1).chain(all().take(last + 1)).take(count).find(waits);
+        let Some((number, u)) = next else { return };
+        *self.cgroups.last_boosted_vcpu(d) = number;
         if let Some(task) = self.thread(u).task {
             self.fair.yield_to(ctx.now(), ctx.processor(v), task);
         }
