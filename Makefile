@@ -130,6 +130,7 @@ lint: build .venv/tools .venv/stubs
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
+	$(BIN)/python tests/empty_names.py
 	$(BIN)/mypy
 
 # The stub of the engine against the engine. It spoils the cache of mypy, and takes half a minute.
