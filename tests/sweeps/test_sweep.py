@@ -900,7 +900,9 @@ def test_the_commands_run_show_ask_and_export(typed: Callable[..., Answer], tmp_
     assert "users.throughput" in second.out
     assert "users.throughput over domain.web.weight" in (tmp_path / "p.svg").read_text()
     assert typed("query", "s", "SELECT count(*) AS n FROM runs", "--format", "csv").out == "n\n60\n"
-    assert json.loads(typed("query", "s", "SELECT max(replication) AS n FROM runs", "--format", "json").out) == [{"n": 2}]
+    assert json.loads(typed("query", "s", "SELECT max(replication) AS n FROM runs", "--format", "json").out) == [
+        {"n": 2}
+    ]
     assert "run_id" in typed("query", "s", "--tables").out
     asked = typed("query", "s", "SELECT * FROM apps", "--format", "parquet", "--out", "a.parquet")
     assert asked.status == 0
