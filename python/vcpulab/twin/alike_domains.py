@@ -32,7 +32,7 @@ def alike(domains: Mapping[str, Domain], notes: list[str]) -> Iterator[tuple[str
 
 
 def _same(domains: Sequence[Domain]) -> bool:
-    """Have they the same settings, and about the same use?"""
+    """`True`: two domains have the same settings, and about the same CPU use."""
     first, used = domains[0], [domain.used or 0.0 for domain in domains]
     return all(replace(domain, used=first.used) == first for domain in domains) and max(used) <= (
         IDLE_PERCENT if min(used) <= IDLE_PERCENT else _SAME * min(used)

@@ -1,4 +1,4 @@
-"""What a vCPU wanted, as an application of a scenario: in stretches of its turns, from spreads, or turn by turn."""
+"""The demand of a vCPU as an application of a scenario: in stretches of its turns, from spreads, or turn by turn."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -12,7 +12,7 @@ from vcpulab.twin.ticks import Demand
 BLOCKS_LEAST = 5
 """A vCPU that blocked less often has no spread to draw from: it always computes, or is idle."""
 HOG_SLEEPS_MOST = 0.01
-"""Of its time: a thread of Linux that slept, or was not there, for longer does not always want to compute."""
+"""The largest fraction of its time that a thread of Linux sleeps or is absent and still counts as a hog."""
 EVENTS_OF_PHASE = 1000
 
 
@@ -34,11 +34,10 @@ def drawn(vcpu: Mapping[str, Any], resume_ns: int = 0, block_ns: int = 0) -> dic
 
 
 def conserving(thread: Mapping[str, Any], resume_ns: int = 0, absent_ns: int = 0) -> dict[str, Any] | None:
-    """What a thread of Linux did, so that it gets as much CPU time again: a hog, or computing and sleeping.
+    """The demand of a thread of Linux, so that it gets as much CPU time again: a hog, or computing and sleeping.
 
-    A thread that was not there for part of the time, since it began or ended meanwhile, slept then: what it did in some
-    ms is spread over the recording, and not repeated for as long as that lasts. Time of which nothing is known counts
-    neither way.
+    A thread that did not exist for part of the time counts as asleep then: the work of a few ms is spread over the
+    recording instead of repeated throughout. Unknown time does not count.
 
     Args:
         thread: its table of the summary.
@@ -74,7 +73,7 @@ def conserving(thread: Mapping[str, Any], resume_ns: int = 0, absent_ns: int = 0
 
 
 def slept_ns(thread: Mapping[str, Any], absent_ns: int = 0) -> int:
-    """How long a thread of Linux wanted nothing: asleep, gone, or not begun, but for so much of the latter."""
+    """The time that a thread of Linux did not want to run: asleep, ended, or not begun, less `absent_ns`."""
     return max(int(thread["blocked_ns"] + thread["offline_ns"]) - absent_ns, 0)
 
 

@@ -17,9 +17,9 @@ from vcpulab.twin.message_turns import ALWAYS, CLEARLY, NEVER, TIME, Kind, Recei
 from vcpulab.twin.sequences import Turns
 
 _ASKED_MOST = 4
-"""Of so many messages it is asked which of them came."""
+"""The largest number of candidate messages of a turn among which the received ones are searched."""
 _LIKE_TIMER = 0.1
-"""As much as its CPU time may differ from that after a timer, what is said to be received may be that timer."""
+"""The largest deviation from the CPU time after a timer at which a message may have been the timer."""
 _RECEIVED_MOST = 16
 """Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
 true, they would be sent on, and come back."""
@@ -170,7 +170,7 @@ def _decided(receiver: VcpuTurns, turn: int, received: Received, candidates: Seq
 
 
 def _explained(receiver: VcpuTurns, turn: int, kinds: Sequence[Kind], may: Sequence[Kind]) -> Set[int] | None:
-    """Which of what a turn may have received besides it did, by whom it woke and the CPU time that it took.
+    """The candidate messages that a turn received, by the vCPUs that it woke and its CPU time.
 
     Returns:
         Their numbers; `None`: that does not tell.

@@ -1,4 +1,4 @@
-"""From a recording to a scenario."""
+"""The construction of a scenario from a recording."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,11 +33,11 @@ from vcpulab.twin.ticks import Tick, alike
 from vcpulab.twin.wake_costs import Waking
 
 SPAN_NS_LEAST = 1_000_000_000
-"""In less a vCPU that wakes ten times a second has not ten sleeps to take a spread of."""
+"""The shortest recording, ns: in a shorter one a vCPU that wakes ten times a second has too few sleeps for a spread."""
 HELD_BACK_US = 5_000
 """Twins of recordings under such a rate limit foretell other settings worse (docs/evidence/xen-demands.csv)."""
 _THERE_LEAST = 0.5
-"""Of the time that is known of a thread."""
+"""The least fraction of the known time for which a thread must have existed."""
 TURNS_OF_VCPU_MOST = 2000
 """More turns of one vCPU make a scenario longer, and hardly better."""
 
@@ -50,7 +50,7 @@ class Made:
     text: str
     """The scenario as a file, with what it was made of."""
     notes: list[str]
-    """What it does not do that the host did."""
+    """Notes on the differences between the twin and the recorded host."""
 
 
 def read(
@@ -248,7 +248,7 @@ _WORDS = {
     "one takes of turns that are otherwise alike, and no part of what they compute. When it is (`idle_tick_at`) is "
     "decided as a host boots: a what-if of another scheduler, which takes a reboot, leaves that out, and runs draw it.",
 }
-"""What those words of a twin mean."""
+"""The meanings of the words in a twin's text."""
 
 
 def _of_words(used: Mapping[str, bool]) -> list[str]:
@@ -298,7 +298,7 @@ def _does_something(history: Turns) -> bool:
 
 
 def _of_host(thread: Mapping[str, Any], sources: Sources) -> Mapping[str, Any]:
-    """What a thread of the host did while nobody knows is nothing: only VMs did more of the same."""
+    """The unknown time of a thread of the host counts as idle; only VMs are extrapolated."""
     if not sources.is_daemon(thread["domain"]):
         return thread
     return {**thread, "blocked_ns": thread["blocked_ns"] + thread["unknown_ns"], "unknown_ns": 0}
@@ -325,7 +325,7 @@ def _lasting(summary: Mapping[str, Any], turns: Mapping[Vcpu, Turns], seen: floa
 
 
 def _sleeps_per_run(summary: Mapping[str, Any], resume_ns: int, turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, float]:
-    """Of threads of Linux: their time asleep for each ns that they computed, without what resuming took."""
+    """The sleep of threads of Linux for each ns that they computed, without the cost of resuming."""
     ratios = {}
     for thread in summary["vcpus"]:
         vcpu = thread["domain"], thread["vcpu"]
@@ -338,7 +338,7 @@ def _sleeps_per_run(summary: Mapping[str, Any], resume_ns: int, turns: Mapping[V
 def _by_spreads(
     sources: Sources, resume_ns: int, block_ns: int, turns: Mapping[Vcpu, Turns]
 ) -> Callable[[Mapping[str, Any]], dict[str, Any] | None]:
-    """What makes an application of a vCPU's table of the summary."""
+    """The function that makes an application of a vCPU's table of the summary."""
 
     def of_linux(thread: Mapping[str, Any]) -> dict[str, Any] | None:
         history = turns.get((thread["domain"], thread["vcpu"]))
@@ -350,7 +350,7 @@ def _by_spreads(
 def _in_stretches(
     turns: Mapping[Vcpu, Turns], sleeps_per_run: Mapping[Vcpu, float]
 ) -> dict[Vcpu, tuple[dict[str, Any], Tick | None]]:
-    """Of vCPUs that nobody else wakes: their turns as an application, and their tick."""
+    """The turns of vCPUs that no other vCPU wakes, as an application, and their tick."""
     told_of = all_told(turns)
     often = {
         vcpu: (tick, demands)

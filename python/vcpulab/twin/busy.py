@@ -19,7 +19,7 @@ _COUNT_LEAST = 20
 _QUARTILES_APART = 1.349
 """Standard deviations between the quartiles of a normal distribution."""
 _BIAS_MOST = 0.25
-"""Of the cost: longer turns have ticks within more often, by their variance over their mean."""
+"""The largest bias of the cost, as a fraction: longer turns have more ticks, by their variance over their mean."""
 
 
 def all_told(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[Tick | None, list[Demand]]]:
@@ -59,7 +59,7 @@ def busy_ns(turns: Sequence[Turn], recognised: Recognised) -> int:
 
 
 def without_busy(turns: Sequence[Turn], recognised: Recognised, cost_ns: int) -> list[Turn]:
-    """The same turns without what ticks took of them."""
+    """The turns without the CPU time of ticks."""
     return [
         turn.without(cost_ns * int(count)) if count else turn
         for turn, count in zip(turns, _within(turns, recognised), strict=True)
@@ -67,7 +67,7 @@ def without_busy(turns: Sequence[Turn], recognised: Recognised, cost_ns: int) ->
 
 
 def _within(turns: Sequence[Turn], recognised: Recognised) -> np.ndarray:
-    """How many ticks found a vCPU busy in each turn: those that came while it could not run are one."""
+    """The number of ticks that found a vCPU busy in each turn; ticks that came while it could not run count once."""
     period, at = recognised.tick.period_ns, recognised.tick.at_ns
     begin = np.array([turn.woke_ns + turn.waited_ns for turn in turns], np.int64)
     end = np.array([turn.woke_ns + turn.span_ns for turn in turns], np.int64)

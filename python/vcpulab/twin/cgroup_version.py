@@ -1,4 +1,4 @@
-"""Which version of control groups a KVM host has, by what its listings show.
+"""The version of control groups of a KVM host, by its listings.
 
 It decides what `cpu_shares` mean: a weight of 100 is 1024 shares on version 1 and 100 on version 2.
 """
@@ -94,7 +94,7 @@ def _by_threads(threads: Iterable[Thread]) -> Evidence | None:
 
 
 def _by_shares(machines: list[Machine]) -> Evidence | None:
-    """By shares that are out of range, or in force where none are configured: those are the default."""
+    """The version, by shares that are out of range, or in force where none are configured: those are the default."""
     for machine in machines:
         shares = max(machine.shares or 0, machine.shares_now or 0)
         if shares > weight_most(2):

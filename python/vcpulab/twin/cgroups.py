@@ -40,15 +40,15 @@ class Place:
     name: str | None = None
     """The VM's name, where the path tells it."""
     number: int | None = None
-    """Its libvirt id or VMID, where the path tells it."""
+    """The libvirt id or VMID, if the path contains it."""
     part: str | None = None
     """`vcpu`, `iothread` or `emulator`; `None`: the VM as a whole."""
     index: int = 0
-    """Which vCPU or I/O thread."""
+    """The number of the vCPU or I/O thread."""
 
 
 def place_of(path: str) -> Place:
-    r"""What a control group is.
+    r"""The place of a control group: the VM and the part of it that the group holds.
 
     Examples:
         >>> place_of(r"machine.slice/machine-qemu\x2d3\x2dweb.scope/libvirt/vcpu1")

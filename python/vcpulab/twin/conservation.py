@@ -16,9 +16,9 @@ POINTS = 2.0
 PERCENT = 20.0
 """% of the recorded CPU time: with less off the recorded kernel may have dealt out CPUs otherwise, by chance."""
 _UNKNOWN_MOST = 0.75
-"""Of the time of all CPUs: of a recording that leaves more than that to nobody no twin can be made."""
+"""The largest fraction of the CPU time without an owner in a recording of which a twin can be made."""
 _UNRECORDED = 0.02
-"""Of all switches: if so many have no counterpart, a recording is incomplete."""
+"""The largest fraction of switches without a counterpart in a complete recording."""
 _REPLICATIONS = 3
 _SPAN_NS_MOST = 4_000_000_000
 
@@ -34,12 +34,12 @@ class Share:
 
     @property
     def is_conserved(self) -> bool:
-        """Is it the recorded one, within `POINTS`?"""
+        """`True`: the CPU time is the recorded one, within `POINTS`."""
         return self._off <= POINTS * self.vcpus
 
     @property
     def is_lost(self) -> bool:
-        """Is it so far from the recorded one that no chance explains it?"""
+        """`True`: the CPU time differs from the recorded one by more than chance explains."""
         return not self.is_conserved and self._off > PERCENT / 100 * self.recorded
 
     @property
@@ -100,7 +100,7 @@ def check(scenario: Scenario, sources: Sources, recording: Recording) -> list[st
 
 
 def _causes(sources: Sources, recording: Recording) -> Iterator[tuple[str, str]]:
-    """What may be missing, the likeliest first, and how to record it."""
+    """The possible gaps of a recording, the likeliest first, and how to record them."""
     summary = recording.summary
     switches = sum(pcpu["switches"] for pcpu in summary["pcpus"])
     if summary["unrecorded"] > _UNRECORDED * switches:

@@ -12,19 +12,19 @@ from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turns
 
 CREDIT2_PERCENT = 200
-"""How long Credit2 takes, % of what Credit does. This and the two below are of two recordings that nothing is held
-against (Xen 4.17, an emulated machine; `scenarios/recordings/*-weights.toml` say of what): one wait in five is of
-8.9 µs or less under Credit, of 18.0 µs under Credit2. Others are taken to be like Credit."""
+"""The decision time of Credit2, % of Credit's. This and the next two values are from two recordings that are not used
+for validation (Xen 4.17 on an emulated machine; see `scenarios/recordings/*-weights.toml`). The 20th percentile of
+waits is 8.9 µs under Credit, and 18.0 µs under Credit2. Other schedulers are treated as Credit."""
 _BLOCKING = 0.62
 """The part of it that comes with blocking. In those two a turn that nobody preempts takes 5.6 µs more under Credit2
 (a tick 62.4 instead of 56.8 µs, a computation 1158.1 instead of 1152.7 µs), a wait 9.1 µs. The rest comes with
 waking."""
 _OF_SWITCH = 10.2
-"""How long Credit takes in terms of the time between one vCPU's stop and the next one's start (0.876 µs there)."""
+"""Credit's decision time, in mean times between one vCPU's stop and the next one's start (0.876 µs there)."""
 TIMER_NS = 3_000
-"""How late Xen handles a timer: by its own events of a boot that nothing is held against, Credit's accountings slip by
-0.1 ms in a second, and its ticks by 0.2 to 0.8 ms. Ticks that slip through those of guests find now one vCPU running,
-now another; such as keep step find the same ones for ever, and who is never found has no credits."""
+"""The delay of Xen's timers: in the events of a boot that is not used for validation, Credit's accounting passes slip
+by 0.1 ms per second, and its ticks by 0.2 to 0.8 ms. Ticks that slip relative to those of guests hit one vCPU now and
+another later. Ticks in step always hit the same vCPUs, and the others lose no credits."""
 _CLOCKS_APART_NS = 1_000
 """No way through the hypervisor takes less: such a wait is that of a vCPU woken by one pCPU and run by another."""
 
@@ -37,10 +37,10 @@ class DecisionCosts(NamedTuple):
     wake_ns: int
     """CPU time of a vCPU for each other one that it wakes. Both together: from a wake-up until a pCPU has switched."""
     percent: int
-    """How long the recorded scheduler takes, % of what Credit does."""
+    """The decision time of the recorded scheduler, % of Credit's."""
 
     def costs(self) -> dict[str, int]:
-        """As costs of a host, whatever its scheduler."""
+        """The costs of a host, for any scheduler."""
         of_credit = {"block_ns": 100 * self.block_ns // self.percent, "wake_ns": 100 * self.wake_ns // self.percent}
         return {**of_credit, "credit2_percent": CREDIT2_PERCENT} if any(of_credit.values()) else {}
 

@@ -1,4 +1,4 @@
-"""What a twin says of its host and of each domain besides what runs there: of a Xen host, and of a KVM host."""
+"""The host and domain settings of a twin, apart from applications: of a Xen host, and of a KVM host."""
 
 from dataclasses import dataclass
 from itertools import chain, count
@@ -22,9 +22,9 @@ class Setting:
     used: str
     """The scheduler."""
     placed: PcpuMap
-    """Its CPUs."""
+    """The map of the host's CPUs."""
     notes: list[str]
-    """Where to say what a scenario cannot express, and what is not known for sure."""
+    """Notes on settings that a scenario cannot express, and on uncertain values."""
 
     @property
     def kvm(self) -> KvmHost | None:
@@ -120,7 +120,7 @@ class Setting:
         return {name: {"vcpus": 1, "daemon": True, "cgroup": "system.slice", "app": [app]}}
 
     def around(self) -> dict[str, Any]:
-        """What is around domains: CPU pools of a Xen host, control groups of a KVM host, if there are any."""
+        """The tables around domains: CPU pools of a Xen host, control groups of a KVM host."""
         if self.sources.kvm is None:
             return {"pool": pools} if (pools := self._pools()) else {}
         roles = self.sources.roles

@@ -19,9 +19,9 @@ class Made:
 
     text: str
     notes: list[str]
-    """What is assumed, or left out."""
+    """Notes on assumptions and omissions."""
     hint: str | None = None
-    """What to do before it is run; `None`: nothing."""
+    """The command to type before the scenario is run; `None`: none."""
 
 
 def plain_name(name: str) -> str:
@@ -87,7 +87,7 @@ def made(
 
 
 def _of_listings(problems: Sequence[Problem], files: Mapping[str, Sequence[Path]]) -> ScenarioError:
-    """The same problems; each is in the listings that name its domain."""
+    """The problems, each with the listings that name its domain."""
     placed: list[Problem] = []
     texts = []
     for problem in problems:

@@ -22,7 +22,7 @@ _US_OF_NS = {
     "migration_cost_ns": "migration_cost_us",
     "sched_migration_cost_ns": "migration_cost_us",
 }
-"""Of /sys/kernel/debug/sched, and of sysctl before Linux 5.13."""
+"""The names of parameters in /sys/kernel/debug/sched, and in sysctl before Linux 5.13."""
 _US = {"sched_cfs_bandwidth_slice_us": "bandwidth_slice_us"}
 PARAMETERS = frozenset({*_US_OF_NS, *_US})
 """The parameters of a kernel's scheduler that a scenario says."""
@@ -37,7 +37,7 @@ class Kernel:
     """The release whose rules are taken."""
     explanation: str
     exact: bool
-    """Are they known to be this release's own?"""
+    """`True`: the rules are known to be those of this release."""
 
 
 def kernel_of(linux: Linux) -> Kernel | None:

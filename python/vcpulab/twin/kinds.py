@@ -1,7 +1,7 @@
-"""What is known of each kind of messages to a vCPU: what one takes, and how often something is sent for it.
+"""The costs of each kind of messages to a vCPU, and the fraction of them for which something is sent.
 
-A wake-up shows that something was sent only to a vCPU that is blocked. What hardly a turn shows is told by what its
-target computes, or taken for sent.
+A wake-up shows a message only if the receiver was blocked. A message that hardly any turn shows is inferred from the
+work of its receiver, or assumed to be sent.
 """
 
 from collections import Counter
@@ -13,9 +13,9 @@ from vcpulab.twin.links import Vcpu
 from vcpulab.twin.message_turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Kind, Received, VcpuTurns
 
 _OF_TURNS_LEAST = 0.04
-"""Of the turns of a vCPU: kinds of messages that are fewer are chance."""
+"""The least fraction of a vCPU's turns with a kind of messages that is not due to chance."""
 _LONG = 3
-"""So many times what any message takes, a timer's turn is taken for none."""
+"""The ratio of a timer's turn to any message's from which on the two cannot be confused."""
 
 
 def frequent(received: Sequence[Received]) -> Set[Kind]:
@@ -43,9 +43,9 @@ def costs(receiver: VcpuTurns) -> tuple[dict[Kind, float], Set[Kind]]:
 
 
 def saves(receiver: VcpuTurns) -> float:
-    """How much less each further message of a turn takes than alone: of the turns that surely received several.
+    """The CPU time saved for each further message of a turn, by turns that surely received several.
 
-    Of kinds that are no exceptions; it is no more than what the least of them takes.
+    Only kinds count that are no exceptions. The saving is at most the cost of the cheapest of them.
     """
     costs = {kind: receiver.costs[kind] for kind in receiver.frequent_kinds if kind in receiver.costs}
     several = [
@@ -57,7 +57,7 @@ def saves(receiver: VcpuTurns) -> float:
 
 
 def has_long_timer(receiver: VcpuTurns) -> bool:
-    """Does what its timer begins take so much longer than any message that it is taken for none?"""
+    """`True`: the timer's work takes so much longer than any message that it cannot be confused with messages."""
     messages = receiver.frequent_kinds - {TIME}
     if TIME not in receiver.costs or not messages or not messages <= receiver.costs.keys():
         return False
@@ -65,12 +65,12 @@ def has_long_timer(receiver: VcpuTurns) -> bool:
 
 
 def parts(sender: VcpuTurns) -> dict[tuple[Kind, Vcpu], float]:
-    """Of each kind of messages and each target: in how many turns that would show it something is sent."""
+    """The fraction of the turns answering each kind of messages that send to each target; only telling turns count."""
     return {(kind, target.vcpu): part for target in sender.targets for kind, part in _parts_to(sender, target).items()}
 
 
 def _parts_to(sender: VcpuTurns, target: VcpuTurns) -> dict[Kind, float]:
-    """Of each kind of messages: in how many turns that would show it something is sent to that target."""
+    """The fraction of the turns answering each kind of messages that send to a target; only telling turns count."""
     # Thousands of turns show one of a few things.
     shown = Counter(_shown(sender, target))
     # Where nothing else can have come, nothing was sent for anything else.
@@ -112,20 +112,20 @@ def _parts_to(sender: VcpuTurns, target: VcpuTurns) -> dict[Kind, float]:
 
 
 class _Shown(NamedTuple):
-    """What a turn shows."""
+    """The evidence of a turn."""
 
     kinds: frozenset[Kind]
-    """What it received."""
+    """The messages that the turn received."""
     is_sent: bool
-    """Was something sent?"""
+    """`True`: the turn sent a message to the target."""
     is_clean: bool
-    """Can nothing else have come?"""
+    """`True`: the turn cannot have received other messages."""
     may_answer: bool = False
-    """May what was sent be for what the target had asked meanwhile?"""
+    """`True`: the message may answer a question that the target asked meanwhile."""
 
 
 class _Counted:
-    """In how many turns something was sent for each kind of messages, and in how many of all."""
+    """The number of turns with each kind of messages, and of those that sent something."""
 
     def __init__(self, turns: Mapping[_Shown, int]) -> None:
         silent: Set[Kind] = frozenset()
@@ -148,7 +148,7 @@ class _Counted:
             silent |= rarely_sent
 
     def part(self, kind: Kind) -> float:
-        """In how many of the turns that show it."""
+        """The fraction of the turns with a kind of messages that sent something, of turns that show it."""
         return self.sent[kind] / self.shown[kind] if self.shown[kind] else 0.0
 
 
@@ -178,7 +178,7 @@ def _may_have_sent(sender: VcpuTurns, target: VcpuTurns, turn: int) -> Iterator[
 
 
 def _shown(sender: VcpuTurns, target: VcpuTurns) -> Iterator[_Shown]:
-    """What each turn received that shows whether it sent something to that target, and whether it did."""
+    """The received messages of each turn that shows whether it sent something to a target, and whether it did."""
     for turn, (kinds, is_sure) in enumerate(sender.received):
         is_clean = not sender.within[turn]
         if target.vcpu in sender.sends[turn]:

@@ -1,4 +1,4 @@
-"""What is known of a KVM host, from whatever files there are of it: its kernel, its VMs, their groups and pinning."""
+"""A KVM host as its files describe it: its kernel, its VMs, their control groups and pinning."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -26,9 +26,9 @@ from vcpulab.twin.pcpu_map import PcpuMap
 from vcpulab.twin.unused_groups import rounded
 
 KINDS: tuple[recordings.Kind, ...] = get_args(recordings.KvmKind)
-"""What is understood."""
+"""The kinds of files that are understood."""
 LISTER = "lscpu -p"
-"""What lists CPUs one by one."""
+"""The kinds of files that list CPUs one by one."""
 _TAKEN = ("dom0", "host")
 """Names that no domain of a KVM host can have."""
 _POLICIES = ("other", "batch", "idle", "fifo", "rr")
@@ -43,15 +43,15 @@ class Vm:
     scope: str | None = None
     """The path of its own group; `None`: not known; empty: it has none, and is in the root group."""
     groups: dict[int, str] = field(default_factory=dict)
-    """By vCPU: the path of the group that its thread is in."""
+    """The path of the control group of each vCPU's thread."""
     nice: int = 0
-    """Of its vCPUs' threads."""
+    """The nice value of the vCPUs' threads."""
     realtime: int = 0
-    """Their priority under `SCHED_FIFO`; 0: they have none."""
+    """The priority of the threads under `SCHED_FIFO`; 0: none."""
     threads: int = 1
-    """How many of its threads compete where they are in no group of their own."""
+    """The number of competing threads, where they are not in a group of their own."""
     alone: bool = True
-    """Has it its own group for itself?"""
+    """`True`: the VM has its own control group."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class KvmHost:
     linux: Linux = field(default_factory=Linux)
     info: Info = field(default_factory=lambda: Info({}))
     machines: dict[str, Machine] = field(default_factory=dict)
-    """By name."""
+    """The VMs by name."""
     listed: dict[int, Thread] = field(default_factory=dict)
     """Threads that `ps` lists."""
     experiment: Experiment = field(default_factory=Experiment)
@@ -70,10 +70,10 @@ class KvmHost:
     kinds: set[str] = field(default_factory=set)
     """Kinds of files that there are."""
     notes: list[str] = field(default_factory=list)
-    """What is contradictory in the listings, and what was made of it."""
+    """Notes on contradictions in the listings, and on their resolution."""
     _numbered: dict[int, str] = field(default_factory=dict)
     _scoped: dict[str, list[Machine]] = field(default_factory=dict)
-    """By the beginning of the name that libvirt gives to the scope of a VM."""
+    """VMs by the beginning of the name that libvirt gives to their scope."""
 
     def take(self, kind: recordings.Kind, holds: Any) -> None:
         """Takes what a file says; of two that say the same the later one counts."""
@@ -199,7 +199,7 @@ class KvmHost:
         return None
 
     def scopes(self) -> dict[str, str]:
-        """By name of the VM: the path of its own group.
+        """The path of each VM's own control group, by name of the VM.
 
         It is the one that a toolstack names after it, else that of its process, else the only group of its name.
         """
@@ -223,7 +223,7 @@ class KvmHost:
 
     @property
     def toolstack(self) -> Toolstack:
-        """What sets up this host, by what its files are of."""
+        """The toolstack of the host, by the kinds of its files."""
         if any(kind.startswith("qm-") for kind in self.kinds) or any(
             path.startswith("qemu.slice") for path in self.linux.groups
         ):

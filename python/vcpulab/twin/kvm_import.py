@@ -158,7 +158,7 @@ def _once(name: str, taken: Mapping[str, object]) -> str:
 
 
 def _pinned(host: KvmHost, notes: list[str]) -> PcpuMap:
-    """As many CPUs as pinning names."""
+    """The map of as many CPUs as pinning names."""
     machines = host.machines.values()
     pins = [pin for machine in machines for pin in (*machine.vcpu_pins.values(), machine.emulator_pin or "")]
     pins += [cpuset_of(files) for files in host.linux.groups.values()]
@@ -208,7 +208,7 @@ def _host_lines(
 
 
 def _omitted(vms: Mapping[str, Vm]) -> Iterator[str]:
-    """What listings say of VMs that a scenario has no field for: each once, with the VMs."""
+    """Notes on settings of VMs without a field in scenarios: each setting once, with its VMs."""
     names: dict[str, list[str]] = {}
     for name, vm in vms.items():
         for setting in vm.machine.omitted:

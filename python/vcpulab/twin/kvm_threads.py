@@ -16,7 +16,7 @@ from vcpulab.twin.kvm_host import KvmHost, Vm, allowed_name, around_of
 
 _NICE_0 = 120
 _REALTIME = 100
-"""As the kernel counts priorities: below are real-time ones, 99 less theirs; from there on nice values."""
+"""The kernel's priorities below this are real-time ones (99 less theirs); those from here on are nice values."""
 _VHOST = re.compile(r"(?:vhost|kvm-pit|kvm-nx-lpage-re\w*)[-/](?P<process>\d{1,10})")
 _KERNEL = re.compile(
     r"(kworker|ksoftirqd|migration|cpuhp|idle_inject|irq_work|kthreadd|rcu\w*|kcompactd\d*|khugepaged|ksmd|kswapd\d*|"
@@ -29,7 +29,7 @@ OTHERS = "kernel"
 SMALL = "short-lived"
 """The domain of the host's threads that ran too little each for a domain of their own."""
 SHARE_LEAST = 0.0005
-"""Of a CPU: threads of the host that ran for less are left out, …"""
+"""The least CPU use, as a fraction of a CPU, of threads of the host that are kept, …"""
 EXECUTIONS_LEAST_PER_S = 2.0
 """… unless they ran so often."""
 DAEMONS_MOST = 64
@@ -49,7 +49,7 @@ class Daemon:
 
 @dataclass
 class Roles:
-    """Who is who."""
+    """The roles of a recording's threads."""
 
     vms: dict[str, Vm] = field(default_factory=dict)
     daemons: dict[str, Daemon] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Roles:
     recorder_ns: int = 0
     """CPU time of the threads that recorded."""
     span_ns: int = 1
-    """How long the whole recording is."""
+    """The length of the whole recording."""
 
     def names(self) -> dict[int, str]:
         """Names by the number of the domain."""
@@ -72,7 +72,7 @@ class Roles:
 
 
 def roles_of(threads: Iterable[Mapping[str, Any]], span_ns: int, host: KvmHost) -> Roles:
-    """Who is who of the threads that a recording names.
+    """The roles of the threads that a recording names.
 
     Args:
         threads: as `Recording.report` has them.

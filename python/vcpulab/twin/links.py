@@ -1,7 +1,7 @@
-"""Who wakes whom: which of the vCPUs that were on a pCPU when others woke there were the reason for it.
+"""The links between vCPUs: for each wake-up, the vCPU on the pCPU that was its cause rather than there by chance.
 
-A timer or a device wakes a vCPU whoever happens to run: each other vCPU is there at as many of its wake-ups as its part
-of the time. One that sends events is there far more often.
+A timer or a device wakes a vCPU whichever other vCPU runs: each is present at a fraction of the wake-ups equal to its
+fraction of the time. A vCPU that sends events is present far more often.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -10,25 +10,25 @@ from typing import Any
 Vcpu = tuple[int, int]
 """Domain and number."""
 Link = tuple[Vcpu, Vcpu]
-"""Who wakes, and whom."""
+"""A link: the waking vCPU, and the woken one."""
 
 LIFT_LEAST = 2.5
-"""How many times more often than by chance. In recordings of a real Xen (`make real-xen`) it is 3.1 to 37 for guests
-that ask one another through Dom0, and at most 1.7 for guests that do not, among wake-ups that are no exceptions."""
+"""The least ratio of a vCPU's presence at wake-ups to that expected by chance. In recordings of a real Xen
+(`make real-xen`) the ratio is 3.1 to 37 for guests that communicate through Dom0, and at most 1.7 for other guests."""
 ANSWERED_LIFT_LEAST = 1.9
-"""The same of who is woken by the one that it wakes: that both look like it is chance less often. There it is at least
-2.05 for guests that ask through Dom0, and at most 1.2 for those that a long rate limit keeps in step."""
+"""The least ratio if the woken vCPU also wakes the other one, which is rarely due to chance. In the same recordings it
+is at least 2.05 for guests that ask through Dom0, and at most 1.2 for guests that a long rate limit keeps in step."""
 PART_LEAST = 0.1
-"""Of all wake-ups of a vCPU; fewer are exceptions."""
+"""The least fraction of a vCPU's wake-ups that are no exceptions."""
 BEYOND_LEAST = 0.5
-"""Of the wake-ups of who wakes its waker: at more than chance can put there. One that runs two fifths of the time
-cannot be there 2.5 times more often than by chance. In the same recordings it is 0.65 to 0.81 for a guest that reads a
-disk all the time, at most 0.45 for guests that ask nobody, most of whom nobody wakes."""
+"""The least fraction, beyond chance, of the wake-ups of a vCPU that wakes its waker: a vCPU that runs 40 % of the time
+cannot be present 2.5 times more often than by chance. In the same recordings the fraction is 0.65 to 0.81 for a guest
+that always reads a disk, and at most 0.45 for guests without communication."""
 COUNT_LEAST = 10
 
 
 def links(summary: Mapping[str, Any]) -> set[Link]:
-    """Who woke whom in a recording, by its summary."""
+    """The links between vCPUs of a recording, by its summary."""
     pcpus = times_of(summary)
     counts: dict[Vcpu, dict[Vcpu | None, int]] = {}
     for waking in summary["wakers"]:
@@ -45,7 +45,7 @@ def links(summary: Mapping[str, Any]) -> set[Link]:
 
 
 def times_of(summary: Mapping[str, Any]) -> list[dict[Vcpu | None, int]]:
-    """Of each pCPU: the time that each vCPU ran there, and that none did."""
+    """For each pCPU, the time that each vCPU ran there, and the idle time."""
     return [
         {(share["domain"], share["vcpu"]): share["running_ns"] for share in pcpu["shares"]}
         | {None: pcpu["idle_ns"] + pcpu["host_ns"]}
@@ -105,11 +105,11 @@ def in_exchanges(links_found: Set[Link]) -> set[Link]:
 
 
 def by_lift(wakes: Mapping[Vcpu | None, int], pcpus: Sequence[Mapping[Vcpu | None, int]]) -> Iterator[Vcpu]:
-    """Of wake-ups that each found itself there at, and the time that each ran on each pCPU: who is no chance.
+    """The vCPUs whose presence at wake-ups is no chance, by the time that each vCPU ran on each pCPU.
 
-    By chance somebody is there as often as is its part of the time of a pCPU, at most of that where it ran most: timers
-    and devices have pCPUs of their own. The most frequent in relation to that is taken out, and the others are compared
-    among themselves.
+    By chance a vCPU is present in proportion to its fraction of a pCPU's time, at most that of the pCPU where it ran
+    most, because timers and devices have their own pCPUs. The most frequent vCPU in relation to that is removed, and
+    the rest are compared again.
 
     Examples:
         >>> wakes = {(0, 0): 90, (1, 0): 80, (2, 0): 20, None: 10}

@@ -1,9 +1,8 @@
-"""What vCPUs do that wake one another: tasks that wait for a message, each of which answers one kind of message.
+"""The tasks of vCPUs that wake one another: each waits for one kind of message, and answers it.
 
-Under another scheduler messages meet others than they met in the recording: what came apart comes together, and the
-other way round. So turns are not replayed in their order. Each kind of message (who sends it, and woken by whom) has
-a task that awaits it, and does one of the things that were seen to follow such a message: computes, and sends what it
-sent.
+Under another scheduler messages coincide with other messages than in the recording. So turns are not replayed in their
+order. Each kind of message (its sender, and the vCPU that woke the sender) has a task that awaits it, and repeats one
+of the recorded reactions to such a message: it computes, and sends the same messages.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set

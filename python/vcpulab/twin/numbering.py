@@ -1,4 +1,4 @@
-"""Where the CPUs of a Linux host are, by the CPUs of each node that `lscpu` lists and the counts of cores and threads.
+"""The numbering of a Linux host's CPUs, from the CPUs of each node in `lscpu` and the counts of cores and threads.
 
 Firmware numbers CPUs in a few usual orders. Often the nodes' lists fit only one of them: with 2 sockets of 8 cores of 2
 threads, `0-7,16-23` is the first node where threads of a core are 16 apart.
@@ -17,7 +17,7 @@ class Numbered:
 
     cpus: list[Cpu]
     certain: bool
-    """Do all usual orders that fit have the same CPUs in a core?"""
+    """`True`: all usual numberings that fit have the same CPUs in a core."""
 
 
 def nodes_of(fields: Mapping[str, str]) -> list[frozenset[int]]:

@@ -1,7 +1,7 @@
-"""Who else wakes and is woken by those that wake one another, told from wake-ups that are no ticks.
+"""The further partners of vCPUs that wake one another, inferred from wake-ups that are no ticks.
 
-Where answers mostly come before their asker blocks, few wake-ups show them, and ticks, at which anybody is there, hide
-these few. Once it is known that there is an exchange, ticks can be left out, and those that the exchange explains.
+Where answers mostly come before the asking vCPU blocks, few wake-ups show them, and ticks, at which any vCPU may be
+present, hide these few. Once an exchange is known, ticks and the wake-ups that it explains can be left out.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from vcpulab.twin.sequences import turns_of
 from vcpulab.twin.ticks import recognise
 
 OF_OTHERS_LEAST = 0.02
-"""Of the wake-ups of who is asked that are no ticks; fewer are exceptions."""
+"""The least fraction of a vCPU's wake-ups, without ticks, that are no exceptions."""
 
 
 def with_partners(events: Path, summary: Mapping[str, Any], candidates: Set[Link]) -> set[Link]:
@@ -64,7 +64,7 @@ def with_partners(events: Path, summary: Mapping[str, Any], candidates: Set[Link
 
 
 def _without_ticks(events: Path) -> dict[Vcpu, Counter[Vcpu | None]]:
-    """Of each vCPU: how often each other one was there when it was woken by anything but its tick."""
+    """For each vCPU, how often each other vCPU was present when it was woken by anything but its tick."""
     ticks: set[tuple[Vcpu, int]] = set()
     for vcpu, history in turns_of(events).items():
         tick = recognise(history.turns)

@@ -72,7 +72,7 @@ class PcpuMap:
         return spans(sorted(set(numbers_of(listed)) - set(self.numbers)))
 
     def fields(self) -> dict[str, Any]:
-        """What a scenario's `host` says of it.
+        """The fields of a scenario's `host`.
 
         Examples:
             >>> PcpuMap((0, 1), Topology(1, 2, 1, 1)).fields(), PcpuMap((0, 1), Topology(1, 1, 2, 1)).fields()
@@ -101,7 +101,7 @@ class PcpuMap:
 
 
 def flat(pcpus: int) -> PcpuMap:
-    """So many cores of which nothing else is known."""
+    """The map of a number of cores without further topology."""
     return PcpuMap(tuple(range(pcpus)), _flat(pcpus))
 
 
@@ -187,7 +187,7 @@ def _of_counts(info: Info, topology: Topology, notes: list[str], lister: str) ->
 
 
 def _threads_too_many(info: Info) -> bool:
-    """Does the table have all CPUs in one core, more than `threads_per_core`, as where Xen knows no topology?"""
+    """`True`: the table has all CPUs in one core, more than `threads_per_core`, as where Xen knows no topology."""
     threads = info.settings.get("threads_per_core", "")
     cores = _grouped(info.cpus, lambda cpu: (cpu.socket, cpu.core))
     return len(cores) == 1 and threads.isdecimal() and len(threads) < 6 and len(info.cpus) > max(1, int(threads))
@@ -198,7 +198,7 @@ def _is_x86(machine: str) -> bool:
 
 
 def _fit(sockets: int, cores: int, nodes: int) -> bool:
-    """Does a scenario take these numbers?"""
+    """`True`: a scenario accepts these numbers."""
     return sockets > 0 and (sockets % nodes == 0 or (nodes % sockets == 0 and cores % (nodes // sockets) == 0))
 
 
@@ -253,7 +253,7 @@ def _nodes(cpus: Sequence[Cpu]) -> list[int]:
 def _uneven(
     cores: Mapping[Hashable, Sequence[Cpu]], sockets: Mapping[Hashable, Sequence[Cpu]], nodes: Mapping[Hashable, Any]
 ) -> str | None:
-    """Why they are not so many sockets of so many cores of so many threads, if they are not."""
+    """The reason why CPUs do not form equal sockets of equal cores of equal numbers of threads; `None`: they do."""
     threads = sorted({len(members) for members in cores.values()})
     if len(threads) > 1:
         return f"there are cores of {' and of '.join(map(str, threads))} threads online"
@@ -266,7 +266,7 @@ def _uneven(
 
 
 def _is(cpus: Sequence[Cpu], topology: Topology) -> bool:
-    """Are CPUs where a topology has the pCPUs of these positions? Which number a core or node has does not matter."""
+    """`True`: CPUs are where a topology has the pCPUs of these positions, whatever their cores' and nodes' numbers."""
     kinds: dict[Hashable, set[Hashable]] = {}
     for position, cpu in enumerate(cpus):
         core = topology.core(position)
@@ -281,7 +281,7 @@ def _is(cpus: Sequence[Cpu], topology: Topology) -> bool:
 
 
 def _runs(numbers: Sequence[int]) -> str:
-    """Which CPU each pCPU is, rows of equal distances in short.
+    """The CPU of each pCPU in words, rows of equal distances in short.
 
     Examples:
         >>> _runs([0, 2, 4, 6]), _runs([0, 2, 1, 3])

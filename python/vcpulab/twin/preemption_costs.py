@@ -55,7 +55,7 @@ def resume_ns(turns: Iterable[Turns]) -> int:
 
 
 def without(turns: Mapping[Vcpu, Turns], cost_ns: int) -> dict[Vcpu, Turns]:
-    """The same turns without that time."""
+    """The turns without the cost of preemptions."""
     return {
         vcpu: Turns(vcpu, history.first_ns, [_shorter(turn, cost_ns) for turn in history.turns])
         for vcpu, history in turns.items()
@@ -71,17 +71,17 @@ class _Kind(NamedTuple):
 
     @property
     def exchanges(self) -> bool:
-        """Has any of it to do with others?"""
+        """`True`: a turn exchanged messages."""
         return self != (None, None, 0)
 
 
 class _Sums(NamedTuple):
-    """What turns of one kind add to an estimate."""
+    """The contribution of the turns of a kind to an estimate."""
 
     early_ran: float
     early_often: float
     square: float
-    """Of the error of the first."""
+    """The sum of squared errors of `early_ran`."""
 
 
 def _estimate(turns: Sequence[Turn]) -> tuple[float, float] | None:
@@ -103,12 +103,12 @@ def _estimate(turns: Sequence[Turn]) -> tuple[float, float] | None:
 
 
 def _sender(turn: Turn) -> Vcpu | None:
-    """Who ended the block after a turn; `None`: time."""
+    """The vCPU that ended the block after a turn; `None`: a timer."""
     return turn.blocked if isinstance(turn.blocked, tuple) else None
 
 
 def _sums(turns: Sequence[Turn], part_least: float) -> _Sums | None:
-    """Of turns of one kind, if they are many, and that part of them was preempted and that part was not."""
+    """The contribution of the turns of a kind; `None`: too few turns, or too few with or without preemptions."""
     ran = np.array([turn.run_ns for turn in turns], float)
     alike = ran >= _SHORT * np.median(ran[ran >= ran.mean()])
     ran = ran[alike]
@@ -132,11 +132,11 @@ def _sums(turns: Sequence[Turn], part_least: float) -> _Sums | None:
 
 
 def _shorter(turn: Turn, cost_ns: int) -> Turn:
-    """What it computed when it was preempted is some of what it computed at that time."""
+    """The turn without the cost of its preemptions."""
     computes, done = [], 0
     for cpu_ns, woken in turn.computes:
         end = done + cpu_ns
-        # Who waits until the end of a turn was preempted before it.
+        # A vCPU that waits until the end of a turn was preempted before it.
         within = sum(done <= at < end for at in turn.preempted)
         computes.append((max(cpu_ns - within * cost_ns, min(cpu_ns, 1)), woken))
         done = end

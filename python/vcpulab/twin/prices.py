@@ -1,4 +1,4 @@
-"""What imports say of hardware profiles: whether they price threads that share a core, and memory of another node."""
+"""Notes of imports on hardware profiles: whether they have costs of threads that share a core, and of remote memory."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from vcpulab.scenario.topology import Topology
 
 
 def cautions(profile: str | None, topology: Topology, measured_by: str | None) -> Iterator[str]:
-    """What to know of the profile on such a host.
+    """Notes on the costs of a profile on a host.
 
     Args:
         profile: its name; `None`: generic.

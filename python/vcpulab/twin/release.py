@@ -18,9 +18,9 @@ class Rules:
     generation: str
     """The release, as a scenario names it."""
     explanation: str
-    """Whose rules those are, and how that is known."""
+    """The rules of the release, and how they are known."""
     exact: bool
-    """Are they known to be this release's own?"""
+    """`True`: the rules are known to be those of this release."""
 
 
 def rules_of(scheduler: str, fields: Mapping[str, str]) -> Rules | None:
@@ -97,7 +97,7 @@ def _generations(scheduler: str) -> Iterator[tuple[str, str]]:
 
 
 def _changes(scheduler: str, series: str) -> dict[int, str]:
-    """By point release of a series: the generation that begins there."""
+    """The generation that begins at each point release of a series."""
     firsts = ((name, _NAME.fullmatch(first)) for name, first in _generations(scheduler))
     return {
         int(first[3]): name for name, first in firsts if first and first[3] and f"xen{first[1]}.{first[2]}" == series

@@ -33,10 +33,10 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
     "wake_p50": (20.0, "%"),
     "wake_p90": (20.0, "%"),
 }
-"""How far a good twin may be off: points of a pCPU, or % of what was recorded."""
+"""The tolerances of a good twin: points of a pCPU, or % of the recorded value."""
 REPLICATIONS = 10
 _SWITCHING: Mapping[str, float] = {"wake_p50": 2, "wake_p90": 4}
-"""How many times the least that a CPU of Linux takes to decide and switch a percentile of that may be."""
+"""The largest ratio of a percentile of waits after waking to the shortest decision and switch of a Linux CPU."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Row:
     """A metric, recorded and simulated."""
 
     metric: Metric
-    """As runs have it; switches are those of all pCPUs together."""
+    """The metric; switches are those of all pCPUs together."""
     place: str
     """Domain, or `host`."""
     recorded: float
@@ -59,7 +59,7 @@ class Row:
 
     @property
     def off(self) -> float:
-        """How far the simulation is off, in `off_unit`."""
+        """The error of the simulation, in `off_unit`."""
         difference = self.simulated.mean - self.recorded
         if self.off_unit == "points":
             return difference
@@ -67,12 +67,12 @@ class Row:
 
     @property
     def holds(self) -> bool | None:
-        """Is it within its tolerance? `None`: it has none."""
+        """`True`: the error is within the tolerance; `None`: no tolerance."""
         tolerance = TOLERANCES.get(self.metric.name)
         return None if tolerance is None else abs(self.off) <= tolerance[0]
 
     def row(self) -> dict[str, object]:
-        """As flat data."""
+        """The row as flat data."""
         return {
             "what": self.metric.name,
             "of": self.place,
@@ -119,7 +119,7 @@ def score(
 
 
 def _switching_us(summary: Mapping[str, Any], sources: Sources) -> dict[str, float]:
-    """How long deciding and switching take at most, by percentile, µs."""
+    """The longest decision and switch, by percentile, µs."""
     # The host's own threads include real-time ones, which no other thread keeps waiting.
     woken = [vcpu for vcpu in summary["vcpus"] if vcpu["wakes"] and not sources.is_daemon(vcpu["domain"])]
     least = min((vcpu["wake_latency"]["p10_ns"] for vcpu in woken), default=0) / 1e3

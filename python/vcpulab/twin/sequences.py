@@ -1,8 +1,8 @@
-"""What each vCPU did, turn by turn: for twins that replay a recording instead of drawing from its spreads.
+"""The turns of each vCPU, for twins that replay a recording instead of drawing from its spreads.
 
-A turn is what a vCPU computes from waking to blocking, whom it wakes meanwhile, and what ends the block: time, or an
-event of another one whose turns are known, too. It comes after so much CPU time of its sender, and who waits for it
-waits for as long as that takes: a scheduler that slows the sender slows the receiver.
+A turn is the computation of a vCPU from waking to blocking, the vCPUs it wakes meanwhile, and the end of the block: a
+timer, or an event of another vCPU whose turns are known, too. The event comes after a certain CPU time of its sender,
+and the receiver waits until then: a scheduler that slows the sender slows the receiver.
 """
 
 from collections.abc import Iterable, Set
@@ -31,23 +31,23 @@ class Turn(NamedTuple):
     woke_ns: int = 0
     """When it woke."""
     waited_ns: int = 0
-    """From then until it ran."""
+    """The time from the wake-up until the vCPU ran."""
     span_ns: int = 0
-    """From waking until it blocked."""
+    """The time from the wake-up until the vCPU blocked."""
     blocked_ns: int = 0
     """For how long, whatever ended it."""
     sender_turn: int = -1
     """The turn of the one who ended it in which that was, numbered from 0."""
     preempted: tuple[int, ...] = ()
-    """How much CPU time it had had each time that it was preempted, ns."""
+    """The CPU time used before each preemption, ns."""
 
     @property
     def run_ns(self) -> int:
-        """Its CPU time."""
+        """The CPU time of the turn."""
         return sum(cpu_ns for cpu_ns, _ in self.computes)
 
     def without(self, owed_ns: int, wake_ns: int = 0) -> "Turn":
-        """The same turn without CPU time that is no work of its own.
+        """The turn without CPU time that is not its own work.
 
         Args:
             owed_ns: taken from what it computes first.
@@ -65,7 +65,7 @@ class Turn(NamedTuple):
 
 @dataclass
 class Turns:
-    """What a vCPU did, from when it is first known to want a pCPU."""
+    """The turns of a vCPU, from the first known wish for a pCPU on."""
 
     vcpu: Vcpu
     first_ns: int
@@ -88,13 +88,13 @@ class _Raw(NamedTuple):
     blocked: int
     sent: list[tuple[int, _Event]]
     woken_by: _Event | None
-    """What ends the block."""
+    """The event that ends the block."""
     woke_ns: int
     began_ns: int
     ended_ns: int
     preempted: tuple[int, ...]
     number: int
-    """Of all turns of its vCPU, those included of which not all is known."""
+    """The number of the turn among all turns of its vCPU, including partly known ones."""
 
 
 @dataclass
@@ -111,11 +111,11 @@ class _Open:
     """CPU time in its turn, and what it sent then."""
     preempted: list[int] = field(default_factory=list)
     woken_by: _Event | None = None
-    """What ends the present block."""
+    """The event that ends the present block."""
     number: int = 0
-    """Of the present turn."""
+    """The number of the present turn."""
     is_whole: bool = True
-    """Is all of the present turn known?"""
+    """`True`: all of the present turn is known."""
     turns: list["_Raw"] = field(default_factory=list)
 
     def is_known(self) -> bool:
@@ -166,7 +166,7 @@ class _Open:
 
 
 def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
-    """What each vCPU did.
+    """The turns of each vCPU.
 
     Args:
         events: What `recordings.read_trace` wrote there.
@@ -187,7 +187,7 @@ def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
 
 
 def span_ns(events: Path) -> int:
-    """How long that took."""
+    """The length of a recording, ns."""
     span: int = pl.scan_ipc(events).select(pl.col("time_ns").max() - pl.col("time_ns").min()).collect().item()
     return span
 
@@ -196,7 +196,7 @@ _Row = tuple[int, str, str, int, int, int | None, int | None]
 
 
 def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
-    """From changes of runstate, and who was there at wake-ups, to turns.
+    """Turns from changes of runstate, and from the vCPUs present at wake-ups.
 
     Examples:
         >>> states = [(5, "blocked"), (9, "runnable"), (10, "running"), (14, "blocked"), (20, "runnable")]

@@ -1,8 +1,7 @@
-"""What interrupts alone deal with (Linux's softirq), told from ticks that it does not start again.
+"""Messages that interrupts alone handle (Linux's softirq), inferred from ticks that they do not start again.
 
-Linux stops the tick of a vCPU that it finds idle, and starts it when a process is to run (`tick_nohz_idle_exit`). After
-a message that no process waits for, as a receipt, it stays in its idle loop: the tick that would find it idle again
-does not come.
+Linux stops the tick of an idle vCPU, and restarts it when a process is to run (`tick_nohz_idle_exit`). After a message
+that no process waits for, such as a receipt, the vCPU stays in its idle loop, and no further tick comes.
 """
 
 from collections import Counter
@@ -11,7 +10,7 @@ from collections.abc import Set
 from vcpulab.twin.message_turns import NEVER, SAMPLES_LEAST, TIME, Kind, VcpuTurns
 
 _LATE = 0.1
-"""So much of a period after its time a tick has not come."""
+"""The fraction of a period after which a tick is missing."""
 
 
 def softirq_kinds(receiver: VcpuTurns) -> Set[Kind]:
@@ -34,7 +33,7 @@ def softirq_kinds(receiver: VcpuTurns) -> Set[Kind]:
 
 
 def _ticks(receiver: VcpuTurns, period_ns: int) -> tuple[Counter[Kind], Counter[Kind]]:
-    """Of each kind: after how many of its messages a stopped tick came again, and after how many it did not."""
+    """For each kind, the number of its messages after which a stopped tick came again, and after which it did not."""
     started, stopped = Counter[Kind](), Counter[Kind]()
     for turn in range(1, len(receiver.turns) - 1):
         kinds, is_sure = receiver.received[turn]

@@ -1,4 +1,4 @@
-"""What is known of a recorded host, gathered from whatever files there are of it."""
+"""The files of a recorded host, and the facts gathered from them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ _PARAMS = {
     "ratelimit": ("ratelimit_us", "us"),
     "migration-delay": ("migration_delay_us", "us"),
 }
-"""What `xl sched-…` prints of a scheduler as a whole, and what it is called here."""
+"""Names that `xl sched-…` prints for parameters of a scheduler, to names and units in scenarios."""
 _UNITS_US = {"us": 1, "": 1, "ms": 1000, "s": 1_000_000}
 _COLUMNS = {
     "credit": {"weight": "weight", "cap": "cap"},
@@ -34,7 +34,7 @@ _COLUMNS = {
 
 
 _OF_XEN = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-cpupool-list", "xl-info")
-"""What is taken of a Xen host besides its trace; others need not even be readable."""
+"""The kinds of files of a Xen host that a twin uses besides the trace; other files need not be readable."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Pool:
     scheduler: str
     params: Mapping[str, int]
     domains: frozenset[int]
-    """Their numbers."""
+    """The numbers of the domains."""
 
 
 @dataclass
@@ -62,27 +62,27 @@ class Sources:
     pools: dict[str, "Pool"] = field(default_factory=dict)
     """CPU pools besides the first one."""
     pool_cpus: dict[str, str] = field(default_factory=dict)
-    """What `xl cpupool-list -c` says of all pools."""
+    """The CPUs of all pools, by `xl cpupool-list -c`."""
     domain_params: dict[int, dict[str, int]] = field(default_factory=dict)
     affinity: dict[tuple[int, int], str] = field(default_factory=dict)
-    """Of a domain's vCPU, as the host has it, where it is not `all`."""
+    """The affinity of a domain's vCPU in the host's numbers, where it is not `all`."""
     soft_affinity: dict[tuple[int, int], str] = field(default_factory=dict)
     info: Info = field(default_factory=lambda: Info({}))
     kvm: KvmHost | None = None
-    """What is known of a Linux host; `None`: it is one of Xen's."""
+    """The Linux host; `None`: a Xen host."""
     roles: Roles = field(default_factory=Roles)
-    """Of a Linux host, once its recording was read: who is who of its threads."""
+    """The roles of a Linux host's threads, known after its recording was read."""
     notes: list[str] = field(default_factory=list)
-    """What was not used, and why."""
+    """Notes on unused files, with reasons."""
 
     @property
     def of_linux(self) -> bool:
-        """Was a Linux host recorded? No scheduler of Xen's had its vCPUs."""
+        """`True`: the recording is of a Linux host, whose vCPUs no scheduler of Xen's had."""
         return self.kvm is not None
 
     @property
     def how_to_say_scheduler(self) -> str:
-        """What else there must be, if no file says which scheduler was recorded."""
+        """The missing input, for the error if no file names the recorded scheduler."""
         if self.of_linux:
             return (
                 "`uname -a > kernel.txt` on the host, beside the recording, says it: up to Linux 6.5 it is linux-cfs, "
@@ -92,11 +92,11 @@ class Sources:
 
     @property
     def threads(self) -> list[recordings.VcpuThread]:
-        """Of a Linux host: the threads that are told apart, each as a vCPU of a domain."""
+        """The distinguished threads of a Linux host, each as a vCPU of a domain."""
         return self.roles.threads
 
     def is_daemon(self, domain: int) -> bool:
-        """Is a domain made of threads of the host, and no VM?"""
+        """`True`: a domain is made of threads of the host, and is no VM."""
         return self.names.get(domain) in self.roles.daemons
 
     def know_threads(self, progress: Callable[[float], bool | None] | None = None) -> None:
@@ -114,7 +114,7 @@ class Sources:
         self.host_params |= params_of(self.kvm.linux, whole.report["hz"])
 
     def name(self, domain: int) -> str:
-        """What a domain is called in a scenario."""
+        """The name of a domain in a scenario."""
         if domain == 0 and self.kvm is None:
             return "dom0"
         return re.sub(r"[^A-Za-z0-9_.-]", "-", self.names.get(domain, f"dom{domain}"))
@@ -221,7 +221,7 @@ def _take_schedulers(sources: Sources, first: Sched, *further: Sched) -> None:
 
 
 def _params(sources: Sources, sched: Sched) -> dict[str, int]:
-    """Of a pool's scheduler as a whole."""
+    """The parameters of a pool's scheduler as a whole."""
     generation = generation_of(sched.scheduler)
     has = {param["name"] for param in generation["params"]} if generation is not None else set()
     params = {}

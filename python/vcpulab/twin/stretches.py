@@ -1,9 +1,9 @@
-"""How long the stretches of recorded turns are that a twin goes through, chosen by what was held out.
+"""The length of the stretches of recorded turns that a twin repeats, chosen by cross-validation.
 
-A twin takes recorded turns in stretches of their order, each of which begins at a random one and is on average so many
-turns long (stationary bootstrap: Politis and Romano, *The stationary bootstrap*, Journal of the American Statistical
-Association 89, 1994). Long ones keep what follows what; short ones vary more than was seen, and so are right where
-one turn has nothing to do with the next.
+A twin repeats stretches of recorded turns in their order. Each begins at a random turn, and their mean length is fixed
+(stationary bootstrap: Politis and Romano, *The stationary bootstrap*, Journal of the American Statistical Association
+89, 1994). Long stretches keep the order of turns; short ones vary more than the recording, and so are right where turns
+are independent.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _PARTS = 4
 """Quantiles that times to compute, and times to sleep, are told apart by."""
 _FOLDS = 4
 _PRIOR = 0.5
-"""Of each state after each, in turns: what was not seen after one is not impossible."""
+"""The prior count of turns of each state after each other: a transition that was not seen is not impossible."""
 
 
 def mean_stretch(demands: Sequence[tuple[int, int]]) -> int:
@@ -58,9 +58,10 @@ def mean_stretch(demands: Sequence[tuple[int, int]]) -> int:
 
 
 def keep_nothing(demands: Sequence[tuple[int, int]]) -> bool:
-    """Has no turn to do with another, nor a sleep with the computation before it? Then spreads say all there is.
+    """`True`: turns are independent of one another, and sleeps of the computation before, so that spreads suffice.
 
-    The second by the rank correlation of both, which is beyond three standard errors by chance in one of 370.
+    Sleeps and computations are tested by their rank correlation, which exceeds three standard errors by chance in one
+    of 370 cases.
 
     Examples:
         >>> keep_nothing([(1, 5), (9, 50)] * 100)

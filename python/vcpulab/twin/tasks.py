@@ -333,6 +333,6 @@ def _with_last(
 
 
 def _spread(times: Sequence[int]) -> float:
-    """How far apart the middle half of times is."""
+    """The distance between the quartiles of times."""
     low, high = np.percentile(times, (25, 75)) if times else (0.0, float("inf"))
     return float(high - low)

@@ -16,20 +16,20 @@ from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turn
 
 PERIODS_NS = (10_000_000, 4_000_000, 3_333_333, 1_000_000)
-"""Of Linux's kernels, by their CONFIG_HZ."""
+"""The periods of Linux's kernels, by their CONFIG_HZ."""
 _WIDTH = 1 / 100
-"""Of the part of a period in which wake-ups are on the grid: timers come late, by what a hypervisor lets them wait."""
+"""The fraction of a period in which wake-ups are on the grid: a hypervisor delays timers."""
 _LATE_NS = 50_000
-"""How much later still some are: Xen takes timers together that are due within so much time (its `timer_slop`)."""
+"""The largest further delay: Xen handles timers together that expire within this time (its `timer_slop`)."""
 _DRIFTS = 500e-6
-"""How far a guest's clock and the trace's may go apart, at most."""
+"""The largest relative difference between the rates of a guest's clock and the trace's."""
 _LIFT_LEAST = 5
-"""How many times more wake-ups on the grid than by chance."""
+"""The least ratio of wake-ups on the grid to the number expected by chance."""
 _COUNT_LEAST = 8
 _OF_MOST = 0.8
-"""Of the wake-ups on one grid: on another with so many of them the longer period is meant."""
+"""The fraction of the wake-ups on the best grid from which on a grid of longer period is preferred."""
 _COST_MOST = 0.1
-"""Of its period: what takes longer is no tick."""
+"""The largest CPU time of a tick, as a fraction of its period."""
 _OFTEN = 0.1
 """A sleep that lasts as long as so many others is a program's, not a timeout that ends at a tick."""
 _SHORT = 0.6
@@ -49,10 +49,10 @@ class Tick:
     busy_ns: int = 0
     """CPU time of one that finds the vCPU busy; 0: nothing says."""
     is_alone: bool = True
-    """Were there ticks with nothing else to do? Otherwise nothing says what one costs."""
+    """`True`: some ticks had nothing else to do, which shows the cost of a tick."""
 
     def fields(self) -> dict[str, str]:
-        """As fields of a domain."""
+        """The fields of a domain."""
         return {
             "idle_tick": f"{self.period_ns}ns",
             "idle_tick_cpu": f"{self.cpu_ns}ns",
@@ -62,7 +62,7 @@ class Tick:
 
 
 def alike(ticks: Mapping[Vcpu, Tick]) -> dict[Vcpu, Tick]:
-    """The same ticks, those of about the same period with the same: all guests of a host have its clock.
+    """The ticks, with a common period where periods are about equal: all guests of a host have its clock.
 
     Where nothing says what a tick costs, it costs what it does elsewhere.
     """
@@ -79,12 +79,12 @@ def alike(ticks: Mapping[Vcpu, Tick]) -> dict[Vcpu, Tick]:
 
 
 class Demand(NamedTuple):
-    """What a vCPU computes, and how long it then sleeps, whoever else there is."""
+    """The demand of a vCPU: CPU time, and the following sleep, independent of other vCPUs."""
 
     run_ns: int
     sleep_ns: int
     ticks: int = 0
-    """It sleeps until its kernel has had so many of them, as timeouts of a kernel do; 0: for that time."""
+    """The number of ticks until which the vCPU sleeps, as for timeouts of a kernel; 0: it sleeps for `sleep_ns`."""
 
 
 class Recognised(NamedTuple):
@@ -92,11 +92,11 @@ class Recognised(NamedTuple):
 
     tick: Tick
     on: np.ndarray
-    """Which turns began on its grid."""
+    """A flag for each turn: it began on the grid."""
     is_tick: np.ndarray
-    """Which of these were a tick and nothing else."""
+    """A flag for each turn: it was a tick and nothing else."""
     at_tick: np.ndarray
-    """Which turns began when a tick would be due, however long it had slept, so that it was stopped."""
+    """A flag for each turn: it began when a tick would be due, after any sleep, so that the tick was stopped."""
 
 
 class _Grid(NamedTuple):
@@ -104,9 +104,9 @@ class _Grid(NamedTuple):
     begin: float
     """When it begins, after the first wake-up."""
     on: np.ndarray
-    """Which wake-ups are on it."""
+    """A flag for each wake-up: it is on the grid."""
     excess: float
-    """How many more than by chance."""
+    """The number of wake-ups on the grid in excess of the number expected by chance."""
 
 
 def _grid(wakes: np.ndarray, early: np.ndarray, period_ns: int) -> _Grid | None:
@@ -133,13 +133,13 @@ def _grid(wakes: np.ndarray, early: np.ndarray, period_ns: int) -> _Grid | None:
 
 
 def _is_on(grid: _Grid, times: np.ndarray) -> np.ndarray:
-    """Which times, after the first wake-up, are on a grid; not all that it was told from begin it."""
+    """A flag for each time after the first wake-up: it is on the grid."""
     width = _WIDTH * grid.period_ns
     return np.asarray((times - grid.begin + width / 4) % grid.period_ns < width * 5 / 4 + _LATE_NS)
 
 
 def _densest(times: np.ndarray, period: float) -> tuple[int, float]:
-    """How many of these times are in the densest part of a period, and where that begins."""
+    """The number of times in the densest part of a period, and the beginning of that part."""
     if not len(times):
         return 0, 0.0
     phases = np.sort(times % period)
@@ -159,7 +159,7 @@ def tick_and_demands(turns: Sequence[Turn]) -> tuple[Tick | None, list[Demand]]:
 
 
 def demands_besides(turns: Sequence[Turn], recognised: Recognised | None) -> tuple[Tick | None, list[Demand]]:
-    """The same of a vCPU whose tick was looked for."""
+    """The tick of a vCPU and its demands besides, after a search for the tick."""
     if recognised is None:
         return None, [Demand(turn.run_ns, turn.blocked_ns) for turn in turns]
     return recognised.tick, _without(turns, recognised)
@@ -245,7 +245,7 @@ def _apart(on: np.ndarray, off_grid: np.ndarray) -> float | None:
 
 
 def _shortest(on: np.ndarray, usual: float) -> int:
-    """How many turns on the grid are below the widest gap, of those far shorter than what is usual."""
+    """The number of turns on the grid below the widest gap, among those far shorter than the usual."""
     short = on[on < _SHORT * usual]
     if not len(short):
         return 0
@@ -254,7 +254,7 @@ def _shortest(on: np.ndarray, usual: float) -> int:
 
 
 def _spread(times: np.ndarray) -> float:
-    """How far apart nine tenths of times are."""
+    """The distance between the 5th and 95th percentiles of times."""
     low, high = np.percentile(times, (5, 95))
     return float(high - low)
 
@@ -298,6 +298,6 @@ def _without(turns: Sequence[Turn], recognised: Recognised) -> list[Demand]:
 
 
 def _ticks(end_ns: int, sleep_ns: int, tick: Tick) -> int:
-    """How many ticks there were in a sleep, the one that ended it among them."""
+    """The number of ticks in a sleep, including the one that ended it."""
     since = (end_ns - sleep_ns - tick.at_ns) % tick.period_ns
     return max(1, round((since + sleep_ns) / tick.period_ns))

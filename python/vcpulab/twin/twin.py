@@ -28,7 +28,7 @@ class Score(Answer):
 
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-    """What was odd about the recording, and what the twin does not do that the host did."""
+    """Notes on problems of the recording, and on differences between the twin and the host."""
 
     @property
     def judged(self) -> list[Row]:
@@ -93,7 +93,7 @@ class Twin(Answer):
 
     @property
     def notes(self) -> list[str]:
-        """What was odd about the recording, and what the twin does not do that the host did."""
+        """Notes on problems of the recording, and on differences between the twin and the host."""
         made, recording = self._whole
         return [*self._odd(recording), *made.notes]
 
@@ -143,7 +143,7 @@ class Twin(Answer):
         return Score(tuple(rows), (*notes, *self._odd(rest)))
 
     def _check_scheduler(self, scenario: Scenario | None) -> None:
-        """What a twin does under another scheduler than the recorded one says nothing of how good it is."""
+        """Makes sure that a twin to be scored has the recorded scheduler: another one says nothing of its quality."""
         recorded, used = self._sources.scheduler, self._scheduler
         under = (recorded is None and used not in POLICIES) or (recorded is not None and used != recorded)
         if scenario is None and self._sources.of_linux and used is not None and under:
@@ -192,7 +192,7 @@ class Twin(Answer):
 
 
 def _needed_s(begin: float) -> float:
-    """How long a recording must be for what comes after that part of it to be long enough."""
+    """The least length of a recording whose rest after that part is long enough, s."""
     return SPAN_NS_LEAST / 1e9 / (1 - begin)
 
 

@@ -8,7 +8,7 @@ from vcpulab.scenario.names import in_short
 from vcpulab.twin.kernel import PARAMETERS
 
 _TAKEN = {*PARAMETERS, "halt_poll_ns", "cmdline", "isolated"}
-"""By the last part of its path: what becomes a field of a scenario, or a note of its own."""
+"""The last parts of paths of settings that become fields of a scenario, or notes of their own."""
 _BUILT = "CONFIG_"
 _ISOLATION = re.compile(r"(?:isolcpus|nohz_full)=\S+")
 

@@ -19,7 +19,7 @@ class Use:
     """% of a pCPU."""
     measured_by: str
     vcpus: tuple[float, ...] = ()
-    """The same of each vCPU; empty: not known."""
+    """The CPU use of each vCPU, % of a pCPU; empty: not known."""
 
 
 def use_of(vm: Vm, host: KvmHost) -> Use | None:

@@ -44,16 +44,16 @@ class Waking(NamedTuple):
 
 
 def waking(all_turns: Mapping[Vcpu, VcpuTurns]) -> dict[Vcpu, Waking]:
-    """What waking costs each of these vCPUs."""
+    """The costs of waking each vCPU."""
     shares = _shares(all_turns)
     costs = {vcpu: _estimate(receiver, shares[vcpu]) for vcpu, receiver in all_turns.items()}
     return {vcpu: _divided(all_turns[vcpu], cost_ns) for vcpu, cost_ns in costs.items()}
 
 
 def _divided(receiver: VcpuTurns, cost_ns: int) -> Waking:
-    """How much of what waking costs comes after what turns send: they send before it can be over, and end soon after.
+    """The cost of waking, divided into the part before a turn's messages and the part after them.
 
-    Who is woken by another that cannot be preempted waits for all that comes after.
+    A vCPU that is woken by one that cannot be preempted waits for all of the second part.
     """
     firsts: dict[Kind, list[int]] = {}
     lasts: dict[Kind, list[int]] = {}
@@ -70,7 +70,7 @@ def _divided(receiver: VcpuTurns, cost_ns: int) -> Waking:
 
 
 def _shares(all_turns: Mapping[Vcpu, VcpuTurns]) -> dict[Vcpu, list[dict[Kind, float]]]:
-    """How much of the work that began with a timer each turn has, by what it received."""
+    """The share of each turn in the work that began with a timer, by the messages that it received."""
     shares: dict[Vcpu, list[dict[Kind, float]]] = {
         vcpu: [{TIME: 1.0} if TIME in received.kinds else {} for received in receiver.received]
         for vcpu, receiver in all_turns.items()
@@ -92,7 +92,7 @@ def _shares(all_turns: Mapping[Vcpu, VcpuTurns]) -> dict[Vcpu, list[dict[Kind, f
 
 
 def _messages(receiver: VcpuTurns, turn: int, all_turns: Mapping[Vcpu, VcpuTurns]) -> Iterator[tuple[Vcpu, int, int]]:
-    """Who sent what a turn received, in which of its turns, and how many turns that one began."""
+    """The sender of each message that a turn received, the sender's turn, and the number of turns it began."""
     sender = receiver.sender(turn)
     if sender is not None:
         sender_turn = receiver.turns[turn - 1].sender_turn
@@ -135,6 +135,6 @@ def _estimate(receiver: VcpuTurns, shares: list[dict[Kind, float]]) -> int:
 
 
 def _differ(shares: np.ndarray) -> bool:
-    """Have enough turns other shares than most?"""
+    """`True`: enough turns have other shares than most."""
     counts = np.unique(shares.sum(axis=1).round(2), return_counts=True)[1]
     return bool(counts.max() <= (1 - _DIFFER_LEAST) * counts.sum())

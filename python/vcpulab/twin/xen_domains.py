@@ -24,11 +24,11 @@ _SEDF_PARAMS = {
     "extra": ("extratime", 1),
     "weight": ("weight", 1),
 }
-"""By column of `xl sched-sedf`: the parameter, and how many of its units the column has in one."""
+"""Columns of `xl sched-sedf` to parameters, and the number of the parameter's units in the column's unit."""
 _RTDS_PARAMS = {"period": "period_us", "budget": "budget_us", "extratime": "extratime"}
-"""By column of `xl sched-…`: the parameter."""
+"""Columns of `xl sched-…` to parameters."""
 _SETTINGS = {"cpu_weight": "weight", "cap": "cap", **_RTDS_PARAMS}
-"""By setting of a domain's file: the parameter."""
+"""Settings of a domain's file to parameters."""
 _OF_SCHEDULING = re.compile(r"cpu_\w+|cap|period|budget|slice|latency|extratime|sched_\w+|vcpu_\w+|vnuma|nodes|cpupool")
 """Settings of a domain's file that seem to be about scheduling."""
 _TAKEN = {"name", "vcpus", "cpus", "cpus_soft", "pool", *_SETTINGS}
@@ -44,12 +44,12 @@ class Domain:
     vcpus: int | None = None
     """`None`: no listing says it."""
     affinity: list[str] = field(default_factory=list)
-    """As the host has it, of all its vCPUs or of each; empty: not known."""
+    """The affinity in the host's numbers, of all vCPUs or of each; empty: not known."""
     soft: list[str] = field(default_factory=list)
     params: dict[str, int] = field(default_factory=dict)
     pool: str | None = None
     memory: dict[int, float] = field(default_factory=dict)
-    """By node, as the host numbers them: the part of its memory that is there; empty: not known."""
+    """The fraction of the domain's memory on each node, by the host's numbers; empty: not known."""
     used: float | None = None
     """% of a pCPU; `None`: not known."""
     scheduled_by: Path | None = None
@@ -67,7 +67,7 @@ class _Row:
 
 
 class Names:
-    """Which name in a listing is which domain: each name is one domain, unless a listing has it with two numbers."""
+    """The domains that names in listings mean: a name is one domain, unless a listing has it with two numbers."""
 
     def __init__(self, reads: Sequence[Read], notes: list[str]) -> None:
         rows = [row for read in reads for row in _rows_of(read)]
@@ -114,7 +114,7 @@ def _rows_of(read: Read) -> Iterator[_Row]:
 
 
 def _by_number(reads: Iterable[Read], names: Names) -> dict[int, str]:
-    """By ID: the domain that the listings call so."""
+    """The names of domains in listings, by ID."""
     rows = [row for read in reads for row in _rows_of(read)]
     return {
         0: called("dom0"),
@@ -123,7 +123,7 @@ def _by_number(reads: Iterable[Read], names: Names) -> dict[int, str]:
 
 
 def domains_of(reads: Sequence[Read], notes: list[str], *, with_dom0: bool) -> dict[str, Domain]:
-    """By name on the host: the domains of all listings.
+    """The domains of all listings, by name on the host.
 
     Args:
         reads: the listings; of two of a kind the later one counts.
@@ -188,7 +188,7 @@ def _add_list(reads: Sequence[Read], names: Names, domains: dict[str, Domain], n
 
 
 def _gone(row: xl.Domain) -> str | None:
-    """Why a domain of `xl list` does not run any more, or not yet; `None`: it runs."""
+    """The reason why a domain of `xl list` does not run any more, or not yet; `None`: it runs."""
     if row.number is None:
         return "it is off"
     states = {"d": "it is dying", "c": "it has crashed", "s": "it has shut down"}
@@ -197,7 +197,7 @@ def _gone(row: xl.Domain) -> str | None:
 
 
 def _add_debug(reads: Sequence[Read], names: Names, domains: dict[str, Domain], notes: list[str]) -> None:
-    """What `xl debug-keys r` says of domains, which it has by number, and no listing does."""
+    """Adds facts from `xl debug-keys r`, which has domains by number, where no listing has them."""
     called_so = _by_number(reads, names)
     for read in reads:
         if read.kind == "xl-dmesg":
@@ -327,7 +327,7 @@ def _flag(cell: int | str) -> int:
 
 
 def _add_settings(domain: Domain, name: str, settings: Mapping[str, Value], path: Path, notes: list[str]) -> None:
-    """What a domain's file says and no listing does."""
+    """Adds settings of a domain's file where no listing has them."""
 
     def number(setting: str) -> int | None:
         value = settings.get(setting)
@@ -359,7 +359,7 @@ def _add_settings(domain: Domain, name: str, settings: Mapping[str, Value], path
 
 
 def _masks(given: object, vcpus: int | None) -> list[str]:
-    """Of all vCPUs, or of each, as `cpus` and `cpus_soft` say: who is not in the list may run everywhere."""
+    """The masks of all vCPUs, or of each, in `cpus` and `cpus_soft`; vCPUs without a mask may run everywhere."""
     if not isinstance(given, list):
         return [str(given)]
     masks = [*map(str, given), *["all"] * ((vcpus or 0) - len(given))]
@@ -370,7 +370,7 @@ def _masks(given: object, vcpus: int | None) -> list[str]:
 
 
 def _add_memory(reads: Sequence[Read], names: Names, domains: Mapping[str, Domain]) -> None:
-    """Where memory is; where nobody says that, the nodes that it is taken from."""
+    """Adds the nodes of domains' memory; without listings of it, the nodes that memory is allocated from."""
     numbers = _by_number(reads, names)
     for row in _last(reads, "xl-list"):
         domain = domains.get(names.domain_name(row.name, row.number))

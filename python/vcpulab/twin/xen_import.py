@@ -61,7 +61,7 @@ class _Pool:
 
 @dataclass(frozen=True)
 class _Host:
-    """What is known of the machine, for the domains on it."""
+    """The facts about the machine that its domains need."""
 
     map: PcpuMap
     options: Options
@@ -71,7 +71,7 @@ class _Host:
     clocks: Sequence[Frequencies]
     notes: list[str]
     numbered: bool = True
-    """Are the host's numbers of its CPUs known?"""
+    """`True`: the host's numbers of its CPUs are known."""
 
     def set_of(self, listed: str, owner: str) -> str:
         """A set of pCPUs; a set that is left out is a note."""
@@ -220,7 +220,7 @@ def _held(reads: Iterable[Read]) -> dict[str, Any]:
 
 
 def _renamed(names: Iterable[str], notes: list[str]) -> dict[str, str]:
-    """By name of a domain on the host: a name that a scenario takes, each once."""
+    """Valid and unique names in the scenario, by name on the host."""
     renamed: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
@@ -354,7 +354,7 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
 
 
 def _clock_lines(host: _Host) -> Iterator[str]:
-    """Who chooses the clocks' rates, and what the machine itself says that it costs."""
+    """The lines on the governor of clock rates, and on costs that the machine itself states."""
     costs: dict[str, int] = {}
     at_boot, clocks = governor(host.options), host.clocks
     if clocks:

@@ -1,4 +1,4 @@
-"""How many pCPUs a Xen host has, and which numbers they have, where no table of `xl info -n` lists them."""
+"""The number of a Xen host's pCPUs, and their numbers, where no table of `xl info -n` lists them."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ _PCPUS_MOST = 512
 
 
 def pcpus_named(reads: Sequence[Read], notes: list[str]) -> int:
-    """How many pCPUs there are by what the listings name, where no `xl info` says it."""
+    """The number of pCPUs by other listings, where no `xl info` states it."""
     pools = [pool.size for read in reads if read.kind == "xl-cpupool-list" for pool in read.holds if pool.size]
     dom0 = [row.vcpus for read in reads if read.kind == "xl-list" for row in read.holds if row.number == 0]
     dom0 += [
@@ -38,7 +38,7 @@ def pcpus_named(reads: Sequence[Read], notes: list[str]) -> int:
 
 
 def are_numbered(info: Info, reads: Sequence[Read], placed: PcpuMap, notes: list[str]) -> bool:
-    """Are the numbers of CPUs in listings those of the pCPUs? Not where some are offline and nobody says which."""
+    """`True`: CPU numbers in listings are those of the pCPUs; not so if unknown CPUs are offline."""
     last = info.settings.get("max_cpu_id", "")
     if info.cpus or not (last.isdecimal() and len(last) < 6 and int(last) >= placed.pcpus):
         return True
