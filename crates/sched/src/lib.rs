@@ -1,7 +1,7 @@
 //! CPU scheduling policies, and the registry that everything else finds them in.
 //!
 //! A short policy is a file, a long one a folder whose `mod.rs` opens with the algorithm. A new policy implements
-//! [`Scheduler`](vcpulab_host::Scheduler) and [`Registered`], and is one line in `registry.rs`. A new generation of a
+//! [`Scheduler`](vcpulab_host::Scheduler) and [`Registered`], and has an entry in `registry.rs`. A new generation of a
 //! policy is one line of its `GENERATIONS`: its parameters, and the rules in which it differs from the others.
 //! Parameter checks, help, schema and documentation follow from the [`ParamSpec`](vcpulab_host::ParamSpec) tables.
 //! ```
@@ -24,23 +24,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod arinc653;
-pub mod atropos;
-pub mod bvt;
-pub mod credit;
-pub mod credit2;
 pub mod declared;
-pub mod enhanced;
 pub mod linux;
-pub mod null;
 pub mod policy;
 pub mod proposal;
 pub mod registry;
 pub mod round_robin;
-pub mod rtds;
-pub mod sedf;
 pub mod toolstack;
 pub mod width;
+pub mod xen;
 
 mod list;
 mod params;

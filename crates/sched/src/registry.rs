@@ -5,7 +5,8 @@ use vcpulab_host::{HostRules, Params, Scheduler, Scope, Span};
 use crate::policy::{Generation, Policy, Registered, generation_of, put_generations};
 use crate::proposal::{Proposal, Refusal};
 use crate::width::Width;
-use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, linux, null, round_robin, rtds, sedf};
+use crate::xen::{arinc653, atropos, bvt, credit, credit2, enhanced, null, rtds, sedf};
+use crate::{linux, round_robin};
 
 /// A task with a scheduler whose type is known only once it is made.
 pub trait Runner {

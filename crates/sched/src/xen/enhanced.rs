@@ -10,8 +10,8 @@ use vcpulab_host::{
     Rejected, Role, Scheduler, Scope, Table, Time, VcpuId,
 };
 
-use crate::credit::rules::XEN_4_4_1;
-use crate::credit::{self, ACCOUNTING, Credit, Priority};
+use super::credit::rules::XEN_4_4_1;
+use super::credit::{self, ACCOUNTING, Credit, Priority};
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
