@@ -509,10 +509,10 @@ def test_the_present_setting_that_keeps_the_slo_stays() -> None:
     assert "customers.response_p99 < 5s is kept as it is" in answer.verdict
 
 
-def test_what_nobody_feels_is_left() -> None:
+def test_a_response_time_so_short_that_users_notice_no_difference_is_left() -> None:
     answer = advice(busy(client__customers__rate=5, host__pcpus=8))
     assert not answer.advised
-    assert "nobody feels" in answer.verdict
+    assert "users notice no difference below" in answer.verdict
     assert len(answer.result.candidates) == 1
 
 
@@ -522,7 +522,7 @@ def test_a_full_link_is_no_fault_of_the_scheduler() -> None:
     far = vcpulab.Scenario.from_dict({**BUSY, "client_machine": {"branch": branch}, "client": {"customers": readers}})
     answer = advice(far.change({"host.pcpus": 8}))
     assert not answer.advised
-    assert answer.verdict.startswith("Nothing is to be set: even alone on the host, without the 4 other domains, ")
+    assert answer.verdict.startswith("No change is needed: even alone on the host, without the 4 other domains, ")
     assert answer.verdict.endswith("the link of branch is 100 % used.")
     assert answer.document()["proven"]
 
@@ -573,7 +573,7 @@ def test_what_was_guessed_is_tried_lower_and_higher(weighed: Any) -> None:
         (name, factor) for name in ("rate of customers", "request_cpu of shop") for factor in (0.75, 1.25)
     }
     lower, higher = (row for row in tried if row["input"] == "rate of customers")
-    assert "nothing need be set" in lower["why"] or lower["score"] < higher["score"]
+    assert "no change is needed" in lower["why"] or lower["score"] < higher["score"]
     assert any(line.startswith("the answer ") for line in weighed.sensitivity.lines())
     assert weighed.sensitivity.left == ()
 

@@ -70,9 +70,9 @@ class Tuning(Answer):
         if self.interrupted and self.confirmed is None:
             return f"Interrupted: this is the best of {len(self.result.candidates)} settings so far, not confirmed."
         if self.result.proof is not None:
-            return f"{f'Nothing is to be set: {self.result.proof.reason}' if self.kept else self._why_missed()}."
+            return f"{f'No change is needed: {self.result.proof.reason}' if self.kept else self._why_missed()}."
         if self.result.left:
-            return f"Nothing is to be set: {self.result.left}."
+            return f"No change is needed: {self.result.left}."
         if self.kept:
             return self._of_confirmed()
         nearest = f"the nearest, {in_words(self.space, self.result.best)}, comes to {', '.join(self.nearest())}"

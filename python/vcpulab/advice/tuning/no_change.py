@@ -85,8 +85,8 @@ def good_enough(goals: Sequence[Goal], slos: Sequence[Slo], rows: Sequence[Row],
         if mean > felt[name]:
             return ""
         reasons.append(
-            f"{name} is {mean:.2g} ms, and nobody feels what is below {felt[name]:.2g} ms (assumed: an SLO "
-            "says how low it is to be)"
+            f"{name} is {mean:.2g} ms, and users notice no difference below {felt[name]:.2g} ms (assumed; "
+            "an SLO sets another limit)"
         )
     return "; ".join(dict.fromkeys(reasons))
 

@@ -373,7 +373,7 @@ class Search:
             return ""
         if winner.score >= no_change.LEAST_GAIN:
             return ""
-        return f"the best that was found gains {100 * winner.score:.1g} %, which nobody feels"
+        return f"the best setting tried gains {100 * winner.score:.1g} %, which users do not notice"
 
     def _result(self, best: Candidate, searched: Sequence[Candidate], runs: int) -> SearchResult:
         """The result of the search so far."""

@@ -221,7 +221,7 @@ def _tried(search: Search, guess: Guess, factor: float, runs: tuple[Run, Run], g
     elif (
         left := no_change.good_enough(search.goals, search.slos, old, felt) if no_change.concerned(search.goals) else ""
     ):
-        reason = f"nothing need be set ({left})"
+        reason = f"no change is needed ({left})"
     elif broken:
         reason = f"the setting does not keep {' and '.join(broken)}"
     elif mean <= _KEPT * gain:
