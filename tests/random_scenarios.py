@@ -10,6 +10,7 @@ import vcpulab
 from support import ROOT
 from vcpulab.errors import ScenarioError
 from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.parameters import Param
 from vcpulab.scenario.problems import Problem
 
 SCHEMA = json.loads((ROOT / "schema/scenario.schema.json").read_text(encoding="utf-8"))
@@ -98,18 +99,18 @@ class Draft:
 
     def parameters(self, generation: Table, scope: str, probability: float) -> Table:
         given = (param for param in generation["params"] if param["scope"] == scope and self.chance(probability))
-        drawn = {param["name"]: self.parameter(param["allowed"]) for param in given}
+        drawn = {param["name"]: self.parameter(param) for param in given}
         return {name: value for name, value in drawn.items() if value is not None}
 
-    def parameter(self, allowed: str) -> Any:
-        if words := re.fullmatch(r"one of (.*)", allowed):
-            return self.random.choice(words[1].split(", "))
-        if allowed == "0 or 1":
+    def parameter(self, param: Param) -> Any:
+        if param["kind"] == "choice":
+            return self.random.choice(param["choices"])
+        if param["kind"] == "flag":
             return self.random.choice([0, 1, True, False])
-        if (special := re.match(r"(-?\d+) or ", allowed)) and self.chance(0.2):
-            return int(special[1])
-        if ends := re.search(r"from (-?\d+) to (-?\d+)", allowed):
-            return self.integer(int(ends[1]), min(int(ends[2]), 10**13))
+        if param["kind"] == "int":
+            if param["also"] and self.chance(0.2):
+                return param["also"][0]
+            return self.integer(param["min"], min(param["max"], 10**13))
         return None
 
     def any_generation(self, scheduler: str) -> Table:

@@ -23,6 +23,7 @@ __all__ = [
     "build_info",
     "conformance",
     "copies",
+    "declare",
     "declared",
     "edit_toml",
     "export_perfetto",
@@ -373,6 +374,9 @@ def schedulers() -> str:
 
 def generation_of(name: str, release: str | None = None) -> str | None:
     """The generation that a release of a scheduler has, or the scheduler where no release is named."""
+
+def declare(policy: OwnPolicy) -> str:
+    """Declares a policy from outside the registry: the policy as JSON like an item of `schedulers`."""
 
 def declared(name: str, generation: str | None = None) -> str | None:
     """The policy from outside the registry that was last found under a name, as JSON like an item of `schedulers`."""

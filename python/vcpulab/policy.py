@@ -230,22 +230,6 @@ class OwnPolicy:
         text = None if source is None else source.decode(errors="replace")
         return cls(name, doc, generation, params, text, file, policy_class)
 
-    def listed(self) -> dict[str, object]:
-        """The policy's entry, in the form in which `vcpulab.schedulers` lists the built-in ones."""
-        params = [
-            {
-                "name": param.name,
-                "scope": "global" if param.of == "host" else "domain",
-                "unit": param.unit,
-                "allowed": f"an integer from {param.least} to {param.most}",
-                "default": param.default,
-                "doc": param.doc,
-            }
-            for param in self.params
-        ]
-        generation = {"name": self.generation, "releases": [self.generation], "default": True, "params": params}
-        return {"name": self.name, "doc": self.doc, "generations": [generation]}
-
     @property
     def can_run(self) -> bool:
         """Can its class be loaded? The policy of a saved run has neither a class nor a file."""

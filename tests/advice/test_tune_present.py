@@ -1,6 +1,5 @@
 """The present setting is always one that `tune` can name, whatever value of whatever parameter it has."""
 
-import re
 from random import Random
 from typing import Any
 
@@ -11,23 +10,22 @@ from vcpulab.advice.tuning import space
 from vcpulab.advice.tuning.widening import widened
 from vcpulab.errors import ScenarioError
 from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.parameters import Param
 
 HOG = {"app": [{"kind": "hog"}]}
 CASES = [(policy["name"], generation["name"]) for policy in schedulers() for generation in policy["generations"]]
 
 
-def _value(param: dict[str, Any], random: Random) -> Any:
+def _value(param: Param, random: Random) -> Any:
     """Some value that a parameter may have; a flag in any of its spellings."""
-    allowed = str(param["allowed"])
-    if allowed.startswith("one of "):
-        return random.choice(allowed.removeprefix("one of ").split(", "))
-    if allowed == "0 or 1":
+    if param["kind"] == "choice":
+        return random.choice(param["choices"])
+    if param["kind"] == "flag":
         return random.choice([0, 1, False, True])
-    numbers = re.search(r"an integer from (-?\d+) to (-?\d+)", allowed)
-    if numbers is None:
+    if param["kind"] != "int":
         return None
-    low, high = int(numbers[1]), int(numbers[2])
-    near = int(param["default"]) if str(param["default"]).lstrip("-").isdecimal() else low
+    low, high = param["min"], param["max"]
+    near = param["default"] if isinstance(param["default"], int) else low
     return random.choice([low, random.randint(low, high), min(high, max(low, near + random.randint(1, 9)))])
 
 

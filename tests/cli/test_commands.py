@@ -26,6 +26,7 @@ from vcpulab.hypervisors.commands import commands, new_steps
 from vcpulab.hypervisors.settings import difference
 from vcpulab.hypervisors.steps import Step, script
 from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.parameters import Param
 
 
 def typed(host: str, domain: str, rest: str = "") -> list[Step]:
@@ -706,19 +707,18 @@ SETTINGS = [
     for policy in schedulers()
     for generation in policy["generations"]
     for param in generation["params"]
-    if "list" not in param["allowed"]
+    if param["kind"] != "timetable"
 ]
 
 
-def values_of(allowed: str) -> "st.SearchStrategy[Any]":
-    if allowed.startswith("one of "):
-        return st.sampled_from(allowed.removeprefix("one of ").split(", "))
-    if allowed == "0 or 1":
+def values_of(param: Param) -> "st.SearchStrategy[Any]":
+    if param["kind"] == "choice":
+        return st.sampled_from(param["choices"])
+    if param["kind"] == "flag":
         return st.integers(0, 1)
-    low, high = map(int, re.findall(r"-?\d+", allowed)[-2:])
-    zero = [st.just(0)] if allowed.startswith("0 or") else []
+    low, high = param["min"], param["max"]
     return st.one_of(
-        st.sampled_from([low, high]), st.integers(low, min(high, low + 1000)), st.integers(low, high), *zero
+        st.sampled_from([low, high, *param["also"]]), st.integers(low, min(high, low + 1000)), st.integers(low, high)
     )
 
 
@@ -726,7 +726,7 @@ def values_of(allowed: str) -> "st.SearchStrategy[Any]":
 @given(st.data())
 def test_every_value_of_every_parameter_is_typed_as_the_tool_takes_it_or_refused(data: st.DataObject) -> None:
     scheduler, generation, tools, param = data.draw(st.sampled_from(SETTINGS))
-    name, value = param["name"], data.draw(values_of(param["allowed"]))
+    name, value = param["name"], data.draw(values_of(param))
     written = f"{name} = {json.dumps(value)}"
     host = f'scheduler = "{scheduler}"\ngeneration = "{generation}"\n'
     try:
@@ -742,7 +742,7 @@ def test_every_value_of_every_parameter_is_typed_as_the_tool_takes_it_or_refused
     set_to = re.split(r"[\s=\"']+", " ".join(step.text for step in steps if step.how in ("run", "boot")))
     refused = [step for step in steps if step.how == "cannot" and re.search(rf"\b{name}\b", step.text)]
     # A new domain of SEDF's has its defaults, and no command sets one of them alone.
-    has_already = scheduler == "sedf" and str(value) == param["default"] and not refused
+    has_already = scheduler == "sedf" and value == param["default"] and not refused
     assert has_already or bool(refused) != (expected in set_to), "it is either set or refused"
     for step in steps:
         words = shlex.split(step.text) if step.how == "run" else []

@@ -1,7 +1,7 @@
 // The scenario as a form. It shows what the engine says that the text means, and changes the text.
 
 import { element } from "./dom";
-import type { Edit, Fields, Json, Param, Scenario, Scheduler } from "./scenario";
+import type { Edit, Fields, Json, Param, Range, Scenario, Scheduler } from "./scenario";
 
 type Change = (edits: Edit[]) => void;
 
@@ -15,20 +15,6 @@ const POOL_0 = "Pool-0";
 const isOfKvm = (scheduler: string): boolean => scheduler.startsWith("linux-");
 /** What few need stands behind the others. */
 const FIRST = /^(weight|cap|tslice_ms|ratelimit_us|slice|period|slice_ms|budget_us|period_us|extratime|warp_value|base_slice_us|vcpu_quota_us)$/;
-
-interface Range {
-  also: number[];
-  min: number;
-  max: number;
-}
-
-/** The range in the engine's words. */
-function rangeOf(allowed: string): Range | null {
-  const found = /^((?:-?\d+ or )*)an integer from (-?\d+) to (-?\d+)/.exec(allowed);
-  if (found === null) return null;
-  const also = [...(found[1] ?? "").matchAll(/-?\d+/g)].map(Number);
-  return { also, min: Number(found[2]), max: Number(found[3]) };
-}
 
 /** What people set is far from the end of most ranges. */
 const USUAL: Record<string, number> = { weight: 2048, cap: 800, ratelimit_us: 20_000, tslice_ms: 100 };
@@ -265,15 +251,14 @@ export class Form {
 
   private parameters(path: string[], table: Fields, params: readonly Param[]): Node[] {
     const one = (param: Param): HTMLElement => {
-      const value = table[param.name] ?? (param.default === null ? null : (JSON.parse(param.default) as Json));
+      const value = table[param.name] ?? param.default;
       const at = [...path, param.name];
-      const words = /^one of (.*)$/.exec(param.allowed)?.[1]?.split(", ");
       const label = param.unit ? `${param.name}, ${param.unit}` : param.name;
-      if (words !== undefined) return this.chooser(at, String(value), words, label, param.doc);
-      if (param.allowed === "0 or 1") return this.flag(at, Number(value) === 1, label, param.doc);
-      const range = rangeOf(param.allowed);
-      if (range === null || value === null) return this.text(at, value === null ? "" : shownValue(value), label, `${param.doc} Allowed: ${param.allowed}.`);
-      return this.slider(at, Number(value), range, label, `${param.doc} Allowed: ${param.allowed}.`);
+      if (param.kind === "choice") return this.chooser(at, String(value), param.choices, label, param.doc);
+      if (param.kind === "flag") return this.flag(at, Number(value) === 1, label, param.doc);
+      const help = `${param.doc} Allowed: ${param.allowed}.`;
+      if (param.kind !== "int" || value === null) return this.text(at, value === null ? "" : shownValue(value), label, help);
+      return this.slider(at, Number(value), param, label, help);
     };
     const first = params.filter(({ name }) => FIRST.test(name)).map(one);
     const others = params.filter(({ name }) => !FIRST.test(name)).map(one);

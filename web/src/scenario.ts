@@ -20,14 +20,22 @@ export type Fields = { [name: string]: Json };
 /** A value to set: where, and what; null removes it. */
 export type Edit = [path: string[], value: Json];
 
-export interface Param {
+/** An integer from `min` to `max`, or one of `also`. */
+export interface Range {
+  min: number;
+  max: number;
+  also: number[];
+}
+
+/** A parameter of a scheduler. `allowed` describes the values that it takes, for people. */
+export type Param = {
   name: string;
   scope: "global" | "domain";
   unit: string;
   allowed: string;
-  default: string | null;
+  default: number | string | null;
   doc: string;
-}
+} & (({ kind: "int" } & Range) | { kind: "flag" | "timetable" } | { kind: "choice"; choices: string[] });
 
 export interface Scheduler {
   name: string;

@@ -54,7 +54,10 @@ pub fn page() -> String {
                         },
                         text(param, "allowed").to_owned(),
                         text(param, "unit").to_owned(),
-                        param["default"].as_str().unwrap_or("none").to_owned(),
+                        match &param["default"] {
+                            Value::Null => "none".to_owned(),
+                            default => default.to_string(),
+                        },
                         text(param, "doc").to_owned(),
                         set_by(param, &generation["toolstack"]),
                     ]

@@ -72,6 +72,20 @@ impl ParamKind {
         }
     }
 
+    /// The name of the kind for front ends.
+    pub fn name(self) -> &'static str {
+        match self {
+            ParamKind::Int { .. } => "int",
+            ParamKind::Duration { .. } => "duration",
+            ParamKind::Size { .. } => "size",
+            ParamKind::Percent => "percent",
+            ParamKind::Flag => "flag",
+            ParamKind::Choice(_) => "choice",
+            ParamKind::Timetable(_) => "timetable",
+            ParamKind::Service(_) => "service",
+        }
+    }
+
     /// The values allowed, in words: "an integer from 1 to 65535".
     pub fn allowed(self) -> String {
         match self {

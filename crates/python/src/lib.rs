@@ -41,8 +41,8 @@ mod _engine {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::{
-        bench, build_info, conformance, copies, declared, edit_toml, generation_of, listing, measure,
-        parse_profile, profiles, read_profile, schedulers, schema, starter, tables, written,
+        bench, build_info, conformance, copies, declare, declared, edit_toml, generation_of, listing,
+        measure, parse_profile, profiles, read_profile, schedulers, schema, starter, tables, written,
     };
 }
 
@@ -63,6 +63,13 @@ fn generation_of(name: &str, release: Option<&str>) -> Option<&'static str> {
         None => policy.default_generation(),
     };
     Some(generation.name)
+}
+
+/// Declares a policy from outside the registry, an `OwnPolicy` of `vcpulab.policy`: the policy as JSON like an item of
+/// `schedulers`.
+#[pyfunction]
+fn declare(policy: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(pretty(&vcpulab_scenario::policy_json(scenario::declared(policy)?)))
 }
 
 /// The policy from outside the registry that was last found under a name, as JSON like an item of `schedulers`.

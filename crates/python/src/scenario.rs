@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use vcpulab_host::Scope;
 use vcpulab_scenario::{FoundPolicy, Outside, Problems, Scenario as Checked};
-use vcpulab_sched::{Declaration, DeclaredParam, declare};
+use vcpulab_sched::{Declaration, DeclaredParam, Policy, declare};
 
 use crate::error::{PluginError, as_dict, scenario_error};
 use crate::policy::{Raised, lock};
@@ -145,7 +145,7 @@ fn find(policies: &Bound<'_, PyAny>, name: &str, own: &Mutex<Own>, raised: &Rais
         if let Ok(offered) = found.extract() {
             return Ok(FoundPolicy::Unknown(offered));
         }
-        let policy = declare(declaration(name, &found)?);
+        let policy = declared(&found)?;
         lock(own).push((name.to_owned(), found.unbind()));
         Ok(FoundPolicy::Found(policy))
     });
@@ -163,8 +163,8 @@ fn find(policies: &Bound<'_, PyAny>, name: &str, own: &Mutex<Own>, raised: &Rais
     })
 }
 
-/// `vcpulab.policy.OwnPolicy` as an engine's policy.
-fn declaration(name: &str, policy: &Bound<'_, PyAny>) -> PyResult<Declaration> {
+/// The engine's policy of a `vcpulab.policy.OwnPolicy`.
+pub fn declared(policy: &Bound<'_, PyAny>) -> PyResult<&'static Policy> {
     let params = policy.getattr("params")?.try_iter()?.map(|param| {
         let param = param?;
         let of_host = param.getattr("of")?.extract::<String>()? == "host";
@@ -178,10 +178,10 @@ fn declaration(name: &str, policy: &Bound<'_, PyAny>) -> PyResult<Declaration> {
             doc: param.getattr("doc")?.extract()?,
         })
     });
-    Ok(Declaration {
-        name: name.to_owned(),
+    Ok(declare(Declaration {
+        name: policy.getattr("name")?.extract()?,
         doc: policy.getattr("doc")?.extract()?,
         generation: policy.getattr("generation")?.extract()?,
         params: params.collect::<PyResult<_>>()?,
-    })
+    }))
 }

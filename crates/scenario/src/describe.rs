@@ -1,7 +1,7 @@
 //! The registry and the profiles as data, for front ends and documentation.
 
 use serde_json::{Map, Value, json};
-use vcpulab_host::{ParamSpec, Scope};
+use vcpulab_host::{ParamKind, ParamSpec, Scope};
 use vcpulab_sched::{Generation, Policy, Set, Toolstack, policies};
 use vcpulab_spec::{CONSTANTS, Profile};
 
@@ -9,24 +9,16 @@ use crate::file::profile::profiles;
 use crate::text::defaults::default_value;
 
 /// All schedulers: `[{name, doc, generations: [{name, releases, default, work_conserving, toolstack: {tool, sched, domain, global, set},
-/// params: [{name, scope, unit, allowed, default, doc}]}]}]`. `set` says by parameter how it is given on a real host: as an
-/// `option` (whose unit is this number of ours), by its `place`, or at `boot`. A default is as it would be in a scenario; null if leaving the parameter out is not the same as any value.
+/// params: [{name, scope, unit, kind, allowed, default, doc}]}]}]`. `set` says by parameter how it is given on a real host: as an
+/// `option` (whose unit is this number of ours), by its `place`, or at `boot`. `allowed` describes the values in words for people.
+/// By `kind` there are: for an `int` its `min`, its `max`, and the values outside of these that are accepted `also`; for a `choice`
+/// its `choices`. A default is the value that would be in a scenario; null if leaving the parameter out is not the same as any value.
 pub fn schedulers_json() -> Value {
     policies().iter().map(policy_json).collect()
 }
 
 /// A scheduler as an item of [`schedulers_json`], also one from outside the registry.
 pub fn policy_json(policy: &Policy) -> Value {
-    let param = |param: &ParamSpec| {
-        json!({
-            "name": param.name,
-            "scope": match param.scope { Scope::Global => "global", Scope::Domain => "domain" },
-            "unit": param.unit,
-            "allowed": param.kind.allowed(),
-            "default": default_value(param),
-            "doc": param.doc,
-        })
-    };
     let set = |(name, set): &(&'static str, Set)| {
         let how = match *set {
             Set::Option(flag) => json!({ "by": "option", "name": flag, "unit": 1 }),
@@ -50,7 +42,7 @@ pub fn policy_json(policy: &Policy) -> Value {
             "default": generation.name == policy.default_generation().name,
             "work_conserving": generation.work_conserving,
             "toolstack": toolstack(&generation.toolstack),
-            "params": generation.params.iter().map(param).collect::<Vec<_>>(),
+            "params": generation.params.iter().map(param_json).collect::<Vec<_>>(),
         })
     };
     json!({
@@ -58,6 +50,29 @@ pub fn policy_json(policy: &Policy) -> Value {
         "doc": policy.doc,
         "generations": policy.generations.iter().map(generation).collect::<Vec<_>>(),
     })
+}
+
+/// A parameter of a generation.
+fn param_json(param: &ParamSpec) -> Value {
+    let mut fields = json!({
+        "name": param.name,
+        "scope": match param.scope { Scope::Global => "global", Scope::Domain => "domain" },
+        "unit": param.unit,
+        "kind": param.kind.name(),
+        "allowed": param.kind.allowed(),
+        "default": default_value(param),
+        "doc": param.doc,
+    });
+    match param.kind {
+        ParamKind::Int { min, max, also } => {
+            fields["min"] = json!(min);
+            fields["max"] = json!(max);
+            fields["also"] = json!(also);
+        }
+        ParamKind::Choice(words) => fields["choices"] = json!(words),
+        _ => {}
+    }
+    fields
 }
 
 /// All hardware profiles: `[{name, doc, pcpus: {value, kind, source}, constants: [{name, doc, min, max, value, kind,

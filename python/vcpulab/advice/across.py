@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vcpulab.hypervisors.commands import HYPERVISORS
-from vcpulab.hypervisors.settings import default_of, hypervisor_of
+from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
@@ -63,7 +63,7 @@ def _default(document: Mapping[str, Any], name: str) -> int | str | None:
     host = document["host"]
     generation = generation_of(host["scheduler"], host["generation"])
     params = generation["params"] if generation else ()
-    return next((default_of(param) for param in params if param["name"] == name and param["scope"] == "domain"), None)
+    return next((param["default"] for param in params if param["name"] == name and param["scope"] == "domain"), None)
 
 
 def _limits(*sides: Mapping[str, Any]) -> Iterator[str]:

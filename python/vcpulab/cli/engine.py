@@ -32,7 +32,7 @@ def schedulers(name: str | None = None, /, *, format: TableOrJson = "table") -> 
         listed = [scheduler for scheduler in listed if scheduler["name"] == name]
         own = [] if listed else Policies(Path())(name)
         if isinstance(own, OwnPolicy):
-            listed = [own.listed()]
+            listed = [json.loads(_engine.declare(own))]
         elif not listed:
             names = [*(scheduler["name"] for scheduler in all_schedulers()), *own]
             raise RequestError(found=name, allowed=f"one of {', '.join(names)}, or FILE.py:CLASS")

@@ -1,5 +1,6 @@
 """The output of commands on a terminal. Colors only repeat the words; `NO_COLOR` turns them off."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -389,7 +390,7 @@ def show_schedulers(schedulers: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _param(param: Mapping[str, Any]) -> str:
-    default = "no default" if param["default"] is None else f"default {param['default']}"
+    default = "no default" if param["default"] is None else f"default {json.dumps(param['default'])}"
     unit = f" {param['unit']}" if param["unit"] else ""
     scope = "per domain" if param["scope"] == "domain" else param["scope"]
     return f"  {param['name']}: {scope}, {default}{unit}; allowed: {param['allowed']}\n      {param['doc']}"

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from vcpulab.hypervisors.xen import KEPT_AT_BOOT
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.parameters import Param, accepts
 
 _TRUE = ("", "1", "yes", "on", "true", "enable")
 _FALSE = ("0", "no", "off", "false", "disable")
-_RANGE = re.compile(r"an integer from (-?\d+) to (-?\d+)")
 GOVERNORS = ("performance", "powersave", "ondemand")
 """The governors that a scenario can name."""
 _GRANULARITIES = ("cpu", "core", "socket")
@@ -53,13 +53,13 @@ def read_options(line: str, scheduler: str, generation: str | None = None) -> Op
     options = Options(granularity=_granularity(given))
     registered = generation_of(scheduler, generation)
     if registered is not None:
-        allowed = {param["name"]: param["allowed"] for param in registered["params"] if param["scope"] == "global"}
+        params = {param["name"]: param for param in registered["params"] if param["scope"] == "global"}
         for name, option in _names(registered["toolstack"]["set"]).items():
-            if name in allowed and option in given:
+            if name in params and option in given:
                 text, word = given[option]
-                value = _value(text, allowed[name])
+                value = _value(text, params[name])
                 if value is None:
-                    options.ignored.append(f"{word}: allowed: {allowed[name]}")
+                    options.ignored.append(f"{word}: allowed: {params[name]['allowed']}")
                 else:
                     options.params[name] = value, word
     options.other_cpu_options.update({option: given[option][1] for option in _OF_CPUS if option in given})
@@ -83,33 +83,24 @@ def _names(ways: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     return at_boot | {name: option for name, option in KEPT_AT_BOOT.items() if name in ways}
 
 
-def _value(text: str, allowed: str) -> int | str | None:
+def _value(text: str, param: Param) -> int | str | None:
     """A value in a scenario's terms; `None`: the parameter does not take the value.
 
     Examples:
-        >>> _value("on", "0 or 1"), _value("core", "one of core, all"), _value("9", "0 or an integer from 10 to 20")
-        (1, 'core', None)
+        >>> params = {param["name"]: param for param in generation_of("credit2")["params"]}
+        >>> _value("on", params["smt_power_savings"]), _value("core", params["runqueue"])
+        (1, 'core')
+        >>> _value("9", params["ratelimit_us"])
     """
-    if allowed.startswith("one of "):
-        return text if text in allowed.removeprefix("one of ").split(", ") else None
+    if param["kind"] == "choice":
+        return text if accepts(param, text) else None
     if text in _TRUE or text in _FALSE:
         number = int(text in _TRUE)
     elif re.fullmatch(r"-?(0x[0-9a-fA-F]{1,8}|[1-9]\d{0,9})", text):
         number = int(text, 0)
     else:
         return None
-    return number if takes(number, allowed) else None
-
-
-def takes(number: int, allowed: str) -> bool:
-    """Does a parameter take a number? `allowed`: as the registry describes it.
-
-    Examples:
-        >>> takes(0, "0 or an integer from 10 to 20"), takes(9, "an integer from 10 to 20"), takes(1, "0 or 1")
-        (True, False, True)
-    """
-    low, high = (int(bound) for bound in match.groups()) if (match := _RANGE.search(allowed)) else (0, 1)
-    return low <= number <= high or (number == 0 and allowed.startswith("0 or "))
+    return number if accepts(param, number) else None
 
 
 def _granularity(given: Mapping[str, tuple[str, str]]) -> str | None:

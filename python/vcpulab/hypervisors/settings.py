@@ -739,19 +739,11 @@ def _changed(
         return {param["name"]: table[param["name"]] for param in params if param["name"] in table}
     changed = {}
     for param in params:
-        name, default = param["name"], default_of(param)
+        name, default = param["name"], param["default"]
         value = table.get(name, default)
         if value is not None and value != was.get(name, default):
             changed[name] = value
     return changed
-
-
-def default_of(param: Mapping[str, Any]) -> int | str | None:
-    """The value of a parameter that is left out; `None`: the parameter has no default."""
-    default: str | None = param["default"]
-    if default is None:
-        return None
-    return int(default) if default.lstrip("-").isdecimal() else default.strip('"')
 
 
 def _places(before: Scenario | None, after: Scenario, pool: Pool) -> Iterator[Setting]:

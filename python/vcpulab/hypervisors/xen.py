@@ -44,7 +44,6 @@ from vcpulab.hypervisors.settings import (
     Shape,
     Smt,
     Vcpus,
-    default_of,
 )
 from vcpulab.hypervisors.way import Way
 from vcpulab.scenario.catalogue import schedulers
@@ -244,7 +243,7 @@ def _(setting: Params) -> Way:
     typed: dict[str, int] = {}
     complete = True
     params = pool.of_scope("global" if setting.domain is None else "domain")
-    beside = {**{param["name"]: default_of(param) for param in params}, **setting.table}
+    beside = {**{param["name"]: param["default"] for param in params}, **setting.table}
     for param in params:
         name, how = param["name"], ways.get(param["name"])
         given = name in setting.values

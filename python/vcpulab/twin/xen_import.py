@@ -15,11 +15,12 @@ from vcpulab.formats.xenpm import Frequencies
 from vcpulab.formats.xentop import NAME_MOST, Usage
 from vcpulab.formats.xl_info import Info
 from vcpulab.hypervisors import Toolstack
-from vcpulab.hypervisors.command_line import GOVERNORS, Options, dom0_vcpus, governor, is_pinned, read_options, takes
-from vcpulab.hypervisors.settings import DOM0, POOL_0, default_of
+from vcpulab.hypervisors.command_line import GOVERNORS, Options, dom0_vcpus, governor, is_pinned, read_options
+from vcpulab.hypervisors.settings import DOM0, POOL_0
 from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
+from vcpulab.scenario.parameters import Param, accepts
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
 from vcpulab.twin.alike_domains import alike
@@ -85,18 +86,18 @@ class _Host:
 
     def defaults(self, pool: str | None) -> dict[str, int | str | None]:
         """The parameters of a pool's scheduler, each with its default."""
-        return {param["name"]: default_of(param) for param in self._parameters(pool)}
+        return {param["name"]: param["default"] for param in self._parameters(pool)}
 
     def needed(self, pool: str | None) -> list[str]:
         """The parameters of a pool's scheduler as a whole that have no default."""
         parameters = self._parameters(pool)
-        return [param["name"] for param in parameters if param["scope"] == "global" and default_of(param) is None]
+        return [param["name"] for param in parameters if param["scope"] == "global" and param["default"] is None]
 
-    def allowed(self, pool: str | None) -> dict[str, str]:
-        """The parameters of a domain in a pool, each with the values that it takes."""
-        return {param["name"]: param["allowed"] for param in self._parameters(pool) if param["scope"] == "domain"}
+    def domain_params(self, pool: str | None) -> dict[str, Param]:
+        """The parameters of a domain in a pool, by name."""
+        return {param["name"]: param for param in self._parameters(pool) if param["scope"] == "domain"}
 
-    def _parameters(self, pool: str | None) -> Sequence[Mapping[str, Any]]:
+    def _parameters(self, pool: str | None) -> Sequence[Param]:
         scheduled = next((candidate for candidate in self.pools if candidate.name == pool), self.pools[0])
         rules = rules_of(scheduled.scheduler, self.info.settings)
         generation = generation_of(scheduled.scheduler, None if rules is None else rules.generation)
@@ -480,16 +481,16 @@ def _usual_nodes(topology: Topology, masks: Sequence[str]) -> list[int]:
 
 def _accepted(name: str, domain: Domain, host: _Host) -> dict[str, int]:
     """A domain's parameters that its scheduler has, with values that it takes; the others are notes."""
-    allowed = host.allowed(domain.pool)
+    params = host.domain_params(domain.pool)
     accepted = {}
     for param, value in domain.params.items():
         full = 100 * (domain.vcpus or 1)
-        if param not in allowed:
+        if param not in params:
             reason: str | None = "its scheduler has no such parameter"
         elif param == "cap" and value > full:
             reason = f"it limits nothing with {domain.vcpus} vCPU{'s' * ((domain.vcpus or 1) > 1)} online"
         else:
-            reason = None if takes(value, allowed[param]) else f"allowed: {allowed[param]}"
+            reason = None if accepts(params[param], value) else f"allowed: {params[param]['allowed']}"
         if reason is None:
             accepted[param] = value
         else:

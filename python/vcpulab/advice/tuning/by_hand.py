@@ -119,7 +119,7 @@ def for_schedulers(
         generation = generation_of(here["host"]["scheduler"], here["host"]["generation"])
         defaults = {p["name"]: p["default"] for p in generation["params"]} if generation else {}
         if defaults.get(field) is not None:
-            present = settings.value_of(str(defaults[field]))
+            present = defaults[field]
     listed = list(dict.fromkeys(values))
     if present is not None and present not in listed:
         listed.append(present)

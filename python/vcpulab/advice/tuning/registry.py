@@ -1,6 +1,5 @@
 """The parameters of the registry of schedulers and of driver domains, each with a few round values."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,9 +14,9 @@ from vcpulab.advice.tuning.spaces import (
     switched,
 )
 from vcpulab.errors import RequestError
-from vcpulab.hypervisors.settings import default_of
 from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import generation_of, schedulers
+from vcpulab.scenario.parameters import Param, accepts
 from vcpulab.scenario.scenario import Scenario, join
 
 GRIDS: Mapping[str, Sequence[int]] = {
@@ -146,7 +145,7 @@ def _generation(option: Option, host: Mapping[str, Any], name: str) -> str | Non
 
 
 def _global_parameters(
-    params: Sequence[Mapping[str, Any]],
+    params: Sequence[Param],
     where: Sequence[str],
     written: Mapping[str, Any],
     scheduler: str | None,
@@ -158,13 +157,13 @@ def _global_parameters(
         path, by_default = [*where, param["name"]], None
         if path == ["host", "runqueue"] and host.get("topology"):
             # On a flat host, the cores and sockets of its pCPUs are unknown.
-            values = run_queues(host, values, str(written.get("runqueue", default_of(param))))
+            values = run_queues(host, param["choices"], str(written.get("runqueue", param["default"])))
             by_default = len(values) > 2
         yield _parameter(path, values, written, param, scheduler, by_default=by_default)
 
 
 def _domain_parameters(
-    params: Sequence[Mapping[str, Any]],
+    params: Sequence[Param],
     domain: str,
     document: Mapping[str, Any],
     written: Mapping[str, Any],
@@ -183,26 +182,27 @@ def _domain_parameters(
         options = tuple(Option(str(value) if value else "none", value) for value in values)
         yield Parameter(join([*here, "warp"]), options, values.index(now), True, scheduler, driver)
     for param in params:
-        if param["scope"] != "domain" or param["name"] in _WARP or (spelt and param["name"] in spelt.fields):
+        name = param["name"]
+        if param["scope"] != "domain" or name in _WARP or kvm.is_handled(name) or (spelt and name in spelt.fields):
             continue
-        if param["name"] == "cap":
+        if name == "cap":
             top = 100 * int(table["vcpus"])
             limits = {*(top * tenth // 10 for tenth in range(1, 10)), int(fields.get("cap", 0))}
-            values = [*sorted(limits - {0}), 0]
-            yield _parameter([*here, "cap"], values, fields, param, scheduler, by_default="cap" in fields)
-        elif spelt is None and (values := _grid(param)):
-            yield _parameter([*here, param["name"]], values, fields, param, scheduler)
+            caps = [*sorted(limits - {0}), 0]
+            yield _parameter([*here, "cap"], caps, fields, param, scheduler, by_default="cap" in fields)
+        elif spelt is None and (grid := _grid(param)):
+            yield _parameter([*here, name], grid, fields, param, scheduler)
     yield from kvm.domain_parameters(params, domain, table, scheduler)
 
 
 def _reserved(
-    params: Sequence[Mapping[str, Any]],
+    params: Sequence[Param],
     here: Sequence[str],
     fields: Mapping[str, Any],
     spelt: Reservation,
     scheduler: str | None,
 ) -> Iterator[Parameter]:
-    defaults = {param["name"]: int(default_of(param) or 0) for param in params}
+    defaults = {param["name"]: int(param["default"] or 0) for param in params if param["kind"] == "int"}
     period, length = (int(fields.get(name, defaults[name])) for name in (spelt.period, spelt.slice))
     share = 100 * length / period if period else 0.0
     least = 0 if not defaults[spelt.period] else 1
@@ -216,30 +216,25 @@ def _reserved(
     yield Parameter(join([*here, "reservation_period"]), labels, now, True, scheduler)
 
 
-_INTEGERS = re.compile(r"(?P<zero>0 or )?an integer from (?P<low>-?\d+) to (?P<high>-?\d+)")
-
-
-def _grid(param: Mapping[str, Any]) -> list[Any]:
+def _grid(param: Param) -> Sequence[int | str]:
     """The values of a parameter to try; empty for a parameter that is neither a number nor a choice."""
-    allowed = str(param["allowed"])
-    if allowed.startswith("one of "):
-        return allowed.removeprefix("one of ").split(", ")
-    if allowed == "0 or 1":
+    if param["kind"] == "choice":
+        return param["choices"]
+    if param["kind"] == "flag":
         return [0, 1]
-    match, default = _INTEGERS.match(allowed), default_of(param)
-    if match is None or not isinstance(default, int):
+    default = param["default"]
+    if not isinstance(default, int):
         return []
-    low, high = int(match["low"]), int(match["high"])
     of_default = [round(default * times) for times in _TIMES.get(param["name"], ())]
     values = of_default or GRIDS.get(
         param["name"], [default * 2**k // 8 for k in range(7)] if default > 0 else range(default - 4, 5)
     )
-    return sorted(value for value in set(values) if low <= value <= high or (value == 0 and match["zero"]))
+    return sorted(value for value in set(values) if accepts(param, value))
 
 
-def _present(param: Mapping[str, Any], written: Mapping[str, Any]) -> Any:
+def _present(param: Param, written: Mapping[str, Any]) -> Any:
     """The present value of a parameter; a flag as 0 or 1."""
-    value = written.get(param["name"], default_of(param))
+    value = written.get(param["name"], param["default"])
     return int(value) if isinstance(value, bool) else value
 
 
@@ -247,14 +242,14 @@ def _parameter(
     where: Sequence[str],
     values: Sequence[Any],
     written: Mapping[str, Any],
-    param: Mapping[str, Any],
+    param: Param,
     scheduler: str | None,
     *,
     by_default: bool | None = None,
 ) -> Parameter:
     """A parameter with these values and its present one."""
     name, now = param["name"], _present(param, written)
-    ordered = not str(param["allowed"]).startswith("one of ")
+    ordered = param["kind"] != "choice"
     listed = list(values)
     if now not in listed:
         listed = sorted([*listed, now]) if ordered else [*listed, now]
