@@ -14,8 +14,8 @@ from vcpulab.advice.managing import (
     Managed,
     Predictive,
     Proportional,
-    Seen,
     Settings,
+    Usage,
     manage,
 )
 from vcpulab.advice.managing.limits import limiter
@@ -37,13 +37,13 @@ def test_controllers_settle_where_demand_is_steady(controller: type[Controller])
     one = controller(0.8)
     allocated = 100.0
     for step in range(60):
-        allocated = one.allocate(Seen(float(step), min(40.0, allocated), allocated, 0.0))
+        allocated = one.allocate(Usage(float(step), min(40.0, allocated), allocated, 0.0))
     assert allocated == pytest.approx(50, rel=0.02)
 
 
 def test_controllers_differ_in_how_they_follow_a_step() -> None:
-    before = Seen(0, 20, 25, 0)
-    after = Seen(5, 40, 40, 10)
+    before = Usage(0, 20, 25, 0)
+    after = Usage(5, 40, 40, 10)
     assert Proportional(0.8).allocate(after) == 50
     assert Integral(0.8).allocate(after) == pytest.approx(40 - 0.8 * 40 / 0.8 * (0.8 - 1))
     predictive = Predictive(0.8)
@@ -99,7 +99,7 @@ def test_decisions_are_what_is_set_next() -> None:
 
 def test_what_is_asked_for_is_never_more_than_there_is() -> None:
     class Greedy(Controller):
-        def allocate(self, seen: Seen) -> float:  # noqa: ARG002
+        def allocate(self, usage: Usage) -> float:  # noqa: ARG002
             return 1e9
 
     done = managed("sedf", "xen3.0.2", controller=Greedy)
@@ -109,8 +109,8 @@ def test_what_is_asked_for_is_never_more_than_there_is() -> None:
 
 def test_a_controller_that_fails_ends_the_run_and_is_named() -> None:
     class Broken(Controller):
-        def allocate(self, seen: Seen) -> float:
-            return float("nan") if seen.time_s > 5 else 50
+        def allocate(self, usage: Usage) -> float:
+            return float("nan") if usage.time_s > 5 else 50
 
     with pytest.raises(vcpulab.EngineError, match="the controller of `web` allocated nan") as raised:
         managed("sedf", "xen3.0.2", controller=Broken)

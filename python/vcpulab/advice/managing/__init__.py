@@ -4,7 +4,7 @@ The loop is that of Cherkasova, Gupta and Vahdat 2007, section 3: measure the CP
 interval, decide its allocation for the next one, and limit the domain to it by the scheduler's parameters.
 """
 
-from vcpulab.advice.managing.controller import Controller, Seen
+from vcpulab.advice.managing.controller import Controller, Usage
 from vcpulab.advice.managing.controllers import CONTROLLERS, Integral, Predictive, Proportional
 from vcpulab.advice.managing.manager import Managed, Settings, manage
 
@@ -15,7 +15,7 @@ __all__ = [
     "Managed",
     "Predictive",
     "Proportional",
-    "Seen",
     "Settings",
+    "Usage",
     "manage",
 ]

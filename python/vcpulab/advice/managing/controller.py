@@ -9,7 +9,7 @@ ENTRY_POINTS = "vcpulab.controllers"
 """The entry point group in which installed packages offer controllers."""
 
 
-class Seen(NamedTuple):
+class Usage(NamedTuple):
     """A controller's view of its domain: the interval that has just ended. CPU time is in % of a pCPU."""
 
     time_s: float
@@ -36,7 +36,7 @@ class Controller(ABC):
         self.target = target
 
     @abstractmethod
-    def allocate(self, seen: Seen) -> float:
+    def allocate(self, usage: Usage) -> float:
         """The most that the domain may use in the next interval, % of a pCPU.
 
         The manager limits the answer to the range from the least that a scheduler can give to the pool's pCPUs.

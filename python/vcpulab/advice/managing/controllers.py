@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from vcpulab.advice.managing.controller import Controller, Seen
+from vcpulab.advice.managing.controller import Controller, Usage
 
 
 class Proportional(Controller):
@@ -12,9 +12,9 @@ class Proportional(Controller):
     resource partitions" (DSOM 2005), with the whole correction in one interval.
     """
 
-    def allocate(self, seen: Seen) -> float:
+    def allocate(self, usage: Usage) -> float:
         """The allocation for the next interval, % of a pCPU."""
-        return seen.used / self.target
+        return usage.used / self.target
 
 
 class Integral(Controller):
@@ -28,12 +28,12 @@ class Integral(Controller):
     GAIN = 0.8
     """Gain of the controller. Assumed: large enough to follow a step of demand in a few intervals."""
 
-    def allocate(self, seen: Seen) -> float:
+    def allocate(self, usage: Usage) -> float:
         """The allocation for the next interval, % of a pCPU."""
-        if seen.allocated <= 0:
-            return seen.used / self.target
-        utilisation = seen.used / seen.allocated
-        return seen.allocated - self.GAIN * seen.used / self.target * (self.target - utilisation)
+        if usage.allocated <= 0:
+            return usage.used / self.target
+        utilisation = usage.used / usage.allocated
+        return usage.allocated - self.GAIN * usage.used / self.target * (self.target - utilisation)
 
 
 class Predictive(Controller):
@@ -52,13 +52,13 @@ class Predictive(Controller):
         self.level: float | None = None
         self.trend = 0.0
 
-    def allocate(self, seen: Seen) -> float:
+    def allocate(self, usage: Usage) -> float:
         """The allocation for the next interval, % of a pCPU."""
         if self.level is None:
-            self.level = seen.used
+            self.level = usage.used
         else:
             before = self.level
-            self.level = self.LEVEL * seen.used + (1 - self.LEVEL) * (before + self.trend)
+            self.level = self.LEVEL * usage.used + (1 - self.LEVEL) * (before + self.trend)
             self.trend = self.TREND * (self.level - before) + (1 - self.TREND) * self.trend
         return (self.level + self.trend) / self.target
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab.advice.managing.alert import NO_ERRORS, allocation_errors
-from vcpulab.advice.managing.controller import Controller, Seen
+from vcpulab.advice.managing.controller import Controller, Usage
 from vcpulab.advice.managing.limits import LEAST, limits
 from vcpulab.errors import Interrupted, RequestError
 from vcpulab.results.metrics import CONTROLLER, summarise
@@ -176,27 +176,27 @@ class _Loop:
             self.replication = replication
             self.controllers = {name: self.settings.controller(self.settings.target) for name in self.settings.domains}
             self.allocated = {name: self.start(name) for name in self.settings.domains}
-        seen: dict[str, Seen] = {}
+        usages: dict[str, Usage] = {}
         for row in pl.DataFrame(sample).iter_rows(named=True):
             name = row["domain"]
             if name in self.controllers:
                 percent = 100 / row["elapsed_ns"]
-                seen[name] = Seen(
+                usages[name] = Usage(
                     (row["time_ns"] - self.begin_ns) / 1e9,
                     row["running_ns"] * percent,
                     self.allocated[name],
                     (row["runnable_ns"] + row["offline_ns"]) * percent,
                 )
-        shares = self._shared({name: self._requested(name, usage) for name, usage in seen.items()})
+        shares = self._shared({name: self._requested(name, usage) for name, usage in usages.items()})
         for name, share in shares.items():
-            usage = seen[name]
+            usage = usages[name]
             self.rows.append((replication, usage.time_s, name, usage.used, usage.waited, usage.allocated, share))
         self.allocated |= shares
         return {name: self.params(name, share) for name, share in shares.items()}
 
-    def _requested(self, name: str, seen: Seen) -> float:
+    def _requested(self, name: str, usage: Usage) -> float:
         """The allocation that a controller requests, limited to the domain's vCPUs."""
-        answer = float(self.controllers[name].allocate(seen))
+        answer = float(self.controllers[name].allocate(usage))
         if not math.isfinite(answer):
             raise ValueError(f"the controller of `{name}` allocated {answer}")
         return min(max(answer, LEAST), 100.0 * self.vcpus[name])

@@ -17,7 +17,7 @@ OPTIONS_MAX = 32
 """Most values of a range stated by hand."""
 
 
-class Stated(NamedTuple):
+class StatedParameter(NamedTuple):
     """A parameter and its values, as the user typed them."""
 
     path: str
@@ -32,7 +32,7 @@ class Stated(NamedTuple):
         return replace(parameter, name=name, paths=self.paths) if self.paths else parameter
 
 
-def parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> Stated:
+def parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> StatedParameter:
     """The parameter and the values of `PATH=LOW..HIGH` or `PATH=a,b,c`.
 
     Raises:
@@ -49,14 +49,14 @@ def parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> Stated
         raise RequestError(f"they have different values, {', '.join(present)}", field="vary", found=word)
     low, dots, high = text.partition("..")
     if dots:
-        return Stated(path, _between(low.strip(), high.strip(), word), word, several)
+        return StatedParameter(path, _between(low.strip(), high.strip(), word), word, several)
     values = settings.value_of(f"[{text}]")
     if not isinstance(values, list):
         values = [settings.value_of(part.strip()) for part in text.split(",")]
     if any(value is None for value in values):
         allowed = "PATH=a,b,c, with a value between each two commas"
         raise RequestError(field="vary", found=word, allowed=allowed)
-    return Stated(path, values, word, several)
+    return StatedParameter(path, values, word, several)
 
 
 def _between(low_text: str, high_text: str, word: str) -> list[Any]:
@@ -78,7 +78,7 @@ def _between(low_text: str, high_text: str, word: str) -> list[Any]:
     return sorted({min(max(round(value) if whole else value, low), high) for value in rounded})
 
 
-def check_typed(request: Stated, document: Mapping[str, Any], names: Sequence[str]) -> None:
+def check_typed(request: StatedParameter, document: Mapping[str, Any], names: Sequence[str]) -> None:
     """Refuses values that the scheduler's tool does not take.
 
     Raises:

@@ -56,7 +56,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Tried:
+class InputEffect:
     """The answer with a changed input."""
 
     guess: Guess
@@ -76,13 +76,13 @@ class Tried:
 class Sensitivity:
     """The inputs that were tried, with their effect on the answer."""
 
-    tried: tuple[Tried, ...]
+    tried: tuple[InputEffect, ...]
     left: tuple[Guess, ...]
     """Inputs that were not tried, to save time."""
 
     def lines(self) -> list[str]:
         """The effects in words."""
-        changed: dict[str, list[Tried]] = {}
+        changed: dict[str, list[InputEffect]] = {}
         for trial in self.tried:
             changed.setdefault(trial.guess.name, []).extend([trial] if trial.reason else [])
         holds = [name for name, changing in changed.items() if not changing]
@@ -145,7 +145,7 @@ def sensitivity(
     ]
     runs = run_many(pairs, jobs=jobs, waits=False, progress=progress)
     tried = (
-        _tried(search, guess, factor, (runs[2 * index], runs[2 * index + 1]), gain)
+        _effect_of(search, guess, factor, (runs[2 * index], runs[2 * index + 1]), gain)
         for index, (guess, factor) in enumerate(chosen)
     )
     return Sensitivity(tuple(tried), tuple(listed[most:]))
@@ -208,7 +208,7 @@ def _order(search: Search) -> list[str]:
     return list(dict.fromkeys([*own, *with_servers(document, own), *used["domain"], *document]))
 
 
-def _tried(search: Search, guess: Guess, factor: float, runs: tuple[Run, Run], gain: float) -> Tried:
+def _effect_of(search: Search, guess: Guess, factor: float, runs: tuple[Run, Run], gain: float) -> InputEffect:
     old, new = (rows(run, search.metrics) for run in runs)
     scores = [score(search.goals, [goal.gain(b, a) for goal in search.goals]) for a, b in zip(old, new, strict=True)]
     mean = sum(scores) / len(scores)
@@ -228,4 +228,4 @@ def _tried(search: Search, guess: Guess, factor: float, runs: tuple[Run, Run], g
         reason = "most of the gain is gone" if mean > 0 else "there is no gain"
     else:
         reason = ""
-    return Tried(guess, factor, mean, reason)
+    return InputEffect(guess, factor, mean, reason)
