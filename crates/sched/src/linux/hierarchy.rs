@@ -2,7 +2,7 @@
 
 use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
-use super::cfs_rq::{CfsRq, CfsRqId, Entity, EntityId, Kind, Task, TaskId, vruntime_diff};
+use super::cfs_rq::{CfsRq, CfsRqId, Entity, EntityId, Kind, Task, TaskId};
 use super::task_group::TaskGroup;
 
 use super::load_weight::{LoadWeight, ns};
@@ -78,9 +78,6 @@ pub trait Flavor: Clone {
     fn reweight_entity(fair: &mut Fair<Self>, e: EntityId, load: LoadWeight, now: Time);
 }
 
-/// Accessor of a buddy (`next`, `last` or `skip`) of a queue.
-type Buddy<F> = fn(&mut CfsRq<<F as Flavor>::CfsRq>) -> &mut Option<EntityId>;
-
 /// Settings of the fair class that CFS and EEVDF share.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -105,11 +102,11 @@ pub struct Fair<F: Flavor> {
     pub(super) groups: Table<GroupId, TaskGroup>,
     pub(super) tasks: Table<TaskId, Task>,
     /// The running task of each CPU; `None`: no fair one.
-    curr: Table<PcpuId, Option<TaskId>>,
+    pub(super) curr: Table<PcpuId, Option<TaskId>>,
     /// Flagged CPUs, which should decide.
-    need_resched: CpuMask,
+    pub(super) need_resched: CpuMask,
     /// CPUs that run a thread of a class above the fair one.
-    higher_class: CpuMask,
+    pub(super) higher_class: CpuMask,
     /// Whether there are several CPUs, so that loads are averaged.
     pub(super) smp: bool,
     /// Whether a task or group is or was idle (`SCHED_IDLE`, `cpu.idle`).
@@ -327,12 +324,12 @@ impl<F: Flavor> Fair<F> {
         {
             self.migrate_load_avg(e, to, now);
         }
-        let roams = std::mem::take(&mut self.entities[e].detached);
-        if moves && !roams {
+        let detached = std::mem::take(&mut self.entities[e].detached);
+        if moves && !detached {
             F::detach_entity(self, e);
         }
         self.entities[e].cfs_rq = to;
-        moves || roams
+        moves || detached
     }
 
     /// Whether a task is queued and wants to run.
@@ -424,110 +421,9 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    /// Whether a CPU is flagged to decide.
-    pub fn need_resched(&self, cpu: PcpuId) -> bool {
-        self.need_resched.contains(cpu)
-    }
-
-    /// All flagged CPUs.
-    pub fn resched_cpus(&self) -> &CpuMask {
-        &self.need_resched
-    }
-
-    /// Notes whether a CPU runs a thread of a class above the fair one.
-    pub fn set_higher_class(&mut self, cpu: PcpuId, on: bool) {
-        self.higher_class.put(cpu, on);
-    }
-
     /// Number of tasks on a CPU that could run, including those whose dequeue is delayed.
     pub fn h_nr_running(&self, cpu: PcpuId) -> u32 {
         self.cfs_rqs[CfsRqId(cpu.0)].h_nr_running
-    }
-
-    /// Sets or clears the flag of a CPU.
-    pub fn set_need_resched(&mut self, cpu: PcpuId, on: bool) {
-        self.need_resched.put(cpu, on);
-    }
-
-    /// The task that a CPU runs, if it is a fair one.
-    pub fn curr(&self, cpu: PcpuId) -> Option<TaskId> {
-        self.curr[cpu]
-    }
-
-    /// Decides what a CPU runs, and switches to it.
-    pub fn pick_next_task(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
-        let chosen = self.pick_task(now, cpu);
-        self.set_next_task(now, cpu, chosen);
-        chosen
-    }
-
-    /// Decides what a CPU should run.
-    pub fn pick_task(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
-        let root = CfsRqId(cpu.0);
-        'again: loop {
-            let mut q = root;
-            if self.cfs_rqs[q].nr_running == 0 {
-                return None;
-            }
-            loop {
-                let current = self.cfs_rqs[q].curr;
-                if current.is_some_and(|e| self.entities[e].on_rq) {
-                    F::update_curr(self, q, now);
-                }
-                let tested = current.is_some() || !F::THROTTLES_CURRENT_ONLY;
-                if tested && self.check_cfs_rq_runtime(q, now) {
-                    if F::THROTTLES_CURRENT_ONLY {
-                        self.put_prev_task(now, cpu);
-                    }
-                    continue 'again;
-                }
-                let chosen = F::pick_next_entity(self, q);
-                if F::sched_delayed(&self.entities[chosen]) {
-                    let delayed = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
-                    self.dequeue_task_or_group(chosen, now, delayed);
-                    continue 'again;
-                }
-                match self.entities[chosen].kind {
-                    Kind::Task(task) => return Some(task),
-                    Kind::Group(own) => q = own,
-                }
-            }
-        }
-    }
-
-    /// Switches a CPU to a task, or to no fair task (`None`). Flags raised meanwhile are dropped.
-    pub fn set_next_task(&mut self, now: Time, cpu: PcpuId, to: Option<TaskId>) {
-        let from = self.curr[cpu];
-        if from != to || from.is_none() {
-            self.put_prev_set_next(from.map(|t| self.tasks[t].entity), to.map(|t| self.tasks[t].entity), now);
-            self.curr[cpu] = to;
-        }
-        self.need_resched.remove(cpu);
-    }
-
-    fn put_prev_set_next(&mut self, mut from: Option<EntityId>, mut to: Option<EntityId>, now: Time) {
-        let cfs_rq = |fair: &Self, e: Option<EntityId>| e.map(|e| fair.entities[e].cfs_rq);
-        while from.is_some() || to.is_some() {
-            let (depth_from, depth_to) = (self.depth(from), self.depth(to));
-            let meet = cfs_rq(self, from) == cfs_rq(self, to);
-            if let Some(e) = from.filter(|_| depth_from >= depth_to) {
-                self.put(e, now);
-                from = self.parent_entity(e);
-            }
-            if let Some(e) = to.filter(|_| depth_to >= depth_from) {
-                self.set(e, now);
-                to = self.parent_entity(e);
-            }
-            if meet {
-                break;
-            }
-        }
-    }
-
-    /// Takes the running task off its CPU: none of its entities is current any more.
-    fn put_prev_task(&mut self, now: Time, cpu: PcpuId) {
-        let from = self.curr[cpu].take().map(|task| self.tasks[task].entity);
-        self.put_prev_set_next(from, None, now);
     }
 
     // ---- hierarchy ----
@@ -543,7 +439,7 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Depth of an entity: 0 without one, 1 on a root queue.
-    fn depth(&self, e: Option<EntityId>) -> u32 {
+    pub(super) fn depth(&self, e: Option<EntityId>) -> u32 {
         e.map_or(0, |e| self.cfs_rqs[self.entities[e].cfs_rq].depth + 1)
     }
 
@@ -587,7 +483,7 @@ impl<F: Flavor> Fair<F> {
     }
 
     /// Dequeues a task, or an entity whose dequeue was delayed.
-    fn dequeue_task_or_group(&mut self, first: EntityId, now: Time, flags: DequeueFlags) {
+    pub(super) fn dequeue_task_or_group(&mut self, first: EntityId, now: Time, flags: DequeueFlags) {
         let tasks = u32::from(matches!(self.entities[first].kind, Kind::Task(_)));
         self.dequeue_entities(first, now, flags, tasks);
     }
@@ -638,30 +534,6 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    fn put(&mut self, e: EntityId, now: Time) {
-        let q = self.entities[e].cfs_rq;
-        if self.entities[e].on_rq {
-            F::update_curr(self, q, now);
-        }
-        self.check_cfs_rq_runtime(q, now);
-        if self.entities[e].on_rq {
-            self.insert_into_timeline(e);
-        }
-        self.cfs_rqs[q].curr = None;
-    }
-
-    fn set(&mut self, e: EntityId, now: Time) {
-        self.clear_buddies(e);
-        if self.entities[e].on_rq {
-            self.remove_from_timeline(e);
-        }
-        let entity = &mut self.entities[e];
-        entity.exec_start = now;
-        entity.prev_sum_exec_runtime = entity.sum_exec_runtime;
-        F::protect_slice(entity);
-        self.cfs_rqs[entity.cfs_rq].curr = Some(e);
-    }
-
     /// Charges the current entity of a queue for the time since its last charge. Returns the entity and that time, ns.
     pub(super) fn update_curr_se(&mut self, q: CfsRqId, now: Time) -> Option<(EntityId, u64)> {
         let e = self.cfs_rqs[q].curr?;
@@ -676,127 +548,7 @@ impl<F: Flavor> Fair<F> {
         Some((e, ran))
     }
 
-    /// Tests whether a task that woke preempts the running one.
-    fn wakeup_preempt(&mut self, now: Time, cpu: PcpuId, woken: TaskId) {
-        let Some(running) = self.curr[cpu] else { return self.resched_idle_cpu(cpu) };
-        let waking = self.tasks[woken];
-        let throttled = self.throttled_hierarchy(self.entities[waking.entity].cfs_rq);
-        if running == woken || self.need_resched(cpu) || throttled {
-            return;
-        }
-        let current = self.tasks[running];
-        let (mut e, mut f) = (current.entity, waking.entity);
-        while self.entities[e].cfs_rq != self.entities[f].cfs_rq {
-            let (depth_e, depth_f) = (self.depth(Some(e)), self.depth(Some(f)));
-            let up = |fair: &Self, e: EntityId| fair.parent_entity(e).unwrap_or(e);
-            if depth_e >= depth_f {
-                e = up(self, e);
-            }
-            if depth_f >= depth_e {
-                f = up(self, f);
-            }
-        }
-        if F::check_preempt_wakeup(self, [current, waking], [e, f], now) {
-            self.need_resched.insert(cpu);
-        }
-    }
-
-    /// Flags a CPU that runs no fair task, unless it runs a thread of a class above.
-    pub(super) fn resched_idle_cpu(&mut self, cpu: PcpuId) {
-        if !self.higher_class.contains(cpu) {
-            self.need_resched.insert(cpu);
-        }
-    }
-
     pub(super) fn cpu_of(&self, e: EntityId) -> PcpuId {
         self.cfs_rqs[self.entities[e].cfs_rq].cpu
-    }
-
-    /// Flags the CPU of a queue.
-    pub(super) fn resched_curr(&mut self, q: CfsRqId) {
-        self.need_resched.insert(self.cfs_rqs[q].cpu);
-    }
-
-    // ---- buddies ----
-
-    /// Makes an entity and its ancestors the `next` buddies of their queues.
-    pub(super) fn set_next_buddy(&mut self, e: EntityId) {
-        self.set_buddy(e, |cfs_rq| &mut cfs_rq.next);
-    }
-
-    /// Makes an entity and its ancestors buddies of their queues.
-    pub(super) fn set_buddy(&mut self, e: EntityId, buddy: Buddy<F>) {
-        let mut up = Some(e);
-        while let Some(e) = up.filter(|&e| self.entities[e].on_rq && !self.entities[e].idle) {
-            *buddy(&mut self.cfs_rqs[self.entities[e].cfs_rq]) = Some(e);
-            up = self.parent_entity(e);
-        }
-    }
-
-    /// Clears the buddies that name an entity, and those that name its ancestors as far up as they do.
-    pub(super) fn clear_buddies(&mut self, e: EntityId) {
-        let buddies: [Buddy<F>; 3] =
-            [|cfs_rq| &mut cfs_rq.next, |cfs_rq| &mut cfs_rq.last, |cfs_rq| &mut cfs_rq.skip];
-        for buddy in buddies {
-            let mut up = Some(e);
-            while let Some(e) = up {
-                let named = buddy(&mut self.cfs_rqs[self.entities[e].cfs_rq]);
-                if *named != Some(e) {
-                    break;
-                }
-                *named = None;
-                up = self.parent_entity(e);
-            }
-        }
-    }
-
-    // ---- timelines ----
-
-    /// Inserts an entity into its queue's timeline, behind entities with the same key (`__enqueue_entity`).
-    pub(super) fn insert_into_timeline(&mut self, e: EntityId) {
-        let q = self.entities[e].cfs_rq;
-        let key = F::timeline_key(&self.entities[e]);
-        let behind = |&other: &EntityId| vruntime_diff(F::timeline_key(&self.entities[other]), key) <= 0;
-        let position = self.cfs_rqs[q].timeline.partition_point(behind);
-        self.cfs_rqs[q].timeline.insert(position, e);
-        F::update_sums(self, q, e, true);
-    }
-
-    /// Removes an entity from its queue's timeline, if the timeline has it (`__dequeue_entity`).
-    pub(super) fn remove_from_timeline(&mut self, e: EntityId) {
-        let q = self.entities[e].cfs_rq;
-        if let Some(position) = self.cfs_rqs[q].timeline.iter().position(|&other| other == e) {
-            self.cfs_rqs[q].timeline.remove(position);
-            F::update_sums(self, q, e, false);
-        }
-    }
-
-    /// Adds an entity to the counts and the load of its queue.
-    pub(super) fn account_entity_enqueue(&mut self, e: EntityId, now: Time) {
-        self.update_load_avg(e, now);
-        let cfs_rq = &mut self.cfs_rqs[self.entities[e].cfs_rq];
-        cfs_rq.load += self.entities[e].load.weight;
-        cfs_rq.nr_running += 1;
-        let (current, first) = (cfs_rq.curr == Some(e), cfs_rq.nr_running == 1);
-        self.entities[e].on_rq = true;
-        if !current {
-            self.insert_into_timeline(e);
-        }
-        if first {
-            self.check_enqueue_throttle(self.entities[e].cfs_rq, now);
-        }
-    }
-
-    /// Subtracts an entity from the counts and the load of its queue.
-    pub(super) fn account_entity_dequeue(&mut self, e: EntityId, now: Time) {
-        self.update_load_avg(e, now);
-        let q = self.entities[e].cfs_rq;
-        if self.cfs_rqs[q].curr != Some(e) {
-            self.remove_from_timeline(e);
-        }
-        self.entities[e].on_rq = false;
-        let cfs_rq = &mut self.cfs_rqs[q];
-        cfs_rq.load -= self.entities[e].load.weight;
-        cfs_rq.nr_running -= 1;
     }
 }

@@ -1,36 +1,47 @@
-//! Linux's fair class: weights, control groups as a tree with a queue for each group and CPU, bandwidth limits. CFS and EEVDF
-//! share this code; a [`Flavor`] is what each does differently on one queue.
+//! Linux's fair class: weights, control groups as a tree with a queue for each group and CPU, bandwidth limits. CFS and
+//! EEVDF share this code; a [`Flavor`] is what each does differently on one queue.
 //!
 //! An event (a wake-up, a block, a tick, a refill) changes the queues and may flag a CPU, which asks for a decision;
-//! [`Fair::pick_next_task`] takes it. [`Fair`] does not know where the events come from, nor when decisions are due: [`Linux`] drives it
-//! as the scheduler of a host. (Linux's documentation: `scheduler/sched-design-CFS`, `scheduler/sched-eevdf`,
-//! `scheduler/sched-domains`, `scheduler/sched-bwc`.)
+//! [`Fair::pick_next_task`] takes it. [`Fair`] does not know where the events come from, nor when decisions are due:
+//! [`Linux`] drives it as the scheduler of a host. (Linux's documentation: `scheduler/sched-design-CFS`,
+//! `scheduler/sched-eevdf`, `scheduler/sched-domains`, `scheduler/sched-bwc`.)
 //!
-//! Types, fields and functions have the kernel's names where they do what these do.
+//! Types, fields and functions have the kernel's names. Where to find them:
+//!
+//! | file | kernel |
+//! |---|---|
+//! | `cfs`, `eevdf` | `update_curr`, `enqueue_entity`, `dequeue_entity`, `place_entity`, `entity_tick`, `pick_next_entity`, `reweight_entity`; `min_vruntime` (CFS); `deadline`, `vlag`, `avg_vruntime`, `entity_eligible`, `pick_eevdf` (EEVDF) |
+//! | `cfs_rq` | `sched_entity` (`vruntime`, `exec_start`, ..), `cfs_rq` (`h_nr_running`, `curr`, `next`, `runtime_remaining`, ..) |
+//! | `hierarchy` | `dequeue_task`, `dequeue_entities`, `cfs_rq_of`, `task_tick`, `yield_task`, `yield_to` |
+//! | `pick_next_task` | `pick_next_task`, `put_prev_entity`, `set_next_entity`, `wakeup_preempt`, `need_resched` |
+//! | `timeline` | `set_next_buddy`, `clear_buddies`, `account_entity_enqueue` |
+//! | `task_group`, `bandwidth` | `task_group`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `unthrottle_cfs_rq`, `distribute_cfs_runtime` |
+//! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
+//! | `pelt`, `load_avg` | PELT; `update_load_avg`, `update_tg_load_avg`, `update_cfs_group`, `task_h_load` |
+//! | `select_cpu`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
+//! | `load_balance`, `sched_domains` | `load_balance`, `newidle_balance`, `find_busiest_group`, `detach_tasks`, `task_hot`, `active_load_balance`; `sched_domain` |
+//! | `policy`, `realtime` | the scheduler of a host; `SCHED_FIFO`, `SCHED_RR` |
+//! | `cgroups`, `params` | libvirt's control groups of a domain; tunables, and files and commands that set them |
+//!
 //! Names that differ:
 //!
 //! | kernel | here |
 //! |---|---|
-//! | `sched_entity` | `cfs_rq::Entity`; the fields of EEVDF alone: `eevdf::Request` |
 //! | `slice` | EEVDF: `Eevdf::base_slice`; CFS: `Fair::<Cfs>::sched_slice` |
-//! | `lag` | `Fair::<Eevdf>::entity_lag`, kept in `vlag`; limit: `lag_limit`; placement by it: `place_entity` |
+//! | `lag` | `Fair::<Eevdf>::entity_lag`, kept in `Request::vlag`; limit: `lag_limit` |
 //! | `RUN_TO_PARITY` | `Flavor::protect_slice` |
 //! | `tasks_timeline`, a red-black tree | `CfsRq::timeline`, a sorted list |
 //! | `se->my_q`, `cfs_rq->tg` | `Entity::kind`, `CfsRq::group` |
-//! | `sched_avg` (PELT) | `pelt::PeltAverage`; loads: `Entity::load_avg`, `CfsRq::load_avg`; utilization: `Linux::util_avg` |
-//! | `cpu.weight`, `cpu.max` | `TaskGroup::shares`, `Fair::set_weight`; `CfsBandwidth::max`, `Fair::set_bandwidth` |
-//! | `enqueue_task_fair`, `dequeue_entities` | `Fair::enqueue_entities`, `Fair::dequeue_entities` |
-//! | `set_next_entity`, `put_prev_entity` of a whole hierarchy | `Fair::put_prev_set_next` |
+//! | `sched_avg` | `Entity::load_avg`, `CfsRq::load_avg`; utilization of a CPU: `Linux::util_avg` |
+//! | `cpu.weight`, `cpu.max` | `Fair::set_weight`, `Fair::set_bandwidth` |
+//! | `enqueue_task_fair` | `Fair::enqueue_entities` |
 //! | `throttle_cfs_rq` | `Fair::check_cfs_rq_runtime` |
 //! | `sched_cfs_period_timer`, `sched_cfs_slack_timer` | `Fair::period_timer`, `Fair::slack_timer` |
-//! | `sched_domain`, `sched_group` | `sched_domains::SchedDomain`, its `groups` |
-//! | last-level cache (`sd_llc`) | `SchedDomains::llc` |
-//! | `select_task_rq` of a new thread | `Linux::select_task_rq_fork`; of a real-time thread: `Linux::select_task_rq_rt` |
-//! | `select_idle_sibling`'s `SIS_UTIL` | `Linux::update_idle_cpu_scan`, `SchedDomains::nr_idle_scan` |
+//! | `sched_group`, `sd_llc` | `SchedDomain::groups`, `SchedDomains::llc` |
+//! | `select_task_rq` of a new thread, of a real-time thread | `Linux::select_task_rq_fork`, `Linux::select_task_rq_rt` |
+//! | `SIS_UTIL` | `Linux::update_idle_cpu_scan` |
 //! | `sched_balance_rq`, `sched_balance_newidle` (6.10) | `Linux::load_balance`, `Linux::newidle_balance` |
-//! | `migration_cost` | `params::Common::migration_cost` |
 //! | `nohz` idle balance | `Linux::trigger_load_balance` |
-//! | `SCHED_FIFO`, `SCHED_RR` | `realtime` |
 
 pub mod cfs;
 pub mod eevdf;
@@ -45,11 +56,13 @@ mod load_avg;
 mod load_balance;
 mod params;
 mod pelt;
+mod pick_next_task;
 mod policy;
 mod realtime;
 mod sched_domains;
 mod select_cpu;
 mod task_group;
+mod timeline;
 mod timers;
 mod wakee_flips;
 
