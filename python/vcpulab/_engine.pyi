@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Final, final
+from typing import Final, Literal, final
 
 from vcpulab.policy import OwnPolicy
 from vcpulab.scenario.problems import Problem
 
 __all__ = [
+    "CONFIDENCE",
     "FILE_BYTES_MAX",
     "NAME_CHARS_MAX",
+    "Comparison",
     "Context",
     "LinuxRecording",
     "LiveSamples",
+    "Metric",
     "RecordingReader",
     "Rejected",
     "Results",
@@ -21,17 +24,27 @@ __all__ = [
     "Table",
     "bench",
     "build_info",
+    "compare",
+    "comparison_lines",
     "conformance",
     "copies",
     "declare",
     "declared",
     "edit_toml",
     "export_perfetto",
+    "f_tail",
     "follow",
     "generation_of",
+    "holm",
+    "interval",
+    "interval_text",
     "listing",
     "measure",
+    "median_interval",
+    "number_text",
+    "p_text",
     "pace",
+    "paired",
     "parse_profile",
     "profiles",
     "read_profile",
@@ -41,7 +54,10 @@ __all__ = [
     "schedulers",
     "schema",
     "starter",
+    "t_cdf",
+    "t_quantile",
     "tables",
+    "verdict_text",
     "written",
 ]
 
@@ -51,6 +67,11 @@ FILE_BYTES_MAX: Final[int]
 """Longest scenario file."""
 NAME_CHARS_MAX: Final[int]
 """Longest name in a scenario."""
+CONFIDENCE: Final[float]
+"""The confidence of intervals; a difference is significant if its p value is at most the rest."""
+_Interval = tuple[float, float | None, int, float | None]
+"""An interval: mean, half width, number of values, standard error."""
+_Verdict = Literal["improves", "regresses", "higher", "lower", "same", "unclear"]
 
 class Rejected(Exception):  # noqa: N818 - a refusal is no error of the policy
     """Raised by a policy's hook that refuses its values."""
@@ -456,3 +477,169 @@ def bench(seconds: float = 1.0) -> str:
 
 def build_info() -> dict[str, str]:
     """The build: version, profile, architecture, system."""
+
+@final
+class Metric:
+    """A metric of a thing, as comparisons take it."""
+
+    def __new__(
+        cls,
+        name: str,
+        kind: str,
+        domain: str,
+        unit: str,
+        better: Literal["higher", "lower"] | None = None,
+        whole: float | None = None,
+        undefined_is: str = "",
+        undefined_is_worst: bool = False,
+        accumulates: bool = False,
+        asked: bool = False,
+        begun: float | None = None,
+    ) -> Metric:
+        """Describes a metric.
+
+        Args:
+            name: its address, such as `http.response_p99`.
+            kind: the kind of the thing: `app`, `domain`, `io`, `host` or `pcpu`.
+            domain: the domain that it concerns; empty: the host.
+            unit: the unit, as it is shown.
+            better: the good direction.
+            whole: the whole that differences are a fraction of.
+            undefined_is: the reason for a missing value.
+            undefined_is_worst: a missing value is worse than any value.
+            accumulates: the value grows with the measured time.
+            asked: the question is about this metric.
+            begun: of failures, the units of work that were begun before, per replication.
+        """
+
+@final
+class Comparison:
+    """A metric before and after, judged."""
+
+    def __new__(
+        cls,
+        metric: Metric,
+        before: _Interval | None,
+        after: _Interval | None,
+        difference: _Interval | None,
+        p: float | None,
+        verdict: _Verdict,
+        before_undefined: str | None = None,
+        after_undefined: str | None = None,
+    ) -> Comparison:
+        """Takes what `compare` finds out."""
+    @property
+    def before(self) -> _Interval | None:
+        """The mean before."""
+    @property
+    def after(self) -> _Interval | None:
+        """The mean after."""
+    @property
+    def difference(self) -> _Interval | None:
+        """After minus before, over the replications that have both."""
+    @property
+    def p(self) -> float | None:
+        """The corrected probability of such a difference if there were none."""
+    @property
+    def verdict(self) -> _Verdict:
+        """The verdict."""
+    @property
+    def before_undefined(self) -> str | None:
+        """The reason for no value before."""
+    @property
+    def after_undefined(self) -> str | None:
+        """The reason for no value after."""
+    @property
+    def percent(self) -> float | None:
+        """The difference in % of the value before."""
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of the interval of the difference, in % of the value before."""
+    @property
+    def width(self) -> float | None:
+        """Half the width of the interval of the difference, as a fraction of the value before."""
+    @property
+    def size(self) -> float:
+        """The size of the difference, in % of the metric's whole if it has one, else of the value before."""
+    @property
+    def is_large(self) -> bool:
+        """Whether the change is large in comparison with the value before."""
+    @property
+    def may_regress(self) -> bool:
+        """Whether the difference is not significant, but perhaps a large harm."""
+    @property
+    def may_improve(self) -> bool:
+        """Whether the difference is not significant, but perhaps a large gain."""
+    @property
+    def matters(self) -> bool:
+        """Whether the metric improves or regresses by more than a negligible amount."""
+    @property
+    def rank(self) -> tuple[int, bool, float]:
+        """The key of the order in which comparisons are told."""
+    @property
+    def change(self) -> str:
+        """The change, in words."""
+    @property
+    def in_doubt(self) -> str:
+        """The values of a change that is not certain, in words."""
+    @property
+    def unit(self) -> str:
+        """The unit; of failures also the units of work that were begun before."""
+    @property
+    def percent_text(self) -> str:
+        """The difference in %, with its sign."""
+    @property
+    def difference_text(self) -> str:
+        """The difference and its interval, with its sign."""
+    @property
+    def verdict_text(self) -> str:
+        """The verdict as it is shown."""
+
+def compare(
+    metrics: Sequence[tuple[Metric, Sequence[float | None], Sequence[float | None]]],
+    lengths: tuple[float, float],
+    looks: int,
+) -> list[Comparison | None]:
+    """Metrics of two runs, compared; `None` for each without a pair of values.
+
+    Args:
+        metrics: each with its values before and after, by replication.
+        lengths: the measured time of both runs, s.
+        looks: how often the runs may be looked at.
+    """
+
+def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
+    """Comparisons in words, line by line."""
+
+def verdict_text(verdict: _Verdict) -> str:
+    """A verdict as it is shown."""
+
+def interval(values: Sequence[float | None]) -> _Interval | None:
+    """The mean of the values that there are, with its interval."""
+
+def median_interval(values: Sequence[float]) -> _Interval | None:
+    """The median of values, with its interval."""
+
+def interval_text(interval: _Interval) -> str:
+    """An interval as text."""
+
+def number_text(value: float) -> str:
+    """A value with three significant digits."""
+
+def p_text(p: float) -> str:
+    """A p value with three decimals."""
+
+def paired(first: Sequence[float], second: Sequence[float]) -> tuple[_Interval, float | None] | None:
+    """Student's test of paired differences, first minus second: the interval, and p."""
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """P values corrected by Holm's method."""
+
+def t_cdf(degrees: float, t: float) -> float:
+    """The probability that Student's t is at most `t`."""
+
+def t_quantile(degrees: float, probability: float) -> float:
+    """A quantile of Student's t."""
+
+def f_tail(numerator: float, denominator: float, f: float) -> float:
+    """The probability that Fisher's F with these degrees of freedom exceeds `f`."""

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::Serialize;
 
 use crate::interval::{CONFIDENCE, Interval};
-use crate::metric::{Better, Metric};
+use crate::metric::{Better, Kind, Metric};
 
 /// A difference that is not significant may be a harm (or a gain) if its mean is worse (or better) by more than this, % of the
 /// value before, and ...
@@ -198,11 +198,14 @@ impl Comparison {
         }
     }
 
-    /// The order in which comparisons are told: clients and applications first, then things that mean less to owners; of the
-    /// same kind those that matter first, then the largest.
-    pub fn by_rank(&self, other: &Comparison) -> Ordering {
-        let later = |one: &Comparison| !(one.matters() || one.may_regress());
-        let kinds = self.metric.kind.cmp(&other.metric.kind);
-        kinds.then(later(self).cmp(&later(other))).then(other.size().total_cmp(&self.size()))
+    /// The key of the order in which comparisons are told: clients and applications first, then things that mean less to
+    /// owners; of the same kind those that matter first, then the largest.
+    pub fn rank(&self) -> (Kind, bool, f64) {
+        (self.metric.kind, !(self.matters() || self.may_regress()), -self.size())
+    }
+
+    pub(crate) fn by_rank(&self, other: &Comparison) -> Ordering {
+        let ((kind, later, size), (other_kind, other_later, other_size)) = (self.rank(), other.rank());
+        kind.cmp(&other_kind).then(later.cmp(&other_later)).then(size.total_cmp(&other_size))
     }
 }

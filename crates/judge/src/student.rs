@@ -12,17 +12,12 @@ pub fn cdf(degrees: f64, t: f64) -> f64 {
 
 /// The probability that t with these degrees of freedom is at least as far from 0 as `t`.
 pub fn both_tails(degrees: f64, t: f64) -> f64 {
-    incomplete_beta(degrees / 2.0, 0.5, odds(degrees, t))
+    incomplete_beta(degrees / 2.0, 0.5, t.abs() / degrees.sqrt())
 }
 
 /// The probability that t with these degrees of freedom is closer to 0 than `t`.
 fn center(degrees: f64, t: f64) -> f64 {
-    incomplete_beta(0.5, degrees / 2.0, 1.0 / odds(degrees, t))
-}
-
-fn odds(degrees: f64, t: f64) -> f64 {
-    let ratio = t / degrees.sqrt();
-    ratio * ratio
+    incomplete_beta(0.5, degrees / 2.0, degrees.sqrt() / t)
 }
 
 /// The quantile of t with these degrees of freedom: the t that `probability` is below; infinite for 0 and 1.
@@ -50,7 +45,7 @@ fn solved(degrees: f64, guess: f64, value: f64, slope: f64, probability: impl Fn
     let mut t = guess;
     for _ in 0..STEPS_MAX {
         let reached = probability(t);
-        let elasticity = slope * 2.0 * student_density(degrees, odds(degrees, t)) * t / reached;
+        let elasticity = slope * 2.0 * student_density(degrees, t.abs() / degrees.sqrt()) * t / reached;
         let step = libm::log(value / reached) / elasticity;
         if !step.is_finite() {
             break;

@@ -2,6 +2,7 @@
 
 mod context;
 mod error;
+mod judge;
 mod linux;
 mod policy;
 mod recording;
@@ -21,6 +22,8 @@ use vcpulab_spec::Profile;
 #[pymodule]
 mod _engine {
     #[pymodule_export]
+    const CONFIDENCE: f64 = vcpulab_judge::CONFIDENCE;
+    #[pymodule_export]
     const FILE_BYTES_MAX: usize = vcpulab_scenario::FILE_BYTES_MAX;
     #[pymodule_export]
     const NAME_CHARS_MAX: usize = vcpulab_spec::limits::NAME_CHARS_MAX;
@@ -29,6 +32,11 @@ mod _engine {
     use super::context::Context;
     #[pymodule_export]
     use super::error::Rejected;
+    #[pymodule_export]
+    use super::judge::{
+        Comparison, Metric, compare, comparison_lines, f_tail, holm, interval, interval_text,
+        median_interval, number_text, p_text, paired, t_cdf, t_quantile, verdict_text,
+    };
     #[pymodule_export]
     use super::linux::LinuxRecording;
     #[pymodule_export]
