@@ -403,19 +403,19 @@ def lint(
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Findings":
-    """What is probably wrong with a scenario, what it costs, and what mends it.
+    """The probable problems of a scenario, each with its fix and the simulated effect.
 
     Args:
         scenario: a scenario, or its file, which may have parameters of other schedulers.
         select: the name of a rule that counts, or a pattern such as `pinn*`, or several; all if left out.
-        replications: of each simulation, as it is and mended.
+        replications: of each simulation, without and with the fix.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
 
     Raises:
         RequestError: no rule has such a name.
         ScenarioError: what else is wrong with the file.
-        Interrupted: it was cancelled, with the findings, whose mends are not tried.
+        Interrupted: it was cancelled, with the findings, whose fixes are not tried.
 
     Examples:
         >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
@@ -448,7 +448,7 @@ def explain(
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Explanation":
-    """Why is it slow: where the time goes, what holds it back, and what mends it, simulated.
+    """The reason why a service is slow: where its time goes, what holds it back, and the fixes, simulated.
 
     Of a percentile of a client's response times the request at it and the median one are followed: `Explained.paths`.
 
@@ -456,7 +456,7 @@ def explain(
         scenario: a scenario, or its file.
         slo: a metric such as `web.response_p99`, or an SLO such as `web.response_p99 < 50ms`, each perhaps of all whose
             name matches, `web*.response_p99`; one or several; `None`: all who are late.
-        replications: of each simulation, as it is and mended.
+        replications: of each simulation, without and with the fix.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
 

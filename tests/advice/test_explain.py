@@ -1,4 +1,4 @@
-"""`vcpulab explain`: where the time goes, what holds it back, what mends it."""
+"""`vcpulab explain`: where the time goes, what holds it back, how to fix it."""
 
 import json
 import re
@@ -158,7 +158,7 @@ def test_examples_of_the_help_work(command: Vcpulab) -> None:
 
 
 def test_what_is_wrong_with_a_pool_is_wrong_with_those_in_it() -> None:
-    """The mend is of others' budgets, and of none on the way of who is asked about."""
+    """The fix changes budgets of other domains, and none of the domains that serve the client in question."""
     document = {
         "name": "overbooked",
         "run": {"duration": "500ms", "replications": 2},

@@ -1,4 +1,4 @@
-"""`vcpulab lint --fix`: mends are made that help and harm nobody, in the user's own file."""
+"""`vcpulab lint --fix`: fixes are made that help and do no harm, in the user's own file."""
 
 import json
 import re
@@ -74,14 +74,14 @@ WEIGHT = Finding("domain.web.weight", "waits", {"domain.web.weight": 512}, "wait
             [],
             "it comes with no setting",
         ),
-        (Advice(WEIGHT, None, None), [], "the mend does not go together with other settings"),
-        (Advice(WEIGHT, [], None, starves={"batch": "never ran"}), [], "the mend starves batch"),
-        (Advice(WEIGHT, [], None, delays=("mail", "shop")), [], "the mend makes mail, shop late"),
-        (Advice(WEIGHT, [], None), [], "the mend improves nothing significantly"),
+        (Advice(WEIGHT, None, None), [], "the fix conflicts with other settings"),
+        (Advice(WEIGHT, [], None, starves={"batch": "never ran"}), [], "the fix starves batch"),
+        (Advice(WEIGHT, [], None, delays=("mail", "shop")), [], "the fix makes mail, shop late"),
+        (Advice(WEIGHT, [], None), [], "the fix improves nothing significantly"),
         (
             Advice(WEIGHT, [], None),
             [Advice(Finding("domain.web.weight", "", {"domain.web.weight": 128}, "inverted-weights"), [], None)],
-            "the mend sets domain.web.weight, which `inverted-weights` has set to 128 already",
+            "the fix sets domain.web.weight, which `inverted-weights` has set to 128 already",
         ),
     ],
 )

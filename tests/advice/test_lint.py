@@ -1,4 +1,4 @@
-"""`vcpulab lint`: each rule finds what was planted, says what mending it does, and how to mend it."""
+"""`vcpulab lint`: each rule finds the problem of a scenario, and shows a fix with its effect."""
 
 import contextlib
 import json
@@ -120,7 +120,7 @@ def test_what_one_client_gains_and_two_others_lose_is_no_mend() -> None:
     advice = Advice(Finding("domain.web1.weight", "it is light"), compare(before, after), None, after)
     assert {c.verdict for c in advice.main_effects()} == {"improves", "regresses"}
     assert not advice.helps
-    assert "the mend regresses more than it improves" in advice.against
+    assert "the fix regresses more than it improves" in advice.against
 
 
 def test_starving_caps(tmp_path: Path) -> None:

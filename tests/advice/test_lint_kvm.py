@@ -1,4 +1,4 @@
-"""Rules of lint on KVM hosts: each finds what was planted, is silent where nothing is wrong, and its mend mends."""
+"""Rules of lint on KVM hosts: each finds the problem of a scenario, is silent without one, and its fix helps."""
 
 import re
 from typing import Any
@@ -45,7 +45,7 @@ def on(it: vcpulab.Scenario) -> dict[str, Finding]:
     return {one.rule: one for one in findings(Host(it, vcpulab.run(it)))}
 
 
-def mended(it: vcpulab.Scenario, finding: Finding, which: int = 0) -> vcpulab.Run:
+def fixed(it: vcpulab.Scenario, finding: Finding, which: int = 0) -> vcpulab.Run:
     return vcpulab.run(it.change([finding.changes, *finding.otherwise][which]))
 
 
@@ -69,7 +69,7 @@ def test_a_quota_of_the_whole_vm_freezes_it() -> None:
     assert found.otherwise == ({"domain.vm.global_period_us": 20_000, "domain.vm.global_quota_us": 20_000},)
     # The limit stays what it was.
     for which in (0, 1):
-        assert mended(it, found, which)["vm.gotten"].mean == pytest.approx(100, rel=0.1)
+        assert fixed(it, found, which)["vm.gotten"].mean == pytest.approx(100, rel=0.1)
 
 
 def test_a_quota_smaller_than_a_slice_for_each_vcpu_is_told() -> None:
@@ -96,7 +96,7 @@ def test_a_service_that_its_quota_throttles() -> None:
     assert re.search(r"web is throttled in \d+ % of the periods by its quota of 0\.200 pCPUs", found.reason)
     assert "(vcpu_quota_us), while the pCPUs idle" in found.reason
     assert found.changes == {"domain.web.vcpu_quota_us": 60_000}
-    assert mended(it, found)["users.response_p99"].mean < 0.2 * vcpulab.run(it)["users.response_p99"].mean
+    assert fixed(it, found)["users.response_p99"].mean < 0.2 * vcpulab.run(it)["users.response_p99"].mean
 
 
 def test_a_quota_of_each_vcpu_is_compared_with_the_vcpu_that_works() -> None:
@@ -126,7 +126,7 @@ def test_a_large_vm_with_light_vcpus() -> None:
     rules = [one for one in _every(it) if one.rule == "light-vcpus"]
     assert rules[0].changes == {"domain.web.weight": 400}
     assert "weight 100 for 4 vCPUs is 25.0 for each, beside 100 of batch0 to batch3" in rules[0].reason
-    assert mended(it, rules[0])["users.throughput"].mean > 1.3 * vcpulab.run(it)["users.throughput"].mean
+    assert fixed(it, rules[0])["users.throughput"].mean > 1.3 * vcpulab.run(it)["users.throughput"].mean
     fair = scenario({**domains, "web": web(4, "2ms", weight=400)}, asked(800))
     assert not [one for one in _every(fair) if one.rule == "light-vcpus"]
 
@@ -150,7 +150,7 @@ def test_all_vms_weigh_as_one_beside_services() -> None:
     assert found.path == 'cgroup."machine.slice".weight'
     assert found.changes == {'cgroup."machine.slice".weight': 600}
     assert "all 6 VMs in it weigh 100 together, beside the slice of backup" in found.reason
-    before, after = vcpulab.run(it), mended(it, found)
+    before, after = vcpulab.run(it), fixed(it, found)
     assert before["vm0.gotten"].mean == pytest.approx(100 / 6, rel=0.25)
     assert after["vm0.gotten"].mean == pytest.approx(200 * 6 / 7 / 6, rel=0.25)
     weighted = scenario(domains, groups={"machine.slice": {"weight": 600}})
@@ -216,7 +216,7 @@ def test_real_time_vcpus_on_shared_pcpus() -> None:
     found = on(it)["real-time-vcpus"]
     assert found.changes == {"domain.rt.sched_policy": None}
     assert "SCHED_FIFO on pCPU 0, which are not theirs alone" in found.reason
-    assert vcpulab.run(it)["rt.gotten"].mean > 99 > mended(it, found)["rt.gotten"].mean + 5
+    assert vcpulab.run(it)["rt.gotten"].mean > 99 > fixed(it, found)["rt.gotten"].mean + 5
     alone = {**domains, "other": busy(1, affinity="1"), "third": busy(1, affinity="1")}
     assert "real-time-vcpus" not in on(scenario(alone))
 
@@ -282,7 +282,7 @@ def test_pins_that_overlap_are_found_where_they_cost_something() -> None:
     finding = on(host)["pins-overlap"]
     assert finding.changes == {f"domain.vm{n}.affinity": "all" for n in (0, 1, 2, 3)}
     before = vcpulab.run(host)["u0.response_p99"].mean
-    assert mended(host, finding)["u0.response_p99"].mean < 0.8 * before
+    assert fixed(host, finding)["u0.response_p99"].mean < 0.8 * before
     (advice,) = [one for one in advise(host, replications=4) if one.finding.rule == "pins-overlap"]
     assert advice.improves
     assert not advice.against

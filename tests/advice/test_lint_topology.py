@@ -43,7 +43,7 @@ def noted(domains: dict[str, Any], **host: Any) -> list[Finding]:
 
 
 @pytest.mark.parametrize(
-    ("domains", "said", "mend"),
+    ("domains", "said", "fix"),
     [
         ({"a": busy(affinity="0"), "b": busy(affinity="1")}, "vCPUs of a, b are pinned to pCPU 0-1", "b.affinity=2"),
         ({"a": busy(2, affinity=["0", "1"])}, "the threads of 1 core", 'a.affinity=["0", "2"]'),
@@ -51,10 +51,10 @@ def noted(domains: dict[str, Any], **host: Any) -> list[Finding]:
         ({"a": busy(affinity="0"), "b": busy(affinity="1"), "c": busy(affinity="2-3")}, "pCPU 4-7", "b.affinity=4"),
     ],
 )  # fmt: skip
-def test_threads_of_one_core_while_others_idle(domains: dict[str, Any], said: str, mend: str) -> None:
+def test_threads_of_one_core_while_others_idle(domains: dict[str, Any], said: str, fix: str) -> None:
     it = found(domains, topology=FOUR_CORES)["pinned-to-one-core"]
     assert said in it.reason
-    assert it.reason.endswith(f": domain.{mend}")
+    assert it.reason.endswith(f": domain.{fix}")
 
 
 def test_spread_numbers_name_other_siblings() -> None:

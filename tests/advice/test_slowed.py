@@ -1,4 +1,4 @@
-"""Time gotten is not work done: what slows services down is explained, with its mends, and counted in bounds."""
+"""Time gotten is not work done: the causes of slow services are explained, with their fixes, and counted in bounds."""
 
 import re
 from pathlib import Path
@@ -73,9 +73,9 @@ def test_memory_of_another_node() -> None:
     found = advice_on(host)["memory-remote"]
     assert "its memory is on node 1" in found.finding.reason
     soft = scenario(FAR, TWO_NODES, {"web": {"soft_affinity": "0-1", "memory_nodes": 1}})
-    mended = advice_on(soft)["memory-remote"]
-    assert mended.finding.changes == {"domain.web.soft_affinity": "2-3"}
-    assert mended.helps
+    fixed = advice_on(soft)["memory-remote"]
+    assert fixed.finding.changes == {"domain.web.soft_affinity": "2-3"}
+    assert fixed.helps
 
 
 def test_memory_on_all_nodes_comes_to_one_beside_each_domain() -> None:

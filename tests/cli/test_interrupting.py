@@ -186,7 +186,7 @@ def test_findings_are_given_without_their_mends(
     assert found["interrupted"]
     found = found["files"]["web.toml"]
     assert [(one["rule"], one["effect"], one["commands"]) for one in found] == [("waits-behind-equals", None, [])]
-    assert "findings whose mends are not tried" in shown.err
+    assert "findings whose fixes are not tried" in shown.err
     interrupt(monkeypatch, 2)
     assert main(["lint", "web.toml", "--fix"]) == 130
     assert "nothing is written" in capsys.readouterr().err

@@ -146,12 +146,12 @@ def test_what_is_less_important_makes_room(capsys: pytest.CaptureFixture[str]) -
         capsys,
         page.always(Lines(["answer"])),
         page.items(numbered("detail", 30), "detail", rank=1),
-        page.items(numbered("mend", 20), "mend"),
+        page.items(numbered("station", 20), "station"),
     )
     assert lines == [
         "answer",
         *(f"detail {number}" for number in range(18)),
-        *(f"mend {number}" for number in range(20)),
+        *(f"station {number}" for number in range(20)),
         "12 more details: --all",
     ]
 
@@ -164,7 +164,7 @@ def test_everything_has_a_little_before_anything_has_all(capsys: pytest.CaptureF
 
 
 def test_what_fits_has_no_line_more(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, page.items(numbered("mend", LINES_MAX), "mend", soon=9)) == [f"mend {n}" for n in range(40)]
+    assert told(capsys, page.items(numbered("item", LINES_MAX), "item", soon=9)) == [f"item {n}" for n in range(40)]
 
 
 def test_the_lines_that_a_terminal_breaks_count(

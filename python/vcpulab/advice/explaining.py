@@ -129,7 +129,7 @@ class Explanation(Answer):
         proof = None if self.alone is None else self.alone.proof(self.missed[0])
         tried, costly = _tried(self.advice, self.attempts), self.costly
         if proof is None and costly is not None:
-            return Costly(len(tried), _settings(costly), costly.harm.removeprefix("the mend "))
+            return Costly(len(tried), _settings(costly), costly.harm.removeprefix("the fix "))
         return proof or NotFound(len(tried), in_words(tried))
 
     @property

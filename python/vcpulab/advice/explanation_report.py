@@ -30,7 +30,7 @@ def write(path: str | PathLike[str], title: str, answer: Explanation, toolstack:
     holds = [paragraph for fix in answer.advice for paragraph in _cause(fix, toolstack)]
     parts = []
     if holds:
-        parts.append(html.section("What holds it back, and what mends it", holds))
+        parts.append(html.section("What holds it back, and how to fix it", holds))
     for entry in answer.explained:
         if entry.paths:
             shown = [html.chart(paths.chart(path)) for path in entry.paths]

@@ -119,7 +119,7 @@ def why_not(advice: Advice, made: Sequence[Advice]) -> str:
     if not changes:
         return "it comes with no setting"
     if advice.effect is None:
-        return "the mend does not go together with other settings"
+        return "the fix conflicts with other settings"
     if advice.harm:
         return advice.harm
     set_already: dict[str, tuple[Any, str]] = {
@@ -128,5 +128,5 @@ def why_not(advice: Advice, made: Sequence[Advice]) -> str:
     for path in changes:
         if path in set_already:
             value, rule = set_already[path]
-            return f"the mend sets {path}, which `{rule}` has set to {value} already"
-    return "" if advice.improves else "the mend improves nothing significantly"
+            return f"the fix sets {path}, which `{rule}` has set to {value} already"
+    return "" if advice.improves else "the fix improves nothing significantly"

@@ -66,7 +66,7 @@ def lint(
     explain: str | None = None,
     all: All = False,
     replications: Annotated[
-        int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
+        int, number("Replications of each simulation, without and with the fix.", 2, 10_000)
     ] = verbs.REPLICATIONS,
     toolstack: TypedFor = None,
     format: TableOrJson = "table",
@@ -81,11 +81,11 @@ def lint(
         file: Scenario files.
         select: RULE, or several with commas between them: only what these rules find. Patterns such as 'pinn*' stand
             for all rules that match; may be repeated.
-        fix: Set what mends the findings in the files themselves; comments stay. A mend is made if its simulation
-            improves something, starves nobody and makes nobody late, and if no mend before it sets the same; each is
-            simulated on the host as those before it left it.
+        fix: Apply the fixes of the findings to the files themselves; comments stay. A fix is applied if its simulation
+            improves something, starves no domain and makes no service late, and if no earlier fix sets the same field;
+            each is simulated with the earlier fixes applied.
         rules: List the rules, and what each finds.
-        explain: RULE: print its page: why it hurts, what is measured, when it is silent, and what mends it.
+        explain: RULE: print its page: why it hurts, what is measured, when it is silent, and the fix.
     """
     if rules or explain is not None:
         _show_rules(explain, format=format)
@@ -153,7 +153,7 @@ class _Answer(NamedTuple):
 @contextmanager
 def _reading(path: Path) -> Iterator[Callable[[float], bool | None]]:
     try:
-        with terminal.progress(f"trying mends of {path}") as progress:
+        with terminal.progress(f"trying fixes of {path}") as progress:
             yield progress
     except OSError as error:
         raise RequestError(f"{path}: {files.reason(error)}") from None
@@ -187,12 +187,12 @@ def _fixed(
     from vcpulab.advice.fixing import fix
 
     fixed, interrupted = run_or_partial(fix, path, select=names, **options)
-    mended = len(fixed.made) + len(fixed.taken_out)
+    count = len(fixed.made) + len(fixed.taken_out)
     if shown:
-        counted = Lines([f"{path}: {mended} fixed, {len(fixed.left) or 'nothing'} left"])
+        counted = Lines([f"{path}: {count} fixed, {len(fixed.left) or 'nothing'} left"])
         page.show([*views.fixed(str(path), fixed), views.cautions(fixed.scenario), page.always(counted)], all=all)
-    text = fixed.scenario.text if mended and not interrupted else None
-    return _Answer(fixed.as_data(toolstack), mended + len(fixed.left), len(fixed.left), text, interrupted)
+    text = fixed.scenario.text if count and not interrupted else None
+    return _Answer(fixed.as_data(toolstack), count + len(fixed.left), len(fixed.left), text, interrupted)
 
 
 def _show_rules(name: str | None, *, format: str) -> None:

@@ -35,7 +35,7 @@ def explain(
     *,
     slo: str | None = None,
     replications: Annotated[
-        int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
+        int, number("Replications of each simulation, without and with the fix.", 2, 10_000)
     ] = verbs.REPLICATIONS,
     toolstack: TypedFor = None,
     format: TableOrJson = "table",
@@ -43,7 +43,7 @@ def explain(
     jobs: Jobs = 0,
     all: Flag = False,
 ) -> None:
-    """Explain what is slow: where its time goes, what holds it back, what mends it.
+    """Explain what is slow: where its time goes, what holds it back, how to fix it.
 
     Without a metric all who are late are explained: clients whose 99th percentile is above 20 ms and above 20 times
     the CPU time of a request, or who lose more than 5 % of their requests; periodic jobs that miss as many deadlines.
@@ -81,7 +81,7 @@ def _show(file: Path, answer: Explanation, scenario: Scenario, toolstack: Toolst
     host = [] if topology.is_flat else [f"host: {topology}"]
     parts = [page.always(Lines([*nobody, *answer.outlook(), *answer.numbers(), *host])), views.cautions(scenario)]
     if answer.advice:
-        parts.append(page.always(Lines(["", "What holds it back, and what mends it:", ""])))
+        parts.append(page.always(Lines(["", "What holds it back, and how to fix it:", ""])))
         findings = [views.advice(str(file), advice, toolstack, all=all) for advice in answer.advice]
         parts.append(page.items(findings, "finding", least=1, soon=_FINDINGS))
     for place, entry in enumerate(answer.explained[:FOLLOWED]):

@@ -38,7 +38,7 @@ COMMANDS = {
         Command("query", "sweep", "Query a store of sweeps in SQL (that of Polars); nothing is changed."),
     ],
     "Advise": [
-        Command("explain", "explain", "Explain what is slow: where its time goes, what holds it back, what mends it."),
+        Command("explain", "explain", "Explain what is slow: where its time goes, what holds it back, how to fix it."),
         Command("lint", "advise", "Find probable mistakes in scenario files, their cost, and their remedies."),
         Command("whatif", "advise", "Predict improvements and regressions by other settings, and how to set them."),
         Command("compare", "advise", "Compare two scenarios, or two runs: differences from the first to the second."),

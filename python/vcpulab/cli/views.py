@@ -252,15 +252,16 @@ def fixed(path: str, fixes: "Fixed") -> list[Part]:
     """The fixes, the remaining findings with reasons, and the effect of all fixes together."""
     parts = [
         page.items(
-            [[*_fault(path, finding), Lines(["  fixed: taken out"]), BLANK] for finding in fixes.taken_out], "mend"
+            [[*_fault(path, finding), Lines(["  fixed: taken out"]), BLANK] for finding in fixes.taken_out],
+            "fixed finding",
         ),
-        page.items([[*_finding(path, fix, "fixed by"), BLANK] for fix in fixes.made], "mend"),
+        page.items([[*_finding(path, fix, "fixed by"), BLANK] for fix in fixes.made], "fixed finding"),
         page.items(
             [
                 [*_finding(path, fix), Lines([f"not fixed: {reason}"], begin="  ", indent="    "), BLANK]
                 for fix, reason in fixes.left
             ],
-            "finding that is left",
+            "remaining finding",
         ),
     ]
     if fixes.made:
@@ -274,8 +275,8 @@ def _finding(path: str, advice: "Advice", label: str = "with") -> list[Piece]:
     """A finding with its reason and the effect of its fix."""
     pieces: list[Piece] = _fault(path, advice.finding)
     if advice.effect is not None:
-        mend = "; ".join(settings.in_short(advice.finding.changes))
-        pieces.append(Lines([f"{label} {mend}:"], begin="  ", indent="    "))
+        fix = "; ".join(settings.in_short(advice.finding.changes))
+        pieces.append(Lines([f"{label} {fix}:"], begin="  ", indent="    "))
         lines = [advice.does, *advice.kept(), *([advice.against] if advice.against else [])]
         pieces.append(Lines(lines, begin="    ", indent="      "))
     return pieces

@@ -222,12 +222,12 @@ class Advice:
     def harm(self) -> str:
         """The harm of the fix, in words; empty: no harm."""
         if self.starves:
-            return f"the mend starves {in_short(list(self.starves))}"
+            return f"the fix starves {in_short(list(self.starves))}"
         if self.breaks:
-            return f"the mend breaks {', '.join(map(str, self.breaks))}"
+            return f"the fix breaks {', '.join(map(str, self.breaks))}"
         if self.delays:
-            return f"the mend makes {in_short(self.delays)} late"
-        return "the mend regresses more than it improves" if self.makes_worse else ""
+            return f"the fix makes {in_short(self.delays)} late"
+        return "the fix regresses more than it improves" if self.makes_worse else ""
 
     @property
     def against(self) -> str:
@@ -325,7 +325,7 @@ def advise(
         advice.sort(key=lambda item: not _is_real(item, host.run))
         return [*advice, *_noted(host, notes, jobs=jobs)]
     except KeyboardInterrupt:
-        extent = "findings whose mends are not tried" + ("" if stopped is None else f", from {stopped.extent}")
+        extent = "findings whose fixes are not tried" + ("" if stopped is None else f", from {stopped.extent}")
         raise Interrupted([Advice(finding, None, None) for finding in findings], extent) from None
 
 
