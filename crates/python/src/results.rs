@@ -15,8 +15,7 @@ use vcpulab_measure::{
     Part, PathRow, Record, SampleRow, Spooled, Tabular, VcpuSampleRow, each_table, perfetto,
 };
 use vcpulab_run::{
-    Jtl, MakeScheduler, Own, Part as Replications, RunError, RunOptions, SoFar, none_to_make, run_one_own,
-    run_own, run_so_far,
+    Jtl, MakeScheduler, Own, Part as RunPart, Ran, RunError, RunOptions, Runs, SoFar, none_to_make,
 };
 use vcpulab_spec::PoolSpec;
 
@@ -51,22 +50,33 @@ pub fn run(
     let live = live.map(|live| live.samples.clone());
     let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs), live };
     if !scenario.own.is_empty() {
-        let mut so_far = SoFar::default();
-        let done = attended(py, progress, scenario, |advance, scheduler| {
-            let own = Own { scheduler, manager: None };
-            run_own(&scenario.checked, &options, advance, own, &mut so_far)
+        let part = RunPart::whole(&scenario.checked);
+        let mut ran = Ran::default();
+        let done = attended(py, progress, scenario, |progress, scheduler| {
+            ran = in_turn(part, &options, progress, scheduler);
+            ran.failure.take().map_or(Ok(()), |(_, error)| Err(error))
         });
-        return Ok(unless_stopped(py, done.err(), vec![so_far])?.remove(0));
+        return Ok(unless_stopped(py, done.err(), ran.so_far)?.remove(0));
     }
     let spec = scenario.checked.clone();
-    let (done, stop) = watched_so_far(py, progress, move |watch| {
-        run_so_far(&[Replications::whole(&spec)], &options, &|done| watch.advance(done))
+    let (ran, stop) = watched_so_far(py, progress, move |watch| {
+        let progress = |done| watch.advance(done);
+        Runs { parts: vec![RunPart::whole(&spec)], options: &options, progress: &progress, own: None }.start()
     })?;
-    match (done, stop) {
-        (Ok(so_far), stop) => Ok(unless_stopped(py, stop, so_far)?.remove(0)),
-        (Err(_), Some(stop)) => Err(stop),
-        (Err((_, error)), None) => Err(engine_error(error)),
+    match (ran.failure, stop) {
+        (Some((_, error)), None) => Err(engine_error(error)),
+        (_, stop) => Ok(unless_stopped(py, stop, ran.so_far)?.remove(0)),
     }
+}
+
+/// Runs replications of a scenario with schedulers of the caller's, one after the other in this thread.
+fn in_turn(
+    part: RunPart<'_>,
+    options: &RunOptions,
+    progress: Advance<'_>,
+    scheduler: MakeScheduler<'_, '_>,
+) -> Ran {
+    Runs { parts: vec![part], options, progress, own: Some(Own { scheduler, manager: None }) }.start()
 }
 
 /// The results of every scenario. If some were stopped, the exception has the first replications, if each scenario has some.
@@ -106,56 +116,46 @@ pub fn run_many(
         Some(only) => only[index]..only[index].saturating_add(1),
         None => 0..scenarios[index].get().checked.replications,
     };
-    let in_several = |index: usize, error: RunError| match scenarios.len() {
-        1 => error,
-        _ => error.of(index),
-    };
+    let named = |index: usize, error: RunError| if scenarios.len() == 1 { error } else { error.of(index) };
     let runs = |index: usize| f64::from(replications(index).len() as u32);
     let whole: f64 = (0..scenarios.len()).map(runs).sum();
+    let options = RunOptions { jobs, waits, ..RunOptions::default() };
     let mut before = 0.0;
     let mut all = vec![SoFar::default(); scenarios.len()];
     for index in own {
         let scenario = scenarios[index].get();
-        let (from, part) = (before, runs(index) / whole);
-        let done = attended(py, progress, scenario, |advance, scheduler| {
-            let options = RunOptions { waits, ..RunOptions::default() };
-            let advance = |done| advance(from + done * part);
-            match &only {
-                Some(only) => run_one_own(&scenario.checked, &options, only[index], &advance, scheduler)
-                    .map(|results| all[index] = SoFar { replications: 1, results }),
-                None => {
-                    let own = Own { scheduler, manager: None };
-                    run_own(&scenario.checked, &options, &advance, own, &mut all[index])
-                }
-            }
-            .map_err(|error| in_several(index, error))
+        let share = runs(index) / whole;
+        let done = attended(py, progress, scenario, |progress, scheduler| {
+            let part = RunPart { spec: &scenario.checked, replications: replications(index) };
+            let mut ran = in_turn(part, &options, &|done| progress(before + done * share), scheduler);
+            all[index] = ran.so_far.remove(0);
+            ran.failure.map_or(Ok(()), |(_, error)| Err(named(index, error)))
         });
         if let Err(stop) = done {
             return unless_stopped(py, Some(stop), all);
         }
-        before += part;
+        before += share;
     }
     if others.is_empty() {
         return unless_stopped(py, None, all);
     }
     let parts: Vec<_> =
         others.iter().map(|&index| (scenarios[index].get().checked.clone(), replications(index))).collect();
-    let (done, stop) = watched_so_far(py, progress, move |watch| {
+    let (ran, stop) = watched_so_far(py, progress, move |watch| {
         watch.advance(before);
-        let parts: Vec<Replications<'_>> = parts
+        let parts = parts
             .iter()
-            .map(|(spec, replications)| Replications { spec, replications: replications.clone() })
+            .map(|(spec, replications)| RunPart { spec, replications: replications.clone() })
             .collect();
-        let options = RunOptions { jobs, waits, ..RunOptions::default() };
-        run_so_far(&parts, &options, &|done| watch.advance(before + done * (1.0 - before)))
+        let progress = |done| watch.advance(before + done * (1.0 - before));
+        Runs { parts, options: &options, progress: &progress, own: None }.start()
     })?;
-    match (done, stop) {
-        (Ok(done), stop) => {
-            others.into_iter().zip(done).for_each(|(index, done)| all[index] = done);
+    match (ran.failure, stop) {
+        (Some((index, error)), None) => Err(engine_error(named(others[index], error))),
+        (_, stop) => {
+            others.into_iter().zip(ran.so_far).for_each(|(index, so_far)| all[index] = so_far);
             unless_stopped(py, stop, all)
         }
-        (Err(_), Some(stop)) => Err(stop),
-        (Err((index, error)), None) => Err(engine_error(in_several(others[index], error))),
     }
 }
 
@@ -271,12 +271,14 @@ pub fn run_managed(
         })?;
         Ok(wanted.into_iter().map(|(domain, values)| (domain, values.into_iter().collect())).collect())
     };
-    let mut so_far = SoFar::default();
-    let done = attended_with(py, progress, scenario, &raised, |advance, scheduler| {
-        let own = Own { scheduler, manager: Some(&mut decide) };
-        run_own(&scenario.checked, &options, advance, own, &mut so_far)
+    let mut ran = Ran::default();
+    let done = attended_with(py, progress, scenario, &raised, |progress, scheduler| {
+        let own = Some(Own { scheduler, manager: Some(&mut decide) });
+        ran =
+            Runs { parts: vec![RunPart::whole(&scenario.checked)], options: &options, progress, own }.start();
+        ran.failure.take().map_or(Ok(()), |(_, error)| Err(error))
     });
-    Ok(unless_stopped(py, done.err(), vec![so_far])?.remove(0))
+    Ok(unless_stopped(py, done.err(), ran.so_far)?.remove(0))
 }
 
 /// A function that takes the fraction done, and answers whether to continue.

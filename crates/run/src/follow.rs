@@ -9,11 +9,11 @@ use vcpulab_io::{ClientId, ClientSample, Followed, Leg, Machine, Outcome};
 use vcpulab_measure::{Occupancy, PathRow, Stretch};
 use vcpulab_spec::Spec;
 
-use crate::build::host::host_config;
-use crate::build::machine::machine_config;
+use crate::assemble::host::host_config;
+use crate::assemble::machine::machine_config;
 use crate::error::RunError;
-use crate::run::progress::run_to;
-use crate::run::schedulers::{MakeScheduler, pools_of};
+use crate::replicate::progress::run_to;
+use crate::replicate::schedulers::{MakeScheduler, pools_of};
 
 /// The paths of the requests of a client at these quantiles of its response times (the nearest rank; of equally slow ones the
 /// earliest), in one replication of a scenario. No rows: none was answered after the warm-up. `progress` gets the fraction
@@ -145,7 +145,7 @@ mod tests {
     use std::collections::BTreeSet;
     use vcpulab_scenario::Scenario;
 
-    use crate::run::schedulers::none_to_make;
+    use crate::replicate::schedulers::none_to_make;
 
     /// A service behind a driver domain that shares its pCPUs with a domain that always computes.
     fn scenario(host: &str, web: &str, client: &str, rest: &str) -> Scenario {

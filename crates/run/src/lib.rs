@@ -1,6 +1,6 @@
 //! Runs checked scenarios.
 //!
-//! `build` turns a [`Spec`](vcpulab_spec::Spec) into the configurations of a host and of the machine around it; `run` drives
+//! `assemble` turns a [`Spec`](vcpulab_spec::Spec) into the configurations of a host and of the machine around it; `replicate` drives
 //! the replications in parallel, and their results are in order. What is in a scenario's file is not known
 //! here.
 //! ```
@@ -20,7 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod build;
+mod assemble;
 #[cfg(test)]
 mod client_tests;
 mod error;
@@ -30,20 +30,20 @@ mod kvm_tests;
 mod listing;
 mod options;
 pub mod own;
-mod run;
+mod replicate;
 #[cfg(test)]
 mod tests;
 
-pub use build::host::host_config;
-pub use build::machine::machine_config;
+pub use assemble::host::host_config;
+pub use assemble::machine::machine_config;
 pub use error::RunError;
 pub use follow::follow;
 pub use listing::listing_json;
 pub use options::RunOptions;
-pub use run::jtl::{JTL_EPOCH_MS, Jtl};
-pub use run::live::{LiveSamples, Sampled};
-pub use run::manager::{Manager, Wanted};
-pub use run::pace::{Pace, pace};
-pub use run::schedulers::{MakeScheduler, none_to_make};
-pub use run::stream::{Outcome, Stream};
-pub use run::{Own, Part, SoFar, run, run_many, run_one, run_one_own, run_own, run_so_far};
+pub use replicate::jtl::{JTL_EPOCH_MS, Jtl};
+pub use replicate::live::{LiveSamples, Sampled};
+pub use replicate::manager::{Manager, Wanted};
+pub use replicate::pace::{Pace, pace};
+pub use replicate::runs::{Own, Part, Ran, Runs, SoFar, run};
+pub use replicate::schedulers::{MakeScheduler, none_to_make};
+pub use replicate::stream::{Outcome, Stream};

@@ -5,11 +5,11 @@ use vcpulab_host::{CpuMask, DomId, Host, HostState, Span, Time, VcpuId};
 use vcpulab_io::Machine;
 use vcpulab_spec::Spec;
 
-use crate::build::host::host_config;
-use crate::build::machine::machine_config;
+use crate::assemble::host::host_config;
+use crate::assemble::machine::machine_config;
 use crate::error::RunError;
-use crate::run::progress::run_to;
-use crate::run::schedulers::{MakeScheduler, pools_of};
+use crate::replicate::progress::run_to;
+use crate::replicate::schedulers::{MakeScheduler, pools_of};
 
 /// The domains on the host at a time of the first replication of a scenario, in the order of the toolstack's ids:
 /// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity, soft_affinity}]}]}`. States are in the

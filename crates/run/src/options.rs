@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use vcpulab_measure::Keep;
 use vcpulab_spec::Spec;
 
-use crate::run::jtl::Jtl;
-use crate::run::live::LiveSamples;
+use crate::replicate::jtl::Jtl;
+use crate::replicate::live::LiveSamples;
 
 /// A way to run.
 #[derive(Clone, Debug, Default)]

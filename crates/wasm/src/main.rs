@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use vcpulab_run::{RunOptions, run_one_own};
+use vcpulab_run::{Own, Part, RunOptions, Runs};
 use vcpulab_scenario::{Edit, Outside, Problems, Scenario, policy_json};
 
 use crate::policy::{Known, Policies};
@@ -128,6 +128,12 @@ fn ran(replication: &str, trace: bool) -> Result<Vec<u8>, Box<dyn Error>> {
         say(&format!("{done}\n"));
         true
     };
-    let results = run_one_own(&scenario, &options, replication, &progress, &mut policy::scheduler)?;
+    let runs = Runs {
+        parts: vec![Part { spec: &scenario, replications: replication..replication + 1 }],
+        options: &options,
+        progress: &progress,
+        own: Some(Own { scheduler: &mut policy::scheduler, manager: None }),
+    };
+    let results = runs.start().results()?.remove(0);
     Ok(answer::of(results)?)
 }

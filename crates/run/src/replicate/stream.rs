@@ -14,7 +14,7 @@ use vcpulab_spec::Spec;
 
 use crate::error::RunError;
 use crate::options::RunOptions;
-use crate::run::run;
+use crate::replicate::runs::run;
 
 /// The outcome of a run; the outer error is a panic.
 pub type Outcome = Result<Result<Results, RunError>, Box<dyn Any + Send>>;

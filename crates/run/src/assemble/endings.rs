@@ -48,7 +48,7 @@ fn steps(ending: Ending, d: DomId) -> impl Iterator<Item = TimedAction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::host::host_config;
+    use crate::assemble::host::host_config;
     use vcpulab_host::Span;
     use vcpulab_scenario::Scenario;
 

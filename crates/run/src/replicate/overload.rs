@@ -5,7 +5,7 @@ use vcpulab_io::{Load, Machine, Owner};
 use vcpulab_spec::limits::CONNECTIONS_IN_BEING_MAX;
 use vcpulab_spec::{ClientSpec, DomainSpec, PoolSpec, Spec};
 
-use crate::run::progress::EVENTS_BETWEEN_ASKING;
+use crate::replicate::progress::EVENTS_BETWEEN_ASKING;
 
 /// The error of a run, with the cause of most of the events at which time does not advance.
 pub(crate) fn blame(broken: Broken, busiest: Busiest, spec: &Spec, machine: &Machine) -> Broken {

@@ -5,18 +5,18 @@ use vcpulab_host::Span;
 use vcpulab_io::MachineConfig;
 use vcpulab_spec::Spec;
 
-use crate::build::clients::{client, client_machine};
-use crate::build::disks::disks;
-use crate::build::guests::guest;
-use crate::build::host::first_vcpus;
-use crate::build::network::nics;
-use crate::build::profiler::profiler;
-use crate::build::scripts::Channels;
-use crate::build::services::Services;
-use crate::run::seed::replication_seed;
+use crate::assemble::clients::{client, client_machine};
+use crate::assemble::disks::disks;
+use crate::assemble::guests::guest;
+use crate::assemble::host::first_vcpus;
+use crate::assemble::network::nics;
+use crate::assemble::profiler::profiler;
+use crate::assemble::scripts::Channels;
+use crate::assemble::services::Services;
+use crate::replicate::seed::replication_seed;
 
 /// The purpose of the random number that says when applications begin: others' are in `vcpulab-io` (up to `4 << 32`) and in
-/// [`ticks`](crate::build::ticks) (`5 << 32`).
+/// [`ticks`](crate::assemble::ticks) (`5 << 32`).
 const START: u64 = 6 << 32;
 
 /// The machine around the host in one replication.

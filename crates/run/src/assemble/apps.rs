@@ -4,8 +4,8 @@ use vcpulab_guest::AppConfig;
 use vcpulab_guest::apps::Args;
 use vcpulab_spec::{AppSpec, Constants};
 
-use crate::build::scripts::{Channels, SyncObjects, script};
-use crate::build::services::Services;
+use crate::assemble::scripts::{Channels, SyncObjects, script};
+use crate::assemble::services::Services;
 
 /// Configuration of an instance of an application.
 pub(crate) fn app(

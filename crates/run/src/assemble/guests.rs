@@ -5,13 +5,13 @@ use vcpulab_host::{DomId, Span, Table, VcpuId};
 use vcpulab_io::{GuestConfig, HaltPollConfig};
 use vcpulab_spec::{DomainSpec, Drivers, Spec};
 
-use crate::build::apps::app;
-use crate::build::disks::virtual_disk;
-use crate::build::files::served;
-use crate::build::network::{driver_costs, netfront, network_costs};
-use crate::build::scripts::{Channels, SyncObjects};
-use crate::build::services::Services;
-use crate::build::ticks;
+use crate::assemble::apps::app;
+use crate::assemble::disks::virtual_disk;
+use crate::assemble::files::served;
+use crate::assemble::network::{driver_costs, netfront, network_costs};
+use crate::assemble::scripts::{Channels, SyncObjects};
+use crate::assemble::services::Services;
+use crate::assemble::ticks;
 
 /// The first halt poll (`halt_poll_ns_grow_start`).
 const HALT_POLL_START: Span = Span::from_us(10);

@@ -14,20 +14,20 @@ use vcpulab_sched::Runner;
 use vcpulab_spec::limits::ROWS_MAX;
 use vcpulab_spec::{PoolSpec, Spec};
 
-use crate::build::machine::machine_config;
+use crate::assemble::machine::machine_config;
 use crate::error::RunError;
 use crate::options::RunOptions;
-use crate::run::app_table::app_rows;
-use crate::run::io_table::io_rows;
-use crate::run::jtl::Logs;
-use crate::run::manager::{Manager, decided};
-use crate::run::monitors::Monitors;
-use crate::run::overload::{blame, called, events_between_looks, too_many_connections};
-use crate::run::pace::Getting;
-use crate::run::progress::{Progress, STEPS};
-use crate::run::schedulers::{MakeScheduler, all_registered, pools_of};
-use crate::run::thread_table::thread_rows;
-use crate::run::vm_table::{Throttled, throttled, vm_rows};
+use crate::replicate::app_table::app_rows;
+use crate::replicate::io_table::io_rows;
+use crate::replicate::jtl::Logs;
+use crate::replicate::manager::{Manager, decided};
+use crate::replicate::monitors::Monitors;
+use crate::replicate::overload::{blame, called, events_between_looks, too_many_connections};
+use crate::replicate::pace::Getting;
+use crate::replicate::progress::{Progress, STEPS};
+use crate::replicate::schedulers::{MakeScheduler, all_registered, pools_of};
+use crate::replicate::thread_table::thread_rows;
+use crate::replicate::vm_table::{Throttled, throttled, vm_rows};
 
 /// A replication that waits for its scheduler.
 pub(crate) struct Replication<'a> {

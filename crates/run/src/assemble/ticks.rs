@@ -8,7 +8,7 @@ use vcpulab_guest::{IdleTick, Random};
 use vcpulab_host::{DomId, Span};
 use vcpulab_spec::Spec;
 
-use crate::run::seed::replication_seed;
+use crate::replicate::seed::replication_seed;
 
 /// The purpose of the random number that says where they begin: see `START`.
 const TICKS: u64 = 5 << 32;

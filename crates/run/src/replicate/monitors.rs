@@ -7,9 +7,9 @@ use vcpulab_io::{BlkfrontCounts, GuestId, Layer, Layers, Machine, NetfrontCounts
 use vcpulab_measure::{Meter, Names, ProfileRow, Results, SampleRow, Sampler, Spool};
 use vcpulab_spec::Spec;
 
-use crate::build::profiler::profiler;
-use crate::run::app_table::AppSampler;
-use crate::run::live::LiveSamples;
+use crate::assemble::profiler::profiler;
+use crate::replicate::app_table::AppSampler;
+use crate::replicate::live::LiveSamples;
 
 /// Listens to one replication from the end of the warm-up on.
 pub(crate) struct Monitors {

@@ -3,7 +3,7 @@
 use vcpulab_host::{Pools, Scheduler};
 use vcpulab_spec::{PoolSpec, Spec};
 
-use crate::run::seed::replication_seed;
+use crate::replicate::seed::replication_seed;
 
 /// Makes the scheduler of a pool whose policy is not in the registry, once for each replication: from the pool, and a
 /// seed of its own.

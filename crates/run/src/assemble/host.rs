@@ -6,8 +6,8 @@ use vcpulab_host::{
 };
 use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, Drivers, POOL_0, Spec, within};
 
-use crate::build::endings::Endings;
-use crate::build::groups::Groups;
+use crate::assemble::endings::Endings;
+use crate::assemble::groups::Groups;
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
