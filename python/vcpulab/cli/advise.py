@@ -34,7 +34,7 @@ from vcpulab.cli.options import (
 )
 from vcpulab.cli.outputs import Writes, check_writable, written
 from vcpulab.cli.page import BLANK, Lines
-from vcpulab.cli.streams import go_on_unheard
+from vcpulab.cli.streams import continue_without_reader
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.steps import Step
@@ -96,7 +96,7 @@ def lint(
     if fix:
         for path in file:
             check_writable("fix", path)
-        go_on_unheard()
+        continue_without_reader()
     if toolstack is not None:
         # Errors of any file come before the first simulation.
         for path in file:

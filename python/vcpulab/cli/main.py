@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcpulab.cli import signals
-from vcpulab.cli.streams import Unheard, printing_plainly
+from vcpulab.cli.streams import NoReader, printing_plainly
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with printing_plainly() as stdout:
             try:
                 status = _main(given)
-            except Unheard:
+            except NoReader:
                 status = DONE
             # A reader that closed the pipe is no error.
             if stdout.broken is None or isinstance(stdout.broken, BrokenPipeError):

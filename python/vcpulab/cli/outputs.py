@@ -1,4 +1,4 @@
-"""What a command writes is looked at before it works, and written when its results are printed.
+"""Checks of the files that a command writes, before its work, and contexts for writing them after its results.
 
 A file that is written is declared so where its option is: `Annotated[Path, ..., Writes.FILE]`. Everything else that a
 command line names is taken to be read.
@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from vcpulab.cli import files, terminal
-from vcpulab.cli.streams import go_on_unheard
+from vcpulab.cli.streams import continue_without_reader
 from vcpulab.errors import RequestError
 
 _PROBE_BYTES = 4096
 
 
 class Writes(Enum):
-    """What becomes of a path that a command line names."""
+    """The kinds of outputs that a command writes to a path."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -52,7 +52,7 @@ def check(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
     }
     if not writes:
         return
-    go_on_unheard()
+    continue_without_reader()
     forced = bool(given.get("force"))
     read = {file: name for name, value in given.items() if name not in writes for file in _files(value)}
     for field, (path, kind) in writes.items():

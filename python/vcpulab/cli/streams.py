@@ -11,15 +11,15 @@ from vcpulab.show.terminal_text import plain
 _ASCII = ("ascii", "ansi_x3.4-1968", "us-ascii")
 
 
-class Unheard(BaseException):
+class NoReader(BaseException):
     """The output has no reader, and the command has nothing else to do; no `except Exception` catches it."""
 
 
-class Heard:
+class BreakableStream:
     """A stream that may break: its reader has gone, or its disk is full."""
 
-    def __init__(self, stream: TextIO, *, goes_on: bool) -> None:
-        self.goes_on = goes_on
+    def __init__(self, stream: TextIO, *, needs_no_reader: bool) -> None:
+        self.needs_no_reader = needs_no_reader
         """`True`: the command has work to do that needs no reader."""
         self.broken: OSError | None = None
         self._stream = stream
@@ -28,7 +28,7 @@ class Heard:
         """Prints.
 
         Raises:
-            Unheard: the stream is broken, and the command has nothing else to do.
+            NoReader: the stream is broken, and the command has nothing else to do.
         """
         self._try(lambda: self._stream.write(text))
         return len(text)
@@ -50,8 +50,8 @@ class Heard:
             self.broken = error
             # The rest of the buffers goes to the null device, so that Python reports no error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
-            if not self.goes_on:
-                raise Unheard from None
+            if not self.needs_no_reader:
+                raise NoReader from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -60,7 +60,7 @@ class Heard:
 class Plain:
     """A stream for text from any source: control sequences are escaped."""
 
-    def __init__(self, styled: Heard) -> None:
+    def __init__(self, styled: BreakableStream) -> None:
         self.styled = styled
 
     def write(self, text: str) -> int:
@@ -78,7 +78,7 @@ def printing_aside() -> AbstractContextManager[object]:
 
 
 @contextmanager
-def printing_plainly() -> Iterator[Heard]:
+def printing_plainly() -> Iterator[BreakableStream]:
     """A context in which printed text is escaped, and letters outside the terminal's encoding are replaced.
 
     Yields:
@@ -89,18 +89,18 @@ def printing_plainly() -> Iterator[Heard]:
         if hasattr(stream, "reconfigure") and (stream.encoding or "").lower().replace("-", "") != "utf8":
             # Without a locale Python chooses ASCII; UTF-8 is likelier.
             stream.reconfigure(encoding="utf-8" if stream.encoding.lower() in _ASCII else None, errors="replace")
-    heard = Heard(sys.stdout, goes_on=False)
-    sys.stdout, sys.stderr = Plain(heard), Plain(Heard(sys.stderr, goes_on=True))
+    stdout = BreakableStream(sys.stdout, needs_no_reader=False)
+    sys.stdout, sys.stderr = Plain(stdout), Plain(BreakableStream(sys.stderr, needs_no_reader=True))
     try:
-        yield heard
+        yield stdout
     finally:
         sys.stdout, sys.stderr = before
 
 
-def go_on_unheard() -> None:
+def continue_without_reader() -> None:
     """Lets the command go on, for example to write a file, even if stdout has no reader."""
     if isinstance(sys.stdout, Plain):
-        sys.stdout.styled.goes_on = True
+        sys.stdout.styled.needs_no_reader = True
 
 
 def write_bytes(data: bytes) -> None:

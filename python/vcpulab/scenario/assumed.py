@@ -1,11 +1,11 @@
-"""Applications whose work an import assumed: nobody asked whether they are late."""
+"""Applications whose work an import assumed: their lateness is no finding."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def is_assumed(app: Mapping[str, Any]) -> bool:
-    """Was the work of an application, as a table of a scenario, assumed by an import?
+    """`True`: an import assumed the work of an application, given as a table of a scenario.
 
     Examples:
         >>> is_assumed({"kind": "hog", "assumed": True}), is_assumed({"kind": "hog"})
@@ -15,7 +15,7 @@ def is_assumed(app: Mapping[str, Any]) -> bool:
 
 
 def all_assumed(document: Mapping[str, Any], domain: str) -> bool:
-    """Does a domain have applications, and was the work of each assumed?
+    """`True`: a domain has applications, and an import assumed the work of each.
 
     Examples:
         >>> apps = [{"kind": "periodic", "assumed": True}, {"kind": "hog"}]

@@ -1,4 +1,4 @@
-"""What this installation knows: schedulers, hardware profiles, the format of scenario files."""
+"""The contents of this installation: schedulers, hardware profiles, the format of scenario files."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _profiles = cache(_engine.profiles)
 
 
 def build_info() -> dict[str, str]:
-    """What was built: version, profile, architecture, system.
+    """The build of the engine: version, profile, architecture, system.
 
     Examples:
         >>> sorted(build_info())

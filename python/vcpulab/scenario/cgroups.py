@@ -49,7 +49,7 @@ def shares_of_weight(weight: int) -> int:
 
 
 def is_rounded(shares: int) -> bool:
-    """Is the weight for `cpu.shares` of version 1 another share of the CPU, by more than 5 %?
+    """`True`: the weight for `cpu.shares` of version 1 gives another share of the CPU, by more than 5 %.
 
     Examples:
         >>> is_rounded(2), is_rounded(1024), is_rounded(50)

@@ -10,7 +10,7 @@ from typing import Any
 from vcpulab import _engine
 
 _BESIDE = {"l2_miss_ps": (min, "at most", "l3_miss_ps"), "l3_miss_ps": (max, "at least", "l2_miss_ps")}
-"""What must be at most or at least another constant, also when only that other was measured."""
+"""Constants that must be at most or at least another constant, even if only the other was measured."""
 
 PCPUS_MAX = 512
 """Most pCPUs that a host can have: as many as the engine takes."""
@@ -23,9 +23,9 @@ class Measured:
     text: str
     """The profile, as a file."""
     constants: Mapping[str, Mapping[str, Any]]
-    """By constant: `value`, the quartiles `low` and `high`, `samples`, `how`."""
+    """The measurements by constant: `value`, the quartiles `low` and `high`, `samples`, `how`."""
     missing: Mapping[str, str]
-    """By constant: why it could not be measured; `smt_*_percent` are all of threads that share a core."""
+    """The reasons why constants could not be measured; `smt_*_percent` are all of threads that share a core."""
 
 
 def measure(base: Mapping[str, Any]) -> Measured:

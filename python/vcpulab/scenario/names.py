@@ -11,7 +11,7 @@ _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>\.\d+)?")
 
 
 def is_pattern(text: str) -> bool:
-    """Does it stand for every name that matches it, as file names do in a shell?"""
+    """`True`: a text is a pattern that stands for every matching name, as file names do in a shell."""
     return _PATTERN.search(text) is not None
 
 

@@ -49,12 +49,12 @@ class Scenario:
         """Reads a scenario file. Where it names a policy in a Python file, that file is executed.
 
         Args:
-            path: the file's; scenarios that are in no file come from `from_toml` and `from_dict`.
+            path: the path of the file; for scenarios without a file use `from_toml` and `from_dict`.
 
         Raises:
-            ScenarioError: everything that is wrong with it.
-            RequestError: it is no path.
-            OSError: it cannot be read.
+            ScenarioError: all errors of the scenario.
+            RequestError: the argument is no path.
+            OSError: the file cannot be read.
         """
         if not isinstance(path, str | PathLike) or (isinstance(path, str) and "\n" in path):
             shown = f"{type(path).__name__}{' of several lines' if isinstance(path, str) else ''}"
@@ -86,14 +86,14 @@ class Scenario:
         """Reads a scenario.
 
         Args:
-            text: what would stand in its file.
-            file: its name in messages.
-            folder: where files are looked for that it names.
-            policies: where schedulers come from that are not built in; if left out, from Python files (which are
-                executed) and installed packages.
+            text: the text of a scenario file.
+            file: the name of the scenario in messages.
+            folder: the folder in which files named by the scenario are looked for.
+            policies: the source of schedulers that are not built in; if left out, Python files (which are executed)
+                and installed packages.
 
         Raises:
-            ScenarioError: everything that is wrong with it.
+            ScenarioError: all errors of the scenario.
 
         Examples:
             >>> Scenario.from_toml("nmae = 'x'")
@@ -111,10 +111,10 @@ class Scenario:
 
     @classmethod
     def without(cls, text: str, fields: Iterable[str], file: str = "<string>", *, folder: Path | None = None) -> Self:
-        """Reads a scenario as if these fields, dotted paths, were not in it.
+        """Reads a scenario without some fields, given as dotted paths.
 
         Raises:
-            ScenarioError: everything else that is wrong with it.
+            ScenarioError: all other errors of the scenario.
         """
         return cls.from_toml(_edited(text, dict.fromkeys(fields)), file, folder=folder)
 
@@ -123,7 +123,7 @@ class Scenario:
         """Builds a scenario from tables, named as in a scenario file.
 
         Raises:
-            ScenarioError: everything that is wrong with it.
+            ScenarioError: all errors of the scenario.
             RequestError: a value is of a type that no scenario file has.
         """
         if not isinstance(document, Mapping):
@@ -145,20 +145,20 @@ class Scenario:
         return cls.from_toml(_engine.starter(), "<starter>")
 
     def change(self, changes: Mapping[str, Any]) -> Self:
-        """The same scenario with other values in some fields.
+        """A copy of the scenario with other values in some fields.
 
         Args:
-            changes: dotted path to value, as in a scenario file; `None` removes the field, so that its default holds.
-                Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the last adds one;
-                names with dots are quoted. Comments, order and formatting of the text stay. What all copies of a table
-                with a `count` get is written there; what one gets, in a table of its name. A scheduler may be a
-                subclass of `vcpulab.Policy`. With another scheduler, what is written for the old one is left out; with
-                another one of the host, which takes a reboot, so is `idle_tick_at`.
+            changes: dotted path to value, as in a scenario file; `None` removes the field, so that its default applies.
+                Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the last item adds
+                one; names with dots are quoted. Comments, order and formatting of the text stay. A change of all copies
+                of a table with a `count` is written there; a change of one copy, in a table of its name. A scheduler
+                may be a subclass of `vcpulab.Policy`. With another scheduler, parameters of the old one are removed;
+                with another scheduler of the host, which requires a reboot, so is `idle_tick_at`.
 
         Raises:
-            ScenarioError: everything that is wrong with the result.
-            ChangeError: a path leads through something that has no fields, or removes what is not there, or a value is
-                of a type that no scenario file has.
+            ScenarioError: all errors of the result.
+            ChangeError: a path leads through a value without fields, or removes a field that does not exist, or a value
+                is of a type that no scenario file has.
             RequestError: the changes are no mapping.
 
         Examples:
@@ -177,7 +177,7 @@ class Scenario:
         return self.from_toml(_edited(self._text, changes), "<scenario>", folder=self._folder, policies=policies)
 
     def left_over(self, changes: Mapping[str, Any]) -> list[str]:
-        """What is written for schedulers that it has no more after these changes, as paths: `change` leaves it out."""
+        """Paths of fields for schedulers that the scenario no longer has after some changes; `change` removes them."""
         return self._left_over(changes, self._policies.beside(self.policies.values()))
 
     def _left_over(self, changes: Mapping[str, Any], policies: Policies) -> list[str]:
@@ -212,7 +212,7 @@ class Scenario:
         return [path for path in left_out if path not in changes]
 
     def _at_boot(self, changes: Mapping[str, Any], written: Mapping[str, Any]) -> list[str]:
-        """What a reboot decides anew, if these changes take one: when the ticks of guests' kernels are."""
+        """Paths of fields that a reboot decides anew, if some changes require one: the times of guests' ticks."""
         host = written.get("host", {})
         if all(changes.get(f"host.{name}", host.get(name)) == host.get(name) for name in ("scheduler", "generation")):
             return []
@@ -221,26 +221,26 @@ class Scenario:
 
     @property
     def policies(self) -> dict[str, OwnPolicy]:
-        """Its schedulers that are not built in, by the names that it has for them."""
+        """The scenario's schedulers that are not built in, by their names in the scenario."""
         return self._engine.policies
 
     @property
     def can_run(self) -> bool:
-        """Are all its schedulers at hand? Not in a saved run under a policy of someone's own."""
+        """`True`: all schedulers are available; `False` for some saved runs under a user's own policy."""
         return all(policy.can_run for policy in self.policies.values())
 
     @property
     def text(self) -> str:
-        """The TOML text: a file's own, with its comments, and what was changed since."""
+        """The TOML text: that of the file, with its comments and all changes since."""
         return self._text
 
     def written(self) -> dict[str, Any]:
-        """As tables, with what was written and no defaults. Copies, of a table with a `count`, are written out."""
+        """The written tables without defaults. Copies of a table with a `count` are written out."""
         document: dict[str, Any] = json.loads(_engine.written(self._text))
         return document
 
     def copies(self) -> dict[str, dict[str, list[str]]]:
-        """The tables that stand for several: `domain` or `client` to their names, and these to the names of the copies.
+        """The tables with copies: `domain` or `client` to their names, and these to the names of the copies.
 
         Examples:
             >>> Scenario.from_toml('''
@@ -255,7 +255,7 @@ class Scenario:
         return copies_of
 
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Self:
-        """The same scenario with another seed or number of replications.
+        """A copy of the scenario with another seed or number of replications.
 
         Raises:
             RequestError: a value is out of range.
@@ -270,21 +270,21 @@ class Scenario:
 
     @property
     def folder(self) -> Path:
-        """Where files are looked for that it names."""
+        """The folder in which files named by the scenario are looked for."""
         return self._folder
 
     def to_toml(self) -> str:
-        """As a scenario file, complete: with every default spelled out."""
+        """The complete scenario as a file: with every default written out."""
         return self._engine.to_toml()
 
     def to_dict(self) -> dict[str, Any]:
-        """As tables, complete: with every default spelled out."""
-        # Everybody who asks gets tables of his own.
+        """The complete scenario as tables: with every default written out."""
+        # Each caller gets its own tables.
         document: dict[str, Any] = json.loads(self.kept(_as_json))
         return document
 
     def kept(self, work: "Callable[[Scenario], _Kept]") -> _Kept:
-        """What a function makes of it, worked out once. It must not change: everybody gets the same."""
+        """The result of a function of the scenario, computed once and shared: callers must not change it."""
         if work not in self._kept:
             self._kept[work] = work(self)
         result: _Kept = self._kept[work]
@@ -292,12 +292,12 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What it is, for people."""
+        """The name of the scenario, for people."""
         return self._engine.name
 
     @property
     def seed(self) -> int:
-        """Where all random numbers start."""
+        """The seed of all random numbers."""
         return self._engine.seed
 
     @property
@@ -317,7 +317,7 @@ class Scenario:
 
     @property
     def warnings(self) -> list[Problem]:
-        """What is allowed in it but probably not meant."""
+        """Settings that are allowed but probably not intended."""
         return self._engine.warnings
 
     def __eq__(self, other: object) -> bool:
@@ -326,7 +326,7 @@ class Scenario:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled as its text, and read again; its policies come along, those of files with their source."""
+        """Pickles the text of the scenario and its policies, those from files with their source."""
         return _unpickled, (type(self), self._text, self._folder, [*self.policies.values()])
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The threads of a KVM host that serve VMs: the vCPUs of a domain that stands in no file."""
+"""The threads of a KVM host that serve VMs: the vCPUs of a domain that is in no scenario file."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from vcpulab.scenario.units import pcpu_set
 
 HOST = "host"
-"""That domain, in results."""
+"""The name of that domain in results."""
 PERIOD_US = 100_000
 """The default of all periods of quotas."""
 
@@ -14,7 +14,7 @@ Kind = Literal["vhost", "emulator", "iothread"]
 
 
 class HostThread(NamedTuple):
-    """One of them; its number among them is that of its vCPU."""
+    """A thread that serves a VM; its position among the threads is the number of its vCPU."""
 
     domain: str
     """The VM that it serves."""
@@ -27,7 +27,7 @@ class HostThread(NamedTuple):
 
 
 def host_threads(document: Mapping[str, Any]) -> list[HostThread]:
-    """Those of a scenario, in order; of another host than KVM's none.
+    """The threads of a scenario's host, in order; none for other hosts than KVM's.
 
     Examples:
         >>> web = {"nic": {}, "disk": {}, "iothreads": 1, "emulator_affinity": "0-1"}

@@ -1,4 +1,4 @@
-"""Which pCPUs are threads of one core, and which are of one node."""
+"""The topology of a host: pCPUs that are threads of a core, sockets, and nodes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ class Topology:
 
     sockets: int
     cores: int
-    """Of each socket."""
+    """The number of cores of each socket."""
     threads: int
-    """Of each core."""
+    """The number of threads of each core."""
     nodes: int
-    """Of the host."""
+    """The number of nodes of the host."""
     adjacent: bool = True
-    """Do the threads of a core have numbers beside each other? Otherwise all first threads come first."""
+    """`True`: the threads of a core have consecutive numbers; `False`: all first threads come first."""
 
     @classmethod
     def from_host(cls, host: Mapping[str, Any]) -> Self:
@@ -34,7 +34,7 @@ class Topology:
         return cls(sockets, cores, threads, nodes, given["numbering"] == "adjacent")
 
     def __str__(self) -> str:
-        """In words; of what is one, and of threads where a core has one, nothing is said.
+        """The topology in words, without units of which there is one, and without threads if cores have one.
 
         Examples:
             >>> print(Topology(2, 16, 2, 2)), print(Topology(1, 8, 2, 1)), print(Topology(2, 4, 1, 2))
@@ -51,12 +51,12 @@ class Topology:
 
     @property
     def is_flat(self) -> bool:
-        """Is each pCPU a core of its own, in one socket and node?"""
+        """`True`: each pCPU is a core of its own, in one socket and node."""
         return (self.sockets, self.threads, self.nodes) == (1, 1, 1)
 
     @property
     def pcpus(self) -> int:
-        """How many threads there are."""
+        """The number of threads."""
         return self.sockets * self.cores * self.threads
 
     def core(self, pcpu: int) -> int:
@@ -83,11 +83,11 @@ class Topology:
         return socket * of_socket + inside * of_socket // self.cores
 
     def by_core(self, pcpus: Iterable[int] | None = None) -> dict[int, list[int]]:
-        """These pCPUs, or all, in ascending order, by their core."""
+        """The given pCPUs, or all, by their core, each list in ascending order."""
         return self._by(self.core, pcpus)
 
     def by_node(self, pcpus: Iterable[int] | None = None) -> dict[int, list[int]]:
-        """These pCPUs, or all, in ascending order, by their node."""
+        """The given pCPUs, or all, by their node, each list in ascending order."""
         return self._by(self.node, pcpus)
 
     def _by(self, key: Any, pcpus: Iterable[int] | None) -> dict[int, list[int]]:
