@@ -1,8 +1,8 @@
-"""What real hosts record, read: traces of their schedulers, and the texts of their tools.
+"""Readers of files from real hosts: traces of their schedulers, and the texts of their tools.
 
-`read` knows a file by what is in it, and answers with what it holds; a file that holds something else, or is damaged
-where that cannot be passed over, is refused with a `RecordingError` that names the file, the line, what was found and
-what may be there. Files may be compressed (xz, gzip, bzip2).
+`read` recognizes a file by its content, and returns the content. A file with other contents, or with damage that cannot
+be skipped, raises a `RecordingError` that names the file, the line, the value found and the allowed values. Files may
+be compressed (xz, gzip, bzip2).
 """
 
 from vcpulab.errors import RecordingError

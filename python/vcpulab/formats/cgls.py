@@ -1,4 +1,4 @@
-r"""What `systemd-cgls` draws: the tree of control groups, and the processes in them.
+r"""The output of `systemd-cgls`: the tree of control groups, and the processes in them.
 
 ```text
 Control group /:
@@ -19,7 +19,7 @@ from vcpulab.formats.linux_host import Linux, ProcThread
 from vcpulab.formats.sources import lines_of
 
 BEGINS = r"Control group \S*:\s*$|-\.slice\s*$|Unit \S+ \((?P<unit>/\S*)\):\s*$"
-"""How such a tree begins."""
+"""The beginning of such a tree."""
 _ROW = re.compile(r"(?P<tree>[│ \u00a0]*[├└]─|[| ]*[|`]-)(?P<rest>\S.*)")
 _PROCESS = re.compile(r"(?P<pid>\d{1,10})(\s.*)?")
 _UNIT = re.compile(r"\s+(\(#\d+\)|…|\.\.\.)\s*$")

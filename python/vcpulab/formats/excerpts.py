@@ -1,4 +1,4 @@
-"""What people paste: outputs of several commands in a text, with prompts, quotation marks, or an indentation."""
+"""Pasted texts: outputs of several commands, with prompts, quotation marks, or an indentation."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +39,7 @@ class Excerpt:
     path: Path
     text: str
     command: str = ""
-    """What was typed above it."""
+    """The command typed above the text."""
 
     def __fspath__(self) -> str:
         return str(self.path)

@@ -16,7 +16,7 @@ LABELS_MAX = 1000
 _MS_MAX = 10**15
 _TAG_BYTES_MAX = 1 << 20
 _DEPTH_MAX = 100
-"""Of elements in elements; samples of samples are some five deep."""
+"""The largest depth of nested elements; samples of samples are about five deep."""
 _CSV_NEEDED = ("timeStamp", "elapsed", "label", "success")
 
 

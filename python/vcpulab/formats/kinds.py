@@ -168,7 +168,7 @@ _AGAIN = frozenset({"xl-list", "xl-vcpu-list", "virsh-list"})
 
 
 def kind_of(path: str | PathLike[str]) -> Kind:
-    """What a file holds, by how it begins; of several listings the first.
+    """The kind of a file's content, by its beginning; of several listings the first one's.
 
     Raises:
         RecordingError: none of the kinds begins like that.
@@ -273,7 +273,7 @@ class Unused:
         return f"{self.path}: not used: {self.reason}"
 
     def in_folder(self) -> str:
-        """The same wherever the folder is: with the file's name alone."""
+        """The text of the entry with the file's name alone, for any location of the folder."""
         return str(self).replace(str(self.path), self.path.name)
 
 
@@ -305,14 +305,14 @@ def known_in(path: Path) -> Iterator[tuple[Source, Kind] | Unused]:
 
 
 def hypervisor_of(kind: Kind) -> Literal["xen", "kvm"] | None:
-    """Whose listing a kind is; `None`: either's."""
+    """The hypervisor whose listing a kind is; `None`: both have such listings."""
     if kind in get_args(KvmKind):
         return "kvm"
     return "xen" if kind.startswith(("xe", "xl")) else None
 
 
 def files_by_name(reads: Iterable[Read]) -> dict[str, list[Path]]:
-    """By name of a domain: the listings that have it."""
+    """The listings that contain each domain, by its name."""
     files: dict[str, list[Path]] = {}
     for read_file in reads:
         for name in _names_in(read_file):

@@ -1,4 +1,4 @@
-"""Where the CPUs of a Linux host are: `virsh nodeinfo`, `virsh capabilities`, and `lscpu`, also with `-p`."""
+"""The CPUs of a Linux host and their places: `virsh nodeinfo`, `virsh capabilities`, and `lscpu`, also with `-p`."""
 
 import re
 from os import PathLike
@@ -15,13 +15,13 @@ _NAMES = {
     "NUMA cell(s)": "nr_nodes",
     "NUMA node(s)": "nr_nodes",
 }
-"""Of nodeinfo and lscpu, as `xl info` calls them. (The sockets that nodeinfo counts are those of a node.)"""
+"""Names in nodeinfo and lscpu to names in `xl info`. (nodeinfo counts the sockets of a node.)"""
 _NUMBER = re.compile(r"\d{1,6}")
 _ONLINE, _MODEL = "On-line CPU(s) list", "Model name"
 _NODE_CPUS = re.compile(r"NUMA node(\d{1,4}) CPU\(s\)")
 _PLACE = ("cpu", "core", "socket", "node")
 COLUMNS = "# CPU,"
-"""How the last line of the heading of `lscpu -p` begins."""
+"""The beginning of the last heading line of `lscpu -p`."""
 
 
 def read_counts(path: str | PathLike[str]) -> Info:

@@ -1,4 +1,4 @@
-"""What the recordings of Linux's schedulers were made of (`experiment.txt`): control groups, VMs, and their threads.
+"""The setups of recordings of Linux's schedulers (`experiment.txt`): control groups, VMs, and their threads.
 
 A line each: `cg PATH weight=N max=QUOTA,PERIOD burst=N idle=N threaded`, `vm NAME GROUP`, `th cg=GROUP nice=N …` of
 the VM before, `set FILE VALUE`. What its threads do (`wk`, `sl`, `jit`, `yield`) is in the recording.
@@ -12,7 +12,7 @@ from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import text_of
 
 BEGINS = r"(cg|vm|th|set) \S+( |$)"
-"""How such a file begins."""
+"""The beginning of such a file."""
 _ALLOWED = {
     "cg": "cg PATH weight=N max=QUOTA,PERIOD burst=N idle=N threaded",
     "vm": "vm NAME GROUP",
@@ -26,7 +26,7 @@ class Thread:
     """A thread of a VM, in order."""
 
     group: str
-    """Its control group's path; empty: the root group."""
+    """The path of the thread's control group; empty: the root group."""
     nice: int = 0
 
 
@@ -35,9 +35,9 @@ class Experiment:
     """All lines."""
 
     groups: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By path: what the files of each control group say."""
+    """Control groups by path, with the contents of their files."""
     machines: dict[str, list[Thread]] = field(default_factory=dict)
-    """By name of the VM."""
+    """The threads of each VM, by its name."""
 
 
 def read_experiment(path: str | PathLike[str]) -> Experiment:

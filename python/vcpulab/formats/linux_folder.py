@@ -59,7 +59,7 @@ def read(folder: Path) -> LinuxRecording:
 
 
 def wrong(folder: Path, error: ValueError) -> RecordingError:
-    """What the engine says of a recording, whose files it names, with the folder."""
+    """The engine's error about a recording, with the folder of the files that it names."""
     message = str(error)
     return RecordingError(
         f"{folder}/{message}" if message.split(".txt", 1)[0].isidentifier() else f"{folder}: {message}"

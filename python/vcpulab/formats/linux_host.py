@@ -28,7 +28,7 @@ class ProcThread:
     process: int | None = None
     name: str | None = None
     group: str | None = None
-    """Its control group's path, without the first `/`; empty: the root group."""
+    """The path of the thread's control group, without the first `/`; empty: the root group."""
 
 
 @dataclass
@@ -36,15 +36,15 @@ class Linux:
     """The kernel, settings, control groups and threads that a host reports."""
 
     version: str | None = None
-    """What names the kernel's release: `6.12.117+deb12-cloud-amd64, Debian 6.12.117-1~deb12u1`."""
+    """The text that names the kernel's release: `6.12.117+deb12-cloud-amd64, Debian 6.12.117-1~deb12u1`."""
     settings: dict[str, str] = field(default_factory=dict)
-    """By path or name."""
+    """Settings of the kernel by path or name."""
     groups: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By path without the first `/`: what the files of each control group say."""
+    """Control groups by path without the first `/`, with the contents of their files."""
     threads: dict[int, ProcThread] = field(default_factory=dict)
-    """By number; of a process also as its first thread."""
+    """Threads by number; a process is listed as its first thread."""
     used_ns: dict[str, dict[float, int]] = field(default_factory=dict)
-    """By path of a control group, and by the time when it was looked at, s: its CPU time."""
+    """The CPU time of control groups, by path and by the time of reading, s."""
     cgroups: dict[int, str] = field(default_factory=dict)
     """The versions of control groups that the CPU is seen under, each with a line that shows it."""
 
@@ -93,7 +93,7 @@ BEGINS = (
     r"CONFIG_\w+=|# Automatically generated file|[a-z]\w*\.[\w.-]+ = |\d{9,11}(\.\d{1,9})?\s*$|(cgroup2fs|tmpfs)\s*$|"
     r"\S{1,4096} on /\S{0,4096} type \S{1,64} \("
 )
-"""How such a text may begin."""
+"""The possible beginnings of such a text."""
 
 
 def read_linux(path: str | PathLike[str]) -> Linux:

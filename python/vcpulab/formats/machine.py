@@ -1,4 +1,4 @@
-"""What the tools of KVM hosts say of a virtual machine, whichever of them it was."""
+"""A virtual machine as tools of KVM hosts describe it, whichever tool it was."""
 
 from dataclasses import dataclass, field, fields
 from typing import Literal
@@ -36,34 +36,34 @@ class Machine:
     running: bool | None = None
     vcpus: int | None = None
     params: dict[str, int] = field(default_factory=dict)
-    """As a scenario names them, in µs: `global_quota_us`, … (-1: none), and `weight` where it is one of cgroup v2."""
+    """Parameters under their names in scenarios, in µs: `global_quota_us`, … (-1: none), and `weight` of cgroup v2."""
     configured: Literal[True] | None = None
-    """Does a listing have its whole configuration, so that what it does not set has its default?"""
+    """`True`: a listing has the whole configuration, so that settings it does not contain have their defaults."""
     shares: int | None = None
-    """Its configured `cpu_shares`: on control groups of version 2 the weight, of version 1 shares of 1024."""
+    """The configured `cpu_shares`: on control groups of version 2 the weight, of version 1 shares of 1024."""
     shares_now: int | None = None
-    """The same in force, by `virsh schedinfo`."""
+    """The `cpu_shares` in force, by `virsh schedinfo`."""
     vcpu_pins: dict[int, str] = field(default_factory=dict)
-    """By vCPU: the CPUs it may run on."""
+    """The CPUs that each vCPU may run on."""
     emulator_pin: str | None = None
     iothread_pins: dict[int, str] = field(default_factory=dict)
     iothread_pin: str | None = None
     """The CPUs of I/O threads that have no pin of their own."""
     iothreads: int | None = None
     scheduling: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """By vCPU: another policy than `SCHED_OTHER`, and its priority."""
+    """Policies other than `SCHED_OTHER` with their priorities, by vCPU."""
     nice: int | None = None
-    """Of its vCPUs' threads."""
+    """The nice value of the vCPUs' threads."""
     memory_nodes: str | None = None
     """The host's nodes that its memory is bound to."""
     partition: str | None = None
     """libvirt's resource partition: `/machine/gold`."""
     cpu_ns: dict[float, int] = field(default_factory=dict)
-    """By the time when it was looked at, s: CPU time since the machine began."""
+    """The CPU time since the machine began, by the time of reading, s."""
     vcpu_ns: dict[tuple[float, int], int] = field(default_factory=dict)
-    """By time and vCPU: the same of each vCPU."""
+    """The CPU time of each vCPU, by the time of reading and vCPU."""
     omitted: dict[str, None] = field(default_factory=dict)
-    """What listings say of it that a scenario has no field for, in words."""
+    """Settings without a field in scenarios, in words."""
 
     def configured_anew(self, more: "Machine") -> bool:
         """Forgets its configuration where another listing has all of it; was there one, and another than that?"""

@@ -1,4 +1,4 @@
-"""What Proxmox VE's `qm` prints, and its files of virtual machines.
+"""The output of Proxmox VE's `qm`, and its files of virtual machines.
 
 Names are those of qm(1) and qm.conf(5).
 """

@@ -22,7 +22,7 @@ _POLICIES = {
     "3": "batch",
     "5": "idle",
 }
-"""Of the columns CLS or POL, and SCH."""
+"""The values of the columns CLS or POL, and SCH."""
 
 
 @dataclass(frozen=True)

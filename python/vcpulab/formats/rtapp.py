@@ -89,7 +89,7 @@ class Note:
     content: str
     """The content of the file at that path."""
     done: str
-    """How the scenario handles it."""
+    """The treatment of that content in the scenario."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.content}: {self.done}"
@@ -102,7 +102,7 @@ class Imported:
     text: str
     """The scenario file."""
     notes: list[Note]
-    """What it does not say."""
+    """Notes on contents that a scenario cannot express."""
 
 
 class _Object(list[tuple[str, Any]]):
@@ -113,12 +113,12 @@ class _Object(list[tuple[str, Any]]):
 
 
 def load(path: Path, *, vcpus: int | None = None) -> Imported:
-    """As `read`, from a file.
+    """Imports the workload in a file; see `read`.
 
     Raises:
-        RecordingError: it is no such file.
-        ScenarioError: what it says exceeds what a scenario may be.
-        OSError: it cannot be read.
+        RecordingError: the file is not a workload of rt-app.
+        ScenarioError: the workload exceeds the limits of a scenario.
+        OSError: the file cannot be read.
     """
     return read(text_of(path), str(path), vcpus=vcpus)
 
@@ -213,7 +213,7 @@ class _Import:
     barriers: _Names = field(default_factory=_Names)
     cpus: set[int] = field(default_factory=set)
     timers: dict[str, set[str]] = field(default_factory=dict)
-    """Which tasks use each timer that is not a task's own."""
+    """The tasks that use each shared timer."""
 
     def note(self, path: str, value: Any, done: str) -> None:
         texts = (path, value if isinstance(value, str) else _shown(value), done)
@@ -393,7 +393,7 @@ class _Import:
 
 @dataclass
 class _Task:
-    """Whose events are being read."""
+    """The task whose events are being read."""
 
     name: str
     instance: int

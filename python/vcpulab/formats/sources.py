@@ -18,9 +18,9 @@ from vcpulab.formats.excerpts import Excerpt
 CHUNK_BYTES = 1 << 18
 LINE_BYTES_MAX = 1 << 16
 BLANK_LINES_MAX = 100_000
-"""Empty lines one after the other: who writes more writes nothing else."""
+"""The largest number of empty lines in a row; a file with more holds nothing else."""
 BLANK_BYTES_MAX = 1 << 24
-"""The same of what is read in pieces."""
+"""The largest number of blank bytes in a row, of files that are read in pieces."""
 TEXT_BYTES_MAX = 1 << 20
 """The longest listing or configuration; none of a real host's comes near it."""
 

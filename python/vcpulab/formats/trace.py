@@ -22,21 +22,21 @@ class VcpuThread:
     """A thread of a KVM host that is a vCPU."""
 
     thread: int
-    """Its number (TID)."""
+    """The number of the thread (TID)."""
     domain: int
     """The number its VM goes by here."""
     name: str
     """The VM's name."""
     vcpu: int
-    """Which of the VM's vCPUs."""
+    """The number of the vCPU in the VM."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a trace holds.
+    """The content of a trace.
 
-    `report` is as the engine tells it: `format`, `bytes`, `clock` (how times were made), `records` (which there were),
-    `notes` (what was wrong, with `what`, `count`, `first`, `found` and what it `means`), `threads`, and `summary`, with
+    `report` is the engine's report: `format`, `bytes`, `clock` (the source of times), `records` (their kinds and
+    numbers), `notes` (problems with `what`, `count`, `first`, `found` and `means`), `threads`, and `summary`, with
     `span_ns`, `domains`, `vcpus`, `pcpus`, `wakers`, `lost_records`, `gaps`, `contradictions` and `unrecorded`.
     """
 
@@ -47,13 +47,13 @@ class Recording:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What was counted."""
+        """The statistics of the trace."""
         summary: dict[str, Any] = self.report["summary"]
         return summary
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        """What must be known about it."""
+        """Notes on problems of the trace."""
         notes: list[dict[str, Any]] = self.report["notes"]
         return notes
 

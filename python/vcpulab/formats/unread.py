@@ -19,9 +19,9 @@ class Unread:
     """An output that is not read."""
 
     title: str
-    """What it is of."""
+    """The name of the content."""
     command: str
-    """What lists the same so that it is read."""
+    """The command for a listing with the same facts that can be read."""
 
 
 _BEGINS = tuple(
@@ -92,7 +92,7 @@ _BEGINS = tuple(
 
 
 def unread(text: str) -> Unread | None:
-    r"""What a text is that is not read; `None`: it is not one of these.
+    r"""The kind of a text that cannot be read, with a better command; `None`: not such a text.
 
     Examples:
         >>> unread("[root@h ~]# virsh vcpucount web\nmaximum      config         4\n").title

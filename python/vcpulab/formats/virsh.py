@@ -1,4 +1,4 @@
-"""What libvirt's `virsh` prints of virtual machines and their scheduling.
+"""The output of libvirt's `virsh` on virtual machines and their scheduling.
 
 Columns and names are those of virsh(1) and libvirt's domain XML format.
 """
@@ -31,7 +31,7 @@ DOMAIN_BEGINS = (
     r"\s{0,80}(VCPU:\s{1,80}\d|VCPU:?\s{1,80}CPU Affinity\s*$|emulator: CPU Affinity\s*$"
     r"|IOThread ID\s{1,80}CPU Affinity\s*$|Scheduler\s{0,80}: )"
 )
-"""How `vcpuinfo`, `vcpupin`, `emulatorpin`, `iothreadinfo` and `schedinfo` begin."""
+"""The beginnings of `vcpuinfo`, `vcpupin`, `emulatorpin`, `iothreadinfo` and `schedinfo`."""
 
 
 def read_list(path: str | PathLike[str]) -> list[Machine]:
@@ -189,7 +189,7 @@ def elements(path: str | PathLike[str], root: str) -> list[ElementTree.Element]:
 
 
 def _spans(text: str, root: str) -> Iterator[tuple[int, int]]:
-    """Where the elements of that name begin, and end: an end of -1 is missing. One pass, whatever the text is."""
+    """The beginnings and ends of the elements `root`, found in one pass over any text; an end of -1 is missing."""
     end_mark = f"</{root}>"
     at = 0
     while (begin := text.find(f"<{root}", at)) >= 0:
@@ -316,7 +316,7 @@ def _take_memory(machine: Machine, numatune: Iterable[ElementTree.Element]) -> N
 
 
 def _take_omitted(machine: Machine, element: ElementTree.Element) -> None:
-    """What a scenario has no field for, although it changes which work is where."""
+    """Notes settings without a field in scenarios that change the place of work."""
     if element.find("devices/disk") is not None or element.find("devices/interface") is not None:
         machine.omitted["what its disks and network interfaces do: add `disk`, `nic` and the work that uses them"] = (
             None

@@ -18,11 +18,11 @@ class _Vmm:
     vcpu: re.Pattern[str]
     """The name of a vCPU's thread, with its number."""
     name: re.Pattern[str] | None
-    """Where its command line names the VM."""
+    """The pattern of the VM's name on the command line."""
     vcpus: re.Pattern[str] | None = None
-    """Where its command line tells the number of vCPUs, or the parts whose product it is."""
+    """The pattern of the number of vCPUs on the command line, or of the factors of that number."""
     number: re.Pattern[str] | None = None
-    """Where its command line numbers the VM."""
+    """The pattern of the VM's number on the command line."""
 
 
 _VMMS = (

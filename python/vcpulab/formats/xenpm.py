@@ -1,4 +1,4 @@
-"""What `xenpm get-cpufreq-para` prints: the frequencies of each CPU, and who chooses among them.
+"""The output of `xenpm get-cpufreq-para`: the frequencies of each CPU, and the governor that chooses among them.
 
 Source: what `xenpm` of Xen 4.8 to 4.17 prints; frequencies are in kHz, the sampling rate in µs.
 """
@@ -14,7 +14,7 @@ from vcpulab.formats.sources import text_of
 
 @dataclass(frozen=True)
 class Frequencies:
-    """Those of one CPU."""
+    """The frequencies of a CPU."""
 
     cpu: int
     governor: str = ""
@@ -24,9 +24,9 @@ class Frequencies:
     sample_us: int | None = None
     """Time between two choices of the governor `ondemand`."""
     up_percent: int | None = None
-    """How busy a CPU may be before that takes the highest one."""
+    """The load of a CPU above which that governor chooses the highest frequency, %."""
     turbo: bool = False
-    """May it exceed the highest frequency?"""
+    """`True`: the CPU may exceed the highest frequency."""
 
 
 _RANGE = re.compile(r"max \[(\d{1,9})\] min \[(\d{1,9})\] cur \[(\d{1,9})\]")

@@ -1,4 +1,4 @@
-"""What `xentop -b` prints: the CPU use of each domain, one update after the other."""
+"""The output of `xentop -b`: the CPU use of each domain, one update after the other."""
 
 import re
 from dataclasses import dataclass

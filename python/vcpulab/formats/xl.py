@@ -1,4 +1,4 @@
-"""What Xen's `xl` lists, and before it `xm`: domains, vCPUs and CPU pools.
+"""The output of `xl list` and similar commands of Xen's `xl`, and before it `xm`: domains, vCPUs and CPU pools.
 
 Columns are those of xl(1) of Xen 4.
 """
@@ -26,7 +26,7 @@ class Domain:
     cpu_s: float
     """CPU time since its creation, to 0.1 s."""
     pool: str | None = None
-    """Its CPU pool, with `-c`."""
+    """The domain's CPU pool, with `-c`."""
     nodes: str | None = None
     """Nodes that its memory is taken from, with `-n`: `all`, or numbers and ranges."""
 
@@ -36,11 +36,11 @@ class Vcpu:
     """A line of `xl vcpu-list`."""
 
     name: str
-    """Its domain's."""
+    """The name of the domain."""
     domain: int
     number: int
     pcpu: int | None
-    """Where it is; `None`: offline."""
+    """The pCPU that the vCPU is on; `None`: offline."""
     state: str
     cpu_s: float
     hard: str
@@ -55,7 +55,7 @@ class Pool:
 
     name: str
     cpus: str | None = None
-    """Its CPUs, with `-c`."""
+    """The CPUs of the pool, with `-c`."""
     scheduler: str | None = None
     """Without `-c`."""
     size: int | None = None
@@ -101,7 +101,7 @@ HEADINGS = (
 
 
 def is_list_heading(words: list[str]) -> bool:
-    """Are these the words of the heading of `xl list`?"""
+    """`True`: the words are the heading of `xl list`."""
     return _more_columns(words) is not None
 
 

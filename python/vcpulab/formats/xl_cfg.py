@@ -7,7 +7,7 @@ from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import text_of
 
 Value = int | str | list["Value"]
-"""What a setting can be."""
+"""The value of a setting."""
 
 
 _TEXT_NUMBER = re.compile(

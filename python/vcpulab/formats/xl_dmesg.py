@@ -1,4 +1,4 @@
-"""What the hypervisor writes to `xl dmesg`."""
+"""The output of the hypervisor in `xl dmesg`."""
 
 import re
 from dataclasses import asdict, dataclass, field
@@ -33,7 +33,7 @@ class Dmesg:
     """The settings of a host and its domains that `xl dmesg` prints."""
 
     settings: dict[str, str] = field(default_factory=dict)
-    """As `xl info` names it: `xen_version`, `xen_commandline`, `xen_scheduler`, `nr_cpus`."""
+    """Settings under their names in `xl info`: `xen_version`, `xen_commandline`, `xen_scheduler`, `nr_cpus`."""
     memory: list[Memory] = field(default_factory=list)
     domains: list[DebugDomain] = field(default_factory=list)
 
@@ -57,10 +57,10 @@ _ON_NODE = re.compile(r"Node (?P<node>\d{1,4}): (?P<pages>\d{1,15})")
 
 
 def read_dmesg(path: str | PathLike[str]) -> Dmesg:
-    """What `xl dmesg` says of booting, and after `xl debug-keys u` and `r`; of several dumps the last counts.
+    """The facts in `xl dmesg` on booting, and after `xl debug-keys u` and `r`; of several dumps the last counts.
 
     Raises:
-        RecordingError: it says none of it.
+        RecordingError: the file contains none of these facts.
     """
     dmesg = Dmesg()
     pages: dict[tuple[int, int], int] = {}

@@ -1,4 +1,4 @@
-"""What `xl info` prints of a host, and with `-n` of its threads, cores, sockets and nodes.
+"""The output of `xl info` on a host, and with `-n` on its threads, cores, sockets and nodes.
 
 Source: xl(1) of Xen 4, and what 4.17 prints.
 """
@@ -20,7 +20,7 @@ class Cpu:
 
     cpu: int
     core: int
-    """Its core's number in the socket."""
+    """The number of the core in the socket."""
     socket: int
     node: int
 
@@ -41,7 +41,7 @@ class Info:
     """`xl info`."""
 
     settings: dict[str, str]
-    """By name: `nr_cpus`, `xen_version`, `xen_scheduler`, `xen_commandline`, …"""
+    """Settings by name: `nr_cpus`, `xen_version`, `xen_scheduler`, `xen_commandline`, …"""
     cpus: list[Cpu] = field(default_factory=list)
     """Without `-n` none."""
     nodes: list[Node] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What `xl list -l` prints: the configuration of each domain, as JSON."""
+"""The output of `xl list -l`: the configuration of each domain, as JSON."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from vcpulab.formats.sources import text_of
 from vcpulab.formats.xl_cfg import Value
 
 BEGINS = r"\s*\[\s*\{"
-"""How such a list begins."""
+"""The beginning of such a list."""
 _PARAMS = {"weight": "cpu_weight", "cap": "cap", "period": "period", "budget": "budget", "extratime": "extratime"}
 
 
@@ -22,7 +22,7 @@ class Config:
     name: str
     number: int
     settings: dict[str, Value]
-    """As xl.cfg(5) names them."""
+    """Settings under their names in xl.cfg(5)."""
 
 
 def read_long(path: str | PathLike[str]) -> list[Config]:

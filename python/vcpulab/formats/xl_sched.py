@@ -1,4 +1,4 @@
-"""What `xl sched-credit`, `sched-credit2`, `sched-rtds` and their like print of the domains of CPU pools."""
+"""The output of `xl sched-credit`, `sched-credit2`, `sched-rtds` and similar commands on the domains of CPU pools."""
 
 import re
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _MS = re.compile(r"\d{1,9}\.0")
 """A time as xm prints it of SEDF."""
 _COLUMN_NAMES = {"period(ms)": "period", "slice(ms)": "slice", "lat(ms)": "latency"}
 _NAMES = {"edf": "sedf"}
-"""By name that xl prints of a scheduler: its name elsewhere."""
+"""Names that xl prints for schedulers, to their usual names."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Sched:
     scheduler: str
     """Empty: not known."""
     parameters: dict[str, str]
-    """Of the scheduler as a whole, as printed: `tslice` to `30ms`."""
+    """The parameters of the scheduler as a whole, as printed: `tslice` to `30ms`."""
     domains: list[dict[str, int | str]] = field(default_factory=list)
     """Columns by their headings in lower case: `name`, `id`, and `weight`, `cap`, `period` (us), `budget` (us)…"""
 
 
 def is_heading(words: list[str]) -> bool:
-    """Are these the words of such a table's heading?
+    """`True`: the words are the heading of such a table.
 
     Examples:
         >>> is_heading("Name ID Weight Cap".split()), is_heading("Name ID Mem VCPUs State Time(s)".split())
@@ -51,10 +51,10 @@ def _columns(words: list[str]) -> list[str]:
 
 
 def read_sched(path: str | PathLike[str]) -> list[Sched]:
-    """What `xl sched-…` prints, several after each other too.
+    """The outputs of `xl sched-…` in a file, one or several.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file has another content.
     """
     pools: dict[str, Sched] = {}
     pool: Sched | None = None
