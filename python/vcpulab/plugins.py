@@ -13,7 +13,7 @@ _BYTES_MAX = 1 << 24
 
 
 class PluginError(RequestError):
-    """There is no such class."""
+    """A class that does not exist or cannot be loaded."""
 
 
 def load(reference: str, base: type[T], group: str, noun: str) -> type[T]:

@@ -45,7 +45,7 @@ class Param:
     """
 
     name: str
-    """Its name in scenarios, with the unit at the end where it has one: `slice_us`."""
+    """The name of the parameter in scenarios, with the unit at the end where it has one: `slice_us`."""
     default: int
     """The value if a scenario gives none."""
     least: int
@@ -170,13 +170,13 @@ class OwnPolicy:
     """A policy that a scenario names and that is not built in."""
 
     name: str
-    """Its name in the scenario."""
+    """The name of the policy in the scenario."""
     doc: str
     """One sentence on what it does."""
     generation: str
     """A digest of its source; the complete scenario holds the digest, and so does every key."""
     params: tuple[Param, ...]
-    """Its parameters."""
+    """The parameters of the policy."""
     source: str | None = None
     """The content of its file, for the record."""
     file: str | None = None
@@ -232,7 +232,7 @@ class OwnPolicy:
 
     @property
     def can_run(self) -> bool:
-        """Can its class be loaded? The policy of a saved run has neither a class nor a file."""
+        """`True`: the class of the policy can be loaded; the policy of a saved run has neither a class nor a file."""
         return self.loaded_class is not None or self.file is not None
 
     def remembered(self) -> "OwnPolicy":
@@ -260,7 +260,7 @@ class OwnPolicy:
         return plugins.from_source(self.source.encode(), self.file, name, Policy)  # type: ignore[type-abstract]
 
     def __getstate__(self) -> dict[str, object]:
-        """What is pickled: the class of a file is made anew elsewhere, of the same source; others are imported there.
+        """The pickled state: elsewhere, a class from a file is rebuilt from its source, and other classes are imported.
 
         Raises:
             PicklingError: the class cannot be imported.
@@ -304,7 +304,7 @@ class Policies:
         return self._by_name[name]
 
     def beside(self, policies: Iterable[OwnPolicy]) -> "Policies":
-        """The same places to look in, with only these policies loaded."""
+        """The policies with the same places to look in, and only the given policies loaded."""
         return Policies(self._folder, policies)
 
 
@@ -313,7 +313,7 @@ def _is_importable(policy_class: type[Policy]) -> bool:
 
 
 def _version(policy_class: type[Policy]) -> tuple[str, bytes | None]:
-    """What tells one version of a class from another, and its own file: over all files of its package."""
+    """The text that identifies the version of a class, over all files of its package, and the class's own file."""
     module = sys.modules.get(policy_class.__module__)
     root = sys.modules.get(policy_class.__module__.partition(".")[0])
     file = getattr(module, "__file__", None)

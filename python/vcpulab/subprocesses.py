@@ -15,7 +15,7 @@ class EndedError(VcpulabError):
     def __init__(self, status: int, stderr: str) -> None:
         super().__init__(failure(status, stderr))
         self.killed = status < 0
-        """Was the process ended by a signal, most often for lack of memory?"""
+        """`True`: a signal ended the process, most often for lack of memory."""
 
 
 def answered(program: str, stdin: bytes, budget: Budget) -> bytes:

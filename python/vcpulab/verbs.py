@@ -1,4 +1,4 @@
-"""What a notebook asks: each call takes scenarios or their files, runs what it needs, and answers.
+"""The functions of the library: each takes scenarios or their files, runs them as needed, and returns an answer.
 
 Answers print themselves (`str`, and in notebooks), and have `to_frame()`.
 """
@@ -38,7 +38,7 @@ Progress = Callable[[float], bool | None]
 """Called now and then with the fraction done; returning `False` cancels, `True` or nothing continues."""
 
 REPLICATIONS = 10
-"""Of what is compared; enough for narrow intervals: t(0.975, 9) is 2.26, t(0.975, 4) 2.78."""
+"""The replications of comparisons; enough for narrow intervals: t(0.975, 9) is 2.26, t(0.975, 4) 2.78."""
 TRIALS = 100
 """Settings that are tried, where neither their number nor a time is given."""
 
@@ -55,19 +55,19 @@ def compare(
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Differences":
-    """Two scenarios or two runs, with paired differences of all that they have in common.
+    """Paired differences of all metrics that two scenarios or two runs have in common.
 
-    Where a large harm to somebody is uncertain, replications are added; see `deciding`.
+    Where a large harm is uncertain, replications are added; see `deciding`.
 
     Args:
-        before: a scenario, its file, a run, or the directory of one.
-        after: the same.
+        before: a scenario, its file, a run, or the directory of a run.
+        after: another scenario or run, in the same form.
         metrics: an address to compare, or a pattern such as `web*.response_p99`, or several; all if left out.
-        replications: of each scenario, and no more; if left out the first one's, at least 10, and more where a harm is
-            uncertain.
-        precision: half the width of an interval that is narrow enough, as a part of the value; 0.1 if left out.
-        seconds: time in which replications are added; without it there are four times as many at most.
-        seed: instead of the first scenario's; both have the same.
+        replications: the exact number of replications of each scenario; if left out that of the first scenario, at
+            least 10, and more where a harm is uncertain.
+        precision: half the width of an interval that is narrow enough, as a fraction of the value; 0.1 if left out.
+        seconds: the time in which replications are added; if left out, at most four times as many are run.
+        seed: the seed of both scenarios; that of the first scenario if left out.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
 
@@ -115,20 +115,20 @@ def whatif(
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "WhatIf":
-    """A scenario as it is against the same one with other settings.
+    """The comparison of a scenario with the same scenario with other settings.
 
-    Where a large harm to somebody is uncertain, replications are added; see `deciding`.
+    Where a large harm is uncertain, replications are added; see `deciding`.
 
     Args:
         scenario: a scenario, or its file.
         changes: path to value, or texts `PATH=VALUE`, one or several; `web.weight` may stand for
-            `domain.web.weight`, and `batch*.weight` for that of every domain whose name matches. What is set of `run`
-            is set on both sides.
-        replications: of each side, and no more; if left out the scenario's, at least 10, and more where a harm is
-            uncertain.
+            `domain.web.weight`, and `batch*.weight` for the weight of every domain whose name matches. Changes of `run`
+            apply to both sides.
+        replications: the exact number of replications of each side; if left out that of the scenario, at least 10, and
+            more where a harm is uncertain.
         precision: as for `compare`.
         seconds: as for `compare`.
-        seed: instead of the scenario's.
+        seed: the seed of both sides; the scenario's if left out.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
 
@@ -185,29 +185,29 @@ def tune(
 
     Args:
         scenario: a scenario, or its file.
-        maximise: addresses to make greater; without these and `minimise`: the SLOs that do not hold as it is; where all
-            hold, throughput and response times of all, fairness, and that driver domains do not wait.
+        maximise: addresses to make greater; without these and `minimise`: the SLOs that the present setting misses; if
+            it keeps all, throughput and response times of all, fairness, and waits of driver domains.
         minimise: addresses to make smaller.
-        slo: what must hold, such as `web.response_p99 < 50ms`.
-        vary: what may be changed: `PATH=LOW..HIGH` or `PATH=a,b,c`.
-        only: what may be changed, of what the schedulers have: paths, or patterns such as `domain.*.cap`.
-        price: what changing a parameter of a kind costs, such as `scheduler=50`, %: of settings that are about as good
-            the cheapest is advised.
-        trials: settings to try, the present one among them; if neither this nor `seconds` is given 100, or fewer where
-            32 in a row are no better.
-        seconds: time to search; the confirmation comes on top.
-        replications: of each setting that is not dropped earlier; 6 if left out.
-        seed: of the search; the scenario's if left out.
-        folder: where what is measured is kept, so that a search can go on; in memory only if left out. `{search}` in it
-            stands for a name that no other search has.
-        sensitivity: try every input that somebody guessed, and not only the nearest ones?
+        slo: SLOs to keep, such as `web.response_p99 < 50ms`.
+        vary: parameters with the values to try: `PATH=LOW..HIGH` or `PATH=a,b,c`.
+        only: the schedulers' parameters to vary: paths, or patterns such as `domain.*.cap`.
+        price: the cost of changing a kind of parameter, such as `scheduler=50`, %: among settings that are about
+            equally good the cheapest is advised.
+        trials: the number of settings to try, including the present one; if neither this nor `seconds` is given, 100,
+            or fewer where 32 in a row are no better.
+        seconds: the time of the search; the confirmation takes additional time.
+        replications: the replications of each setting that is not dropped earlier; 6 if left out.
+        seed: the seed of the search; the scenario's if left out.
+        folder: the folder of the measurements, from which an interrupted search continues; in memory only if left out.
+            `{search}` in it stands for a name that no other search has.
+        sensitivity: whether to try every guessed input, not only the nearest ones.
         jobs: replications at a time; 0: one for each processor. It never changes the result.
-        progress: see `Progress`; told of the search, then of the confirmation.
+        progress: see `Progress`; called for the search, then for the confirmation.
 
     Raises:
-        RequestError: something of this cannot be understood.
+        RequestError: an argument cannot be understood.
         MissingExtraError: Optuna is not installed.
-        Interrupted: it was cancelled, with the best so far, which is not confirmed.
+        Interrupted: the search was cancelled; it holds the best setting so far, without confirmation.
     """
     require("optuna", "tune")
     from vcpulab.advice.capacity.service_alone import alone
@@ -288,17 +288,17 @@ def capacity(
     Args:
         scenario: a scenario, or its file.
         vary: what grows: a number of the scenario such as `web.rate`, or `copies:NAME`.
-        slo: what must hold, such as `web.response_p99 < 50ms`, one or several; without any: no failed requests, and
+        slo: SLOs to keep, such as `web.response_p99 < 50ms`, one or several; without any: no failed requests, and
             responses near those at the lowest load.
-        lowest: from where to look.
-        highest: up to where to look.
-        replications: of each load, to begin with.
-        seconds: time after which it stops.
+        lowest: the lowest load.
+        highest: the highest load.
+        replications: the first number of replications of each load.
+        seconds: the time after which the search stops.
         jobs: replications at a time; 0: one for each processor.
-        progress: is told what is tried.
+        progress: called with the load that is tried.
 
     Raises:
-        RequestError: something of this cannot be understood.
+        RequestError: an argument cannot be understood.
 
     Examples:
         >>> starter = Scenario.starter().change({"run.duration": "500ms"})
@@ -335,23 +335,24 @@ def place(
     """Domains placed on as few equal hosts as keep SLOs.
 
     Args:
-        scenarios: one or several, or their files, or labels to them; their domains are placed with their clients.
-        slo: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; one or
+        scenarios: one or several scenarios, or their files, or labels to them; their domains are placed with their
+            clients.
+        slo: SLOs to keep, such as `web.response_p99 < 50ms`, or for every client `response_p99 < 50ms`; one or
             several.
-        host: a scenario whose host the domains are placed on, or its file, or the name of a hardware profile; the first
-            one's if left out.
+        host: a scenario with the host that the domains are placed on, or its file, or the name of a hardware profile;
+            the first scenario's host if left out.
         apart: groups of domains of which no two may be on one host, each `"web,batch"` or a sequence of names.
         together: groups of domains that have to be on one host, in the same form.
-        margin: share of each resource to leave free when packing, 0 to 1.
-        memory: of a host, such as `64GiB`, or bytes; enough for everything if left out.
+        margin: the fraction of each resource that packing leaves free, 0 to 1.
+        memory: the memory of a host, such as `64GiB`, or bytes; enough for everything if left out.
         replications: as for `capacity`.
-        seconds: time after which it stops.
+        seconds: the time after which the search stops.
         jobs: replications at a time; 0: one for each processor.
-        progress: is told what is done.
+        progress: called with the step of the work.
 
     Raises:
-        RequestError: something of this cannot be understood.
-        UnplaceableError: a domain does not keep its SLOs even alone.
+        RequestError: an argument cannot be understood.
+        UnplaceableError: a domain misses its SLOs even alone.
         StoppedError: the time is over.
         MissingExtraError: OR-Tools is not installed.
     """
@@ -380,7 +381,7 @@ def place(
 
 
 def bounds(scenario: Source) -> "Bounds":
-    """What a host can carry at most and what limits it, by queueing analysis, without a simulation.
+    """The bounds on the load that a host can carry, and the bottleneck, by queueing analysis without a simulation.
 
     Args:
         scenario: a scenario, or its file.
@@ -407,15 +408,15 @@ def lint(
 
     Args:
         scenario: a scenario, or its file, which may have parameters of other schedulers.
-        select: the name of a rule that counts, or a pattern such as `pinn*`, or several; all if left out.
-        replications: of each simulation, without and with the fix.
+        select: the name of a rule to apply, or a pattern such as `pinn*`, or several; all if left out.
+        replications: the replications of each simulation, without and with the fix.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
 
     Raises:
         RequestError: no rule has such a name.
-        ScenarioError: what else is wrong with the file.
-        Interrupted: it was cancelled, with the findings, whose fixes are not tried.
+        ScenarioError: the file has other errors.
+        Interrupted: the work was cancelled; it holds the findings, whose fixes were not tried.
 
     Examples:
         >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
@@ -450,19 +451,20 @@ def explain(
 ) -> "Explanation":
     """The reason why a service is slow: where its time goes, what holds it back, and the fixes, simulated.
 
-    Of a percentile of a client's response times the request at it and the median one are followed: `Explained.paths`.
+    For a percentile of a client's response times, the request at that percentile and the median request are followed:
+    `Explained.paths`.
 
     Args:
         scenario: a scenario, or its file.
-        slo: a metric such as `web.response_p99`, or an SLO such as `web.response_p99 < 50ms`, each perhaps of all whose
-            name matches, `web*.response_p99`; one or several; `None`: all who are late.
-        replications: of each simulation, without and with the fix.
+        slo: one or several metrics such as `web.response_p99`, or SLOs such as `web.response_p99 < 50ms`; a name may be
+            a pattern, `web*.response_p99`; `None`: all clients and applications that are late.
+        replications: the replications of each simulation, without and with the fix.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
 
     Raises:
-        RequestError: there is no such metric.
-        ScenarioError: everything that is wrong with the file.
+        RequestError: the metric does not exist.
+        ScenarioError: the file has errors.
 
     Examples:
         >>> print(explain(Scenario.starter().change({"run.duration": "50ms"}), "batch.gotten", replications=2))
@@ -483,22 +485,22 @@ def sweep(
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Sweep":
-    """A scenario run at many points; what the store has already is not run again.
+    """The results of a scenario at many points; runs that are in the store are not repeated.
 
     Args:
-        file: the sweep file (the scenario, what varies, how often), or what was read of it.
-        store: directory of the results, or the store in it; several sweeps may share it.
+        file: the sweep file (the scenario, varied parameters, replications), or its `Plan`.
+        store: the directory of the results, or the store in it; several sweeps may share it.
         metrics: an address to show, or a pattern such as `web*.gotten`, or several; by default throughput of every
             client.
         executor: `local` (threads), `dask://HOST:PORT` or `dask://local?workers=N`. It never changes the results.
         jobs: runs at a time on this machine; 0: one for each processor.
-        progress: called now and then with the fraction done of what the store lacked; see `Progress`.
+        progress: called now and then with the finished fraction of the missing runs; see `Progress`.
 
     Raises:
-        RequestError: everything that is wrong with the file.
-        SweepFailedError: it came to an end before its end; what was done is kept.
-        ClusterLostError: no scheduler answers where the executor says.
-        Interrupted: it was cancelled, with the points as far as they are run.
+        RequestError: the file has errors.
+        SweepFailedError: the sweep failed; finished runs are kept.
+        ClusterLostError: no scheduler answers at the executor's address.
+        Interrupted: the sweep was cancelled; it holds the finished points.
     """
     from vcpulab.sweeps.answer import Sweep
     from vcpulab.sweeps.executors import executor as executor_of
@@ -541,20 +543,21 @@ def study(
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Agreement":
-    """A published study, run again; what is done already is not run again.
+    """The results of a published study, simulated; finished runs are not repeated.
 
     Args:
         name: the study, such as `cherkasova2007`.
-        only: one experiment of it.
-        fast: a short look: short runs, two of each; its results are kept apart.
-        precision: replications are added until every interval that decides is at most so wide, of its mean.
-        folder: directory of the results; each study has a folder in it.
+        only: an experiment of the study.
+        fast: whether to run a short version: short runs, two of each; its results are kept apart.
+        precision: the half-width of intervals that decide, as a fraction of the mean, until which replications are
+            added.
+        folder: the directory of the results; each study has a folder in it.
         jobs: replications at a time; 0: one for each processor. It never changes the results.
         progress: see `Progress`.
 
     Raises:
-        RequestError: there is no such study, or it has no such experiment.
-        Interrupted: it was cancelled, with the cases that are run.
+        RequestError: the study or the experiment does not exist.
+        Interrupted: the work was cancelled; it holds the finished cases.
     """
     from vcpulab.results.cache import RunCache
     from vcpulab.studies import study as study_of
@@ -581,7 +584,7 @@ def study(
 
 
 def with_replications(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
-    """The scenario as it is compared: with as many replications as an interval needs.
+    """The scenario with enough replications for an interval.
 
     Raises:
         RequestError: a value is out of range.
@@ -596,10 +599,10 @@ def with_replications(scenario: Scenario, seed: int | None, replications: int | 
 
 
 def _measured_alike(before: Scenario, changes: Mapping[str, Any]) -> Scenario:
-    """The present side, with the length and the seed of the runs as they were set: runs of two lengths do not compare.
+    """The present side with the changed length and seed of runs: runs of different lengths are not comparable.
 
     Raises:
-        RequestError: nothing else was set, so that both sides are the same.
+        RequestError: only settings of runs are changed, so that both sides are equal.
     """
     of_the_runs = {path: value for path, value in changes.items() if split(path)[0] == "run"}
     if changes and len(of_the_runs) == len(changes):
@@ -612,7 +615,7 @@ def _measured_alike(before: Scenario, changes: Mapping[str, Any]) -> Scenario:
 
 
 def _effort(replications: int | None, precision: float | None, seconds: float | None) -> "Effort":
-    """How far to go to decide: who states a number of replications gets that many.
+    """The effort of a decision; a stated number of replications is used exactly.
 
     Raises:
         RequestError: both were stated.

@@ -126,7 +126,7 @@ def dom0_vcpus(options: Options, pcpus: int) -> int:
 
 
 def is_pinned(options: Options) -> bool:
-    """Is each of Dom0's vCPUs pinned to the pCPU of its number (`dom0_vcpus_pin`)?"""
+    """`True`: each of Dom0's vCPUs is pinned to the pCPU of its number (`dom0_vcpus_pin`)."""
     text = options.other_cpu_options.get("dom0_vcpus_pin")
     return text is not None and not text.startswith("no-") and text.partition("=")[2] not in _FALSE
 

@@ -42,7 +42,7 @@ class Place:
     """The group's own name, which may hold the output of a command."""
     version: Version
     lasts: bool
-    """Does its unit exist again after a restart?"""
+    """`True`: the group's unit exists again after a restart."""
 
     @classmethod
     def from_path(cls, path: str, version: Version) -> "Place":
@@ -213,7 +213,7 @@ def limit_files(version: Version, quota_us: int, period_us: int) -> list[tuple[s
 
 
 def is_none(quota_us: int) -> bool:
-    """Does a quota mean that there is no limit?
+    """`True`: the quota means that there is no limit.
 
     Examples:
         >>> [is_none(quota) for quota in (-1, 50_000, 17_592_186_044_415)]

@@ -80,7 +80,7 @@ def _of_vm(setting: Setting, change: Change) -> Way | None:
 
 
 def _way(setting: Setting, change: Change) -> Iterator[Way]:
-    """How libvirt takes a setting of a VM; nothing for other settings."""
+    """The ways of libvirt for a setting of a VM; none for other settings."""
     match setting:
         case Params(pool, str()) if pool.is_linux:
             yield _params(setting, place(change, setting.domain or ""))

@@ -65,7 +65,7 @@ REAL_TIME = ("fifo", "rr")
 """Scheduling classes with a priority, above all others."""
 
 OfVm = Callable[[Setting, Change], Way | None]
-"""How a toolstack takes a setting of a VM; `None`: the setting does not concern a VM."""
+"""A toolstack's way for a setting of a VM; `None`: the setting does not concern a VM."""
 
 
 def steps(change: Change, of_vm: OfVm) -> list[Step]:
@@ -101,7 +101,7 @@ def _way(setting: Setting, change: Change, of_vm: OfVm) -> Way:
 
 
 def _of_a_daemon(setting: Setting, change: Change, domain: str) -> Way:
-    """How a daemon's setting is made: a daemon is a service of its name."""
+    """The way for a daemon's setting: a daemon is a service of its name."""
     where = Place.from_path(f"{change.groups.get(domain, DEFAULT_SLICES[True])}/{domain}.service", change.cgroups)
     in_unit = f"{domain}: {{}} in its unit (systemctl edit {domain}.service), from its next start on"
     match setting:

@@ -184,7 +184,7 @@ def _drivers(run: Run) -> dict[str, str]:
 
 
 def xenoprof(run: Run) -> pl.DataFrame:
-    """Where busy time went by domain and layer: what the samples tell, and the truth; all replications together.
+    """Busy time by domain and layer, by the profiler's samples and exactly, over all replications together.
 
     Columns:
         domain: the domain's name; null: the hypervisor's own.

@@ -14,7 +14,7 @@ from vcpulab.scenario.units import members, pcpu_set, span_ns
 POOL_0 = "Pool-0"
 DOM0 = "dom0"
 DEFAULT_SLICES = ("machine.slice", "system.slice")
-"""Where the control group of a virtual machine, and of a daemon of the host, is unless the scenario says otherwise."""
+"""The default control groups of a virtual machine, and of a daemon of the host."""
 _GOVERNOR = "performance"
 """The default of `host.governor`."""
 _GRANULARITY = "cpu"
@@ -41,16 +41,16 @@ class Pool:
         return f"{self.scheduler} ({self.generation})"
 
     def same_scheduler(self, old: "Pool | None") -> bool:
-        """Does the old pool of the same name have the same scheduler?"""
+        """`True`: the old pool of the same name has the same scheduler."""
         return old is not None and (self.scheduler, self.generation) == (old.scheduler, old.generation)
 
     @property
     def is_linux(self) -> bool:
-        """Is its scheduler one of Linux's, whose releases share the parameters of domains?"""
+        """`True`: the pool's scheduler is one of Linux's, whose releases share the parameters of domains."""
         return self.scheduler.startswith("linux-")
 
     def of_scope(self, scope: str) -> list[Mapping[str, Any]]:
-        """Its scheduler's `global` parameters, or those of a `domain`."""
+        """The `global` parameters of the pool's scheduler, or those of a `domain`."""
         return [param for param in self.params if param["scope"] == scope]
 
 
@@ -60,7 +60,7 @@ class Scheduler:
 
     pool: Pool
     another_release: bool = False
-    """Does the scheduler need another release of the hypervisor?"""
+    """`True`: the scheduler needs another release of the hypervisor."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Smt:
     topology: Topology
     """With all threads."""
     restarts: bool
-    """Does the host restart anyway, or does the change require a restart, as under core scheduling?"""
+    """`True`: the host restarts anyway, or the change requires a restart, as under core scheduling."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Governor:
     name: str
     """`performance`, `powersave` or `ondemand`."""
     restarts: bool
-    """Does the host restart anyway?"""
+    """`True`: the host restarts anyway."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Affinity:
     vcpu: int | None = None
     """The vCPU concerned; `None`: all."""
     soft: bool = False
-    """Do they only prefer these pCPUs?"""
+    """`True`: the vCPUs only prefer these pCPUs."""
     vcpus: int = field(default=1, compare=False)
     """The number of its vCPUs."""
 
@@ -277,7 +277,7 @@ class Life:
     domain: str
     op: str
     saved: bool = False
-    """Is there only its saved state?"""
+    """`True`: only the saved state of the domain exists."""
 
 
 @dataclass(frozen=True)
@@ -433,7 +433,7 @@ class Change:
     toolstack: str
     """The host's own toolstack."""
     first: Pool
-    """Its `Pool-0`."""
+    """The host's `Pool-0`."""
     pcpus: int
     settings: tuple[Setting, ...]
     later: tuple[tuple[str, Setting], ...]
@@ -593,7 +593,7 @@ def _of_pools(
 
 
 def _by_node(document: Mapping[str, Any], pools: Mapping[str, Pool]) -> bool:
-    """Are the pools those that the tool makes of nodes, with a pCPU of `Pool-0` for each vCPU of Dom0?"""
+    """`True`: the tool makes these pools from nodes, with a pCPU of `Pool-0` for each vCPU of Dom0."""
     topology, first = Topology.from_host(document["host"]), pools[POOL_0]
     by_node = {f"Pool-node{node}" if node else POOL_0: tuple(pcpus) for node, pcpus in topology.by_node().items()}
     alike = all(pool.scheduler == first.scheduler for pool in pools.values())

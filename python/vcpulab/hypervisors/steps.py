@@ -32,7 +32,7 @@ class Step:
 
 
 def in_loops(steps: Iterable[Step]) -> list[Step]:
-    """The same steps, with a shell loop in place of equal commands for numbered domains.
+    """The steps, with a shell loop in place of equal commands for numbered domains.
 
     A loop takes the place of its first step: the steps of each domain keep their order.
 

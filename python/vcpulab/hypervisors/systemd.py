@@ -12,7 +12,7 @@ _KINDS = (_SLICE, ".scope", ".service")
 
 
 def is_unit(path: str) -> bool:
-    r"""Is a path the path of a unit's control group?
+    r"""`True`: the path is that of a unit's control group.
 
     A group that only looks like a unit, such as `gold.slice` in `machine.slice`, is another one than the unit of that
     name: a slice in `machine.slice` is called `machine-gold.slice`.

@@ -1,4 +1,4 @@
-"""How a host takes a setting: commands for now, commands that keep it, and reasons where no command exists."""
+"""The way in which a host takes a setting: commands for now, commands that keep it, or reasons without a command."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

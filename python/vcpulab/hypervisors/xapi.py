@@ -59,7 +59,7 @@ def _later(setting: Setting) -> Iterator[Step]:
 
 
 def _kept(setting: Setting) -> Way:
-    """How XAPI takes a setting, with a note where XAPI does not keep the setting."""
+    """The way of XAPI for a setting, with a note where XAPI does not keep it."""
     way = _way(setting)
     soft = isinstance(setting, Affinity) and setting.soft
     lost = soft or isinstance(setting, Member) or (isinstance(setting, Params) and setting.pool.scheduler != _KEEPS)
@@ -70,7 +70,7 @@ def _kept(setting: Setting) -> Way:
 
 
 def _way(setting: Setting) -> Way:
-    """How XAPI takes a setting: with its own commands where it has some, otherwise with those of Xen."""
+    """The way of XAPI for a setting: its own commands where it has some, otherwise those of Xen."""
     match setting:
         case Vcpus(_, domain) if domain != DOM0:
             stop, start = (f"xe vm-{operation} vm={domain}" for operation in ("shutdown", "start"))

@@ -1,4 +1,4 @@
-"""How Xen takes a setting: at boot or by a command of `xl` (before Xen 4.1 `xm`), and how the setting is kept.
+"""Xen's ways for settings: at boot or by a command of `xl` (before Xen 4.1 `xm`), and how settings are kept.
 
 The toolstack decides where a setting is kept: `xl`, `xapi`.
 
@@ -72,7 +72,7 @@ KEEPS_SHARES = ("credit", "credit2")
 
 
 def way_of(setting: Setting) -> Way:
-    """How Xen takes a setting."""
+    """The way of Xen for a setting."""
     pool = getattr(setting, "pool", None)
     if pool is not None and not pool.tools["tool"] and not isinstance(setting, Scheduler | Params):
         domain = getattr(setting, "domain", None)
@@ -223,7 +223,7 @@ def _(setting: PoolsByNode) -> Way:
 
 
 def _takes_ranges(pool: Pool) -> bool:
-    """Do the pool's commands take several pCPUs at once? Those of Xen 4.4 take one."""
+    """`True`: the pool's commands take several pCPUs at once; those of Xen 4.4 take one."""
     return not pool.generation.startswith("xen4.4")
 
 

@@ -122,12 +122,12 @@ Extra = Literal["networks", "vbds", "vcpus", "repeat_header"]
 
 @dataclass(frozen=True)
 class Options:
-    """How an update is shown: xentop's options of the same names."""
+    """The options of an update's display, named as xentop's options."""
 
     extra: frozenset[Extra] = frozenset()
     """Additional lines to show."""
     full_name: bool = False
-    """Do not cut names?"""
+    """`True`: names are not cut."""
     sort: str | None = None
     """The column to sort by, numbers descending and words ascending; `None`: by the domain's number."""
 

@@ -122,7 +122,7 @@ _TOOLTIP = [
 
 
 def _layers(title: str, joined: bool) -> Iterator[dict[str, Any]]:
-    """Of a panel with this title of its vertical axis: lines, intervals, what was simulated, what was published."""
+    """The layers of a panel with a title of its vertical axis: lines, intervals, simulated and published values."""
     mean, low = ({"field": name, "type": "quantitative", "title": title} for name in ("mean", "low"))
     simulated, printed = {"filter": "!datum.published"}, {"filter": "datum.published"}
     if joined:

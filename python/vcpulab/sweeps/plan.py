@@ -73,7 +73,7 @@ class Plan:
 
     @classmethod
     def from_toml(cls, text: str, path: Path, checked: Callable[[float], bool | None] | None = None) -> Self:
-        """As `load`, from text; the path of the scenario's file is relative to the folder of `path`."""
+        """Reads a plan from text; the path of the scenario's file is relative to the folder of `path`."""
         read = Reader(text, path)
         base = read.scenario()
         axes = read.axes(base)

@@ -33,7 +33,7 @@ PERIODS_CYCLES = (10**5, 3 * 10**5, 10**6, 10**7)
 """Sampling periods of the profiler (Figure 5.2)."""
 
 DIRECTORIES = 61
-"""Of 36 files each: 2196 files (Table 5.1)."""
+"""The number of directories, each of 36 files: 2196 files (Table 5.1)."""
 
 _SHORT = {"run.duration": "600ms"}
 

@@ -16,7 +16,7 @@ EXCHANGE_USERS = (25, 50, 100, 500, 1000)
 
 WEB_WEIGHTS = (256, 512, 1024, 2048, 4096)
 WINDOWS_WEIGHTS = (256, 512, 1024, 2048)
-"""Of the main guests; the others and Dom0 keep 256."""
+"""The weights of the main guests; other guests and Dom0 keep 256."""
 
 WEB_SLICES: Mapping[str, tuple[float, float, float, float]] = {
     "sedf-20": (15, 20, 20, 100),
@@ -52,12 +52,12 @@ VCPUS: Mapping[str, int] = {
     **dict.fromkeys(("nfs", "mysql", *WINDOWS_GUESTS), 2),
     **dict.fromkeys(VPS_GUESTS, 1),
 }
-"""Of each domain (Figures A.2 and A.3; of the guests that were planned, assumed)."""
+"""The number of vCPUs of each domain (Figures A.2 and A.3; assumed for guests that were planned)."""
 
 WEB_CREATED = ("mysql", "nfs", "apache")
 """The order in which the guests of the site were created: assumed, those first that others need."""
 MOSS_CREATED, MOSS_ANEW = WINDOWS_GUESTS, ("mssql", "ad", "exchange", "moss")
-"""Those of the portal, in the order of his figures, and as if created anew, the database first."""
+"""The guests of the portal in the order of the figures, and as if created anew, the database first."""
 ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     WEB: (WEB_CREATED, WEB_GUESTS, ("nfs", "mysql", "apache"), ("nfs", "apache", "mysql")),
     MOSS: (MOSS_CREATED, MOSS_ANEW, ("ad", "moss", "exchange", "mssql"), ("moss", "ad", "exchange", "mssql")),
@@ -112,7 +112,7 @@ def moss_created(config: str, users: int) -> tuple[str, ...]:
 
 
 def _placed(config: str, order: Iterable[str]) -> dict[str, object]:
-    """Where the vCPUs of guests are, created in this order after Dom0: SEDF leaves them there.
+    """The placement of guests' vCPUs, created in this order after Dom0: SEDF leaves them there.
 
     The creation of a domain puts its first vCPU on the pCPU with the fewest, the next ones on the pCPUs after it. Of
     equals the last one is taken; pCPU 0 loses all ties (notes, "Where SEDF puts domains").
@@ -220,7 +220,7 @@ def _xenmon(domains: Iterable[str], window: Window) -> dict[str, float]:
 
 
 def _response_sd_ms(window: Window, client: str) -> float:
-    """Of all samples, those of the warm-up too."""
+    """The standard deviation over all samples, including the warm-up."""
     for row in window.run.df_apps().iter_rows(named=True):
         if f"{row['domain']} {row['app']} {row['kind']}" == client:
             return (row["response_sd_ns"] or 0.0) / 1e6

@@ -65,9 +65,9 @@ SIZES_MB = (1, 2, 3, 4)
 ROWS = (1000, 10_000, 100_000, 1_000_000)
 """Rows of sysbench's table (Table 3: from the first to the last; the steps between are ours)."""
 TABLE_7 = ("iozone_s_write@dom0", "netperf_tcp_stream@dom1", "sysbench_transactions@dom2")
-"""Its columns."""
+"""The columns of that table."""
 IN_DOM0 = "domain.dom0.app.2"
-"""Where in the templates Dom0's own workload is, or is added: after what it runs besides."""
+"""The place of Dom0's own workload in the templates: after its other applications."""
 STRESS = 2
 """Assumed: one CPU-stress thread for each of Dom0's vCPUs. The thesis does not say how many."""
 
@@ -169,7 +169,7 @@ def disk(window: Window) -> dict[str, float]:
 
 
 def disk_native(window: Window) -> dict[str, float]:
-    """The same in Dom0."""
+    """The disk metrics in Dom0."""
     return {"rate": _KIB_IN_RECORD * window.throughput("dom0 2 iozone")}
 
 
@@ -184,7 +184,7 @@ def database(window: Window) -> dict[str, float]:
 
 
 def database_native(window: Window) -> dict[str, float]:
-    """The same in Dom0."""
+    """The database metrics in Dom0."""
     return {"transactions": window.throughput("dom0 2 oltp")}
 
 

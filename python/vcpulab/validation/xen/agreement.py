@@ -185,7 +185,7 @@ class Signs:
     right: int
     wrong: int
     undecided: int
-    """Of `recorded`, those predicted with the same sign (`right`), the opposite (`wrong`), or as chance."""
+    """The number of changes predicted as chance; `right` and `wrong`: with the same and the opposite sign."""
 
     @property
     def part_right(self) -> float | None:
