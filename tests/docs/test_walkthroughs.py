@@ -39,3 +39,19 @@ def test_the_architecture_page_names_what_there_is() -> None:
     made_up = {path for path in paths if "NAME" in path}
     assert all((ROOT / path).parent.is_dir() for path in made_up)
     assert not sorted(path for path in paths - made_up if not (ROOT / path).exists())
+
+
+def test_the_table_of_the_kernels_names_is_true() -> None:
+    folder = ROOT / "crates" / "sched" / "src" / "linux"
+    sources = {path.stem: path.read_text() for path in folder.glob("*.rs")}
+    tables = sources.pop("mod").split("Names that differ")
+    by_file, by_name = (re.findall(r"^//! \| (`.+) \| (.+) \|$", table, re.MULTILINE) for table in tables)
+    assert len(by_file) > 10
+    assert len(by_name) > 10
+    rows = [(re.findall(r"`(\w+)`", names), described) for names, described in by_file]
+    rows += [(list(sources), here) for _, here in by_name]
+    for stems, described in rows:
+        # A type `CfsRq` is the kernel's `cfs_rq`.
+        text = "\n".join(sources[stem] for stem in stems).replace("_", "")
+        names = [re.split(r"\W+", name)[-1].replace("_", "") for name in re.findall(r"`([\w:<>]+)`", described)]
+        assert not [name for name in names if not re.search(rf"\b{name}\b", text, re.IGNORECASE)], described
