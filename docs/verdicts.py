@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from vcpulab.advice import compare, deciding, starving
+from vcpulab.advice import compare, deciding, starvation
 from vcpulab.results.addresses import JUDGED_BY
 from vcpulab.results.statistics import CONFIDENCE
 
@@ -23,14 +23,14 @@ def page() -> str:
         "nearest": compare.NEAREST,
         "judged_by": JUDGED_BY,
         "starving": {
-            "waiting": starving.WAITING,
-            "of_share": starving.OF_SHARE,
-            "half": starving.HALF,
-            "kept": starving.KEPT,
-            "had": starving.HAD,
-            "waits_now": starving.WAITS_NOW,
-            "completed": starving.COMPLETED,
-            "present": starving.PRESENT,
+            "waiting": starvation.WAITING,
+            "of_share": starvation.OF_SHARE,
+            "half": starvation.HALF,
+            "kept": starvation.KEPT,
+            "had": starvation.HAD,
+            "waits_now": starvation.WAITS_NOW,
+            "completed": starvation.COMPLETED,
+            "present": starvation.PRESENT,
         },
     }
     return json.dumps(rules, indent=2) + "\n"

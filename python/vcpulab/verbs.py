@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vcpulab.advice.bounds import Bounds
     from vcpulab.advice.capacity import Capacity
     from vcpulab.advice.deciding import Effort
-    from vcpulab.advice.explaining import Explanation
+    from vcpulab.advice.explanation import Explanation
     from vcpulab.advice.placing.placing import Placement
     from vcpulab.advice.tuning.answer import Tuning
     from vcpulab.studies.answer import Agreement
@@ -470,7 +470,7 @@ def explain(
         >>> print(explain(Scenario.starter().change({"run.duration": "50ms"}), "batch.gotten", replications=2))
         batch.gotten: ...
     """
-    from vcpulab.advice.explaining import explain as explained
+    from vcpulab.advice.explanation import explain as explained
 
     check(replications=replications, jobs=jobs)
     return explained(scenario_of(scenario), slo, replications=replications, jobs=jobs, progress=progress)

@@ -8,7 +8,7 @@ import pytest
 
 import vcpulab
 from support import Vcpulab
-from vcpulab.advice import sharing
+from vcpulab.advice import core_sharing
 from vcpulab.advice.capacity import Capacity, words
 from vcpulab.advice.capacity.judging import judge
 from vcpulab.advice.compare import Comparison, compare, p_in_words
@@ -51,7 +51,7 @@ def test_every_answer_has_the_caution_on_threads_without_a_price(
     text = THREADS.format(profile=profile, threads=threads)
     (tmp_path / "host.toml").write_text(text)
     expected = (profile, threads) == ("generic", 2)
-    (caution,) = sharing.cautions(vcpulab.Scenario.from_toml(text).to_dict()) or [""]
+    (caution,) = core_sharing.cautions(vcpulab.Scenario.from_toml(text).to_dict()) or [""]
     assert bool(caution) == expected
     for name, *options in COMMANDS if expected else COMMANDS[:5]:
         shown = command(name, "host.toml", *options).stdout

@@ -11,7 +11,7 @@ import tomli_w
 import vcpulab
 from support import Vcpulab, examples_of
 from vcpulab.advice import explanation_report
-from vcpulab.advice.explaining import Explanation
+from vcpulab.advice.explanation import Explanation
 from vcpulab.advice.lint.lint import as_data
 from vcpulab.show.request_path import timeline
 from vcpulab.show.terminal import rendered

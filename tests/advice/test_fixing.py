@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support import Vcpulab
-from vcpulab.advice.fixing import fix, why_not
+from vcpulab.advice.fixes import fix, why_not
 from vcpulab.advice.lint.host import Finding
 from vcpulab.advice.lint.lint import Advice, lint
 

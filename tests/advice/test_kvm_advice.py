@@ -8,10 +8,10 @@ import tomli_w
 
 import vcpulab
 from support import Vcpulab
-from vcpulab.advice.across import not_comparable
 from vcpulab.advice.bounds import bounds
 from vcpulab.advice.bounds.checking import check
 from vcpulab.advice.capacity.occupancy import stations
+from vcpulab.advice.hypervisor_differences import not_comparable
 from vcpulab.advice.tuning.parameters import space
 from vcpulab.advice.tuning.prices import kind
 from vcpulab.errors import RequestError

@@ -14,7 +14,7 @@ import tomli_w
 import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab.advice.compare import compare
-from vcpulab.advice.fixing import fix
+from vcpulab.advice.fixes import fix
 from vcpulab.advice.lint.catalogue import RULES, settings
 from vcpulab.advice.lint.foreign import without_foreign
 from vcpulab.advice.lint.host import Finding, Host

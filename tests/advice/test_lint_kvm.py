@@ -7,7 +7,7 @@ import pytest
 
 import vcpulab
 from vcpulab.advice.capacity import stations
-from vcpulab.advice.explaining import explain
+from vcpulab.advice.explanation import explain
 from vcpulab.advice.lint.catalogue import findings, settings
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import advise

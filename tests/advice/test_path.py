@@ -11,7 +11,7 @@ import pytest
 import vcpulab
 from support import Vcpulab, packets
 from vcpulab.advice import explanation_report
-from vcpulab.advice.explaining import Explanation
+from vcpulab.advice.explanation import Explanation
 from vcpulab.errors import RequestError
 from vcpulab.results import request_path as paths
 from vcpulab.results.addresses import find

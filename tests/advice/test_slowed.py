@@ -8,7 +8,7 @@ import pytest
 
 import vcpulab
 from support import Vcpulab
-from vcpulab.advice import sharing
+from vcpulab.advice import core_sharing
 from vcpulab.advice.bounds.checking import check
 from vcpulab.advice.capacity.words import sentences
 from vcpulab.advice.lint.catalogue import RULES
@@ -147,7 +147,7 @@ def test_bounds_hold_where_clocks_rise() -> None:
 
 
 def test_a_thread_is_not_a_core_in_bounds_and_capacity() -> None:
-    every = {f"smt_{one}_beside_{other}_percent": 65 for one in sharing.KINDS for other in sharing.KINDS}
+    every = {f"smt_{one}_beside_{other}_percent": 65 for one in core_sharing.KINDS for other in core_sharing.KINDS}
     host = scenario(every, TWO_CORES, {"batch": hog(4)}, rate=20)
     pool = next(one for one in vcpulab.bounds(host).stations if one.name == "Pool-0: pCPUs")
     assert pool.servers == pytest.approx(2 * 1.3)

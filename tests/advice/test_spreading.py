@@ -3,7 +3,7 @@
 from typing import Any
 
 from vcpulab import Scenario, run
-from vcpulab.advice.spreading import spread
+from vcpulab.advice.io_spreading import spread
 
 
 def host(profile: str, vcpus: int = 2, **more: Any) -> Scenario:

@@ -6,7 +6,7 @@ from pathlib import Path
 import vcpulab
 from vcpulab.advice.capacity.words import sentences
 from vcpulab.advice.lint.lint import lint
-from vcpulab.advice.starving import in_a_line, newly_starved, starved
+from vcpulab.advice.starvation import in_a_line, newly_starved, starved
 from vcpulab.advice.tuning import goals
 from vcpulab.advice.tuning.confirming import confirm
 from vcpulab.advice.tuning.parameters import space

@@ -19,7 +19,7 @@ from vcpulab.advice.compare import beside
 from vcpulab.advice.lateness import late
 from vcpulab.advice.lint.host import Host
 from vcpulab.advice.lint.pinning import pinning_leaves_idle
-from vcpulab.advice.starving import starved
+from vcpulab.advice.starvation import starved
 from vcpulab.advice.tuning.goals import goal
 from vcpulab.advice.tuning.parameters import space
 from vcpulab.errors import RequestError

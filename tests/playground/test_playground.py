@@ -21,7 +21,7 @@ from random_scenarios import random_scenario
 from support import HANG_S, ROOT
 from vcpulab.advice.compare import compare, in_words, shown
 from vcpulab.advice.deciding import LOOKS
-from vcpulab.advice.starving import Starving
+from vcpulab.advice.starvation import Starving
 from vcpulab.results.timeline import slices
 
 WEB = ROOT / "web"

@@ -19,7 +19,7 @@ from support import HANG_S
 from vcpulab import Run, Scenario
 from vcpulab.advice.compare import compare, in_words
 from vcpulab.advice.deciding import LOOKS
-from vcpulab.advice.starving import Starving
+from vcpulab.advice.starvation import Starving
 
 ROOT = Path(__file__).resolve().parents[2]
 WEB = ROOT / "web"

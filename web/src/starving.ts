@@ -1,4 +1,4 @@
-// Who starves, in one run or against another: the rules of the Python front (advice/starving.py), with which tests compare
+// Who starves, in one run or against another: the rules of the Python front (advice/starvation.py), with which tests compare
 // them. Their numbers are in schema/verdicts.json, which the front writes.
 
 import rules from "../../schema/verdicts.json";

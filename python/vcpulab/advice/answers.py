@@ -7,11 +7,11 @@ from typing import Self
 
 import polars as pl
 
-from vcpulab.advice.across import not_comparable
 from vcpulab.advice.compare import Comparison, in_words
 from vcpulab.advice.deciding import Added
+from vcpulab.advice.hypervisor_differences import not_comparable
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
-from vcpulab.advice.starving import Starving, in_a_line
+from vcpulab.advice.starvation import Starving, in_a_line
 from vcpulab.advice.tuning.headline import paid
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import new_steps

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from vcpulab.advice.compare import Comparison, frame_of_changes, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.in_short import ROWS_FULL, alike_changes, headline
 from vcpulab.advice.in_short import words as words_in_short
-from vcpulab.advice.starving import Starving
+from vcpulab.advice.starvation import Starving
 from vcpulab.hypervisors.steps import Step, script
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario

@@ -9,7 +9,7 @@ from os import PathLike
 
 from markupsafe import Markup
 
-from vcpulab.advice.explaining import Explanation
+from vcpulab.advice.explanation import Explanation
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.steps import script

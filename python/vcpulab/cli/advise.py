@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from vcpulab import atomic, verbs
-from vcpulab.advice import comparison_report, sharing
+from vcpulab.advice import comparison_report, core_sharing
 from vcpulab.advice.answers import Differences
 from vcpulab.advice.in_short import headline
 from vcpulab.advice.lint.catalogue import RULES, named, selected
@@ -177,14 +177,14 @@ def _linted(
             page.always(*noted, counted),
         ]
         page.show(parts, all=all)
-    notes, cautions = as_data(linted.notes, toolstack), sharing.cautions(linted.scenario.to_dict())
+    notes, cautions = as_data(linted.notes, toolstack), core_sharing.cautions(linted.scenario.to_dict())
     return _Answer(data, len(linted.advice), len(data), interrupted=interrupted, notes=notes, cautions=cautions)
 
 
 def _fixed(
     path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, all: bool, **options: Any
 ) -> _Answer:
-    from vcpulab.advice.fixing import fix
+    from vcpulab.advice.fixes import fix
 
     fixed, interrupted = run_or_partial(fix, path, select=names, **options)
     count = len(fixed.made) + len(fixed.taken_out)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vcpulab import verbs
-from vcpulab.advice.explaining import FOLLOWED, Explained, Explanation
+from vcpulab.advice.explanation import FOLLOWED, Explained, Explanation
 from vcpulab.cli import files, page, terminal, views
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import Flag, Jobs, Report, TableOrJson, TypedFor, command, number

@@ -10,11 +10,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab import atomic, verbs
-from vcpulab.advice import sharing
+from vcpulab.advice import core_sharing
 from vcpulab.advice.capacity.slos import default_slos_in_words, on_assumed
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Host, Placement, UnplaceableError
-from vcpulab.advice.starving import in_a_line
+from vcpulab.advice.starvation import in_a_line
 from vcpulab.budget import StoppedError
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
@@ -184,7 +184,7 @@ def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
         reasons.append(f"no SLO is on {names}: no CPU time is kept free for that, it gets what is left of a host")
     for host in placed.hosts:
         reasons += on_assumed(host.scenario, [judged.slo for judged in host.judged])
-    reasons += sharing.notes(placed.fleet.base.to_dict())
+    reasons += core_sharing.notes(placed.fleet.base.to_dict())
     yield page.items([[Lines([line])] for line in reasons], "line of reasons", rank=1)
     refused = [
         f"not on one host: {', '.join(listed(refused_set.names))}: {refused_set.reason}"

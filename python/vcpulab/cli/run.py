@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from vcpulab.advice import starving
+from vcpulab.advice import starvation
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, Words, command
@@ -97,7 +97,7 @@ def run(
     for warning in result.warnings:
         terminal.warn(warning)
     if format == "json":
-        starved = starving.rows(starving.starved(result))
+        starved = starvation.rows(starvation.starved(result))
         cautions = views.cautions_as_data(result.scenario)
         print(as_json({"starved": starved, "interrupted": interrupted, **cautions, **store.describe(result)}))
     elif format == "csv":

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from vcpulab import atomic, verbs
 from vcpulab.advice import in_short as short
-from vcpulab.advice import starving
+from vcpulab.advice import starvation
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
@@ -128,7 +128,7 @@ def tune(
     if format == "json":
         starved = {} if answer.confirmed is None else answer.confirmed.starved
         cautions = views.cautions_as_data(scenario)
-        print(as_json({"starved": starving.rows(starved), **answer.document(toolstack), **cautions}))
+        print(as_json({"starved": starvation.rows(starved), **answer.document(toolstack), **cautions}))
     else:
         page.show([*_parts(answer, toolstack, all=all), views.cautions(scenario)], all=all)
     if write is not None and answer.advised:
@@ -150,7 +150,7 @@ def _parts(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> Iterato
     search, confirmed = answer.result, answer.confirmed
     yield page.always(Lines([f"{answer.space.scenario.name}: {answer.headline}", ""]))
     if confirmed is not None and confirmed.starved:
-        starved = starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves")
+        starved = starvation.in_a_line(confirmed.starved, "the setting found is not advised, for it starves")
         yield page.always(Lines([starved]))
     if answer.advised:
         steps = answer.commands(toolstack)

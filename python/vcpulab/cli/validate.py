@@ -227,7 +227,7 @@ def validate(
     elif format == "csv":
         print(csv(result.to_frame()), end="")
     else:
-        from vcpulab.cli import validated as shown
+        from vcpulab.cli import validation_parts as shown
 
         page.show(shown.parts(result), all=all)
     if report is not None:

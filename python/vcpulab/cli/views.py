@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from vcpulab.advice import sharing
+from vcpulab.advice import core_sharing
 from vcpulab.advice.compare import Comparison, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.in_short import ROWS_FULL, ROWS_MAX, in_short
-from vcpulab.advice.starving import in_a_line, starved
+from vcpulab.advice.starvation import in_a_line, starved
 from vcpulab.cli import page, terminal
 from vcpulab.cli.page import BLANK, Lines, Part, Piece
 from vcpulab.hypervisors import Toolstack
@@ -28,7 +28,7 @@ from vcpulab.show.folded import NARROW, NARROWEST, View, chosen, folded_table, t
 from vcpulab.show.table import Table
 
 if TYPE_CHECKING:  # the import of the rules takes longer than a short run
-    from vcpulab.advice.fixing import Fixed
+    from vcpulab.advice.fixes import Fixed
     from vcpulab.advice.lint.host import Finding
     from vcpulab.advice.lint.lint import Advice
 
@@ -212,12 +212,12 @@ def _length(run: Run) -> str:
 
 def cautions(*scenarios: Scenario) -> Part:
     """Warnings about costs that a host's profile lacks, for the end of an answer from a simulation."""
-    return page.always(Lines(sharing.cautions(*(scenario.to_dict() for scenario in scenarios))))
+    return page.always(Lines(core_sharing.cautions(*(scenario.to_dict() for scenario in scenarios))))
 
 
 def cautions_as_data(*scenarios: Scenario) -> dict[str, list[str]]:
     """The warnings of `cautions` for a JSON document; nothing without warnings."""
-    listed = sharing.cautions(*(scenario.to_dict() for scenario in scenarios))
+    listed = core_sharing.cautions(*(scenario.to_dict() for scenario in scenarios))
     return {"cautions": listed} if listed else {}
 
 

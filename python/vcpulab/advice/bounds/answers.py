@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from vcpulab.advice import sharing
+from vcpulab.advice import core_sharing
 from vcpulab.advice.bounds import mva
 from vcpulab.advice.bounds.asymptotic import least_response, limit
 from vcpulab.advice.bounds.model import Load, Model, Station
@@ -170,7 +170,7 @@ def bounds(scenario: Scenario) -> Bounds:
     ]
     stations.sort(key=lambda station: -station.asked)
     left_out = (*network.not_modelled, *ALWAYS_LEFT_OUT)
-    notes = tuple(sharing.notes(scenario.to_dict()))
+    notes = tuple(core_sharing.notes(scenario.to_dict()))
     return Bounds(scenario.name, tuple(loads), tuple(stations), estimated.method, left_out, network, notes)
 
 

@@ -8,7 +8,7 @@ set of pCPUs that domains are pinned to is a station too.
 from collections.abc import Mapping
 from typing import Any
 
-from vcpulab.advice import sharing
+from vcpulab.advice import core_sharing
 from vcpulab.advice.bounds.model import Station
 from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.scenario.threads import PERIOD_US, cpuset, quota
@@ -35,7 +35,7 @@ class Cpus:
         self._pools = {name: self._pool(name, moves=moves) for name in document["domain"]}
         self._allowed = {name: self._affinity(name, moves=moves) for name in document["domain"]}
         self._sets = sorted({pcpus for sets in self._allowed.values() for pcpus in sets}, key=sorted)
-        self._alone = not sharing.has_sibling_costs(document["host"]["costs"])
+        self._alone = not core_sharing.has_sibling_costs(document["host"]["costs"])
         self._stations_by_use: dict[tuple[str, int | None, bool], tuple[str, ...]] = {}
 
     def _pool(self, domain: str, *, moves: bool) -> tuple[str, frozenset[int]]:
@@ -109,8 +109,8 @@ class Cpus:
         """Seconds of service that these pCPUs give in a second, all to one domain, or to all domains."""
         if self._alone:
             return len(pcpus)
-        threads = None if domain is None else [sharing.kind(self._document, domain)]
-        return sharing.cores(self._document, pcpus, threads)
+        threads = None if domain is None else [core_sharing.kind(self._document, domain)]
+        return core_sharing.cores(self._document, pcpus, threads)
 
     def _station(self, station: Station) -> str:
         self._stations.setdefault(station.name, station)

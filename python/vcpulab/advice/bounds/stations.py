@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from vcpulab.advice import sharing
+from vcpulab.advice import core_sharing
 from vcpulab.advice.bounds.applications import REQUEST_BYTES, Application, Piece, Work, application
 from vcpulab.advice.bounds.host import Host, NotModelledError, Party, Stage
 from vcpulab.advice.bounds.kvm import KvmHost
@@ -37,7 +37,7 @@ def model(scenario: Scenario) -> Model:
     builder = _Builder(_host_of(scenario))
     loads = tuple(builder.loads())
     network = Model(scenario.name, builder.host.stations, loads, tuple(dict.fromkeys(builder.not_modelled)))
-    return _at_its_fastest(network, sharing.fastest(builder.host.document))
+    return _at_its_fastest(network, core_sharing.fastest(builder.host.document))
 
 
 def _host_of(scenario: Scenario) -> Host:

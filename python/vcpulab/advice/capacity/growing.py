@@ -7,7 +7,7 @@ from functools import cached_property
 
 import polars as pl
 
-from vcpulab.advice import sharing, starving
+from vcpulab.advice import core_sharing, starvation
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
 from vcpulab.advice.capacity.search import SearchResult, search
@@ -90,7 +90,7 @@ class Capacity(Answer):
     @cached_property
     def notes(self) -> list[str]:
         """Notes on pCPUs that are not whole cores of their own."""
-        return sharing.notes(self.growth.at(self.growth.present).to_dict())
+        return core_sharing.notes(self.growth.at(self.growth.present).to_dict())
 
     def point(self, value: float | None) -> Point | None:
         """The measurement at a load; `None`: the load was not tried."""
@@ -161,7 +161,7 @@ class Capacity(Answer):
                 {
                     "value": point.value,
                     "standing": point.standing,
-                    "starved": starving.rows(point.starved),
+                    "starved": starvation.rows(point.starved),
                     "replications": point.replications,
                     "slos": [judged.row() for judged in point.judged],
                     "stations": [station.row() for station in point.stations],
@@ -232,7 +232,7 @@ def capacity(
             standing=together(verdict.judged),
             replications=verdict.run.scenario.replications,
             stations=stations(verdict.run, [concerned] if concerned else []),
-            starved=starving.starved(verdict.run),
+            starved=starvation.starved(verdict.run),
         )
         return points[value].standing
 

@@ -4,7 +4,7 @@ from vcpulab.advice.capacity.growing import FULL, Capacity, Point
 from vcpulab.advice.capacity.search import SearchResult
 from vcpulab.advice.capacity.slos import default_slos_in_words, on_assumed
 from vcpulab.advice.capacity.varying import Growth
-from vcpulab.advice.starving import in_a_line
+from vcpulab.advice.starvation import in_a_line
 from vcpulab.advice.verdicts import Proven
 
 AS_SET = "with these settings"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.io_spreading import apart, behind, spread
 from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
-from vcpulab.advice.spreading import apart, behind, spread
 from vcpulab.scenario.names import in_short
 
 BUSY = 0.9

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab.advice import lateness, runstates, sharing, starving
+from vcpulab.advice import core_sharing, lateness, runstates, starvation
 from vcpulab.advice.bounds import Bounds, bounds
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
@@ -258,7 +258,7 @@ class Host:
     @cached_property
     def slowed_by_siblings(self) -> bool:
         """Does the profile contain a slowdown for two busy threads of a core?"""
-        return sharing.has_sibling_costs(self.document["host"]["costs"])
+        return core_sharing.has_sibling_costs(self.document["host"]["costs"])
 
     @cached_property
     def slowed_by_distance(self) -> bool:
@@ -310,7 +310,7 @@ class Host:
     @cached_property
     def starved(self) -> Mapping[str, str]:
         """The domains that starve, each with the reason."""
-        return starving.starved(self.run)
+        return starvation.starved(self.run)
 
     @cached_property
     def with_clients(self) -> frozenset[str]:

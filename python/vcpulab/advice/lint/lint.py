@@ -17,7 +17,7 @@ from vcpulab.advice.lint.catalogue import notes as notes_on
 from vcpulab.advice.lint.foreign import without_foreign
 from vcpulab.advice.lint.host import Finding, Host, measured
 from vcpulab.advice.lint.rule import Stands
-from vcpulab.advice.starving import newly_starved, rows
+from vcpulab.advice.starvation import newly_starved, rows
 from vcpulab.errors import Interrupted, RequestError
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import typed

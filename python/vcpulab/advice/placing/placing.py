@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from vcpulab.advice import starving
+from vcpulab.advice import starvation
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, stations
 from vcpulab.advice.capacity.service_alone import alone
@@ -199,7 +199,7 @@ class Placement(Answer):
                 {
                     "domains": host.domains,
                     **({"nodes": [{"node": n, "domains": names} for n, names in nodes.items()]} if nodes else {}),
-                    "starved": starving.rows(host.starved),
+                    "starved": starvation.rows(host.starved),
                     "pcpus_used_percent": 100 * host.used,
                     "tightest": host.tightest.row() if host.tightest else None,
                     "slos": [judged.row() for judged in host.judged],
@@ -439,7 +439,7 @@ class _Placing:
     def _host(self, items: list[Item]) -> Host:
         verdict = self._judge(items)
         done = verdict.run
-        return Host(items, done.scenario, verdict.judged, used_by_all(done), stations(done), starving.starved(done))
+        return Host(items, done.scenario, verdict.judged, used_by_all(done), stations(done), starvation.starved(done))
 
     def _empty(self) -> Mapping[str, float]:
         """Resource to the share that a host without items uses."""

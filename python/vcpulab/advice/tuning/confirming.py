@@ -13,7 +13,7 @@ from typing import Literal
 
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.deciding import PRECISION, Added, uncertain_harm
-from vcpulab.advice.starving import newly_starved
+from vcpulab.advice.starvation import newly_starved
 from vcpulab.advice.tuning.candidates import Candidate, Harm, SearchResult
 from vcpulab.advice.tuning.goals import Goal, Row, rows, score
 from vcpulab.advice.tuning.search import Search

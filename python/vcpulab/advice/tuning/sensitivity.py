@@ -14,7 +14,7 @@ import polars as pl
 
 from vcpulab.advice.capacity.occupancy import with_servers
 from vcpulab.advice.lateness import felt_ms
-from vcpulab.advice.starving import newly_starved
+from vcpulab.advice.starvation import newly_starved
 from vcpulab.advice.tuning import no_change
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.goals import excess, rows, score

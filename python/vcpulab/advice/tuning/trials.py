@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 
-from vcpulab.advice.starving import newly_starved
+from vcpulab.advice.starvation import newly_starved
 from vcpulab.advice.tuning.candidates import STARVES, Candidate
 from vcpulab.advice.tuning.spaces import Space
 from vcpulab.errors import RequestError

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import with_servers
+from vcpulab.advice.io_spreading import behind, spread
 from vcpulab.advice.isolation import isolations, pcpus_of, pinned_to
-from vcpulab.advice.spreading import behind, spread
 from vcpulab.advice.tuning.placement import soft_affinities
 from vcpulab.advice.tuning.spaces import Option, Parameter, Space
 from vcpulab.scenario.alike import groups
