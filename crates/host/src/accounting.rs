@@ -536,6 +536,6 @@ mod tests {
         host.core.accounting.costs = Costs::ZERO;
         assert_eq!(at(&mut host, 50_000), ([49_001, 1000, 0], [0, 0], [951_000, 1999]));
         let cause = host.core.policy.vcpus[HIGH].cause;
-        assert_eq!((cause, host.context().current(P)), (WakeCause::Start, HIGH));
+        assert_eq!((cause, host.context().executes(P)), (WakeCause::Start, HIGH));
     }
 }

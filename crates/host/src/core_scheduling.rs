@@ -47,7 +47,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
         for q in once(decider).chain(without(decider)) {
             self.core.executing = q;
-            let (executes, to) = (self.core.current(q), self.core.chosen_on(q, next));
+            let (executes, to) = (self.core.executes(q), self.core.chosen_on(q, next));
             if to != executes {
                 self.execute(q, executes, to);
             } else if self.core.busy_until(q) > self.core.now {
@@ -64,7 +64,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// `v` comes to `p` because it has become runnable, or goes because it is not any more and others of its unit run. False:
     /// neither, so that a decision is needed.
     fn forced_switch(&mut self, p: PcpuId, v: VcpuId) -> bool {
-        let (from, to) = match (self.core.is_current(v), self.core.runnable(v)) {
+        let (from, to) = match (self.core.is_executing(v), self.core.vcpu_runnable(v)) {
             (false, true) => (self.core.idle(p), v),
             (true, false) if self.core.companions_run(v) => (v, self.core.idle(p)),
             _ => return false,

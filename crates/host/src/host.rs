@@ -240,7 +240,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 TimerOwner::Policy { pool, .. } => Some(Busiest::Pool(pool)),
                 TimerOwner::Governor => None,
             },
-            Rank::RunEnd => of(self.core.current(PcpuId(id as u32))),
+            Rank::RunEnd => of(self.core.executes(PcpuId(id as u32))),
             Rank::WakeUp => of(VcpuId((self.core.pcpus.len() + id) as u32)),
             Rank::Source => Some(Busiest::Source(id)),
         }
@@ -678,7 +678,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Calls the policy's wake hook for a vCPU that has become runnable, unless another reason keeps it from running.
     #[inline]
     pub(crate) fn wake_if_runnable(&mut self, v: VcpuId) {
-        if self.core.runnable(v) {
+        if self.core.vcpu_runnable(v) {
             let unit = self.core.unit(v);
             if self.core.accounting.has_locks() {
                 self.lock_to_wake(unit);
@@ -702,7 +702,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Calls the policy's sleep hook for a vCPU that is no longer runnable, unless others of its unit are.
     pub(crate) fn sleep_unless_runnable(&mut self, v: VcpuId) {
-        if self.core.runnable(v) {
+        if self.core.vcpu_runnable(v) {
             return;
         }
         let unit = self.core.unit(v);

@@ -20,7 +20,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let first_vcpu = core.vcpus.len() as u32;
         let life = Life::Gone;
         core.domains.push(Domain { number, first_vcpu, vcpus: count, pauses: 0, pool, life, id: number });
-        for v in core.vcpus_of(d) {
+        for v in core.all_vcpus_of(d) {
             core.vcpus.push(Vcpu::new(d, PcpuId(0), pause_flag::ABSENT));
             core.affinity.push(CpuMask::EMPTY);
             core.lived.push(Span::ZERO);
@@ -31,7 +31,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Starts a new guest in a domain that is not there, as its configuration has it.
     pub(crate) fn boot(&mut self, d: DomId) -> Result<bool, Broken> {
-        for (number, v) in self.core.vcpus_of(d).enumerate() {
+        for (number, v) in self.core.all_vcpus_of(d).enumerate() {
             let start = self.boots[d].vcpus[number].start;
             let wake = start.map_or(NEVER, |start| self.core.now.saturating_add(start));
             self.core.set_wake_up(v, wake);
@@ -52,7 +52,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             domain.id = self.core.next_id;
             self.core.next_id += 1;
         }
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             self.core.lived[v] = self.core.run_times(v).running_ns;
         }
         let boot = Arc::clone(&self.boots[d]);
@@ -73,7 +73,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Sets the affinity of the vCPUs of a domain, which are all there, in order.
     fn set_affinities(&mut self, d: DomId, vcpus: &[VcpuConfig]) -> Result<(), Broken> {
-        for (v, config) in self.core.vcpus_of(d).zip(vcpus) {
+        for (v, config) in self.core.all_vcpus_of(d).zip(vcpus) {
             if let Some(mask) = config.affinity {
                 self.set_affinity(v, mask)?;
             }
@@ -92,7 +92,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     ) -> Result<(), Broken> {
         self.policy.add_domain(&mut self.core.policy, d);
         self.blame("add_domain");
-        for (number, v) in self.core.vcpus_of(d).enumerate() {
+        for (number, v) in self.core.all_vcpus_of(d).enumerate() {
             let from = self.core.processor(v);
             self.core.pause_vcpu(v);
             self.core.clear_pause_flags(v, pause_flag::ABSENT);
@@ -107,7 +107,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// The vCPUs of a domain that has joined a scheduler may run.
     pub(crate) fn release(&mut self, d: DomId) {
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             self.unpause(v);
         }
     }
@@ -131,7 +131,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
         self.policy.remove_domain(&mut self.core.policy, d);
         self.blame("remove_domain");
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             self.core.set_pause_flags(v, pause_flag::ABSENT);
             self.core.unpause_vcpu(v);
         }
@@ -181,13 +181,13 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Ends a guest. Its vCPUs stay with the scheduler, and never run again.
     fn end_guest(&mut self, d: DomId, over: Over) {
         self.core.domains[d].life = Life::Over(over);
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             self.core.set_pause_flags(v, pause_flag::DOMAIN_PAUSED);
             // Not blocked, so that nothing wakes it any more.
             self.core.clear_pause_flags(v, pause_flag::BLOCKED);
             self.core.set_wake_up(v, NEVER);
         }
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             self.sleep_unless_runnable(v);
         }
         self.announce(LifeEvent::Stopped(d));
@@ -203,7 +203,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
         let domain = &mut self.core.domains[d];
         (domain.life, domain.pauses) = (Life::Gone, 0);
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             // Not blocked, so that nothing wakes it any more.
             self.core.vcpus[v].pause_flags = pause_flag::ABSENT;
             self.core.set_wake_up(v, NEVER);

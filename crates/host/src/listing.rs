@@ -69,7 +69,8 @@ impl HostState {
 
     /// The state of the domain; `None` if it is not on the host.
     pub fn domain_state(&self, d: DomId) -> Option<DomainState> {
-        let states = || self.vcpus_of(d).filter_map(|v| self.vcpu_state(v)).filter(|state| !state.offline);
+        let states =
+            || self.all_vcpus_of(d).filter_map(|v| self.vcpu_state(v)).filter(|state| !state.offline);
         let Domain { life, pauses, .. } = self.domains[d];
         let Over { shutdown, crashed, dying } = match life {
             Life::Over(over) => over,

@@ -48,7 +48,7 @@ impl World for Programs {
     /// A domain that boots begins all its programs anew. A vCPU that was off line continues where it stopped.
     fn life(&mut self, ctx: &mut WorldContext<'_>, event: LifeEvent) {
         if let LifeEvent::Booted(d) = event {
-            for v in ctx.vcpus_of(d) {
+            for v in ctx.host().all_vcpus_of(d) {
                 if let Some(running) = self.by_vcpu.get_mut(v) {
                     running.next = 0;
                 }

@@ -538,7 +538,7 @@ mod tests {
         let mut host = Host::new(&config, OneByOne, Turns(turns, vec![false; domains.len()]), ()).unwrap();
         host.run_until(Time::from_ns(100_000_000)).unwrap();
         let state = host.into_parts().0;
-        for p in state.pcpus().iter() {
+        for p in state.all_pcpus().iter() {
             let (run, idle, overhead) = state.pcpu_times(p);
             assert_eq!(run + idle + overhead, Span::from_ms(100), "every nanosecond is somebody's");
         }
@@ -552,7 +552,7 @@ mod tests {
             let Slowed { threads_ns, memory_ns, frequency_ns } = state.slowed(v);
             (us(state.run_times(v).running_ns), [threads_ns, memory_ns, frequency_ns].map(us))
         };
-        state.guest_vcpus().map(lost).collect()
+        state.all_guest_vcpus().map(lost).collect()
     }
 
     #[test]

@@ -79,14 +79,14 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     pub(crate) fn adjust(&mut self, d: DomId, params: &Params) -> Result<bool, Broken> {
         let pauses = self.rules[self.core.pool_of(d)].adjust_pauses;
         if pauses {
-            for v in self.core.vcpus_of(d) {
+            for v in self.core.all_vcpus_of(d) {
                 self.pause_and_wait(v)?;
             }
         }
         let accepted = self.policy.adjust(&mut self.core.policy, d, params).is_ok();
         self.blame("adjust");
         if pauses {
-            for v in self.core.vcpus_of(d) {
+            for v in self.core.all_vcpus_of(d) {
                 self.unpause(v);
             }
         }
@@ -103,9 +103,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
         self.leave(d)?;
         self.core.domains[d].pool = pool;
-        let before: Vec<PcpuId> = self.core.vcpus_of(d).map(|v| self.core.processor(v)).collect();
+        let before: Vec<PcpuId> = self.core.all_vcpus_of(d).map(|v| self.core.processor(v)).collect();
         self.join(d, |_| &ANYWHERE)?;
-        for (v, from) in self.core.vcpus_of(d).zip(before) {
+        for (v, from) in self.core.all_vcpus_of(d).zip(before) {
             self.core.moved(v, from);
         }
         self.release(d);
@@ -122,10 +122,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             PauseRule::Counted => domain.pauses + 1,
             PauseRule::Flag => 1,
         };
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             self.core.set_pause_flags(v, pause_flag::DOMAIN_PAUSED);
         }
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             self.sleep_unless_runnable(v);
         }
         true
@@ -142,10 +142,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             return true;
         }
         domain.pauses = 0;
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             self.core.clear_pause_flags(v, pause_flag::DOMAIN_PAUSED);
         }
-        for v in self.core.vcpus_of(d) {
+        for v in self.core.all_vcpus_of(d) {
             self.wake_if_runnable(v);
         }
         true
@@ -216,7 +216,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn pause_and_wait(&mut self, v: VcpuId) -> Result<(), Broken> {
         self.core.pause_vcpu(v);
         self.sleep_unless_runnable(v);
-        if self.core.is_current(v) {
+        if self.core.is_executing(v) {
             self.serve_requests()?;
         }
         Ok(())

@@ -33,7 +33,7 @@ impl Scheduler for Staying {
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let current = ctx.current(p);
         let stays = !ctx.is_idle(current) && ctx.runnable(current);
-        let next = if stays { Some(current) } else { ctx.guest_vcpus().find(|&v| ctx.runnable(v)) };
+        let next = if stays { Some(current) } else { ctx.pool_vcpus().find(|&v| ctx.runnable(v)) };
         Decision { next: next.unwrap_or(ctx.idle(p)), slice: Decision::UNLIMITED }
     }
 

@@ -21,7 +21,7 @@ pub struct Names {
 /// entitlements: their tables are empty, I/O counts zero and entitlements null. Decisions stay with the meter.
 pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter) -> Results {
     let vcpus: Vec<VcpuRow> = host
-        .guest_vcpus()
+        .all_guest_vcpus()
         .map(|v| vcpu_row(replication, &names.domains[host.dom(v).index()], host, meter, v))
         .collect();
     let domains = (0..host.domain_count() as u32)
@@ -150,7 +150,7 @@ fn domain_row(
     vcpus: &[VcpuRow],
 ) -> DomainRow {
     let idle = host.pcpu_count() as usize;
-    let own: Vec<&VcpuRow> = host.vcpus_of(d).map(|v| &vcpus[v.index() - idle]).collect();
+    let own: Vec<&VcpuRow> = host.all_vcpus_of(d).map(|v| &vcpus[v.index() - idle]).collect();
     let time = |of: fn(&VcpuRow) -> i64| own.iter().map(|row| of(row)).sum::<i64>();
     let count = |of: fn(&VcpuRow) -> u64| own.iter().map(|row| of(row)).sum::<u64>();
     let waits = meter.waits.all(d);

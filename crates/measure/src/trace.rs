@@ -90,11 +90,11 @@ impl Recorder {
         self.begun = true;
         let now = host.now();
         for p in (0..host.pcpu_count()).map(PcpuId) {
-            let (domain, vcpu) = host.name(host.current(p));
+            let (domain, vcpu) = host.name(host.executes(p));
             let at = row(now, "switch");
             self.push(EventRow { pcpu: Some(p.0), domain: Some(domain), vcpu: Some(vcpu), ..at });
         }
-        for v in host.guest_vcpus() {
+        for v in host.all_guest_vcpus() {
             self.runstate(host, v);
         }
     }
@@ -219,7 +219,7 @@ impl Observer for Traced {
     fn decided(&mut self, host: &HostState, p: PcpuId) {
         self.meter.decided(host, p);
         let at = EventRow { pcpu: Some(p.0), ..row(host.now(), "decision") };
-        self.recorder.push(of(at, host, host.current(p)));
+        self.recorder.push(of(at, host, host.executes(p)));
     }
 
     fn woke(&mut self, host: &HostState, v: VcpuId, cause: WakeCause, waker: Option<VcpuId>) {

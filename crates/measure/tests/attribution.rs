@@ -49,9 +49,9 @@ impl Both {
         self.last = now;
         let waits = |v: &VcpuId| host.runstate(*v) == RunState::Runnable;
         self.waiting =
-            host.guest_vcpus().filter(waits).map(|v| (host.dom(v).index(), *host.affinity(v))).collect();
+            host.all_guest_vcpus().filter(waits).map(|v| (host.dom(v).index(), *host.affinity(v))).collect();
         let pcpu = |p| {
-            let v = host.current(p);
+            let v = host.executes(p);
             (if host.is_idle(v) { -1 } else { host.dom(v).index() as i64 }, host.busy_until(p))
         };
         self.pcpus = (0..host.pcpu_count()).map(|p| pcpu(PcpuId(p))).collect();

@@ -45,8 +45,8 @@ fn domain(spec: &Spec, host: &HostState, id: i64, d: DomId) -> Value {
         "name": spec.domains[d].name,
         "id": id,
         "state": host.domain_state(d).map(|state| state.to_string()),
-        "time_ns": host.vcpus_of(d).map(|v| host.cpu_time(v)).sum::<Span>().ns(),
-        "vcpus": host.vcpus_of(d).map(|v| vcpu(spec, host, v)).collect::<Vec<_>>(),
+        "time_ns": host.all_vcpus_of(d).map(|v| host.cpu_time(v)).sum::<Span>().ns(),
+        "vcpus": host.all_vcpus_of(d).map(|v| vcpu(spec, host, v)).collect::<Vec<_>>(),
     })
 }
 

@@ -83,7 +83,7 @@ impl Free<'_> {
         host.limit_events(EVENTS_MAX);
         host.run_until(end).map_err(broken)?;
         let (host, _, _, mut watch) = host.into_parts();
-        watch.charge(host.current(PcpuId(0)), end);
+        watch.charge(host.executes(PcpuId(0)), end);
         let mut threads = BTreeMap::new();
         for (v, name) in names {
             let mut got = std::mem::take(&mut watch.got[v]);

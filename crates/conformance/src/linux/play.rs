@@ -116,7 +116,7 @@ impl Play {
 
     /// A tick of a CPU that is not idle takes its time.
     fn tick(&self, ctx: &mut WorldContext<'_>) {
-        if !ctx.host().is_idle(ctx.host().current(CPU)) {
+        if !ctx.host().is_idle(ctx.host().executes(CPU)) {
             ctx.charge(CPU, self.overheads.tick);
         }
         ctx.set_source(TICKS, ctx.now() + self.tick);

@@ -64,8 +64,8 @@ impl DerefMut for HostState {
 }
 
 impl HostState {
-    /// The pCPUs of the host.
-    pub fn pcpus(&self) -> CpuMask {
+    /// The pCPUs of the host, of all CPU pools.
+    pub fn all_pcpus(&self) -> CpuMask {
         CpuMask::first_n(self.pcpu_count())
     }
 
@@ -79,31 +79,32 @@ impl HostState {
         polled
     }
 
-    /// The vCPU that `p` executes.
+    /// The vCPU that `p` executes: of a [unit](crate::units) that `p` has chosen with other pCPUs, its own vCPU.
     #[inline(always)]
-    pub fn current(&self, p: PcpuId) -> VcpuId {
+    pub fn executes(&self, p: PcpuId) -> VcpuId {
         self.policy.pcpus[p].executes
     }
 
     /// Whether a pCPU executes `v`.
     #[inline(always)]
-    pub fn is_current(&self, v: VcpuId) -> bool {
+    pub fn is_executing(&self, v: VcpuId) -> bool {
         self.policy.vcpus[v].runs()
     }
 
-    /// Whether `v` is runnable: not blocked, not migrating, and neither itself nor its domain paused.
+    /// Whether `v` itself is runnable, whatever others of its [unit](crate::units) are: not blocked, not migrating, and
+    /// neither itself nor its domain paused.
     #[inline(always)]
-    pub fn runnable(&self, v: VcpuId) -> bool {
+    pub fn vcpu_runnable(&self, v: VcpuId) -> bool {
         self.policy.vcpus[v].pause_flags == 0
     }
 
     /// All vCPUs of the host but the idle ones, in order of creation.
-    pub fn guest_vcpus(&self) -> impl Iterator<Item = VcpuId> + use<> {
+    pub fn all_guest_vcpus(&self) -> impl Iterator<Item = VcpuId> + use<> {
         (self.policy.pcpus.len() as u32..self.policy.vcpus.len() as u32).map(VcpuId)
     }
 
-    /// The vCPUs of a domain, in order.
-    pub fn vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
+    /// All vCPUs of a domain, in order.
+    pub fn all_vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
         self.policy.all_vcpus_of(d)
     }
 

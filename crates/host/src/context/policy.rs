@@ -235,12 +235,6 @@ impl PolicyContext {
         self.vcpus.len()
     }
 
-    /// All vCPUs of the host but the idle ones, in order of creation.
-    pub fn guest_vcpus(&self) -> impl Iterator<Item = VcpuId> + '_ {
-        let all = (self.pcpus.len() as u32..self.vcpus.len() as u32).map(VcpuId);
-        all.filter(|&v| self.unit(v) == v)
-    }
-
     /// The vCPUs of this scheduler: those of the domains in its CPU pool that are there.
     pub fn pool_vcpus(&self) -> impl Iterator<Item = VcpuId> + '_ {
         self.vcpus_in(self.pool)
@@ -646,9 +640,15 @@ impl PolicyContext {
         timer
     }
 
+    /// The units of all domains, in order of creation.
+    pub(crate) fn guest_units(&self) -> impl Iterator<Item = VcpuId> + '_ {
+        let all = (self.pcpus.len() as u32..self.vcpus.len() as u32).map(VcpuId);
+        all.filter(|&v| self.unit(v) == v)
+    }
+
     /// The vCPUs of the domains that exist in this pool.
     pub(crate) fn vcpus_in(&self, pool: PoolId) -> impl Iterator<Item = VcpuId> + '_ {
-        let present = self.guest_vcpus().filter(|&v| !self.vcpus[v].has(pause_flag::ABSENT));
+        let present = self.guest_units().filter(|&v| !self.vcpus[v].has(pause_flag::ABSENT));
         present.filter(move |&v| self.pool_of(self.dom(v)) == pool)
     }
 

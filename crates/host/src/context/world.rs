@@ -2,7 +2,7 @@
 
 use crate::context::observer::HostState;
 use crate::queue::Rank;
-use crate::{DomId, IoStep, PcpuId, SetId, Span, Time, VcpuId, WakeCause};
+use crate::{IoStep, PcpuId, SetId, Span, Time, VcpuId, WakeCause};
 
 /// The host as a [`World`](crate::World) sees it, and the requests that a world may make.
 pub struct WorldContext<'a> {
@@ -112,10 +112,5 @@ impl WorldContext<'_> {
     pub fn set_working_set(&mut self, v: VcpuId, bytes: u64) {
         let set = self.make_set(bytes);
         self.use_sets(v, &[set]);
-    }
-
-    /// The vCPUs of a domain, in order.
-    pub fn vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
-        self.core.vcpus_of(d)
     }
 }

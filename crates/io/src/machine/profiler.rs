@@ -98,14 +98,14 @@ impl Profiler {
             ctx.charge(p, self.config.sample_ns);
             *next += self.config.period_ns + self.config.sample_ns;
         }
-        let idle = ctx.host().is_idle(ctx.host().current(p));
+        let idle = ctx.host().is_idle(ctx.host().executes(p));
         let due = if idle { NEVER } else { ctx.now() + *next - busy_ns };
         source.set(ctx, due);
     }
 }
 
 fn at_work_on(host: &HostState, p: PcpuId, guests: &Guests) -> Found {
-    let v = host.current(p);
+    let v = host.executes(p);
     match guests.vcpu(v) {
         Some(vcpu) if host.busy_until(p) <= host.now() => {
             Found::Domain(vcpu.guest, vcpu.share.layer_at(host.left(v), host.now()))

@@ -89,7 +89,7 @@ impl ByPcpu {
 
     /// Takes the counters of each domain on each pCPU that it ran on, and begins anew.
     pub(crate) fn take(&mut self, host: &HostState) -> Vec<(DomId, PcpuId, OnPcpu)> {
-        for v in host.guest_vcpus() {
+        for v in host.all_guest_vcpus() {
             self.leave(host, v);
         }
         let mut taken = Vec::new();

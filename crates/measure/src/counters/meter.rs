@@ -155,7 +155,7 @@ impl Observer for Meter {
         if !host.is_idle(switch.from) {
             let counts = &mut self.vcpus[switch.from.index()].counts;
             counts.switched_out += 1;
-            counts.preemptions += u64::from(host.runnable(switch.from));
+            counts.preemptions += u64::from(host.vcpu_runnable(switch.from));
         }
         if let Some(decisions) = &mut self.decisions {
             decisions.push(host, &switch);

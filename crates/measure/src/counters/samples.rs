@@ -104,7 +104,7 @@ impl Sampler {
             elapsed_ns: (host.now() - self.time).ns(),
             ..SampleRow::default()
         };
-        for v in host.vcpus_of(d) {
+        for v in host.all_vcpus_of(d) {
             let now = look(host, meter, v);
             let before = std::mem::replace(&mut self.seen[v.index()], now);
             let of_vcpu = VcpuSampleRow {

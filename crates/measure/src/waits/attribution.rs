@@ -260,7 +260,7 @@ impl Waits {
             self.occupied(host, p);
         }
         // The others have no pCPUs that they may run on yet; they are added when they are created.
-        for v in host.guest_vcpus().filter(|&v| host.is_there(host.dom(v))) {
+        for v in host.all_guest_vcpus().filter(|&v| host.is_there(host.dom(v))) {
             self.affinity_changed(host, v);
             self.runstate_changed(host, v);
         }
@@ -304,7 +304,7 @@ impl Waits {
     }
 
     fn occupy(&mut self, host: &HostState, p: PcpuId) {
-        let (domains, current, until) = (self.domains as u8, host.current(p), host.busy_until(p));
+        let (domains, current, until) = (self.domains as u8, host.executes(p), host.busy_until(p));
         let owner = if host.is_idle(current) { domains } else { host.dom(current).0 as u8 };
         let pcpu = &self.pcpus[p.index()];
         if (pcpu.owner, pcpu.until) == (owner, until) {

@@ -269,7 +269,7 @@ impl World for Counting {
     }
 
     fn start(&mut self, ctx: &mut WorldContext<'_>) {
-        for v in ctx.host().guest_vcpus().filter(|&v| ctx.host().vcpu_state(v).is_some()) {
+        for v in ctx.host().all_guest_vcpus().filter(|&v| ctx.host().vcpu_state(v).is_some()) {
             self.wakes(v, ctx.now() + self.starts[v.index()]);
         }
     }
@@ -278,11 +278,11 @@ impl World for Counting {
         self.programs.life(ctx, event);
         match event {
             LifeEvent::Booted(d) => {
-                ctx.vcpus_of(d).for_each(|v| self.wakes(v, ctx.now() + self.starts[v.index()]));
+                ctx.host().all_vcpus_of(d).for_each(|v| self.wakes(v, ctx.now() + self.starts[v.index()]));
             }
             LifeEvent::Stopped(d) => {
                 let lost = |v: &VcpuId| (ctx.now()..self.end).contains(&self.wakes_at[v.index()]);
-                self.wakes_due -= ctx.vcpus_of(d).filter(lost).count() as u64;
+                self.wakes_due -= ctx.host().all_vcpus_of(d).filter(lost).count() as u64;
             }
             _ => {}
         }
@@ -336,7 +336,7 @@ impl Watch {
     /// The place of a vCPU on a resource of `size` pCPUs: its unit, by domain and number, and its index in that.
     fn place(host: &HostState, v: VcpuId, size: usize) -> ((DomId, usize), usize) {
         let d = host.dom(v);
-        let number = host.vcpus_of(d).position(|u| u == v).unwrap();
+        let number = host.all_vcpus_of(d).position(|u| u == v).unwrap();
         ((d, number / size), number % size)
     }
 
@@ -405,11 +405,11 @@ impl Check<'_> {
 
 fn check_times(host: &HostState, watch: &Watch) {
     let elapsed = host.now() - Time::ZERO;
-    for v in host.guest_vcpus() {
+    for v in host.all_guest_vcpus() {
         let times = host.run_times(v);
         let sum = times.running_ns + times.runnable_ns + times.blocked_ns + times.offline_ns;
         assert_eq!(sum, elapsed, "runstates sum to the time elapsed");
-        let still = if host.is_current(v) { host.now() - watch.since[v.index()] } else { Span::ZERO };
+        let still = if host.is_executing(v) { host.now() - watch.since[v.index()] } else { Span::ZERO };
         assert_eq!(
             times.running_ns,
             watch.gotten[v.index()] + still,
@@ -424,7 +424,7 @@ fn check_times(host: &HostState, watch: &Watch) {
         total += run;
         idle_total += idle;
     }
-    let running: Span = host.guest_vcpus().map(|v| host.run_times(v).running_ns).sum();
+    let running: Span = host.all_guest_vcpus().map(|v| host.run_times(v).running_ns).sum();
     assert!(running >= total, "vCPUs that make progress are running");
     assert!(running <= i64::from(host.pcpu_count()) * elapsed - idle_total, "no vCPU runs on an idle pCPU");
 }
@@ -433,15 +433,15 @@ fn check_times(host: &HostState, watch: &Watch) {
 fn check_companions(host: &HostState, watch: &Watch) {
     let size = watch.resources[0].len();
     let unit = |v: VcpuId| Watch::place(host, v, size).0;
-    for v in host.guest_vcpus().filter(|&v| size > 1 && host.runstate(v) == RunState::Runnable) {
-        let runs = host.vcpus_of(host.dom(v)).find(|&u| unit(u) == unit(v) && host.is_current(u));
-        assert!(runs.is_none() || !host.runnable(v), "{:?} waits while its unit runs", host.name(v));
+    for v in host.all_guest_vcpus().filter(|&v| size > 1 && host.runstate(v) == RunState::Runnable) {
+        let runs = host.all_vcpus_of(host.dom(v)).find(|&u| unit(u) == unit(v) && host.is_executing(u));
+        assert!(runs.is_none() || !host.vcpu_runnable(v), "{:?} waits while its unit runs", host.name(v));
     }
 }
 
 fn check_work_conserved(host: &HostState, watch: &Watch) {
-    let idles = |p: PcpuId| watch.resources[p.index()].iter().all(|&q| host.is_idle(host.current(q)));
-    for v in host.guest_vcpus().filter(|&v| host.runstate(v) == RunState::Runnable) {
+    let idles = |p: PcpuId| watch.resources[p.index()].iter().all(|&q| host.is_idle(host.executes(q)));
+    for v in host.all_guest_vcpus().filter(|&v| host.runstate(v) == RunState::Runnable) {
         let idle = host.affinity(v).iter().find(|&p| idles(p));
         assert_eq!(
             idle,

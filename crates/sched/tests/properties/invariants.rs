@@ -81,7 +81,7 @@ impl Runner for Shares<'_> {
         let config = HostConfig { pcpus: self.pcpus, domains: domains.collect(), ..HostConfig::default() };
         let mut host = Host::new(&config, scheduler, programs, ()).unwrap();
         let gotten = |host: &HostState| -> Vec<Span> {
-            let of = |d| host.vcpus_of(DomId(d)).map(|v| host.run_times(v).running_ns).sum();
+            let of = |d| host.all_vcpus_of(DomId(d)).map(|v| host.run_times(v).running_ns).sum();
             (0..host.domain_count() as u32).map(of).collect()
         };
         let mut before = vec![Span::ZERO; self.params.len()];

@@ -64,7 +64,7 @@ impl Shares<'_> {
         let mut host = Host::new(self.config, scheduler, programs, ()).unwrap();
         let mut at = |end: Span| -> Vec<Span> {
             host.run_until(Time::ZERO + end).unwrap();
-            let of = |d| host.context().vcpus_of(d).map(|v| host.context().run_times(v).running_ns).sum();
+            let of = |d| host.context().all_vcpus_of(d).map(|v| host.context().run_times(v).running_ns).sum();
             (0..self.vms.len() as u32).map(|d| of(DomId(d))).collect()
         };
         let (before, after) = (at(self.from), at(self.to));
@@ -291,7 +291,7 @@ impl Cores<'_> {
         let mut host = Host::new(self.config, scheduler, programs, ()).unwrap();
         host.run_until(Time::ZERO + 1000 * MS).unwrap();
         let ctx = host.context();
-        let busy = ctx.pcpus().iter().filter(|&p| !ctx.is_idle(ctx.current(p)));
+        let busy = ctx.all_pcpus().iter().filter(|&p| !ctx.is_idle(ctx.executes(p)));
         let mut cores: Vec<u32> = busy.map(|p| ctx.core(p)).collect();
         cores.sort_unstable();
         cores

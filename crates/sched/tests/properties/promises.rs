@@ -52,7 +52,7 @@ impl Hogs<'_> {
         let mut host = Host::new(&config, scheduler, programs, record).unwrap();
         host.run_until(Time::from_ns(self.end)).unwrap();
         let (context, _, _, mut record) = host.into_parts();
-        let current = context.current(vcpulab_host::PcpuId(0));
+        let current = context.executes(vcpulab_host::PcpuId(0));
         if !context.is_idle(current) {
             record.intervals[context.dom(current).index()].push((record.since, self.end));
         }

@@ -81,7 +81,7 @@ fn running(
     let mut host = host(generation, global, topology, guests, Vec::new());
     host.run_until(Time::ZERO + at).unwrap();
     let ctx = host.context();
-    ctx.guest_vcpus().map(|v| ctx.is_current(v).then(|| ctx.processor(v).0)).collect()
+    ctx.all_guest_vcpus().map(|v| ctx.is_executing(v).then(|| ctx.processor(v).0)).collect()
 }
 
 #[test]
