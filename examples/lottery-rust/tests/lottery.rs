@@ -42,7 +42,7 @@ fn host(pcpus: u32, seed: u64, domains: &[(i64, &[Vcpu<'_>])]) -> Host<Lottery, 
 
 fn run_times(host: &Host<Lottery, Programs, ()>) -> Vec<Span> {
     let context = host.context();
-    context.guest_vcpus().map(|v| context.run_times(v).running_ns).collect()
+    context.all_guest_vcpus().map(|v| context.run_times(v).running_ns).collect()
 }
 
 #[test]
@@ -96,10 +96,11 @@ fn the_host_keeps_its_accounts_and_nobody_waits_beside_an_idle_pcpu() {
     for step in 1..=20_000 {
         host.run_until(Time::from_ns(step * 100_000 + 1)).unwrap();
         let context = host.context();
-        let running: Vec<VcpuId> = context.pcpus().iter().map(|p| context.current(p)).collect();
-        let idle: CpuMask = context.pcpus().iter().filter(|&p| context.is_idle(context.current(p))).collect();
+        let running: Vec<VcpuId> = context.all_pcpus().iter().map(|p| context.executes(p)).collect();
+        let idle: CpuMask =
+            context.all_pcpus().iter().filter(|&p| context.is_idle(context.executes(p))).collect();
         idled += idle.len();
-        for v in context.guest_vcpus() {
+        for v in context.all_guest_vcpus() {
             let times = context.run_times(v);
             let sum = times.running_ns + times.runnable_ns + times.blocked_ns + times.offline_ns;
             assert_eq!(sum, host.now() - Time::ZERO);
