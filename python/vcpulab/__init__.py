@@ -1,6 +1,30 @@
 """A laboratory for hypervisor CPU scheduling.
 
-A *scenario* says what the host, its scheduler, the domains, their applications and the clients are; `run` runs it.
+A *scenario* describes a host, its scheduler, the domains, their applications and the clients. A call takes scenarios or
+their files, runs what it needs, and returns an answer:
+
+| question | call | answer |
+|---|---|---|
+| What happens? | `run`, `run_many` | `Run` |
+| What differs between two scenarios or runs? | `compare` | `Differences` |
+| What do other settings do, and how are they set? | `whatif` | `WhatIf` |
+| What is wrong, and what fixes it? | `lint` | `Findings` |
+| Why is a service slow? | `explain` | `Explanation` |
+| How much can the host carry at most? | `bounds` | `Bounds` |
+| Which load keeps the SLOs? | `capacity` | `Capacity` |
+| Which setting is best? | `tune` | `Tuning` |
+| How few hosts are enough? | `place` | `Placement` |
+| How does it depend on parameters? | `sweep` | `Sweep` |
+| Does it agree with a published study? | `study` | `Agreement` |
+| What would a recorded host do? | `Twin`, `Twin.score` | `Twin`, `Score` |
+
+Scenarios: `Scenario`, `Problem`; `schedulers`, `profiles`, `schema` and `build_info` list what there is.
+Runs: `run`, `run_many`, `Run`, `Trace`, `Jtl`.
+Questions: `compare`, `whatif`, `lint`, `explain`, `bounds`, `capacity`, `tune`, `place`, `sweep`, `study`.
+Answers: those of the table, `Interval`, and `Comparison`, an item of `Differences`; each is an `Answer`.
+Hosts: `Twin` is a scenario made of a host's recording.
+Policies: `Policy`, `Context`, `Param`, `Rejected` are for a scheduler of your own.
+Errors: `VcpulabError` and its subclasses; `Interrupted` holds what is known of an answer.
 
 Examples:
     >>> import vcpulab
@@ -14,6 +38,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vcpulab.advice.answers import Differences, WhatIf
+    from vcpulab.advice.bounds.answers import Bounds
+    from vcpulab.advice.capacity.growing import Capacity
+    from vcpulab.advice.compare import Comparison
+    from vcpulab.advice.explanation import Explanation
+    from vcpulab.advice.lint.answer import Findings
+    from vcpulab.advice.placing.placing import Placement, UnplaceableError
+    from vcpulab.advice.tuning.answer import Tuning
+    from vcpulab.budget import StoppedError
     from vcpulab.errors import (
         EngineError,
         Interrupted,
@@ -31,85 +64,114 @@ if TYPE_CHECKING:
     from vcpulab.scenario.catalogue import build_info, profiles, schedulers, schema
     from vcpulab.scenario.problems import Problem
     from vcpulab.scenario.scenario import Scenario
-    from vcpulab.twin.twin import Twin
+    from vcpulab.show.answer import Answer
+    from vcpulab.studies.answer import Agreement
+    from vcpulab.sweeps.answer import Sweep
+    from vcpulab.sweeps.executors import ClusterLostError
+    from vcpulab.sweeps.runner import SweepFailedError
+    from vcpulab.twin.twin import Score, Twin
     from vcpulab.verbs import bounds, capacity, compare, explain, lint, place, study, sweep, tune, whatif
 
     __version__: str
 
-_HOMES = {
-    "Context": "vcpulab.policy",
-    "EngineError": "vcpulab.errors",
-    "Interrupted": "vcpulab.errors",
-    "Interval": "vcpulab.results.statistics",
-    "Jtl": "vcpulab.results.jtl",
-    "MissingExtraError": "vcpulab.errors",
-    "Param": "vcpulab.policy",
-    "Policy": "vcpulab.policy",
-    "Problem": "vcpulab.scenario.problems",
-    "RecordingError": "vcpulab.errors",
-    "Rejected": "vcpulab.policy",
-    "RequestError": "vcpulab.errors",
-    "Run": "vcpulab.results.run",
-    "Scenario": "vcpulab.scenario.scenario",
-    "ScenarioError": "vcpulab.errors",
-    "Trace": "vcpulab.results.trace",
-    "Twin": "vcpulab.twin.twin",
-    "VcpulabError": "vcpulab.errors",
-    "build_info": "vcpulab.scenario.catalogue",
-    "profiles": "vcpulab.scenario.catalogue",
-    "bounds": "vcpulab.verbs",
-    "capacity": "vcpulab.verbs",
-    "compare": "vcpulab.verbs",
-    "explain": "vcpulab.verbs",
-    "lint": "vcpulab.verbs",
-    "place": "vcpulab.verbs",
-    "study": "vcpulab.verbs",
-    "sweep": "vcpulab.verbs",
-    "tune": "vcpulab.verbs",
-    "whatif": "vcpulab.verbs",
-    "run": "vcpulab.results.run",
-    "run_many": "vcpulab.results.run",
-    "schedulers": "vcpulab.scenario.catalogue",
-    "schema": "vcpulab.scenario.catalogue",
+_DEFINED = {
+    "advice.answers": ("Differences", "WhatIf"),
+    "advice.bounds.answers": ("Bounds",),
+    "advice.capacity.growing": ("Capacity",),
+    "advice.compare": ("Comparison",),
+    "advice.explanation": ("Explanation",),
+    "advice.lint.answer": ("Findings",),
+    "advice.placing.placing": ("Placement", "UnplaceableError"),
+    "advice.tuning.answer": ("Tuning",),
+    "budget": ("StoppedError",),
+    "errors": (
+        "EngineError",
+        "Interrupted",
+        "MissingExtraError",
+        "RecordingError",
+        "RequestError",
+        "ScenarioError",
+        "VcpulabError",
+    ),
+    "policy": ("Context", "Param", "Policy", "Rejected"),
+    "results.jtl": ("Jtl",),
+    "results.run": ("Run", "run", "run_many"),
+    "results.statistics": ("Interval",),
+    "results.trace": ("Trace",),
+    "scenario.catalogue": ("build_info", "profiles", "schedulers", "schema"),
+    "scenario.problems": ("Problem",),
+    "scenario.scenario": ("Scenario",),
+    "show.answer": ("Answer",),
+    "studies.answer": ("Agreement",),
+    "sweeps.answer": ("Sweep",),
+    "sweeps.executors": ("ClusterLostError",),
+    "sweeps.runner": ("SweepFailedError",),
+    "twin.twin": ("Score", "Twin"),
+    "verbs": ("bounds", "capacity", "compare", "explain", "lint", "place", "study", "sweep", "tune", "whatif"),
 }
+_HOMES = {name: f"vcpulab.{module}" for module, names in _DEFINED.items() for name in names}
 """Public name to its module, which is imported when the name is first used."""
 
-__all__ = [
-    "Context",
-    "EngineError",
-    "Interrupted",
-    "Interval",
-    "Jtl",
-    "MissingExtraError",
-    "Param",
-    "Policy",
-    "Problem",
-    "RecordingError",
-    "Rejected",
-    "RequestError",
-    "Run",
+__all__ = [  # noqa: RUF022 (by topic, as in the docstring)
+    # scenarios
     "Scenario",
-    "ScenarioError",
-    "Trace",
-    "Twin",
-    "VcpulabError",
-    "__version__",
-    "bounds",
+    "Problem",
     "build_info",
-    "capacity",
-    "compare",
-    "explain",
-    "lint",
-    "place",
     "profiles",
-    "run",
-    "run_many",
     "schedulers",
     "schema",
-    "study",
-    "sweep",
-    "tune",
+    # runs
+    "run",
+    "run_many",
+    "Run",
+    "Trace",
+    "Jtl",
+    # questions
+    "compare",
     "whatif",
+    "lint",
+    "explain",
+    "bounds",
+    "capacity",
+    "tune",
+    "place",
+    "sweep",
+    "study",
+    # answers
+    "Answer",
+    "Differences",
+    "Comparison",
+    "WhatIf",
+    "Findings",
+    "Explanation",
+    "Bounds",
+    "Capacity",
+    "Tuning",
+    "Placement",
+    "Sweep",
+    "Agreement",
+    "Score",
+    "Interval",
+    # hosts
+    "Twin",
+    # policies
+    "Policy",
+    "Context",
+    "Param",
+    "Rejected",
+    # errors
+    "VcpulabError",
+    "ScenarioError",
+    "RequestError",
+    "RecordingError",
+    "EngineError",
+    "MissingExtraError",
+    "UnplaceableError",
+    "StoppedError",
+    "SweepFailedError",
+    "ClusterLostError",
+    "Interrupted",
+    "__version__",
 ]
 
 

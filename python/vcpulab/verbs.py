@@ -21,11 +21,12 @@ from vcpulab.scenario.scenario import Scenario, Source, scenario_of, split
 from vcpulab.texts import Texts, groups, several, single
 
 if TYPE_CHECKING:
-    from vcpulab.advice.answers import Differences, Findings, WhatIf
+    from vcpulab.advice.answers import Differences, WhatIf
     from vcpulab.advice.bounds import Bounds
     from vcpulab.advice.capacity import Capacity
     from vcpulab.advice.deciding import Effort
     from vcpulab.advice.explanation import Explanation
+    from vcpulab.advice.lint.answer import Findings
     from vcpulab.advice.placing.placing import Placement
     from vcpulab.advice.tuning.answer import Tuning
     from vcpulab.studies.answer import Agreement
@@ -422,9 +423,9 @@ def lint(
         >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
         domain.web.weight: waits-behind-equals: answers to http take up to ...
     """
-    from vcpulab.advice.answers import Findings
     from vcpulab.advice.lint import catalogue
     from vcpulab.advice.lint import lint as linting
+    from vcpulab.advice.lint.answer import Findings
 
     check(replications=replications, jobs=jobs)
     names = catalogue.selected(several(select, "select"))

@@ -9,7 +9,7 @@ import tomli_w
 
 import vcpulab
 from support import Vcpulab
-from vcpulab.advice.answers import Findings
+from vcpulab.advice.lint.answer import Findings
 from vcpulab.advice.lint.catalogue import findings, notes
 from vcpulab.advice.lint.host import Finding, Host
 

@@ -1,5 +1,6 @@
 """The calls of a notebook: each answers in words, as a frame, and as HTML."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -106,6 +107,24 @@ def test_names_are_there_before_their_modules_are() -> None:
         "import sys, vcpulab\n"
         "assert not {'polars', 'numpy', 'scipy'} & sys.modules.keys()\n"
         "assert all(getattr(vcpulab, name) is not None for name in vcpulab.__all__)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_answer_of_every_question_is_exported() -> None:
+    verbs = [getattr(vcpulab, name) for name in vcpulab._DEFINED["verbs"]]
+    answers = {inspect.signature(verb).return_annotation.strip('"') for verb in verbs}
+    assert len(answers) == len(verbs)
+    assert answers <= set(vcpulab.__all__)
+    assert all(issubclass(getattr(vcpulab, name), vcpulab.Answer) for name in answers)
+
+
+def test_a_comparison_loads_no_linter_and_no_search() -> None:
+    code = (
+        "import sys, vcpulab\n"
+        "vcpulab.whatif, vcpulab.compare, vcpulab.WhatIf, vcpulab.Differences\n"
+        "import vcpulab.advice.deciding\n"
+        "assert not [name for name in sys.modules if name.startswith(('vcpulab.advice.lint', 'vcpulab.advice.tuning'))]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -1,24 +1,20 @@
-"""The answers of `vcpulab.compare`, `vcpulab.whatif` and `vcpulab.lint`."""
+"""The answers of `vcpulab.compare` and `vcpulab.whatif`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import polars as pl
 
 from vcpulab.advice.compare import Comparison, in_words
 from vcpulab.advice.deciding import Added
 from vcpulab.advice.hypervisor_differences import not_comparable
-from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
-from vcpulab.advice.starvation import Starving, in_a_line
-from vcpulab.advice.tuning.headline import paid
+from vcpulab.advice.starvation import Starving
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.hypervisors.steps import Step
 from vcpulab.results.run import Run
-from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.settings import Changed, in_short
+from vcpulab.scenario.settings import Changed
 from vcpulab.show.answer import Answer
 
 
@@ -92,53 +88,3 @@ class WhatIf(Differences):
             toolstack: the toolstack of the commands; `None`: that of the scenario's host.
         """
         return new_steps(self.before.scenario, self.after.scenario, toolstack)
-
-
-@dataclass(frozen=True)
-class Findings(Answer):
-    """The probable faults of a scenario, and their fixes."""
-
-    scenario: Scenario
-    advice: tuple[Advice, ...]
-    notes: tuple[Advice, ...] = ()
-    """Settings that are no fault but worth knowing, each with the price of the other setting."""
-
-    @classmethod
-    def from_advice(cls, scenario: Scenario, advice: Iterable[Advice]) -> Self:
-        """The advice on a scenario, faults and notes apart."""
-        findings = list(advice)
-        return cls(
-            scenario,
-            tuple(item for item in findings if not item.is_noted),
-            tuple(item for item in findings if item.is_noted),
-        )
-
-    def __iter__(self) -> Iterator[Advice]:
-        return iter(self.advice)
-
-    def noted(self) -> list[str]:
-        """A line for each note, with the setting that would prevent the effect, and its price."""
-        return [f"note: {note.finding.reason}; {self._priced(note)}" for note in self.notes]
-
-    def _priced(self, note: Advice) -> str:
-        restart = ", after a restart of the host," if any(step.how == "boot" for step in note.steps()) else ""
-        lost = [in_a_line(note.starves)] if note.starves else []
-        price = [paid(self.scenario, {each.address.name: each for each in note.effect or ()}, set()), *lost]
-        change = "; ".join(in_short(note.finding.changes))
-        return f"{change}{restart} prevents that; its price: {'; '.join(price)}"
-
-    def to_frame(self) -> pl.DataFrame:
-        """A row for each finding: rule, field, reason and the commands that fix it."""
-        rows = [(row["rule"], row["field"], row["reason"], row["commands"]) for row in as_data(self.advice)]
-        rows += [
-            ("warning", warning["field"], warning["message"], [])
-            for warning in other_warnings(self.scenario, self.advice)
-        ]
-        texts = dict.fromkeys(("rule", "field", "reason"), pl.String())
-        schema = pl.Schema([*texts.items(), ("commands", pl.List(pl.String))])
-        return pl.DataFrame(rows, schema, orient="row")
-
-    def __str__(self) -> str:
-        rows = self.to_frame().iter_rows(named=True)
-        lines = [f"{row['field']}: {row['rule']}: {row['reason']}" for row in rows] or ["nothing found"]
-        return "\n".join([*lines, *self.noted()])
