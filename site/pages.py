@@ -116,7 +116,8 @@ def python_reference() -> str:
 
 def home(name: str) -> str:
     """Where a public name is defined."""
-    return f"{getattr(vcpulab, name).__module__}.{name}"
+    module = getattr(vcpulab, name).__module__
+    return f"{module if module.startswith('vcpulab') else vcpulab._HOMES[name]}.{name}"
 
 
 if __name__ == "__main__":

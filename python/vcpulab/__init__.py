@@ -20,7 +20,8 @@ their files, runs what it needs, and returns an answer:
 
 Scenarios: `Scenario`, `Problem`; `schedulers`, `profiles`, `schema` and `build_info` list what there is.
 Runs: `run`, `run_many`, `Run`, `Trace`, `Jtl`.
-Questions: `compare`, `whatif`, `lint`, `explain`, `bounds`, `capacity`, `tune`, `place`, `sweep`, `study`.
+Questions: `compare`, `whatif`, `lint`, `explain`, `bounds`, `capacity`, `tune`, `place`, `sweep`, `study`; each
+reports its `Progress`.
 Answers: those of the table, `Interval`, and `Comparison`, an item of `Differences`; each is an `Answer`.
 Hosts: `Twin` is a scenario made of a host's recording.
 Policies: `Policy`, `Context`, `Param`, `Rejected` are for a scheduler of your own.
@@ -38,6 +39,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vcpulab._work.budget import StoppedError
+    from vcpulab._work.progress import Progress
     from vcpulab.advice.answers import Differences, WhatIf
     from vcpulab.advice.bounds.answers import Bounds
     from vcpulab.advice.capacity.growing import Capacity
@@ -46,7 +49,6 @@ if TYPE_CHECKING:
     from vcpulab.advice.lint.answer import Findings
     from vcpulab.advice.placing.placing import Placement, UnplaceableError
     from vcpulab.advice.tuning.answer import Tuning
-    from vcpulab.budget import StoppedError
     from vcpulab.errors import (
         EngineError,
         Interrupted,
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _DEFINED = {
+    "_work.progress": ("Progress",),
     "advice.answers": ("Differences", "WhatIf"),
     "advice.bounds.answers": ("Bounds",),
     "advice.capacity.growing": ("Capacity",),
@@ -83,7 +86,7 @@ _DEFINED = {
     "advice.lint.answer": ("Findings",),
     "advice.placing.placing": ("Placement", "UnplaceableError"),
     "advice.tuning.answer": ("Tuning",),
-    "budget": ("StoppedError",),
+    "_work.budget": ("StoppedError",),
     "errors": (
         "EngineError",
         "Interrupted",
@@ -137,6 +140,7 @@ __all__ = [  # noqa: RUF022 (by topic, as in the docstring)
     "place",
     "sweep",
     "study",
+    "Progress",
     # answers
     "Answer",
     "Differences",

@@ -3,13 +3,14 @@
 Answers print themselves (`str`, and in notebooks), and have `to_frame()`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sized
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from vcpulab._work.progress import Progress, report
 from vcpulab.arguments import check, check_optional
 from vcpulab.errors import Interrupted, RequestError, ScenarioError
 from vcpulab.extras import require
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from vcpulab.sweeps.store import Store
 
 _AnyDifferences = TypeVar("_AnyDifferences", bound="Differences")
-Progress = Callable[[float], bool | None]
-"""Called now and then with the fraction done; returning `False` cancels, `True` or nothing continues."""
 
 REPLICATIONS = 10
 """The replications of comparisons; enough for narrow intervals: t(0.975, 9) is 2.26, t(0.975, 4) 2.78."""
@@ -203,7 +202,7 @@ def tune(
             `{search}` in it stands for a name that no other search has.
         sensitivity: whether to try every guessed input, not only the nearest ones.
         jobs: replications at a time; 0: one for each processor. It never changes the result.
-        progress: see `Progress`; called for the search, then for the confirmation.
+        progress: see `Progress`; it starts again for the confirmation.
 
     Raises:
         RequestError: an argument cannot be understood.
@@ -280,9 +279,9 @@ def capacity(
     lowest: float | None = None,
     highest: float | None = None,
     replications: int | None = None,
-    seconds: float = float("inf"),
+    seconds: float | None = None,
     jobs: int = 0,
-    progress: Callable[[str], None] = lambda _message: None,
+    progress: Progress | None = None,
 ) -> "Capacity":
     """The largest load that keeps SLOs, and what stops the host from carrying more.
 
@@ -294,9 +293,9 @@ def capacity(
         lowest: the lowest load.
         highest: the highest load.
         replications: the first number of replications of each load.
-        seconds: the time after which the search stops.
+        seconds: the time after which the search stops; no limit if left out.
         jobs: replications at a time; 0: one for each processor.
-        progress: called with the load that is tried.
+        progress: see `Progress`.
 
     Raises:
         RequestError: an argument cannot be understood.
@@ -306,17 +305,15 @@ def capacity(
         >>> print(capacity(starter, "http.rate", lowest=100, highest=250))
         client.http.rate: 250 keeps the SLOs
     """
+    from vcpulab._work.budget import Budget
     from vcpulab.advice import capacity as capacities
-    from vcpulab.budget import Budget
 
-    check(seconds=seconds, jobs=jobs)
-    check_optional(lowest=lowest, highest=highest, replications=replications)
+    check(jobs=jobs)
+    check_optional(lowest=lowest, highest=highest, replications=replications, seconds=seconds)
     scenario = scenario_of(scenario)
     slos = read_slos(scenario, several(slo, "slo"))
     grows = capacities.growth(scenario, single(vary, "vary"), lowest=lowest, highest=highest)
-    return capacities.capacity(
-        grows, slos, replications=replications, jobs=jobs, budget=Budget(seconds), progress=progress
-    )
+    return capacities.capacity(grows, slos, replications=replications, jobs=jobs, budget=Budget(seconds, progress))
 
 
 def place(
@@ -329,9 +326,9 @@ def place(
     margin: float = 0.0,
     memory: str | float | None = None,
     replications: int | None = None,
-    seconds: float = float("inf"),
+    seconds: float | None = None,
     jobs: int = 0,
-    progress: Callable[[str], None] = lambda _message: None,
+    progress: Progress | None = None,
 ) -> "Placement":
     """Domains placed on as few equal hosts as keep SLOs.
 
@@ -347,9 +344,9 @@ def place(
         margin: the fraction of each resource that packing leaves free, 0 to 1.
         memory: the memory of a host, such as `64GiB`, or bytes; enough for everything if left out.
         replications: as for `capacity`.
-        seconds: the time after which the search stops.
+        seconds: the time after which the search stops; no limit if left out.
         jobs: replications at a time; 0: one for each processor.
-        progress: called with the step of the work.
+        progress: see `Progress`.
 
     Raises:
         RequestError: an argument cannot be understood.
@@ -357,12 +354,12 @@ def place(
         StoppedError: the time is over.
         MissingExtraError: OR-Tools is not installed.
     """
+    from vcpulab._work.budget import Budget
     from vcpulab.advice.placing import fleet as fleets
     from vcpulab.advice.placing import placing
-    from vcpulab.budget import Budget
 
-    check(margin=margin, seconds=seconds, jobs=jobs)
-    check_optional(replications=replications)
+    check(margin=margin, jobs=jobs)
+    check_optional(replications=replications, seconds=seconds)
     labelled = _labelled(scenarios)
     onto = fleets.host_of(labelled, host) if isinstance(host, str) else host
     taken = fleets.fleet(
@@ -376,8 +373,7 @@ def place(
         memory=_bytes(memory),
         replications=replications,
         jobs=jobs,
-        budget=Budget(seconds),
-        progress=progress,
+        budget=Budget(seconds, progress),
     )
 
 
@@ -495,7 +491,7 @@ def sweep(
             client.
         executor: `local` (threads), `dask://HOST:PORT` or `dask://local?workers=N`. It never changes the results.
         jobs: runs at a time on this machine; 0: one for each processor.
-        progress: called now and then with the finished fraction of the missing runs; see `Progress`.
+        progress: see `Progress`.
 
     Raises:
         RequestError: the file has errors.
@@ -522,8 +518,7 @@ def sweep(
         stored = len(opened.done({unit.key for unit in plan.units()}))
 
         def lacking(done: int, total: int) -> None:
-            if progress is not None and progress(max(0.0, (done - stored) / max(total - stored, 1))) is False:
-                raise KeyboardInterrupt
+            report(progress, max(0.0, (done - stored) / max(total - stored, 1)))
 
         try:
             run_plan(plan, opened, doing, progress=lacking)

@@ -10,10 +10,10 @@ import pytest
 
 from support import ROOT, TWO_HOGS
 from vcpulab import Scenario, run
+from vcpulab._work.budget import Budget, StoppedError
 from vcpulab.advice.capacity import Capacity, bottleneck, capacity, growth, stations
 from vcpulab.advice.capacity.judging import Standing, judge
 from vcpulab.advice.capacity.search import Range, SearchResult, search
-from vcpulab.budget import Budget, StoppedError
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import slo

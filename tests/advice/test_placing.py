@@ -10,11 +10,11 @@ import pytest
 
 from support import TWO_HOGS
 from vcpulab import Scenario
+from vcpulab._work.budget import StoppedError
 from vcpulab.advice.placing.energy import Power
 from vcpulab.advice.placing.fleet import Fleet, fleet
 from vcpulab.advice.placing.packing import Problem, pack
 from vcpulab.advice.placing.placing import Placement, UnplaceableError, place
-from vcpulab.budget import StoppedError
 from vcpulab.cli.main import main
 from vcpulab.errors import MissingExtraError
 

@@ -14,6 +14,7 @@ from vcpulab.policy import Context
 
 LONG = Scenario.starter().change({"run.duration": "20s", "run.replications": 4})
 SHORT = LONG.change({"run.duration": "20ms"})
+SEARCHED = LONG.change({"run.duration": "500ms"})
 
 
 class Idle(Policy):
@@ -43,6 +44,8 @@ RUNS: dict[str, Runs] = {
     "whatif": lambda progress: vcpulab.whatif(LONG, "batch.cap=30", progress=progress),
     "tune": lambda progress: vcpulab.tune(LONG, only="batch.cap", trials=9, progress=progress),
     "lint": lambda progress: vcpulab.lint(LONG.change({"run.duration": "1s"}), progress=progress),
+    "capacity": lambda progress: vcpulab.capacity(LONG, "http.rate", highest=250, progress=progress),
+    "place": lambda progress: vcpulab.place(LONG, progress=progress),
 }
 
 
@@ -164,3 +167,37 @@ def test_progress_that_answers_false_cancels_a_sweep(tmp_path: Path) -> None:
     with pytest.raises(vcpulab.Interrupted):
         vcpulab.sweep(tmp_path / "sweep.toml", tmp_path / "store", jobs=1, progress=progress)
     assert fractions[-1] < 1
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        lambda progress: vcpulab.capacity(SEARCHED, "http.rate", lowest=100, highest=250, progress=progress),
+        lambda progress: vcpulab.place(SEARCHED, slo="http.response_p99 < 1s", progress=progress),
+    ],
+    ids=["capacity", "place"],
+)
+def test_a_search_reports_a_growing_fraction_and_its_steps(search: Runs) -> None:
+    """The number of its steps is not known before; `step` is called with the name of each."""
+
+    class Seen:
+        def __init__(self) -> None:
+            self.fractions: list[float] = []
+            self.steps: list[str] = []
+
+        def __call__(self, fraction: float, /) -> None:
+            self.fractions.append(fraction)
+
+        def step(self, name: str, /) -> None:
+            self.steps.append(name)
+
+    seen = Seen()
+    search(seen)
+    assert seen.fractions == sorted(seen.fractions)
+    assert 0 == seen.fractions[0] < seen.fractions[-1] < 1
+    assert len(seen.steps) > 1
+
+
+def test_a_search_is_cancelled_by_its_progress() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        vcpulab.capacity(LONG, "http.rate", highest=250, progress=lambda _done: False)

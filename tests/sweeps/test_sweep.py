@@ -19,7 +19,7 @@ import pytest
 
 from support import HANG_S, ROOT, VCPULAB
 from vcpulab import EngineError, _engine, run_many
-from vcpulab.budget import StoppedError
+from vcpulab._work.budget import StoppedError
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find
@@ -730,7 +730,7 @@ def test_what_is_no_store_is_left_alone(tmp_path: Path) -> None:
 FULL = """
 import resource, signal, sys
 from pathlib import Path
-from vcpulab.budget import StoppedError
+from vcpulab._work.budget import StoppedError
 from vcpulab.cli.main import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 status = main(["sweep", sys.argv[1], "--store", sys.argv[2], "--jobs", "1"]) if len(sys.argv) > 3 else None

@@ -1,9 +1,10 @@
 """Settings that are tried if no rule's fix keeps an SLO: the first settings that a search would try."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcpulab._work.progress import Progress
 from vcpulab.advice.capacity.occupancy import bottleneck, stations
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, simulated
@@ -47,7 +48,7 @@ def attempts(
     done: Iterable[Mapping[str, Any]],
     *,
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> Attempts:
     """Tries settings for SLOs that are missed.
 
@@ -57,7 +58,7 @@ def attempts(
         slos: all SLOs.
         done: settings that were tried already.
         jobs: replications at a time; 0: one for each processor.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
 
     Raises:
         EngineError: a run failed.

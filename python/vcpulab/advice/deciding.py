@@ -7,10 +7,11 @@ time are used up.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcpulab._work.progress import Progress
 from vcpulab.advice.compare import Comparison, compare, in_doubt
 from vcpulab.advice.lateness import felt_ms
 from vcpulab.errors import Interrupted
@@ -96,7 +97,7 @@ def decide(
     metrics: Iterable[Address] | None = None,
     effort: Effort = Effort(),
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Run, Run, list[Comparison], Added]:
     """Both runs, their comparisons, and the replications that were added.
 

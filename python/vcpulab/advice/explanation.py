@@ -1,12 +1,13 @@
 """The explanation of slow clients and applications: where their time goes, the causes, and fixes, each simulated."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
+from vcpulab._work.progress import Progress
 from vcpulab.advice.attempts import NOTHING, Attempts, attempts
 from vcpulab.advice.capacity.occupancy import stations, with_servers
 from vcpulab.advice.capacity.service_alone import Alone, alone
@@ -266,7 +267,7 @@ def explain(
     *,
     replications: int = 10,
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> Explanation:
     """The explanation of a slow host: where the time goes, the causes, and fixes, each simulated.
 
@@ -276,7 +277,7 @@ def explain(
             may be a pattern, `web*.response_p99`; `None`: all clients and applications that are late.
         replications: the replications of each simulation, of the host and of fixes.
         jobs: replications at a time; 0: one for each processor.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
 
     Raises:
         RequestError: a metric does not exist.
@@ -317,7 +318,7 @@ def _further(
     answer: Explanation,
     limits: Sequence[Slo],
     jobs: int,
-    progress: Callable[[float], bool | None] | None,
+    progress: Progress | None,
 ) -> Explanation:
     """The answer, extended where no rule's fix keeps the SLOs: by a proof that no setting does, or by attempts."""
     if answer.verdict is None:

@@ -1,10 +1,11 @@
 """Fixes applied to a scenario one after another, each simulated with the earlier fixes in place."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vcpulab._work.progress import Progress
 from vcpulab.advice.answers import Differences
 from vcpulab.advice.compare import compare
 from vcpulab.advice.lint.catalogue import RULES, findings
@@ -58,7 +59,7 @@ def fix(
     select: Container[str] = RULES,
     replications: int = 10,
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> Fixed:
     """Applies the fixes of all findings that help and harm nobody; writes no file.
 
@@ -70,7 +71,7 @@ def fix(
         select: the names of the rules to apply.
         replications: the replications of each simulation.
         jobs: replications at a time; 0: one for each processor.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
 
     Raises:
         ScenarioError: the file has faults other than parameters of other schedulers.

@@ -1,6 +1,6 @@
 """`vcpulab lint`, `whatif` and `compare`: the effects of a change, on whom, and their confidence."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from vcpulab import atomic, verbs
+from vcpulab._work.progress import Progress
 from vcpulab.advice import comparison_report, core_sharing
 from vcpulab.advice.answers import Differences
 from vcpulab.advice.in_short import headline
@@ -151,7 +152,7 @@ class _Answer(NamedTuple):
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[Callable[[float], bool | None]]:
+def _reading(path: Path) -> Iterator[Progress]:
     try:
         with terminal.progress(f"trying fixes of {path}") as progress:
             yield progress

@@ -10,12 +10,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab import atomic, verbs
+from vcpulab._work.budget import StoppedError
 from vcpulab.advice import core_sharing
 from vcpulab.advice.capacity.slos import default_slos_in_words, on_assumed
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Host, Placement, UnplaceableError
 from vcpulab.advice.starvation import in_a_line
-from vcpulab.budget import StoppedError
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, Budget, Jobs, Memory, Scenarios, Several, Slo, TableOrJson, Words, command

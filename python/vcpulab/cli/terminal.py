@@ -5,10 +5,11 @@ Colours only repeat what the words say; `NO_COLOR` turns them off.
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from vcpulab._work.progress import Progress
 from vcpulab.cli import signals
 from vcpulab.cli.streams import Plain
 from vcpulab.show.terminal_text import plain
@@ -78,7 +79,7 @@ def _labelled(label: str, style: str, message: str) -> None:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Callable[[float], bool | None]]:
+def progress(title: str) -> Iterator[Progress]:
     """A progress bar with the pace of the engine, if stderr is a terminal; takes the fraction done."""
     if not sys.stderr.isatty():
         yield lambda _fraction: not signals.arrived()
@@ -101,18 +102,21 @@ def progress(title: str) -> Iterator[Callable[[float], bool | None]]:
 
 
 @contextmanager
-def status(title: str) -> Iterator[Callable[[str], None]]:
-    """A status line with the pace of the engine, if stderr is a terminal; takes the stage of the work."""
+def status(title: str) -> Iterator[Progress]:
+    """A status line with the steps of a search and the pace of the engine, if stderr is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda _stage: signals.check()
+        yield lambda _fraction: not signals.arrived()
         return
     from vcpulab.cli.pace import Pace
 
     pace = Pace(title)
 
-    def update(stage: str) -> None:
-        signals.check()
-        pace.before = f"{title}: {stage}"
+    class Status:
+        def __call__(self, _fraction: float, /) -> bool:
+            return not signals.arrived()
+
+        def step(self, name: str, /) -> None:
+            pace.before = f"{title}: {name}"
 
     with console(stderr=True).status(pace):
-        yield update
+        yield Status()

@@ -1,12 +1,13 @@
 """`vcpulab twin`: a scenario that behaves as a recorded host did, and its score."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from vcpulab import atomic
+from vcpulab._work.progress import Progress
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import All, AnyFormat, CpuMhz, Force, Out, Threads, command, group
 from vcpulab.cli.options import number as an_option
@@ -106,7 +107,7 @@ def _twin(
     threads: Path | None,
     *,
     replay: bool,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> Twin:
     if not paths:
         raise RequestError("no files", hint="vcpulab twin --help")

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from vcpulab._work.progress import Progress
 from vcpulab.errors import RecordingError
 from vcpulab.formats import (
     cgls,
@@ -456,7 +457,7 @@ def read(
     cpu_mhz: float | None = None,
     threads: Iterable[VcpuThread] = (),
     events: str | PathLike[str] | None = None,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> Read:
     """Reads a file of any of the kinds, or an excerpt; for the options see `read_trace`, they are for traces only.
 

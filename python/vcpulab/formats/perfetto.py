@@ -1,10 +1,11 @@
 """Recordings as traces that https://ui.perfetto.dev opens."""
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from vcpulab import _engine, atomic
+from vcpulab._work.progress import Progress
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import names_of, read
 from vcpulab.formats.trace import Recording, VcpuThread
@@ -16,7 +17,7 @@ def export_perfetto(
     *,
     cpu_mhz: float | None = None,
     threads: Iterable[VcpuThread] = (),
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> Recording:
     """Writes a recording as a trace that https://ui.perfetto.dev opens; for the options see `read_trace`.
 

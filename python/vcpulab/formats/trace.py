@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from vcpulab import _engine, atomic
+from vcpulab._work.progress import Progress
 from vcpulab.errors import RecordingError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import BLANK_BYTES_MAX, CHUNK_BYTES, lines_of, opened
@@ -76,7 +77,7 @@ def read_trace(
     threads: Iterable[VcpuThread] = (),
     part: tuple[float, float] | None = None,
     events: str | PathLike[str] | None = None,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> Recording:
     """Reads a trace in pieces; the memory it takes does not depend on its length.
 
@@ -133,9 +134,7 @@ def _pieces(path: Path, source: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
-def _fed(
-    path: Path, reader: _engine.RecordingReader, progress: Callable[[float], bool | None] | None
-) -> dict[str, Any]:
+def _fed(path: Path, reader: _engine.RecordingReader, progress: Progress | None) -> dict[str, Any]:
     size = max(path.stat().st_size, 1)
     try:
         with opened(path) as (source, raw):

@@ -1,6 +1,6 @@
 """The path of a single request: its places and waits, from its begin to its answer, without a gap."""
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab._work.progress import Progress
 from vcpulab.results.addresses import Address, apps
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
@@ -153,7 +154,7 @@ def paths(
     address: Address,
     replication: int = 0,
     *,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Path]:
     """The paths of the request at a percentile of a client's response times, and of the median request.
 
@@ -163,7 +164,7 @@ def paths(
         scenario: the host.
         address: a percentile of the response times of a client, see `is_followed`.
         replication: of the scenario, from 0.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
 
     Returns:
         Two paths (for the median itself, one path); none if nothing was answered.

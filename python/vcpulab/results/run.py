@@ -1,7 +1,7 @@
 """Running a scenario, and its results."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Self
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab._work.progress import Progress
 from vcpulab.arguments import check
 from vcpulab.errors import EngineError, Interrupted, RequestError
 from vcpulab.results import accessors, store
@@ -34,7 +35,7 @@ def run(
     trace: str | PathLike[str] | None = None,
     jtl: Jtl | None = None,
     live: "_engine.LiveSamples | None" = None,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
     keep_finished: bool = False,
 ) -> "Run":
     """Runs every replication of a scenario. The same scenario gives the same results, whatever `jobs` is.
@@ -51,7 +52,7 @@ def run(
             it is empty again.
         jtl: log the requests of clients, as JMeter would, while they are made.
         live: receives the samples during the run.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
         keep_finished: when the run is cancelled, keep the first N replications, those that are finished: the same as a
             run with N replications.
 
@@ -120,7 +121,7 @@ def run_many(
     *,
     jobs: int = 0,
     waits: bool = True,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
     keep_finished: bool = False,
 ) -> "list[Run]":
     """Runs every replication of several scenarios together: quicker than one `run` after another where there are many.
@@ -129,7 +130,7 @@ def run_many(
         scenarios: the scenarios to run.
         jobs: how many replications, of whichever scenarios, at a time; 0: as many as there are processors.
         waits: as for `run`.
-        progress: called now and then with the fraction done of all; returning `False` cancels.
+        progress: see `Progress`.
         keep_finished: as for `run`; the first replications of all scenarios come before the second.
 
     Returns:

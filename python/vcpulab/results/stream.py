@@ -1,9 +1,10 @@
 """Runs that continue while the results of earlier runs are used."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Generic, Self, TypeVar
 
 from vcpulab import _engine
+from vcpulab._work.progress import Progress
 from vcpulab.errors import Interrupted
 from vcpulab.results.run import Run, ran
 from vcpulab.scenario.scenario import Scenario
@@ -52,12 +53,12 @@ class Stream(Generic[Name]):
         """Whether a run was begun, and neither taken nor called off."""
         return name in self._begun
 
-    def take(self, name: Name, progress: Callable[[float], bool | None] | None = None) -> Run:
+    def take(self, name: Name, progress: Progress | None = None) -> Run:
         """Waits for a run and returns it.
 
         Args:
             name: the name of the run; the name is free afterwards.
-            progress: called now and then; returning `False` cancels.
+            progress: see `Progress`.
 
         Raises:
             EngineError: the run failed.

@@ -10,9 +10,9 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from vcpulab._work.subprocesses import failure
 from vcpulab.errors import VcpulabError
 from vcpulab.extras import require
-from vcpulab.subprocesses import failure
 
 _PROGRAM = """\
 import json, sys, vl_convert

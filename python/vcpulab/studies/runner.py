@@ -8,11 +8,12 @@ engine, another scenario or another measurement has another key.
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import takewhile
 
+from vcpulab._work.progress import Progress, report
 from vcpulab.results.cache import RunCache, key, maker
 from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
@@ -55,7 +56,7 @@ class Runner:
         self._done = 0
         self._planned = 0
 
-    def run(self, cases: Sequence[Case], progress: Callable[[float], bool | None] | None = None) -> Results:
+    def run(self, cases: Sequence[Case], progress: Progress | None = None) -> Results:
         """Runs the missing units of some cases.
 
         Args:
@@ -123,7 +124,7 @@ class Runner:
         made_by = maker("vcpulab.studies.unit", f"vcpulab.studies.{self._study.name}.cases")
         return Unit(case, replication, scenario, key(made_by, case.key, str(case.main), scenario.to_toml()))
 
-    def _run_missing(self, units: Iterable[Unit], progress: Callable[[float], bool | None] | None) -> None:
+    def _run_missing(self, units: Iterable[Unit], progress: Progress | None) -> None:
         missing = [unit for unit in units if self._ran.get(unit.key) is None]
         self._planned += len(missing)
         stop = threading.Event()
@@ -140,16 +141,11 @@ class Runner:
                     for unit in same:
                         self._ran.add(unit.key, unit.case.key, unit.replication, metrics)
                     self._done += len(same)
-                    _tell(progress, self._done / self._planned)
+                    report(progress, self._done / self._planned)
             except BaseException:
                 stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
-
-
-def _tell(progress: Callable[[float], bool | None] | None, fraction: float) -> None:
-    if progress is not None and progress(fraction) is False:
-        raise KeyboardInterrupt
 
 
 def _as_completed(

@@ -1,12 +1,13 @@
 """The plan of a sweep, from its file: scenarios and replications. Everything is checked before anything runs."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from vcpulab import safe_open
+from vcpulab._work.progress import Progress, report
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
@@ -49,7 +50,7 @@ class Plan:
     """The numbers of the paths, in groups of paths that vary together."""
 
     @classmethod
-    def load(cls, path: Path, checked: Callable[[float], bool | None] | None = None) -> Self:
+    def load(cls, path: Path, checked: Progress | None = None) -> Self:
         """Reads a sweep file and checks every point.
 
         Args:
@@ -72,7 +73,7 @@ class Plan:
         return cls.from_toml(text, path, checked)
 
     @classmethod
-    def from_toml(cls, text: str, path: Path, checked: Callable[[float], bool | None] | None = None) -> Self:
+    def from_toml(cls, text: str, path: Path, checked: Progress | None = None) -> Self:
         """Reads a plan from text; the path of the scenario's file is relative to the folder of `path`."""
         read = Reader(text, path)
         base = read.scenario()
@@ -128,7 +129,7 @@ def _check(
     base: Scenario,
     paths: Sequence[str],
     points: Sequence[Sequence[Any]],
-    checked: Callable[[float], bool | None] | None,
+    checked: Progress | None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The digest of each point's scenario.
 
@@ -151,8 +152,8 @@ def _check(
         else:
             digests.append(digest(scenario))
             left_out.update(dict.fromkeys(without))
-        if checked is not None and point % 64 == 0 and checked(point / len(points)) is False:
-            raise KeyboardInterrupt
+        if point % 64 == 0:
+            report(checked, point / len(points))
     if not wrong:
         return tuple(digests), tuple(left_out)
     bad = len({point for bad_points in wrong.values() for point in bad_points})

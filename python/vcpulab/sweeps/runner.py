@@ -31,7 +31,7 @@ _ROUNDS_MAX = 6
 _TRIES = 4
 """Maximum number of times that a batch is submitted when its workers die."""
 
-Progress = Callable[[int, int], object]
+Counted = Callable[[int, int], object]
 """A callback with the number of finished runs, and the number of all runs."""
 
 
@@ -101,7 +101,7 @@ class Fixed(Sizer):
 
 
 def run(
-    plan: Plan, store: Store, executor: Executor, sizer: Sizer | None = None, progress: Progress | None = None
+    plan: Plan, store: Store, executor: Executor, sizer: Sizer | None = None, progress: Counted | None = None
 ) -> None:
     """Runs every run of the plan that is not in the store.
 
@@ -161,7 +161,7 @@ class _Sweep:
     """A round over the missing runs."""
 
     def __init__(
-        self, plan: Plan, store: Store, *, executor: Executor, sizer: Sizer, progress: Progress | None, total: int
+        self, plan: Plan, store: Store, *, executor: Executor, sizer: Sizer, progress: Counted | None, total: int
     ) -> None:
         self._plan, self._store, self._executor, self._sizer = plan, store, executor, sizer
         self._progress = progress

@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab import _engine, atomic, subprocesses
-from vcpulab.budget import Budget
+from vcpulab import _engine, atomic
+from vcpulab._work import subprocesses
+from vcpulab._work.budget import Budget
 from vcpulab.errors import EngineError, RequestError
 from vcpulab.results.addresses import Address, addresses
 from vcpulab.results.metrics import METRICS, RUN_KINDS, ThingKind, measured

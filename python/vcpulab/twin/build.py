@@ -9,6 +9,7 @@ import tomli_w
 
 from vcpulab import _engine
 from vcpulab import formats as recordings
+from vcpulab._work.progress import Progress
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
@@ -56,7 +57,7 @@ class Made:
 def read(
     sources: Sources,
     part: tuple[float, float] = (0.0, 1.0),
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
     events: Path | None = None,
 ) -> Recording:
     """A part of a recording, from one fraction of its time to another; all that happened in it is written to `events`.
@@ -83,7 +84,7 @@ def read_events(
     part: tuple[float, float],
     recording: Recording,
     to: Path,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
     *,
     replay: bool = False,
 ) -> Path | None:

@@ -12,12 +12,13 @@ The simulated percentile is the median of those of the replications: of few wait
 replications than in most.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from vcpulab._work.progress import Progress
 from vcpulab.formats import Recording
 from vcpulab.results.metrics import DOMAIN, PCPU, WAKEUP, Metric
 from vcpulab.results.run import Run, run
@@ -93,7 +94,7 @@ def score(
     recording: Recording,
     *,
     replications: int = REPLICATIONS,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Row]:
     """Runs a scenario for as long as a part of a recording lasts, and sets both side by side.
 
@@ -102,7 +103,7 @@ def score(
         sources: what is known of the recorded host.
         recording: the part to hold it against.
         replications: of the simulation.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
     """
     summary = recording.summary
     switching = _switching_us(summary, sources)

@@ -1,12 +1,13 @@
 """The files of a recorded host, and the facts gathered from them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vcpulab import formats as recordings
+from vcpulab._work.progress import Progress
 from vcpulab.errors import RequestError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.xl import Vcpu, names_of
@@ -99,7 +100,7 @@ class Sources:
         """`True`: a domain is made of threads of the host, and is no VM."""
         return self.names.get(domain) in self.roles.daemons
 
-    def know_threads(self, progress: Callable[[float], bool | None] | None = None) -> None:
+    def know_threads(self, progress: Progress | None = None) -> None:
         """Finds out who is who of a Linux host's threads, which takes one pass over its recording.
 
         Raises:

@@ -1,7 +1,6 @@
 """`vcpulab.Twin`: the twin of a recorded host, and how well it does what the host did."""
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from vcpulab._work.progress import Progress, part
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
@@ -18,8 +18,6 @@ from vcpulab.twin.build import SPAN_NS_LEAST, Made, make, read, read_events
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES, Row, score
 from vcpulab.twin.sources import Sources, gather
-
-Progress = Callable[[float], bool | None]
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Twin(Answer):
         cpu_mhz: frequency of the counter in Xen's trace, if no file says it.
         threads: for KVM, the file that says which threads are vCPUs.
         replay: replay what happened, instead of drawing from its spreads.
-        progress: called now and then with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
 
     Raises:
         RequestError: there is not one trace; when the scenario is made: nothing says the scheduler, or nothing ran.
@@ -111,7 +109,7 @@ class Twin(Answer):
             scenario: held against the whole recording instead; its domains have the names of the recorded ones.
             split: the part that the twin is made of, 0 to 1.
             replications: of the simulation.
-            progress: called now and then with the fraction done; returning `False` cancels.
+            progress: see `Progress`.
 
         Raises:
             RequestError: the rest is too short; no vCPU of the first part is in it, or no domain of the scenario was
@@ -122,14 +120,14 @@ class Twin(Answer):
         notes = []
         self._check_scheduler(scenario)
         if scenario is None:
-            made, first = self._make(split, _part(progress, 0.0, 0.4))
+            made, first = self._make(split, part(progress, 0.0, 0.4))
             scenario, begin = made.scenario, split
             notes += [*self._odd(first), *made.notes]
             nothing = f"{self._sources.trace}: no vCPU of its first {100 * split:g} % is in the rest"
         else:
             begin = 0.0
             nothing = f"{scenario.name}: none of its domains has the name of one recorded"
-        rest = read(self._sources, (begin, 1.0), _part(progress, 0.4, 0.5))
+        rest = read(self._sources, (begin, 1.0), part(progress, 0.4, 0.5))
         if rest.summary["span_ns"] < SPAN_NS_LEAST:
             raise RequestError(
                 f"{self._sources.trace}: what a twin is held against is {rest.summary['span_ns'] / 1e6:.3g} ms long, "
@@ -137,7 +135,7 @@ class Twin(Answer):
                 allowed=f"at least {SPAN_NS_LEAST / 1e9:g} s, of a recording of {_needed_s(begin):.3g} s",
                 hint="record ten seconds under the load that matters",
             )
-        rows = score(scenario, self._sources, rest, replications=replications, progress=_part(progress, 0.5, 1.0))
+        rows = score(scenario, self._sources, rest, replications=replications, progress=part(progress, 0.5, 1.0))
         if len(rows) == 1:
             raise RequestError(nothing, allowed="another split" if begin else None)
         return Score(tuple(rows), (*notes, *self._odd(rest)))
@@ -159,8 +157,8 @@ class Twin(Answer):
 
     def _make(self, end: float, progress: Progress | None) -> tuple[Made, Recording]:
         """The twin of the recording up to there, and that part of it."""
-        part = (0.0, end)
-        recording = read(self._sources, part, _part(progress, 0.0, 0.5))
+        first = (0.0, end)
+        recording = read(self._sources, first, part(progress, 0.0, 0.5))
         span_ns = recording.summary["span_ns"]
         if span_ns < SPAN_NS_LEAST * end:
             wakes = sum(vcpu["wakes"] for vcpu in recording.summary["vcpus"])
@@ -171,8 +169,8 @@ class Twin(Answer):
                 hint="record ten seconds under the load that matters",
             )
         with tempfile.TemporaryDirectory() as scratch:
-            file, second = Path(scratch, "events.arrow"), _part(progress, 0.5, 1.0)
-            events = read_events(self._sources, part, recording, file, second, replay=self._replay)
+            file, second = Path(scratch, "events.arrow"), part(progress, 0.5, 1.0)
+            events = read_events(self._sources, first, recording, file, second, replay=self._replay)
             made = make(self._sources, recording, scheduler=self._scheduler, events=events, replay=self._replay)
         if self._sources.of_linux and self._scheduler in (None, self._sources.scheduler):
             made.notes.extend(conservation.check(made.scenario, self._sources, recording))
@@ -194,8 +192,3 @@ class Twin(Answer):
 def _needed_s(begin: float) -> float:
     """The least length of a recording whose rest after that part is long enough, s."""
     return SPAN_NS_LEAST / 1e9 / (1 - begin)
-
-
-def _part(progress: Progress | None, begin: float, end: float) -> Progress | None:
-    """Progress of a part of the work, told as progress of the whole."""
-    return None if progress is None else lambda fraction: progress(begin + (end - begin) * fraction)

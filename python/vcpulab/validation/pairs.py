@@ -1,17 +1,16 @@
 """The verb `validate`: finds recordings, pairs recordings of the same threads or guests, and compares."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from vcpulab._work.progress import Progress, part, report
 from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
 from vcpulab.validation.linux import Linux
 from vcpulab.validation.report import Comparison, Report
 from vcpulab.validation.xen import Agreement, Xen
 from vcpulab.validation.xen.recording import NEEDED, TRACES
-
-Progress = Callable[[float], bool | None]
 
 
 class Kind(Protocol):
@@ -48,7 +47,7 @@ def validate(
     what_if: bool = True,
     store: Path | None = None,
     jobs: int = 0,
-    progress: Progress = lambda _: True,
+    progress: Progress | None = None,
 ) -> Report:
     """Predicts each recording at or below the paths from its own demands, and from others of the same work.
 
@@ -57,7 +56,7 @@ def validate(
         what_if: Also predict recordings from the demands of other recordings.
         store: A file for the results of runs of Xen's recordings: a stopped validation continues from it.
         jobs: Runs of Xen's recordings at a time; 0: one for each processor.
-        progress: Takes the fraction done; false ends the work.
+        progress: see `Progress`.
 
     Raises:
         RequestError: a path has no recording, or no recording can be predicted.
@@ -68,27 +67,23 @@ def validate(
     of_linux, of_xen = folders[LINUX], folders[XEN]
     # A recording of Xen is predicted from all others, a recording of Linux from few.
     linux_part = len(of_linux) / (len(of_linux) + len(of_xen) ** 2)
-    comparisons, skipped = _compared(LINUX, of_linux, _part(progress, 0.0, linux_part), what_if=what_if)
+    comparisons, skipped = _compared(LINUX, of_linux, part(progress, 0.0, linux_part), what_if=what_if)
     agreement: Agreement | None = None
     if of_xen:
         kept = None if store is None else RunCache(store)
         agreement = XEN.validate(
-            of_xen, what_if=what_if, store=kept, jobs=jobs, progress=_part(progress, linux_part, 1.0)
+            of_xen, what_if=what_if, store=kept, jobs=jobs, progress=part(progress, linux_part, 1.0)
         )
         skipped |= agreement.skipped
     if not comparisons and (agreement is None or not agreement.cells):
         reasons = "; ".join(f"{folder}: {reason}" for folder, reason in skipped.items())
         raise RequestError(f"no recording can be predicted: {reasons}")
-    progress(1.0)
+    report(progress, 1.0)
     return Report(comparisons, skipped, agreement)
 
 
-def _part(progress: Progress, begin: float, end: float) -> Progress:
-    return lambda fraction: progress(begin + (end - begin) * fraction)
-
-
 def _compared(
-    kind: Paired, folders: Sequence[Path], progress: Progress, *, what_if: bool
+    kind: Paired, folders: Sequence[Path], progress: Progress | None, *, what_if: bool
 ) -> tuple[list[Comparison], dict[Path, str]]:
     recordings: dict[Path, Any] = {}
     skipped: dict[Path, str] = {}
@@ -104,8 +99,7 @@ def _compared(
     pairs.sort(key=lambda pair: pair[0] != pair[1])
     comparisons = []
     for done, (a, b) in enumerate(pairs):
-        if progress(done / len(pairs)) is False:
-            raise KeyboardInterrupt
+        report(progress, done / len(pairs))
         comparisons.append(kind.compare((a, b), (recordings[a], recordings[b])))
     return comparisons, skipped
 

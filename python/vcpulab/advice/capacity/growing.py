@@ -1,12 +1,13 @@
 """The largest load that keeps SLOs on a host, and the bottleneck beyond it."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import polars as pl
 
+from vcpulab._work.budget import Budget
 from vcpulab.advice import core_sharing, starvation
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
@@ -15,12 +16,13 @@ from vcpulab.advice.capacity.service_alone import Alone, alone
 from vcpulab.advice.capacity.slos import default_slos, served
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.advice.verdicts import NotFound, Verdict
-from vcpulab.budget import Budget
 from vcpulab.errors import Interrupted, RequestError
 from vcpulab.results.addresses import Slo, app_rows, in_short
 from vcpulab.scenario.alike import rows
 from vcpulab.show.answer import Answer
 
+_USUAL = 8
+"""The number of loads at which half of a search is reported as done."""
 FULL = 0.9
 """The used fraction from which a station is full: nothing else limits a larger load."""
 
@@ -178,7 +180,6 @@ def capacity(
     replications: int | None = None,
     jobs: int = 0,
     budget: Budget | None = None,
-    progress: Callable[[str], None] = lambda _load: None,
 ) -> Capacity:
     """The largest value that keeps the SLOs.
 
@@ -190,8 +191,7 @@ def capacity(
             at the lowest load.
         replications: of each load to begin with; by default the scenario's, or five if it has fewer.
         jobs: replications at a time.
-        budget: the time after which the search stops.
-        progress: is called with each load that is tried.
+        budget: the time after which the search stops, and the progress that takes each load that is tried.
 
     Raises:
         RequestError: nothing has response times or failures that SLOs could be on by default.
@@ -214,7 +214,7 @@ def capacity(
     def measure(value: float) -> Standing:
         if not given:
             given.extend(_defaults(growth, replications, jobs, budget))
-        progress(f"{growth.name} = {growth.format(value)}")
+        budget.step(f"{growth.name} = {growth.format(value)}", usual=_USUAL)
         groups = [growth.spread(slo, value) for slo in given]
         verdict = try_out(
             growth.at(value),

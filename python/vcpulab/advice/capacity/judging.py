@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vcpulab.budget import Budget
+from vcpulab._work.budget import Budget
 from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import CONFIDENCE, Interval, t_quantile

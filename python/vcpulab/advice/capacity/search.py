@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from vcpulab._work.budget import StoppedError
 from vcpulab.advice.capacity.judging import Standing
-from vcpulab.budget import StoppedError
 
 Outcome = Literal["found", "none", "all", "stopped"]
 

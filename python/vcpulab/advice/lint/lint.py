@@ -1,12 +1,13 @@
 """Findings of lint on a scenario, each with the simulated effect of its fix."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import log
 from pathlib import Path
 from typing import Any
 
+from vcpulab._work.progress import Progress
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.compare import change as change_in_words
 from vcpulab.advice.deciding import PRECISION, uncertain_harm
@@ -263,7 +264,7 @@ def lint(
     select: Container[str] = RULES,
     replications: int = 10,
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Scenario, list[Advice]]:
     """The findings on a scenario file, each with the simulated effect of its fix.
 
@@ -274,7 +275,7 @@ def lint(
         select: the names of the rules to check.
         replications: the replications of each simulation.
         jobs: replications at a time; 0: one for each processor.
-        progress: called regularly with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
 
     Returns:
         The scenario without parameters of other schedulers, and the findings.
@@ -299,7 +300,7 @@ def advise(
     select: Container[str] = RULES,
     replications: int = 10,
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Advice]:
     """The findings on a scenario, each with the simulated effect of its fix, followed by notes.
 
@@ -309,7 +310,7 @@ def advise(
         select: the names of the rules to check.
         replications: the replications of each simulation.
         jobs: replications at a time; 0: one for each processor.
-        progress: called regularly with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
 
     Raises:
         Interrupted: the work was cancelled after the host ran at least once; the findings then have no tried fixes.
@@ -335,7 +336,7 @@ def tried(
     slos: Sequence[Slo] = (),
     *,
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Advice]:
     """Findings, each with the effect of its fix, simulated with the host's replications.
 
@@ -355,7 +356,7 @@ def simulated(
     slos: Sequence[Slo] = (),
     *,
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Advice]:
     """Findings, each with the effect of its first fix that helps, or of the fix tried first if none helps."""
     first = _all_tried(host, findings, slos, jobs=jobs, progress=progress)
@@ -400,7 +401,7 @@ def _all_tried(
     slos: Sequence[Slo],
     *,
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Advice]:
     """Findings, each with the effect of its first fix."""
     base = host.scenario

@@ -1,13 +1,14 @@
 """The loop of a workload manager: measure, decide and set parameters in each interval."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab._work.progress import Progress
 from vcpulab.advice.managing.alert import NO_ERRORS, allocation_errors
 from vcpulab.advice.managing.controller import Controller, Usage
 from vcpulab.advice.managing.limits import LEAST, limits
@@ -74,15 +75,13 @@ class Managed:
         return summarise(joined.rename({"domain": "thing"}), "controller", CONTROLLER)
 
 
-def manage(
-    scenario: Scenario, settings: Settings, *, progress: Callable[[float], bool | None] | None = None
-) -> Managed:
+def manage(scenario: Scenario, settings: Settings, *, progress: Progress | None = None) -> Managed:
     """Runs every replication of a scenario, one after the other, under a workload manager.
 
     Args:
         scenario: the scenario to run; `run.sample` is replaced by the manager's interval.
         settings: the managed domains, the controller and its settings.
-        progress: called regularly with the fraction done; returning `False` cancels.
+        progress: see `Progress`.
 
     Raises:
         RequestError: the settings do not fit the scenario.

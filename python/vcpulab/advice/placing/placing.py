@@ -9,12 +9,13 @@ under two assumptions: needs add up, and a set that breaks an SLO still breaks i
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import polars as pl
 
+from vcpulab._work.budget import Budget, StoppedError
 from vcpulab.advice import starvation
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, stations
@@ -27,7 +28,6 @@ from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
 from vcpulab.advice.runstates import gotten
 from vcpulab.advice.verdicts import NotFound
-from vcpulab.budget import Budget, StoppedError
 from vcpulab.errors import Interrupted, RequestError, ScenarioError, VcpulabError
 from vcpulab.results.addresses import Slo, find, slo, slos
 from vcpulab.results.run import Run, run
@@ -235,7 +235,6 @@ def place(
     replications: int | None = None,
     jobs: int = 0,
     budget: Budget | None = None,
-    progress: Callable[[str], None] = lambda _step: None,
 ) -> Placement:
     """Places a fleet on as few hosts as keep the SLOs.
 
@@ -248,8 +247,7 @@ def place(
         memory: the memory of a host, bytes; `None`: enough.
         replications: as for `capacity`.
         jobs: replications at a time.
-        budget: the time after which the search stops.
-        progress: is called with each step.
+        budget: the time after which the search stops, and the progress that takes each step.
 
     Raises:
         UnplaceableError: a domain does not keep its SLOs even alone.
@@ -257,7 +255,7 @@ def place(
         StoppedError: the budget is used up.
         Interrupted: the placing was cancelled after at least one item was found to hold alone.
     """
-    placing = _Placing(fleet, list(slos), replications, jobs, budget or Budget(), progress)
+    placing = _Placing(fleet, list(slos), replications, jobs, budget or Budget())
     return placing.place([_separate(fleet, names) for names in apart], margin, memory)
 
 
@@ -281,7 +279,6 @@ class _Placing:
     replications: int | None
     jobs: int
     budget: Budget
-    progress: Callable[[str], None]
     verdicts: dict[tuple[str, ...], Verdict] = field(default_factory=dict)
     slos: dict[str, list[Slo]] = field(default_factory=dict)
     """Item to its SLOs."""
@@ -308,6 +305,9 @@ class _Placing:
             self.stopped = "interrupted"
             raise Interrupted(self._placement(proven=False, today=[])) from None
         return self._placement(proven=proven, today=today)
+
+    def _step(self, name: str) -> None:
+        self.budget.step(name, usual=3 * len(self.fleet.items))
 
     def _search(self, apart: list[list[Item]], margin: float, memory: float | None) -> bool:
         """Places all items; returns whether it is certain that fewer hosts do not suffice."""
@@ -346,7 +346,7 @@ class _Placing:
     def _first(self, problem: Problem, kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:
         """A placement that holds, found quickly: hosts as even as possible, and one more host until all hold."""
         for hosts in range(problem.least_hosts(), len(self.fleet.items)):
-            self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}")
+            self._step(f"packing onto {hosts} host{'s' if hosts > 1 else ''}")
             loads, _certain = pack(problem, hosts)
             if loads is not None:
                 refused = self._refuse(loads, kinds)
@@ -362,7 +362,7 @@ class _Placing:
     ) -> tuple[list[list[Item]] | None, bool]:
         """A placement on a number of hosts that holds; `None`: none was found, and whether that is certain."""
         for round_ in range(ROUNDS):
-            self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}, try {round_ + 1}")
+            self._step(f"packing onto {hosts} host{'s' if hosts > 1 else ''}, try {round_ + 1}")
             loads, certain = pack(problem, hosts)
             if loads is None:
                 return None, certain
@@ -377,7 +377,7 @@ class _Placing:
         """Runs each item alone on a host, which has to hold."""
         unknown = list(self.texts)
         for item in self.fleet.items:
-            self.progress(f"{item.name} alone")
+            self._step(f"{item.name} alone")
             idle = self._run_alone(item)
             by_text = {text: _slos_of(idle, item, text) for text in self.texts}
             given = [slo for slos in by_text.values() for slo in slos]
@@ -425,7 +425,7 @@ class _Placing:
     def _judge(self, items: Sequence[Item]) -> Verdict:
         key = tuple(item.name for item in items)
         if key not in self.verdicts:
-            self.progress(f"{', '.join(key)} on one host")
+            self._step(f"{', '.join(key)} on one host")
             scenario = self.fleet.scenario(items)
             self.verdicts[key] = try_out(
                 scenario,

@@ -7,10 +7,11 @@ bystander is uncertain, the looks continue. A setting that starves another domai
 for any gain. If the winner starves a domain or does not keep an SLO for sure, the second best is confirmed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from vcpulab._work.progress import Progress
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.deciding import PRECISION, Added, uncertain_harm
 from vcpulab.advice.starvation import newly_starved
@@ -76,7 +77,7 @@ class Rejected:
 
 
 def settle(
-    search: Search, result: SearchResult, progress: Callable[[float], bool | None] | None = None
+    search: Search, result: SearchResult, progress: Progress | None = None
 ) -> tuple[SearchResult, Confirmation | None, list[Rejected]]:
     """The search with the best acceptable setting, its confirmation, and the settings that were rejected before.
 
@@ -112,7 +113,7 @@ def _why_rejected(confirmed: Confirmation) -> str:
 _ADVISED = ("better", "keeps the SLOs")
 
 
-def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool | None] | None = None) -> Confirmation:
+def confirm(search: Search, winner: Candidate, progress: Progress | None = None) -> Confirmation:
     """Compares the winner of a search with the present setting.
 
     Raises:

@@ -5,9 +5,10 @@ confirmed), the price the effort of setting it (`prices`). The front has a few o
 first, one of them recommended. Settings that were given up early first get their missing replications.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vcpulab._work.progress import Progress
 from vcpulab.advice.tuning.candidates import Candidate, Harm, SearchResult
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import Search
@@ -56,9 +57,7 @@ class Offer:
         return more > same or less > LEAST_HARM or cheaper > _SAME_PRICE
 
 
-def front(
-    search: Search, result: SearchResult, confirmed: Confirmation, tell: Callable[[float], bool | None] | None = None
-) -> list[Offer]:
+def front(search: Search, result: SearchResult, confirmed: Confirmation, tell: Progress | None = None) -> list[Offer]:
     """The front, the cheapest first; only the best if nothing conflicts; empty if the best is the present setting.
 
     Args:

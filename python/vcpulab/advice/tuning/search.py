@@ -11,13 +11,14 @@ continues from there with the same result.
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from vcpulab._work.progress import Progress, overall
 from vcpulab.advice.capacity.occupancy import bottleneck, stations
 from vcpulab.advice.lateness import felt_ms
 from vcpulab.advice.tuning import no_change
@@ -30,7 +31,7 @@ from vcpulab.advice.tuning.proposing import Proposals
 from vcpulab.advice.tuning.racing import hopeless
 from vcpulab.advice.tuning.simplifying import Simplifying
 from vcpulab.advice.tuning.spaces import Space
-from vcpulab.advice.tuning.trials import Tell, Trials, within
+from vcpulab.advice.tuning.trials import Trials
 from vcpulab.advice.tuning.worth import Worth
 from vcpulab.advice.verdicts import Proven
 from vcpulab.errors import Interrupted
@@ -143,7 +144,7 @@ class Search:
         trials: int | None = None,
         seconds: float | None = None,
         patient: bool = True,
-        progress: Callable[[float], bool | None] | None = None,
+        progress: Progress | None = None,
     ) -> SearchResult:
         """Searches until the number of trials or the time is reached, or the space is exhausted.
 
@@ -151,7 +152,7 @@ class Search:
             trials: most candidates, with the present setting; repeated candidates do not count.
             seconds: most time, with earlier parts of the same search; checked after each batch.
             patient: continue after `PATIENCE` batches without a better candidate?
-            progress: called regularly with the fraction done; returning `False` cancels.
+            progress: see `Progress`.
 
         Raises:
             Interrupted: the search was cancelled; holds the best so far, and the measurements are kept.
@@ -173,7 +174,7 @@ class Search:
         self,
         result: SearchResult,
         rejected: Sequence[Candidate],
-        progress: Callable[[float], bool | None] | None = None,
+        progress: Progress | None = None,
     ) -> SearchResult:
         """The result without some rejected settings: its best is the next best, or the present setting.
 
@@ -188,7 +189,7 @@ class Search:
         self,
         result: SearchResult,
         rejected: Sequence[Candidate],
-        progress: Callable[[float], bool | None] | None = None,
+        progress: Progress | None = None,
     ) -> SearchResult:
         """The result without settings that are too near to an SLO: its best is the mildest that keeps SLOs by far.
 
@@ -211,7 +212,7 @@ class Search:
         """The first replication of the present setting with all its tables, for comparisons."""
         return self._trials.present_run()
 
-    def complete(self, candidates: Sequence[Candidate], tell: Tell) -> None:
+    def complete(self, candidates: Sequence[Candidate], tell: Progress) -> None:
         """Runs the missing replications of dropped candidates."""
         self._trials.until(candidates, self.replications, tell)
 
@@ -222,7 +223,7 @@ class Search:
     # ---- the search ----
 
     def _search(
-        self, optuna: Any, trials: int | None, seconds: float | None, patient: bool, progress: Tell
+        self, optuna: Any, trials: int | None, seconds: float | None, patient: bool, progress: Progress
     ) -> SearchResult:
         most = min(trials or math.inf, self.space.size)
         tried = self._trials.tried
@@ -268,7 +269,7 @@ class Search:
         )
         return self._with_best(result, present if left or proof else best, tell)
 
-    def _first(self, tell: Tell) -> Candidate:
+    def _first(self, tell: Progress) -> Candidate:
         """Measures the present setting, the reference of all comparisons."""
         present = self._trials.candidate(self.space.present)
         self._trials.tried.append(present)
@@ -307,7 +308,7 @@ class Search:
         hurt = [name for name in dict.fromkeys([*own, *missed]) if name]
         return "", proof, [] if proof else leads(self.space, run, hurt, bottleneck(passed))
 
-    def _race(self, batch: Sequence[Candidate], best: Candidate, tell: Tell) -> None:
+    def _race(self, batch: Sequence[Candidate], best: Candidate, tell: Progress) -> None:
         """Adds replications to candidates until each is dropped or has all replications.
 
         While replications are judged, the next ones of the best candidates already run; those of dropped candidates
@@ -321,7 +322,7 @@ class Search:
                     ahead = sorted(racing, key=self.worth.order, reverse=True) if n > 1 else racing
                     self._trials.begin(running, ahead[: running.jobs], n)
                 for candidate in racing:
-                    self._trials.take(running, candidate, partial(within, tell, (n - 1) / self.replications))
+                    self._trials.take(running, candidate, partial(overall, tell, (n - 1) / self.replications))
                     if candidate.starves:
                         candidate.dropped = f"starves {', '.join(candidate.starves)}"
                 remaining = [candidate for candidate in racing if candidate.dropped is None]
@@ -339,7 +340,7 @@ class Search:
         """The candidates with all replications."""
         return [candidate for candidate in self._trials.tried if len(candidate.rows) >= self.replications]
 
-    def _final(self, tell: Tell) -> Candidate:
+    def _final(self, tell: Progress) -> Candidate:
         """The best of the finalists, with twice the replications: the best of many candidates is partly lucky.
 
         Each scheduler's best candidate is a finalist, unless it was dropped.
@@ -358,11 +359,11 @@ class Search:
         self._trials.until(list(finalists.values()), 2 * self.replications, tell)
         return max(finalists.values(), key=worth.order)
 
-    def _mildest(self, best: Candidate, tell: Tell) -> Candidate:
+    def _mildest(self, best: Candidate, tell: Progress) -> Candidate:
         finalists = [candidate for candidate in self._full() if len(candidate.rows) == len(self.present.rows)]
         return self._simplifying(tell).mildest(best, finalists)
 
-    def _simplifying(self, tell: Tell) -> Simplifying:
+    def _simplifying(self, tell: Progress) -> Simplifying:
         return Simplifying(self.worth, self._trials, tell, self.rejected)
 
     def _unfelt(self, best: Candidate) -> str:
@@ -392,7 +393,7 @@ class Search:
             exhausted=False,
         )
 
-    def _with_best(self, result: SearchResult, best: Candidate, tell: Tell) -> SearchResult:
+    def _with_best(self, result: SearchResult, best: Candidate, tell: Progress) -> SearchResult:
         costs = self._simplifying(tell).costs(best)
         standings = {
             candidate.number: self.worth.standing(candidate) for candidate in self._trials.all if candidate.rows

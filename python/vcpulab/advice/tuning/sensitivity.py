@@ -6,12 +6,13 @@ domains together. The answer holds if the gain remains, no domain starves and al
 or if the present setting is good enough.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from vcpulab._work.progress import Progress
 from vcpulab.advice.capacity.occupancy import with_servers
 from vcpulab.advice.lateness import felt_ms
 from vcpulab.advice.starvation import newly_starved
@@ -116,7 +117,7 @@ def sensitivity(
     *,
     everything: bool = False,
     jobs: int = 0,
-    progress: Callable[[float], bool | None] | None = None,
+    progress: Progress | None = None,
 ) -> Sensitivity:
     """Tries the inputs, those of the goals' own domains first, then by the CPU time of their domains.
 
@@ -126,7 +127,7 @@ def sensitivity(
         gain: the confirmed score of that setting.
         everything: try all inputs, without a limit of time?
         jobs: replications at a time; 0: one for each processor.
-        progress: called regularly with the fraction done.
+        progress: see `Progress`.
 
     Raises:
         EngineError: a run failed.

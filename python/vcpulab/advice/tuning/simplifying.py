@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from vcpulab._work.progress import Progress
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.spaces import Parameter
-from vcpulab.advice.tuning.trials import Tell, Trials
+from vcpulab.advice.tuning.trials import Trials
 from vcpulab.advice.tuning.worth import Worth, greater
 from vcpulab.results.statistics import Interval, paired
 
@@ -17,7 +18,7 @@ and not significant."""
 class Simplifying:
     """Looks for the mildest candidate, and runs the replications that this needs."""
 
-    def __init__(self, worth: Worth, trials: Trials, tell: Tell, rejected: Sequence[Candidate] = ()) -> None:
+    def __init__(self, worth: Worth, trials: Trials, tell: Progress, rejected: Sequence[Candidate] = ()) -> None:
         """Prepares the simplification.
 
         Args:

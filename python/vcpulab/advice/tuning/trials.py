@@ -7,10 +7,11 @@ order, so the order in which they finish does not matter.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 
+from vcpulab._work.progress import Progress, overall
 from vcpulab.advice.starvation import newly_starved
 from vcpulab.advice.tuning.candidates import STARVES, Candidate
 from vcpulab.advice.tuning.spaces import Space
@@ -21,8 +22,6 @@ from vcpulab.results.run import Run, run
 from vcpulab.results.stream import Stream
 from vcpulab.scenario import settings
 
-Tell = Callable[[float], bool | None]
-"""A function that is called with the fraction done; returning `False` cancels."""
 Running = Stream[tuple[int, int]]
 """Running replications by number of the candidate and of the replication."""
 
@@ -95,7 +94,7 @@ class Trials:
                 seed = seed_of(self.seed, "search", replication)
                 running.begin((candidate.number, replication), candidate.scenario.with_run(seed=seed, replications=1))
 
-    def take(self, running: Running, candidate: Candidate, tell: Tell) -> None:
+    def take(self, running: Running, candidate: Candidate, tell: Progress) -> None:
         """Waits for the next replication of a candidate, which was begun or is on disk, and adds it."""
         replication = len(candidate.rows)
         key = self._key(candidate, replication)
@@ -108,7 +107,7 @@ class Trials:
         candidate.rows.append(self.ran.get(key) or {})
         self.runs += 1
 
-    def until(self, candidates: Sequence[Candidate], replications: int, tell: Tell) -> None:
+    def until(self, candidates: Sequence[Candidate], replications: int, tell: Progress) -> None:
         """Runs the missing replications of candidates."""
         with self.stream() as running:
             # A limit on replications ahead bounds the memory, which a large host would exhaust.
@@ -118,16 +117,11 @@ class Trials:
                     self.begin(running, candidates, later)
                 for candidate in candidates:
                     if len(candidate.rows) == replication:
-                        self.take(running, candidate, partial(within, tell, replication / replications))
+                        self.take(running, candidate, partial(overall, tell, replication / replications))
 
     def _key(self, candidate: Candidate, replication: int) -> str:
         """The cache key of everything that a replication depends on."""
         return cache.key(cache.maker(__name__), candidate.text, str(seed_of(self.seed, "search", replication)))
-
-
-def within(tell: Tell, done: float, _: float) -> bool | None:
-    """Reports the fraction of several runs that is done, without the fraction of the present run."""
-    return tell(done)
 
 
 def seed_of(seed: int, purpose: str, number: int) -> int:

@@ -3,11 +3,12 @@
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from statistics import fmean, median
 
+from vcpulab._work.progress import Progress, part, report
 from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval, paired
@@ -34,7 +35,7 @@ class Xen:
         what_if: bool = True,
         store: RunCache | None = None,
         jobs: int = 0,
-        progress: Callable[[float], bool | None] = lambda _: True,
+        progress: Progress | None = None,
     ) -> Agreement:
         """Predicts each recording by the twins of all recordings of the same guests.
 
@@ -43,7 +44,7 @@ class Xen:
             what_if: also by twins of recordings in other settings.
             store: keeps the results of runs, so that a stopped validation continues from them.
             jobs: runs at a time; 0: one for each processor.
-            progress: called with the fraction done; false stops the work.
+            progress: see `Progress`.
 
         Raises:
             RecordingError: a recording cannot be read.
@@ -55,7 +56,7 @@ class Xen:
         if not what_if:
             pairs = [(a, b) for a, b in pairs if a.setting.key == b.setting.key]
         units = {(a.folder, b.folder): Unit(a, b) for a, b in pairs}
-        measured = _measured(list(units.values()), store, jobs, _rest(progress, _READING))
+        measured = _measured(list(units.values()), store, jobs, part(progress, _READING, 1.0))
         by_chance = spread(recordings)
         cells = [
             cell
@@ -67,11 +68,11 @@ class Xen:
         return Agreement(cells, by_chance.apart, [recording.folder for recording in recordings], skipped)
 
 
-def _read(folders: Sequence[Path], progress: Callable[[float], bool | None]) -> tuple[list[Recorded], dict[Path, str]]:
+def _read(folders: Sequence[Path], progress: Progress | None) -> tuple[list[Recorded], dict[Path, str]]:
     recordings: list[Recorded] = []
     skipped: dict[Path, str] = {}
     for number, folder in enumerate(folders):
-        _tell(progress, _READING * number / len(folders))
+        report(progress, _READING * number / len(folders))
         try:
             recordings.append(folders_of.read(folder))
         except RequestError as error:
@@ -79,13 +80,7 @@ def _read(folders: Sequence[Path], progress: Callable[[float], bool | None]) -> 
     return recordings, skipped
 
 
-def _rest(progress: Callable[[float], bool | None], begin: float) -> Callable[[float], bool | None]:
-    return lambda fraction: progress(begin + (1 - begin) * fraction)
-
-
-def _measured(
-    units: Sequence[Unit], store: RunCache, jobs: int, progress: Callable[[float], bool | None]
-) -> dict[str, Replications]:
+def _measured(units: Sequence[Unit], store: RunCache, jobs: int, progress: Progress | None) -> dict[str, Replications]:
     """The results of all runs by key; missing results are measured."""
     by_key = {unit.key: unit.done(store) for unit in units}
     missing = {unit.key: unit for unit in units if by_key[unit.key] is None}
@@ -96,17 +91,12 @@ def _measured(
             for number, (unit, measured) in enumerate(_as_completed(pending), 1):
                 unit.keep(store, measured)
                 by_key[unit.key] = measured
-                _tell(progress, number / len(missing))
+                report(progress, number / len(missing))
         except BaseException:
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
     return {key: measured for key, measured in by_key.items() if measured is not None}
-
-
-def _tell(progress: Callable[[float], bool | None], fraction: float) -> None:
-    if progress(fraction) is False:
-        raise KeyboardInterrupt
 
 
 def _as_completed(pending: Mapping[Future[list[dict[str, float]]], Unit]) -> Iterator[tuple[Unit, Replications]]:

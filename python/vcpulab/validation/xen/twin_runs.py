@@ -1,9 +1,10 @@
 """Runs of the twin of a recording in the setting of another: the values of each metric, in each replication."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from vcpulab._work.progress import Progress
 from vcpulab.results.cache import RunCache, key, maker
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario
@@ -45,7 +46,7 @@ class Unit:
         kept = [store.get(f"{self.key}:{number}") for number in range(REPLICATIONS)]
         return [values for values in kept if values is not None] if all(values is not None for values in kept) else None
 
-    def measure(self, progress: Callable[[float], bool | None]) -> list[dict[str, float]]:
+    def measure(self, progress: Progress) -> list[dict[str, float]]:
         """Runs the scenario and returns the results.
 
         Raises:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-from vcpulab.budget import Budget
+from vcpulab._work.budget import Budget
 from vcpulab.errors import VcpulabError
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from vcpulab._work.progress import Progress, StepProgress, report
 from vcpulab.errors import VcpulabError
 
 if TYPE_CHECKING:
@@ -22,14 +23,31 @@ class StoppedError(VcpulabError):
 
 
 class Budget:
-    """Stops runs and processes after a given time, or when they use half of the machine's memory."""
+    """Stops runs and processes after a given time, or when they use half of the machine's memory.
 
-    def __init__(self, seconds: float = float("inf"), progress: Callable[[], None] | None = None) -> None:
-        self._given = seconds
-        self._until = time.monotonic() + seconds
+    It reports the progress of work whose number of steps is not known before.
+    """
+
+    def __init__(self, seconds: float | None = None, progress: Progress | None = None) -> None:
+        self._given = float("inf") if seconds is None else seconds
+        self._until = time.monotonic() + self._given
         self._bytes_max = _MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         self._progress = progress
+        self._steps = 0
+        self._fraction = 0.0
         self._reason: str | None = None
+
+    def step(self, name: str, usual: int) -> None:
+        """Begins a step of the work; `usual` steps are reported as half of the work.
+
+        Raises:
+            KeyboardInterrupt: the work is cancelled.
+        """
+        self._fraction = self._steps / (self._steps + usual)
+        self._steps += 1
+        if isinstance(self._progress, StepProgress):
+            self._progress.step(name)
+        report(self._progress, self._fraction)
 
     def watch(self, work: Callable[..., T], *arguments: object, **options: object) -> T:
         """Does work that takes `progress`, and stops it when the budget is used up.
@@ -48,10 +66,8 @@ class Budget:
         raise StoppedError(self._reason)
 
     def _advance(self, _fraction: float) -> bool:
-        if self._progress is not None:
-            self._progress()
         self._check()
-        return self._reason is None
+        return self._reason is None and (self._progress is None or self._progress(self._fraction) is not False)
 
     def wait(self, process: "subprocess.Popen[bytes]") -> None:
         """Waits for a process, without ending it when the budget is used up.
