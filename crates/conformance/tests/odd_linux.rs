@@ -53,3 +53,11 @@ proptest! {
         compared(&recording, None, |_| true).expect("it runs");
     }
 }
+
+/// Here work arrives for a thread that never blocks.
+#[test]
+fn more_work_for_a_hog_is_no_overflow() {
+    use Change::{Drop, Swap, Twice};
+    let changes = [Drop(0), Drop(26), Swap(0, 258), Swap(1111, 21), Twice(91), Swap(102, 749), Drop(361)];
+    compared(&changed(BUNDLED[3], &changes), None, |_| true).expect("it runs");
+}

@@ -140,7 +140,7 @@ impl World for Play {
 
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
         let player = &mut self.players[v];
-        match left + std::mem::take(&mut player.owed) {
+        match left.saturating_add(std::mem::take(&mut player.owed)) {
             Span::ZERO if player.begun => match player.step(ctx.now()) {
                 Op::Block(Some(until)) => {
                     self.asleep.push(Reverse((until, v)));
