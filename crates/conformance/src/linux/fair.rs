@@ -23,24 +23,24 @@ impl<F: Flavor> Steps for Fair<F> {
         Fair::add_task(self, PcpuId(0), group, class, nice)
     }
 
-    fn reaches(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
+    fn set_vruntime_before(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
         Fair::set_vruntime_before(self, task, virtual_time, ran);
     }
 
-    fn lag_max(&self) -> Span {
+    fn lag_limit(&self) -> Span {
         F::lag_limit(self)
     }
 
-    fn lags(&mut self, task: TaskId, lag: Span) {
-        self.set_vlag(task, lag);
+    fn set_vlag(&mut self, task: TaskId, lag: Span) {
+        Fair::set_vlag(self, task, lag);
     }
 
-    fn group_used(&mut self, group: GroupId, used: Span) {
+    fn set_used_runtime(&mut self, group: GroupId, used: Span) {
         self.rest(group, used);
     }
 
-    fn group_lags(&mut self, group: GroupId, lag: Span) {
-        self.set_group_vlag(group, PcpuId(0), lag);
+    fn set_group_vlag(&mut self, group: GroupId, lag: Span) {
+        Fair::set_group_vlag(self, group, PcpuId(0), lag);
     }
 
     fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
@@ -51,31 +51,31 @@ impl<F: Flavor> Steps for Fair<F> {
         Fair::block(self, now, cpu);
     }
 
-    fn yielded(&mut self, now: Time, cpu: PcpuId) {
+    fn yield_task(&mut self, now: Time, cpu: PcpuId) {
         Fair::yield_task(self, now, cpu);
     }
 
-    fn tick(&mut self, now: Time, cpu: PcpuId) {
+    fn task_tick(&mut self, now: Time, cpu: PcpuId) {
         Fair::task_tick(self, now, cpu);
     }
 
-    fn refill(&mut self, now: Time, group: GroupId) {
+    fn period_timer(&mut self, now: Time, group: GroupId) {
         Fair::period_timer(self, now, group);
     }
 
-    fn choose(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
-        self.pick_task(now, cpu)
+    fn pick_task(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
+        Fair::pick_task(self, now, cpu)
     }
 
-    fn adopt(&mut self, now: Time, cpu: PcpuId, task: Option<TaskId>) {
-        self.set_next_task(now, cpu, task);
+    fn set_next_task(&mut self, now: Time, cpu: PcpuId, task: Option<TaskId>) {
+        Fair::set_next_task(self, now, cpu, task);
     }
 
-    fn flagged(&self, cpu: PcpuId) -> bool {
+    fn need_resched(&self, cpu: PcpuId) -> bool {
         Fair::need_resched(self, cpu)
     }
 
-    fn set_flag(&mut self, cpu: PcpuId, on: bool) {
+    fn set_need_resched(&mut self, cpu: PcpuId, on: bool) {
         Fair::set_need_resched(self, cpu, on);
     }
 }

@@ -26,35 +26,35 @@ pub trait Steps {
     /// Makes a task, which is blocked (`None`: in the root group).
     fn add_task(&mut self, group: Option<GroupId>, class: Class, nice: i8) -> Self::Task;
     /// Sets the virtual run time of a blocked task to the value at which it has `_virtual_time` after `_ran` ns.
-    fn reaches(&mut self, _task: Self::Task, _virtual_time: u64, _ran: u64) {}
+    fn set_vruntime_before(&mut self, _task: Self::Task, _virtual_time: u64, _ran: u64) {}
     /// Greatest lag, positive or negative, with which a task may come back, in virtual time.
-    fn lag_max(&self) -> Span {
+    fn lag_limit(&self) -> Span {
         Span::ZERO
     }
     /// Sets the lag of a blocked task of the weight of nice 0.
-    fn lags(&mut self, _task: Self::Task, _lag: Span) {}
+    fn set_vlag(&mut self, _task: Self::Task, _lag: Span) {}
     /// Sets the lag of a group of the weight of nice 0.
-    fn group_lags(&mut self, _group: GroupId, _lag: Span) {}
+    fn set_group_vlag(&mut self, _group: GroupId, _lag: Span) {}
     /// Sets the runtime that a limited group has used of the rest that its queue kept when its last thread blocked.
-    fn group_used(&mut self, _group: GroupId, _used: Span) {}
+    fn set_used_runtime(&mut self, _group: GroupId, _used: Span) {}
     /// Queues a task and decides whether it preempts: may raise the flag.
     fn wake(&mut self, now: Time, cpu: PcpuId, task: Self::Task);
     /// The current task blocks; a choice follows.
     fn block(&mut self, now: Time, cpu: PcpuId);
     /// The current task yields; a choice follows.
-    fn yielded(&mut self, now: Time, cpu: PcpuId);
+    fn yield_task(&mut self, now: Time, cpu: PcpuId);
     /// The tick: may raise the flag.
-    fn tick(&mut self, now: Time, cpu: PcpuId);
+    fn task_tick(&mut self, now: Time, cpu: PcpuId);
     /// A group's period timer.
-    fn refill(&mut self, now: Time, group: GroupId);
+    fn period_timer(&mut self, now: Time, group: GroupId);
     /// Chooses the next task.
-    fn choose(&mut self, now: Time, cpu: PcpuId) -> Option<Self::Task>;
+    fn pick_task(&mut self, now: Time, cpu: PcpuId) -> Option<Self::Task>;
     /// After a choice: switches to this task, which the kernel chose.
-    fn adopt(&mut self, now: Time, cpu: PcpuId, task: Option<Self::Task>);
+    fn set_next_task(&mut self, now: Time, cpu: PcpuId, task: Option<Self::Task>);
     /// Whether the CPU is flagged.
-    fn flagged(&self, cpu: PcpuId) -> bool;
+    fn need_resched(&self, cpu: PcpuId) -> bool;
     /// Sets the flag.
-    fn set_flag(&mut self, cpu: PcpuId, on: bool);
+    fn set_need_resched(&mut self, cpu: PcpuId, on: bool);
 }
 
 /// Most replays that look for the groups of period timers.
@@ -103,7 +103,7 @@ pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Res
         Some(_) => beginning::of_host(setup, lines),
         None => beginning::nested(setup),
     };
-    best = beginning::with_lags(best, &whose, steps.lag_max(), with);
+    best = beginning::with_lags(best, &whose, steps.lag_limit(), with);
     Ok(beginning::with_lags(best, &beginning::limited(setup), beginning::USED_MAX, with))
 }
 
@@ -147,10 +147,10 @@ impl<'a, S: Steps> Replay<'a, S> {
             match whose {
                 Whose::Thread(_) => {}
                 Whose::Group(group) => {
-                    found(group).into_iter().for_each(|group| steps.group_lags(group, lag))
+                    found(group).into_iter().for_each(|group| steps.set_group_vlag(group, lag))
                 }
                 Whose::Limit(group) => {
-                    found(group).into_iter().for_each(|group| steps.group_used(group, lag))
+                    found(group).into_iter().for_each(|group| steps.set_used_runtime(group, lag))
                 }
             }
         }
@@ -210,9 +210,9 @@ impl<'a, S: Steps> Replay<'a, S> {
         let group = self.beginning.timers.get(timer).and_then(|group| self.groups.get(group.index()));
         let Some(&group) = group else { return };
         self.clock = self.estimate(line);
-        self.steps.refill(Time::from_ns(self.clock), group);
+        self.steps.period_timer(Time::from_ns(self.clock), group);
         if self.current.is_some() {
-            self.steps.set_flag(CPU, self.flag);
+            self.steps.set_need_resched(CPU, self.flag);
         }
     }
 
@@ -235,8 +235,8 @@ impl<'a, S: Steps> Replay<'a, S> {
         if self.awake(line.thread, prio) {
             self.current = Some(line.thread);
             let now = Time::from_ns(self.clock);
-            self.steps.choose(now, CPU);
-            self.steps.adopt(now, CPU, self.task(self.current));
+            self.steps.pick_task(now, CPU);
+            self.steps.set_next_task(now, CPU, self.task(self.current));
         }
     }
 
@@ -254,7 +254,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         self.tasks.entry(thread).or_insert_with(|| {
             let task = steps.add_task(None, Class::Other, nice);
             if let Some(&lag) = lags.get(&Whose::Thread(thread)) {
-                steps.lags(task, lag);
+                steps.set_vlag(task, lag);
             }
             Known { task, queued: false, woke: false }
         });
@@ -293,21 +293,21 @@ impl<'a, S: Steps> Replay<'a, S> {
     }
 
     fn compare_flag(&mut self, line: usize, what: &'static str, expected: bool) {
-        let got = self.steps.flagged(CPU);
+        let got = self.steps.need_resched(CPU);
         let text = |on| if on { "flags" } else { "does not flag" }.to_owned();
         self.compare(line, what, expected == got, || [text(expected), text(got)]);
         self.flag = expected;
         if expected != got {
-            self.steps.set_flag(CPU, expected);
+            self.steps.set_need_resched(CPU, expected);
         }
     }
 
     fn decision(&mut self, line: usize, expected: Option<u32>) {
         let now = Time::from_ns(self.clock);
         if std::mem::take(&mut self.yielding) {
-            self.steps.yielded(now, CPU);
+            self.steps.yield_task(now, CPU);
         }
-        let got = self.steps.choose(now, CPU);
+        let got = self.steps.pick_task(now, CPU);
         let task = self.task(expected);
         let made = |id| self.setup.threads.get(&id).map(|made| format!(" ({}/{})", made.vm, made.vcpu));
         let run = |id| format!("runs thread {id}{}", made(id).unwrap_or_default());
@@ -315,8 +315,8 @@ impl<'a, S: Steps> Replay<'a, S> {
         let found = got.and_then(|got| self.tasks.iter().find(|(_, known)| known.task == got));
         let found = found.map(|(&thread, _)| thread);
         self.compare(line, "choice", got == task, || [name(expected), name(found)]);
-        self.steps.adopt(now, CPU, task);
-        self.steps.set_flag(CPU, false);
+        self.steps.set_next_task(now, CPU, task);
+        self.steps.set_need_resched(CPU, false);
         self.flag = false;
     }
 
@@ -329,7 +329,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         }
         self.charged += runtime;
         self.clock = self.charged;
-        self.steps.tick(Time::from_ns(self.clock), CPU);
+        self.steps.task_tick(Time::from_ns(self.clock), CPU);
         let expected = self.flagged_after(at + 2);
         self.compare_flag(number, "tick", expected);
     }
@@ -385,7 +385,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             _ => None,
         });
         if let Some((virtual_time, ran)) = charge {
-            self.steps.reaches(known.task, virtual_time, ran);
+            self.steps.set_vruntime_before(known.task, virtual_time, ran);
         }
     }
 
@@ -440,8 +440,8 @@ impl<'a, S: Steps> Replay<'a, S> {
         let next = self.awake(to.0, to.1).then_some(to.0);
         if next.is_none() && to.0 != 0 {
             // A thread of another class takes over: nothing is chosen here.
-            self.steps.adopt(Time::from_ns(self.clock), CPU, None);
-            self.steps.set_flag(CPU, false);
+            self.steps.set_next_task(Time::from_ns(self.clock), CPU, None);
+            self.steps.set_need_resched(CPU, false);
             self.flag = false;
         } else {
             self.decision(line.number, next);
@@ -491,29 +491,29 @@ mod tests {
             self.tell("block", now);
             self.current = None;
         }
-        fn yielded(&mut self, now: Time, _: PcpuId) {
+        fn yield_task(&mut self, now: Time, _: PcpuId) {
             self.tell("yield", now);
         }
-        fn tick(&mut self, now: Time, _: PcpuId) {
+        fn task_tick(&mut self, now: Time, _: PcpuId) {
             self.tell("tick", now);
             self.flag = true;
         }
-        fn refill(&mut self, now: Time, _: GroupId) {
+        fn period_timer(&mut self, now: Time, _: GroupId) {
             self.tell("refill", now);
         }
-        fn choose(&mut self, now: Time, _: PcpuId) -> Option<u32> {
+        fn pick_task(&mut self, now: Time, _: PcpuId) -> Option<u32> {
             self.tell("choose", now);
             self.queue.first().copied().or(self.current)
         }
-        fn adopt(&mut self, _: Time, _: PcpuId, task: Option<u32>) {
+        fn set_next_task(&mut self, _: Time, _: PcpuId, task: Option<u32>) {
             self.queue.extend(self.current.take());
             self.queue.retain(|&other| Some(other) != task);
             self.current = task;
         }
-        fn flagged(&self, _: PcpuId) -> bool {
+        fn need_resched(&self, _: PcpuId) -> bool {
             self.flag
         }
-        fn set_flag(&mut self, _: PcpuId, on: bool) {
+        fn set_need_resched(&mut self, _: PcpuId, on: bool) {
             self.flag = on;
         }
     }
