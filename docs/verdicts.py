@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from vcpulab.advice import compare, deciding, starvation
+from vcpulab.advice import deciding, starvation
 from vcpulab.results.addresses import JUDGED_BY
 from vcpulab.results.statistics import CONFIDENCE
 
@@ -15,12 +15,12 @@ def page() -> str:
     rules = {
         "confidence": CONFIDENCE,
         "looks": deciding.LOOKS,
-        "harm_mean": compare.HARM_MEAN,
-        "harm_end": compare.HARM_END,
-        "small": compare.SMALL,
-        "small_of_whole": compare.SMALL_OF_WHOLE,
-        "told": compare.LISTED_METRICS,
-        "nearest": compare.NEAREST,
+        "harm_mean": 5.0,
+        "harm_end": 20.0,
+        "small": 1.0,
+        "small_of_whole": 0.1,
+        "told": 6,
+        "nearest": ["app", "domain", "io", "host", "pcpu"],
         "judged_by": JUDGED_BY,
         "starving": {
             "waiting": starvation.WAITING,

@@ -1,6 +1,6 @@
 """Starts `vcpulab` in a process of its own, in which every module that a command may import is already loaded.
 
-A start takes a second of CPU time and more, nearly all of it for imports: polars, scipy, rich, cyclopts and our own
+A start takes a second of CPU time and more, nearly all of it for imports: polars, rich, cyclopts and our own
 modules, for some commands OR-tools, Optuna or Altair. A fork of a process that has them takes hundredths of a second,
 and the tests start more than a thousand. `tests/cli/test_startup.py` tests real starts: what they import, and Ctrl-C.
 """
@@ -27,8 +27,6 @@ _IMPORTED_LATE = (
     "rich.progress",
     "rich.table",
     "polars",
-    "scipy.optimize",
-    "scipy.stats.qmc",
 )
 _OF_EXTRAS = ("altair", "markdown_it", "optuna", "ortools.sat.python.cp_model", "vl_convert")
 

@@ -2,19 +2,19 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab, opened
+from vcpulab._engine import Comparison as JudgedComparison
 from vcpulab.advice.compare import (
     Comparison,
     Verdict,
     compare,
-    improved_and_regressed,
     in_words,
+    judged_metric,
     seen_by_clients,
     table_of_differences,
 )
@@ -270,10 +270,20 @@ def test_the_command_names_the_starved_first(command: Vcpulab, tmp_path: Path) -
     assert json.loads(compared.stdout)["starved"] == [{"domain": "clock", "reason": "never ran", "since": "before"}]
 
 
-def compared(address: str, before: float, after: float, half_width: float, verdict: Verdict = "unclear") -> Comparison:
+def compared(
+    address: str,
+    before: float,
+    after: float,
+    half_width: float,
+    verdict: Verdict = "unclear",
+    *,
+    begun: float | None = None,
+) -> Comparison:
     difference = Interval(after - before, half_width, 10)
     sides = (Interval(before, 0.0, 10), Interval(after, half_width, 10))
-    return Comparison(find(WEB, address), *sides, difference, 0.4, verdict)
+    metric = find(WEB, address)
+    described = judged_metric(metric, (), {} if begun is None else {metric.thing: begun})
+    return Comparison(metric, JudgedComparison(described, *sides, difference, 0.4, verdict))
 
 
 def test_a_large_uncertain_harm_is_told() -> None:
@@ -329,7 +339,7 @@ def test_common_random_numbers_tell_apart_what_independent_runs_do_not() -> None
 def test_nothing_is_told_apart_too_often_where_nothing_differs() -> None:
     """At 5 % for all metrics together, three of ten comparisons of like with like would be too many."""
     runs = vcpulab.run_many([WEB.with_run(seed=seed) for seed in range(1, 12)])
-    wrong = sum(any(improved_and_regressed(compare(runs[0], other))) for other in runs[1:])
+    wrong = sum(any(one.verdict in ("improves", "regresses") for one in compare(runs[0], other)) for other in runs[1:])
     assert wrong <= 3
 
 
@@ -416,8 +426,8 @@ def test_who_states_replications_gets_that_many() -> None:
 def test_few_failures_of_many_are_of_no_consequence() -> None:
     failed = compared("httperf.failed", 1, 3, 4)
     assert failed.may_regress
-    assert replace(failed, work_begun=100.0).may_regress
-    assert not replace(failed, work_begun=1000.0).may_regress
+    assert compared("httperf.failed", 1, 3, 4, begun=100.0).may_regress
+    assert not compared("httperf.failed", 1, 3, 4, begun=1000.0).may_regress
 
 
 def test_settings_stand_for_paths() -> None:

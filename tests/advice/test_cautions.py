@@ -8,10 +8,11 @@ import pytest
 
 import vcpulab
 from support import Vcpulab
+from vcpulab._engine import p_text
 from vcpulab.advice import core_sharing
 from vcpulab.advice.capacity import Capacity, words
 from vcpulab.advice.capacity.judging import judge
-from vcpulab.advice.compare import Comparison, compare, p_in_words
+from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.in_short import headline, in_short
 from vcpulab.advice.placing.placing import Placement, UnplaceableError, _is_beyond
 from vcpulab.advice.verdicts import NotFound, Proven
@@ -151,7 +152,7 @@ def test_a_row_of_alike_things_says_whose_value_is_largest_and_has_all_p_values(
     table, _ = in_short([one for one in found if one.address.better], (now, then), ("now", "then"))
     (shown,) = [row for row in table.rows if row[0].startswith("batch") and row[0].endswith(".throughput")]
     batch = [one.p for one in found if one.address.name.startswith("batch") and one.address.metric.name == "throughput"]
-    assert shown[6] == least_to_most([p for p in batch if p is not None], p_in_words)
+    assert shown[6] == least_to_most([p for p in batch if p is not None], p_text)
 
 
 # ---- what is claimed of loads and room ----

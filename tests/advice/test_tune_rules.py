@@ -7,8 +7,9 @@ import pytest
 
 import vcpulab
 from support import Vcpulab
+from vcpulab._engine import Comparison as JudgedComparison
 from vcpulab.advice.capacity.service_alone import alone
-from vcpulab.advice.compare import Comparison
+from vcpulab.advice.compare import Comparison, Verdict, judged_metric
 from vcpulab.advice.tuning.candidates import STARVES, Candidate
 from vcpulab.advice.tuning.goals import goal, goals
 from vcpulab.advice.tuning.headline import paid
@@ -241,15 +242,10 @@ def test_forty_vms_are_answered_in_forty_lines(command: Vcpulab, forty: Path, go
 )
 def test_what_nobody_feels_is_not_paid_but_said(host: vcpulab.Scenario, ms: tuple[float, float], said: str) -> None:
     before, after = (Interval(one, 0.1, 6) for one in ms)
-    worse = "regresses" if after.mean > before.mean else "improves"
-    one = Comparison(
-        find(host, "mail.response_p99"),
-        before,
-        after,
-        Interval(ms[1] - ms[0], 0.1, 6),
-        0.001,
-        worse,  # type: ignore[arg-type]
-    )
+    worse: Verdict = "regresses" if after.mean > before.mean else "improves"
+    metric = find(host, "mail.response_p99")
+    difference = Interval(ms[1] - ms[0], 0.1, 6)
+    one = Comparison(metric, JudgedComparison(judged_metric(metric), before, after, difference, 0.001, worse))
     assert paid(host, {one.address.name: one}, set()) == said
 
 

@@ -10,35 +10,29 @@ for the number of looks (Bonferroni). A difference is significant at 5 % after t
 
 A metric with values in one run only, because in the other run nothing ever ran or was completed, needs no test: no
 value is worse than any value. A difference that is not significant may still be a harm: a mean harm of more than
-`HARM_MEAN` % whose interval reaches beyond `HARM_END` % is listed as "may regress". Significant differences of less
-than `SMALL` % are counted, not listed. Counts of runs of different lengths are compared as rates.
+5 % whose interval reaches beyond 20 % is listed as "may regress". Significant differences of less than 1 % are counted,
+not listed. Counts of runs of different lengths are compared as rates. The engine (`crates/judge`) judges all of it, for
+the playground too.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import Literal
 
 import polars as pl
 
+from vcpulab import _engine
+from vcpulab._engine import Comparison as JudgedComparison
+from vcpulab._engine import Metric as JudgedMetric
+from vcpulab._engine import p_text
 from vcpulab.results.addresses import Address, addresses, apps, judged
 from vcpulab.results.run import Run
-from vcpulab.results.statistics import CONFIDENCE, Interval, holm, number, paired
+from vcpulab.results.statistics import Interval
 from vcpulab.show.table import Table
 
 Verdict = Literal["improves", "regresses", "higher", "lower", "same", "unclear"]
-
-HARM_MEAN = 5.0
-"""An insignificant difference may regress if its mean is a larger harm than this, % of the value before ..."""
-HARM_END = 20.0
-"""... and the worse end of its interval is a larger harm than this, % of the value before."""
-SMALL = 1.0
-"""The least change of consequence, % of the value before; of failures, % of the units of work that were begun."""
-SMALL_OF_WHOLE = 0.1
-"""The least change of consequence of a metric that is a share of a whole, % of the whole."""
-LISTED_METRICS = 6
-"""The largest number of metrics listed for a domain, and of metrics listed that may regress."""
-NEAREST = ("app", "domain", "io", "host", "pcpu")
-"""The kinds of things in the order of their importance to the owners of domains."""
 
 
 @dataclass(frozen=True)
@@ -46,105 +40,91 @@ class Comparison:
     """One metric before and after."""
 
     address: Address
-    before: Interval | None
-    """The value before; `None`: the metric has no value, for the reason in `before_undefined`."""
-    after: Interval | None
-    """The value after; `None`: the metric has no value, for the reason in `after_undefined`."""
-    difference: Interval | None
-    """After minus before, over the replications that have both values."""
-    p: float | None
-    """Probability of such a difference if there were none, corrected for the number of metrics of its family and of
-    looks; `None`: one pair, or no value on one side."""
-    verdict: Verdict
-    """`same`: exactly; `unclear`: no significant difference."""
-    before_undefined: str | None = None
-    """The reason why most of the replications that have a value after have none before; `None`: they have."""
-    after_undefined: str | None = None
-    """The reason why most of the replications that have a value before have none after; `None`: they have."""
-    work_begun: float | None = None
-    """Units of work that were begun before, per replication, if the metric is a count of failures; else `None`."""
+    judged: JudgedComparison
+    """The numbers, judged by the engine."""
+
+    @cached_property
+    def before(self) -> Interval | None:
+        """The mean before; `None`: it is undefined for the reason `before_undefined`."""
+        return _interval(self.judged.before)
+
+    @cached_property
+    def after(self) -> Interval | None:
+        """The mean after; `None`: it is undefined for the reason `after_undefined`."""
+        return _interval(self.judged.after)
+
+    @cached_property
+    def difference(self) -> Interval | None:
+        """After minus before, over the replications that have both."""
+        return _interval(self.judged.difference)
+
+    @property
+    def p(self) -> float | None:
+        """The probability of such a difference if there were none; `None`: one pair, or no value on one side.
+
+        It is corrected for the number of metrics of its family and of looks.
+        """
+        return self.judged.p
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict; `same`: exactly; `unclear`: no significant difference."""
+        return self.judged.verdict
+
+    @property
+    def before_undefined(self) -> str | None:
+        """The reason for no value before, in most of the replications that have one after; `None`: it has one."""
+        return self.judged.before_undefined
+
+    @property
+    def after_undefined(self) -> str | None:
+        """The reason for no value after, in most of the replications that have one before; `None`: it has one."""
+        return self.judged.after_undefined
 
     @property
     def percent(self) -> float | None:
-        """The difference in % of the value before; `None` if the value before is 0 or undefined."""
-        return self._of_before(self.difference.mean) if self.difference is not None else None
+        """The difference in % of the value before; `None` if that is 0, or undefined."""
+        return self.judged.percent
 
     @property
     def ends(self) -> tuple[float, float] | None:
         """The ends of the interval of the difference, in % of the value before; `None` as for `percent`."""
-        if self.difference is None:
-            return None
-        half = self.difference.half_width or 0.0
-        low, high = (self._of_before(self.difference.mean + end) for end in (-half, half))
-        return None if low is None or high is None else (low, high)
-
-    def _of_before(self, value: float) -> float | None:
-        return 100 * value / abs(self.before.mean) if self.before is not None and self.before.mean else None
+        return self.judged.ends
 
     @property
     def large(self) -> bool:
-        """`True`: the metric changes by more than `HARM_END` % of the value before."""
-        return self.difference is not None and abs(self.difference.mean) > HARM_END / 100 * self._base()
+        """Whether the change is large in comparison with the value before."""
+        return self.judged.is_large
 
     @property
     def may_regress(self) -> bool:
-        """`True`: the difference is not significant, but may be a large harm."""
-        return self._may_be_large(-1)
+        """Whether the difference is not significant, but perhaps a large harm."""
+        return self.judged.may_regress
 
     @property
     def may_improve(self) -> bool:
-        """`True`: the difference is not significant, but may be a large gain."""
-        return self._may_be_large(1)
-
-    def _may_be_large(self, sign: int) -> bool:
-        """`True`: an insignificant difference may be a large gain (`sign` 1) or a large harm (`sign` -1)."""
-        if self.verdict != "unclear" or self.address.better is None or self.difference is None:
-            return False
-        base = self._base()
-        gain = sign * (self.difference.mean if self.address.better == "higher" else -self.difference.mean)
-        end = gain + (self.difference.half_width or 0.0)
-        return base > 0 and gain > HARM_MEAN / 100 * base and end > HARM_END / 100 * base and not self._small()
+        """Whether the difference is not significant, but perhaps a large gain."""
+        return self.judged.may_improve
 
     @property
     def width(self) -> float | None:
         """Half the width of the interval of the difference, as a fraction of the value before; `None`: no interval."""
-        base = self._base()
-        half = self.difference.half_width if self.difference is not None else None
-        return None if half is None or not base else half / base
-
-    def _base(self) -> float:
-        """The value that differences are compared with: the value before; if it was 0 or undefined, the value after."""
-        if self.before is not None and self.before.mean:
-            return abs(self.before.mean)
-        return abs(self.after.mean) if self.after is not None else 0.0
+        return self.judged.width
 
     @property
     def of_consequence(self) -> bool:
-        """`True`: the metric improves or regresses, and not by a negligible amount."""
-        return self.verdict in ("improves", "regresses") and not self._small()
-
-    def _small(self) -> bool:
-        if self.difference is None:
-            return False
-        if self.work_begun is not None:
-            return abs(self.difference.mean) < SMALL / 100 * self.work_begun
-        whole = self.address.metric.unit.whole
-        if whole is not None and abs(self.difference.mean) < SMALL_OF_WHOLE / 100 * whole:
-            return True
-        return self.percent is not None and abs(self.percent) < SMALL
+        """Whether the metric improves or regresses by more than a negligible amount."""
+        return self.judged.matters
 
     @property
     def size(self) -> float:
-        """The size of the difference in % of the whole for shares of a whole, in % of the value before for others."""
-        whole = self.address.metric.unit.whole
-        if whole is not None and self.difference is not None:
-            return 100 * abs(self.difference.mean) / whole
-        return abs(self.percent) if self.percent is not None else float("inf")
+        """The size of the difference, in % of the metric's whole if it has one, else of the value before."""
+        return self.judged.size
 
     @property
     def rank(self) -> tuple[int, bool, float]:
-        """The order in tables: by kind as in `NEAREST`, then differences of consequence first, then by size."""
-        return NEAREST.index(self.address.kind), not (self.of_consequence or self.may_regress), -self.size
+        """The place among others: clients and applications first; of the same kind what matters first, by size."""
+        return self.judged.rank
 
     @property
     def percent_undefined(self) -> str | None:
@@ -174,6 +154,10 @@ class Comparison:
             "before_undefined": self.before_undefined,
             "after_undefined": self.after_undefined,
         }
+
+
+def _interval(judged: tuple[float, float | None, int, float | None] | None) -> Interval | None:
+    return None if judged is None else Interval(*judged)
 
 
 def _columns(name: str, interval: Interval | None) -> dict[str, float | None]:
@@ -215,62 +199,52 @@ def compare(
         measured_after = {address.name for address in addresses(after.scenario) if address.kind != "pcpu"}
         metrics = [address for address in addresses(before.scenario) if address.name in measured_after]
     question = {address.name for address in (seen_by_clients(before) if first is None else first)}
-    old, new, metrics, seconds = _alike_in_time(before, after, list(metrics))
-    tested = []
-    comparisons: dict[str, Comparison] = {}
-    for address in metrics:
-        values = list(zip(new[address.name], old[address.name], strict=False))
-        if (one_sided := _one_sided(address, values)) is not None:
-            comparisons[address.name] = one_sided
-            continue
-        pairs = [(a, b) for a, b in values if a is not None and b is not None]
-        difference = paired([a for a, _ in pairs], [b for _, b in pairs])
-        was, became = Interval.from_values(b for _, b in pairs), Interval.from_values(a for a, _ in pairs)
-        if difference is not None and was is not None and became is not None:
-            tested.append((address, was, became, difference))
-    corrected: dict[str, float] = {}
-    families: dict[tuple[bool, bool], dict[str, float]] = {}
-    for address, _, _, difference in tested:
-        if difference.p is not None:
-            family = (address.name in question, address.better is not None)
-            families.setdefault(family, {})[address.name] = min(1.0, looks * difference.p)
-    for ps in families.values():
-        corrected |= dict(zip(ps, holm(list(ps.values())), strict=True))
-    work_begun = {name: begun / seconds for name, begun in _work_begun(before).items()}
-    comparisons |= {
-        address.name: Comparison(
-            address,
-            was,
-            became,
-            difference.interval,
-            p,
-            _verdict(address, difference.interval, p),
-            work_begun=work_begun.get(address.thing) if address.metric.name == "failed" else None,
-        )
-        for address, was, became, difference in tested
-        for p in [corrected.get(address.name)]
-    }
-    return [comparisons[address.name] for address in metrics if address.name in comparisons]
-
-
-_Values = dict[str, list[float | None]]
-
-
-def _alike_in_time(before: Run, after: Run, metrics: list[Address]) -> tuple[_Values, _Values, list[Address], float]:
-    """The values of both runs, their addresses, and the time that is counted over, s.
-
-    Where the runs have different lengths, metrics that accumulate become rates per second.
-    """
+    metrics = list(metrics)
     old, new = before.values(metrics), after.values(metrics)
-    spans = [run.scenario.duration_ns / 1e9 for run in (before, after)]
-    if spans[0] == spans[1]:
-        return old, new, metrics, 1.0
-    for address in metrics:
-        if address.metric.accumulates:
-            for values, span in zip((old, new), spans, strict=True):
-                values[address.name] = [None if value is None else value / span for value in values[address.name]]
-    rates = [a._replace(metric=a.metric.per_second()) if a.metric.accumulates else a for a in metrics]
-    return old, new, rates, spans[0]
+    work_begun = _work_begun(before)
+    measured = {
+        address.name: (judged_metric(address, question, work_begun), old[address.name], new[address.name])
+        for address in metrics
+    }
+    seconds = (before.scenario.duration_ns / 1e9, after.scenario.duration_ns / 1e9)
+    comparisons = dict(zip(measured, _engine.compare(list(measured.values()), seconds, looks), strict=True))
+    return [
+        Comparison(address if seconds[0] == seconds[1] else _per_second(address), comparison)
+        for address in metrics
+        if (comparison := comparisons[address.name]) is not None
+    ]
+
+
+def judged_metric(
+    address: Address, question: Collection[str] = (), work_begun: Mapping[str, float] = MappingProxyType({})
+) -> JudgedMetric:
+    """The description of a metric for the engine.
+
+    Args:
+        address: the metric.
+        question: the names of the metrics of the question.
+        work_begun: applications and clients to the units of work that they began, per replication.
+    """
+    metric = address.metric
+    return JudgedMetric(
+        address.name,
+        address.kind,
+        address.domain,
+        address.unit,
+        better=address.better,
+        whole=metric.unit.whole,
+        undefined_is=metric.undefined_is,
+        undefined_is_worst=metric.undefined_is_worst,
+        accumulates=metric.accumulates,
+        asked=address.name in question,
+        begun=work_begun.get(address.thing) if metric.name == "failed" else None,
+    )
+
+
+def _per_second(address: Address) -> Address:
+    """The metric as it is compared in runs of different lengths."""
+    metric = address.metric
+    return address._replace(metric=metric.per_second()) if metric.accumulates else address
 
 
 def seen_by_clients(run: Run) -> list[Address]:
@@ -286,60 +260,12 @@ def _work_begun(run: Run) -> dict[str, float]:
     return dict(run.df_apps().group_by("name").agg(begun.mean()).iter_rows())
 
 
-def _one_sided(address: Address, pairs: Sequence[tuple[float | None, float | None]]) -> Comparison | None:
-    """The comparison of a metric that most replications define in one of the runs only.
-
-    Args:
-        address: the metric.
-        pairs: the values of each replication, (after, before).
-    """
-    if not address.metric.undefined_is_worst:
-        return None
-    lost = sum(1 for a, b in pairs if a is None and b is not None)
-    gained = sum(1 for a, b in pairs if a is not None and b is None)
-    if not lost + gained:
-        return None
-    was, became = Interval.from_values(b for _, b in pairs), Interval.from_values(a for a, _ in pairs)
-    for missing, defined, verdict in ((lost, was, "regresses"), (gained, became, "improves")):
-        if defined is None or 2 * missing <= defined.n:
-            continue
-        reason = address.metric.undefined_is
-        if missing < len(pairs):
-            reason = f"{reason}, in {missing} of {len(pairs)} replications"
-        if verdict == "regresses":
-            return Comparison(address, was, None, None, None, "regresses", after_undefined=reason)
-        return Comparison(address, None, became, None, None, "improves", before_undefined=reason)
-    return None
-
-
-def _verdict(address: Address, difference: Interval, p: float | None) -> Verdict:
-    if difference.mean == 0 and not difference.half_width:
-        return "same"
-    if p is None or p > 1 - CONFIDENCE:
-        return "unclear"
-    higher = difference.mean > 0
-    if address.better is None:
-        return "higher" if higher else "lower"
-    return "improves" if higher == (address.better == "higher") else "regresses"
-
-
-def improved_and_regressed(
-    comparisons: Sequence[Comparison],
-) -> tuple[dict[str, list[Comparison]], dict[str, list[Comparison]]]:
-    """Domain (`host` for the whole host) to its metrics that improve, and to those that regress."""
-    sides: dict[str, dict[str, list[Comparison]]] = {"improves": {}, "regresses": {}}
-    for comparison in comparisons:
-        if comparison.verdict in sides:
-            sides[comparison.verdict].setdefault(comparison.address.domain or "host", []).append(comparison)
-    return sides["improves"], sides["regresses"]
-
-
 # ---- in words ----
 
 
 def shown(verdict: Verdict) -> str:
     """The verdict as it is shown."""
-    return "no significant difference" if verdict == "unclear" else verdict
+    return _engine.verdict_text(verdict)
 
 
 def in_words(comparisons: Sequence[Comparison], starving: Sequence[str] = ()) -> list[str]:
@@ -349,72 +275,26 @@ def in_words(comparisons: Sequence[Comparison], starving: Sequence[str] = ()) ->
         comparisons: all comparisons of two runs.
         starving: lines on starving domains; they come first.
     """
-    by_rank = sorted(comparisons, key=lambda comparison: comparison.rank)
-    improved, regressed = improved_and_regressed([comparison for comparison in by_rank if comparison.of_consequence])
-    sides = [
-        (metrics[0].rank[0], verb, f"{domain} {verb}: {_changes(metrics)}")
-        for verb, side in (("regresses", regressed), ("improves", improved))
-        for domain, metrics in side.items()
-    ]
-    # Among kinds of equal rank, regressions come first.
-    lines = [line for _, _, line in sorted(sides, key=lambda side: (side[0], side[1] == "improves"))]
-    small = sum(1 for c in comparisons if c.verdict in ("improves", "regresses") and not c.of_consequence)
-    uncertain = [comparison for comparison in by_rank if comparison.may_regress]
-    unclear = sum(1 for c in comparisons if c.address.better and c.verdict == "unclear") - len(uncertain)
-    if not lines and not small:
-        lines = ["nothing improves or regresses significantly"]
-    lines += [f"may regress: {in_doubt(comparison)}" for comparison in uncertain[:LISTED_METRICS]]
-    if len(uncertain) > LISTED_METRICS:
-        lines.append(f"may regress, too: {_count(len(uncertain) - LISTED_METRICS)} (more replications tell)")
-    if small:
-        lines.append(f"of no consequence: {_count(small)} (less than {SMALL:g} %)")
-    if unclear:
-        lines.append(f"no significant difference: {_count(unclear)} (more replications may show one)")
-    reasons = dict.fromkeys(comparison.before_undefined or comparison.after_undefined for comparison in by_rank)
-    lines += [f"{UNDEFINED}: {reason}" for reason in reasons if reason is not None]
-    return [*starving, *lines]
-
-
-def _changes(comparisons: Sequence[Comparison]) -> str:
-    more = f", and {_count(len(comparisons) - LISTED_METRICS)} more" if len(comparisons) > LISTED_METRICS else ""
-    return ", ".join(map(change, comparisons[:LISTED_METRICS])) + more
-
-
-def _count(metrics: int) -> str:
-    return f"{metrics} metric{'' if metrics == 1 else 's'}"
+    return [*starving, *_engine.comparison_lines([comparison.judged for comparison in comparisons])]
 
 
 def in_doubt(comparison: Comparison) -> str:
     """The possible change of a metric whose difference is not significant, in words."""
-    address = comparison.address
-    return f"{address} {_value(comparison.before)} → {comparison.after or UNDEFINED} {unit_of(comparison)}"
+    return comparison.judged.in_doubt
 
 
 def unit_of(comparison: Comparison) -> str:
     """The unit of a metric; of failures also the units of work that were begun before, per replication."""
-    unit = str(comparison.address.unit)
-    return unit if not comparison.work_begun else f"{unit} of {number(comparison.work_begun)}"
-
-
-def p_in_words(p: float) -> str:
-    """A p value with three decimals."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-UNDEFINED = "undefined"
-"""The text shown for a metric without a value."""
-
-
-def _value(interval: Interval | None) -> str:
-    return UNDEFINED if interval is None else number(interval.mean)
+    return comparison.judged.unit
 
 
 def change(comparison: Comparison) -> str:
     """The change of a metric, in words."""
-    percent, address = comparison.percent, comparison.address
-    if comparison.before is None or comparison.after is None or percent is None or abs(percent) > 1000:
-        return f"{address} {_value(comparison.before)} → {_value(comparison.after)} {unit_of(comparison)}"
-    return f"{address.name} {_signed(number(percent))} %"
+    return comparison.judged.change
+
+
+UNDEFINED = "undefined"
+"""The text shown for a metric without a value."""
 
 
 def table_of_differences(
@@ -456,21 +336,16 @@ def beside(title: str, labels: tuple[str, str], rows: Sequence[Sequence[str]]) -
 
 
 def _cells(comparison: Comparison) -> list[str]:
-    percent, p = comparison.percent, comparison.p
     return [
         comparison.address.name,
         comparison.address.unit,
         UNDEFINED if comparison.before_undefined else str(comparison.before),
         UNDEFINED if comparison.after_undefined else str(comparison.after),
-        "–" if comparison.difference is None else _signed(str(comparison.difference)),
-        "–" if percent is None else _signed(number(percent)),
-        "–" if p is None else p_in_words(p),
-        "may regress" if comparison.may_regress else shown(comparison.verdict),
+        comparison.judged.difference_text,
+        comparison.judged.percent_text,
+        "–" if comparison.p is None else p_text(comparison.p),
+        comparison.judged.verdict_text,
     ]
-
-
-def _signed(text: str) -> str:
-    return text if text.startswith("-") or text in ("0", "0 ± 0") else f"+{text}"
 
 
 def frame_of_changes(comparisons: Sequence[Comparison], goals: Collection[str] = ()) -> pl.DataFrame:

@@ -5,12 +5,11 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
+from vcpulab._engine import p_text
 from vcpulab.advice.compare import (
-    SMALL,
     Comparison,
     beside,
     frame_of_changes,
-    p_in_words,
     shown,
     table_of_differences,
     unit_of,
@@ -30,6 +29,8 @@ ROWS_NARROW = 6
 """... and in a terminal so narrow that each row takes several lines."""
 _GROUPS_MAX = 4
 _HEADLINE_MAX = {"improves": 2, "regresses": 1}
+_IDLE_SMALL = 1.0
+"""The least change of a host's idle time that is told, % of the host."""
 _SURE = ("improve", "regress")
 
 
@@ -179,7 +180,7 @@ def _freed(comparisons: Sequence[Comparison], scenario: Scenario) -> list[str]:
         for comparison in comparisons
         if comparison.address.kind == "app" and comparison.address.metric.name in ("throughput", "failed")
     ]
-    if abs(idle.difference.mean) < SMALL or any(
+    if abs(idle.difference.mean) < _IDLE_SMALL or any(
         comparison.of_consequence or comparison.may_regress for comparison in work
     ):
         return []
@@ -247,7 +248,7 @@ def _cells(row: Sequence[Comparison], labels: tuple[str, str]) -> list[str]:
         *(_range([side.mean for side in sides if side is not None]) for sides in zip(*pairs, strict=True)),
         _range([comparison.difference.mean for comparison in row if comparison.difference is not None], signed=True),
         _percents(percents),
-        least_to_most([comparison.p for comparison in row if comparison.p is not None], p_in_words),
+        least_to_most([comparison.p for comparison in row if comparison.p is not None], p_text),
         _verdict(row),
     ]
 

@@ -1,15 +1,18 @@
 """Statistics of replications, each with its source.
 
-Replications are independent, so the interval of a mean over them is Student's: mean ± t(0.975, n-1) s/√n (Student 1908,
-"The probable error of a mean").
+Intervals, tests and corrections are the engine's (`crates/judge`), which the playground uses too. Replications are
+independent, so the interval of a mean over them is Student's: mean ± t(0.975, n-1) s/√n (Student 1908, "The probable
+error of a mean").
 """
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
+from itertools import combinations
 from typing import NamedTuple
 
-CONFIDENCE = 0.95
+from vcpulab import _engine
+
+CONFIDENCE = _engine.CONFIDENCE
 
 
 class Interval(NamedTuple):
@@ -34,17 +37,8 @@ class Interval(NamedTuple):
             >>> Interval.from_values([10.0, 12.0, 14.0])
             Interval(mean=12.0, half_width=4.96..., n=3, standard_error=1.15...)
         """
-        present = [value for value in values if value is not None]
-        n = len(present)
-        if n == 0:
-            return None
-        # Summed as distances from the first value, so that equal values have a width of exactly 0.
-        mean = present[0] + math.fsum(value - present[0] for value in present) / n
-        if n == 1:
-            return cls(mean, None, 1)
-        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in present) / (n - 1))
-        half_width = t_quantile(n - 1, 0.5 + CONFIDENCE / 2) * deviation / math.sqrt(n)
-        return cls(mean, half_width, n, deviation / math.sqrt(n))
+        interval = _engine.interval(list(values))
+        return None if interval is None else cls(*interval)
 
     @classmethod
     def of_median(cls, values: Iterable[float]) -> "Interval | None":
@@ -61,41 +55,20 @@ class Interval(NamedTuple):
             >>> Interval.of_median([10.0, 12.0, 900.0])
             Interval(mean=12.0, half_width=445.0, n=3, standard_error=None)
         """
-        # Only scores of twins need it, and its import takes as long as this module's.
-        from statistics import median
-
-        ordered = sorted(values)
-        n = len(ordered)
-        if n == 0:
-            return None
-        if n == 1:
-            return cls(ordered[0], None, 1)
-        below, outside = 0, 1
-        while 2 * (outside + math.comb(n, below + 1)) <= (1 - CONFIDENCE) * 2**n:
-            below += 1
-            outside += math.comb(n, below)
-        return cls(median(ordered), (ordered[n - 1 - below] - ordered[below]) / 2, n)
+        interval = _engine.median_interval(list(values))
+        return None if interval is None else cls(*interval)
 
     def row(self) -> dict[str, float | None]:
         """The interval as flat data: mean, half width and number."""
         return {"mean": self.mean, "half_width": self.half_width, "n": self.n}
 
     def __str__(self) -> str:
-        if self.half_width is None:
-            return number(self.mean)
-        if self.half_width == 0:
-            return f"{number(self.mean)} ± 0"
-        decimals = min(_decimals(self.half_width, 2), _decimals(self.mean, 5))
-        return f"{self.mean:.{decimals}f} ± {self.half_width:.{decimals}f}"
+        return _engine.interval_text(self)
 
 
-@cache
 def t_quantile(degrees: int, probability: float) -> float:
     """A quantile of Student's t."""
-    # Only this corner of scipy: the whole of scipy.stats takes half a second to import.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, probability))
+    return _engine.t_quantile(degrees, probability)
 
 
 def number(value: float) -> str:
@@ -105,7 +78,7 @@ def number(value: float) -> str:
         >>> number(1234.5678), number(0.0123456), number(0.0)
         ('1235', '0.0123', '0')
     """
-    return f"{value:.{_decimals(value, 3)}f}" if value else "0"
+    return _engine.number_text(value)
 
 
 def least_to_most(values: Collection[float], formatted: Callable[[float], str] = number) -> str:
@@ -119,13 +92,6 @@ def least_to_most(values: Collection[float], formatted: Callable[[float], str] =
         return "–"
     least, most = formatted(min(values)), formatted(max(values))
     return least if least == most else f"{least} to {most}"
-
-
-def _decimals(value: float, digits: int) -> int:
-    """Number of decimals for `digits` significant digits of the value, at most 6."""
-    if value == 0:
-        return 6
-    return max(0, min(6, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
 MSER_BATCH = 5
@@ -186,18 +152,8 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Difference | None
         >>> round(difference.interval.mean, 2), difference.p < 0.01
         (3.87, True)
     """
-    differences = [a - b for a, b in zip(first, second, strict=False)]
-    interval = Interval.from_values(differences)
-    if interval is None:
-        return None
-    if interval.standard_error is None:
-        return Difference(interval, None)
-    if interval.standard_error == 0:
-        return Difference(interval, 1.0 if interval.mean == 0 else 0.0)
-    from scipy.special import stdtr
-
-    t = abs(interval.mean) / interval.standard_error
-    return Difference(interval, float(2 * stdtr(interval.n - 1, -t)))
+    difference = _engine.paired(list(first), list(second))
+    return None if difference is None else Difference(Interval(*difference[0]), difference[1])
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -207,12 +163,7 @@ def holm(ps: Sequence[float]) -> list[float]:
         >>> holm([0.01, 0.04, 0.03])
         [0.03, 0.06, 0.06]
     """
-    corrected = [0.0] * len(ps)
-    least = 0.0
-    for done, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
-        least = max(least, min(1.0, (len(ps) - done) * ps[i]))
-        corrected[i] = least
-    return corrected
+    return _engine.holm(list(ps))
 
 
 def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -222,11 +173,36 @@ def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None
         >>> round(kendall_tau([1, 2, 3], [10, 30, 20]), 2)
         0.33
     """
-    from scipy.stats import kendalltau
-
-    if len(first) < 2 or len(set(first)) < 2 or len(set(second)) < 2:
+    pairs = list(combinations(zip(first, second, strict=True), 2))
+    signs = [(_sign(a - c), _sign(b - d)) for (a, b), (c, d) in pairs]
+    tied = [sum(not sign for sign in side) for side in zip(*signs, strict=True)] or [0, 0]
+    ordered = [len(pairs) - ties for ties in tied]
+    if not all(ordered):
         return None
-    return float(kendalltau(first, second).statistic)
+    tau = sum(a * b for a, b in signs) / math.sqrt(ordered[0]) / math.sqrt(ordered[1])
+    return max(-1.0, min(1.0, tau))
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def kendall_p(n: int, tau: float) -> float:
+    """The probability of a rank agreement at least as far from 0 by chance (two-sided), for n pairs without ties.
+
+    It is exact (Kendall 1970, "Rank correlation methods", 4th edition, section 5.5).
+
+    Examples:
+        >>> round(kendall_p(4, 1.0), 4)
+        0.0833
+    """
+    # The number of orders of k items with so many inversions, for k from 1 to n.
+    orders = [1]
+    for k in range(2, n + 1):
+        longest = len(orders) + k - 1
+        orders = [sum(orders[max(0, i - k + 1) : i + 1]) for i in range(longest)]
+    inversions = round((1 - abs(tau)) / 2 * math.comb(n, 2))
+    return min(1.0, 2 * sum(orders[: inversions + 1]) / math.factorial(n))
 
 
 def mape(published: Sequence[float], simulated: Sequence[float]) -> float | None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vcpulab.extras import require
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval
 from vcpulab.studies.calibration import Calibration
@@ -67,8 +68,7 @@ class Fit:
 
     def search(self, samples: int, best: int, say: Callable[[str], None]) -> np.ndarray:
         """The best point from the Sobol sequence and the descents."""
-        from scipy.stats import qmc
-
+        qmc = require("scipy.stats.qmc", "fit")
         start = np.log([c.value for c in self._study.calibration.constants])
         sobol = qmc.Sobol(len(start), seed=self._study.calibration.seed)
         points = [start, *qmc.scale(sobol.random(samples), self._low, self._high)]
@@ -96,8 +96,7 @@ class Fit:
 
     def descend(self, start: np.ndarray, without: int | None = None, steps: int = 8) -> tuple[np.ndarray, float]:
         """The end of a least-squares descent from a point, and its sum of squares."""
-        from scipy.optimize import least_squares
-
+        least_squares = require("scipy.optimize", "fit").least_squares
         inside = np.clip(start, self._low + 1e-6, self._high - 1e-6)
         optimum = least_squares(
             self.residuals,

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+from vcpulab.sweeps import sobol
+
 
 class Span(NamedTuple):
     """A range of values, both ends included."""
@@ -76,19 +78,17 @@ def grid(axes: Sequence[Axis]) -> Iterator[Point]:
 def sample(axes: Sequence[Axis], method: str, number: int, seed: int) -> Iterator[Point]:
     """Points spread over the axes: Sobol's sequence with a random shift, or random points.
 
-    Sobol 1967, "On the distribution of points in a cube and the approximate evaluation of integrals"; the shift modulo
-    1 is from Cranley and Patterson 1976, "Randomization of number theoretic methods for multiple integration".
+    The shift modulo 1 is from Cranley and Patterson 1976, "Randomization of number theoretic methods for multiple
+    integration".
     """
     chance = random.Random(seed)
     together = groups(axes)
     if method == "random":
         fractions: Iterator[list[float]] = ([chance.random() for _ in together] for _ in range(number))
     else:
-        from scipy.stats.qmc import Sobol
-
         shift = [chance.random() for _ in together]
-        sequence = Sobol(len(together), scramble=False).random_base2(max(number - 1, 0).bit_length())[:number]
-        fractions = ([(float(x) + by) % 1.0 for x, by in zip(row, shift, strict=True)] for row in sequence)
+        sequence = sobol.points(len(together), number)
+        fractions = ([(x + by) % 1.0 for x, by in zip(row, shift, strict=True)] for row in sequence)
     for row in fractions:
         values: list[Any] = [None] * len(axes)
         for members, fraction in zip(together, row, strict=True):

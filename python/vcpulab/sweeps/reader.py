@@ -15,10 +15,11 @@ from vcpulab.errors import RequestError
 from vcpulab.scenario import settings
 from vcpulab.scenario.names import is_pattern
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.sweeps import sobol
 from vcpulab.sweeps.axes import Axis, Point, Span, grid, groups, sample
 
 RUNS_MAX = 1_000_000
-AXES_MAX = 64
+AXES_MAX = sobol.DIMENSIONS_MAX
 REPLICATIONS_MAX = 10_000
 SEED_MAX = 2**63 - 1
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vcpulab.twin.assignment import cheapest
 from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.ticks import Recognised, recognise
@@ -192,16 +193,13 @@ class VcpuTurns:
         """The most likely message for which each of some turns was begun, by the vCPUs they woke; else in order."""
         if len(set(kinds)) < 2 or len(begun) < 2:
             return dict(zip(begun, range(len(kinds)), strict=False))
-        # Its import takes longer than most commands.
-        from scipy.optimize import linear_sum_assignment
-
         sent = [kind.then(self.vcpu) for kind in kinds]
         kinds_sent = set(sent)
         of_kinds = [{kind: -log(target.likelihood(turn, kind)) for kind in kinds_sent} for turn in begun]
         unlikely = [[of_kind[kind] for kind in sent] for of_kind in of_kinds]
         in_order = np.abs(np.subtract.outer(np.arange(len(begun)), np.arange(len(kinds))))
-        turns, numbers = linear_sum_assignment(np.array(unlikely) + _IN_ORDER * in_order)
-        return {begun[turn]: int(number) for turn, number in zip(turns, numbers, strict=True)}
+        pairs = cheapest((np.array(unlikely) + _IN_ORDER * in_order).tolist())
+        return {begun[turn]: number for turn, number in pairs}
 
     def likelihood(self, turn: int, kind: Kind) -> float:
         """The likelihood that a turn sends to exactly the vCPUs that it woke, after a kind of message."""

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from vcpulab.results.statistics import Interval
+from vcpulab.results.statistics import Interval, kendall_p, kendall_tau
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import best, configs
 from vcpulab.studies.devine2010.noise import RUNS, Table, between, interaction, published
@@ -56,8 +56,6 @@ def _his_noise(table: Table) -> str:
 
 def _two_kinds_of_runs() -> str:
     """A comparison of rows whose runs agree with each other with rows whose runs do not."""
-    from scipy.stats import kendalltau
-
     table = published(c.WEB)
     # Credit only: under SEDF where domains were put adds a spread of its own.
     credit = [i for i, config in enumerate(configs(c.WEB)) if config.startswith("credit")]
@@ -65,8 +63,9 @@ def _two_kinds_of_runs() -> str:
     correlations = []
     for domain in ("nfs", "mysql"):
         work = (published(c.WEB, f"running@{domain}").means / table.means)[credit].ravel()
-        tau = kendalltau(deviations, work)
-        correlations.append(f"{domain}: tau = {tau.statistic:.2f}, p = {tau.pvalue:.1g}")
+        tau = kendall_tau(deviations.tolist(), work.tolist())
+        assert tau is not None
+        correlations.append(f"{domain}: tau = {tau:.2f}, p = {kendall_p(len(work), tau):.1g}")
     return (
         "**Where the noise comes from.** It is not the chance of a queue: simulated runs differ by a percent. Under "
         "Credit, rows whose five runs agree spend more CPU of NFS and MySQL on a request than rows whose runs differ "

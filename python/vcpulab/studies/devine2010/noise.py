@@ -1,10 +1,12 @@
 """The noise in the author's own numbers: means and deviations of five runs of each cell."""
 
+import math
 from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
 
+from vcpulab._engine import f_tail, t_cdf
 from vcpulab.results.statistics import holm
 from vcpulab.studies.cells import read_cells
 from vcpulab.studies.claims import SIGNIFICANT
@@ -62,7 +64,7 @@ def between(table: Table, users: int) -> Test:
     within = float(np.mean(table.sds[:, column] ** 2)) * RUNS / (RUNS - 1)
     f = RUNS * float(np.var(table.means[:, column], ddof=1)) / within
     rows = len(table.configs)
-    return Test(f, _f_tail(rows - 1, rows * (RUNS - 1), f))
+    return Test(f, f_tail(rows - 1, rows * (RUNS - 1), f))
 
 
 def interaction(table: Table) -> Test:
@@ -73,21 +75,16 @@ def interaction(table: Table) -> Test:
     rows, columns = logs.shape
     degrees = (rows - 1) * (columns - 1)
     f = RUNS * float(np.sum(rest**2)) / degrees / table.noise**2
-    return Test(f, _f_tail(degrees, rows * columns * (RUNS - 1), f))
+    return Test(f, f_tail(degrees, rows * columns * (RUNS - 1), f))
 
 
 def behind(table: Table, users: int) -> tuple[str, list[str]]:
     """The author's best configuration at a load, and those significantly worse (Welch's test, Holm's correction)."""
-    from scipy.stats import ttest_ind_from_stats
-
     column = table.loads.index(users)
     means, sds = table.means[:, column], table.sds[:, column] * np.sqrt(RUNS / (RUNS - 1))
     top = int(means.argmax())
     rest = [i for i in range(len(means)) if i != top]
-    ps = [
-        float(ttest_ind_from_stats(means[top], sds[top], RUNS, means[i], sds[i], RUNS, equal_var=False).pvalue)
-        for i in rest
-    ]
+    ps = [_welch((means[top], sds[top]), (means[i], sds[i])) for i in rest]
     behind_best = [table.configs[i] for i, p in zip(rest, holm(ps), strict=True) if p < SIGNIFICANT]
     return table.configs[top], behind_best
 
@@ -111,7 +108,8 @@ def change(few: int, many: int) -> str:
     return f"his own from {few} to {many}: {change:+.1f} ± {half:.1f}/s"
 
 
-def _f_tail(between: int, within: int, f: float) -> float:
-    from scipy.special import fdtrc
-
-    return float(fdtrc(between, within, f))
+def _welch(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """The p value (two-sided) of Welch's test of two means of `RUNS` runs, each with its standard deviation."""
+    errors = [sd**2 / RUNS for _, sd in (first, second)]
+    degrees = sum(errors) ** 2 / sum(error**2 / (RUNS - 1) for error in errors)
+    return 2 * t_cdf(degrees, -abs(first[0] - second[0]) / math.sqrt(sum(errors)))
