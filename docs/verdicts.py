@@ -1,11 +1,10 @@
-"""The numbers that verdicts on two runs depend on, as data for others than Python: `schema/verdicts.json`."""
+"""What the playground needs to know of questions and of starving domains, as data: `schema/verdicts.json`."""
 
 import json
 from pathlib import Path
 
 from vcpulab.advice import deciding, starvation
 from vcpulab.results.addresses import JUDGED_BY
-from vcpulab.results.statistics import CONFIDENCE
 
 FILE = Path(__file__).parents[1] / "schema/verdicts.json"
 
@@ -13,14 +12,7 @@ FILE = Path(__file__).parents[1] / "schema/verdicts.json"
 def page() -> str:
     """The numbers, named as the constants that they are."""
     rules = {
-        "confidence": CONFIDENCE,
         "looks": deciding.LOOKS,
-        "harm_mean": 5.0,
-        "harm_end": 20.0,
-        "small": 1.0,
-        "small_of_whole": 0.1,
-        "told": 6,
-        "nearest": ["app", "domain", "io", "host", "pcpu"],
         "judged_by": JUDGED_BY,
         "starving": {
             "waiting": starvation.WAITING,

@@ -115,9 +115,14 @@ def _answer(tables: Mapping[str, pl.DataFrame]) -> bytes:
 
 
 def _on_the_page(pairs: list[tuple[Run, Run]]) -> list[list[str]]:
+    # With the module, whose parts were compiled before.
+    packages = ("--package", "vcpulab-wasm", "--package", "vcpulab-python")
+    subprocess.run(
+        ["cargo", "build", "--release", "--locked", "--quiet", *packages], cwd=ROOT, check=True, timeout=HANG_S
+    )
     tasks = [{"before": _as_page_has_it(before), "after": _as_page_has_it(after)} for before, after in pairs]
     done = subprocess.run(
-        ["node", "tests/verdicts.mjs"],
+        ["node", "tests/verdicts.mjs", ROOT / "target/release/vcpulab-wasm"],
         cwd=WEB,
         input=json.dumps(tasks),
         stdout=subprocess.PIPE,

@@ -8,8 +8,9 @@ import { ask, load } from "./engine";
 import { csv, download, openInPerfetto, perfettoJson } from "./files";
 import { Form } from "./form";
 import { LESSONS, POLICIES } from "./gallery";
+import { judge, type Run } from "./judge";
 import { Python } from "./python";
-import { resultsOf, type Run } from "./results";
+import { resultsOf } from "./results";
 import { Running } from "./runs";
 import { check, edit, type Checked, type Edit, type Facts, type Json, type Scenario } from "./scenario";
 import { isLink, linkTo, read } from "./share";
@@ -27,6 +28,7 @@ async function start(): Promise<void> {
   let kept: (Run & { view: HTMLElement | null }) | null = null;
   let view: HTMLElement | null = null;
   let checks = 0;
+  let draws = 0;
   let runs = 0;
   const python = new Python();
   /** Code that came in a link runs when its reader says so. */
@@ -119,23 +121,33 @@ async function start(): Promise<void> {
         const took = ((performance.now() - started) / 1000).toFixed(1);
         say(isDone ? `${shown} replication${shown === 1 ? "" : "s"}, ${took} s` : `${shown} of ${what.replications} replications`);
         if (isFirst) drawTimeline();
-        draw();
-        document.body.dataset["done"] = String(isDone);
+        void draw();
       },
       failed(message) {
         byId("stop").hidden = true;
         say(`failed: ${message}`);
       },
     });
+    draws++;
     document.body.dataset["done"] = "false";
     document.body.dataset["run"] = String(++runs);
   }
 
-  function draw(): void {
+  /** Shows the results, once they are judged, unless others are shown meanwhile. */
+  async function draw(): Promise<void> {
     if (run === null) return;
     byId("kept").textContent = kept === null ? "" : `A: ${kept.scenario.name || "kept"}, as it was · B: now`;
     byId("forget").hidden = kept === null;
-    byId("results").replaceChildren(...resultsOf(run, kept));
+    const number = ++draws;
+    const [now, before] = [run, kept];
+    try {
+      const judgement = await judge((args, input) => ask(module, args, input), before, now);
+      if (number !== draws) return;
+      byId("results").replaceChildren(...resultsOf(now, before, judgement));
+      document.body.dataset["done"] = String(now.results.length === now.scenario.replications);
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error));
+    }
   }
 
   function drawTimeline(): void {
@@ -150,7 +162,7 @@ async function start(): Promise<void> {
     if (run === null || run.results.length === 0) return;
     kept = { ...run, view };
     view?.querySelector("h3")?.replaceChildren("Timeline of A");
-    draw();
+    void draw();
   }
 
   async function change(edits: readonly Edit[]): Promise<void> {
@@ -236,7 +248,7 @@ async function start(): Promise<void> {
   byId("forget").addEventListener("click", () => {
     kept = null;
     drawTimeline();
-    draw();
+    void draw();
   });
   byId("stop").addEventListener("click", () => {
     running?.stop();

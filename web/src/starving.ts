@@ -4,7 +4,7 @@
 import rules from "../../schema/verdicts.json";
 import { ends, inRows } from "./names";
 import type { Fields, Scenario } from "./scenario";
-import { total, written } from "./statistics";
+import { total, written } from "./numbers";
 import type { Tables } from "./tables";
 import { HOST, all, cpuset, hostThreads, meet, pcpuSet, quota, type HostThread } from "./threads";
 

@@ -4,6 +4,7 @@
 //! * `vcpulab-wasm facts`: the schedulers with their parameters, the schema, and a scenario to start from.
 //! * `vcpulab-wasm check < {"text": …}`: what is wrong with a scenario or doubtful, and what it says with every default.
 //! * `vcpulab-wasm edit < {"text": …, "edits": …}`: its text with other values.
+//! * `vcpulab-wasm judge < {"metrics": …, "lengths": …, "looks": …}`: what is said of metrics of a run, or of two: see [`judgement`].
 //! * `vcpulab-wasm run REPLICATION [trace] < {"text": …}`: one replication; its tables as [`answer`] writes them.
 //!
 //! The input begins with a line of JSON. A scenario may name policies that are not built in: their declarations are in `policies` beside its text,
@@ -11,6 +12,7 @@
 //! answer in JSON. A run says on its standard error how far it is, a number from 0 to 1 in a line.
 
 mod answer;
+mod judgement;
 mod policy;
 mod questions;
 mod say;
@@ -52,9 +54,10 @@ fn answered(arguments: &[&str]) -> Result<Vec<u8>, Box<dyn Error>> {
         ["facts"] => Ok(facts().to_string().into()),
         ["check"] => Ok(checked(input()?).to_string().into()),
         ["edit"] => Ok(edited(&input()?)?.to_string().into()),
+        ["judge"] => Ok(serde_json::to_vec(&judgement::judged(input()?))?),
         ["run", replication] => ran(replication, false),
         ["run", replication, "trace"] => ran(replication, true),
-        _ => Err("usage: vcpulab-wasm facts | check | edit | run REPLICATION [trace]".into()),
+        _ => Err("usage: vcpulab-wasm facts | check | edit | judge | run REPLICATION [trace]".into()),
     }
 }
 
