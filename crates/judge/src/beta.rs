@@ -46,8 +46,9 @@ fn fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let m = f64::from(step);
         let root = x / (a + 2.0 * m - 1.0);
         let numerator = (a + m - 1.0) * (a + b + m - 1.0) * m * (b - m) * root * root;
-        d = 1.0 / nonzero(denominator(m) + numerator * d);
-        c = nonzero(denominator(m) + numerator / c);
+        let denominator = denominator(m);
+        d = 1.0 / nonzero(denominator + numerator * d);
+        c = nonzero(denominator + numerator / c);
         value *= c * d;
         let change = (c * d - 1.0).abs();
         if change < f64::EPSILON || change.is_nan() {

@@ -1,6 +1,7 @@
 //! Means over replications, and their confidence intervals.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::Serialize;
 
@@ -40,11 +41,7 @@ impl Interval {
         let squares = sum(values.iter().map(|value| (value - mean) * (value - mean)));
         let deviation = (squares / (n - 1) as f64).sqrt();
         let root = (n as f64).sqrt();
-        let half_width = if deviation == 0.0 {
-            0.0
-        } else {
-            student::quantile((n - 1) as f64, 0.5 + CONFIDENCE / 2.0) * deviation / root
-        };
+        let half_width = if deviation == 0.0 { 0.0 } else { half_quantile(n - 1) * deviation / root };
         Some(Interval { mean, half_width: Some(half_width), n, standard_error: Some(deviation / root) })
     }
 
@@ -71,6 +68,13 @@ impl Interval {
         let half_width = (ordered[n - 1 - outside] - ordered[outside]) / 2.0;
         Some(Interval { mean, half_width: Some(half_width), n, standard_error: None })
     }
+}
+
+/// The quantile of Student's t that half of the rest of the confidence is above; those of few degrees are computed once.
+fn half_quantile(degrees: usize) -> f64 {
+    static KNOWN: [OnceLock<f64>; 128] = [const { OnceLock::new() }; 128];
+    let quantile = || student::quantile(degrees as f64, 0.5 + CONFIDENCE / 2.0);
+    KNOWN.get(degrees).map_or_else(quantile, |known| *known.get_or_init(quantile))
 }
 
 /// The number of values, of n, that may be left out at each end of an interval that has the median with a probability of at least 95 %.

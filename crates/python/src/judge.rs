@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use vcpulab_judge::{self as judge, Better, Kind, Lengths, Measured, NoValue, Verdict, student, words};
 
+type Values = Vec<Option<f64>>;
 type Interval = (f64, Option<f64>, usize, Option<f64>);
 
 fn flat(interval: judge::Interval) -> Interval {
@@ -338,7 +339,7 @@ impl Comparison {
 /// Metrics of two runs of these lengths in seconds, compared; `None` for each without a pair of values.
 #[pyfunction]
 pub fn compare(
-    metrics: Vec<(PyRef<'_, Metric>, Vec<Option<f64>>, Vec<Option<f64>>)>,
+    metrics: Vec<(PyRef<'_, Metric>, Values, Values)>,
     lengths: (f64, f64),
     looks: u32,
 ) -> Vec<Option<Comparison>> {
