@@ -92,6 +92,8 @@ fn kept(declaration: &Declaration) -> &'static Policy {
     Box::leak(Box::new(Policy {
         name: text(&declaration.name),
         doc: text(&declaration.doc),
+        leaves_in_place: false,
+        decision_cost: None,
         generations: vec![generation].leak(),
     }))
 }

@@ -16,6 +16,10 @@ pub struct Policy {
     pub name: &'static str,
     /// Sentence on what the policy does.
     pub doc: &'static str,
+    /// Whether each vCPU keeps the pCPU that it is given: nothing schedules.
+    pub leaves_in_place: bool,
+    /// The constant of hardware profiles with the time that decisions take, in % of the time under Credit; `None`: as under Credit.
+    pub decision_cost: Option<&'static str>,
     /// Generations of the policy, oldest first.
     pub generations: &'static [Generation],
 }
@@ -129,6 +133,12 @@ pub trait Registered: Scheduler + Sized {
     /// Sentence on what the policy does.
     const DOC: &'static str;
 
+    /// Whether each vCPU keeps the pCPU that it is given: nothing schedules.
+    const LEAVES_IN_PLACE: bool = false;
+
+    /// The constant of hardware profiles with the time that decisions take, in % of the time under Credit; `None`: as under Credit.
+    const DECISION_COST: Option<&'static str> = None;
+
     /// Generations of the policy, oldest first, each with its rules.
     const GENERATIONS: &'static [(Generation, Self::Rules)];
 
@@ -186,6 +196,8 @@ mod tests {
     const POLICY: Policy = Policy {
         name: "p",
         doc: "",
+        leaves_in_place: false,
+        decision_cost: None,
         generations: &[
             generation("xen4.4.1", &[]),
             generation("xen4.17", &[("xen4.17", 0), ("xen4.18", 0), ("xen4.19", 0), ("xen4.20", 0)]),

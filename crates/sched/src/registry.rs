@@ -56,7 +56,13 @@ macro_rules! registry {
                     $(let (all, _count) = put_generations(all, _count, <$other>::GENERATIONS);)*
                     all
                 };
-                Policy { name: P::NAME, doc: P::DOC, generations: &GENERATIONS }
+                Policy {
+                    name: P::NAME,
+                    doc: P::DOC,
+                    leaves_in_place: P::LEAVES_IN_PLACE,
+                    decision_cost: P::DECISION_COST,
+                    generations: &GENERATIONS,
+                }
             }),*];
             ALL
         }

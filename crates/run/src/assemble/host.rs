@@ -32,8 +32,8 @@ fn costs(spec: &Spec) -> Costs {
     let constants = &spec.host.constants;
     let hypervisor =
         |cost| if spec.host.drivers == Drivers::BareMetal { Span::ZERO } else { Span::from_ns(cost) };
-    // How long deciding takes is known of two schedulers; others, and those of other pools, are taken to be like the first.
-    let percent = if spec.pools[POOL_0].policy.name == "credit2" { constants.credit2_percent } else { 100 };
+    // The schedulers of other pools are assumed to take as long as the first one.
+    let percent = spec.pools[POOL_0].policy.decision_cost.and_then(|name| constants.get(name)).unwrap_or(100);
     let deciding = |cost: i64| hypervisor(cost * percent / 100);
     Costs {
         decision_ns: hypervisor(constants.decision_ns),

@@ -1,6 +1,7 @@
 //! The common part of all devices: driver domains, owners, and front ends that lead to them.
 
 use vcpulab_host::{DomId, Id, Table};
+use vcpulab_sched::policies;
 use vcpulab_spec::{DeviceSpec, DomainSpec, Drivers, POOL_0, Spec};
 
 use crate::check::fields::Checker;
@@ -36,13 +37,14 @@ pub(crate) fn bare_metal(checker: &mut Checker<'_, '_>, spec: &Spec, raw: &RawSc
     }
     let scheduler = raw.host.get().and_then(|host| host.scheduler.0.as_ref());
     if let Some(At { place, .. }) = scheduler
-        && spec.pools[POOL_0].policy.name != "null"
+        && !spec.pools[POOL_0].policy.leaves_in_place
     {
         let problem =
             Problem::says("on bare metal nothing schedules vCPUs; their tasks share them in time slices");
-        checker
-            .report
-            .error(place, problem.hint("say `scheduler = \"null\"`, which leaves each where it is"));
+        let in_place = policies().iter().find(|policy| policy.leaves_in_place);
+        let hint = in_place
+            .map(|policy| format!("say `scheduler = \"{}\"`, which leaves each where it is", policy.name));
+        checker.report.error(place, problem.maybe_hint(hint));
     }
 }
 

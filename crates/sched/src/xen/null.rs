@@ -29,6 +29,7 @@ impl Registered for Null {
     type Rules = ();
     const NAME: &'static str = "null";
     const DOC: &'static str = "One vCPU for each pCPU and nothing to decide.";
+    const LEAVES_IN_PLACE: bool = true;
     const GENERATIONS: &'static [(Generation, ())] = &[(
         Generation {
             name: "xen4.17",

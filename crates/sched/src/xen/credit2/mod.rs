@@ -504,6 +504,7 @@ impl Registered for Credit2 {
     const NAME: &'static str = "credit2";
     const DOC: &'static str =
         "Proportional shares by weight with shared run queues and load balancing; caps.";
+    const DECISION_COST: Option<&'static str> = Some("credit2_percent");
     const GENERATIONS: &'static [(Generation, Rules)] = rules::GENERATIONS;
 
     fn check(rules: Rules, proposal: &Proposal<'_>) -> Result<(), Refusal> {
