@@ -35,6 +35,15 @@ const OPENERS: &str = "the whether all is are was were has have does do did may 
 /// # Errors
 /// When a file or a folder cannot be read.
 pub fn pronoun_comments(root: &Path) -> io::Result<Vec<PronounComment>> {
+    let comments = sources(root)?.into_iter().flat_map(|(file, text)| comments_in(&file, &text));
+    Ok(comments.collect())
+}
+
+/// The path and the text of each source file of all crates, in order of path.
+///
+/// # Errors
+/// When a file or a folder cannot be read.
+pub fn sources(root: &Path) -> io::Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(root.join("crates"))? {
         let source = entry?.path().join("src");
@@ -43,12 +52,11 @@ pub fn pronoun_comments(root: &Path) -> io::Result<Vec<PronounComment>> {
         }
     }
     files.sort();
-    let mut comments = Vec::new();
-    for path in files {
+    let text = |path: PathBuf| {
         let file = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-        comments.extend(comments_in(&file, &fs::read_to_string(&path)?));
-    }
-    Ok(comments)
+        Ok((file, fs::read_to_string(&path)?))
+    };
+    files.into_iter().map(text).collect()
 }
 
 fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -10,6 +10,8 @@ pub mod comments;
 pub mod layers;
 pub mod layout;
 mod markdown;
+#[cfg(test)]
+mod policy_names;
 mod results;
 mod scenario;
 mod schedulers;
