@@ -5,15 +5,15 @@ from random import Random
 import pytest
 
 from vcpulab import Scenario
-from vcpulab.advice.reservations import RESERVATIONS
+from vcpulab.advice.reservations import reservations
 
 MS = 1_000_000
 
 
-@pytest.mark.parametrize("scheduler", RESERVATIONS)
+@pytest.mark.parametrize("scheduler", reservations())
 @pytest.mark.parametrize("seed", range(4))
 def test_a_scaled_reservation_is_accepted_and_has_the_share(scheduler: str, seed: int) -> None:
-    random, spelt = Random(seed), RESERVATIONS[scheduler]
+    random, spelt = Random(seed), reservations()[scheduler]
     unit = MS // spelt.unit_ns
     period = random.choice([7, 10, 40, 100]) * unit
     table = {spelt.amount: random.choice([2, 3, 5]) * unit, spelt.period: period}
@@ -28,5 +28,5 @@ def test_a_scaled_reservation_is_accepted_and_has_the_share(scheduler: str, seed
 
 
 def test_what_cannot_be_typed_in_the_file_need_not_be_after_it() -> None:
-    sedf = RESERVATIONS["sedf"]
+    sedf = reservations()["sedf"]
     assert sedf.scaled({"slice": 5_000, "period": 10_000}, 3) == {"slice": 15_000, "period": 30_000}

@@ -113,7 +113,7 @@ pub use listing::{DomainState, VcpuState};
 pub use mask::{CpuMask, PCPUS_MAX};
 pub use observer::{Observer, Switch};
 pub use params::{
-    ParamKind, ParamSpec, ParamValue, Params, Per, ReservationPart, Role, Scope, TimetableEntry,
+    ParamKind, ParamSpec, ParamValue, Params, Per, ReservationPart, ReservedOn, Role, Scope, TimetableEntry,
 };
 pub use pools::Pools;
 pub use report::{IoKind, IoStep, StateRow};

@@ -119,11 +119,35 @@ pub enum Per {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReservationPart {
     /// The CPU time of each vCPU in each period; 0: none is reserved.
-    Time,
-    /// The period, in the same unit; 0: none is reserved.
-    Period,
+    Time {
+        /// Unit of the value.
+        unit: Span,
+    },
+    /// The period; 0: none is reserved.
+    Period {
+        /// Unit of the value: that of the time.
+        unit: Span,
+    },
     /// A weight: where it is not 0, time and period are not looked at.
     Weight,
+    /// 1: each vCPU may use time beside the reservation that nobody has reserved.
+    Extra {
+        /// Whether it may where time and period are given and this is left out.
+        by_default: bool,
+    },
+    /// The time within which a vCPU runs after a long block, in the unit of the period, which it may not exceed.
+    Latency,
+}
+
+/// The pCPUs on which CPU time is reserved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReservedOn {
+    /// Any pCPU of the pool.
+    Pool,
+    /// The pCPU that a vCPU belongs to: nothing balances pCPUs.
+    OwnPcpu,
+    /// None: the generation does not keep what is reserved.
+    Nothing,
 }
 
 /// The meaning of a parameter for the CPU time that domains are entitled to.
@@ -137,10 +161,8 @@ pub enum Role {
     InverseWeight(Per),
     /// Most CPU time of a domain, in percent of one pCPU; 0: no limit.
     CapPercent,
-    /// CPU time that is reserved on any pCPU of the pool.
-    Reserved(ReservationPart),
-    /// CPU time that is reserved on the pCPU that a vCPU belongs to: nothing balances pCPUs.
-    ReservedOnPcpu(ReservationPart),
+    /// A part of a reservation of CPU time.
+    Reserved(ReservationPart, ReservedOn),
     /// A timetable of the whole pool.
     Timetable,
     /// The time after which the timetable repeats.
@@ -175,6 +197,11 @@ pub struct ParamSpec {
 }
 
 impl ParamSpec {
+    /// The number that a domain or scheduler with these parameters has for it: the given one, or the default.
+    pub fn number_in(&self, params: &Params) -> i64 {
+        params.int(self.name).unwrap_or(self.default)
+    }
+
     /// Whether a value is allowed.
     pub fn allows(&self, value: &ParamValue) -> bool {
         match (self.kind, value) {

@@ -1,7 +1,7 @@
 //! The registry and the profiles as data, for front ends and documentation.
 
 use serde_json::{Map, Value, json};
-use vcpulab_host::{ParamKind, ParamSpec, Scope};
+use vcpulab_host::{ParamKind, ParamSpec, Part, ReservationPart, Role, Scope};
 use vcpulab_sched::{Generation, Policy, Set, Toolstack, policies};
 use vcpulab_spec::{CONSTANTS, Profile};
 
@@ -9,10 +9,10 @@ use crate::file::profile::profiles;
 use crate::text::defaults::default_value;
 
 /// All schedulers: `[{name, doc, generations: [{name, releases, default, work_conserving, toolstack: {tool, sched, domain, global, set},
-/// params: [{name, scope, unit, kind, allowed, default, doc}]}]}]`. `set` says by parameter how it is given on a real host: as an
+/// params: [{name, scope, role, unit, kind, allowed, default, doc}]}]}]`. `set` says by parameter how it is given on a real host: as an
 /// `option` (whose unit is this number of ours), by its `place`, or at `boot`. `allowed` describes the values in words for people.
 /// By `kind` there are: for an `int` its `min`, its `max`, and the values outside of these that are accepted `also`; for a `choice`
-/// its `choices`. A default is the value that would be in a scenario; null if leaving the parameter out is not the same as any value.
+/// its `choices`. `role` is the meaning of the value for the CPU time of domains, null without one. A default is the value that would be in a scenario; null if leaving the parameter out is not the same as any value.
 pub fn schedulers_json() -> Value {
     policies().iter().map(policy_json).collect()
 }
@@ -58,6 +58,7 @@ fn param_json(param: &ParamSpec) -> Value {
         "name": param.name,
         "scope": match param.scope { Scope::Global => "global", Scope::Domain => "domain" },
         "unit": param.unit,
+        "role": role_json(param.role),
         "kind": param.kind.name(),
         "allowed": param.kind.allowed(),
         "default": default_value(param),
@@ -73,6 +74,39 @@ fn param_json(param: &ParamSpec) -> Value {
         _ => {}
     }
     fields
+}
+
+/// The meaning of a parameter for the CPU time of domains.
+fn role_json(role: Role) -> Value {
+    let part = |part: Part| match part {
+        Part::Whole => "domain",
+        Part::Vcpu => "vcpu",
+        Part::Emulator => "emulator",
+        Part::IoThread => "iothread",
+    };
+    match role {
+        Role::Plain => Value::Null,
+        Role::Weight(_) => json!({ "name": "weight" }),
+        Role::InverseWeight(_) => json!({ "name": "inverse-weight" }),
+        Role::CapPercent => json!({ "name": "cap-percent" }),
+        Role::Reserved(ReservationPart::Time { unit }, _) => {
+            json!({ "name": "reserved-time", "unit_ns": unit.ns() })
+        }
+        Role::Reserved(ReservationPart::Period { unit }, _) => {
+            json!({ "name": "reserved-period", "unit_ns": unit.ns() })
+        }
+        Role::Reserved(ReservationPart::Weight, _) => json!({ "name": "reserved-weight" }),
+        Role::Reserved(ReservationPart::Extra { by_default }, _) => {
+            json!({ "name": "extra-time", "by_default": by_default })
+        }
+        Role::Reserved(ReservationPart::Latency, _) => json!({ "name": "reserved-latency" }),
+        Role::Timetable => json!({ "name": "timetable" }),
+        Role::Frame => json!({ "name": "frame" }),
+        Role::GroupWeight => json!({ "name": "group-weight" }),
+        Role::GroupIdle => json!({ "name": "group-idle" }),
+        Role::GroupQuota(of) => json!({ "name": "group-quota", "part": part(of) }),
+        Role::GroupPeriod(of) => json!({ "name": "group-period", "part": part(of) }),
+    }
 }
 
 /// All hardware profiles: `[{name, doc, pcpus: {value, kind, source}, constants: [{name, doc, min, max, value, kind,

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::{Class, DomId, GroupConfig, Role, Span};
+use vcpulab_host::{Class, DomId, GroupConfig, ParamSpec, Span};
+use vcpulab_sched::{Generation, fair_shares};
 
 use crate::domain::DomainSpec;
-use crate::host::{POOL_0, PoolSpec};
+use crate::entitlement::member;
+use crate::host::POOL_0;
 use crate::kvm::{KvmSpec, ROOT};
-use crate::shares::{fair_shares, is_idle, most, param_of, value};
 use crate::spec::Spec;
 
 /// A control group, or what a domain has below it.
@@ -21,33 +22,29 @@ struct Node {
 
 /// CPU time that each domain of a KVM host is entitled to, in pCPUs: each group shares what it has among those in it by weight, none above
 /// what its vCPUs and limits allow, and what those leave is shared again. `None` for all where weights do not decide alone: threads that
-/// are pinned, real-time, or run on what is left over. `None` for what is a part of a VM: the threads that serve it.
-pub(crate) fn group_shares(spec: &Spec, kvm: &KvmSpec) -> Vec<Option<f64>> {
+/// are pinned, real-time, or run on what is left over. `None` for what is a part of a VM: the threads that serve it. `weight` is the
+/// parameter with the weight of a domain's own group.
+pub(crate) fn group_shares(spec: &Spec, kvm: &KvmSpec, weight: &ParamSpec) -> Vec<Option<f64>> {
     let mut all = vec![None; spec.domains.len()];
     let idle = kvm.cgroups.iter().any(|group| group.config.idle || group.cpus.is_some());
-    let pool = &spec.pools[POOL_0];
-    if idle || spec.domains.iter().any(|domain| is_special(domain, pool)) {
+    let generation = spec.pools[POOL_0].generation;
+    if idle || spec.domains.iter().any(|domain| is_special(domain, generation)) {
         return all;
     }
     let mut tree = Tree::new(kvm);
     for (d, domain) in spec.domains.enumerate() {
-        tree.put(spec, d, domain);
+        tree.put(spec, d, domain, weight);
     }
     tree.sum_up(0);
     tree.give(0, f64::from(spec.host.pcpus), &mut all);
     all
 }
 
-/// Whether a pool's scheduler shares CPU time among control groups.
-pub(crate) fn has_groups(pool: &PoolSpec) -> bool {
-    param_of(pool, Role::GroupWeight).is_some()
-}
-
 /// Whether more than weights decides where and when a domain runs.
-fn is_special(domain: &DomainSpec, pool: &PoolSpec) -> bool {
+fn is_special(domain: &DomainSpec, generation: &Generation) -> bool {
     let Some(threads) = &domain.threads else { return false };
     let pinned = domain.affinity.iter().any(Option::is_some);
-    pinned || is_idle(domain, pool) || !matches!(threads.class, Class::Other | Class::Batch)
+    pinned || generation.is_idle(&domain.params) || !matches!(threads.class, Class::Other | Class::Batch)
 }
 
 /// CPU time that a limit allows, in pCPUs.
@@ -90,14 +87,13 @@ impl<'a> Tree<'a> {
         id
     }
 
-    fn put(&mut self, spec: &'a Spec, d: DomId, domain: &'a DomainSpec) {
+    fn put(&mut self, spec: &'a Spec, d: DomId, domain: &'a DomainSpec, weight: &ParamSpec) {
         let Some(threads) = domain.threads.as_ref().filter(|its| !serves_a_vm(spec, &its.cgroup)) else {
             return;
         };
-        let pool = &spec.pools[POOL_0];
-        let Some(weight) = param_of(pool, Role::GroupWeight) else { return };
         let around = self.at(&threads.cgroup);
-        let (weight, most) = (value(domain, weight) as f64, most(domain, pool));
+        let weight = weight.number_in(&domain.params) as f64;
+        let most = spec.pools[POOL_0].generation.limit(&member(domain));
         self.add(around, Node { weight, most, inside: Vec::new(), domain: Some(d) });
     }
 

@@ -30,8 +30,6 @@ mod host;
 mod kvm;
 pub mod limits;
 mod profile;
-mod reserved;
-mod shares;
 mod spec;
 
 pub use action::{ActionSpec, Affinity, Change, LifeChange};
@@ -47,5 +45,4 @@ pub use kvm::{
     ThreadsSpec, within,
 };
 pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
-pub use shares::{value, weight_param};
 pub use spec::Spec;

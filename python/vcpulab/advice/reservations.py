@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
+from typing import Any
+
+from vcpulab.scenario.catalogue import schedulers
+
+_MS_NS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -18,12 +24,22 @@ class Reservation:
     """The unit of amount and period, ns."""
     least: int
     """The smallest amount that the scheduler accepts, in units."""
-    step: int = 1
+    step: int
     """The tools accept only multiples of this, in units; a scenario file may have other values."""
-    extra_by_default: bool = True
+    extra_by_default: bool
     """The flag's value where amount and period are given and the flag is not."""
-    at_most_period: tuple[str, ...] = ()
+    at_most_period: tuple[str, ...]
     """Other parameters that the scheduler rejects if they are above the period."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of all fields of a reservation."""
+        return (self.period, self.amount, self.extra, *self.at_most_period)
+
+    @property
+    def per_ms(self) -> int:
+        """Number of units in a millisecond."""
+        return _MS_NS // self.unit_ns
 
     def share(self, table: Mapping[str, int]) -> float:
         """The fraction of a pCPU that a domain's table reserves for each vCPU; 0: none."""
@@ -34,7 +50,7 @@ class Reservation:
         """The least amount or period from `value` on that the tools accept, if they accept the present one.
 
         Examples:
-            >>> sedf = RESERVATIONS["sedf"]
+            >>> sedf = reservations()["sedf"]
             >>> sedf.whole(5_327_307, 10_000_000), sedf.whole(5_327_307, 10_001)
             (6000000, 5327307)
         """
@@ -56,10 +72,33 @@ class Reservation:
         return bool(table.get(self.extra, self.extra_by_default))
 
 
-RESERVATIONS = {
-    "rtds": Reservation("budget_us", "period_us", "extratime", 1_000, 10),
-    # One command sets all parameters, and sets omitted ones to 0.
-    "sedf": Reservation("slice", "period", "extratime", 1, 5_000, step=1_000_000, extra_by_default=False),
-    "atropos": Reservation("nat_slice", "nat_period", "xtratime", 1, 1, at_most_period=("latency",)),
-}
-"""Scheduler to its reservation."""
+@cache
+def reservations() -> Mapping[str, Reservation]:
+    """The reservation of each scheduler that has one.
+
+    Examples:
+        >>> reservations()["rtds"].fields
+        ('period_us', 'budget_us', 'extratime')
+    """
+    usual = {policy["name"]: next(g for g in policy["generations"] if g["default"]) for policy in schedulers()}
+    by_name = {name: _reservation(generation) for name, generation in usual.items()}
+    return {name: reservation for name, reservation in by_name.items() if reservation is not None}
+
+
+def _reservation(generation: Mapping[str, Any]) -> Reservation | None:
+    """The reservation that the roles of a generation's parameters make."""
+    params = {param["role"]["name"]: param for param in generation["params"] if param["role"] is not None}
+    if "reserved-time" not in params:
+        return None
+    amount, extra = params["reserved-time"], params["extra-time"]
+    typed = generation["toolstack"]["set"].get(amount["name"], {})
+    return Reservation(
+        amount["name"],
+        params["reserved-period"]["name"],
+        extra["name"],
+        amount["role"]["unit_ns"],
+        amount["min"],
+        typed.get("unit", 1),
+        extra["role"]["by_default"],
+        tuple(params[role]["name"] for role in ("reserved-latency",) if role in params),
+    )

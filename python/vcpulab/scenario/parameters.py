@@ -3,11 +3,26 @@
 from typing import Literal, NotRequired, TypedDict
 
 
+class Role(TypedDict):
+    """The meaning of a parameter's value for the CPU time of domains."""
+
+    name: str
+    """Such as `weight`, `cap-percent`, `reserved-time`, `extra-time`."""
+    unit_ns: NotRequired[int]
+    """Unit of a `reserved-time` and a `reserved-period`."""
+    by_default: NotRequired[bool]
+    """Whether a domain has `extra-time` where time and period are given and this is left out."""
+    part: NotRequired[str]
+    """The part of a domain that a `group-quota` or `group-period` limits."""
+
+
 class Param(TypedDict):
     """A parameter of a scheduler's generation, as `vcpulab.schedulers` describes it."""
 
     name: str
     scope: Literal["global", "domain"]
+    role: Role | None
+    """Meaning of its value for the CPU time of domains; `None`: no meaning of its own."""
     unit: str
     """Unit of its values in words; empty: a plain number."""
     kind: Literal["int", "flag", "choice", "timetable"]
@@ -47,3 +62,14 @@ def accepts(param: Param, value: int | str) -> bool:
             return value in param["choices"]
         case "timetable":
             return False
+
+
+def has_role(param: Param, name: str) -> bool:
+    """Does a parameter's value have a meaning for the CPU time of domains?
+
+    Examples:
+        >>> from vcpulab.scenario.catalogue import generation_of
+        >>> [param["name"] for param in generation_of("credit")["params"] if has_role(param, "cap-percent")]
+        ['cap']
+    """
+    return param["role"] is not None and param["role"]["name"] == name

@@ -7,7 +7,7 @@ use vcpulab_sched::linux::limited_part;
 use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
     ActionSpec, AppSpec, CONSTANTS, Change, DomainSpec, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec,
-    Service, Spec, ThreadKind, value, weight_param,
+    Service, Spec, ThreadKind,
 };
 
 use crate::check::refusals::{HASTY, hasty};
@@ -330,11 +330,11 @@ fn inverted_shares(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Repor
         // On a KVM host the threads that serve a VM are in its own group.
         let driver = domain.driver().filter(|_| spec.host.kvm.is_none());
         let Some(driver) = driver.map(|driver| &spec.domains[driver]) else { continue };
-        let Some(weight) = weight_param(&spec.pools[domain.pool]).filter(|_| domain.pool == driver.pool)
+        let Some(weight) = spec.pools[domain.pool].generation.weight().filter(|_| domain.pool == driver.pool)
         else {
             continue;
         };
-        let (own, drivers) = (value(domain, weight), value(driver, weight));
+        let [own, drivers] = [domain, driver].map(|domain| weight.number_in(&domain.params));
         if own > drivers {
             let message = format!(
                 "{} {own} is above {drivers}, that of its driver domain `{}`: under load its own I/O waits",

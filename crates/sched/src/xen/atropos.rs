@@ -6,7 +6,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
-    PolicyContext, Rejected, ReservationPart, Role, Scheduler, Scope, Span, Table, Time, VcpuId,
+    PolicyContext, Rejected, ReservationPart, ReservedOn, Role, Scheduler, Scope, Span, Table, Time, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -337,13 +337,18 @@ const XM: Toolstack = Toolstack {
     ],
 };
 /// Parameters of the generation whose guarantees fade away: they promise no CPU time.
-const FADING: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
-const PARAMS: &[ParamSpec] = &[
-    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Period), ..PERIOD },
-    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Time), ..SLICE },
-    LATENCY,
-    XTRATIME,
-];
+const FADING: &[ParamSpec] = &reserving(ReservedOn::Nothing);
+const PARAMS: &[ParamSpec] = &reserving(ReservedOn::OwnPcpu);
+
+const fn reserving(on: ReservedOn) -> [ParamSpec; 4] {
+    let unit = Span::from_ns(1);
+    [
+        ParamSpec { role: Role::Reserved(ReservationPart::Period { unit }, on), ..PERIOD },
+        ParamSpec { role: Role::Reserved(ReservationPart::Time { unit }, on), ..SLICE },
+        ParamSpec { role: Role::Reserved(ReservationPart::Latency, on), ..LATENCY },
+        ParamSpec { role: Role::Reserved(ReservationPart::Extra { by_default: true }, on), ..XTRATIME },
+    ]
+}
 
 /// The rules of one generation.
 #[derive(Clone, Copy, Debug)]

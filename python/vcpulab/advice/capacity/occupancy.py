@@ -16,7 +16,7 @@ from typing import Any, Literal
 import polars as pl
 
 from vcpulab.advice.bounds.packets import FRAMING_BYTES
-from vcpulab.advice.reservations import RESERVATIONS
+from vcpulab.advice.reservations import reservations
 from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.run import Run
 from vcpulab.scenario.threads import HOST, host_threads, quota, quota_of
@@ -199,7 +199,7 @@ class _Host:
         if of_each is not None and runs >= NEAR_FULL * of_each:
             limited = f"the quota of each vCPU is {100 * of_each:.0f} % of a pCPU"
             return "quota", f"quota of {name}", f"{occupied}; {limited}"
-        for reservation in RESERVATIONS.values():
+        for reservation in reservations().values():
             of_vcpu = reservation.share(table)
             if of_vcpu and not reservation.gets_extra(table) and runs >= NEAR_FULL * of_vcpu:
                 reserved = f"{100 * of_vcpu:.0f} % of a pCPU is reserved for each vCPU"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
-from vcpulab.advice.reservations import RESERVATIONS
+from vcpulab.advice.reservations import reservations
 from vcpulab.advice.runstates import lost, shares
 from vcpulab.advice.verdicts import Proven
 from vcpulab.errors import RequestError
@@ -40,7 +40,6 @@ _LIMITS = (
     "global_quota_us",
     "pool",
     "idle",
-    *(name for reservation in RESERVATIONS.values() for name in (reservation.amount, reservation.period)),
 )
 """Fields that may keep a domain from pCPUs; their defaults do not."""
 _WAITS = 0.005
@@ -127,7 +126,9 @@ def alone(scenario: Scenario, address: Address, *, jobs: int = 0) -> Alone | Non
     if not needed:
         return None
     written = scenario.written()["domain"]
-    lifts = [join(["domain", name, field]) for name in needed for field in _LIMITS if field in written.get(name, {})]
+    reserving = (field for reservation in reservations().values() for field in (reservation.amount, reservation.period))
+    limits = (*_LIMITS, *reserving)
+    lifts = [join(["domain", name, field]) for name in needed for field in limits if field in written.get(name, {})]
     without = [join(["domain", name]) for name in gone] + [join(["client", name]) for name in clients]
     try:
         by_itself = run(change(scenario, dict.fromkeys([*without, *lifts])).scenario, jobs=jobs)

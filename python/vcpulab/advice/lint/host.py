@@ -12,7 +12,7 @@ from vcpulab.advice import core_sharing, lateness, runstates, starvation
 from vcpulab.advice.bounds import Bounds, bounds
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
-from vcpulab.advice.reservations import RESERVATIONS
+from vcpulab.advice.reservations import reservations
 from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import groups, linux
 from vcpulab.hypervisors.settings import hypervisor_of
@@ -149,7 +149,7 @@ class Host:
         idle = any(groups.get("/".join(around[:n]), {}).get("idle") for n in range(1, len(around) + 1))
         policy = str(table.get("sched_policy", "other"))
         limited = table.get("cap") or self.quota(domain) or table.get("idle") or idle or policy in ("idle", "batch")
-        return bool(limited) or scheduler in RESERVATIONS or scheduler in ("null", "arinc653")
+        return bool(limited) or scheduler in reservations() or scheduler in ("null", "arinc653")
 
     def taken_out(self, domain: str, *fields: str) -> dict[str, None]:
         """The changes that remove fields of a domain from the file, for the fields that the file states."""
@@ -280,7 +280,7 @@ class Host:
 
     def overbooked(self, pool: str | None) -> bool:
         """Do the reservations in a pool add up to more than its pCPUs?"""
-        spelt = RESERVATIONS.get(self.pools[pool]["scheduler"])
+        spelt = reservations().get(self.pools[pool]["scheduler"])
         if spelt is None:
             return False
         given = ({n: self.value(domain, n) or 0 for n in (spelt.amount, spelt.period)} for domain in self.inside(pool))

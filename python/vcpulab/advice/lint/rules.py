@@ -10,7 +10,7 @@ from typing import Any
 
 from vcpulab.advice.lint.host import FEW_WAITS, WAITS, Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.rule import Rules, Stands
-from vcpulab.advice.reservations import RESERVATIONS, Reservation
+from vcpulab.advice.reservations import Reservation, reservations
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
@@ -69,7 +69,7 @@ def overbooked(host: Host) -> Iterator[Finding]:
     7: earliest deadline first is feasible up to a sum of one for each processor.
     """
     for pool, table in host.pools.items():
-        spelt = RESERVATIONS.get(table["scheduler"])
+        spelt = reservations().get(table["scheduler"])
         if spelt is None:
             continue
         here = host.pcpus_of(pool)
@@ -158,11 +158,8 @@ def spinning(host: Host) -> Iterator[Finding]:
         yield Finding(path, reason, {path: max(1, round(gets))})
 
 
-_SLICES = {"tslice_ms": 1e6, "slice_ms": 1e6, "ctx_allow": 1} | {
-    reservation.amount: reservation.unit_ns for reservation in RESERVATIONS.values()
-}
+_SLICES = {"tslice_ms": 1e6, "slice_ms": 1e6, "ctx_allow": 1}
 """Parameters that bound the time of one run, with their unit in ns."""
-_RESERVED_BY = {reservation.amount: reservation for reservation in RESERVATIONS.values()}
 
 
 @rule("short-slice")
@@ -190,17 +187,18 @@ def short_slices(host: Host) -> Iterator[Finding]:
         inside = [domain for domain in host.inside(name) if _switches_cost(host, domain, costs) > SLICE_COST_MAX]
         cost = max((switch_cost_ns(costs, host.domains[d]) for d in inside), default=0.0)
         places = [(where, table, "global"), *((["domain", d], host.domains[d], "domain") for d in inside)]
+        reservation = reservations().get(table["scheduler"])
+        units = _SLICES if reservation is None else {**_SLICES, reservation.amount: reservation.unit_ns}
         fix: dict[str, int] = {}
         shortest = math.inf
         for steps, fields, param in ((s, f, p) for s, f, scope in places for p in host.params(table, scope)):
-            value, unit = fields.get(param), _SLICES.get(param)
+            value, unit = fields.get(param), units.get(param)
             if not value or unit is None or cost <= SLICE_COST_MAX * value * unit:
                 continue
             shortest, factor = min(shortest, value * unit), cost / (SLICE_COST_WANTED * value * unit)
-            spelt = _RESERVED_BY.get(param)
             longer = {param: ceil(value * factor)}
-            if spelt is not None and fields.get(spelt.period):
-                longer = spelt.scaled(fields, factor)
+            if reservation is not None and param == reservation.amount and fields.get(reservation.period):
+                longer = reservation.scaled(fields, factor)
             fix |= {join([*steps, field]): longer[field] for field in longer}
         if fix:
             reason = (

@@ -3,20 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vcpulab.advice.reservations import Reservation, reservations
 from vcpulab.advice.tuning import kvm
 from vcpulab.advice.tuning.placement import placement_parameters, run_queues, soft_affinities
-from vcpulab.advice.tuning.spaces import (
-    RESERVATIONS,
-    SCHEDULER,
-    Option,
-    Parameter,
-    Reservation,
-    switched,
-)
+from vcpulab.advice.tuning.spaces import SCHEDULER, Option, Parameter, switched
 from vcpulab.errors import RequestError
 from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import generation_of, schedulers
-from vcpulab.scenario.parameters import Param, accepts
+from vcpulab.scenario.parameters import Param, accepts, has_role
 from vcpulab.scenario.scenario import Scenario, join
 
 GRIDS: Mapping[str, Sequence[int]] = {
@@ -75,7 +69,7 @@ def registry_parameters(scenario: Scenario, choice: Parameter | None) -> list[Pa
                 generation["params"], ["pool", pool], written["pool"][pool], None, document["host"]
             )
             for domain, fields in document["domain"].items():
-                if fields.get("pool") == pool and table["scheduler"] not in RESERVATIONS:
+                if fields.get("pool") == pool and table["scheduler"] not in reservations():
                     parameters += _domain_parameters(generation["params"], domain, document, written, None)
     guests = [name for name, table in document["domain"].items() if not table.get("driver_domain")]
     places = [
@@ -171,11 +165,11 @@ def _domain_parameters(
 ) -> Iterator[Parameter]:
     table, fields = document["domain"][domain], written.get("domain", {}).get(domain, {})
     here = ["domain", domain]
-    spelt = RESERVATIONS.get(scheduler or "")
+    reservation = reservations().get(scheduler or "")
     driver = bool(table.get("driver_domain"))
     names = {param["name"] for param in params if param["scope"] == "domain"}
-    if spelt is not None:
-        yield from _reserved(params, here, fields, spelt, scheduler)
+    if reservation is not None:
+        yield from _reserved(params, here, fields, reservation, scheduler)
     if set(_WARP) <= names:
         now = int(fields.get("warpvalue", 0)) if fields.get("warpback") else 0
         values = sorted({*WARPS, now})
@@ -183,14 +177,19 @@ def _domain_parameters(
         yield Parameter(join([*here, "warp"]), options, values.index(now), True, scheduler, driver)
     for param in params:
         name = param["name"]
-        if param["scope"] != "domain" or name in _WARP or kvm.is_handled(name) or (spelt and name in spelt.fields):
+        if (
+            param["scope"] != "domain"
+            or name in _WARP
+            or kvm.is_handled(name)
+            or (reservation and name in reservation.fields)
+        ):
             continue
-        if name == "cap":
+        if has_role(param, "cap-percent"):
             top = 100 * int(table["vcpus"])
             limits = {*(top * tenth // 10 for tenth in range(1, 10)), int(fields.get("cap", 0))}
             caps = [*sorted(limits - {0}), 0]
             yield _parameter([*here, "cap"], caps, fields, param, scheduler, by_default="cap" in fields)
-        elif spelt is None and (grid := _grid(param)):
+        elif reservation is None and (grid := _grid(param)):
             yield _parameter([*here, name], grid, fields, param, scheduler)
     yield from kvm.domain_parameters(params, domain, table, scheduler)
 
@@ -199,15 +198,15 @@ def _reserved(
     params: Sequence[Param],
     here: Sequence[str],
     fields: Mapping[str, Any],
-    spelt: Reservation,
+    reservation: Reservation,
     scheduler: str | None,
 ) -> Iterator[Parameter]:
     defaults = {param["name"]: int(param["default"] or 0) for param in params if param["kind"] == "int"}
-    period, length = (int(fields.get(name, defaults[name])) for name in (spelt.period, spelt.slice))
+    period, length = (int(fields.get(name, defaults[name])) for name in (reservation.period, reservation.amount))
     share = 100 * length / period if period else 0.0
-    least = 0 if not defaults[spelt.period] else 1
+    least = 0 if not defaults[reservation.period] else 1
     shares = sorted({*(float(percent) for percent in SHARES if percent >= least), share})
-    now_ms = period / spelt.per_ms
+    now_ms = period / reservation.per_ms
     periods = sorted({*map(float, PERIODS_MS), *([now_ms] if now_ms else [])})
     labels = tuple(Option(f"{percent:g} %" if percent else "none", percent) for percent in shares)
     yield Parameter(join([*here, "reservation"]), labels, shares.index(share), True, scheduler)

@@ -6,33 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from vcpulab.advice.reservations import reservations
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join, split
 
-_MS_NS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """The fields of a reservation under a scheduler with guaranteed CPU time."""
-
-    period: str
-    slice: str
-    per_ms: int
-    extra: str
-    same_as_period: tuple[str, ...] = ()
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Names of all fields of a reservation."""
-        return (self.period, self.slice, self.extra, *self.same_as_period)
-
-
-RESERVATIONS: Mapping[str, Reservation] = {
-    "sedf": Reservation("period", "slice", _MS_NS, "extratime"),
-    "rtds": Reservation("period_us", "budget_us", 1000, "extratime"),
-    "atropos": Reservation("nat_period", "nat_slice", _MS_NS, "xtratime", ("latency",)),
-}
 _WARP = ("warpback", "warpvalue", "warpl", "warpu")
 SCHEDULER = "host.scheduler"
 
@@ -182,8 +159,8 @@ class Space:
     def _fit_reservations(
         self, changes: dict[str, Any], chosen: Mapping[str, tuple[Option, bool]], scheduler: str
     ) -> None:
-        spelt = RESERVATIONS.get(scheduler)
-        if spelt is None:
+        reservation = reservations().get(scheduler)
+        if reservation is None:
             return
         document = self.document
         left = 100 * int(document["host"]["pcpus"])
@@ -197,19 +174,19 @@ class Space:
             # The options are tenths of a pCPU.
             fits = min(float(share.value), max(left, 0) // (10 * vcpus) * 10)
             left -= round(fits * vcpus)
-            paths = {name: join(["domain", domain, name]) for name in spelt.fields}
+            paths = {name: join(["domain", domain, name]) for name in reservation.fields}
             written = {} if another else self.scenario.written().get("domain", {}).get(domain, {})
-            present_ms = written.get(spelt.period, 0) / spelt.per_ms
+            present_ms = written.get(reservation.period, 0) / reservation.per_ms
             period_ms = period.value if period is not None and period.value else present_ms or 10
             if fits <= 0:
                 changes |= {path: None for name, path in paths.items() if name in written}
                 continue
-            length = round(period_ms * spelt.per_ms)
-            wanted = {spelt.period: length, spelt.slice: round(length * fits / 100)}
-            wanted |= dict.fromkeys(spelt.same_as_period, length)
-            if spelt.slice not in written:
+            length = round(period_ms * reservation.per_ms)
+            wanted = {reservation.period: length, reservation.amount: round(length * fits / 100)}
+            wanted |= dict.fromkeys(reservation.at_most_period, length)
+            if reservation.amount not in written:
                 # A domain without a reservation keeps extra time when it gets one.
-                wanted[spelt.extra] = 1
+                wanted[reservation.extra] = 1
             changes |= {paths[name]: value for name, value in wanted.items() if written.get(name) != value}
 
     def _fit_warps(self, changes: dict[str, Any], chosen: Mapping[str, tuple[Option, bool]]) -> None:

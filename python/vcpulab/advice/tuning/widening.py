@@ -16,6 +16,7 @@ from vcpulab.advice.tuning.placement import soft_affinities
 from vcpulab.advice.tuning.spaces import Option, Parameter, Space
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.parameters import has_role
 from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.units import spans
 
@@ -169,7 +170,7 @@ def _extra_time(document: Mapping[str, Any], written: Mapping[str, Any], name: s
     host = document["host"]
     generation = generation_of(host["scheduler"], host["generation"])
     for param in generation["params"] if generation else ():
-        if param["name"] in ("extratime", "xtratime") and param["scope"] == "domain":
+        if has_role(param, "extra-time"):
             now = int(written.get("domain", {}).get(name, {}).get(param["name"], param["default"]))
             if not now:
                 path = join(["domain", name, param["name"]])

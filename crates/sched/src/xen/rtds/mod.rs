@@ -7,7 +7,7 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
-    ReservationPart, Role, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
+    ReservationPart, ReservedOn, Role, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
 };
 
 use self::key::Key;
@@ -489,7 +489,7 @@ const XL: Toolstack = Toolstack {
 const PERIOD: ParamSpec = ParamSpec {
     name: "period_us",
     scope: Scope::Domain,
-    role: Role::Reserved(ReservationPart::Period),
+    role: Role::Reserved(ReservationPart::Period { unit: US }, ReservedOn::Pool),
     unit: "us",
     kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
     default: 10_000,
@@ -498,7 +498,7 @@ const PERIOD: ParamSpec = ParamSpec {
 const BUDGET: ParamSpec = ParamSpec {
     name: "budget_us",
     scope: Scope::Domain,
-    role: Role::Reserved(ReservationPart::Time),
+    role: Role::Reserved(ReservationPart::Time { unit: US }, ReservedOn::Pool),
     unit: "us",
     kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
     default: 4_000,
@@ -507,7 +507,7 @@ const BUDGET: ParamSpec = ParamSpec {
 const EXTRATIME: ParamSpec = ParamSpec {
     name: "extratime",
     scope: Scope::Domain,
-    role: Role::Plain,
+    role: Role::Reserved(ReservationPart::Extra { by_default: true }, ReservedOn::Pool),
     unit: "",
     kind: ParamKind::Flag,
     default: 1,

@@ -1,12 +1,19 @@
 //! SEDF's parameters, and the commands that set them on a real host.
 
-use vcpulab_host::{ParamKind, ParamSpec, ReservationPart, Role, Scope};
+use vcpulab_host::{ParamKind, ParamSpec, ReservationPart, ReservedOn, Role, Scope, Span};
 
 use crate::toolstack::{Set, Toolstack};
 
 const PERIOD_MIN: i64 = 10_000;
 const PERIOD_MAX: i64 = 10_000_000_000;
 const SLICE_MIN: i64 = 5_000;
+
+/// Unit of periods and slices.
+const UNIT: Span = Span::from_ns(1);
+
+const fn reserved(part: ReservationPart, param: ParamSpec) -> ParamSpec {
+    ParamSpec { role: Role::Reserved(part, ReservedOn::OwnPcpu), ..param }
+}
 
 const fn param(name: &'static str, unit: &'static str, kind: ParamKind, doc: &'static str) -> ParamSpec {
     ParamSpec { name, scope: Scope::Domain, role: Role::Plain, unit, kind, default: 0, doc }
@@ -47,11 +54,11 @@ pub const WEIGHT: ParamSpec = param(
 );
 
 pub const ALL: &[ParamSpec] = &[
-    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Period), ..PERIOD },
-    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Time), ..SLICE },
+    reserved(ReservationPart::Period { unit: UNIT }, PERIOD),
+    reserved(ReservationPart::Time { unit: UNIT }, SLICE),
     LATENCY,
-    EXTRATIME,
-    ParamSpec { role: Role::ReservedOnPcpu(ReservationPart::Weight), ..WEIGHT },
+    reserved(ReservationPart::Extra { by_default: false }, EXTRATIME),
+    reserved(ReservationPart::Weight, WEIGHT),
 ];
 
 pub const XM: Toolstack = Toolstack {

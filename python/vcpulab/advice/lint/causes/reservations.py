@@ -6,7 +6,7 @@ from vcpulab.advice.capacity.occupancy import NEAR_FULL, with_servers
 from vcpulab.advice.lint.held import LATE_IS, Held, cause  # noqa: F401 - pages of the rules
 from vcpulab.advice.lint.host import Finding, of_domain
 from vcpulab.advice.lint.rule import Stands
-from vcpulab.advice.reservations import RESERVATIONS
+from vcpulab.advice.reservations import reservations
 from vcpulab.results.statistics import number
 
 SHORTER = 4
@@ -139,7 +139,7 @@ class _Reserved:
     @classmethod
     def from_held(cls, held: Held) -> "_Reserved | None":
         host, domain = held.host, held.domain
-        spelt = RESERVATIONS.get(host.pool_of(domain)["scheduler"])
+        spelt = reservations().get(host.pool_of(domain)["scheduler"])
         if spelt is None or not held.waits:
             return None
         amount, period = (host.value(domain, name) for name in (spelt.amount, spelt.period))
