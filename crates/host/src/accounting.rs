@@ -414,8 +414,8 @@ fn costs_of_memory(
 mod tests {
     use super::*;
     use crate::{
-        Decision, DomainConfig, Host, HostConfig, HostRules, Op, Scheduler, VcpuConfig, WakeCause, World,
-        WorldContext,
+        Decision, DomainConfig, Host, HostConfig, HostRules, Op, Scheduler, Slice, VcpuConfig, WakeCause,
+        World, WorldContext,
     };
 
     const P: PcpuId = PcpuId(0);
@@ -442,7 +442,7 @@ mod tests {
 
         fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
             let next = ctx.pool_vcpus().filter(|&v| ctx.runnable(v)).last();
-            Decision { next: next.unwrap_or(ctx.idle(p)), slice: Span::from_ns(-1) }
+            Decision { next: next.unwrap_or(ctx.idle(p)), slice: Slice::Unlimited }
         }
 
         fn pick(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) -> PcpuId {

@@ -13,7 +13,8 @@ use crate::queue::Rank;
 use crate::vcpu::pause_flag;
 use crate::{
     Broken, Decision, DomId, HostConfig, HostRules, HostState, NEVER, Observer, Op, PCPUS_MAX, PcpuId,
-    PoolId, RunState, Scheduler, Span, Switch, Table, Time, TimerId, VcpuId, WakeCause, World, WorldContext,
+    PoolId, RunState, Scheduler, Slice, Span, Switch, Table, Time, TimerId, VcpuId, WakeCause, World,
+    WorldContext,
 };
 
 /// Number of events at one instant above which time is considered to stand still (a program of nothing but yields, say).
@@ -589,10 +590,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.work.schedule_calls += 1;
         let Decision { next, slice } = self.policy.schedule(&mut self.core.policy, p);
         self.blame("schedule");
-        let expiry = if slice.is_negative() {
-            NEVER
-        } else {
-            self.core.policy.handled_at(self.core.now.saturating_add(slice))
+        let expiry = match slice {
+            Slice::For(time) => {
+                debug_assert!(!time.is_negative(), "a slice is a time from now on");
+                self.core.policy.handled_at(self.core.now.saturating_add(time))
+            }
+            Slice::Unlimited => NEVER,
         };
         let slice_timer = self.core.pcpus[p].slice_timer;
         self.core.queue.set(Rank::Timer, slice_timer.index(), expiry);

@@ -40,7 +40,7 @@
 //!     }
 //!     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
 //!         let its = ctx.pool_vcpus().find(|&v| ctx.runnable(v) && ctx.processor(v) == p);
-//!         Decision { next: its.unwrap_or(ctx.idle(p)), slice: Decision::UNLIMITED }
+//!         Decision { next: its.unwrap_or(ctx.idle(p)), slice: Slice::Unlimited }
 //!     }
 //!     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
 //!         PcpuId(v.0 - ctx.pcpu_count())
@@ -117,7 +117,7 @@ pub use params::{
 };
 pub use pools::Pools;
 pub use report::{IoKind, IoStep, StateRow};
-pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler};
+pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler, Slice};
 pub use speed::Slowed;
 pub use table::{Id, Table};
 pub use time::{NEVER, Span, Time};

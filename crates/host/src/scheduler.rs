@@ -17,13 +17,24 @@ use crate::{CpuMask, DomId, Params, PcpuId, PolicyContext, Span, VcpuId};
 pub struct Decision {
     /// The vCPU that runs next: runnable and assigned to this pCPU, or the pCPU's idle vCPU.
     pub next: VcpuId,
-    /// The time after which the pCPU decides again. Negative: no limit, such as [`Decision::UNLIMITED`].
-    pub slice: Span,
+    /// The time for which the decision holds.
+    pub slice: Slice,
 }
 
-impl Decision {
-    /// The slice of a decision that holds until another decision is asked for.
-    pub const UNLIMITED: Span = Span::from_ns(-1);
+/// The time for which a decision holds, if no other decision is requested before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slice {
+    /// The pCPU decides again after this time, which is not negative.
+    For(Span),
+    /// The decision holds until another one is requested.
+    Unlimited,
+}
+
+impl Slice {
+    /// The slice of a signed time, as interfaces pass it: a negative one has no limit.
+    pub fn from_signed(time: Span) -> Self {
+        if time.is_negative() { Slice::Unlimited } else { Slice::For(time) }
+    }
 }
 
 /// The error of an adjust whose values were not acceptable. No parameter changed, except those that the release changes

@@ -454,7 +454,7 @@ mod tests {
     use super::*;
     use crate::{
         Bound, Costs, Decision, DomainConfig, Host, HostRules, HostState, Numbering, Op, PolicyContext,
-        Scheduler, Time, TopologyConfig, VcpuConfig, World, WorldContext,
+        Scheduler, Slice, Time, TopologyConfig, VcpuConfig, World, WorldContext,
     };
 
     /// The vCPUs of the host on the pCPUs of the host, one by one.
@@ -483,7 +483,7 @@ mod tests {
         fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
             let its = VcpuId(p.0 + ctx.pcpu_count());
             let its = ctx.pool_vcpus().find(|&v| v == its && ctx.runnable(v));
-            Decision { next: its.unwrap_or(ctx.idle(p)), slice: Decision::UNLIMITED }
+            Decision { next: its.unwrap_or(ctx.idle(p)), slice: Slice::Unlimited }
         }
 
         fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {

@@ -1,8 +1,8 @@
 //! The pCPU on which a device's event happens, as a scheduler sees it.
 
 use vcpulab_host::{
-    Decision, DomainConfig, Host, HostConfig, HostRules, Op, PcpuId, PolicyContext, Scheduler, Span, Time,
-    VcpuConfig, VcpuId, WakeCause, World, WorldContext,
+    Decision, DomainConfig, Host, HostConfig, HostRules, Op, PcpuId, PolicyContext, Scheduler, Slice, Span,
+    Time, VcpuConfig, VcpuId, WakeCause, World, WorldContext,
 };
 
 /// Runs nobody, and keeps on which pCPU vCPUs are woken.
@@ -25,7 +25,7 @@ impl Scheduler for Watches {
     fn sleep(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
-        Decision { next: ctx.idle(p), slice: Decision::UNLIMITED }
+        Decision { next: ctx.idle(p), slice: Slice::Unlimited }
     }
 
     fn pick(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) -> PcpuId {

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Decision, DomId, DomainConfig, Host, HostConfig, HostRules, HostState, LifeEvent, Observer, Op,
-    Params, PcpuId, PolicyContext, PoolId, RunTimes, Scheduler, Span, Time, TimedAction, VcpuConfig, VcpuId,
-    WakeCause, World, WorldContext,
+    Params, PcpuId, PolicyContext, PoolId, RunTimes, Scheduler, Slice, Span, Time, TimedAction, VcpuConfig,
+    VcpuId, WakeCause, World, WorldContext,
 };
 
 const MS: Span = Span::from_ms(1);
@@ -57,7 +57,7 @@ impl Scheduler for Fifo {
         let current = ctx.current(p);
         let goes_on = !ctx.is_idle(current) && ctx.runnable(current);
         let next = if goes_on { Some(current) } else { self.queue.pop_front() };
-        Decision { next: next.unwrap_or(ctx.idle(p)), slice: Span::from_ns(-1) }
+        Decision { next: next.unwrap_or(ctx.idle(p)), slice: Slice::Unlimited }
     }
 
     fn pick(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) -> PcpuId {

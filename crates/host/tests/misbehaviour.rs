@@ -3,7 +3,7 @@
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Broken, CpuMask, Decision, DomId, DomainConfig, Host, HostConfig, HostRules, PcpuId,
-    PolicyContext, PoolId, Pools, Scheduler, Span, Time, TimedAction, TimerId, VcpuConfig, VcpuId,
+    PolicyContext, PoolId, Pools, Scheduler, Slice, Span, Time, TimedAction, TimerId, VcpuConfig, VcpuId,
 };
 
 /// Two pCPUs (idle vCPUs 0 and 1), one domain: vCPU 2 wakes at 5 ns and computes without end, vCPU 3 never wakes.
@@ -33,7 +33,7 @@ impl Scheduler for Wrong {
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let decision = (self.decide)(ctx, p);
         self.failed = decision.next == FAIL.next;
-        if self.failed { Decision { next: ctx.idle(p), slice: Span::from_ns(-1) } } else { decision }
+        if self.failed { Decision { next: ctx.idle(p), slice: Slice::Unlimited } } else { decision }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
@@ -46,7 +46,7 @@ impl Scheduler for Wrong {
 }
 
 /// What stands for a failure of the policy's own.
-const FAIL: Decision = Decision { next: VcpuId(u32::MAX), slice: Span::from_ns(0) };
+const FAIL: Decision = Decision { next: VcpuId(u32::MAX), slice: Slice::For(Span::from_ns(0)) };
 
 fn run(decide: fn(&mut PolicyContext, PcpuId) -> Decision) -> Result<(), Broken> {
     let vcpus = vec![
@@ -69,42 +69,48 @@ fn a_rule_that_is_broken_is_named_with_time_and_hook() {
     type Decide = fn(&mut PolicyContext, PcpuId) -> Decision;
     let cases: [(Decide, &str); 9] = [
         (
-            |_, _| Decision { next: VcpuId(3), slice: Span::from_ns(9) },
+            |_, _| Decision { next: VcpuId(3), slice: Slice::For(Span::from_ns(9)) },
             "pCPU 0 was given vCPU 1 of domain 7, which is not runnable",
         ),
         (
-            |_, p| Decision { next: VcpuId(2 * p.0), slice: Span::from_ns(9) },
+            |_, p| Decision { next: VcpuId(2 * p.0), slice: Slice::For(Span::from_ns(9)) },
             "pCPU 1 was given vCPU 0 of domain 7, which is assigned to another pCPU",
         ),
         (
             |ctx, p| {
                 ctx.set_processor(VcpuId(2), p);
-                Decision { next: VcpuId(2), slice: Span::from_ns(9) }
+                Decision { next: VcpuId(2), slice: Slice::For(Span::from_ns(9)) }
             },
             "pCPU 1 was given vCPU 0 of domain 7, which already runs",
         ),
         (
-            |_, p| Decision { next: VcpuId(1 - p.0), slice: Span::from_ns(9) },
+            |_, p| Decision { next: VcpuId(1 - p.0), slice: Slice::For(Span::from_ns(9)) },
             "pCPU 0 was given vCPU 1 of domain -1, which is the idle vCPU of another pCPU",
         ),
         (
-            |_, _| Decision { next: VcpuId(4), slice: Span::from_ns(9) },
+            |_, _| Decision { next: VcpuId(4), slice: Slice::For(Span::from_ns(9)) },
             "pCPU 0 was given vCPU number 4, which does not exist",
         ),
         (
-            |ctx, p| Decision { next: ctx.idle(p), slice: Span::from_ns(0) },
+            |ctx, p| Decision { next: ctx.idle(p), slice: Slice::For(Span::from_ns(0)) },
             "time stands still: pCPU 0 is given slices of 0 ns without end",
         ),
         (
             |ctx, p| {
                 ctx.raise_reschedule(p);
-                Decision { next: ctx.idle(p), slice: Span::from_ns(9) }
+                Decision { next: ctx.idle(p), slice: Slice::For(Span::from_ns(9)) }
             },
             "decisions keep asking for decisions at one instant",
         ),
         (|_, _| FAIL, "it says so itself"),
         (
-            |ctx, p| if p.0 == 1 { FAIL } else { Decision { next: ctx.idle(p), slice: Span::from_ns(9) } },
+            |ctx, p| {
+                if p.0 == 1 {
+                    FAIL
+                } else {
+                    Decision { next: ctx.idle(p), slice: Slice::For(Span::from_ns(9)) }
+                }
+            },
             "it says so itself",
         ),
     ];
@@ -117,8 +123,10 @@ fn a_rule_that_is_broken_is_named_with_time_and_hook() {
 
 #[test]
 fn a_policy_that_keeps_the_rules_is_left_alone() {
-    let decide: fn(&mut PolicyContext, PcpuId) -> Decision =
-        |ctx, p| Decision { next: if p.0 == 0 { VcpuId(2) } else { ctx.idle(p) }, slice: Span::from_ns(9) };
+    let decide: fn(&mut PolicyContext, PcpuId) -> Decision = |ctx, p| Decision {
+        next: if p.0 == 0 { VcpuId(2) } else { ctx.idle(p) },
+        slice: Slice::For(Span::from_ns(9)),
+    };
     assert_eq!(run(decide), Ok(()));
 }
 
@@ -153,7 +161,7 @@ impl Scheduler for Reach {
 
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let next = if let Reach::Choose(v) = *self { v } else { ctx.idle(p) };
-        Decision { next, slice: Span::from_ns(9) }
+        Decision { next, slice: Slice::For(Span::from_ns(9)) }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
@@ -249,7 +257,7 @@ impl Scheduler for Does {
     fn sleep(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
-        Decision { next: ctx.idle(p), slice: Span::from_ns(-1) }
+        Decision { next: ctx.idle(p), slice: Slice::Unlimited }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {

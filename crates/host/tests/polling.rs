@@ -2,7 +2,7 @@
 
 use vcpulab_host::{
     Action, Decision, DomId, DomainConfig, Host, HostConfig, HostRules, Op, PcpuId, PolicyContext, Scheduler,
-    Span, Time, TimedAction, VcpuConfig, VcpuId, WakeCause, World, WorldContext,
+    Slice, Span, Time, TimedAction, VcpuConfig, VcpuId, WakeCause, World, WorldContext,
 };
 
 const POLLER: VcpuId = VcpuId(1);
@@ -34,7 +34,7 @@ impl Scheduler for Staying {
         let current = ctx.current(p);
         let stays = !ctx.is_idle(current) && ctx.runnable(current);
         let next = if stays { Some(current) } else { ctx.pool_vcpus().find(|&v| ctx.runnable(v)) };
-        Decision { next: next.unwrap_or(ctx.idle(p)), slice: Decision::UNLIMITED }
+        Decision { next: next.unwrap_or(ctx.idle(p)), slice: Slice::Unlimited }
     }
 
     fn pick(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) -> PcpuId {

@@ -5,7 +5,7 @@ use std::fmt;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     CpuMask, Decision, DomainConfig, Host, HostConfig, HostRules, PcpuId, PolicyContext, PoolId, Pools,
-    Scheduler, Span, Time, TimerId, VcpuConfig, VcpuId,
+    Scheduler, Slice, Span, Time, TimerId, VcpuConfig, VcpuId,
 };
 
 /// Runs any vCPU of its own that can run, and looks around in each hook.
@@ -52,7 +52,7 @@ impl Scheduler for Here {
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         self.look(ctx);
         let next = ctx.pool_vcpus().find(|&v| ctx.runnable(v) && ctx.processor(v) == p);
-        Decision { next: next.unwrap_or(ctx.idle(p)), slice: Decision::UNLIMITED }
+        Decision { next: next.unwrap_or(ctx.idle(p)), slice: Slice::Unlimited }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {

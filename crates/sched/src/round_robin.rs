@@ -5,7 +5,7 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected, Role,
-    Scheduler, Scope, Span, VcpuId,
+    Scheduler, Scope, Slice, Span, VcpuId,
 };
 
 use crate::params::MS;
@@ -84,14 +84,14 @@ impl Scheduler for RoundRobin {
         }
         let Some(next) = self.take_first(ctx, p) else {
             self.idlers.insert(p);
-            return Decision { next: ctx.idle(p), slice: Decision::UNLIMITED };
+            return Decision { next: ctx.idle(p), slice: Slice::Unlimited };
         };
         self.idlers.remove(p);
         ctx.set_processor(next, p);
         if next != current && self.queue.back() == Some(&current) {
             self.tickle_an_idler(ctx, current);
         }
-        Decision { next, slice: self.slice }
+        Decision { next, slice: Slice::For(self.slice) }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {

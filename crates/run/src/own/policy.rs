@@ -6,8 +6,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    CpuMask, Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Scope, Span,
-    VcpuId,
+    CpuMask, Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Scope, Slice,
+    Span, VcpuId,
 };
 use vcpulab_spec::PoolSpec;
 
@@ -215,10 +215,10 @@ impl<C: Caller> Scheduler for Elsewhere<C> {
                 let what = format!("pCPU {} was given {name}, whose affinity excludes it", p.0);
                 return Err(Refused::Impossible(what));
             }
-            Ok(Some(Decision { next, slice: Span::from_ns(slice) }))
+            Ok(Some(Decision { next, slice: Slice::from_signed(Span::from_ns(slice)) }))
         };
         let decision = self.ask(ctx, hook, read).flatten();
-        decision.unwrap_or(Decision { next: ctx.idle(p), slice: Decision::UNLIMITED })
+        decision.unwrap_or(Decision { next: ctx.idle(p), slice: Slice::Unlimited })
     }
 
     fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {

@@ -7,7 +7,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Class, CpuMask, Decision, DomId, HostRules, Params, PauseRule, PcpuId, Placement,
-    PolicyContext, Rejected, Scheduler, Table, Time, VcpuId,
+    PolicyContext, Rejected, Scheduler, Slice, Table, Time, VcpuId,
 };
 
 use super::cfs_rq::TaskId;
@@ -424,7 +424,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             }
         }
         self.complete_event(ctx);
-        Decision { next, slice: Decision::UNLIMITED }
+        Decision { next, slice: Slice::Unlimited }
     }
 
     /// Whether another fair task than the running one, or a real-time thread, is queued on the CPU.

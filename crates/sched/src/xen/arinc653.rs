@@ -4,7 +4,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement,
-    PolicyContext, Rejected, Role, Scheduler, Scope, Span, Table, Time, TimetableEntry, VcpuId,
+    PolicyContext, Rejected, Role, Scheduler, Scope, Slice, Span, Table, Time, TimetableEntry, VcpuId,
 };
 
 use crate::params::global;
@@ -180,7 +180,7 @@ impl Scheduler for Arinc653 {
             .and_then(|slot| slot.vcpu)
             .filter(|&v| self.awake[v] && ctx.runnable(v) && ctx.processor(v) == p)
             .unwrap_or(ctx.idle(p));
-        Decision { next, slice: at.next_switch - now }
+        Decision { next, slice: Slice::For(at.next_switch - now) }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {

@@ -6,7 +6,8 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
-    PolicyContext, Rejected, ReservationPart, ReservedOn, Role, Scheduler, Scope, Span, Table, Time, VcpuId,
+    PolicyContext, Rejected, ReservationPart, ReservedOn, Role, Scheduler, Scope, Slice, Span, Table, Time,
+    VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -270,7 +271,7 @@ impl Scheduler for Atropos {
             self.report(ctx, current);
             self.report(ctx, next);
         }
-        Decision { next, slice: (until - now).max(QUANTUM) }
+        Decision { next, slice: Slice::For((until - now).max(QUANTUM)) }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use vcpulab_host::{CpuMask, Decision, HostRules, Params, PcpuId, PolicyContext, Scheduler, Table, VcpuId};
+use vcpulab_host::{
+    CpuMask, Decision, HostRules, Params, PcpuId, PolicyContext, Scheduler, Slice, Table, VcpuId,
+};
 
 use crate::list::{Links, List};
 use crate::policy::{Generation, Registered};
@@ -143,7 +145,7 @@ impl Scheduler for Null {
             self.assign(ctx, v, p);
         }
         let next = self.assigned[p].filter(|&v| ctx.runnable(v)).unwrap_or(ctx.idle(p));
-        Decision { next, slice: Decision::UNLIMITED }
+        Decision { next, slice: Slice::Unlimited }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {

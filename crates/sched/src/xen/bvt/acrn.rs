@@ -31,7 +31,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Per, PolicyContext,
-    Rejected, Role, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
+    Rejected, Role, Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -248,7 +248,7 @@ impl Scheduler for Bvt {
         }
         self.update_svt(p, None);
         let Some(next) = self.pcpus[p].queue.first() else {
-            return Decision { next: idle, slice: Decision::UNLIMITED };
+            return Decision { next: idle, slice: Slice::Unlimited };
         };
         self.dequeue(ctx, next);
         let second = self.pcpus[p].queue.first();
@@ -257,7 +257,7 @@ impl Scheduler for Bvt {
         let vcpu = &mut self.vcpus[next];
         vcpu.since = ctx.now();
         let warp = limit.filter(|_| vcpu.warps).map(|limit| limit - vcpu.warped);
-        let slice = lead.into_iter().chain(warp).min().unwrap_or(Decision::UNLIMITED);
+        let slice = lead.into_iter().chain(warp).min().map_or(Slice::Unlimited, Slice::from_signed);
         Decision { next, slice }
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Per,
-    Placement, PolicyContext, Rejected, Role, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
+    Placement, PolicyContext, Rejected, Role, Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -248,7 +248,7 @@ impl Scheduler for Bvt {
             self.report(ctx, next);
         }
         ctx.report_pcpu(p, "svt", i64::from(self.pcpus[p].svt));
-        Decision { next, slice: Span::from_ns(i64::from(slice as i32)) }
+        Decision { next, slice: Slice::from_signed(Span::from_ns(i64::from(slice as i32))) }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {

@@ -21,7 +21,7 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
-    Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
+    Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId,
 };
 
 use self::params::{
@@ -355,7 +355,7 @@ impl Credit {
                 true if ran < Span::from_ns(100) => Span::from_ns(100),
                 true => self.ratelimit - ran,
             };
-            return Some(Decision { next: current, slice });
+            return Some(Decision { next: current, slice: Slice::For(slice) });
         }
         None
     }
@@ -381,7 +381,8 @@ impl Credit {
                 ctx.set_timer(tick, now + self.tick - (now - Time::ZERO) % self.tick);
             }
         }
-        let slice = if next == idle && !self.rules.idle_slice { Decision::UNLIMITED } else { self.tslice };
+        let slice =
+            if next == idle && !self.rules.idle_slice { Slice::Unlimited } else { Slice::For(self.tslice) };
         Decision { next, slice }
     }
 

@@ -23,7 +23,7 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Creation, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext,
-    Rejected, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId, ids,
+    Rejected, Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId, ids,
 };
 
 use self::params::{
@@ -284,7 +284,7 @@ impl Scheduler for Credit2 {
             vcpu.credit = vcpu.credit.wrapping_add(COMPENSATION);
             ctx.set_processor(next, p);
         }
-        Decision { next, slice: self.slice(ctx, r, next, current) }
+        Decision { next, slice: Slice::For(self.slice(ctx, r, next, current)) }
     }
 
     fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {

@@ -1,6 +1,6 @@
 //! Credit2's generations: the rules in which they differ, as constants.
 
-use vcpulab_host::{AffinityRule, Decision, HostRules, ParamSpec, Placement, Span};
+use vcpulab_host::{AffinityRule, HostRules, ParamSpec, Placement, Slice, Span};
 
 use super::params::{OF_4_4, OF_4_17, XL_4_4, XL_4_17};
 use crate::policy::Generation;
@@ -37,7 +37,7 @@ pub struct Rules {
     /// The longest slice.
     pub slice_max: Span,
     /// The slice of idle vCPUs.
-    pub idle_slice: Span,
+    pub idle_slice: Slice,
     /// A slice ends where the vCPU meets the credit of the one it preempts, too. `false`: it ends where it meets that
     /// of one in the run queue.
     pub slice_counts_preempted: bool,
@@ -103,7 +103,7 @@ const XEN_4_4_1: Rules = Rules {
     reset_looks_at_queue: false,
     reset_charges: false,
     slice_max: Span::from_ms(2),
-    idle_slice: Span::from_ms(2),
+    idle_slice: Slice::For(Span::from_ms(2)),
     slice_counts_preempted: false,
     yields: false,
     window: Window::Coarse,
@@ -133,7 +133,7 @@ const XEN_4_17_0: Rules = Rules {
     reset_looks_at_queue: true,
     reset_charges: true,
     slice_max: Span::from_ms(10),
-    idle_slice: Decision::UNLIMITED,
+    idle_slice: Slice::Unlimited,
     slice_counts_preempted: false,
     yields: true,
     window: Window::Fine,

@@ -7,7 +7,7 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
-    ReservationPart, ReservedOn, Role, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
+    ReservationPart, ReservedOn, Role, Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId,
 };
 
 use self::key::Key;
@@ -372,7 +372,7 @@ impl Scheduler for Rtds {
         self.idlers.put(p, next == idle);
         if next == idle {
             self.running.set(p, Key::LEAST);
-            return Decision { next, slice: Decision::UNLIMITED };
+            return Decision { next, slice: Slice::Unlimited };
         }
         if next != current {
             self.dequeue(next);
@@ -382,7 +382,7 @@ impl Scheduler for Rtds {
         let vcpu = &mut self.vcpus[next];
         vcpu.charged_at = ctx.now();
         self.running.set(p, vcpu.key());
-        Decision { next, slice: vcpu.remaining }
+        Decision { next, slice: Slice::For(vcpu.remaining) }
     }
 
     fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {

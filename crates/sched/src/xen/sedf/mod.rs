@@ -10,8 +10,8 @@ mod rules;
 use std::fmt;
 
 use vcpulab_host::{
-    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Scope, Span, Table, Time,
-    VcpuId,
+    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Scope, Slice, Span,
+    Table, Time, VcpuId,
 };
 
 use self::entitlement::{Entitlement, Share};
@@ -424,10 +424,8 @@ impl Scheduler for Sedf {
                 ctx.report(next, "mode", mode);
             }
         }
-        Decision {
-            next,
-            slice: if self.rules.wide_slices { slice } else { Span::from_ns(i64::from(slice.ns() as i32)) },
-        }
+        let slice = if self.rules.wide_slices { slice } else { Span::from_ns(i64::from(slice.ns() as i32)) };
+        Decision { next, slice: Slice::from_signed(slice) }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
