@@ -20,8 +20,8 @@ their files, runs what it needs, and returns an answer:
 
 Scenarios: `Scenario`, `Problem`; `schedulers`, `profiles`, `schema` and `build_info` list what there is.
 Runs: `run`, `run_many`, `Run`, `Trace`, `Jtl`.
-Questions: `compare`, `whatif`, `lint`, `explain`, `bounds`, `capacity`, `tune`, `place`, `sweep`, `study`; each
-reports its `Progress`.
+Questions: `compare`, `whatif`, `lint`, `explain`, `bounds`, `capacity`, `tune`, `place`, `sweep`, `study`; the
+`Effort` of each is a parameter, and it reports its `Progress`.
 Answers: those of the table, `Interval`, and `Comparison`, an item of `Differences`; each is an `Answer`.
 Hosts: `Twin` is a scenario made of a host's recording.
 Policies: `Policy`, `Context`, `Param`, `Rejected` are for a scheduler of your own.
@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vcpulab._work.budget import StoppedError
+    from vcpulab._work.effort import Effort
     from vcpulab._work.progress import Progress
     from vcpulab.advice.answers import Differences, WhatIf
     from vcpulab.advice.bounds.answers import Bounds
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _DEFINED = {
+    "_work.effort": ("Effort",),
     "_work.progress": ("Progress",),
     "advice.answers": ("Differences", "WhatIf"),
     "advice.bounds.answers": ("Bounds",),
@@ -140,6 +142,7 @@ __all__ = [  # noqa: RUF022 (by topic, as in the docstring)
     "place",
     "sweep",
     "study",
+    "Effort",
     "Progress",
     # answers
     "Answer",

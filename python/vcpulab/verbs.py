@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from vcpulab._work.effort import Effort, stated
 from vcpulab._work.progress import Progress, report
 from vcpulab.arguments import check, check_optional
 from vcpulab.errors import Interrupted, RequestError, ScenarioError
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from vcpulab.advice.answers import Differences, WhatIf
     from vcpulab.advice.bounds import Bounds
     from vcpulab.advice.capacity import Capacity
-    from vcpulab.advice.deciding import Effort
     from vcpulab.advice.explanation import Explanation
     from vcpulab.advice.lint.answer import Findings
     from vcpulab.advice.placing.placing import Placement
@@ -48,6 +48,7 @@ def compare(
     after: Source | Run,
     metrics: Texts | None = None,
     *,
+    effort: Effort | None = None,
     replications: int | None = None,
     precision: float | None = None,
     seconds: float | None = None,
@@ -63,12 +64,9 @@ def compare(
         before: a scenario, its file, a run, or the directory of a run.
         after: another scenario or run, in the same form.
         metrics: an address to compare, or a pattern such as `web*.response_p99`, or several; all if left out.
-        replications: the exact number of replications of each scenario; if left out that of the first scenario, at
-            least 10, and more where a harm is uncertain.
-        precision: half the width of an interval that is narrow enough, as a fraction of the value; 0.1 if left out.
-        seconds: the time in which replications are added; if left out, at most four times as many are run.
-        seed: the seed of both scenarios; that of the first scenario if left out.
-        jobs: replications at a time; 0: one for each processor.
+        effort: see `Effort`, whose fields are keywords, too. `replications` is the exact number of each scenario; if
+            left out that of the first scenario, at least 10, and more where a harm is uncertain: until intervals have
+            the `precision`, 0.1 if left out, or `seconds` are over; without a limit at most four times as many are run.
         progress: see `Progress`.
 
     Raises:
@@ -84,23 +82,23 @@ def compare(
     from vcpulab.advice.compare import compare as differences
     from vcpulab.advice.deciding import decide
 
-    check(jobs=jobs)
-    check_optional(replications=replications, precision=precision, seconds=seconds, seed=seed)
+    effort = stated(
+        "compare", effort, replications=replications, precision=precision, seconds=seconds, seed=seed, jobs=jobs
+    )
     first, second = _run_or_scenario(before, "before"), _run_or_scenario(after, "after")
     if isinstance(first, Run) != isinstance(second, Run):
         raise RequestError("a scenario and a run", allowed="two scenarios, or two runs")
     named = first.scenario if isinstance(first, Run) else first
     addresses = None if metrics is None else find_all(named, several(metrics, "metrics"), "metrics")
     if isinstance(first, Run) and isinstance(second, Run):
-        stated = {"replications": replications, "precision": precision, "seconds": seconds, "seed": seed}
-        if field := ", ".join(name for name, value in stated.items() if value is not None):
+        numbers = ("replications", "precision", "seconds", "seed")
+        if field := ", ".join(name for name in numbers if getattr(effort, name) is not None):
             raise RequestError(field=field, allowed="with scenarios; these runs are over")
         return Differences(first, second, tuple(differences(first, second, addresses)))
     assert isinstance(first, Scenario)
     assert isinstance(second, Scenario)
-    effort = _effort(replications, precision, seconds)
-    first = with_replications(first, seed, replications)
-    old, new, comparisons, added = decide(first, second, metrics=addresses, effort=effort, jobs=jobs, progress=progress)
+    first = _with_effort(first, effort)
+    old, new, comparisons, added = decide(first, second, metrics=addresses, effort=effort, progress=progress)
     return _whole(Differences(old, new, tuple(comparisons), added))
 
 
@@ -108,6 +106,7 @@ def whatif(
     scenario: Source,
     changes: Mapping[str, Any] | Texts,
     *,
+    effort: Effort | None = None,
     replications: int | None = None,
     precision: float | None = None,
     seconds: float | None = None,
@@ -124,12 +123,8 @@ def whatif(
         changes: path to value, or texts `PATH=VALUE`, one or several; `web.weight` may stand for
             `domain.web.weight`, and `batch*.weight` for the weight of every domain whose name matches. Changes of `run`
             apply to both sides.
-        replications: the exact number of replications of each side; if left out that of the scenario, at least 10, and
-            more where a harm is uncertain.
-        precision: as for `compare`.
-        seconds: as for `compare`.
-        seed: the seed of both sides; the scenario's if left out.
-        jobs: replications at a time; 0: one for each processor.
+        effort: see `Effort`, whose fields are keywords, too. `replications` is the exact number of each side; if left
+            out that of the scenario, at least 10, and more where a harm is uncertain.
         progress: see `Progress`.
 
     Raises:
@@ -143,12 +138,13 @@ def whatif(
     from vcpulab.advice.answers import WhatIf
     from vcpulab.advice.deciding import decide
 
-    check(jobs=jobs)
-    check_optional(replications=replications, precision=precision, seconds=seconds, seed=seed)
+    effort = stated(
+        "whatif", effort, replications=replications, precision=precision, seconds=seconds, seed=seed, jobs=jobs
+    )
     given = scenario_of(scenario)
     if isinstance(changes, Sized) and not changes:
         raise RequestError("nothing is set", field="changes", allowed="one change or several")
-    before = with_replications(given, seed, replications)
+    before = _with_effort(given, effort)
     if isinstance(changes, Mapping):
         full = settings.expand(given, changes)
         changed, after = (settings.change(side, full) for side in (given, before))
@@ -156,8 +152,7 @@ def whatif(
         texts = several(changes, "changes")
         changed, after = (settings.apply(side, texts) for side in (given, before))
     before = _measured_alike(before, changed.changes)
-    effort = _effort(replications, precision, seconds)
-    old, new, comparisons, added = decide(before, after.scenario, effort=effort, jobs=jobs, progress=progress)
+    old, new, comparisons, added = decide(before, after.scenario, effort=effort, progress=progress)
     return _whole(WhatIf(old, new, tuple(comparisons), added, changed=changed))
 
 
@@ -171,11 +166,12 @@ def tune(
     only: Texts = (),
     price: Texts = (),
     trials: int | None = None,
-    seconds: float | None = None,
-    replications: int | None = None,
-    seed: int | None = None,
     folder: str | PathLike[str] | None = None,
     sensitivity: bool = False,
+    effort: Effort | None = None,
+    replications: int | None = None,
+    seconds: float | None = None,
+    seed: int | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Tuning":
@@ -195,13 +191,11 @@ def tune(
             equally good the cheapest is advised.
         trials: the number of settings to try, including the present one; if neither this nor `seconds` is given, 100,
             or fewer where 32 in a row are no better.
-        seconds: the time of the search; the confirmation takes additional time.
-        replications: the replications of each setting that is not dropped earlier; 6 if left out.
-        seed: the seed of the search; the scenario's if left out.
         folder: the folder of the measurements, from which an interrupted search continues; in memory only if left out.
             `{search}` in it stands for a name that no other search has.
         sensitivity: whether to try every guessed input, not only the nearest ones.
-        jobs: replications at a time; 0: one for each processor. It never changes the result.
+        effort: see `Effort`, whose fields are keywords, too. `seconds` is the time of the search; the confirmation
+            takes additional time. `replications` is that of each setting that is not dropped earlier; 6 if left out.
         progress: see `Progress`; it starts again for the confirmation.
 
     Raises:
@@ -224,15 +218,15 @@ def tune(
     from vcpulab.advice.tuning.sensitivity import sensitivity as tried
     from vcpulab.advice.tuning.widening import shared, widened
 
-    check(jobs=jobs)
-    check_optional(trials=trials, seconds=seconds, replications=replications, seed=seed)
+    check_optional(trials=trials)
+    effort = stated("tune", effort, replications=replications, seconds=seconds, seed=seed, jobs=jobs)
     kept = None if folder is None else _path(folder, "folder")
     scenario = scenario_of(scenario)
     vary, only = several(vary, "vary"), several(only, "only")
     slos = read_slos(scenario, several(slo, "slo"))
     goals_of.contradictions(slos)
     search_space = space(scenario, vary, only)
-    missed = goals_of.missed(scenario, slos, jobs=jobs)
+    missed = goals_of.missed(scenario, slos, jobs=effort.jobs)
     wanted = goals_of.goals(scenario, several(maximise, "maximise"), several(minimise, "minimise"), missed)
     by_hand = bool(vary or only)
     domains = [*concerned(wanted), *(objective.address.domain for objective in missed)]
@@ -242,17 +236,19 @@ def tune(
         else widened(search_space, domains, [objective.address.domain for objective in missed]),
         wanted,
         slos,
-        seed=scenario.seed if seed is None else seed,
-        replications=OF_EACH if replications is None else replications,
-        jobs=jobs,
+        seed=scenario.seed if effort.seed is None else effort.seed,
+        replications=OF_EACH if effort.replications is None else effort.replications,
+        jobs=effort.jobs,
         by_hand=by_hand,
         prices=prices.stated(several(price, "price")),
     )
     if kept is not None:
         search.keep(Path(str(kept).replace("{search}", search.name())))
-    stated = trials is not None or seconds is not None
+    limited = trials is not None or effort.seconds is not None
     try:
-        result = search.run(trials=trials if stated else TRIALS, seconds=seconds, patient=stated, progress=progress)
+        result = search.run(
+            trials=trials if limited else TRIALS, seconds=effort.seconds, patient=limited, progress=progress
+        )
     except Interrupted as interrupted:
         raise Interrupted(Tuning(search, interrupted.partial, None, interrupted=True)) from None
     answer = Tuning(search, result, None)
@@ -261,11 +257,13 @@ def tune(
         if answer.advised and answer.confirmed is not None:
             offers = front(search, answer.result, answer.confirmed, progress)
             gain = answer.confirmed.score.mean
-            inputs = tried(search, answer.result.best, gain, everything=sensitivity, jobs=jobs, progress=progress)
+            inputs = tried(
+                search, answer.result.best, gain, everything=sensitivity, jobs=effort.jobs, progress=progress
+            )
             answer = replace(answer, offers=offers, sensitivity=inputs)
         if not answer.kept:
             missed = [objective for objective in slos if excess(objective, answer.result.best.rows) > 0]
-            answer = replace(answer, alone=alone(scenario, missed[0].address, jobs=jobs))
+            answer = replace(answer, alone=alone(scenario, missed[0].address, jobs=effort.jobs))
     except KeyboardInterrupt:
         raise Interrupted(replace(answer, interrupted=True)) from None
     return answer
@@ -278,8 +276,10 @@ def capacity(
     slo: Texts = (),
     lowest: float | None = None,
     highest: float | None = None,
+    effort: Effort | None = None,
     replications: int | None = None,
     seconds: float | None = None,
+    seed: int | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Capacity":
@@ -292,9 +292,8 @@ def capacity(
             responses near those at the lowest load.
         lowest: the lowest load.
         highest: the highest load.
-        replications: the first number of replications of each load.
-        seconds: the time after which the search stops; no limit if left out.
-        jobs: replications at a time; 0: one for each processor.
+        effort: see `Effort`, whose fields are keywords, too. `replications` is the first number of each load; if left
+            out that of the scenario, at least 5. After `seconds` the search stops.
         progress: see `Progress`.
 
     Raises:
@@ -308,12 +307,13 @@ def capacity(
     from vcpulab._work.budget import Budget
     from vcpulab.advice import capacity as capacities
 
-    check(jobs=jobs)
-    check_optional(lowest=lowest, highest=highest, replications=replications, seconds=seconds)
-    scenario = scenario_of(scenario)
+    check_optional(lowest=lowest, highest=highest)
+    effort = stated("capacity", effort, replications=replications, seconds=seconds, seed=seed, jobs=jobs)
+    scenario = scenario_of(scenario).with_run(seed=effort.seed)
     slos = read_slos(scenario, several(slo, "slo"))
     grows = capacities.growth(scenario, single(vary, "vary"), lowest=lowest, highest=highest)
-    return capacities.capacity(grows, slos, replications=replications, jobs=jobs, budget=Budget(seconds, progress))
+    budget = Budget(effort.seconds, progress)
+    return capacities.capacity(grows, slos, replications=effort.replications, jobs=effort.jobs, budget=budget)
 
 
 def place(
@@ -325,8 +325,10 @@ def place(
     together: Texts | Iterable[Iterable[str]] = (),
     margin: float = 0.0,
     memory: str | float | None = None,
+    effort: Effort | None = None,
     replications: int | None = None,
     seconds: float | None = None,
+    seed: int | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Placement":
@@ -343,9 +345,7 @@ def place(
         together: groups of domains that have to be on one host, in the same form.
         margin: the fraction of each resource that packing leaves free, 0 to 1.
         memory: the memory of a host, such as `64GiB`, or bytes; enough for everything if left out.
-        replications: as for `capacity`.
-        seconds: the time after which the search stops; no limit if left out.
-        jobs: replications at a time; 0: one for each processor.
+        effort: as for `capacity`.
         progress: see `Progress`.
 
     Raises:
@@ -358,9 +358,9 @@ def place(
     from vcpulab.advice.placing import fleet as fleets
     from vcpulab.advice.placing import placing
 
-    check(margin=margin, jobs=jobs)
-    check_optional(replications=replications, seconds=seconds)
-    labelled = _labelled(scenarios)
+    check(margin=margin)
+    effort = stated("place", effort, replications=replications, seconds=seconds, seed=seed, jobs=jobs)
+    labelled = {name: scenario.with_run(seed=effort.seed) for name, scenario in _labelled(scenarios).items()}
     onto = fleets.host_of(labelled, host) if isinstance(host, str) else host
     taken = fleets.fleet(
         labelled, host=None if onto is None else scenario_of(onto, "host"), together=groups(together, "together")
@@ -371,9 +371,9 @@ def place(
         apart=groups(apart, "apart"),
         margin=margin,
         memory=_bytes(memory),
-        replications=replications,
-        jobs=jobs,
-        budget=Budget(seconds, progress),
+        replications=effort.replications,
+        jobs=effort.jobs,
+        budget=Budget(effort.seconds, progress),
     )
 
 
@@ -397,7 +397,9 @@ def lint(
     scenario: Source,
     select: Texts = (),
     *,
-    replications: int = 10,
+    effort: Effort | None = None,
+    replications: int | None = None,
+    seed: int | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Findings":
@@ -406,8 +408,8 @@ def lint(
     Args:
         scenario: a scenario, or its file, which may have parameters of other schedulers.
         select: the name of a rule to apply, or a pattern such as `pinn*`, or several; all if left out.
-        replications: the replications of each simulation, without and with the fix.
-        jobs: replications at a time; 0: one for each processor.
+        effort: see `Effort`, whose fields are keywords, too. `replications` is the fewest of each simulation,
+            without and with the fix, 10 if left out; those of the scenario if they are more.
         progress: see `Progress`.
 
     Raises:
@@ -423,14 +425,13 @@ def lint(
     from vcpulab.advice.lint import lint as linting
     from vcpulab.advice.lint.answer import Findings
 
-    check(replications=replications, jobs=jobs)
+    effort = stated("lint", effort, replications=replications, seed=seed, jobs=jobs)
     names = catalogue.selected(several(select, "select"))
-    effort: dict[str, Any] = {"replications": replications, "jobs": jobs, "progress": progress}
     try:
         if isinstance(scenario, Scenario):
-            findings = scenario, linting.advise(scenario, select=names, **effort)
+            findings = scenario, linting.advise(scenario, select=names, effort=effort, progress=progress)
         else:
-            findings = linting.lint(_path(scenario, "scenario"), select=names, **effort)
+            findings = linting.lint(_path(scenario, "scenario"), select=names, effort=effort, progress=progress)
     except Interrupted as interrupted:
         partial = interrupted.partial
         host, advice = (scenario, partial) if isinstance(scenario, Scenario) else partial
@@ -442,7 +443,9 @@ def explain(
     scenario: Source,
     slo: Texts | None = None,
     *,
-    replications: int = 10,
+    effort: Effort | None = None,
+    replications: int | None = None,
+    seed: int | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Explanation":
@@ -455,8 +458,7 @@ def explain(
         scenario: a scenario, or its file.
         slo: one or several metrics such as `web.response_p99`, or SLOs such as `web.response_p99 < 50ms`; a name may be
             a pattern, `web*.response_p99`; `None`: all clients and applications that are late.
-        replications: the replications of each simulation, without and with the fix.
-        jobs: replications at a time; 0: one for each processor.
+        effort: as for `lint`.
         progress: see `Progress`.
 
     Raises:
@@ -469,8 +471,8 @@ def explain(
     """
     from vcpulab.advice.explanation import explain as explained
 
-    check(replications=replications, jobs=jobs)
-    return explained(scenario_of(scenario), slo, replications=replications, jobs=jobs, progress=progress)
+    effort = stated("explain", effort, replications=replications, seed=seed, jobs=jobs)
+    return explained(scenario_of(scenario), slo, effort=effort, progress=progress)
 
 
 def sweep(
@@ -479,6 +481,7 @@ def sweep(
     *,
     metrics: Texts | None = None,
     executor: str = "local",
+    effort: Effort | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Sweep":
@@ -490,7 +493,7 @@ def sweep(
         metrics: an address to show, or a pattern such as `web*.gotten`, or several; by default throughput of every
             client.
         executor: `local` (threads), `dask://HOST:PORT` or `dask://local?workers=N`. It never changes the results.
-        jobs: runs at a time on this machine; 0: one for each processor.
+        effort: see `Effort`: `jobs` on this machine, which is a keyword, too. Everything else is in the file.
         progress: see `Progress`.
 
     Raises:
@@ -506,11 +509,11 @@ def sweep(
     from vcpulab.sweeps.store import Store
     from vcpulab.sweeps.tables import default_metrics, summary
 
-    check(jobs=jobs)
+    effort = stated("sweep", effort, jobs=jobs)
     plan = file if isinstance(file, Plan) else Plan.load(_path(file, "file"))
     scenario = plan.scenario(0)
     addresses = default_metrics(plan) if metrics is None else find_all(scenario, several(metrics, "metrics"), "metrics")
-    doing = executor_of(executor, jobs)
+    doing = executor_of(executor, effort.jobs)
     with (
         closing(doing),
         nullcontext(store) if isinstance(store, Store) else Store.open(Path(store), create=True) as opened,
@@ -534,8 +537,9 @@ def study(
     *,
     only: str | None = None,
     fast: bool = False,
-    precision: float = 0.02,
     folder: str | PathLike[str] = "out/study",
+    effort: Effort | None = None,
+    precision: float | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Agreement":
@@ -545,10 +549,9 @@ def study(
         name: the study, such as `cherkasova2007`.
         only: an experiment of the study.
         fast: whether to run a short version: short runs, two of each; its results are kept apart.
-        precision: the half-width of intervals that decide, as a fraction of the mean, until which replications are
-            added.
         folder: the directory of the results; each study has a folder in it.
-        jobs: replications at a time; 0: one for each processor. It never changes the results.
+        effort: see `Effort`, whose fields are keywords, too. Replications are added until the intervals that decide
+            have the `precision`, 0.02 if left out.
         progress: see `Progress`.
 
     Raises:
@@ -558,38 +561,46 @@ def study(
     from vcpulab.results.cache import RunCache
     from vcpulab.studies import study as study_of
     from vcpulab.studies.answer import Agreement
-    from vcpulab.studies.runner import Effort, Runner
+    from vcpulab.studies.runner import Runner, StudyEffort
 
-    check(precision=precision, jobs=jobs)
+    effort = stated("study", effort, precision=precision, jobs=jobs)
     published = study_of(name)
     if only is not None and only not in published.experiments:
         raise RequestError(field="only", found=only, allowed=", ".join(published.experiments))
     cases = [case for case in published.cases() if only in (None, case.experiment)]
     own = Path(folder) / (f"{name}-fast" if fast else name)
-    effort = Effort(fast=fast, precision=precision, jobs=jobs)
+    chosen = StudyEffort(fast=fast, jobs=effort.jobs)
+    if effort.precision is not None:
+        chosen = replace(chosen, precision=effort.precision)
     cached = RunCache(own / "units.jsonl")
-    runner = Runner(published, effort, cached)
+    runner = Runner(published, chosen, cached)
     try:
         results = runner.run(cases, progress)
     except KeyboardInterrupt:
         measured = runner.measured(cases)
         raise (
-            Interrupted(Agreement(published, measured, effort, own, cached.note)) if measured else KeyboardInterrupt
+            Interrupted(Agreement(published, measured, chosen, own, cached.note)) if measured else KeyboardInterrupt
         ) from None
-    return Agreement(published, results, effort, own, cached.note)
+    return Agreement(published, results, chosen, own, cached.note)
 
 
-def with_replications(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
+def _with_effort(scenario: Scenario, effort: Effort) -> Scenario:
     """The scenario with enough replications for an interval.
 
     Raises:
-        RequestError: a value is out of range.
+        RequestError: a value is out of range, or has no effect where the number of replications is given.
     """
+    replications = effort.replications
+    for field in ("precision", "seconds"):
+        value = getattr(effort, field)
+        if replications is not None and value is not None:
+            reason = f"it has no effect where the number of replications is given, {replications}"
+            raise RequestError(reason, field=field, found=f"{value:g}", allowed="one of the two")
     if replications is not None and replications < 2:
         raise RequestError(field="replications", found=replications, allowed="at least 2, for an interval")
     wanted = max(REPLICATIONS, scenario.replications) if replications is None else replications
     try:
-        return scenario.with_run(seed=seed, replications=wanted)
+        return scenario.with_run(seed=effort.seed, replications=wanted)
     except ScenarioError as error:
         raise RequestError(str(error)) from None
 
@@ -608,22 +619,6 @@ def _measured_alike(before: Scenario, changes: Mapping[str, Any]) -> Scenario:
             hint="`run` and `sweep` take runs of other lengths",
         )
     return before.change(of_the_runs) if of_the_runs else before
-
-
-def _effort(replications: int | None, precision: float | None, seconds: float | None) -> "Effort":
-    """The effort of a decision; a stated number of replications is used exactly.
-
-    Raises:
-        RequestError: both were stated.
-    """
-    from vcpulab.advice.deciding import PRECISION, Effort
-
-    stated = {"precision": precision, "seconds": seconds}
-    for field, value in stated.items():
-        if replications is not None and value is not None:
-            reason = f"it has no effect where the number of replications is given, {replications}"
-            raise RequestError(reason, field=field, found=f"{value:g}", allowed="one of the two")
-    return Effort(PRECISION if precision is None else precision, seconds, fixed=replications is not None)
 
 
 def _whole(answer: "_AnyDifferences") -> "_AnyDifferences":

@@ -7,6 +7,7 @@ import pytest
 import vcpulab
 from random_scenarios import random_scenario
 from support import ROOT, Vcpulab
+from vcpulab import Effort
 from vcpulab.advice.bounds import bounds
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.host import Host
@@ -31,7 +32,7 @@ def shortened(text: str) -> vcpulab.Scenario:
 )
 def test_findings_of_lint_agree_with_what_was_measured(text: str) -> None:
     scenario = shortened(text)
-    advice = advise(scenario, replications=2)
+    advice = advise(scenario, effort=Effort(replications=2))
     if not advice:
         return
     host = Host(scenario, vcpulab.run(scenario))

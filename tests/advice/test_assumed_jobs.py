@@ -1,6 +1,7 @@
 """Jobs that an import assumed come after clients and applications that somebody gave, and are called so."""
 
 import vcpulab
+from vcpulab import Effort
 from vcpulab.advice.capacity.slos import default_slos, on_assumed
 from vcpulab.advice.compare import compare
 from vcpulab.advice.in_short import headline, in_short
@@ -27,7 +28,7 @@ def host(assumed: bool) -> vcpulab.Scenario:
 
 
 def test_findings_on_assumed_jobs_come_last_and_are_named() -> None:
-    given, assumed = (advise(host(one), replications=3) for one in (False, True))
+    given, assumed = (advise(host(one), effort=Effort(replications=3)) for one in (False, True))
     assert any("db" in one.finding.concerned for one in given)
     real = [_is_real(one, vcpulab.run(host(True))) for one in assumed]
     assert real == sorted(real, reverse=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support import Vcpulab
+from vcpulab import Effort
 from vcpulab.advice.fixes import fix, why_not
 from vcpulab.advice.lint.host import Finding
 from vcpulab.advice.lint.lint import Advice, lint
@@ -96,7 +97,7 @@ def test_no_share_of_the_time_is_more_than_the_whole(tmp_path: Path) -> None:
     text = PINNED.replace("[domain.dom0]", "[domain.dom0]\ndriver_domain = true")
     text = text.replace('app = [{ kind = "hog", instance = 2 }]', web, 1)
     file.write_text(text + '\n[client.v]\nkind = "open-loop"\nserver = "a"\nrate = 600\nfile_size = "4KB"\n')
-    found = lint(file, replications=3)[1]
+    found = lint(file, effort=Effort(replications=3))[1]
     assert found, "somebody waits"
     shares = [float(share) for one in found for share in re.findall(r"([\d.]+) % of the", one.finding.reason)]
     assert shares

@@ -13,6 +13,7 @@ import tomli_w
 
 import vcpulab
 from support import ROOT, Vcpulab
+from vcpulab import Effort
 from vcpulab.advice.compare import compare
 from vcpulab.advice.fixes import fix
 from vcpulab.advice.lint.catalogue import RULES, settings
@@ -42,7 +43,7 @@ def advice_on(
         document["client"] = clients
     file = path / "planted.toml"
     file.write_text(tomli_w.dumps(document))
-    return {one.finding.rule: one for one in lint(file, replications=3)[1]}
+    return {one.finding.rule: one for one in lint(file, effort=Effort(replications=3))[1]}
 
 
 def commands(advice: Advice) -> list[str]:
@@ -355,7 +356,7 @@ def test_a_pool_with_too_few_pcpus(tmp_path: Path) -> None:
         "client": asked(300) | {"staff": {"kind": "open-loop", "server": "intranet", "rate": 250, "file_size": "4KB"}},
     }
     path.write_text(tomli_w.dumps(document))
-    (only,) = lint(path, replications=3)[1]
+    (only,) = lint(path, effort=Effort(replications=3))[1]
     assert (only.finding.rule, only.finding.changes) == ("pool-too-small", {"pool.web.pcpus": "2,3"})
 
 
@@ -404,7 +405,7 @@ def test_what_no_scheduler_cures(tmp_path: Path) -> None:
     document |= {"client_machine": link, "client": {"v": asked(100)["visitors"] | {"machine": "branch"}}}
     document["client"]["v"] |= {"file_size": "20KB"}
     path.write_text(tomli_w.dumps(document))
-    (only,) = lint(path, replications=3)[1]
+    (only,) = lint(path, effort=Effort(replications=3))[1]
     assert (only.finding.rule, only.finding.changes) == ("outside-client", {})
     assert "link of branch" in only.finding.reason
     assert "100 % used" in only.finding.reason, "and not more than there is"
@@ -474,7 +475,7 @@ def test_shipped_scenarios_are_clean_but_for_what_they_show() -> None:
     for path in sorted(ROOT.glob("scenarios/*.toml")):
         scenario = vcpulab.Scenario.load(path)
         if scenario.duration_ns * scenario.replications <= 50_000_000_000:
-            found = {(one.finding.rule, one.finding.path) for one in lint(path, replications=2)[1]}
+            found = {(one.finding.rule, one.finding.path) for one in lint(path, effort=Effort(replications=2))[1]}
             assert found == _SHOWN.get(path.name, set()), path
 
 

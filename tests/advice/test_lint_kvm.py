@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import vcpulab
+from vcpulab import Effort
 from vcpulab.advice.capacity import stations
 from vcpulab.advice.explanation import explain
 from vcpulab.advice.lint.catalogue import findings, settings
@@ -190,7 +191,7 @@ def test_a_vhost_thread_that_wakes_late_is_helped_by_a_weight() -> None:
     batch = {"vcpus": 1, "app": [{"kind": "phases", "phase": [step]}]}
     domains = {"web": web(2, "50us"), "batch": {**batch, "count": 10}}
     it = scenario(domains, asked(200), pcpus=4, base_slice_us=700, hz=100)
-    found = explain(it, "users.response_p95 < 2ms", replications=6)
+    found = explain(it, "users.response_p95 < 2ms", effort=Effort(replications=6))
     assert not found.explained[0].met
     (advice,) = [one for one in found.advice if one.finding.rule == "late-wake-ups"]
     assert "the vhost thread of web waits for" in advice.finding.reason
@@ -202,10 +203,12 @@ def test_a_vhost_thread_that_wakes_late_is_helped_by_a_weight() -> None:
 
 def test_a_vcpu_that_is_hardly_used_is_not_said_to_be_too_few() -> None:
     it = scenario({"web": web(1, "200us"), "other": busy(1)}, asked(300), pcpus=4)
-    found = explain(it, "users.response_p99 < 0.1ms", replications=3)
+    found = explain(it, "users.response_p99 < 0.1ms", effort=Effort(replications=3))
     assert not found.explained[0].met
     assert {one.finding.rule for one in found.advice}.isdisjoint({"too-few-vcpus", "capacity-exceeded"})
-    full = explain(scenario({"web": web(1, "2ms")}, asked(470), pcpus=4), "users.response_p99 < 5ms", replications=3)
+    full = explain(
+        scenario({"web": web(1, "2ms")}, asked(470), pcpus=4), "users.response_p99 < 5ms", effort=Effort(replications=3)
+    )
     assert [one.finding.rule for one in full.advice] == ["too-few-vcpus"]
     assert "saturates its vCPUs" in full.advice[0].finding.reason
 
@@ -283,7 +286,7 @@ def test_pins_that_overlap_are_found_where_they_cost_something() -> None:
     assert finding.changes == {f"domain.vm{n}.affinity": "all" for n in (0, 1, 2, 3)}
     before = vcpulab.run(host)["u0.response_p99"].mean
     assert fixed(host, finding)["u0.response_p99"].mean < 0.8 * before
-    (advice,) = [one for one in advise(host, replications=4) if one.finding.rule == "pins-overlap"]
+    (advice,) = [one for one in advise(host, effort=Effort(replications=4)) if one.finding.rule == "pins-overlap"]
     assert advice.improves
     assert not advice.against
     assert "pins-overlap" not in on(overlapping("0", "1", "2", "3")), "nobody shares a pCPU"

@@ -7,6 +7,7 @@ import pytest
 
 import vcpulab
 from support import Vcpulab
+from vcpulab import Effort
 from vcpulab.advice.lint.lint import Advice, advise
 
 SHORT = {"duration": "2s", "warmup": "500ms"}
@@ -31,7 +32,7 @@ def periodic(run: str, period: str, instances: int = 1) -> dict[str, Any]:
 
 
 def found(scenario: vcpulab.Scenario) -> dict[str, Advice]:
-    return {one.finding.rule: one for one in advise(scenario, replications=3)}
+    return {one.finding.rule: one for one in advise(scenario, effort=Effort(replications=3))}
 
 
 # ---- vCPUs that are full, and vCPUs that idle ----
@@ -65,7 +66,7 @@ def test_no_setting_is_only_said_with_a_bound() -> None:
     """Without a rate that nothing can serve, the sentence does not speak of settings."""
     users = {"http": {"kind": "closed-loop", "server": "web", "users": 60, "think": "200ms"}}
     web = {"vcpus": 1, "nic": {}, "app": [{"kind": "web-server", "request_cpu": "2ms", "workers": 2}]}
-    for one in advise(kvm({"web": web}, users, pcpus=1), replications=3):
+    for one in advise(kvm({"web": web}, users, pcpus=1), effort=Effort(replications=3)):
         limit = next(load.limit for load in vcpulab.bounds(kvm({"web": web}, users, pcpus=1)).loads)
         assert ("no setting" in one.finding.reason) == (limit not in ("rate", "customers"))
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import vcpulab
+from vcpulab import Effort
 from vcpulab.advice.capacity.words import sentences
 from vcpulab.advice.lint.lint import lint
 from vcpulab.advice.starvation import in_a_line, newly_starved, starved
@@ -81,7 +82,7 @@ def test_lint_and_capacity_name_the_starved_first(tmp_path: Path) -> None:
     served = scenario(SERVED.replace("pcpus = 3", "pcpus = 2"))
     file = tmp_path / "null.toml"
     file.write_text(served.to_toml())
-    first = lint(file, replications=2)[1][0].finding
+    first = lint(file, effort=Effort(replications=2))[1][0].finding
     assert (first.rule, first.path) == ("starved", "domain.extra")
     assert first.reason == "wants to run, but never ran"
     found = vcpulab.capacity(served, "http.rate", lowest=100, highest=200)
@@ -112,7 +113,7 @@ def test_lint_tells_of_a_mend_what_it_makes_of_nothing(tmp_path: Path) -> None:
     """Rates that were 0 and response times that were undefined have no percentage, and were left out."""
     file = tmp_path / "null.toml"
     file.write_text(scenario(SERVED).change({"domain.dom0.vcpus": 3}).to_toml())
-    told = [one for advice in lint(file, replications=2)[1] for one in advice.main_effects()]
+    told = [one for advice in lint(file, effort=Effort(replications=2))[1] for one in advice.main_effects()]
     assert ("http.response_p50", "improves", None) in [(one.address.name, one.verdict, one.percent) for one in told]
 
 

@@ -4,6 +4,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import vcpulab
-from vcpulab import RequestError, Scenario, verbs
+from vcpulab import Effort, RequestError, Scenario, verbs
 
 SHORT = Scenario.starter().change({"run.duration": "50ms", "run.replications": 2})
 SWEEP = """
@@ -263,3 +264,53 @@ def test_what_is_no_text_or_table_is_refused_with_the_argument(given: Any) -> No
     log: Any = "log" if given is None else given
     with pytest.raises(RequestError, match=r"^jtl: found `"):
         vcpulab.run(SHORT, jtl=log)
+
+
+# ---- effort ----
+
+EFFORTS: dict[str, Callable[..., object]] = {name: verb for name, verb in TAKE_NUMBERS.items() if "run" not in name}
+
+
+@pytest.mark.parametrize("called", EFFORTS)
+def test_every_question_takes_an_effort_and_refuses_the_fields_that_it_cannot_use(called: str) -> None:
+    parameters = inspect.signature(getattr(vcpulab, called)).parameters
+    values: dict[str, float] = {"replications": 3, "precision": 0.5, "seconds": 1.5, "seed": 3, "jobs": 1}
+    assert list(values) == [field.name for field in fields(vcpulab.Effort)]
+    for name, value in values.items():
+        effort = Effort(**{name: value})  # type: ignore[arg-type]
+        if name in parameters:
+            with pytest.raises(RequestError, match=rf"^{name} {value}: `{called}` takes it once: as a keyword, or in"):
+                EFFORTS[called](effort=effort, **{name: value})
+        else:
+            with pytest.raises(
+                RequestError, match=rf"^effort.{name} {value}: `{called}` has no use for it; allowed: .*jobs"
+            ):
+                EFFORTS[called](effort=effort)
+    with pytest.raises(RequestError, match=r"^effort: found `dict`; allowed: an `Effort`"):
+        EFFORTS[called](effort={"jobs": 1})
+
+
+def test_an_effort_is_checked_when_it_is_made() -> None:
+    for field in fields(Effort):
+        with pytest.raises(RequestError, match=rf"^{field.name}: found `-1`"):
+            Effort(**{field.name: -1})
+
+
+def test_an_effort_is_the_same_as_its_fields() -> None:
+    whole = vcpulab.whatif(SHORT, "batch.cap=30", effort=Effort(replications=3, seed=7), jobs=1)
+    single = vcpulab.whatif(SHORT, "batch.cap=30", replications=3, seed=7)
+    assert [comparison.row() for comparison in whole] == [comparison.row() for comparison in single]
+    assert whole.before.scenario.replications == 3
+
+
+def test_searches_and_findings_have_a_seed() -> None:
+    """The scenario's own seed is the default; another one draws other random numbers."""
+    for seed in (None, 5):
+        effort = Effort(replications=2, seed=seed)
+        assert vcpulab.explain(SHORT, "batch.gotten", effort=effort).scenario.seed == (seed or SHORT.seed)
+    searched = SHORT.change({"run.duration": "500ms"})
+    loads = [
+        vcpulab.capacity(searched, "http.rate", lowest=100, highest=200, seed=seed).points[0].judged[-1].row()
+        for seed in (None, searched.seed, 5)
+    ]
+    assert loads[0] == loads[1] != loads[2]

@@ -12,7 +12,7 @@ from vcpulab.advice.tuning import search
 from vcpulab.results import cache
 from vcpulab.results.cache import RunCache
 from vcpulab.studies import study
-from vcpulab.studies.runner import Effort, Runner
+from vcpulab.studies.runner import Runner, StudyEffort
 from vcpulab.sweeps import work
 
 IT = study("cherkasova2007")
@@ -22,7 +22,7 @@ def keys() -> list[str]:
     """A key of a study, of a search and of a sweep."""
     cache.maker.cache_clear()
     work.engine.cache_clear()
-    unit = Runner(IT, Effort(fast=True), RunCache(None))._unit(next(iter(IT.cases())), 0)
+    unit = Runner(IT, StudyEffort(fast=True), RunCache(None))._unit(next(iter(IT.cases())), 0)
     return [unit.key, search._version(), work.key_of("digest", 1, 0)]
 
 

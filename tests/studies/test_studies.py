@@ -19,7 +19,7 @@ from vcpulab.results.statistics import Interval, holm, kendall_tau, mape, mser5,
 from vcpulab.studies import NAMES, predict, study
 from vcpulab.studies.cells import COLUMNS, Foretold
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.runner import Effort, Runner
+from vcpulab.studies.runner import Runner, StudyEffort
 
 
 def test_mser_cuts_what_has_not_settled() -> None:
@@ -108,7 +108,7 @@ def test_replications_are_added_until_the_interval_is_tight() -> None:
     it = study("cherkasova2007")
     case = next(case for case in it.cases() if case.precise and not case.prepare)
     case = replace(case, changes={**case.changes, "run.duration": "300ms", "run.sample": "10ms"})
-    tight = Runner(replace(it, replications=3), Effort(precision=0.05, replications_max=12), RunCache(None))
+    tight = Runner(replace(it, replications=3), StudyEffort(precision=0.05, replications_max=12), RunCache(None))
     results = tight.run([case])
     interval = results.interval(case.key, case.precise[0])
     assert interval.n == 12 or (interval.half_width or math.inf) <= 0.05 * interval.mean
@@ -131,7 +131,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept = folder / "st" / f"{name}-fast"
         kept.mkdir(parents=True)
         cases = [replace(case, prepare=as_written) for case in study(name).cases() if case.prepare]
-        Runner(study(name), Effort(fast=True), RunCache(kept / "units.jsonl")).run(cases)
+        Runner(study(name), StudyEffort(fast=True), RunCache(kept / "units.jsonl")).run(cases)
     command = [str(VCPULAB), "study", "run", "cherkasova2007", "--fast", "--out", "st"]
     units = folder / "st" / "cherkasova2007-fast" / "units.jsonl"
     begun = units.read_bytes().count(b"\n")
@@ -156,7 +156,7 @@ def test_killed_run_goes_on_with_nothing_lost_or_doubled(ran: Path) -> None:
     again = RunCache(None)
     cases = {case.key: case for case in it.cases() if not case.prepare}
     line = next(line for line in lines if line["case"] in cases)
-    Runner(it, Effort(fast=True), again).run([cases[line["case"]]])
+    Runner(it, StudyEffort(fast=True), again).run([cases[line["case"]]])
     assert again.get(line["key"]) == line["metrics"], "an interrupted run has the same results"
 
 

@@ -13,7 +13,7 @@ from vcpulab.studies.benevenuto2006.cases import TWO_CARDS, WEB_RATES, build_cas
 from vcpulab.studies.case import Case
 from vcpulab.studies.claims import Outcome
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner
+from vcpulab.studies.runner import Runner, StudyEffort
 
 STUDY = study("benevenuto2006")
 CLAIMS = {claim.id: claim for claim in STUDY.claims}
@@ -24,7 +24,7 @@ def case(key: str) -> Case:
 
 
 def run(*keys: str) -> Results:
-    return Runner(STUDY, Effort(fast=True), RunCache(None)).run([case(key) for key in keys])
+    return Runner(STUDY, StudyEffort(fast=True), RunCache(None)).run([case(key) for key in keys])
 
 
 def made_up(figures: Mapping[str, Mapping[str, float]]) -> Results:

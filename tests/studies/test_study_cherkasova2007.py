@@ -15,7 +15,7 @@ from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS, alert_case, bvt,
 from vcpulab.studies.claims import Outcome
 from vcpulab.studies.predict import predictions
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner
+from vcpulab.studies.runner import Runner, StudyEffort
 
 STUDY = study("cherkasova2007")
 
@@ -181,7 +181,7 @@ def run() -> Results:
     )
     cases = [case for case in STUDY.cases() if case.name in names]
     assert len(cases) == len(names)
-    return Runner(STUDY, Effort(fast=True), RunCache(None)).run(cases)
+    return Runner(STUDY, StudyEffort(fast=True), RunCache(None)).run(cases)
 
 
 def test_batches_make_throughput(run: Results) -> None:

@@ -15,7 +15,7 @@ from vcpulab.studies.devine2010.analysis import WEB_CONFIGS, WINDOWS_CONFIGS, be
 from vcpulab.studies.devine2010.best_by_load import best_by_load
 from vcpulab.studies.devine2010.estimates import his_half_width, population_sd
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner
+from vcpulab.studies.runner import Runner, StudyEffort
 
 STUDY = study("devine2010")
 
@@ -99,7 +99,7 @@ def test_sedf_leaves_guests_where_their_creation_put_them() -> None:
 def test_portal_and_database_on_the_same_processors_wait_for_each_other() -> None:
     orders = (c.MOSS_CREATED, c.MOSS_ANEW)
     wanted = [c.placed_name(c.MOSS, "sedf-175", order) for order in orders]
-    found = Runner(STUDY, Effort(fast=True), RunCache(None)).run([x for x in STUDY.cases() if x.key in wanted])
+    found = Runner(STUDY, StudyEffort(fast=True), RunCache(None)).run([x for x in STUDY.cases() if x.key in wanted])
     together, apart = (found.mean(case, "throughput") for case in wanted)
     assert together < 0.9 * apart
     together, apart = (found.mean(case, "runnable@mssql") for case in wanted)
@@ -171,7 +171,7 @@ def test_users_without_a_worker_wait_or_give_up() -> None:
     )
     # A short stretch is enough to see that all find a worker, or not.
     shorter = [replace(case, fast={"run.duration": "30s", "run.sample": "500ms"}) for case in (few, many)]
-    found = Runner(STUDY, Effort(fast=True), RunCache(None)).run(shorter)
+    found = Runner(STUDY, StudyEffort(fast=True), RunCache(None)).run(shorter)
     assert found.mean(few.key, "failed_per_s") == 0
     assert found.mean(few.key, "requests_per_s") * found.mean(few.key, "response_time") / 1e5 == pytest.approx(
         1, abs=0.1
@@ -184,7 +184,7 @@ def test_users_without_a_worker_wait_or_give_up() -> None:
 def test_a_fast_run_of_each_experiment_measures_everything() -> None:
     wanted = [c.name(c.MOSS, "sedf-2.8", 25), c.name(c.EXCHANGE, "credit-512", 25), c.name(c.VPS, "sedf-20", 25)]
     some = [case for case in STUDY.cases() if case.key in wanted]
-    found = Runner(STUDY, Effort(fast=True), RunCache(None)).run(some)
+    found = Runner(STUDY, StudyEffort(fast=True), RunCache(None)).run(some)
     for case in some:
         for figure in ("throughput", "response_time", "running@dom0", "blocked@dom0", "waiting@dom0"):
             assert math.isfinite(found.mean(case.key, figure)), (case.key, figure)

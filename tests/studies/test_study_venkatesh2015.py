@@ -9,7 +9,7 @@ from vcpulab.results.statistics import Interval
 from vcpulab.studies import study
 from vcpulab.studies.claims import Outcome
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner
+from vcpulab.studies.runner import Runner, StudyEffort
 from vcpulab.studies.venkatesh2015 import estimates as figures
 from vcpulab.studies.venkatesh2015.cases import TABLE_7
 
@@ -83,7 +83,7 @@ def test_all_claims_have_a_verdict_and_all_charts_are_drawn() -> None:
 
 
 def measured(*keys: str) -> Results:
-    return Runner(IT, Effort(fast=True), RunCache(None)).run([CASES[key] for key in keys])
+    return Runner(IT, StudyEffort(fast=True), RunCache(None)).run([CASES[key] for key in keys])
 
 
 def test_without_its_rate_limit_credit_serves_the_network_beside_stress() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcpulab._work.effort import Effort
 from vcpulab._work.progress import Progress
 from vcpulab.advice.compare import Comparison, compare, in_doubt
 from vcpulab.advice.lateness import felt_ms
@@ -25,23 +26,6 @@ LOOKS = 3
 """The largest number of looks without a time limit: at most four times the replications ..."""
 LOOKS_IN_TIME = 8
 """... and with a time limit."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """The limits of the work that a decision may take."""
-
-    precision: float = PRECISION
-    """The precision that decides, see `PRECISION`; 1: half the width may be as large as the value."""
-    seconds: float | None = None
-    """The time limit; no look is begun that would probably exceed it. `None`: no limit, at most `LOOKS` looks."""
-    fixed: bool = False
-    """`True`: no replications are added, whatever is uncertain."""
-
-    @property
-    def looks(self) -> int:
-        """The largest number of looks."""
-        return 1 if self.fixed else LOOKS if self.seconds is None else LOOKS_IN_TIME
 
 
 @dataclass(frozen=True)
@@ -96,7 +80,6 @@ def decide(
     *,
     metrics: Iterable[Address] | None = None,
     effort: Effort = Effort(),
-    jobs: int = 0,
     progress: Progress | None = None,
 ) -> tuple[Run, Run, list[Comparison], Added]:
     """Both runs, their comparisons, and the replications that were added.
@@ -105,8 +88,8 @@ def decide(
         before: a scenario, with the replications of the first look.
         after: another scenario; it runs with the seed and replications of `before`.
         metrics: the metrics to compare; all if left out.
-        effort: the limits of the work.
-        jobs: replications at a time; 0: one for each processor.
+        effort: the limits of the work; with a number of replications none are added. No look is begun that would
+            probably exceed the time.
         progress: called now and then with the fraction of a look that is done.
 
     Raises:
@@ -114,15 +97,17 @@ def decide(
         KeyboardInterrupt: the work was cancelled before both runs had enough replications to compare.
     """
     metrics = None if metrics is None else list(metrics)
+    looks = 1 if effort.replications is not None else LOOKS if effort.seconds is None else LOOKS_IN_TIME
+    precision = PRECISION if effort.precision is None else effort.precision
     n, first_doubt = before.replications, None
     comparisons: list[Comparison] = []
     doubt: list[Comparison] = []
     begins = time.monotonic()
-    for look in range(effort.looks):
+    for look in range(looks):
         began = time.monotonic()
         pair = [scenario.with_run(seed=before.seed, replications=n << look) for scenario in (before, after)]
         try:
-            old, new = run_many(pair, jobs=jobs, progress=progress, keep_finished=not look)
+            old, new = run_many(pair, jobs=effort.jobs, progress=progress, keep_finished=not look)
         except KeyboardInterrupt as pressed:
             if look:
                 # The answer is that of the previous look.
@@ -134,11 +119,11 @@ def decide(
             last = min(old.scenario.replications, new.scenario.replications)
             if last < _LEAST:
                 raise KeyboardInterrupt from None
-            comparisons = compare(old, new, metrics, looks=effort.looks)
-            doubt = uncertain_harm(comparisons, old, effort.precision)
+            comparisons = compare(old, new, metrics, looks=looks)
+            doubt = uncertain_harm(comparisons, old, precision)
             return old, new, comparisons, Added(n, last, (), tuple(doubt), interrupted=True)
-        comparisons = compare(old, new, metrics, looks=effort.looks)
-        doubt = uncertain_harm(comparisons, old, effort.precision)
+        comparisons = compare(old, new, metrics, looks=looks)
+        doubt = uncertain_harm(comparisons, old, precision)
         first_doubt = doubt if first_doubt is None else first_doubt
         # The next look takes twice as long.
         now = time.monotonic()

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from vcpulab._work.effort import Effort
 from vcpulab._work.progress import Progress
 from vcpulab.advice.attempts import NOTHING, Attempts, attempts
 from vcpulab.advice.capacity.occupancy import stations, with_servers
@@ -16,7 +17,7 @@ from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint import drivers, rules
 from vcpulab.advice.lint.catalogue import findings, first_by_path, settings
 from vcpulab.advice.lint.held_back import causes_of
-from vcpulab.advice.lint.host import Finding, Host, measured, of_pool
+from vcpulab.advice.lint.host import Finding, Host, measured, of_pool, with_effort
 from vcpulab.advice.lint.lint import Advice, as_data, tried
 from vcpulab.advice.verdicts import Costly, NotFound, Proven, Verdict, in_words
 from vcpulab.errors import Interrupted
@@ -265,8 +266,7 @@ def explain(
     scenario: Scenario,
     targets: Texts | None = None,
     *,
-    replications: int = 10,
-    jobs: int = 0,
+    effort: Effort = Effort(),
     progress: Progress | None = None,
 ) -> Explanation:
     """The explanation of a slow host: where the time goes, the causes, and fixes, each simulated.
@@ -275,8 +275,7 @@ def explain(
         scenario: the host.
         targets: one or several metrics such as `web.response_p99`, or SLOs such as `web.response_p99 < 50ms`; a name
             may be a pattern, `web*.response_p99`; `None`: all clients and applications that are late.
-        replications: the replications of each simulation, of the host and of fixes.
-        jobs: replications at a time; 0: one for each processor.
+        effort: the replications of each simulation, of the host and of fixes, their seed, and the number at a time.
         progress: see `Progress`.
 
     Raises:
@@ -284,11 +283,12 @@ def explain(
         Interrupted: the work was cancelled after the first run of the host; fixes were not tried.
 
     Examples:
-        >>> print(explain(Scenario.starter().change({"run.duration": "1s"}), "web.response_p99", replications=2))
+        >>> short = Scenario.starter().change({"run.duration": "1s"})
+        >>> print(explain(short, "web.response_p99", effort=Effort(replications=2)))
         http.response_p99: ...
           vCPU 0 of web...
     """
-    base = scenario.with_run(replications=max(replications, scenario.replications))
+    base, jobs = with_effort(scenario, effort), effort.jobs
     texts = [] if targets is None else several(targets, "slo")
     limits = slos(base, [text for text in texts if set(text) & set("<>")])
     metrics = find_all(base, [text for text in texts if not set(text) & set("<>")], "slo")

@@ -204,7 +204,7 @@ def fit(
     """
     calibration = fit_constants(
         study_of(name),
-        runs.Effort(fast=fast, jobs=jobs),
+        runs.StudyEffort(fast=fast, jobs=jobs),
         samples=samples,
         best=descents,
         walk=walk,

@@ -13,7 +13,7 @@ from vcpulab.studies.claims import Claim, Verdict
 from vcpulab.studies.definition import Study
 from vcpulab.studies.predict import Prediction, Score, predictions, scores
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort
+from vcpulab.studies.runner import StudyEffort
 
 Judged = Sequence[tuple[Claim, Verdict]]
 """Claims with their verdicts."""
@@ -25,7 +25,7 @@ class Agreement(Answer):
 
     study: Study
     results: Results
-    effort: Effort
+    effort: StudyEffort
     """The effort of the runs."""
     folder: Path
     """The folder of the results."""

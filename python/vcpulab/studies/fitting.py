@@ -21,7 +21,7 @@ from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.case import Case
 from vcpulab.studies.cells import Cell
 from vcpulab.studies.definition import Study
-from vcpulab.studies.runner import Effort, Runner
+from vcpulab.studies.runner import Runner, StudyEffort
 
 _STEP = 0.08
 _WALK = 0.12
@@ -34,7 +34,7 @@ class Fit:
     """A fit, with a cache of evaluated points."""
 
     def __init__(
-        self, study: Study, cells: Sequence[Cell], cases: Sequence[Case], effort: Effort, replications: int
+        self, study: Study, cells: Sequence[Cell], cases: Sequence[Case], effort: StudyEffort, replications: int
     ) -> None:
         """Takes the cells to fit on, and the cases that they are computed from."""
         self._study = replace(study, replications=replications)
@@ -113,7 +113,7 @@ class Fit:
 
 def fit(
     study: Study,
-    effort: Effort,
+    effort: StudyEffort,
     *,
     samples: int = 32,
     best: int = 2,

@@ -21,7 +21,7 @@ from vcpulab.studies.claims import Outcome
 from vcpulab.studies.definition import Study
 from vcpulab.studies.predict import ROLES, Prediction, scores
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort
+from vcpulab.studies.runner import StudyEffort
 
 if TYPE_CHECKING:
     import altair as alt
@@ -119,7 +119,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return fmean(present) if present else None
 
 
-def _lead(study: Study, predicted: Sequence[Prediction], judged: Judged, effort: Effort) -> str:
+def _lead(study: Study, predicted: Sequence[Prediction], judged: Judged, effort: StudyEffort) -> str:
     totals = summary(predicted, judged)
     lines = [study.reference, ""]
     if judged:
@@ -337,7 +337,7 @@ def _answers(study: Study, results: Results) -> Iterator[Block]:
         yield Prose(study.extra(results))
 
 
-def _method(study: Study, results: Results, predicted: Sequence[Prediction], effort: Effort) -> Iterator[Block]:
+def _method(study: Study, results: Results, predicted: Sequence[Prediction], effort: StudyEffort) -> Iterator[Block]:
     yield Heading("Method")
     runs = sum(results.replications(case) for case in results.cases())
     least = "two replications of short runs" if effort.fast else f"at least {study.replications} replications"

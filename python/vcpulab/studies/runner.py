@@ -27,7 +27,7 @@ REPLICATIONS_MAX = 200
 
 
 @dataclass(frozen=True)
-class Effort:
+class StudyEffort:
     """The effort of a study: replications, precision, and units at a time."""
 
     fast: bool = False
@@ -45,7 +45,9 @@ class Effort:
 class Runner:
     """A runner of the cases of a study."""
 
-    def __init__(self, study: Study, effort: Effort, done: RunCache, calibration: Calibration | None = None) -> None:
+    def __init__(
+        self, study: Study, effort: StudyEffort, done: RunCache, calibration: Calibration | None = None
+    ) -> None:
         """Takes the study, the effort, and the stored results."""
         self._study = study
         self._effort = effort

@@ -87,7 +87,7 @@ class Sources:
         if self.of_linux:
             return (
                 "`uname -a > kernel.txt` on the host, beside the recording, says it: up to Linux 6.5 it is linux-cfs, "
-                "from 6.6 on linux-eevdf; or name it, such as --scheduler linux-eevdf"
+                "from 6.6 on linux-eevdf; or name it, such as linux-eevdf"
             )
         return "add the output of `xl info` or `xl sched-credit`, or name it"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from vcpulab._work.effort import Effort
 from vcpulab.advice import core_sharing, lateness, runstates, starvation
 from vcpulab.advice.bounds import Bounds, bounds
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
@@ -425,6 +426,16 @@ def of_pool(pool: str | None, name: str) -> str:
 def of_domain(domain: str, name: str) -> str:
     """The path of a domain's field."""
     return join(["domain", domain, name])
+
+
+REPLICATIONS = 10
+"""The fewest replications of each simulation, if their number is not stated."""
+
+
+def with_effort(scenario: Scenario, effort: Effort) -> Scenario:
+    """The scenario with the seed and at least the replications of an effort."""
+    least = REPLICATIONS if effort.replications is None else effort.replications
+    return scenario.with_run(seed=effort.seed, replications=max(least, scenario.replications))
 
 
 def measured(scenario: Scenario, jobs: int) -> tuple[Host, Interrupted | None]:

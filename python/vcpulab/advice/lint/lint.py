@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import log
 from pathlib import Path
-from typing import Any
 
+from vcpulab._work.effort import Effort
 from vcpulab._work.progress import Progress
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.compare import change as change_in_words
@@ -16,7 +16,7 @@ from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.catalogue import findings as findings_on
 from vcpulab.advice.lint.catalogue import notes as notes_on
 from vcpulab.advice.lint.foreign import without_foreign
-from vcpulab.advice.lint.host import Finding, Host, measured
+from vcpulab.advice.lint.host import Finding, Host, measured, with_effort
 from vcpulab.advice.lint.rule import Stands
 from vcpulab.advice.starvation import newly_starved, rows
 from vcpulab.errors import Interrupted, RequestError
@@ -262,8 +262,7 @@ def lint(
     path: Path,
     *,
     select: Container[str] = RULES,
-    replications: int = 10,
-    jobs: int = 0,
+    effort: Effort = Effort(),
     progress: Progress | None = None,
 ) -> tuple[Scenario, list[Advice]]:
     """The findings on a scenario file, each with the simulated effect of its fix.
@@ -273,8 +272,7 @@ def lint(
     Args:
         path: the scenario file.
         select: the names of the rules to check.
-        replications: the replications of each simulation.
-        jobs: replications at a time; 0: one for each processor.
+        effort: the replications of each simulation, their seed, and the number at a time.
         progress: see `Progress`.
 
     Returns:
@@ -286,9 +284,8 @@ def lint(
         Interrupted: as for `advise`.
     """
     scenario, foreign = without_foreign(path)
-    effort: dict[str, Any] = {"replications": replications, "jobs": jobs, "progress": progress}
     try:
-        return scenario, advise(scenario, foreign, select=select, **effort)
+        return scenario, advise(scenario, foreign, select=select, effort=effort, progress=progress)
     except Interrupted as interrupted:
         raise Interrupted((scenario, interrupted.partial), interrupted.extent) from None
 
@@ -298,8 +295,7 @@ def advise(
     foreign: Sequence[Finding] = (),
     *,
     select: Container[str] = RULES,
-    replications: int = 10,
-    jobs: int = 0,
+    effort: Effort = Effort(),
     progress: Progress | None = None,
 ) -> list[Advice]:
     """The findings on a scenario, each with the simulated effect of its fix, followed by notes.
@@ -308,14 +304,14 @@ def advise(
         scenario: a valid scenario.
         foreign: findings about parameters that were removed to make the scenario valid.
         select: the names of the rules to check.
-        replications: the replications of each simulation.
-        jobs: replications at a time; 0: one for each processor.
+        effort: the replications of each simulation, their seed, and the number at a time.
         progress: see `Progress`.
 
     Raises:
         Interrupted: the work was cancelled after the host ran at least once; the findings then have no tried fixes.
     """
-    host, stopped = measured(scenario.with_run(replications=max(replications, scenario.replications)), jobs)
+    jobs = effort.jobs
+    host, stopped = measured(with_effort(scenario, effort), jobs)
     findings = [finding for finding in (*foreign, *findings_on(host)) if finding.rule in select]
     try:
         if stopped is not None:
