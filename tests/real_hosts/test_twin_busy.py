@@ -7,8 +7,8 @@ import pytest
 from support import ROOT
 from vcpulab import Twin
 from vcpulab.twin.busy import all_told, busy_ns
+from vcpulab.twin.messages.ticks import recognise
 from vcpulab.twin.sequences import Turn, Turns
-from vcpulab.twin.ticks import recognise
 
 KEPT = ROOT / "validation" / "recordings" / "xen"
 US, PERIOD_US, TICK_US = 1000, 4000, 50

@@ -14,18 +14,18 @@ from support import ROOT
 from vcpulab import twin
 from vcpulab.formats import Recording
 from vcpulab.twin.build import read, read_events
-from vcpulab.twin.kinds import saves
 from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
-from vcpulab.twin.message_turns import TIME, Kind, Received, VcpuTurns
-from vcpulab.twin.messages import app_of, tasks_of
-from vcpulab.twin.partners import with_partners
+from vcpulab.twin.messages.costs import saves
+from vcpulab.twin.messages.exchange import app_of, tasks_of
+from vcpulab.twin.messages.partners import with_partners
+from vcpulab.twin.messages.softirq import softirq_kinds
+from vcpulab.twin.messages.tasks import Sample, Task
+from vcpulab.twin.messages.ticks import Tick, alike, recognise, tick_and_demands
+from vcpulab.twin.messages.turns import TIME, Kind, Received, VcpuTurns
 from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
-from vcpulab.twin.softirq import softirq_kinds
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import mean_stretch
-from vcpulab.twin.tasks import Sample, Task
-from vcpulab.twin.ticks import Tick, alike, recognise, tick_and_demands
 
 REAL = ROOT / "tests" / "recordings"
 LOOPS = ROOT / "tests" / "request-loops"

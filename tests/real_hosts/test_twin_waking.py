@@ -6,14 +6,14 @@ import pytest
 
 from support import ROOT
 from vcpulab.twin import build, decision_costs
-from vcpulab.twin.attribution import attributed
 from vcpulab.twin.links import in_exchanges, links
-from vcpulab.twin.messages import Answering, tasks_of
-from vcpulab.twin.partners import with_partners
+from vcpulab.twin.messages.attribution import attributed
+from vcpulab.twin.messages.exchange import Exchange, tasks_of
+from vcpulab.twin.messages.partners import with_partners
+from vcpulab.twin.messages.wake_costs import Waking, waking
 from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.sources import gather
-from vcpulab.twin.wake_costs import Waking, waking
 
 KEPT = ROOT / "validation" / "recordings" / "xen"
 DOM0, SENDER = (0, 0), (1, 0)
@@ -47,7 +47,7 @@ def test_turns_that_are_all_alike_do_not_tell_what_waking_costs() -> None:
     assert waking(attributed(bursts(60, 120, (2,)), {(SENDER, DOM0)})) == {DOM0: Waking(), SENDER: Waking()}
 
 
-def answering(name: str, scratch: Path) -> tuple[Answering, dict[tuple[int, int], str]]:
+def answering(name: str, scratch: Path) -> tuple[Exchange, dict[tuple[int, int], str]]:
     """What a twin takes of a recording."""
     sources = gather([KEPT / name])
     file = scratch / "events.arrow"

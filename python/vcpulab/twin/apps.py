@@ -5,9 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 from vcpulab.twin.links import Link
+from vcpulab.twin.messages.ticks import Demand
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
-from vcpulab.twin.ticks import Demand
 
 BLOCKS_LEAST = 5
 """A vCPU that blocked less often has no spread to draw from: it always computes, or is idle."""

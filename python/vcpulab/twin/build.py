@@ -20,18 +20,18 @@ from vcpulab.twin.hosts import Setting
 from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.kvm_host import LISTER
 from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
-from vcpulab.twin.message_turns import Kind
-from vcpulab.twin.messages import app_of, tasks_of
-from vcpulab.twin.partners import with_partners
+from vcpulab.twin.messages.exchange import app_of, tasks_of
+from vcpulab.twin.messages.partners import with_partners
+from vcpulab.twin.messages.tasks import Task
+from vcpulab.twin.messages.ticks import Tick, alike
+from vcpulab.twin.messages.turns import Kind
+from vcpulab.twin.messages.wake_costs import Waking
 from vcpulab.twin.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.scenario_text import inline_phases
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import keep_nothing
-from vcpulab.twin.tasks import Task
-from vcpulab.twin.ticks import Tick, alike
-from vcpulab.twin.wake_costs import Waking
 
 SPAN_NS_LEAST = 1_000_000_000
 """The shortest recording, ns: in a shorter one a vCPU that wakes ten times a second has too few sleeps for a spread."""

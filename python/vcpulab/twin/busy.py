@@ -11,8 +11,8 @@ from statistics import median
 import numpy as np
 
 from vcpulab.twin.links import Vcpu
+from vcpulab.twin.messages.ticks import Demand, Recognised, Tick, demands_besides, recognise, tick_and_demands
 from vcpulab.twin.sequences import Turn, Turns
-from vcpulab.twin.ticks import Demand, Recognised, Tick, demands_besides, recognise, tick_and_demands
 
 _COUNT_LEAST = 20
 """Turns with a tick within, and without, from which its cost is told."""

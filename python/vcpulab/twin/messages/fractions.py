@@ -1,67 +1,17 @@
-"""The costs of each kind of messages to a vCPU, and the fraction of them for which something is sent.
+"""The fraction of the turns answering each kind of messages that send a message to each target.
 
 A wake-up shows a message only if the receiver was blocked. A message that hardly any turn shows is inferred from the
 work of its receiver, or assumed to be sent.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from statistics import median
 from typing import NamedTuple
 
 from vcpulab.twin.links import Vcpu
-from vcpulab.twin.message_turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Kind, Received, VcpuTurns
-
-_OF_TURNS_LEAST = 0.04
-"""The least fraction of a vCPU's turns with a kind of messages that is not due to chance."""
-_LONG = 3
-"""The ratio of a timer's turn to any message's from which on the two cannot be confused."""
-
-
-def frequent(received: Sequence[Received]) -> Set[Kind]:
-    """Kinds that are no exceptions among what turns received, and the timer."""
-    counts = Counter(kind for turn in received for kind in turn.kinds)
-    least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * sum(counts.values()))
-    return {kind for kind, count in counts.items() if count >= least or kind == TIME}
-
-
-def costs(receiver: VcpuTurns) -> tuple[dict[Kind, float], Set[Kind]]:
-    """CPU time of each kind of messages: of the turns that surely received one alone, the median.
-
-    Returns:
-        That, and the kinds for which it is of turns in which nothing else can have come.
-    """
-    ran: dict[Kind, list[int]] = {}
-    clean: dict[Kind, list[int]] = {}
-    for turn, (kinds, is_sure) in enumerate(receiver.received):
-        if is_sure and len(kinds) == 1 and not receiver.by_tick(turn):
-            ran.setdefault(kinds[0], []).append(receiver.run[turn])
-            if not receiver.within[turn]:
-                clean.setdefault(kinds[0], []).append(receiver.run[turn])
-    clean = {kind: times for kind, times in clean.items() if len(times) >= SAMPLES_LEAST}
-    return {kind: median(times) for kind, times in (ran | clean).items() if len(times) >= SAMPLES_LEAST}, set(clean)
-
-
-def saves(receiver: VcpuTurns) -> float:
-    """The CPU time saved for each further message of a turn, by turns that surely received several.
-
-    Only kinds count that are no exceptions. The saving is at most the cost of the cheapest of them.
-    """
-    costs = {kind: receiver.costs[kind] for kind in receiver.frequent_kinds if kind in receiver.costs}
-    several = [
-        (sum(costs[kind] for kind in kinds) - receiver.run[turn]) / (len(kinds) - 1)
-        for turn, (kinds, is_sure) in enumerate(receiver.received)
-        if is_sure and len(kinds) > 1 and not receiver.by_tick(turn) and all(kind in costs for kind in kinds)
-    ]
-    return min(max(median(several), 0.0), *costs.values()) if len(several) >= SAMPLES_LEAST else 0.0
-
-
-def has_long_timer(receiver: VcpuTurns) -> bool:
-    """`True`: the timer's work takes so much longer than any message that it cannot be confused with messages."""
-    messages = receiver.frequent_kinds - {TIME}
-    if TIME not in receiver.costs or not messages or not messages <= receiver.costs.keys():
-        return False
-    return receiver.costs[TIME] > _LONG * max(receiver.costs[kind] for kind in messages)
+from vcpulab.twin.messages.costs import OF_TURNS_LEAST
+from vcpulab.twin.messages.turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Kind, VcpuTurns
 
 
 def parts(sender: VcpuTurns) -> dict[tuple[Kind, Vcpu], float]:
@@ -70,7 +20,7 @@ def parts(sender: VcpuTurns) -> dict[tuple[Kind, Vcpu], float]:
 
 
 def _parts_to(sender: VcpuTurns, target: VcpuTurns) -> dict[Kind, float]:
-    """The fraction of the turns answering each kind of messages that send to a target; only telling turns count."""
+    """The fractions for one target."""
     # Thousands of turns show one of a few things.
     shown = Counter(_shown(sender, target))
     # Where nothing else can have come, nothing was sent for anything else.
@@ -83,7 +33,7 @@ def _parts_to(sender: VcpuTurns, target: VcpuTurns) -> dict[Kind, float]:
     parts: dict[Kind, float] = {}
     hidden = list[Kind]()
     for kind in sender.frequent_kinds:
-        least = max(SAMPLES_LEAST, _OF_TURNS_LEAST * received[kind])
+        least = max(SAMPLES_LEAST, OF_TURNS_LEAST * received[kind])
         # Where nothing is clean, what the target may have asked meanwhile says nothing of this kind.
         counted = clean if clean.shown[kind] >= least else all_turns if clean.shown[kind] else certain
         parts[kind] = counted.part(kind)

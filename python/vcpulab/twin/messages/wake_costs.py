@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcpulab.twin.links import Vcpu
-from vcpulab.twin.message_turns import ALWAYS, SAMPLES_LEAST, TIME, Kind, VcpuTurns
+from vcpulab.twin.messages.turns import ALWAYS, SAMPLES_LEAST, TIME, Kind, VcpuTurns
 
 _TURNS_LEAST = 20
 _ERRORS = 3.0

@@ -7,7 +7,7 @@ that no process waits for, such as a receipt, the vCPU stays in its idle loop, a
 from collections import Counter
 from collections.abc import Set
 
-from vcpulab.twin.message_turns import NEVER, SAMPLES_LEAST, TIME, Kind, VcpuTurns
+from vcpulab.twin.messages.turns import NEVER, SAMPLES_LEAST, TIME, Kind, VcpuTurns
 
 _LATE = 0.1
 """The fraction of a period after which a tick is missing."""

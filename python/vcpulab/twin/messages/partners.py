@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from vcpulab.twin.links import PART_LEAST, Link, Vcpu, asks, by_lift, times_of
+from vcpulab.twin.messages.ticks import recognise
 from vcpulab.twin.sequences import turns_of
-from vcpulab.twin.ticks import recognise
 
 OF_OTHERS_LEAST = 0.02
 """The least fraction of a vCPU's wake-ups, without ticks, that are no exceptions."""

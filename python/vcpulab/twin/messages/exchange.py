@@ -10,20 +10,20 @@ from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
-from vcpulab.twin.attribution import attributed
 from vcpulab.twin.links import Link, Vcpu
-from vcpulab.twin.message_turns import TIME, Action, Kind, VcpuTurns
+from vcpulab.twin.messages.attribution import attributed
+from vcpulab.twin.messages.tasks import Task, VcpuTasks, receipts
+from vcpulab.twin.messages.ticks import Tick
+from vcpulab.twin.messages.turns import TIME, Action, Kind, VcpuTurns
+from vcpulab.twin.messages.wake_costs import Waking, waking
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
-from vcpulab.twin.tasks import Task, VcpuTasks, receipts
-from vcpulab.twin.ticks import Tick
-from vcpulab.twin.wake_costs import Waking, waking
 
 _MOSTLY = 0.5
 """An answer that is sent in so many of the turns in which it would have been seen may have been sent in all."""
 
 
-class Answering(NamedTuple):
+class Exchange(NamedTuple):
     """vCPUs that wake one another."""
 
     tasks: list[Task]
@@ -32,7 +32,7 @@ class Answering(NamedTuple):
     """CPU time of each turn beside what its tasks compute, where it is known."""
 
 
-def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
+def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Exchange:
     """The tasks of vCPUs that wake one another, and what their kernels do.
 
     Args:
@@ -54,7 +54,7 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Answering:
     ticks = {
         vcpu: vcpu_turns.recognised.tick for vcpu, vcpu_turns in all_turns.items() if vcpu_turns.recognised is not None
     }
-    return Answering(_reached(tasks), ticks, costs)
+    return Exchange(_reached(tasks), ticks, costs)
 
 
 def _answer(all_turns: Mapping[Vcpu, VcpuTurns], awaited: Set[tuple[Vcpu, Kind]]) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from vcpulab.twin.assignment import cheapest
 from vcpulab.twin.links import Vcpu
+from vcpulab.twin.messages.ticks import Recognised, recognise
 from vcpulab.twin.sequences import Turns
-from vcpulab.twin.ticks import Recognised, recognise
 
 SAMPLES_LEAST = 5
 ALWAYS, NEVER = 0.8, 0.1

@@ -14,9 +14,9 @@ from statistics import median
 import numpy as np
 
 from vcpulab.twin.links import Vcpu
-from vcpulab.twin.message_turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Action, Kind, VcpuTurns
-from vcpulab.twin.softirq import softirq_kinds
-from vcpulab.twin.wake_costs import Waking
+from vcpulab.twin.messages.softirq import softirq_kinds
+from vcpulab.twin.messages.turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Action, Kind, VcpuTurns
+from vcpulab.twin.messages.wake_costs import Waking
 
 SAMPLES_MOST = 250
 """The largest number of samples of a task; more make a scenario longer, and hardly better."""

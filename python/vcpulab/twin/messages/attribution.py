@@ -11,9 +11,10 @@ from heapq import nsmallest
 from itertools import combinations
 from typing import NamedTuple
 
-from vcpulab.twin.kinds import costs, frequent, has_long_timer, parts, saves
 from vcpulab.twin.links import Link, Vcpu
-from vcpulab.twin.message_turns import ALWAYS, CLEARLY, NEVER, TIME, Kind, Received, VcpuTurns
+from vcpulab.twin.messages.costs import costs, frequent, has_long_timer, saves
+from vcpulab.twin.messages.fractions import parts
+from vcpulab.twin.messages.turns import ALWAYS, CLEARLY, NEVER, TIME, Kind, Received, VcpuTurns
 from vcpulab.twin.sequences import Turns
 
 _ASKED_MOST = 4
