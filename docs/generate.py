@@ -8,6 +8,7 @@ from pathlib import Path
 
 import manual
 import metrics
+import twins_page
 import validation_page
 import verdicts
 
@@ -30,7 +31,7 @@ def pages() -> dict[Path, str]:
     found[metrics.FILE] = metrics.page()
     found[verdicts.FILE] = verdicts.page()
     found |= {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
-    return found | validation_page.pages()
+    return found | validation_page.pages() | twins_page.pages()
 
 
 def foretold(page: str) -> str:

@@ -3,7 +3,7 @@
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -26,13 +26,13 @@ def evidence(name: str) -> list[Row]:
 
 def pages() -> dict[Path, str]:
     """The pages that have such parts, and the picture, as they should be."""
-    found = {path: filled(path.read_text(encoding="utf-8")) for path in (PAGE, README, LIMITS)}
+    found = {path: filled(path.read_text(encoding="utf-8"), PARTS) for path in (PAGE, README, LIMITS)}
     return found | {PICTURE: picture()}
 
 
-def filled(page: str) -> str:
+def filled(page: str, parts: Mapping[str, Callable[[], str]]) -> str:
     """A page with its generated parts as they should be."""
-    return _BLOCK.sub(lambda match: f"{match[1]}{PARTS[match['name']]()}\n{match[3]}", page)
+    return _BLOCK.sub(lambda match: f"{match[1]}{parts[match['name']]()}\n{match[3]}", page)
 
 
 # ---- what there is ----

@@ -6,10 +6,12 @@ import pytest
 
 from support import ROOT
 from vcpulab.twin import build, decision_costs
-from vcpulab.twin.links import in_exchanges, links
+from vcpulab.twin.links import Link, in_exchanges, links
+from vcpulab.twin.messages import attribution
 from vcpulab.twin.messages.attribution import attributed
 from vcpulab.twin.messages.exchange import Exchange, tasks_of
 from vcpulab.twin.messages.partners import with_partners
+from vcpulab.twin.messages.turns import Received
 from vcpulab.twin.messages.wake_costs import Waking, waking
 from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
@@ -47,9 +49,11 @@ def test_turns_that_are_all_alike_do_not_tell_what_waking_costs() -> None:
     assert waking(attributed(bursts(60, 120, (2,)), {(SENDER, DOM0)})) == {DOM0: Waking(), SENDER: Waking()}
 
 
-def answering(name: str, scratch: Path) -> tuple[Exchange, dict[tuple[int, int], str]]:
-    """What a twin takes of a recording."""
-    sources = gather([KEPT / name])
+def exchanging(
+    folder: Path, scratch: Path
+) -> tuple[dict[tuple[int, int], Turns], set[Link], dict[tuple[int, int], str]]:
+    """The turns, links and names of the vCPUs of a recording that exchange messages."""
+    sources = gather([folder])
     file = scratch / "events.arrow"
     recording = build.read(sources, events=file)
     found = with_partners(file, recording.summary, in_exchanges(links(recording.summary)))
@@ -60,7 +64,29 @@ def answering(name: str, scratch: Path) -> tuple[Exchange, dict[tuple[int, int],
     turns = decision_costs.without(turns, takes)
     linked = {vcpu for link in found for vcpu in link}
     names = {vcpu: recording.names.get(vcpu[0]) or sources.name(vcpu[0]) for vcpu in linked}
-    return tasks_of({vcpu: its for vcpu, its in turns.items() if vcpu in linked}, found), names
+    return {vcpu: its for vcpu, its in turns.items() if vcpu in linked}, found, names
+
+
+def answering(name: str, scratch: Path) -> tuple[Exchange, dict[tuple[int, int], str]]:
+    """What a twin takes of a recording."""
+    turns, found, names = exchanging(KEPT / name, scratch)
+    return tasks_of(turns, found), names
+
+
+@pytest.mark.parametrize("scheduler", ["credit", "credit2"])
+def test_attribution_changes_nothing_after_the_third_pass(
+    scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So `docs/concepts/twins.md` says of these two recordings."""
+    turns, found, _ = exchanging(ROOT / "tests" / "request-loops" / scheduler, tmp_path)
+
+    def received(passes: int) -> dict[tuple[int, int], list[Received]]:
+        monkeypatch.setattr(attribution, "_PASSES", passes)
+        return {vcpu: its.received for vcpu, its in attributed(turns, found).items()}
+
+    settled = received(3)
+    assert settled == received(4)
+    assert settled != received(1)
 
 
 @pytest.mark.parametrize("seed", ["", "-2"])

@@ -10,10 +10,11 @@ from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
 
 BLOCKS_LEAST = 5
-"""A vCPU that blocked less often has no spread to draw from: it always computes, or is idle."""
+"""The least number of blocks of a vCPU for a distribution. With fewer the vCPU always computes, or is idle. Assumed."""
 HOG_SLEEPS_MOST = 0.01
-"""The largest fraction of its time that a thread of Linux sleeps or is absent and still counts as a hog."""
+"""The largest fraction of its time that a thread of Linux sleeps or is absent and still counts as a hog. Assumed."""
 EVENTS_OF_PHASE = 1000
+"""The number of events of a phase of a replay. Assumed."""
 
 
 def drawn(vcpu: Mapping[str, Any], resume_ns: int = 0, block_ns: int = 0) -> dict[str, Any] | None:

@@ -34,13 +34,17 @@ from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import keep_nothing
 
 SPAN_NS_LEAST = 1_000_000_000
-"""The shortest recording, ns: in a shorter one a vCPU that wakes ten times a second has too few sleeps for a spread."""
+"""The shortest recording, ns: in a shorter one a vCPU that wakes ten times a second has too few sleeps."""
 HELD_BACK_US = 5_000
-"""Twins of recordings under such a rate limit foretell other settings worse (docs/evidence/xen-demands.csv)."""
+"""The rate limit of Xen from which on a twin carries a warning, µs: such twins predict other settings worse
+(docs/evidence/xen-demands.csv)."""
+_OF_TURNS_MOST = 0.8
+"""The fraction of the largest number of turns up to which the beginning of a recording is read: turns are more frequent
+in some parts than on average. Assumed."""
 _THERE_LEAST = 0.5
-"""The least fraction of the known time for which a thread must have existed."""
+"""The least fraction of the known time for which a thread of Linux must have existed. Assumed."""
 TURNS_OF_VCPU_MOST = 2000
-"""More turns of one vCPU make a scenario longer, and hardly better."""
+"""The largest number of turns of one vCPU: more make a scenario longer, and hardly better."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ def read_events(
     if not blocks:
         return None
     begin, end = part
-    most = 0.8 * (TURNS_MOST if replay or links(recording.summary) else TURNS_READ_MOST)
+    most = _OF_TURNS_MOST * (TURNS_MOST if replay or links(recording.summary) else TURNS_READ_MOST)
     read(sources, (begin, begin + (end - begin) * min(1.0, most / blocks)), progress, to)
     return to
 

@@ -15,11 +15,12 @@ from vcpulab.twin.messages.ticks import Demand, Recognised, Tick, demands_beside
 from vcpulab.twin.sequences import Turn, Turns
 
 _COUNT_LEAST = 20
-"""Turns with a tick within, and without, from which its cost is told."""
+"""The least number of turns with a tick within them, and of turns without one, for the cost of a busy tick. Assumed."""
 _QUARTILES_APART = 1.349
-"""Standard deviations between the quartiles of a normal distribution."""
+"""The distance between the quartiles of a normal distribution, in standard deviations."""
 _BIAS_MOST = 0.25
-"""The largest bias of the cost, as a fraction: longer turns have more ticks, by their variance over their mean."""
+"""The largest bias of that cost, as a fraction: long turns contain more ticks, by the variance of turns over their
+mean. Assumed."""
 
 
 def all_told(turns: Mapping[Vcpu, Turns]) -> dict[Vcpu, tuple[Tick | None, list[Demand]]]:

@@ -12,15 +12,18 @@ from vcpulab.twin.scoring import rate
 from vcpulab.twin.sources import Sources
 
 POINTS = 2.0
-"""% of a CPU for each vCPU of a VM: with less off a twin repeats its CPU time."""
+"""The error up to which a VM's CPU time is repeated, % of a CPU for each of its vCPUs. Assumed."""
 PERCENT = 20.0
-"""% of the recorded CPU time: with less off the recorded kernel may have dealt out CPUs otherwise, by chance."""
+"""The error up to which a VM's CPU time differs by chance, % of the recorded CPU time: the recorded kernel may have
+distributed CPUs differently. With a larger error the twin is refused. Assumed."""
 _UNKNOWN_MOST = 0.75
-"""The largest fraction of the CPU time without an owner in a recording of which a twin can be made."""
+"""The largest fraction of all CPUs' time that no record covers. Assumed."""
 _UNRECORDED = 0.02
-"""The largest fraction of switches without a counterpart in a complete recording."""
+"""The largest fraction of switches without a counterpart in a complete recording. Assumed."""
 _REPLICATIONS = 3
+"""The number of replications of the check. Assumed."""
 _SPAN_NS_MOST = 4_000_000_000
+"""The longest simulation of the check, ns. Assumed."""
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ ANSWERED_LIFT_LEAST = 1.9
 """The least ratio if the woken vCPU also wakes the other one, which is rarely due to chance. In the same recordings it
 is at least 2.05 for guests that ask through Dom0, and at most 1.2 for guests that a long rate limit keeps in step."""
 PART_LEAST = 0.1
-"""The least fraction of a vCPU's wake-ups that are no exceptions."""
+"""The least fraction of a vCPU's wake-ups at which another vCPU is present, for that one to be a waker. Assumed."""
 BEYOND_LEAST = 0.5
 """The least fraction, beyond chance, of the wake-ups of a vCPU that wakes its waker: a vCPU that runs 40 % of the time
 cannot be present 2.5 times more often than by chance. In the same recordings the fraction is 0.65 to 0.81 for a guest
 that always reads a disk, and at most 0.45 for guests without communication."""
 COUNT_LEAST = 10
+"""The least number of such wake-ups. Assumed."""
 
 
 def links(summary: Mapping[str, Any]) -> set[Link]:

@@ -21,18 +21,20 @@ from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turn, Turns
 
 _TURNS_LEAST = 20
+"""The least number of turns of a kind. Assumed."""
 _EARLY = 0.1
-"""The fraction of the turns that may end before a preemption that still counts as early."""
+"""The fraction of turns that may end before a preemption that counts as early. Assumed."""
 _SHORT = 0.5
-"""Turns longer than this fraction of the median of the longer half are alike; ticks and similar turns are shorter."""
+"""Turns longer than this fraction of the median of the longer half are alike; ticks and similar turns are shorter.
+Assumed."""
 _EARLY_LEAST = 5
-"""The least number of turns that were preempted early; the error of one or two is unknown."""
+"""The least number of turns that were preempted early: the error of one or two is unknown."""
 _BOTH = 0.1
-"""The least fraction of message-exchanging turns that was preempted, and that was not."""
+"""The least fraction of message-exchanging turns that was preempted, and that was not. Assumed."""
 _WHOLE_LEAST = 10
-"""The least number of message-exchanging turns without preemption, which show the length without the cost."""
+"""The least number of message-exchanging turns without preemption, which show the length without the cost. Assumed."""
 _ERRORS = 3.0
-"""The least distance from 0, in standard errors, of an estimate that is not due to chance."""
+"""The least distance of the estimate from 0, in standard errors: chance exceeds it in one of 740 cases."""
 
 
 def resume_ns(turns: Iterable[Turns]) -> int:

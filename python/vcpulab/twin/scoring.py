@@ -36,6 +36,7 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
 }
 """The tolerances of a good twin: points of a pCPU, or % of the recorded value."""
 REPLICATIONS = 10
+"""The number of replications of a score. Assumed."""
 _SWITCHING: Mapping[str, float] = {"wake_p50": 2, "wake_p90": 4}
 """The largest ratio of a percentile of waits after waking to the shortest decision and switch of a Linux CPU."""
 

@@ -16,9 +16,9 @@ from vcpulab.errors import RequestError
 from vcpulab.twin.links import Link, Vcpu
 
 TURNS_MOST = 20_000
-"""More turns of all vCPUs make a scenario file that is too long."""
+"""The largest number of turns in a scenario: with more the file is too long."""
 TURNS_READ_MOST = 200_000
-"""More turns of all vCPUs take too long to look through."""
+"""The largest number of turns to read: more take too long."""
 
 
 class Turn(NamedTuple):

@@ -12,11 +12,19 @@ import numpy as np
 import polars as pl
 
 MEANS = (1, 2, 4, 8, 16, 32, 64)
+"""The mean lengths to choose from, in turns."""
 _PARTS = 4
-"""Quantiles that times to compute, and times to sleep, are told apart by."""
+"""The number of quantiles that divide computations, and sleeps, into states. Assumed."""
 _FOLDS = 4
+"""The number of parts of the recording that are held out in turn. Assumed."""
 _PRIOR = 0.5
-"""The prior count of turns of each state after each other: a transition that was not seen is not impossible."""
+"""The prior count of each state: a transition that was not recorded is not impossible. Assumed."""
+_NEGLIGIBLE = 0.01
+"""The difference of log-likelihoods up to which two mean lengths are equally likely; the shorter one is taken.
+Assumed."""
+_ERRORS = 3
+"""The rank correlation of computations with sleeps, in standard errors, from which on the two depend on each other:
+chance exceeds it in one of 370 cases."""
 
 
 def mean_stretch(demands: Sequence[tuple[int, int]]) -> int:
@@ -53,15 +61,13 @@ def mean_stretch(demands: Sequence[tuple[int, int]]) -> int:
         for mean in MEANS:
             scores[mean] += float(np.log(of_any / mean + of_next * (1 - 1 / mean)).sum())
     best = max(scores.values())
-    # A hundredth of a turn's worth of likelihood is none.
-    return next(mean for mean in MEANS if scores[mean] >= best - 0.01)
+    return next(mean for mean in MEANS if scores[mean] >= best - _NEGLIGIBLE)
 
 
 def keep_nothing(demands: Sequence[tuple[int, int]]) -> bool:
     """`True`: turns are independent of one another, and sleeps of the computation before, so that spreads suffice.
 
-    Sleeps and computations are tested by their rank correlation, which exceeds three standard errors by chance in one
-    of 370 cases.
+    Sleeps and computations are tested by their rank correlation.
 
     Examples:
         >>> keep_nothing([(1, 5), (9, 50)] * 100)
@@ -78,7 +84,7 @@ def keep_nothing(demands: Sequence[tuple[int, int]]) -> bool:
     correlation = float(((ranks[0] - ranks[0].mean()) * (ranks[1] - ranks[1].mean())).mean()) / (
         spreads[0] * spreads[1]
     )
-    return bool(abs(correlation) * len(demands) ** 0.5 < 3)
+    return bool(abs(correlation) * len(demands) ** 0.5 < _ERRORS)
 
 
 def _states(demands: np.ndarray) -> np.ndarray:

@@ -18,14 +18,17 @@ from vcpulab.twin.messages.turns import ALWAYS, CLEARLY, NEVER, TIME, Kind, Rece
 from vcpulab.twin.sequences import Turns
 
 _ASKED_MOST = 4
-"""The largest number of candidate messages of a turn among which the received ones are searched."""
+"""The largest number of uncertain messages of a turn whose combinations are tried, because combinations double with
+each message. With more the turn counts as uncertain. Assumed."""
 _LIKE_TIMER = 0.1
-"""The largest deviation from the CPU time after a timer at which a message may have been the timer."""
+"""The relative difference of CPU time up to which a kind of messages may consist of turns that a timer began.
+Assumed."""
 _RECEIVED_MOST = 16
-"""Messages of one turn. That more came at once is not what was recorded, but what inferring has made of it: taken for
-true, they would be sent on, and come back."""
+"""The largest number of messages of a turn. More are an artifact of the estimation: they would be sent on, and come
+back. Assumed."""
 _PASSES = 6
-"""Rounds of inference: the messages of a turn show which messages its kind sends, and so which ones others got."""
+"""The number of passes. It is fixed: convergence is not tested. In two recordings of request loops nothing changes
+after the third pass."""
 
 
 def attributed(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, VcpuTurns]:

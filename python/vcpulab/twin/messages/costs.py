@@ -7,9 +7,11 @@ from statistics import median
 from vcpulab.twin.messages.turns import SAMPLES_LEAST, TIME, Kind, Received, VcpuTurns
 
 OF_TURNS_LEAST = 0.04
-"""The least fraction of a vCPU's turns with a kind of messages that is not due to chance."""
+"""The least fraction of a vCPU's messages that a kind has, or of the turns with a kind that show whether something
+was sent. Below it chance may decide. Assumed."""
 _LONG = 3
-"""The ratio of a timer's turn to any message's from which on the two cannot be confused."""
+"""The least ratio of the timer's CPU time to that of any message, for a timer that cannot be confused with messages.
+Assumed."""
 
 
 def frequent(received: Sequence[Received]) -> Set[Kind]:

@@ -20,7 +20,8 @@ from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
 
 _MOSTLY = 0.5
-"""An answer that is sent in so many of the turns in which it would have been seen may have been sent in all."""
+"""If an awaited answer is sent in at least this fraction of the turns that show it, it is sent exactly once in all
+of them: the vCPU that awaited it did continue. Assumed."""
 
 
 class Exchange(NamedTuple):

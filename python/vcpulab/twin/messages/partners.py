@@ -16,7 +16,8 @@ from vcpulab.twin.messages.ticks import recognise
 from vcpulab.twin.sequences import turns_of
 
 OF_OTHERS_LEAST = 0.02
-"""The least fraction of a vCPU's wake-ups, without ticks, that are no exceptions."""
+"""The least fraction of a vCPU's wake-ups, without ticks, at which a further partner is present. It is below
+`PART_LEAST`, because answers that come before the vCPU blocks leave few wake-ups. Assumed."""
 
 
 def with_partners(events: Path, summary: Mapping[str, Any], candidates: Set[Link]) -> set[Link]:

@@ -10,7 +10,7 @@ from collections.abc import Set
 from vcpulab.twin.messages.turns import NEVER, SAMPLES_LEAST, TIME, Kind, VcpuTurns
 
 _LATE = 0.1
-"""The fraction of a period after which a tick is missing."""
+"""The delay after which a tick is missing, as a fraction of its period. Assumed."""
 
 
 def softirq_kinds(receiver: VcpuTurns) -> Set[Kind]:

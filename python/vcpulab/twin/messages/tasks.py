@@ -19,9 +19,10 @@ from vcpulab.twin.messages.turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Acti
 from vcpulab.twin.messages.wake_costs import Waking
 
 SAMPLES_MOST = 250
-"""The largest number of samples of a task; more make a scenario longer, and hardly better."""
+"""The largest number of samples of a task: more make a scenario longer, and hardly better."""
 _FOLLOWED = 0.7
-"""The least fraction of answers to a kind of messages that a sleep follows, for sleeps counted from the answer."""
+"""The least fraction of answers to a kind of messages that a sleep follows, for sleeps that are counted from the
+answer. Assumed."""
 
 
 @dataclass

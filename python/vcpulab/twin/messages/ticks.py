@@ -16,26 +16,29 @@ from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turn
 
 PERIODS_NS = (10_000_000, 4_000_000, 3_333_333, 1_000_000)
-"""The periods of Linux's kernels, by their CONFIG_HZ."""
-_WIDTH = 1 / 100
-"""The fraction of a period in which wake-ups are on the grid: a hypervisor delays timers."""
+"""The periods of Linux's ticks: CONFIG_HZ is 100, 250, 300 or 1000."""
+_WIDTH = 0.01
+"""The width of the grid, as a fraction of a period: a hypervisor delays timers. Assumed."""
 _LATE_NS = 50_000
 """The largest further delay: Xen handles timers together that expire within this time (its `timer_slop`)."""
 _DRIFTS = 500e-6
-"""The largest relative difference between the rates of a guest's clock and the trace's."""
+"""The largest relative difference between the rates of a guest's clock and the trace's. Assumed."""
 _LIFT_LEAST = 5
-"""The least ratio of wake-ups on the grid to the number expected by chance."""
+"""The least ratio of wake-ups on the grid to the number expected by chance. Assumed."""
 _COUNT_LEAST = 8
+"""The least number of wake-ups on the grid. Assumed."""
 _OF_MOST = 0.8
-"""The fraction of the wake-ups on the best grid from which on a grid of longer period is preferred."""
+"""A grid with at least this fraction of the wake-ups of the best grid is preferred if its period is longer: ticks of
+4 ms are also on a grid of 1 ms. Assumed."""
 _COST_MOST = 0.1
-"""The largest CPU time of a tick, as a fraction of its period."""
+"""The largest CPU time of a tick, as a fraction of its period. Assumed."""
 _OFTEN = 0.1
-"""A sleep that lasts as long as so many others is a program's, not a timeout that ends at a tick."""
+"""If at least this fraction of a vCPU's sleeps have the same length, that length is the program's choice, and no
+timeout that ends at a tick. Assumed."""
 _SHORT = 0.6
-"""Ticks are shorter than this part of a turn of another kind: else they cannot be told apart."""
+"""The longest tick, as a fraction of the usual turn: longer ones are indistinguishable from other turns. Assumed."""
 _ALIKE = 2
-"""Ticks are alike: none takes so many times what the middle one does."""
+"""The largest ratio of a tick's CPU time to the median of ticks. Assumed."""
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,18 @@ from vcpulab.twin.messages.ticks import Recognised, recognise
 from vcpulab.twin.sequences import Turns
 
 SAMPLES_LEAST = 5
-ALWAYS, NEVER = 0.8, 0.1
-"""Fractions of the turns that would show a message: from the first on all turns send it, up to the second none."""
+"""The least number of turns behind any median or fraction. Assumed."""
+ALWAYS = 0.8
+"""From this fraction of the turns that show whether a message was sent, all turns with that kind of messages send
+it. Assumed."""
+NEVER = 0.1
+"""Up to this fraction no turn sends it. Assumed."""
 CLEARLY = 2
-"""An explanation of a turn's CPU time must be this many times nearer than the next."""
+"""An explanation of a turn's CPU time is accepted if the next best one has an error this many times as large.
+Assumed."""
 _RARELY = 0.02
-"""The least likelihood of anything, and the distance of the largest from 1."""
+"""The least likelihood that a turn sends, or does not send, a message: a rare exception must not rule out an
+explanation. Assumed."""
 _IN_ORDER = 1e-6
 """The price of a change of order, negligible compared with any likelihood: equally likely messages stay in order."""
 

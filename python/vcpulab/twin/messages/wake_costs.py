@@ -16,17 +16,22 @@ from vcpulab.twin.links import Vcpu
 from vcpulab.twin.messages.turns import ALWAYS, SAMPLES_LEAST, TIME, Kind, VcpuTurns
 
 _TURNS_LEAST = 20
+"""The least number of turns. Assumed."""
 _ERRORS = 3.0
-"""The least distance from 0, in standard errors, of an estimate that is not due to chance."""
+"""The least distance of the estimate from 0, in standard errors: chance exceeds it in one of 740 cases."""
 _DIFFER_LEAST = 0.02
-"""The least fraction of turns with unusual shares; with fewer, chance decides."""
+"""The least fraction of turns with unusual shares of work: with fewer, chance decides. Assumed."""
 _OUTLIERS = 4.0
-"""The error of a turn, in medians of errors, from which on the turn did other work, too."""
+"""The error of a turn, in medians of errors, from which on the turn did other work, too, and is left out. Assumed."""
+_ERROR_NS_LEAST = 1000.0
+"""The least median of errors for that, ns: turns that are nearly equal differ by less. Assumed."""
 _NOTHING = 0.2
-"""The largest negative cost of a message, as a fraction of the cost of waking, for which the model is accepted."""
+"""The largest negative cost of a message, as a fraction of the cost of waking, with which the model is still
+accepted. Assumed."""
 _PASSES = 3
+"""The number of passes over all turns: a message that arrived after a turn began may be of a later turn. Assumed."""
 _SHORTEST = 0.1
-"""The fraction of the turns that may be shorter than the cost of waking."""
+"""The fraction of turns that may be shorter than the cost of waking, which is a part of each of them. Assumed."""
 
 
 class Waking(NamedTuple):
@@ -117,7 +122,7 @@ def _estimate(receiver: VcpuTurns, shares: list[dict[Kind, float]]) -> int:
             return 0
         costs = np.linalg.lstsq(shares_matrix, ran, rcond=None)[0]
         rest = np.abs(ran - shares_matrix @ costs)
-        usual = rest <= _OUTLIERS * max(float(np.median(rest)), 1000.0)
+        usual = rest <= _OUTLIERS * max(float(np.median(rest)), _ERROR_NS_LEAST)
         if usual.all():
             variance = float((rest**2).sum()) / max(len(ran) - shares_matrix.shape[1], 1)
             error = float(np.sqrt(variance * np.linalg.inv(shares_matrix.T @ shares_matrix)[0, 0]))
