@@ -13,7 +13,7 @@ from vcpulab import _engine
 from vcpulab._engine import Comparison, Metric
 from vcpulab.results.statistics import Interval, holm, kendall_p, kendall_tau, number, paired
 from vcpulab.sweeps import sobol
-from vcpulab.twin.assignment import cheapest
+from vcpulab.twin.messages.assignment import cheapest
 
 DEGREES = [1, 1.5, 2, 3, 4, 5, 7, 9, 10, 19, 29, 30, 49, 99, 100, 250.5, 999, 1e4, 1e5, 1e6]
 EXACT = 1e-12

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcpulab.twin.assignment import cheapest
 from vcpulab.twin.links import Vcpu
+from vcpulab.twin.messages.assignment import cheapest
 from vcpulab.twin.messages.ticks import Recognised, recognise
 from vcpulab.twin.sequences import Turns
 
