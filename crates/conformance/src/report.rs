@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::recording::{read_state, read_trace};
@@ -100,11 +99,7 @@ pub fn run_paths(paths: &[PathBuf], jobs: usize) -> Result<Report, Vec<Unreadabl
     }
     files.sort();
     files.dedup();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
-    let outcomes: Vec<Result<Outcome, Unreadable>> = match pool {
-        Ok(pool) => pool.install(|| files.par_iter().map(|file| run_file(file)).collect()),
-        Err(_) => files.iter().map(|file| run_file(file)).collect(),
-    };
+    let outcomes = vcpulab_parallel::map(&files, jobs, |file| run_file(file));
     let mut folders: BTreeMap<PathBuf, FolderReport> = BTreeMap::new();
     let mut unreadable = Vec::new();
     for (file, outcome) in files.iter().zip(outcomes) {

@@ -47,7 +47,7 @@ impl fmt::Display for Circle {
 /// The circles of the crate in that folder.
 ///
 /// # Errors
-/// When one of its files cannot be read.
+/// When one of its files cannot be read, or is not made of Rust's tokens.
 pub fn circles_of(krate: &Path) -> io::Result<Vec<Circle>> {
     Ok(circles(&modules(&krate.join("src"))?))
 }
@@ -192,7 +192,7 @@ mod tests {
             let file =
                 if path.is_empty() { "lib.rs".to_owned() } else { format!("{}.rs", path.replace("::", "/")) };
             let path = path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
-            read_text(&file, text, path, &mut modules);
+            read_text(&file, text, path, &mut modules).unwrap();
         }
         circles(&modules)
     }

@@ -1,70 +1,101 @@
 //! The crates' layers: which crate may depend on which.
 
-use std::path::Path;
-use std::{fs, io};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
 
 /// The crates of the engine and those that each may use; the compiler keeps them from using others by way of these. Crates
 /// that serve development and the Python front may use all.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("histogram", &[]),
     ("host", &[]),
-    ("recording", &[]),
+    ("parallel", &[]),
+    ("recording", &["histogram"]),
     ("probe", &[]),
     ("judge", &[]),
     ("sched", &["host"]),
     ("guest", &["histogram", "host"]),
     ("measure", &["histogram", "host"]),
-    ("conformance", &["host", "sched", "recording"]),
+    ("conformance", &["host", "parallel", "sched", "recording"]),
     ("io", &["host", "guest"]),
     ("spec", &["host", "sched", "guest", "io"]),
     ("scenario", &["host", "sched", "guest", "io", "spec"]),
-    ("run", &["host", "sched", "guest", "io", "measure", "spec"]),
+    ("run", &["host", "parallel", "sched", "guest", "io", "measure", "spec"]),
 ];
 
-/// The crates that the crate of that name depends on and may not. Those that only its tests need do not count.
+/// A crate of the workspace, as `cargo metadata` describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crate {
+    /// The name of the package without `vcpulab-`.
+    pub name: String,
+    /// The folder of the manifest.
+    pub folder: PathBuf,
+    /// The names of the workspace's crates that the crate depends on. Those that only its tests or its build need do not count.
+    pub uses: Vec<String>,
+}
+
+/// The crates of the workspace in that folder, by name.
 ///
 /// # Errors
-/// When its manifest cannot be read.
-pub fn forbidden(crates: &Path, name: &str) -> io::Result<Vec<String>> {
-    let manifest = fs::read_to_string(crates.join(name).join("Cargo.toml"))?;
-    Ok(forbidden_in(&manifest, name))
-}
-
-fn forbidden_in(manifest: &str, name: &str) -> Vec<String> {
-    let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == name) else { return Vec::new() };
-    let used = dependencies(manifest).into_iter();
-    used.filter(|used| !allowed.contains(&used.as_str())).collect()
-}
-
-/// The crates of this workspace among the dependencies in a manifest.
-fn dependencies(manifest: &str) -> Vec<String> {
-    let (mut inside, mut found) = (false, Vec::new());
-    for line in manifest.lines().map(str::trim) {
-        if line.starts_with('[') {
-            inside =
-                line == "[dependencies]" || line.starts_with("[target.") && line.ends_with(".dependencies]");
-        } else if let Some(rest) = line.strip_prefix("vcpulab-").filter(|_| inside) {
-            let end = rest.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(rest.len());
-            found.push(rest[..end].to_owned());
-        }
+/// When `cargo metadata` fails.
+pub fn workspace(root: &Path) -> io::Result<Vec<Crate>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root)
+        .output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr)));
     }
-    found
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let mut crates: Vec<Crate> =
+        metadata["packages"].as_array().into_iter().flatten().filter_map(described).collect();
+    crates.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(crates)
+}
+
+/// The crate that a package in the metadata describes, if it is one of ours.
+fn described(package: &Value) -> Option<Crate> {
+    let ours = |value: &Value| Some(value["name"].as_str()?.strip_prefix("vcpulab-")?.to_owned());
+    let dependencies = package["dependencies"].as_array()?;
+    Some(Crate {
+        name: ours(package)?,
+        folder: Path::new(package["manifest_path"].as_str()?).parent()?.to_owned(),
+        uses: dependencies.iter().filter(|used| used["kind"].is_null()).filter_map(ours).collect(),
+    })
+}
+
+/// The crates that the crate uses, although its layer may not.
+pub fn forbidden(krate: &Crate) -> Vec<&str> {
+    let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == krate.name) else { return Vec::new() };
+    krate.uses.iter().map(String::as_str).filter(|used| !allowed.contains(used)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MANIFEST: &str = "[package]\nname = \"vcpulab-io\"\n[dependencies]\nrand = \"1\"\nvcpulab-host.workspace = true\n\
-        [target.'cfg(unix)'.dependencies]\nvcpulab-measure = { path = \"../measure\" }\n\
-        [dev-dependencies]\nvcpulab-sched.workspace = true\n";
-
     #[test]
     fn a_crate_that_reaches_beside_or_above_itself_is_found() {
-        assert_eq!(forbidden_in(MANIFEST, "io"), ["measure"]);
-        assert_eq!(forbidden_in(MANIFEST, "host"), ["host", "measure"]);
-        assert_eq!(forbidden_in(MANIFEST, "run"), [""; 0]);
-        assert_eq!(forbidden_in(MANIFEST, "python"), [""; 0]);
+        let package = serde_json::json!({
+            "name": "vcpulab-io",
+            "manifest_path": "/somewhere/io/Cargo.toml",
+            "dependencies": [
+                { "name": "rand", "kind": null },
+                { "name": "vcpulab-host", "kind": null },
+                { "name": "vcpulab-measure", "kind": null, "target": "cfg(unix)" },
+                { "name": "vcpulab-sched", "kind": "dev" },
+            ],
+        });
+        let io = described(&package).unwrap();
+        assert_eq!(io.folder, Path::new("/somewhere/io"));
+        let forbidden_as = |name: &str| forbidden(&Crate { name: name.to_owned(), ..io.clone() }).join(" ");
+        assert_eq!(forbidden_as("io"), "measure");
+        assert_eq!(forbidden_as("host"), "host measure");
+        assert_eq!(forbidden_as("run"), "");
+        assert_eq!(forbidden_as("python"), "");
     }
 
     #[test]

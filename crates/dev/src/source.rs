@@ -1,11 +1,16 @@
 //! The modules of a crate and the paths by which they name each other, read from the source as text.
 //!
-//! Only the words matter: comments, texts and items under `#[cfg(test)]` are left out, and macros count where they are
-//! written. Nothing is compiled, so this works on a crate that does not build.
+//! Items under `#[cfg(test)]` are left out, and macros count where they are written. Nothing is compiled, so this works on a crate
+//! that does not build.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+
+use proc_macro2::{Delimiter, Group, TokenTree};
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Ident, ItemUse, Token, UseTree};
 
 /// A module's names from the crate's root; the root has none.
 pub type ModulePath = Vec<String>;
@@ -38,7 +43,7 @@ pub type Modules = BTreeMap<ModulePath, Module>;
 /// Reads the crate whose sources are in `src`.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// When a file cannot be read, or is not made of Rust's tokens.
 pub fn modules(src: &Path) -> io::Result<Modules> {
     let mut found = Modules::new();
     let root = if src.join("lib.rs").exists() { "lib.rs" } else { "main.rs" };
@@ -48,7 +53,8 @@ pub fn modules(src: &Path) -> io::Result<Modules> {
 
 fn read_file(src: &Path, file: &str, path: ModulePath, found: &mut Modules) -> io::Result<()> {
     let text = std::fs::read_to_string(src.join(file))?;
-    for child in read_text(file, &text, path, found) {
+    let children = read_text(file, &text, path, found);
+    for child in children.map_err(|error| io::Error::other(format!("{file}: {error}")))? {
         let folder = child.join("/");
         let candidates = [format!("{folder}.rs"), format!("{folder}/mod.rs")];
         if let Some(file) = candidates.iter().find(|file| src.join(file).exists()) {
@@ -59,134 +65,30 @@ fn read_file(src: &Path, file: &str, path: ModulePath, found: &mut Modules) -> i
 }
 
 /// Adds the modules of a file's text to `found`; returns the modules that it declares and that are in files of their own.
-pub fn read_text(file: &str, text: &str, path: ModulePath, found: &mut Modules) -> Vec<ModulePath> {
-    let tokens = tokens(text);
-    let mut reader = Reader { file, tokens: &tokens, at: 0, path, found, declared: Vec::new() };
-    reader.module();
-    reader.declared
-}
-
-/// A word or a sign, and its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Token {
-    text: String,
-    line: usize,
-}
-
-fn is_word(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_alphabetic() || first == '_')
-}
-
-/// The words and signs of a text, `::` as one; comments, texts, characters and lifetimes are left out.
-fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let (mut rest, mut line) = (text, 1);
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => block_comment(rest),
-            '"' => quoted(rest),
-            'r' | 'b' | 'c' if raw_text(rest).is_some() => raw_text(rest).unwrap_or(1),
-            '\'' => character(rest),
-            first if first.is_alphanumeric() || first == '_' => {
-                let end = |c: char| !(c.is_alphanumeric() || c == '_');
-                let length = rest.find(end).unwrap_or(rest.len());
-                tokens.push(Token { text: rest[..length].to_owned(), line });
-                length
-            }
-            ':' if rest.starts_with("::") => {
-                tokens.push(Token { text: "::".to_owned(), line });
-                2
-            }
-            first => {
-                if !first.is_whitespace() {
-                    tokens.push(Token { text: first.to_string(), line });
-                }
-                first.len_utf8()
-            }
-        };
-        line += rest[..length].matches('\n').count();
-        rest = &rest[length..];
-    }
-    tokens
-}
-
-/// The length of a comment between `/*` and `*/`, which may hold others.
-fn block_comment(text: &str) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < text.len() {
-        if text[at..].starts_with("/*") {
-            depth += 1;
-            at += 2;
-        } else if text[at..].starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                break;
-            }
-        } else {
-            at += text[at..].chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    at
-}
-
-/// The length of a text between quotes.
-fn quoted(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            '"' if !escaped => return at + 1,
-            '\\' => escaped = !escaped,
-            _ => escaped = false,
-        }
-    }
-    text.len()
-}
-
-/// The length of a raw text, if one begins here.
-fn raw_text(text: &str) -> Option<usize> {
-    let raw = text.trim_start_matches(['b', 'c']).strip_prefix('r')?;
-    let hashes = raw.len() - raw.trim_start_matches('#').len();
-    let inside = raw[hashes..].strip_prefix('"')?;
-    let end = format!("\"{}", "#".repeat(hashes));
-    let length = inside.find(&end).map_or(inside.len(), |at| at + end.len());
-    Some(text.len() - inside.len() + length)
-}
-
-/// The length of a character between single quotes, or of the sign before a lifetime.
-fn character(text: &str) -> usize {
-    let mut chars = text.char_indices().skip(1);
-    match (chars.next(), chars.next()) {
-        (Some((_, '\\')), Some((at, _))) => {
-            text[at + 1..].find('\'').map_or(text.len(), |end| at + 1 + end + 1)
-        }
-        (Some(_), Some((at, '\''))) => at + 1,
-        // A lifetime: its name follows as a word, which does no harm.
-        _ => 1,
-    }
+///
+/// # Errors
+/// When the text is not made of Rust's tokens.
+pub fn read_text(
+    file: &str,
+    text: &str,
+    path: ModulePath,
+    found: &mut Modules,
+) -> syn::Result<Vec<ModulePath>> {
+    let mut reader = Reader { file, path, found, declared: Vec::new() };
+    (|input: ParseStream| reader.module(input)).parse_str(text)?;
+    Ok(reader.declared)
 }
 
 const DEFINE: [&str; 8] = ["struct", "enum", "trait", "type", "fn", "const", "static", "union"];
 
 struct Reader<'a> {
     file: &'a str,
-    tokens: &'a [Token],
-    at: usize,
     path: ModulePath,
     found: &'a mut Modules,
     declared: Vec<ModulePath>,
 }
 
 impl Reader<'_> {
-    fn text(&self, ahead: usize) -> &str {
-        self.tokens.get(self.at + ahead).map_or("", |token| &token.text)
-    }
-
-    fn line(&self) -> usize {
-        self.tokens.get(self.at).map_or(0, |token| token.line)
-    }
-
     fn here(&mut self) -> &mut Module {
         let file = self.file;
         self.found
@@ -194,140 +96,127 @@ impl Reader<'_> {
             .or_insert_with(|| Module { file: file.to_owned(), ..Module::default() })
     }
 
-    /// Reads up to the brace that closes the module, or the end.
-    fn module(&mut self) {
+    fn module(&mut self, input: ParseStream) -> syn::Result<()> {
         self.here();
-        let mut depth = 0_usize;
-        while self.at < self.tokens.len() {
-            match self.text(0) {
-                "#" if self.is_test_attribute() => self.skip_item(),
-                "{" => depth += 1,
-                "}" if depth == 0 => return,
-                "}" => depth -= 1,
-                "mod" if is_word(self.text(1)) => {
-                    self.submodule();
-                    continue;
+        self.tokens(input, true)
+    }
+
+    /// Reads all tokens of the input; items define names of the module unless they are in braces.
+    fn tokens(&mut self, input: ParseStream, defines: bool) -> syn::Result<()> {
+        while !input.is_empty() {
+            if input.peek(Token![#]) && input.peek2(syn::token::Bracket) {
+                input.parse::<Token![#]>()?;
+                let attribute: Group = input.parse()?;
+                if is_test(&attribute) {
+                    skip_item(input)?;
+                } else {
+                    (|input: ParseStream| self.tokens(input, false)).parse2(attribute.stream())?;
                 }
-                "use" => {
-                    self.at += 1;
-                    self.import(&mut Vec::new());
+            } else if input.peek(Token![mod]) && input.peek2(Ident) {
+                self.submodule(input)?;
+            } else if input.peek(Token![use]) && input.fork().parse::<ItemUse>().is_ok() {
+                self.import(Vec::new(), &input.parse::<ItemUse>()?.tree);
+            } else if input.peek(Token![::]) {
+                input.parse::<Token![::]>()?;
+                mention(input)?;
+            } else if input.peek(Ident::peek_any) {
+                let words = mention(input)?;
+                let line = words[0].span().start().line;
+                let path: Vec<String> = words.iter().map(Ident::to_string).collect();
+                match path.as_slice() {
+                    [word] if word == "macro_rules" && input.peek(Token![!]) => {
+                        input.parse::<Token![!]>()?;
+                        self.define(input);
+                    }
+                    [word] if defines && DEFINE.contains(&word.as_str()) => self.define(input),
+                    [_] if !input.peek(Token![::]) => {}
+                    _ => self.here().named.push(Named { path, line }),
                 }
-                "macro_rules" if self.text(1) == "!" => {
-                    let name = self.text(2).to_owned();
-                    self.here().defined.push(name);
-                }
-                word if depth == 0 && DEFINE.contains(&word) => {
-                    let name = self.text(1).to_owned();
-                    self.here().defined.push(name);
-                }
-                word if is_word(word) && self.text(1) == "::" => {
-                    self.mention();
-                    continue;
-                }
-                _ => {}
+            } else if let TokenTree::Group(group) = input.parse()? {
+                let defines = defines && group.delimiter() != Delimiter::Brace;
+                (|input: ParseStream| self.tokens(input, defines)).parse2(group.stream())?;
             }
-            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds the name that follows `struct` and the like, if there is one.
+    fn define(&mut self, input: ParseStream) {
+        if let Ok(name) = input.fork().call(Ident::parse_any) {
+            self.here().defined.push(name.to_string());
         }
     }
 
-    fn submodule(&mut self) {
-        let name = self.text(1).to_owned();
-        self.path.push(name);
-        if self.text(2) == "{" {
-            self.at += 3;
-            self.module();
+    fn submodule(&mut self, input: ParseStream) -> syn::Result<()> {
+        input.parse::<Token![mod]>()?;
+        self.path.push(input.parse::<Ident>()?.to_string());
+        if input.peek(syn::token::Brace) {
+            let inside;
+            syn::braced!(inside in input);
+            self.module(&inside)?;
         } else {
             self.declared.push(self.path.clone());
-            self.at += 2;
         }
         self.path.pop();
-        self.at += 1;
+        Ok(())
     }
 
-    /// A path outside imports: `crate::queue::Queue::new`.
-    fn mention(&mut self) {
-        let line = self.line();
-        let outermost = self.at == 0 || self.tokens[self.at - 1].text != "::";
-        let mut path = vec![self.text(0).to_owned()];
-        self.at += 1;
-        while self.text(0) == "::" && is_word(self.text(1)) {
-            path.push(self.text(1).to_owned());
-            self.at += 2;
-        }
-        if outermost {
-            self.here().named.push(Named { path, line });
-        }
-    }
-
-    /// Reads a branch of a `use` tree after `prefix`, up to the sign that ends the branch.
-    fn import(&mut self, prefix: &mut Vec<String>) {
-        let (line, before) = (self.line(), prefix.len());
-        let mut name = None;
-        loop {
-            match self.text(0) {
-                "{" => {
-                    while self.text(0) != "}" && !self.text(0).is_empty() {
-                        self.at += 1;
-                        if self.text(0) != "}" {
-                            self.import(prefix);
-                        }
-                    }
-                    prefix.truncate(before);
-                    self.at += 1;
-                    return;
-                }
-                "as" => {
-                    name = Some(self.text(1).to_owned());
-                    self.at += 1;
-                }
-                word if is_word(word) || word == "*" => prefix.push(word.to_owned()),
-                "::" => {}
-                _ => break,
+    /// Adds the imports of a branch of a `use` tree after `path`.
+    fn import(&mut self, mut path: Vec<String>, tree: &UseTree) {
+        let (word, name, span) = match tree {
+            UseTree::Path(branch) => {
+                path.push(branch.ident.to_string());
+                return self.import(path, &branch.tree);
             }
-            self.at += 1;
+            UseTree::Group(branches) => {
+                return branches.items.iter().for_each(|branch| self.import(path.clone(), branch));
+            }
+            UseTree::Name(leaf) => (leaf.ident.to_string(), None, leaf.ident.span()),
+            UseTree::Rename(leaf) => {
+                (leaf.ident.to_string(), Some(leaf.rename.to_string()), leaf.ident.span())
+            }
+            UseTree::Glob(star) => ("*".to_owned(), None, star.star_token.span),
+        };
+        if word != "self" || path.is_empty() {
+            path.push(word);
         }
-        let mut path = prefix.clone();
-        if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
-            path.pop();
-        }
-        prefix.truncate(before);
-        let Some(last) = path.last().cloned() else { return };
+        let Some(name) = name.or_else(|| path.last().cloned()) else { return };
+        let line = span.start().line;
         let module = self.here();
-        module.imports.push((name.unwrap_or(last), path.clone()));
+        module.imports.push((name, path.clone()));
         module.named.push(Named { path, line });
     }
+}
 
-    /// `#[cfg(test)]`, also with more conditions.
-    fn is_test_attribute(&self) -> bool {
-        let words = ["#", "[", "cfg", "("];
-        if !words.iter().enumerate().all(|(ahead, word)| self.text(ahead) == *word) {
-            return false;
-        }
-        self.text(4) == "test" || self.text(4) == "all" && self.text(6) == "test"
+/// Takes a path outside imports: `crate::queue::Queue::new`.
+fn mention(input: ParseStream) -> syn::Result<Vec<Ident>> {
+    let mut path = Vec::new();
+    if input.peek(Ident::peek_any) {
+        path.push(input.call(Ident::parse_any)?);
     }
+    while input.peek(Token![::]) && input.peek3(Ident::peek_any) {
+        input.parse::<Token![::]>()?;
+        path.push(input.call(Ident::parse_any)?);
+    }
+    Ok(path)
+}
 
-    /// Passes over an attribute and the item that it belongs to.
-    fn skip_item(&mut self) {
-        let (mut round, mut square, mut curly) = (0_usize, 0_usize, 0_usize);
-        while self.at < self.tokens.len() {
-            match self.text(0) {
-                "(" => round += 1,
-                ")" => round = round.saturating_sub(1),
-                "[" => square += 1,
-                "]" => square = square.saturating_sub(1),
-                "{" => curly += 1,
-                "}" => {
-                    curly = curly.saturating_sub(1);
-                    if curly == 0 {
-                        return;
-                    }
-                }
-                ";" if round + square + curly == 0 => return,
-                _ => {}
-            }
-            self.at += 1;
+/// Whether the attribute in brackets is `cfg(test)`, also with more conditions.
+fn is_test(attribute: &Group) -> bool {
+    let text = attribute.stream().to_string().replace(' ', "");
+    text == "cfg(test)" || text.starts_with("cfg(all(test,")
+}
+
+/// Passes over the item that begins here.
+fn skip_item(input: ParseStream) -> syn::Result<()> {
+    while !input.is_empty() {
+        match input.parse()? {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => break,
+            TokenTree::Punct(punct) if punct.as_char() == ';' => break,
+            _ => {}
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -336,7 +225,7 @@ mod tests {
 
     fn module(text: &str) -> Module {
         let mut found = Modules::new();
-        read_text("lib.rs", text, Vec::new(), &mut found);
+        read_text("lib.rs", text, Vec::new(), &mut found).unwrap();
         found.remove(&Vec::new()).unwrap()
     }
 
@@ -374,13 +263,14 @@ mod tests {
                     #[cfg(test)]\nmod more;\n#[cfg(all(test, unix))]\nuse crate::no;\nmod kept;";
         assert_eq!(named(text), ["crate::yes"]);
         let mut found = Modules::new();
-        assert_eq!(read_text("lib.rs", text, Vec::new(), &mut found), [vec!["kept".to_owned()]]);
+        assert_eq!(read_text("lib.rs", text, Vec::new(), &mut found).unwrap(), [vec!["kept".to_owned()]]);
     }
 
     #[test]
     fn a_module_in_braces_is_one_of_its_own() {
         let mut found = Modules::new();
-        read_text("a.rs", "mod b { use super::c::D; }\nuse crate::e::F;", vec!["a".to_owned()], &mut found);
+        read_text("a.rs", "mod b { use super::c::D; }\nuse crate::e::F;", vec!["a".to_owned()], &mut found)
+            .unwrap();
         let paths = |path: &[&str]| {
             let path: Vec<String> = path.iter().map(|&name| name.to_owned()).collect();
             found[&path].named.iter().map(|named| named.path.join("::")).collect::<Vec<_>>()

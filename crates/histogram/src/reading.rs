@@ -44,6 +44,11 @@ impl<const BITS: u32> Reading<BITS> {
         reached.map_or(0, |&(bucket, _)| greatest::<BITS>(bucket))
     }
 
+    /// The least value: that of its bucket. 0 if there is no value.
+    pub fn min(&self) -> u64 {
+        self.counts.first().map_or(0, |&(bucket, _)| values_of::<BITS>(bucket).0)
+    }
+
     /// The greatest value: that of its bucket. 0 if there is no value.
     pub fn max(&self) -> u64 {
         self.counts.last().map_or(0, |&(bucket, _)| greatest::<BITS>(bucket))

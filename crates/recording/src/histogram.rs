@@ -1,49 +1,50 @@
 //! Histograms of times in bounded memory.
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
+use vcpulab_histogram::Histogram;
 
-/// Times below this count as one, ns.
-const LOWEST_NS: u64 = 64;
+/// The logarithm to base 2 of the unit of the histogram, ns: shorter times count as one.
+const UNIT_LOG: u32 = 6;
 /// Equal parts into which quantiles cut a spread.
 const QUANTILES: u32 = 128;
 /// Times above this count as this, ns: an hour.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
-/// A histogram of times, good to 1 %; it takes memory with the first one.
+/// A histogram of times, good to 1 %.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
-    times: Option<Box<Histogram<u32>>>,
+    units: Histogram<7>,
     sum_ns: i128,
-    count: u64,
 }
 
 impl Times {
     pub fn add(&mut self, ns: i64) {
-        let made = || {
-            Box::new(Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, 2).expect("the bounds are allowed"))
-        };
-        self.times.get_or_insert_with(made).saturating_record(ns.max(0).unsigned_abs());
+        self.units.record(ns.max(0).unsigned_abs().min(HIGHEST_NS) >> UNIT_LOG);
         self.sum_ns += i128::from(ns);
-        self.count += 1;
     }
 
     /// Count, mean and percentiles of the times.
     pub fn spread(&self) -> Spread {
-        let Some(times) = &self.times else { return Spread::default() };
-        let at = |percent: f64| times.value_at_percentile(percent).min(times.max());
+        if self.units.is_empty() {
+            return Spread::default();
+        }
+        let units = self.units.read();
+        let greatest_ns = |unit: u64| if self.sum_ns == 0 { 0 } else { ((unit + 1) << UNIT_LOG) - 1 };
+        let at = |share: f64| greatest_ns(units.quantile(share));
+        let min_ns = units.min() << UNIT_LOG;
+        let above_min = (1..=QUANTILES).map(|part| at(f64::from(part) / f64::from(QUANTILES)));
         Spread {
-            count: self.count,
-            mean_ns: self.sum_ns as f64 / self.count as f64,
-            min_ns: times.min(),
-            p10_ns: at(10.0),
-            p25_ns: at(25.0),
-            p50_ns: at(50.0),
-            p75_ns: at(75.0),
-            p90_ns: at(90.0),
-            p99_ns: at(99.0),
-            max_ns: times.max(),
-            quantiles_ns: (0..=QUANTILES).map(|part| at(100.0 * part as f64 / QUANTILES as f64)).collect(),
+            count: units.len(),
+            mean_ns: self.sum_ns as f64 / units.len() as f64,
+            min_ns,
+            p10_ns: at(0.1),
+            p25_ns: at(0.25),
+            p50_ns: at(0.5),
+            p75_ns: at(0.75),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            max_ns: at(1.0),
+            quantiles_ns: std::iter::once(min_ns).chain(above_min).collect(),
         }
     }
 }

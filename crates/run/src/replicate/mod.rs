@@ -8,7 +8,6 @@ pub(crate) mod manager;
 mod monitors;
 mod overload;
 pub mod pace;
-mod parallel;
 pub(crate) mod progress;
 mod replication;
 pub(crate) mod runs;

@@ -10,7 +10,6 @@ use crate::assemble::host::host_config;
 use crate::error::RunError;
 use crate::options::RunOptions;
 use crate::replicate::manager::Manager;
-use crate::replicate::parallel::in_parallel;
 use crate::replicate::progress::Progress;
 use crate::replicate::replication::Replication;
 use crate::replicate::schedulers::{MakeScheduler, none_to_make};
@@ -131,18 +130,18 @@ impl Runs<'_, '_> {
         let progress = Progress::new(units.len(), self.progress);
         let parts: Vec<Prepared<'_>> = self.parts.iter().map(|part| self.prepared(part, &progress)).collect();
         let outcomes = match own {
-            Some(own) => Ok(in_turn(&parts, units, own)),
-            None => in_parallel(units, self.options.jobs, &|(number, index)| {
-                if progress.is_stopped() {
-                    return Err(RunError::Cancelled);
-                }
-                parts[index].replication(number, None).with(&mut none_to_make)
-            }),
+            Some(own) => in_turn(&parts, units, own),
+            None => {
+                let outcomes = vcpulab_parallel::map(&units, self.options.jobs, |&(number, index)| {
+                    if progress.is_stopped() {
+                        return Err(RunError::Cancelled);
+                    }
+                    parts[index].replication(number, None).with(&mut none_to_make)
+                });
+                units.into_iter().zip(outcomes).collect()
+            }
         };
-        match outcomes {
-            Ok(outcomes) => self.ran(outcomes),
-            Err(error) => Ran { so_far: vec![SoFar::default(); self.parts.len()], failure: Some((0, error)) },
-        }
+        self.ran(outcomes)
     }
 
     fn prepared<'p>(&'p self, part: &Part<'p>, progress: &'p Progress<'p>) -> Prepared<'p> {
