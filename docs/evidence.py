@@ -94,7 +94,8 @@ def linux(report: Report) -> Iterator[Row]:
         off = sorted(abs(cell.off) for cell in cells)
         counts = {"cells": len(cells), "within": verdict.within, "by_chance": verdict.chance}
         errors = {"off_median": _said(median(off)), "off_p90": _said(quantile(off, 0.9)), "off_most": _said(off[-1])}
-        yield {"kind": verdict.kind, "metric": verdict.metric, "unit": cells[0].off_unit} | counts | errors
+        measured: Row = {"kind": verdict.kind, "metric": verdict.metric, "unit": cells[0].off_unit}
+        yield {**measured, **counts, **errors}
 
 
 def xen(found: Agreement) -> Iterator[Row]:
