@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # What is never imported is never compiled.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r
+# A file's tests share what they measure once, so a file stays on one worker.
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 PROFILE := $(CURDIR)/target/profile
 WHEEL_TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
@@ -15,12 +16,20 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build pgo demo check test reference bench bench-cores bench-counts bench-counts-keep bench-growth bench-peers lint fmt docs evidence fuzz lock \
-	fuzz-scenarios real-xen real-kvm site site-serve wheel wheel-test web web-serve web-picture web-test
+.PHONY: help build pgo demo check test test-crates test-python reference bench bench-cores bench-counts bench-counts-keep \
+	bench-growth bench-peers lint fmt docs evidence fuzz lock fuzz-scenarios real-xen real-kvm site site-serve wheel \
+	wheel-test web web-serve web-picture web-test
+
+##@ Use
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
 	$(BIN)/maturin develop --release --skip-install --quiet
+
+## This list
+help:
+	@awk '/^##@ / { print "\n" substr($$0, 5) } /^## / { text = text (text ? sprintf("\n%20s", "") : "") substr($$0, 4) } \
+	  /^[a-z-]+:/ && text { split($$1, name, ":"); printf "  %-18s%s\n", name[1], text } !/^##/ { text = "" }' $(firstword $(MAKEFILE_LIST))
 
 # The packages come while the engine is compiled; the last line installs the command itself.
 .venv/installed: runtime.lock build.lock
@@ -32,34 +41,9 @@ build: .venv/installed
 	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	touch $@
 
-## The same, compiled by a profile of `vcpulab bench`: see benches/README.md (needs rustup). What needs `build` undoes it
-pgo: .venv/installed
-	rustup component add llvm-tools
-	RUSTFLAGS=-Cprofile-generate=$(PROFILE) $(BIN)/maturin develop --release --skip-install --quiet
-	rm -rf $(PROFILE)  # what programs that helped to compile have left there
-	$(BIN)/vcpulab bench
-	"$$(rustc --print target-libdir)/../bin/llvm-profdata" merge --output $(PROFILE).profdata $(PROFILE)
-	RUSTFLAGS=-Cprofile-use=$(PROFILE).profdata $(BIN)/maturin develop --release --skip-install --quiet
-
-# What only developers need: test and lint tools, notebooks, Dask.
-.venv/tools: requirements.lock .venv/installed
-	$(PIP) requirements.lock
-	touch $@
-
 ## The web-server experiment of Cherkasova, Gupta and Vahdat 2007, with a report
 demo: build
 	$(BIN)/vcpulab demo --out out/demo
-
-## All tests: the crates, the Python front (which tests the binding), and whether generated files are up to date
-test: build .venv/tools
-	cargo test --workspace --exclude vcpulab-python --locked --quiet
-	$(PYTEST)
-
-## Lint, and the tests that find most faults
-check: lint
-	cargo test --package vcpulab-host --package vcpulab-sched --package vcpulab-scenario --lib --locked --quiet
-	$(PYTEST) -k "not examples and not browser" tests/api/test_api.py tests/api/test_metrics.py tests/advice/test_advice.py \
-	  tests/cli/test_cli.py tests/docs/test_words.py tests/docs/test_walkthroughs.py
 
 ## The playground, in out/web: any static host serves it (needs rustup, Node 20 and npm)
 web: web/src/engine.wasm web/node_modules/.package-lock.json
@@ -82,43 +66,35 @@ FORCE:
 web-serve: web
 	$(PYTHON) -m http.server --bind localhost --directory out/web 8000
 
-## The picture of the playground in the documentation
-web-picture: web
-	cd web && node tests/screenshot.mjs ../docs/images/playground.png
-
-## The playground in a real Chromium
-web-test: build .venv/tools
-	$(PYTEST) tests/playground
-
-## Do scenarios, vectors, studies and searches give what they gave? Compares digests: for changes that should change nothing
-reference: build .venv/tools
-	$(BIN)/python tests/reference/digests.py compare
-
-## How fast the engine is on this machine
-bench: build
-	cargo bench --package vcpulab-bench --locked
+## Like `build`, compiled by a profile of `vcpulab bench`: see benches/README.md (needs rustup). What needs `build` undoes it
+pgo: .venv/installed
+	rustup component add llvm-tools
+	RUSTFLAGS=-Cprofile-generate=$(PROFILE) $(BIN)/maturin develop --release --skip-install --quiet
+	rm -rf $(PROFILE)  # what programs that helped to compile have left there
 	$(BIN)/vcpulab bench
+	"$$(rustc --print target-libdir)/../bin/llvm-profdata" merge --output $(PROFILE).profdata $(PROFILE)
+	RUSTFLAGS=-Cprofile-use=$(PROFILE).profdata $(BIN)/maturin develop --release --skip-install --quiet
 
-## Instructions of whole runs, part by part (needs valgrind)
-bench-counts:
-	$(PYTHON) benches/counts.py
+##@ Change
 
-## The counts that `make test` compares with, kept anew in benches/counts.json: say why in benches/README.md (needs valgrind)
-bench-counts-keep:
-	$(PYTHON) benches/counts.py --keep
+## Lint, and the tests that are marked `quick`: for every save
+check: lint
+	cargo test --package vcpulab-host --package vcpulab-sched --package vcpulab-scenario --lib --locked --quiet
+	$(PYTEST) -m "quick and not browser and not slow"
 
-## Instructions for each decision on hosts of 8 to 512 pCPUs (needs valgrind)
-bench-growth:
-	$(PYTHON) benches/growth.py
+## All tests: the crates, the Python front, and whether generated files are up to date; K="lint and not kvm" runs the tests of
+## the front with such names
+test: $(if $(K),,test-crates) test-python
 
-## What a second processor gives to a run, a sweep and a search
-bench-cores: build
-	$(BIN)/python benches/cores.py
+## The tests of the crates only
+test-crates:
+	cargo test --workspace --exclude vcpulab-python --locked --quiet
 
-## Other simulators on the same work (fetches SimPy, SimSo and CloudSim Plus into target/peers; names what else is missing)
-bench-peers:
-	$(PYTHON) benches/peers/peers.py
+## The tests of the Python front only, which test the binding, too
+test-python: build .venv/tools
+	$(PYTEST) $(if $(K),-k "$(K)")
 
+## Formatting, lints, types, layers, and circles of imports
 lint: build .venv/tools .venv/stubs
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
@@ -133,11 +109,17 @@ lint: build .venv/tools .venv/stubs
 	$(BIN)/python tests/empty_names.py
 	$(BIN)/mypy
 
+# What only developers need: test and lint tools, notebooks, Dask.
+.venv/tools: requirements.lock .venv/installed
+	$(PIP) requirements.lock
+	touch $@
+
 # The stub of the engine against the engine. It spoils the cache of mypy, and takes half a minute.
 .venv/stubs: .venv/tools python/vcpulab/_engine.pyi $(wildcard crates/python/src/*.rs) | build
 	$(BIN)/python -m mypy.stubtest vcpulab._engine --mypy-config-file pyproject.toml
 	touch $@
 
+## Formats all sources, and fixes what lints can fix
 fmt: .venv/tools
 	cargo fmt
 	$(BIN)/ruff check --fix
@@ -149,37 +131,13 @@ docs: build .venv/tools
 	$(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --locked
 
-## Wheels for every Linux, with one file for all Pythons from 3.11, and a source distribution, in out/wheel (needs rustup);
-## WHEEL_TARGETS="x86_64-unknown-linux-gnu" makes one of them
-wheel: .venv/installed
-	$(PIP) wheel.lock
-	rustup target add $(WHEEL_TARGETS)
-	PATH="$(CURDIR)/$(BIN):$$PATH" && for target in $(WHEEL_TARGETS); do \
-	  maturin build --release --strip --zig --target $$target --out out/wheel || exit 1; done
-	$(BIN)/maturin sdist --out out/wheel
+## Compares digests of scenarios, vectors, studies and searches with kept ones: for changes that should change no result
+reference: build .venv/tools
+	$(BIN)/python tests/reference/digests.py compare
 
-## This machine's wheel where nothing else is installed: from nothing to a first picture
-wheel-test:
-	rm -rf out/wheel-test
-	$(PYTHON) -m venv out/wheel-test
-	out/wheel-test/bin/pip install --quiet --disable-pip-version-check "$$(ls out/wheel/*manylinux*_$$(uname -m).whl)[report]"
-	cd out/wheel-test && bin/vcpulab init web.toml && bin/vcpulab run web.toml && bin/vcpulab conformance >conformance.txt \
-	  && bin/vcpulab whatif web.toml --set web.weight=512 --report picture.html
-
-## The site, in out/site/html: any static host can serve it. The studies' reports on it are of a short look of a minute, kept
-## until what is measured changes; STUDIES= runs them in full, which takes hours
-site: build .venv/tools web
-	$(BIN)/vcpulab study report all $(STUDIES) --out out/site/studies
-	$(BIN)/python site/pages.py
-	$(BIN)/zensical build --strict
-
-## The same at http://localhost:8000
-site-serve: site
-	$(BIN)/python -m http.server --directory out/site/html
-
-## What docs/validation.md says, measured anew: half an hour, a third of it if little has changed
-evidence: build .venv/tools
-	$(BIN)/python docs/evidence.py
+## The playground in a real Chromium
+web-test: build .venv/tools
+	$(PYTEST) tests/playground
 
 ## Every fuzz target for a minute, or FUZZ_SECONDS (needs a nightly toolchain, cargo-fuzz and, for the last, Linux)
 fuzz: fuzz-scenarios
@@ -211,6 +169,37 @@ lock:
 	uv pip compile --group fuzz --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --quiet --output-file fuzz/requirements.lock
 
+##@ Measure
+
+## How fast the engine is on this machine
+bench: build
+	cargo bench --package vcpulab-bench --locked
+	$(BIN)/vcpulab bench
+
+## What a second processor gives to a run, a sweep and a search
+bench-cores: build
+	$(BIN)/python benches/cores.py
+
+## Instructions of whole runs, part by part (needs valgrind)
+bench-counts:
+	$(PYTHON) benches/counts.py
+
+## The counts that `make test` compares with, kept anew in benches/counts.json: say why in benches/README.md (needs valgrind)
+bench-counts-keep:
+	$(PYTHON) benches/counts.py --keep
+
+## Instructions for each decision on hosts of 8 to 512 pCPUs (needs valgrind)
+bench-growth:
+	$(PYTHON) benches/growth.py
+
+## Other simulators on the same work (fetches SimPy, SimSo and CloudSim Plus into target/peers; names what else is missing)
+bench-peers:
+	$(PYTHON) benches/peers/peers.py
+
+## What docs/validation.md says, measured anew: half an hour, a third of it if little has changed
+evidence: build .venv/tools
+	$(BIN)/python docs/evidence.py
+
 ## Records a real Xen in QEMU's emulation, and runs our own tools on it: all of real-xen/experiments.toml, or REAL_XEN="name
 ## name --seed 1" (takes minutes each; needs Debian's apt-get, as root, and gcc). ADVICE=1: tunes twins of recordings for
 ## real-xen/goals.toml, sets what was advised on the real Xen, and records again
@@ -221,3 +210,37 @@ real-xen: build .venv/tools
 ## apt has, or REAL_KVM="name name --kernel 6.12" (takes a minute each; needs Debian's apt-get, as root, and gcc)
 real-kvm: build
 	$(BIN)/python real-kvm/record_kvm.py $(REAL_KVM)
+
+##@ Publish
+
+## Wheels for every Linux, with one file for all Pythons from 3.11, and a source distribution, in out/wheel (needs rustup);
+## WHEEL_TARGETS="x86_64-unknown-linux-gnu" makes one of them
+wheel: .venv/installed
+	$(PIP) wheel.lock
+	rustup target add $(WHEEL_TARGETS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" && for target in $(WHEEL_TARGETS); do \
+	  maturin build --release --strip --zig --target $$target --out out/wheel || exit 1; done
+	$(BIN)/maturin sdist --out out/wheel
+
+## This machine's wheel where nothing else is installed: from nothing to a first picture
+wheel-test:
+	rm -rf out/wheel-test
+	$(PYTHON) -m venv out/wheel-test
+	out/wheel-test/bin/pip install --quiet --disable-pip-version-check "$$(ls out/wheel/*manylinux*_$$(uname -m).whl)[report]"
+	cd out/wheel-test && bin/vcpulab init web.toml && bin/vcpulab run web.toml && bin/vcpulab conformance >conformance.txt \
+	  && bin/vcpulab whatif web.toml --set web.weight=512 --report picture.html
+
+## The site, in out/site/html: any static host can serve it. The studies' reports on it are of a short look of a minute, kept
+## until what is measured changes; STUDIES= runs them in full, which takes hours
+site: build .venv/tools web
+	$(BIN)/vcpulab study report all $(STUDIES) --out out/site/studies
+	$(BIN)/python site/pages.py
+	$(BIN)/zensical build --strict
+
+## The site, at http://localhost:8000
+site-serve: site
+	$(BIN)/python -m http.server --directory out/site/html
+
+## The picture of the playground in the documentation
+web-picture: web
+	cd web && node tests/screenshot.mjs ../docs/images/playground.png

@@ -10,18 +10,28 @@ import pytest
 import vcpulab
 from support import TWO_HOGS, Vcpulab, run_vcpulab
 
-LONGEST = ("test_playground.py", "test_studies.py", "test_docs.py", "test_twin_patterns.py")
-"""Files of tests, one for each worker on two cores."""
 
-
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Tests wait for browsers and clocks, too."""
     return 2 * (os.cpu_count() or 1)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Does not even import files without the marker where quick tests are asked for."""
+    if not config.option.markexpr.startswith("quick") or collection_path.suffix != ".py":
+        return None
+    return "pytest.mark.quick" not in collection_path.read_text("utf-8") or None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files begin first, that nobody waits for them at the end."""
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    """Marks tests that open a browser, and starts files with slow tests first, so that nothing waits for them."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What several tests use."""
 
 import functools
+import itertools
 import operator
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cyclopts import App
 
 from starter import start
 from vcpulab.cli.main import app
@@ -54,15 +56,33 @@ def _wide() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
 
-def examples_of(command: Vcpulab, name: str) -> list[list[str]]:
-    """The arguments of each example that the help of a command shows."""
+def commands_with_examples() -> list[str]:
+    """All commands and their subcommands, in the order of the help."""
+
+    def below(described: App, *above: str) -> Iterator[str]:
+        for name in described:
+            if not name.startswith("-"):
+                yield " ".join((*above, name))
+                yield from below(described[name], *above, name)
+
+    return list(below(app()))
+
+
+def examples_in_help(name: str) -> list[str]:
+    """The examples in the help of a command."""
     described = functools.reduce(operator.getitem, name.split(), app())
-    epilogue = str(described.help_epilogue)
-    examples = [line.strip().removeprefix("$ ") for line in epilogue.splitlines() if line.strip().startswith("$ ")]
+    lines = map(str.strip, str(described.help_epilogue).splitlines())
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+
+
+def examples_of(command: Vcpulab, name: str) -> list[list[str]]:
+    """The arguments of each example that the help of a command shows and the help of its subcommands does not."""
+    examples = examples_in_help(name)
     assert examples
     shown = command(*name.split(), "--help").stdout
     assert all(example in shown for example in examples)
-    return [shlex.split(example)[1:] for example in examples]
+    below = [examples_in_help(other) for other in commands_with_examples() if other.startswith(f"{name} ")]
+    return [shlex.split(example)[1:] for example in examples if example not in itertools.chain(*below)]
 
 
 def examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ from vcpulab.results.addresses import JUDGED_BY, addresses, apps, find, slo
 from vcpulab.results.statistics import Interval, holm
 from vcpulab.scenario.settings import apply
 
+pytestmark = pytest.mark.quick
+
 SHORT = {"run.duration": "300ms", "run.warmup": "100ms", "run.replications": 4}
 WEB = vcpulab.Scenario.load(ROOT / "scenarios/web-server.toml").change(SHORT)
 

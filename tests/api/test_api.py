@@ -19,6 +19,8 @@ from vcpulab import Problem, Run, Scenario, ScenarioError, _engine
 from vcpulab.results.stream import Stream
 from vcpulab.results.tables import TABLES
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     "table", [*(f"df_{table}" for table in TABLES), "metrics", "summary", "df_wait_shares", "df_wakeup_means"]

@@ -15,6 +15,8 @@ from vcpulab.results.metrics import APP, DOMAIN, HOST, METRICS, PCPU, markdown
 from vcpulab.results.statistics import Interval, number
 from vcpulab.results.store import describe
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("n", "t"),

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import lzma
 import os
 import shutil
 import signal
@@ -15,29 +16,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from support import HANG_S, ROOT, TWO_HOGS, VCPULAB, Vcpulab, examples_of
+from support import HANG_S, ROOT, TWO_HOGS, VCPULAB, Vcpulab, commands_with_examples, examples_of
 from vcpulab import conformance as vectors
 from vcpulab.results.tables import TABLES
 
-COMMANDS = [
-    "run",
-    "check",
-    "xl",
-    "xl commands",
-    "xl list",
-    "init",
-    "schema",
-    "schedulers",
-    "conformance",
-    "bench",
-]
-COMMANDS += ["capacity", "place"]
-COMMANDS += ["import rt-app", "import xl", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
-COMMANDS += ["lint", "whatif", "compare", "manage"]
-COMMANDS += ["bounds", "tune"]
-COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
-COMMANDS += ["sweep", "query", "twin", "twin score", "validate"]
-COMMANDS += ["completion"]
+pytestmark = pytest.mark.quick
+
+COMMANDS = [name for name in commands_with_examples() if name.split()[0] not in {"demo", "explain", "study"}]
+"""Examples of the others have tests beside those of their results: test_report.py, test_explain.py, test_studies.py."""
 
 
 def test_run_prints_every_kind_of_metric(command: Vcpulab) -> None:
@@ -216,24 +202,42 @@ def test_help_is_broken_where_the_terminal_ends_alone(command: Vcpulab) -> None:
     assert all(len(line) > 60 for line in lines[begin : lines.index("", begin) - 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, name: str) -> None:
     assert command("init", "web.toml").returncode == 0
     if name in {"capacity", "run", "tune", "whatif"}:  # they run it often; the guides run it as it is
         lasting(tmp_path / "web.toml", "1s")
-    shutil.copytree(next(vectors.bundled().glob("null-*")), tmp_path / "my-vectors")
-    for example in ("lottery.py", "weights.toml"):
-        shutil.copy(ROOT / "examples" / example, tmp_path)
-    shutil.copy(ROOT / "examples" / "rt-app.json", tmp_path / "workload.json")
-    shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", tmp_path / "recorded")
-    shutil.copytree(vectors.recordings() / "6.1-cfs-weights", tmp_path / "linux-6.1-cfs-weights")
-    shutil.copytree(vectors.recordings() / "6.12-eevdf-weights", tmp_path / "recordings" / "eevdf")
+    copy_examples_inputs(tmp_path)
+    if name.startswith("export"):
+        assert command("run", "web.toml", "--trace", "out/trace").returncode == 0
     for arguments in examples_of(command, name):
         if name == "init":
             (tmp_path / "web.toml").unlink()
         result = command(*arguments)
         # The starter is more than its host can carry: lint says so, and no copy of its web server has room.
         assert result.returncode in ({0, 1} if name in {"lint", "capacity"} else {0}), result.stderr
+
+
+def copy_examples_inputs(folder: Path) -> None:
+    """Writes the files that examples in the help read, under the names that they have there."""
+    shutil.copytree(next(vectors.bundled().glob("null-*")), folder / "my-vectors")
+    for example in ("lottery.py", "weights.toml"):
+        shutil.copy(ROOT / "examples" / example, folder)
+    shutil.copy(ROOT / "examples" / "rt-app.json", folder / "workload.json")
+    shutil.copy(ROOT / "scenarios" / "kvm-web-beside-batch.toml", folder / "kvm.toml")
+    for listing in ("machines.xml", "lscpu.txt", "kernel.txt"):
+        shutil.copy(ROOT / "examples" / "kvm-host" / listing, folder)
+    recorded = folder / "recorded"
+    shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", recorded)
+    for file in ("trace.bin.xz", "list0.txt"):
+        shutil.copy(recorded / file, folder)
+    (folder / "trace.bin").write_bytes(lzma.decompress((recorded / "trace.bin.xz").read_bytes()))
+    linux = vectors.recordings() / "6.1-cfs-weights"
+    shutil.copytree(linux, folder / "linux-6.1-cfs-weights")
+    (folder / "sched.txt").write_bytes(gzip.decompress((linux / "trace.txt.gz").read_bytes()))
+    shutil.copy(linux / "threads.txt", folder / "vcpus.txt")
+    shutil.copytree(vectors.recordings() / "6.12-eevdf-weights", folder / "recordings" / "eevdf")
 
 
 def test_all_bundled_vectors_agree(command: Vcpulab) -> None:

@@ -12,6 +12,7 @@ from support import HANG_S, ROOT, STUDIES_PAGE, examples_work
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if page != STUDIES_PAGE], ids=lambda page: page.name)
 def test_examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     examples_work(page, tmp_path, monkeypatch)

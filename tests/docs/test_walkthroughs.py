@@ -6,6 +6,8 @@ import pytest
 
 from support import ROOT
 
+pytestmark = pytest.mark.quick
+
 PAGE = ROOT / "docs" / "concepts" / "walkthroughs.md"
 STEP = re.compile(r"^\| \d+ \| `(?P<file>[^`]+\.rs)` `(?P<function>\w+)` \|", re.MULTILINE)
 STEPS = [(step["file"], step["function"]) for step in STEP.finditer(PAGE.read_text())]

@@ -7,6 +7,8 @@ import pytest
 
 from support import ROOT
 
+pytestmark = pytest.mark.quick
+
 NOT = {
     r"(?<!paper's )\b[fF]igures?\b(?! \d)": "metric, number (of a paper: the paper's figure 8)",
     r"\bknobs?\b": "parameter",

@@ -24,6 +24,8 @@ from vcpulab.advice.deciding import LOOKS
 from vcpulab.advice.starvation import Starving
 from vcpulab.results.timeline import slices
 
+pytestmark = pytest.mark.slow
+
 WEB = ROOT / "web"
 LESSONS = {path.stem: path.read_text() for path in sorted((WEB / "gallery").glob("*.toml"))}
 IN_PYTHON = {name: text for name, text in LESSONS.items() if ".py:" in text}

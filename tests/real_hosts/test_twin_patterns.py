@@ -27,6 +27,8 @@ from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import mean_stretch
 
+pytestmark = pytest.mark.slow
+
 REAL = ROOT / "tests" / "recordings"
 LOOPS = ROOT / "tests" / "request-loops"
 KEPT = ROOT / "validation" / "recordings" / "xen"

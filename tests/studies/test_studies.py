@@ -21,6 +21,8 @@ from vcpulab.studies.cells import COLUMNS, Foretold
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.runner import Runner, StudyEffort
 
+pytestmark = pytest.mark.slow
+
 
 def test_mser_cuts_what_has_not_settled() -> None:
     settled = [100.0, 101.0, 99.0, 100.0, 100.5] * 20
