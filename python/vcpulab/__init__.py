@@ -39,6 +39,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vcpulab._api import bounds, capacity, compare, explain, lint, place, study, sweep, tune, whatif
     from vcpulab._work.budget import StoppedError
     from vcpulab._work.effort import Effort
     from vcpulab._work.progress import Progress
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
     from vcpulab.sweeps.executors import ClusterLostError
     from vcpulab.sweeps.runner import SweepFailedError
     from vcpulab.twin.twin import Score, Twin
-    from vcpulab.verbs import bounds, capacity, compare, explain, lint, place, study, sweep, tune, whatif
 
     __version__: str
 
@@ -112,7 +112,7 @@ _DEFINED = {
     "sweeps.executors": ("ClusterLostError",),
     "sweeps.runner": ("SweepFailedError",),
     "twin.twin": ("Score", "Twin"),
-    "verbs": ("bounds", "capacity", "compare", "explain", "lint", "place", "study", "sweep", "tune", "whatif"),
+    "_api": ("bounds", "capacity", "compare", "explain", "lint", "place", "study", "sweep", "tune", "whatif"),
 }
 _HOMES = {name: f"vcpulab.{module}" for module, names in _DEFINED.items() for name in names}
 """Public name to its module, which is imported when the name is first used."""

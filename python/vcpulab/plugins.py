@@ -5,7 +5,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from vcpulab import safe_open
+from vcpulab._files import safe_open
 from vcpulab.errors import RequestError
 
 T = TypeVar("T")

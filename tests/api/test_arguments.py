@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import vcpulab
-from vcpulab import Effort, RequestError, Scenario, verbs
+from vcpulab import Effort, RequestError, Scenario, _api
 
 SHORT = Scenario.starter().change({"run.duration": "50ms", "run.replications": 2})
 SWEEP = """
@@ -54,7 +54,7 @@ def test_every_argument_that_takes_texts_is_listed() -> None:
     found = {
         (name, parameter)
         for name in vcpulab.__all__
-        if inspect.isfunction(verb := getattr(vcpulab, name)) and verb.__module__ == verbs.__name__
+        if inspect.isfunction(verb := getattr(vcpulab, name)) and verb.__module__ == _api.__name__
         for parameter, declared in inspect.signature(verb).parameters.items()
         if "Iterable" in str(declared.annotation) and "str" in str(declared.annotation)
     }

@@ -112,7 +112,7 @@ def test_names_are_there_before_their_modules_are() -> None:
 
 
 def test_the_answer_of_every_question_is_exported() -> None:
-    verbs = [getattr(vcpulab, name) for name in vcpulab._DEFINED["verbs"]]
+    verbs = [getattr(vcpulab, name) for name in vcpulab._DEFINED["_api"]]
     answers = {inspect.signature(verb).return_annotation.strip('"') for verb in verbs}
     assert len(answers) == len(verbs)
     assert answers <= set(vcpulab.__all__)

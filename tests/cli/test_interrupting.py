@@ -16,7 +16,7 @@ import pytest
 
 import vcpulab
 from support import HANG_S, TWO_HOGS, VCPULAB
-from vcpulab import Interrupted, Scenario, _engine, verbs
+from vcpulab import Interrupted, Scenario, _api, _engine
 from vcpulab.advice.managing import Proportional, Settings, manage
 from vcpulab.advice.placing import packing, placing
 from vcpulab.cli.main import main
@@ -214,13 +214,13 @@ def test_data_says_that_it_is_not_all(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def test_a_search_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12)
+    whole = _api.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12)
     with monkeypatch.context() as during:
         interrupt(during, 9)
         with pytest.raises(Interrupted) as interrupted:
-            verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
+            _api.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
     assert interrupted.value.partial.result.best.rows
-    again = verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
+    again = _api.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
     assert again.document() == whole.document()
 
 
@@ -241,7 +241,7 @@ def test_a_comparison_has_the_replications_that_it_has(monkeypatch: pytest.Monke
     monkeypatch.setattr("vcpulab.advice.deciding.uncertain_harm", lambda found, *_: list(found[:1]))
     interrupt(monkeypatch, 2)
     with pytest.raises(Interrupted) as interrupted:
-        verbs.whatif("hogs.toml", {"b.weight": 2000}, precision=0.1)
+        _api.whatif("hogs.toml", {"b.weight": 2000}, precision=0.1)
     added = interrupted.value.partial.added
     assert (added.first, added.last, added.interrupted) == (10, 10, True)
     assert interrupted.value.partial.before.scenario.replications == 10
@@ -255,7 +255,7 @@ def test_a_placement_that_is_known_is_given(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(placing._Placing, "_pack", pressed)
     monkeypatch.setattr(packing.Problem, "least_hosts", lambda _: 1)
     with pytest.raises(Interrupted) as interrupted:
-        verbs.place("hogs.toml", slo=["a.gotten > 1", "b.gotten > 1"], replications=2)
+        _api.place("hogs.toml", slo=["a.gotten > 1", "b.gotten > 1"], replications=2)
     partial = interrupted.value.partial
     assert (partial.stopped, partial.proven, len(partial.hosts)) == ("interrupted", False, 2)
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from support import HANG_S, TWO_HOGS
-from vcpulab import atomic
+from vcpulab._files import atomic
 from vcpulab.cli.main import main
 from vcpulab.results.store import write_parquet, write_parts
 
@@ -346,7 +346,7 @@ def test_a_trace_that_is_cut_off_leaves_the_events_of_before(line: Line, tmp_pat
 
 
 def test_what_is_no_file_is_written_to_as_it_is() -> None:
-    code = "from vcpulab import atomic; atomic.write('/dev/stdout', 'said')"
+    code = "from vcpulab._files import atomic; atomic.write('/dev/stdout', 'said')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=True)
     assert done.stdout == "said"
     atomic.write("/dev/null", "said")

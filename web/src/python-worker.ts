@@ -8,12 +8,12 @@ import init from "../../python/vcpulab/__init__.py?raw";
 import errors from "../../python/vcpulab/errors.py?raw";
 import plugins from "../../python/vcpulab/plugins.py?raw";
 import policy from "../../python/vcpulab/policy.py?raw";
-import safe_open from "../../python/vcpulab/safe_open.py?raw";
+import safe_open from "../../python/vcpulab/_files/safe_open.py?raw";
 import engine from "./python/_engine.py?raw";
 import served from "./python/served.py?raw";
 
 /** What of the package policies need; the engine that they see is this page's. */
-const PACKAGE = { __init__: init, errors, plugins, policy, safe_open, _engine: engine };
+const PACKAGE = { __init__: init, errors, plugins, policy, "_files/safe_open": safe_open, _engine: engine };
 
 /** A file of policies. */
 export interface Source {
@@ -42,7 +42,7 @@ async function start(): Promise<{ api: PyodideAPI; served: Served }> {
   const folder = new URL(/* @vite-ignore */ `../${__PYODIDE__}/`, import.meta.url).href;
   const { loadPyodide } = (await import(/* @vite-ignore */ `${folder}pyodide.js`)) as typeof import("pyodide");
   const api = await loadPyodide({ indexURL: folder, env: { HOME: "/policies" } });
-  api.FS.mkdirTree("/package/vcpulab");
+  api.FS.mkdirTree("/package/vcpulab/_files");
   for (const [name, text] of Object.entries(PACKAGE)) api.FS.writeFile(`/package/vcpulab/${name}.py`, text);
   api.FS.writeFile("/package/served.py", served);
   api.runPython("import sys; sys.path.insert(0, '/package')");

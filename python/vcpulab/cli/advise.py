@@ -7,7 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from vcpulab import atomic, verbs
+from vcpulab import _api
+from vcpulab._files import atomic
 from vcpulab._work.progress import Progress
 from vcpulab.advice import comparison_report, core_sharing
 from vcpulab.advice.answers import Differences
@@ -68,7 +69,7 @@ def lint(
     all: All = False,
     replications: Annotated[
         int, number("Replications of each simulation, without and with the fix.", 2, 10_000)
-    ] = verbs.REPLICATIONS,
+    ] = _api.REPLICATIONS,
     toolstack: TypedFor = None,
     format: TableOrJson = "table",
     jobs: Jobs = 0,
@@ -163,7 +164,7 @@ def _reading(path: Path) -> Iterator[Progress]:
 def _linted(
     path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, all: bool, **options: Any
 ) -> _Answer:
-    linted, interrupted = run_or_partial(verbs.lint, path, names, **options)
+    linted, interrupted = run_or_partial(_api.lint, path, names, **options)
     warnings = other_warnings(linted.scenario, linted.advice, names)
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
@@ -254,7 +255,7 @@ def whatif(
     check_view(scenario, view)
     with terminal.progress(f"running {scenario.name}") as progress:
         answer, interrupted = run_or_partial(
-            verbs.whatif,
+            _api.whatif,
             scenario,
             set,
             replications=replications,
@@ -325,12 +326,12 @@ def compare(
             raise RequestError(
                 "--replications, --precision, --budget and --seed are for scenario files; these runs are over"
             )
-        answer, interrupted = verbs.compare(files.run_of(a), files.run_of(b)), False
+        answer, interrupted = _api.compare(files.run_of(a), files.run_of(b)), False
     else:
         first, second = files.load(a), files.load(b)
         with terminal.progress(f"running {first.name}") as progress:
             answer, interrupted = run_or_partial(
-                verbs.compare,
+                _api.compare,
                 first,
                 second,
                 replications=replications,

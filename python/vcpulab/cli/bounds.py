@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from vcpulab import verbs
+from vcpulab import _api
 from vcpulab.advice.bounds import Bounds, Checked, check
 from vcpulab.advice.bounds.answers import LoadBound, StationBound
 from vcpulab.cli import files, page, terminal
@@ -49,7 +49,7 @@ def bounds(
         check: Also run the scenario, and fail if a result is beyond a bound.
     """
     scenario = files.with_run(files.load(file), replications=replications)
-    result = verbs.bounds(scenario)
+    result = _api.bounds(scenario)
     checked, interrupted = run_or_partial(_checked, scenario, result, jobs) if check else (None, False)
     if format == "json":
         print(as_json({"interrupted": interrupted, **_document(result, checked)}))

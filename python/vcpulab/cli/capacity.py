@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from vcpulab import verbs
+from vcpulab import _api
 from vcpulab.advice.capacity import Capacity
 from vcpulab.advice.capacity.judging import Judged, worst
 from vcpulab.advice.capacity.words import sentences
@@ -55,7 +55,7 @@ def capacity(
     scenario = files.load(file)
     with terminal.status(f"varying {vary}") as progress:
         answer, interrupted = run_or_partial(
-            verbs.capacity,
+            _api.capacity,
             scenario,
             vary,
             slo=slo,

@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
-from vcpulab import atomic
 from vcpulab._engine import starter
+from vcpulab._files import atomic
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Flag, Force, TableOrJson, command, number
 from vcpulab.cli.outputs import Writes

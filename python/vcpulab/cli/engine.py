@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from vcpulab import _engine, atomic
+from vcpulab import _engine
+from vcpulab._files import atomic
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Force, Out, TableOrJson, command, group, number
 from vcpulab.cli.outputs import written

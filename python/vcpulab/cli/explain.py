@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from vcpulab import verbs
+from vcpulab import _api
 from vcpulab.advice.explanation import FOLLOWED, Explained, Explanation
 from vcpulab.cli import files, page, terminal, views
 from vcpulab.cli.interrupting import run_or_partial, stop
@@ -36,7 +36,7 @@ def explain(
     slo: str | None = None,
     replications: Annotated[
         int, number("Replications of each simulation, without and with the fix.", 2, 10_000)
-    ] = verbs.REPLICATIONS,
+    ] = _api.REPLICATIONS,
     toolstack: TypedFor = None,
     format: TableOrJson = "table",
     report: Report = None,
@@ -60,7 +60,7 @@ def explain(
     scenario = files.load(file, toolstack)
     with terminal.progress(f"explaining {scenario.name}") as progress:
         answer, interrupted = run_or_partial(
-            verbs.explain, scenario, slo, replications=replications, jobs=jobs, progress=progress
+            _api.explain, scenario, slo, replications=replications, jobs=jobs, progress=progress
         )
     if format == "json":
         print(as_json({**answer.as_data(toolstack), **views.cautions_as_data(scenario)}))

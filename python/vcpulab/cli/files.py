@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcpulab import safe_open
+from vcpulab._files import safe_open
 from vcpulab.cli import terminal
 from vcpulab.cli.streams import printing_aside
 from vcpulab.errors import RequestError, ScenarioError

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from vcpulab import atomic
 from vcpulab import formats as recordings
+from vcpulab._files import atomic
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, TypedFor, command, group, number
 from vcpulab.cli.outputs import Writes

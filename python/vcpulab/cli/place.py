@@ -9,7 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import atomic, verbs
+from vcpulab import _api
+from vcpulab._files import atomic
 from vcpulab._work.budget import StoppedError
 from vcpulab.advice import core_sharing
 from vcpulab.advice.capacity.slos import default_slos_in_words, on_assumed
@@ -81,7 +82,7 @@ def place(
     try:
         with terminal.status("placing") as progress:
             placed, interrupted = run_or_partial(
-                verbs.place,
+                _api.place,
                 scenarios,
                 slo=slo,
                 host=_host(host),

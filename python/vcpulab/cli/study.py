@@ -7,7 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import atomic, verbs
+from vcpulab import _api
+from vcpulab._files import atomic
 from vcpulab.cli import page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, Jobs, Precision, command, group, number
@@ -217,7 +218,7 @@ def fit(
 
 def _run(name: str, folder: Path, effort: _Effort, *, only: str | None = None) -> Agreement:
     with terminal.progress(name) as progress:
-        agreement = verbs.study(
+        agreement = _api.study(
             name,
             only=only,
             fast=effort.fast,

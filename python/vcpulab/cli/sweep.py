@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 import polars as pl
 from cyclopts import Parameter
 
-from vcpulab import atomic, verbs
+from vcpulab import _api
+from vcpulab._files import atomic
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, AnyFormat, Flag, Jobs, Out, OutFolder, command, duration
@@ -88,7 +89,7 @@ def sweep(
         try:
             with terminal.progress(f"sweep {plan.name}") as progress:
                 answer, interrupted = run_or_partial(
-                    verbs.sweep, plan, opened, metrics=shown, executor=executor, jobs=jobs, progress=progress
+                    _api.sweep, plan, opened, metrics=shown, executor=executor, jobs=jobs, progress=progress
                 )
         except KeyboardInterrupt:
             _go_on()

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import atomic, verbs
+from vcpulab import _api
+from vcpulab._files import atomic
 from vcpulab.advice import in_short as short
 from vcpulab.advice import starvation
 from vcpulab.advice.tuning.answer import Tuning
@@ -106,7 +107,7 @@ def tune(
     scenario = files.load(file, toolstack)
     with _keeping(folder or _FOLDERS), terminal.progress(f"tuning {scenario.name}") as progress:
         answer, interrupted = run_or_partial(
-            verbs.tune,
+            _api.tune,
             scenario,
             maximise=maximise,
             minimise=minimise,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import atomic
+from vcpulab._files import atomic
 from vcpulab._work.progress import Progress
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import All, AnyFormat, CpuMhz, Force, Out, Threads, command, group

@@ -4,7 +4,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from vcpulab import _engine, atomic
+from vcpulab import _engine
+from vcpulab._files import atomic
 from vcpulab._work.progress import Progress
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import names_of, read

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from vcpulab import safe_open
+from vcpulab._files import safe_open
 from vcpulab.errors import RecordingError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.excerpts import Excerpt

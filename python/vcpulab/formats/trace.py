@@ -8,7 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from vcpulab import _engine, atomic
+from vcpulab import _engine
+from vcpulab._files import atomic
 from vcpulab._work.progress import Progress
 from vcpulab.errors import RecordingError
 from vcpulab.formats.errors import wrong

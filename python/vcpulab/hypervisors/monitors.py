@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from vcpulab import atomic
+from vcpulab._files import atomic
 from vcpulab.errors import RequestError
 from vcpulab.formats.xenmon import COLUMNS
 from vcpulab.results.run import Run

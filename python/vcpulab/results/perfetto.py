@@ -6,7 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from vcpulab import _engine, atomic
+from vcpulab import _engine
+from vcpulab._files import atomic
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find
 from vcpulab.results.pcpu_groups import groups

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from vcpulab import _engine, atomic
+from vcpulab import _engine
+from vcpulab._files import atomic
 from vcpulab.errors import RequestError
 from vcpulab.policy import OwnPolicy, Param, Policies
 from vcpulab.results.metrics import metric

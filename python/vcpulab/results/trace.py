@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
-from vcpulab import _engine, atomic
+from vcpulab import _engine
+from vcpulab._files import atomic
 from vcpulab.results.pcpu_groups import groups
 
 if TYPE_CHECKING:

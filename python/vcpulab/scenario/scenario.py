@@ -10,7 +10,8 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 import tomli_w
 
-from vcpulab import _engine, safe_open
+from vcpulab import _engine
+from vcpulab._files import safe_open
 from vcpulab.arguments import check_optional
 from vcpulab.errors import RequestError
 from vcpulab.plugins import PluginError

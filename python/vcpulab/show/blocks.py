@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from vcpulab import atomic
+from vcpulab._files import atomic
 from vcpulab.show import drawing, html, markdown
 from vcpulab.show.table import Table
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from vcpulab import _engine, atomic
+from vcpulab import _engine
+from vcpulab._files import atomic
 from vcpulab.extras import require
 from vcpulab.show import drawing as drawing_of
 from vcpulab.show.table import Table

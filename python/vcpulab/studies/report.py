@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from vcpulab import atomic
+from vcpulab._files import atomic
 from vcpulab.results.statistics import number
 from vcpulab.results.store import write_parquet
 from vcpulab.show import blocks, html

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcpulab import atomic
+from vcpulab._files import atomic
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results.addresses import Address

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from vcpulab import safe_open
+from vcpulab._files import safe_open
 from vcpulab._work.progress import Progress, report
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import settings

@@ -25,7 +25,7 @@ from typing import Self
 
 import polars as pl
 
-from vcpulab import atomic
+from vcpulab._files import atomic
 from vcpulab.errors import RequestError
 from vcpulab.sweeps.work import FORMAT, KEYS, TABLES, engine
 

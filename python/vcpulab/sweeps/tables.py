@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab import _engine, atomic
+from vcpulab import _engine
+from vcpulab._files import atomic
 from vcpulab._work import subprocesses
 from vcpulab._work.budget import Budget
 from vcpulab.errors import EngineError, RequestError
