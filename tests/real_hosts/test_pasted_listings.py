@@ -336,7 +336,7 @@ def test_a_cap_that_limits_nothing_is_left_out(tmp_path: Path) -> None:
     made = paste(tmp_path, INFO, VCPUS, sched)
     assert any("2.txt: web: cap `150` is left out: it limits nothing with 1 vCPU online" in note for note in made.notes)
     assert any("web: weight `99999` is left out: allowed: 0 or an integer" in note for note in made.notes)
-    assert any("mystery_us `7` is left out" in note for note in made.notes)
+    assert any("mystery `7us` is left out" in note for note in made.notes)
 
 
 def test_dying_domains_are_left_out(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def test_a_parameter_that_cannot_be_is_left_out_and_said(tmp_path: Path) -> None
     (tmp_path / "sched.txt").write_text(f"Cpupool Pool-0: tslice={'1' * 5000}ms ratelimit=1ms\n")
     sources = gather([XENTRACE, tmp_path / "sched.txt"])
     assert sources.host_params == {"ratelimit_us": 1000}
-    assert [note[:8] for note in sources.notes] == ["tslice=1"]
+    assert [note[:22] for note in sources.notes] == ["pool Pool-0: tslice `1"]
 
 
 @pytest.mark.parametrize("thread", ["1" * 5000, "0", "4294967296"])

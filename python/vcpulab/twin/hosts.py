@@ -10,8 +10,9 @@ from vcpulab.twin.kernel import POLICIES, kernel_of
 from vcpulab.twin.kvm_host import KvmHost, tables_around
 from vcpulab.twin.kvm_threads import SHARE_LEAST, SMALL
 from vcpulab.twin.pcpu_map import PcpuMap
-from vcpulab.twin.release import rules_of
+from vcpulab.twin.release import params_of, rules_of
 from vcpulab.twin.sources import Sources
+from vcpulab.twin.xen_params import accepted
 
 
 @dataclass(frozen=True)
@@ -163,11 +164,19 @@ class Setting:
 
     def _domain_of_xen(self, number: int, vcpus: int) -> dict[str, Any]:
         sources = self.sources
-        params = sources.domain_params.get(number, {}) if self.used == sources.scheduler else {}
-        table: dict[str, Any] = {"vcpus": vcpus} | params
+        table: dict[str, Any] = {"vcpus": vcpus}
+        scheduler = self.used
         for name, pool in sources.pools.items():
             if number in pool.domains and name in sources.pool_cpus:
-                table["pool"] = name
+                table["pool"], scheduler = name, pool.scheduler
+        if self.used == sources.scheduler:
+            params = {
+                param["name"]: param
+                for param in params_of(scheduler, sources.info.settings)
+                if param["scope"] == "domain"
+            }
+            values = sources.domain_params.get(number, {})
+            table |= accepted(sources.name(number), values, params, vcpus, notes=self.notes)
         for kind, masks in (("affinity", sources.affinity), ("soft_affinity", sources.soft_affinity)):
             if any((number, vcpu) in masks for vcpu in range(vcpus)):
                 its_masks = [masks.get((number, vcpu), "all") for vcpu in range(vcpus)]

@@ -1,11 +1,12 @@
 """The release that a host runs, and whose rules its schedulers have here."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from vcpulab.scenario.catalogue import generation_of, schedulers
+from vcpulab.scenario.parameters import Param
 
 _VERSION = re.compile(r"(?P<major>\d{1,3})\.(?P<minor>\d{1,3})(?:\.(?P<point>\d{1,4}))?(?P<rest>.*)")
 _NAME = re.compile(r"xen(\d+)\.(\d+)(?:\.(\d+))?")
@@ -78,6 +79,22 @@ def rules_of(scheduler: str, fields: Mapping[str, str]) -> Rules | None:
     explanation += "" if then is None else f"; from {number}.{then} on as in {changes[then]}"
     explanation += "; a vendor's build, whose own changes are not seen" if rest else ""
     return Rules(release, explanation, exact=not rest)
+
+
+def params_of(scheduler: str, fields: Mapping[str, str]) -> Sequence[Param]:
+    """The parameters that a scheduler has in the release that `xl info` says; those of the default without one.
+
+    Args:
+        scheduler: its name; one that is not built in has no parameters.
+        fields: as for `rules_of`.
+
+    Examples:
+        >>> [param["name"] for param in params_of("credit2", {"xen_version": "4.4.1"}) if param["scope"] == "domain"]
+        ['weight']
+    """
+    rules = None if generation_of(scheduler) is None else rules_of(scheduler, fields)
+    generation = generation_of(scheduler, None if rules is None else rules.generation)
+    return () if generation is None else generation["params"]
 
 
 def _earlier(generation: Mapping[str, Any], series: str) -> str:

@@ -13,26 +13,12 @@ from vcpulab.formats.errors import wrong
 from vcpulab.formats.xl import Vcpu, names_of
 from vcpulab.formats.xl_info import Info
 from vcpulab.formats.xl_sched import Sched
-from vcpulab.scenario.catalogue import generation_of
+from vcpulab.twin import release
 from vcpulab.twin.kernel import kernel_of, params_of
 from vcpulab.twin.kvm_host import KINDS as KVM_KINDS
 from vcpulab.twin.kvm_host import KvmHost
 from vcpulab.twin.kvm_threads import Roles, roles_of
-
-_SPAN = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>us|ms|s|)")
-_PARAMS = {
-    "tslice": ("tslice_ms", "ms"),
-    "ratelimit": ("ratelimit_us", "us"),
-    "migration-delay": ("migration_delay_us", "us"),
-}
-"""Names that `xl sched-…` prints for parameters of a scheduler, to names and units in scenarios."""
-_UNITS_US = {"us": 1, "": 1, "ms": 1000, "s": 1_000_000}
-_COLUMNS = {
-    "credit": {"weight": "weight", "cap": "cap"},
-    "credit2": {"weight": "weight", "cap": "cap"},
-    "rtds": {"period": "period_us", "budget": "budget_us", "extratime": "extratime"},
-}
-
+from vcpulab.twin.xen_params import domain_params, notes_on_columns, scheduler_params
 
 _OF_XEN = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-cpupool-list", "xl-info")
 """The kinds of files of a Xen host that a twin uses besides the trace; other files need not be readable."""
@@ -154,7 +140,8 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         sources.kvm = KvmHost()
         if threads is not None:
             sources.kvm.vcpu_threads = recordings.read_threads(threads)
-    for source, kind in recordings_read:
+    # The parameters that a scheduler has depend on the release, which `xl info` says.
+    for source, kind in sorted(recordings_read, key=lambda read: read[1] == "xl-sched"):
         path = Path(source)
         # What a domain's file says that matters, its vCPUs show.
         if kind in ("xentrace", "sched-text", "xl-cfg"):
@@ -185,7 +172,7 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
         sources.soft_affinity.update(((vcpu.domain, vcpu.number), vcpu.soft) for vcpu in vcpus if vcpu.soft != "all")
     elif kind == "xl-sched":
         scheds: list[Sched] = holds
-        _take_schedulers(sources, *scheds)
+        _take_schedulers(sources, path, *scheds)
     elif kind == "xl-cpupool-list":
         sources.pool_cpus.update((pool.name, pool.cpus) for pool in holds if pool.cpus is not None)
     else:
@@ -203,34 +190,20 @@ def _mhz(path: Path, text: str) -> float:
     return mhz
 
 
-def _take_schedulers(sources: Sources, first: Sched, *further: Sched) -> None:
+def _take_schedulers(sources: Sources, path: Path, first: Sched, *further: Sched) -> None:
     sources.scheduler = first.scheduler or sources.scheduler
-    sources.host_params |= _params(sources, first)
-    for sched in further:
-        numbers = frozenset(int(row["id"]) for row in sched.domains)
-        sources.pools[sched.pool] = Pool(sched.scheduler, _params(sources, sched), numbers)
     for sched in (first, *further):
+        scheduler = sched.scheduler or sources.scheduler or ""
+        params = scheduler_params(sched, scheduler, release.params_of(scheduler, sources.info.settings), sources.notes)
+        rows: dict[int, list[Mapping[str, Any]]] = {}
         for row in sched.domains:
-            values = {
-                name: int(row[column] == "yes") if column == "extratime" else int(row[column])
-                for column, name in _COLUMNS.get(sched.scheduler, {}).items()
-                if column in row
-            }
-            # RTDS has parameters for each vCPU; the first one's stand for all.
-            sources.domain_params.setdefault(int(row["id"]), values)
+            rows.setdefault(int(row["id"]), []).append(row)
             sources.names.setdefault(int(row["id"]), str(row["name"]))
-
-
-def _params(sources: Sources, sched: Sched) -> dict[str, int]:
-    """The parameters of a pool's scheduler as a whole."""
-    generation = generation_of(sched.scheduler)
-    has = {param["name"] for param in generation["params"]} if generation is not None else set()
-    params = {}
-    for printed, text in sched.parameters.items():
-        match = _SPAN.fullmatch(text)
-        name, unit = _PARAMS.get(printed, (printed.replace("-", "_"), ""))
-        if match is None or name not in has:
-            sources.notes.append(f"{printed}={text}: not a parameter of {sched.scheduler} here")
-            continue
-        params[name] = int(match["number"]) * _UNITS_US[match["unit"]] // _UNITS_US[unit]
-    return params
+        if sched is first:
+            sources.host_params |= params
+        else:
+            sources.pools[sched.pool] = Pool(scheduler, params, frozenset(rows))
+        sources.notes += notes_on_columns(sched, path)
+        for number, of_domain in rows.items():
+            values = domain_params(sources.name(number), scheduler, of_domain, sources.notes, path)
+            sources.domain_params.setdefault(number, values)

@@ -14,20 +14,9 @@ from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.units import members
 from vcpulab.twin.import_result import left_out
+from vcpulab.twin.xen_params import RTDS_COLUMNS, domain_params, notes_on_columns
 
-_PARAMS = {"weight": "weight", "cap": "cap"}
-_NS_OF_MS = 1_000_000
-_SEDF_PARAMS = {
-    "period": ("period", _NS_OF_MS),
-    "slice": ("slice", _NS_OF_MS),
-    "latency": ("latency", _NS_OF_MS),
-    "extra": ("extratime", 1),
-    "weight": ("weight", 1),
-}
-"""Columns of `xl sched-sedf` to parameters, and the number of the parameter's units in the column's unit."""
-_RTDS_PARAMS = {"period": "period_us", "budget": "budget_us", "extratime": "extratime"}
-"""Columns of `xl sched-…` to parameters."""
-_SETTINGS = {"cpu_weight": "weight", "cap": "cap", **_RTDS_PARAMS}
+_SETTINGS = {"cpu_weight": "weight", "cap": "cap", **RTDS_COLUMNS}
 """Settings of a domain's file to parameters."""
 _OF_SCHEDULING = re.compile(r"cpu_\w+|cap|period|budget|slice|latency|extratime|sched_\w+|vcpu_\w+|vnuma|nodes|cpupool")
 """Settings of a domain's file that seem to be about scheduling."""
@@ -242,85 +231,15 @@ def _add_params(read: Read, names: Names, domains: dict[str, Domain], notes: lis
         rows: dict[str, list[Mapping[str, Any]]] = {}
         for row in pool.domains:
             rows.setdefault(names.domain_name(str(row["name"]), row.get("id")), []).append(row)
-        rtds = pool.scheduler == "rtds"
-        if rtds and pool.domains and not any("extratime" in row for row in pool.domains):
-            notes.append(
-                f"{read.path}: no column Extratime: this release of xl has no such option, and budgets are ceilings "
-                "(extratime = 0); in commands for this host leave out `-e`"
-            )
+        notes += notes_on_columns(pool, read.path)
         for name, of_domain in rows.items():
             domain = domains.setdefault(name, Domain())
             domain.pool = pool.pool or domain.pool
             domain.scheduled_by = read.path
-            if rtds:
-                domain.params = _reservation(name, of_domain, read.path, notes)
-                vcpus = [row["vcpu"] + 1 for row in of_domain if isinstance(row.get("vcpu"), int)]
-                if domain.vcpus is None and vcpus:
-                    domain.vcpus = min(max(vcpus), VCPUS_MOST)
-                continue
-            if pool.scheduler == "sedf":
-                domain.params = _sedf_params(of_domain[-1])
-                continue
-            domain.params = {to: row[column] for row in of_domain for column, to in _PARAMS.items() if column in row}
-            notes += [
-                left_out(name, column, value, f"of {pool.scheduler} only weight and cap are taken", read.path)
-                for column, value in of_domain[-1].items()
-                if column not in {"name", "id", *_PARAMS}
-            ]
-
-
-def _reservation(name: str, rows: Sequence[Mapping[str, Any]], path: Path, notes: list[str]) -> dict[str, int]:
-    """RTDS's parameters, which each vCPU has; a scenario has them of a domain: of unlike vCPUs, the least."""
-    vcpus = [
-        {
-            to: _flag(row[column]) if column == "extratime" else row[column]
-            for column, to in _RTDS_PARAMS.items()
-            if column in row
-        }
-        for row in rows
-    ]
-    for params in vcpus:
-        params.setdefault("extratime", 0)
-    least = min(vcpus, key=lambda params: params.get("budget_us", 0) / max(params.get("period_us", 1), 1))
-    least = {**least, "extratime": min(params["extratime"] for params in vcpus)}
-    if any(params != least for params in vcpus):
-        shown = "; ".join(
-            f"vCPU {row.get('vcpu', '?')} "
-            + " ".join(f"{column} {row[column]}" for column in _RTDS_PARAMS if column in row)
-            for row in rows[:_VCPUS_SHOWN]
-        ) + ("; …" if len(rows) > _VCPUS_SHOWN else "")
-        taken = ", ".join(f"{param} = {value}" for param, value in least.items())
-        notes.append(
-            f"{path}: {name}: its vCPUs have unlike reservations ({shown}); a scenario has one of each domain: the "
-            f"least is assumed for each vCPU ({taken})"
-        )
-    return least
-
-
-def _sedf_params(row: Mapping[str, Any]) -> dict[str, int]:
-    """SEDF's parameters. Without a slice, or with a weight, a period reserves nothing; 0 is not given.
-
-    Examples:
-        >>> _sedf_params({"period": 100, "slice": 20, "latency": 0, "extra": 1, "weight": 0})
-        {'period': 100000000, 'slice': 20000000, 'extratime': 1}
-        >>> _sedf_params({"period": 100, "slice": 20, "extra": 0, "weight": 2})
-        {'extratime': 0, 'weight': 2}
-    """
-    best_effort = row.get("weight", 0) > 0 or not row.get("slice")
-    return {
-        param: row[column] * unit
-        for column, (param, unit) in _SEDF_PARAMS.items()
-        if column in row
-        and (row[column] or param == "extratime")
-        and not (best_effort and param in ("period", "slice"))
-    }
-
-
-_VCPUS_SHOWN = 8
-
-
-def _flag(cell: int | str) -> int:
-    return int(cell in ("yes", 1))
+            domain.params = domain_params(name, pool.scheduler, of_domain, notes, read.path)
+            vcpus = [row["vcpu"] + 1 for row in of_domain if isinstance(row.get("vcpu"), int)]
+            if domain.vcpus is None and vcpus:
+                domain.vcpus = min(max(vcpus), VCPUS_MOST)
 
 
 # ---- domains' files ----

@@ -1,7 +1,6 @@
 """The import of `xl` and xentop listings: a scenario of the host's domains, their parameters and work of equal load."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from vcpulab.hypervisors.settings import DOM0, POOL_0
 from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
-from vcpulab.scenario.parameters import Param, accepts
+from vcpulab.scenario.parameters import Param
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
 from vcpulab.twin.alike_domains import alike
@@ -28,9 +27,10 @@ from vcpulab.twin.contradictions import contradictions
 from vcpulab.twin.import_result import Made, left_out, made, plain_name
 from vcpulab.twin.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.twin.prices import cautions
-from vcpulab.twin.release import rules_of
+from vcpulab.twin.release import params_of, rules_of
 from vcpulab.twin.scenario_text import comment, inline, key, toml, work
 from vcpulab.twin.xen_domains import VCPUS_MOST, Domain, domains_of
+from vcpulab.twin.xen_params import accepted, scheduler_params
 from vcpulab.twin.xen_pcpus import are_numbered, pcpus_named
 
 KINDS: tuple[Kind, ...] = (
@@ -99,9 +99,7 @@ class _Host:
 
     def _parameters(self, pool: str | None) -> Sequence[Param]:
         scheduled = next((candidate for candidate in self.pools if candidate.name == pool), self.pools[0])
-        rules = rules_of(scheduled.scheduler, self.info.settings)
-        generation = generation_of(scheduled.scheduler, None if rules is None else rules.generation)
-        return generation["params"] if generation is not None else ()
+        return params_of(scheduled.scheduler, self.info.settings)
 
 
 def scenario_of(
@@ -303,7 +301,8 @@ def _pools(holds: Mapping[str, Any], info: Info, placed: PcpuMap | None, notes: 
             )
             notes.append(f"scheduler = credit2: {reason}")
             scheduler = "credit2"
-        pools.append(_Pool(name, scheduler, _params(sched.parameters if sched else {}), pool and pool.cpus))
+        params = {} if sched is None else scheduler_params(sched, scheduler, params_of(scheduler, info.settings), notes)
+        pools.append(_Pool(name, scheduler, params, pool and pool.cpus))
     left: list[_Pool] = []
     for cpu_pool in pools[1:]:
         covered = None if cpu_pool.cpus is None or placed is None else placed.of_host(cpu_pool.cpus)
@@ -316,16 +315,6 @@ def _pools(holds: Mapping[str, Any], info: Info, placed: PcpuMap | None, notes: 
             left.append(cpu_pool)
             notes.append(f"pool {cpu_pool.name}: its CPUs {reason}; its domains are put with those of {pools[0].name}")
     return [cpu_pool for cpu_pool in pools if cpu_pool not in left]
-
-
-def _params(parameters: Mapping[str, str]) -> dict[str, int]:
-    """Parameters as `xl` prints them: `tslice=30ms` is `tslice_ms = 30`."""
-    params = {}
-    for name, value in parameters.items():
-        match = re.fullmatch(r"(\d+)(ms|us)", value)
-        if match is not None:
-            params[f"{name.replace('-', '_')}_{match[2]}"] = int(match[1])
-    return params
 
 
 def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -> Iterator[str]:
@@ -408,19 +397,12 @@ def _scheduler_lines(host: _Host, pool: _Pool) -> Iterator[str]:
         yield f"generation = {toml(rules.generation)}"
     elif pool is host.pools[0]:
         host.notes.append("no `xl info` says which release of Xen it is; the default is taken (`vcpulab schedulers`)")
-    params = host.defaults(pool.name)
     needed = [name for name in host.needed(pool.name) if name not in pool.params]
     if needed:
         host.notes.append(
             f"pool {pool.name}: no listing has {in_short(needed)} of {pool.scheduler}, without which nothing runs"
         )
-    for name, value in pool.params.items():
-        if name in params:
-            yield f"{name} = {value}"
-        else:
-            host.notes.append(
-                left_out(f"pool {pool.name}", name, value, f"{pool.scheduler} has no such parameter here")
-            )
+    yield from (f"{name} = {value}" for name, value in pool.params.items())
 
 
 def _pool_lines(host: _Host) -> Iterator[str]:
@@ -479,25 +461,6 @@ def _usual_nodes(topology: Topology, masks: Sequence[str]) -> list[int]:
     return sorted({topology.node(pcpu) for pcpu in listed})
 
 
-def _accepted(name: str, domain: Domain, host: _Host) -> dict[str, int]:
-    """A domain's parameters that its scheduler has, with values that it takes; the others are notes."""
-    params = host.domain_params(domain.pool)
-    accepted = {}
-    for param, value in domain.params.items():
-        full = 100 * (domain.vcpus or 1)
-        if param not in params:
-            reason: str | None = "its scheduler has no such parameter"
-        elif param == "cap" and value > full:
-            reason = f"it limits nothing with {domain.vcpus} vCPU{'s' * ((domain.vcpus or 1) > 1)} online"
-        else:
-            reason = None if accepts(params[param], value) else f"allowed: {params[param]['allowed']}"
-        if reason is None:
-            accepted[param] = value
-        else:
-            host.notes.append(left_out(name, param, value, reason, domain.scheduled_by))
-    return accepted
-
-
 def _table(name: str, domain: Domain, host: _Host, count: int) -> list[str]:
     params = host.defaults(domain.pool)
     vcpus = domain.vcpus or 1
@@ -508,7 +471,10 @@ def _table(name: str, domain: Domain, host: _Host, count: int) -> list[str]:
         lines.append(f"pool = {toml(plain_name(domain.pool))}")
     elif domain.pool not in (None, POOL_0, host.pools[0].name):
         host.notes.append(left_out(name, "pool", domain.pool, "its CPUs are not listed (`xl cpupool-list -c` does)"))
-    lines += [f"{param} = {value}" for param, value in _accepted(name, domain, host).items() if params[param] != value]
+    taken = accepted(
+        name, domain.params, host.domain_params(domain.pool), vcpus, notes=host.notes, path=domain.scheduled_by
+    )
+    lines += [f"{param} = {value}" for param, value in taken.items() if params[param] != value]
     masks_here: list[str] = []
     for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
         cpu_sets = [host.set_of(mask, f"{kind} of {name}") for mask in masks]
