@@ -1,11 +1,14 @@
 """The host and domain settings of a twin, apart from applications: of a Xen host, and of a KVM host."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
 from vcpulab.hypervisors.command_line import read_options
+from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.twin.import_result import plain_name
 from vcpulab.twin.kernel import POLICIES, kernel_of
 from vcpulab.twin.kvm_host import KvmHost, tables_around
 from vcpulab.twin.kvm_threads import SHARE_LEAST, SMALL
@@ -13,6 +16,7 @@ from vcpulab.twin.pcpu_map import PcpuMap
 from vcpulab.twin.release import params_of, rules_of
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.xen_params import accepted
+from vcpulab.twin.xen_pcpus import pool_pcpus
 
 
 @dataclass(frozen=True)
@@ -123,22 +127,20 @@ class Setting:
     def around(self) -> dict[str, Any]:
         """The tables around domains: CPU pools of a Xen host, control groups of a KVM host."""
         if self.sources.kvm is None:
-            return {"pool": pools} if (pools := self._pools()) else {}
+            tables = {plain_name(name): table for name, table in self._pools.items()}
+            return {"pool": tables} if tables else {}
         roles = self.sources.roles
         daemons = [daemon.cgroup for daemon in roles.daemons.values() if daemon.serves is None]
         tables = {} if self.kvm is None else tables_around(roles.vms, daemons, self.kvm, self.placed)
         return {"cgroup": tables} if tables else {}
 
-    def _pools(self) -> dict[str, Any]:
-        """The CPU pools whose CPUs are listed; a scenario has no others."""
+    @cached_property
+    def _pools(self) -> dict[str, dict[str, Any]]:
+        """The CPU pools whose CPUs are listed, by name on the host; a scenario has no others."""
         tables = {}
         for name, pool in self.sources.pools.items():
-            cpus = self.placed.of_host(self.sources.pool_cpus.get(name, ""))
-            if not cpus:
-                self.notes.append(
-                    f"pool {name}: its CPUs are not listed (`xl cpupool-list -c` does); its domains are put with those "
-                    "of Pool-0"
-                )
+            cpus = pool_pcpus(name, self.sources.pool_cpus.get(name), POOL_0, self.placed, self.notes)
+            if cpus is None:
                 continue
             # As the host: another scheduler than the recorded one has its own defaults.
             recorded = self.used == self.sources.scheduler
@@ -167,8 +169,8 @@ class Setting:
         table: dict[str, Any] = {"vcpus": vcpus}
         scheduler = self.used
         for name, pool in sources.pools.items():
-            if number in pool.domains and name in sources.pool_cpus:
-                table["pool"], scheduler = name, pool.scheduler
+            if number in pool.domains and name in self._pools:
+                table["pool"], scheduler = plain_name(name), pool.scheduler
         if self.used == sources.scheduler:
             params = {
                 param["name"]: param
@@ -179,6 +181,7 @@ class Setting:
             table |= accepted(sources.name(number), values, params, vcpus, notes=self.notes)
         for kind, masks in (("affinity", sources.affinity), ("soft_affinity", sources.soft_affinity)):
             if any((number, vcpu) in masks for vcpu in range(vcpus)):
-                its_masks = [masks.get((number, vcpu), "all") for vcpu in range(vcpus)]
-                table[kind] = [self.placed.of_host(mask) or "all" for mask in its_masks]
+                owner = f"{kind} of {sources.name(number)}"
+                listed = [masks.get((number, vcpu), "all") for vcpu in range(vcpus)]
+                table[kind] = [self.placed.set_of(mask, owner, self.notes) for mask in listed]
         return table

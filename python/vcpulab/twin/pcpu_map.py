@@ -61,6 +61,19 @@ class PcpuMap:
         pcpus = [pcpu for pcpu, number in enumerate(self.numbers) if number in named]
         return "all" if len(pcpus) == self.pcpus else spans(pcpus) or None
 
+    def set_of(self, listed: str, owner: str, notes: list[str]) -> str:
+        """As `of_host`; a set that names no pCPU is left out, which is a note: `owner` says of what it is.
+
+        Examples:
+            >>> notes = []
+            >>> flat(4).set_of("8", "affinity of web", notes), notes
+            ('all', ['affinity of web: `8` names no CPU that is online here; left out'])
+        """
+        pcpus = self.of_host(listed)
+        if pcpus is None:
+            notes.append(f"{owner}: `{listed}` names no CPU that is online here; left out")
+        return pcpus or "all"
+
     def absent(self, listed: str) -> str:
         """The CPUs that a set of the host's CPUs names, such as `0-3,^1`, and that are not here; empty: none.
 

@@ -31,7 +31,7 @@ from vcpulab.twin.release import params_of, rules_of
 from vcpulab.twin.scenario_text import comment, inline, key, toml, work
 from vcpulab.twin.xen_domains import VCPUS_MOST, Domain, domains_of
 from vcpulab.twin.xen_params import accepted, scheduler_params
-from vcpulab.twin.xen_pcpus import are_numbered, pcpus_named
+from vcpulab.twin.xen_pcpus import are_numbered, pcpus_named, pool_pcpus
 
 KINDS: tuple[Kind, ...] = (
     "xl-list",
@@ -79,10 +79,7 @@ class _Host:
         if not self.numbered and listed != "all":
             self.notes.append(f"{owner}: `{listed}` is left out: its CPUs cannot be told without `xl info -n`")
             return "all"
-        pcpus = self.map.of_host(listed)
-        if pcpus is None:
-            self.notes.append(f"{owner}: `{listed}` names no CPU that is online here; left out")
-        return pcpus or "all"
+        return self.map.set_of(listed, owner, self.notes)
 
     def defaults(self, pool: str | None) -> dict[str, int | str | None]:
         """The parameters of a pool's scheduler, each with its default."""
@@ -303,18 +300,8 @@ def _pools(holds: Mapping[str, Any], info: Info, placed: PcpuMap | None, notes: 
             scheduler = "credit2"
         params = {} if sched is None else scheduler_params(sched, scheduler, params_of(scheduler, info.settings), notes)
         pools.append(_Pool(name, scheduler, params, pool and pool.cpus))
-    left: list[_Pool] = []
-    for cpu_pool in pools[1:]:
-        covered = None if cpu_pool.cpus is None or placed is None else placed.of_host(cpu_pool.cpus)
-        if covered is None or covered == "all":
-            reason = (
-                "are not listed (`xl cpupool-list -c` does)"
-                if cpu_pool.cpus is None
-                else f"`{cpu_pool.cpus}`, leave no pool"
-            )
-            left.append(cpu_pool)
-            notes.append(f"pool {cpu_pool.name}: its CPUs {reason}; its domains are put with those of {pools[0].name}")
-    return [cpu_pool for cpu_pool in pools if cpu_pool not in left]
+    first, *further = pools
+    return [first, *(pool for pool in further if pool_pcpus(pool.name, pool.cpus, first.name, placed, notes))]
 
 
 def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -> Iterator[str]:

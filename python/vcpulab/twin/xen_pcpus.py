@@ -60,6 +60,34 @@ def are_numbered(info: Info, reads: Sequence[Read], placed: PcpuMap, notes: list
     return beyond is None
 
 
+def pool_pcpus(name: str, listed: str | None, first: str, placed: PcpuMap | None, notes: list[str]) -> str | None:
+    """The pCPUs of a CPU pool besides the first one; `None`: a scenario cannot have the pool, which is a note.
+
+    Args:
+        name: the pool.
+        listed: its CPUs in the host's numbers; `None`: not listed.
+        first: the pool that its domains are put into instead.
+        placed: the pCPUs; `None`: the host's numbers of them are not known.
+        notes: receives a note if the pool is left out.
+
+    Examples:
+        >>> from vcpulab.twin.pcpu_map import flat
+        >>> notes = []
+        >>> [pool_pcpus("two", listed, "Pool-0", flat(4), notes) for listed in ("2-3", "7", None)]
+        ['2-3', None, None]
+        >>> for note in notes:
+        ...     print(note)
+        pool two: its CPUs `7`, leave no pool; its domains are put with those of Pool-0
+        pool two: its CPUs are not listed (`xl cpupool-list -c` does); its domains are put with those of Pool-0
+    """
+    pcpus = None if listed is None or placed is None else placed.of_host(listed)
+    if pcpus is not None and pcpus != "all":
+        return pcpus
+    reason = "are not listed (`xl cpupool-list -c` does)" if listed is None else f"`{listed}`, leave no pool"
+    notes.append(f"pool {name}: its CPUs {reason}; its domains are put with those of {first}")
+    return None
+
+
 def _named(reads: Iterable[Read]) -> Iterator[tuple[int, str]]:
     """The numbers of CPUs that listings name, each with what names it."""
     for read in reads:

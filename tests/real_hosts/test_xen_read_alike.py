@@ -1,4 +1,4 @@
-"""`import xl` and `twin` read the parameters that `xl sched-…` prints alike, and note what they leave out."""
+"""`import xl` and `twin` read parameters, CPU pools and affinities alike, and note what they leave out."""
 
 from pathlib import Path
 from typing import Any
@@ -15,29 +15,43 @@ from vcpulab.twin.xen_import import scenario_of
 
 TRACE = ROOT / "tests" / "recordings" / "xen4.17-credit-weights" / "trace.bin.xz"
 INFO = "host : box\nnr_cpus : 4\nxen_major : 4\nxen_minor : 17\nxen_extra : .5\nxen_scheduler : {}\n"
+WEB = "Name ID Weight Cap\nweb 3 512 0\n"
 CREDIT = "Name ID Weight Cap\nDomain-0 0 256 0\nweb 3 512 0\n"
+VCPUS = (
+    "Name                                ID  VCPU   CPU State   Time(s) Affinity (Hard / Soft)\n"
+    "Domain-0                             0     0    0   -b-     445.8  all / all\n"
+    "web                                  3     0    2   -b-      52.6  {} / all\n"
+)
+
+POOLS = "Name CPU list\nPool-0 0-1\nsecond {}\n"
+SECOND = f"Cpupool Pool-0: tslice=30ms\nName ID Weight Cap\nDomain-0 0 256 0\nCpupool second: ratelimit=1000us\n{WEB}"
 
 Fields = tuple[dict[str, Any], dict[str, Any], list[str]]
 """The host, the domain `web`, and the notes."""
 
 
-def imported(folder: Path, scheduler: str, sched: str) -> Fields:
-    (folder / "info.txt").write_text(INFO.format(scheduler))
-    (folder / "sched.txt").write_text(sched)
-    made = scenario_of([read for name in ("info.txt", "sched.txt") for read in read_all(folder / name)[0]])
+def files(folder: Path, scheduler: str, sched: str, more: tuple[str, ...]) -> list[Path]:
+    # The release is in a later file than the parameters.
+    paths = []
+    for number, text in enumerate([sched, INFO.format(scheduler), *more]):
+        paths.append(folder / f"{number}.txt")
+        paths[-1].write_text(text)
+    return paths
+
+
+def imported(folder: Path, scheduler: str, sched: str, *more: str) -> Fields:
+    made = scenario_of([read for path in files(folder, scheduler, sched, more) for read in read_all(path)[0]])
     document = vcpulab.Scenario.from_toml(made.text).to_dict()
-    return document["host"], document["domain"]["web"], list(made.notes)
+    return document["host"] | {"pool": document.get("pool", {})}, document["domain"]["web"], list(made.notes)
 
 
-def twin_fields(folder: Path, scheduler: str, sched: str) -> Fields:
-    # The twin reads the parameters first, and the release from a later file.
-    (folder / "sched.txt").write_text(sched)
-    (folder / "zinfo.txt").write_text(INFO.format(scheduler))
-    sources = gather([TRACE, folder / "sched.txt", folder / "zinfo.txt"])
+def twin_fields(folder: Path, scheduler: str, sched: str, *more: str) -> Fields:
+    sources = gather([TRACE, *files(folder, scheduler, sched, more)])
     assert sources.scheduler is not None
     setting = Setting(sources, sources.scheduler, flat(4), [])
     host, _ = setting.host()
-    return host, setting.domain(3, 2), [*sources.notes, *setting.notes]
+    web = setting.domain(3, 2)
+    return host | setting.around(), web, [*sources.notes, *setting.notes]
 
 
 BOTH = pytest.mark.parametrize("fields_of", [imported, twin_fields])
@@ -110,3 +124,32 @@ def test_reservations_of_sedf_are_read_in_ms(fields_of: Any, tmp_path: Path) -> 
     sched = f"Cpupool Pool-0: sched=EDF\nName ID Period(ms) Slice(ms) Lat(ms) Extra Weight\n{row}\n"
     _, web, _ = fields_of(tmp_path, "sedf", sched)
     assert (web["period"], web["slice"], web["extratime"]) == (50_000_000, 20_000_000, 0)
+
+
+@BOTH
+def test_a_pool_whose_cpus_are_listed_has_its_scheduler_and_domains(fields_of: Any, tmp_path: Path) -> None:
+    host, web, _ = fields_of(tmp_path, "credit", SECOND, POOLS.format("2-3"))
+    assert (host["pool"]["second"]["pcpus"], host["pool"]["second"]["scheduler"]) == ("2-3", "credit2")
+    assert (web["pool"], web["weight"]) == ("second", 512)
+
+
+@BOTH
+@pytest.mark.parametrize("cpus", ["7", "0-3"])
+def test_a_pool_without_cpus_of_its_own_is_left_out(fields_of: Any, cpus: str, tmp_path: Path) -> None:
+    host, web, notes = fields_of(tmp_path, "credit", SECOND, POOLS.format(cpus))
+    assert not host.get("pool")
+    assert web.get("pool", "Pool-0") == "Pool-0"
+    assert f"pool second: its CPUs `{cpus}`, leave no pool; its domains are put with those of Pool-0" in notes
+
+
+@BOTH
+def test_pools_are_renamed_where_a_scenario_does_not_take_their_names(fields_of: Any, tmp_path: Path) -> None:
+    sched, pools = SECOND.replace("second", "real time"), POOLS.replace("second", "real time ").format("2-3")
+    host, web, _ = fields_of(tmp_path, "credit", sched, pools)
+    assert (list(host["pool"]), web["pool"]) == (["real-time"], "real-time")
+
+
+@BOTH
+def test_an_affinity_without_a_cpu_is_noted(fields_of: Any, tmp_path: Path) -> None:
+    _, _, notes = fields_of(tmp_path, "credit", CREDIT, VCPUS.format("9"))
+    assert "affinity of web: `9` names no CPU that is online here; left out" in notes
