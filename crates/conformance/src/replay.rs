@@ -215,7 +215,7 @@ impl Runner for StateBefore<'_> {
         // The same run reached this time before.
         let _ = host.run_until(self.time);
         let mut text = String::new();
-        let _ = host.policy().dump(host.context(), &mut text);
+        let _ = host.dump(&mut text);
         text.lines().map(str::to_owned).collect()
     }
 }

@@ -14,399 +14,271 @@
 //! Progress is as fast as the [hardware](crate::speed) lets it be: what is left of an operation is work, which takes *units* of
 //! time. A pCPU whose unit changes is settled before (`change_speeds`).
 
-use crate::cache::{CacheCounts, Caches};
-use crate::context::policy::PolicyContext;
-use crate::locks::Locks;
+use crate::accounts::{Account, NOMINAL};
+use crate::cache::CacheCounts;
 use crate::queue::Rank;
-use crate::speed::{ONE, Speeds};
-use crate::topology::Topology;
-use crate::{Costs, CpuMask, HostConfig, NEVER, PcpuId, SetId, Slowed, Span, Table, Time, VcpuId};
+use crate::speed::ONE;
+use crate::{Costs, CpuMask, HostState, NEVER, PcpuId, SetId, Slowed, Span, Table, Time, VcpuId};
 
-/// The account of one pCPU.
-#[derive(Clone, Copy, Debug)]
-struct Account {
-    /// The time up to which its time has been given away.
-    settled_at: Time,
-    /// The time until which the hypervisor itself works here.
-    hypervisor_until: Time,
-    /// The time until which no vCPU makes progress here: the hypervisor works, or cold caches are filled again.
-    busy_until: Time,
-    run: Span,
-    idle: Span,
-    overhead: Span,
-    /// The time that a nanosecond of work takes now, in fractions of [`ONE`].
-    unit: u32,
-    /// The time of the present operation, in fractions of [`ONE`], that has not yet come to a nanosecond of work.
-    begun: u32,
-}
-
-/// A unit at which work takes the time that it takes.
-const NOMINAL: u32 = ONE as u32;
-
-impl Account {
-    const NEW: Account = Account {
-        settled_at: Time::ZERO,
-        hypervisor_until: Time::ZERO,
-        busy_until: Time::ZERO,
-        run: Span::ZERO,
-        idle: Span::ZERO,
-        overhead: Span::ZERO,
-        unit: NOMINAL,
-        begun: 0,
-    };
-
-    /// The work done in this time of an operation that has `left` to do.
-    fn work(&mut self, time: Span, left: Span) -> Span {
-        if self.unit == NOMINAL {
-            return time;
-        }
-        let all = ONE as u128 * time.ns() as u128 + u128::from(self.begun);
-        self.begun = (all % u128::from(self.unit)) as u32;
-        // Units shorter than a nanosecond: the last nanosecond may have had room for more.
-        Span::from_ns((all / u128::from(self.unit)) as i64).min(left)
-    }
-
-    /// The time that this much work takes, `begun` as it is.
-    #[inline(always)]
-    fn time_for(&self, work: Span) -> Span {
-        if self.unit == NOMINAL { work } else { self.slow_time_for(work) }
-    }
-
-    #[cold]
-    fn slow_time_for(&self, work: Span) -> Span {
-        let all = work.ns() as u128 * u128::from(self.unit);
-        let time = all.saturating_sub(u128::from(self.begun)).div_ceil(ONE as u128);
-        Span::from_ns(i64::try_from(time).unwrap_or(i64::MAX))
-    }
-
-    /// Gives the time up to `now` away; the answer is how much of it was progress of the current vCPU.
-    #[inline(always)]
-    fn settle(&mut self, now: Time, idle: bool) -> Span {
-        let progress_from = self.busy_until.clamp(self.settled_at, now);
-        let progress = now - progress_from;
-        self.overhead += progress_from - self.settled_at;
-        if idle {
-            self.idle += progress;
-        } else {
-            self.run += progress;
-        }
-        self.settled_at = now;
-        progress
-    }
-}
-
-/// The accounts of all pCPUs, the costs that are charged to them, and the caches that make some of these.
-#[derive(Clone, Debug)]
-pub(crate) struct Accounting {
-    pub costs: Costs,
-    pub caches: Caches,
-    accounts: Table<PcpuId, Account>,
-    /// `None`: all work takes the time that it takes.
-    speeds: Option<Box<Speeds>>,
-    locks: Locks,
-}
-
-impl Accounting {
-    pub fn new(config: &HostConfig, topology: &Topology) -> Self {
-        let costs = config.costs;
-        let caches = Caches::new(topology.cores(), topology.l3_groups(costs.l3_pcpus));
-        let pcpus = config.pcpus as usize;
-        let accounts = Table::filled(pcpus, Account::NEW);
-        let speeds = Speeds::new(config, topology).map(Box::new);
-        let locks = Locks::new(if costs.lock_ns.is_zero() { 0 } else { pcpus });
-        Accounting { costs, caches, accounts, speeds, locks }
-    }
-
+impl HostState {
     /// Gives the time of `p` away, and takes the progress of its current vCPU, the answer, from what is left of its operation.
     #[inline(always)]
-    pub fn settle(&mut self, host: &mut PolicyContext, p: PcpuId) -> VcpuId {
-        let current = host.pcpus[p].executes;
-        let idle = host.is_idle(current);
-        let progress = self.accounts[p].settle(host.now, idle);
+    pub(crate) fn settle(&mut self, p: PcpuId) -> VcpuId {
+        let current = self.pcpus[p].executes;
+        let idle = self.is_idle(current);
+        let progress = self.accounts.by_pcpu[p].settle(self.now, idle);
         if !idle {
-            let left = host.vcpus[current].left;
-            let work = self.work(p, current, progress, left);
+            let left = self.vcpus[current].left;
+            let work = self.accounts.work(p, current, progress, left);
             if left != Span::MAX {
-                host.vcpus[current].left = left - work;
+                self.vcpus[current].left = left - work;
                 debug_assert!(work <= left, "a vCPU ran past the end of its operation");
             }
         }
         current
     }
 
-    /// The work done by `v` in this much time on `p`, of which so much was left; what was lost is counted.
-    #[inline(always)]
-    fn work(&mut self, p: PcpuId, v: VcpuId, progress: Span, left: Span) -> Span {
-        if self.speeds.is_none() { progress } else { self.work_at_its_pace(p, v, progress, left) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn work_at_its_pace(&mut self, p: PcpuId, v: VcpuId, progress: Span, left: Span) -> Span {
-        let work = self.accounts[p].work(progress, left);
-        if let Some(speeds) = &mut self.speeds {
-            speeds.count(p, v, progress, work);
-        }
-        work
-    }
-
     /// Ends the operation of the vCPU that `p` executes, which is not an idle one: the answer is the vCPU, and what is left of
     /// the operation.
     #[inline(always)]
-    pub fn end(&mut self, host: &mut PolicyContext, p: PcpuId) -> (VcpuId, Span) {
-        let current = host.pcpus[p].executes;
-        debug_assert!(!host.is_idle(current), "an idle vCPU has no operation");
-        let progress = self.accounts[p].settle(host.now, false);
-        let vcpu = &mut host.vcpus[current];
+    pub(crate) fn end_operation(&mut self, p: PcpuId) -> (VcpuId, Span) {
+        let current = self.pcpus[p].executes;
+        debug_assert!(!self.is_idle(current), "an idle vCPU has no operation");
+        let progress = self.accounts.by_pcpu[p].settle(self.now, false);
+        let vcpu = &mut self.vcpus[current];
         vcpu.interrupted = false;
         let left = std::mem::take(&mut vcpu.left);
-        let work = self.work(p, current, progress, left);
+        let work = self.accounts.work(p, current, progress, left);
         (current, if left == Span::MAX { left } else { left - work })
     }
 
     /// Sets the event at which the current vCPU of `p` will have used its operation up.
     #[inline(always)]
-    pub fn set_run_end(&self, host: &mut PolicyContext, p: PcpuId) {
-        let current = host.pcpus[p].executes;
-        let end = if host.is_idle(current) {
+    pub(crate) fn set_run_end(&mut self, p: PcpuId) {
+        let current = self.pcpus[p].executes;
+        let end = if self.is_idle(current) {
             NEVER
         } else {
-            let vcpu = &host.vcpus[current];
-            let account = &self.accounts[p];
-            let start = account.busy_until.max(host.now);
+            let vcpu = &self.vcpus[current];
+            let account = &self.accounts.by_pcpu[p];
+            let start = account.busy_until.max(self.now);
             if vcpu.interrupted { start } else { start.saturating_add(account.time_for(vcpu.left)) }
         };
-        host.queue.set(Rank::RunEnd, p.index(), end);
+        self.queue.set(Rank::RunEnd, p.index(), end);
     }
 
     /// The current vCPU `v` of `p`, settled now, begins an operation, which nothing has interrupted yet.
     #[inline(always)]
-    pub fn begin(&mut self, host: &mut PolicyContext, p: PcpuId, v: VcpuId, operation: Span) {
-        debug_assert!(host.pcpus[p].executes == v && !host.vcpus[v].interrupted, "it does not run freely");
-        host.vcpus[v].left = operation;
-        let account = &mut self.accounts[p];
-        let start = account.busy_until.max(host.now);
+    pub(crate) fn begin_operation(&mut self, p: PcpuId, v: VcpuId, operation: Span) {
+        debug_assert!(self.pcpus[p].executes == v && !self.vcpus[v].interrupted, "it does not run freely");
+        self.vcpus[v].left = operation;
+        let account = &mut self.accounts.by_pcpu[p];
+        let start = account.busy_until.max(self.now);
         if account.unit != NOMINAL {
             account.begun = 0;
         }
         let end = start.saturating_add(account.time_for(operation));
-        host.queue.set(Rank::RunEnd, p.index(), end);
+        self.queue.set(Rank::RunEnd, p.index(), end);
     }
 
     /// Charges work of the hypervisor to `p`: the vCPU there makes no progress meanwhile.
     #[inline(always)]
-    pub fn charge(&mut self, host: &mut PolicyContext, p: PcpuId, cost: Span) {
+    pub(crate) fn charge(&mut self, p: PcpuId, cost: Span) {
         if !cost.is_zero() {
-            self.delay(host, p, cost);
-            self.set_run_end(host, p);
+            self.delay(p, cost);
+            self.set_run_end(p);
         }
     }
 
     /// Charges a decision to `p`. The end of the present operation is set by what is decided: a switch, or
     /// [`set_run_end`](Self::set_run_end).
     #[inline(always)]
-    pub fn charge_decision(&mut self, host: &mut PolicyContext, p: PcpuId) {
-        if !self.costs.decision_ns.is_zero() {
-            self.delay(host, p, self.costs.decision_ns);
+    pub(crate) fn charge_decision(&mut self, p: PcpuId) {
+        if !self.accounts.costs.decision_ns.is_zero() {
+            self.delay(p, self.accounts.costs.decision_ns);
         }
     }
 
-    fn delay(&mut self, host: &mut PolicyContext, p: PcpuId, cost: Span) {
-        self.settle(host, p);
-        let account = &mut self.accounts[p];
-        account.hypervisor_until = account.hypervisor_until.max(host.now) + cost;
-        account.busy_until = account.busy_until.max(host.now) + cost;
+    fn delay(&mut self, p: PcpuId, cost: Span) {
+        self.settle(p);
+        let account = &mut self.accounts.by_pcpu[p];
+        account.hypervisor_until = account.hypervisor_until.max(self.now) + cost;
+        account.busy_until = account.busy_until.max(self.now) + cost;
     }
 
     /// Charges a switch from one vCPU to another, which is current now, to `p`: the switch itself, then the refill of what
     /// the other finds cold. The time before was settled.
     #[inline]
-    pub fn charge_switch(&mut self, host: &mut PolicyContext, p: PcpuId, from: VcpuId, to: VcpuId) {
-        let Accounting { costs, caches, accounts, speeds, .. } = self;
-        if !costs.context_switch_ns.is_zero() || costs.l2_bytes > 0 {
+    pub(crate) fn charge_switch(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
+        let Costs { context_switch_ns, l2_bytes, .. } = self.accounts.costs;
+        if !context_switch_ns.is_zero() || l2_bytes > 0 {
             // The rest of the outgoing vCPU's refill is no longer wanted; the hypervisor's own work still is.
-            let account = &mut accounts[p];
-            let switch_from = account.hypervisor_until.max(host.now);
+            let account = &self.accounts.by_pcpu[p];
+            let switch_from = account.hypervisor_until.max(self.now);
             let unwanted = account.busy_until - switch_from;
             if unwanted > Span::ZERO {
-                caches.cut_short(from, unwanted);
+                self.accounts.caches.cut_short(from, unwanted);
             }
-            let refill = if costs.l2_bytes > 0 {
-                caches.touch(&costs_of_memory(costs, speeds, host, p, to), p, to)
-            } else {
-                Span::ZERO
-            };
-            account.hypervisor_until = switch_from + costs.context_switch_ns;
+            let refill = if l2_bytes > 0 { self.refill(p, to) } else { Span::ZERO };
+            let account = &mut self.accounts.by_pcpu[p];
+            account.hypervisor_until = switch_from + context_switch_ns;
             account.busy_until = account.hypervisor_until + refill;
         }
-        self.set_run_end(host, p);
+        self.set_run_end(p);
     }
 
     /// Charges to `p` that the vCPU it turns to was preempted, or woken.
     #[inline(always)]
-    pub fn charge_return(&mut self, host: &mut PolicyContext, p: PcpuId, woken: bool) {
-        self.charge(host, p, if woken { self.costs.block_ns } else { self.costs.resume_ns });
+    pub(crate) fn charge_return(&mut self, p: PcpuId, woken: bool) {
+        self.charge(p, if woken { self.accounts.costs.block_ns } else { self.accounts.costs.resume_ns });
     }
 
     /// Charges to `p` that the vCPU it executes wakes another.
     #[inline(always)]
-    pub fn charge_wake(&mut self, host: &mut PolicyContext, p: PcpuId) {
-        self.charge(host, p, self.costs.wake_ns);
+    pub(crate) fn charge_wake(&mut self, p: PcpuId) {
+        self.charge(p, self.accounts.costs.wake_ns);
     }
 
     /// Gives `v` these working sets from now on; if it runs, what is missing of them is brought in at once.
-    pub fn use_sets(&mut self, host: &mut PolicyContext, v: VcpuId, sets: &[SetId]) {
-        self.caches.use_sets(v, sets);
-        if self.costs.l2_bytes > 0 && host.vcpus[v].runs() {
-            let p = host.processor(v);
-            let costs = costs_of_memory(&self.costs, &self.speeds, host, p, v);
-            let refill = self.caches.touch(&costs, p, v);
+    pub(crate) fn use_sets(&mut self, v: VcpuId, sets: &[SetId]) {
+        self.accounts.caches.use_sets(v, sets);
+        if self.accounts.costs.l2_bytes > 0 && self.vcpus[v].runs() {
+            let p = self.processor(v);
+            let refill = self.refill(p, v);
             if !refill.is_zero() {
-                self.settle(host, p);
-                let account = &mut self.accounts[p];
-                account.busy_until = account.busy_until.max(host.now) + refill;
-                self.set_run_end(host, p);
+                self.settle(p);
+                let account = &mut self.accounts.by_pcpu[p];
+                account.busy_until = account.busy_until.max(self.now) + refill;
+                self.set_run_end(p);
             }
         }
+    }
+
+    /// Brings the working sets of `v` into the caches of `p`; the answer is the time that this takes. Memory of the vCPU's
+    /// domain may be far from `p`.
+    #[inline(always)]
+    fn refill(&mut self, p: PcpuId, v: VcpuId) -> Span {
+        let mut costs = self.accounts.costs;
+        if let Some(speeds) = self.accounts.speeds.as_ref().filter(|_| !self.is_idle(v)) {
+            costs.l3_miss_ps = costs.l3_miss_ps * speeds.memory_distance(p, self.dom(v)) / ONE;
+        }
+        self.accounts.caches.touch(&costs, p, v)
     }
 
     // ---- what others make of the speed ----
 
-    /// `p`, settled now, turns to another vCPU: it and others may become faster or slower.
+    /// Updates the speeds of `p`, settled now, and of others after `p` has turned to another vCPU.
     #[inline(always)]
-    pub fn turn(&mut self, host: &mut PolicyContext, p: PcpuId) {
-        if let Some(speeds) = &mut self.speeds {
-            let executes = host.pcpus[p].executes;
-            let dom = (!host.is_idle(executes)).then(|| host.dom(executes));
+    pub(crate) fn update_speeds(&mut self, p: PcpuId) {
+        let executes = self.pcpus[p].executes;
+        let is_idle = self.is_idle(executes);
+        if let Some(speeds) = &mut self.accounts.speeds {
+            let dom = (!is_idle).then(|| self.vcpus[executes].dom);
             let feel = speeds.turn(p, dom);
-            self.change_speeds(host, feel);
+            self.change_speeds(feel);
         }
     }
 
     /// The governor chooses frequencies. The answer is when it does so again.
-    pub fn govern(&mut self, host: &mut PolicyContext) -> Option<Time> {
-        let accounts = &self.accounts;
-        let speeds = self.speeds.as_mut()?;
-        let feel = speeds.govern(|p| {
-            let mut account = accounts[p];
-            account.settle(host.now, host.is_idle(host.pcpus[p].executes));
-            account.idle
-        });
-        let next = speeds.governor_sample().map(|sample| host.now + sample);
-        self.change_speeds(host, feel);
+    pub(crate) fn govern(&mut self) -> Option<Time> {
+        let idle: Table<PcpuId, Span> = self.all_pcpus().iter().map(|p| self.pcpu_times(p).1).collect();
+        let speeds = self.accounts.speeds.as_mut()?;
+        let feel = speeds.govern(|p| idle[p]);
+        let next = speeds.governor_sample().map(|sample| self.now + sample);
+        self.change_speeds(feel);
         next
     }
 
     /// Applies the new speed unit on those of these pCPUs whose unit has changed.
-    fn change_speeds(&mut self, host: &mut PolicyContext, pcpus: CpuMask) {
+    fn change_speeds(&mut self, pcpus: CpuMask) {
         for p in pcpus.iter() {
-            if let Some(pace) = self.speeds.as_ref().and_then(|speeds| speeds.new_pace(p)) {
-                self.settle(host, p);
-                if let Some(speeds) = &mut self.speeds {
+            if let Some(pace) = self.accounts.speeds.as_ref().and_then(|speeds| speeds.new_pace(p)) {
+                self.settle(p);
+                if let Some(speeds) = &mut self.accounts.speeds {
                     speeds.set_pace(p, pace);
                 }
-                let account = &mut self.accounts[p];
+                let account = &mut self.accounts.by_pcpu[p];
                 (account.unit, account.begun) = (pace.unit() as u32, 0);
-                self.set_run_end(host, p);
+                self.set_run_end(p);
             }
         }
-    }
-
-    /// Interval at which a governor chooses frequencies; `None`: no governor does.
-    pub fn governor_sample(&self) -> Option<Span> {
-        self.speeds.as_ref().and_then(|speeds| speeds.governor_sample())
     }
 
     // ---- locks ----
 
     /// Charges the interprocessor interrupt that asked `p` to decide.
     #[inline(always)]
-    pub fn charge_ipi(&mut self, host: &mut PolicyContext, p: PcpuId) {
-        if !self.costs.ipi_ns.is_zero() {
-            self.charge(host, p, self.costs.ipi_ns);
+    pub(crate) fn charge_ipi(&mut self, p: PcpuId) {
+        if !self.accounts.costs.ipi_ns.is_zero() {
+            self.charge(p, self.accounts.costs.ipi_ns);
         }
     }
 
-    /// Whether scheduler locks have a cost.
-    #[inline(always)]
-    pub fn has_locks(&self) -> bool {
-        !self.costs.lock_ns.is_zero()
-    }
-
     /// Charges to `p` what it takes to get the lock of a run queue, named by a pCPU, which it then holds for so long.
-    pub fn charge_lock(&mut self, host: &mut PolicyContext, p: PcpuId, lock: PcpuId, held: Span) {
-        let until_ours = self.locks.take(host.now, p, lock, held, self.costs.lock_ns);
-        self.charge(host, p, until_ours);
+    pub(crate) fn charge_lock(&mut self, p: PcpuId, lock: PcpuId, held: Span) {
+        let until_ours = self.accounts.locks.take(self.now, p, lock, held, self.accounts.costs.lock_ns);
+        self.charge(p, until_ours);
     }
 
     // ---- what observers read ----
 
-    /// See [`HostState::pcpu_times`](crate::HostState::pcpu_times).
-    pub fn pcpu_times(&self, host: &PolicyContext, p: PcpuId) -> (Span, Span, Span) {
-        let mut account = self.accounts[p];
-        account.settle(host.now, host.is_idle(host.pcpus[p].executes));
+    /// The time of `p` up to now: running vCPUs, idle, overhead. The three sum to the time elapsed.
+    pub fn pcpu_times(&self, p: PcpuId) -> (Span, Span, Span) {
+        let mut account = self.accounts.by_pcpu[p];
+        account.settle(self.now, self.is_idle(self.pcpus[p].executes));
         (account.run, account.idle, account.overhead)
     }
 
+    /// The time until which no vCPU makes progress on `p`, because the hypervisor works there or cold caches are filled
+    /// again. If it is past, the current vCPU makes progress.
     #[inline(always)]
     pub fn busy_until(&self, p: PcpuId) -> Time {
-        self.accounts[p].busy_until
+        self.accounts.by_pcpu[p].busy_until
     }
 
+    /// The time until which the hypervisor works on `p`; from then to [`HostState::busy_until`] cold caches are filled again.
     pub fn hypervisor_until(&self, p: PcpuId) -> Time {
-        self.accounts[p].hypervisor_until
+        self.accounts.by_pcpu[p].hypervisor_until
     }
 
     /// The rest of the present `Run` of `v`, which it has not executed up to now.
-    pub fn left(&self, host: &PolicyContext, v: VcpuId) -> Span {
-        let vcpu = &host.vcpus[v];
-        if !vcpu.runs() || vcpu.left == Span::MAX { vcpu.left } else { vcpu.left - self.unsettled(host, v).1 }
+    pub fn left(&self, v: VcpuId) -> Span {
+        let vcpu = &self.vcpus[v];
+        if !vcpu.runs() || vcpu.left == Span::MAX { vcpu.left } else { vcpu.left - self.unsettled(v).1 }
     }
 
-    /// See [`HostState::cache_counts`](crate::HostState::cache_counts).
-    pub fn cache_counts(&self, host: &PolicyContext, v: VcpuId) -> CacheCounts {
-        let mut counts = self.caches.counts(v);
-        if host.vcpus[v].runs() {
+    /// The cost of cold caches to `v` so far.
+    pub fn cache_counts(&self, v: VcpuId) -> CacheCounts {
+        let mut counts = self.accounts.caches.counts(v);
+        if self.vcpus[v].runs() {
             // A refill is counted when it begins.
-            let Account { hypervisor_until, busy_until, .. } = self.accounts[host.vcpus[v].processor];
-            counts.refill_ns -= (busy_until - hypervisor_until.max(host.now)).max(Span::ZERO);
+            let Account { hypervisor_until, busy_until, .. } = self.accounts.by_pcpu[self.vcpus[v].processor];
+            counts.refill_ns -= (busy_until - hypervisor_until.max(self.now)).max(Span::ZERO);
         }
         counts
     }
 
+    /// The cost of cold caches so far to every vCPU up to the last one that had a working set.
+    pub fn all_cache_counts(&self) -> Vec<CacheCounts> {
+        self.accounts.caches.ids().map(|v| self.cache_counts(v)).collect()
+    }
+
     /// The time gotten by `v`, and the work done in it, that is not yet settled.
-    fn unsettled(&self, host: &PolicyContext, v: VcpuId) -> (Span, Span) {
-        let vcpu = &host.vcpus[v];
+    fn unsettled(&self, v: VcpuId) -> (Span, Span) {
+        let vcpu = &self.vcpus[v];
         if !vcpu.runs() {
             return (Span::ZERO, Span::ZERO);
         }
-        let mut account = self.accounts[vcpu.processor];
-        let gotten = account.settle(host.now, false);
+        let mut account = self.accounts.by_pcpu[vcpu.processor];
+        let gotten = account.settle(self.now, false);
         (gotten, account.work(gotten, vcpu.left))
     }
 
-    /// See [`HostState::slowed`](crate::HostState::slowed).
-    pub fn slowed(&self, host: &PolicyContext, v: VcpuId) -> Slowed {
-        let Some(speeds) = &self.speeds else { return Slowed::default() };
-        let (gotten, work) = self.unsettled(host, v);
-        speeds.slowed(v, host.processor(v), gotten, work)
-    }
-}
-
-/// The costs of a refill on `p`: memory of the vCPU's domain may be far from there.
-#[inline(always)]
-fn costs_of_memory(
-    costs: &Costs,
-    speeds: &Option<Box<Speeds>>,
-    host: &PolicyContext,
-    p: PcpuId,
-    v: VcpuId,
-) -> Costs {
-    match speeds {
-        Some(speeds) if !host.is_idle(v) => {
-            Costs { l3_miss_ps: costs.l3_miss_ps * speeds.memory_distance(p, host.dom(v)) / ONE, ..*costs }
-        }
-        _ => *costs,
+    /// The part of the time gotten so far by `v` in which no work was done, because the [hardware](crate::speed) was slower.
+    pub fn slowed(&self, v: VcpuId) -> Slowed {
+        let Some(speeds) = &self.accounts.speeds else { return Slowed::default() };
+        let (gotten, work) = self.unsettled(v);
+        speeds.slowed(v, self.processor(v), gotten, work)
     }
 }
 
@@ -414,8 +286,8 @@ fn costs_of_memory(
 mod tests {
     use super::*;
     use crate::{
-        Decision, DomainConfig, Host, HostConfig, HostRules, Op, Scheduler, Slice, VcpuConfig, WakeCause,
-        World, WorldContext,
+        Decision, DomainConfig, Host, HostConfig, HostRules, Op, PolicyContext, Scheduler, Slice, VcpuConfig,
+        WakeCause, World, WorldContext,
     };
 
     const P: PcpuId = PcpuId(0);
@@ -494,7 +366,7 @@ mod tests {
     /// overhead; what `LOW` and `HIGH` have left of their operations.
     fn at(host: &mut Host<Priority, Busy, ()>, ns: i64) -> ([i64; 3], [i64; 2], [i64; 2]) {
         host.run_until(Time::from_ns(ns + 1)).unwrap();
-        let account = host.core.accounting.accounts[P];
+        let account = host.view.state.accounts.by_pcpu[P];
         // The host stands 1 ns later.
         let (run, idle, overhead) = host.context().pcpu_times(P);
         assert_eq!(run + idle + overhead, Span::from_ns(ns + 1), "every nanosecond is somebody's");
@@ -533,9 +405,9 @@ mod tests {
     #[test]
     fn in_exact_mode_a_switch_takes_no_time() {
         let mut host = host();
-        host.core.accounting.costs = Costs::ZERO;
+        host.view.state.accounts.costs = Costs::ZERO;
         assert_eq!(at(&mut host, 50_000), ([49_001, 1000, 0], [0, 0], [951_000, 1999]));
-        let cause = host.core.policy.vcpus[HIGH].cause;
+        let cause = host.view.state.vcpus[HIGH].cause;
         assert_eq!((cause, host.context().executes(P)), (WakeCause::Start, HIGH));
     }
 }

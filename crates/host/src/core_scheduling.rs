@@ -13,48 +13,48 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Serves a request for a decision on `p`: the pCPU checks whether its vCPU has to come or go, or else its resource
     /// decides.
     pub(crate) fn serve_together(&mut self, p: PcpuId) -> Result<(), Broken> {
-        if !self.core.is_asked_to_look(p) {
-            self.core.reschedule.remove(p);
+        if !self.view.state.is_asked_to_look(p) {
+            self.view.state.reschedule.remove(p);
             return self.decide_together(p);
         }
-        self.core.executing = p;
-        if self.core.take_forced(p).is_some_and(|v| !self.forced_switch(p, v)) {
-            self.core.reschedule.insert(p);
+        self.view.state.executing = p;
+        if self.view.state.take_forced(p).is_some_and(|v| !self.forced_switch(p, v)) {
+            self.view.state.reschedule.insert(p);
         }
         Ok(())
     }
 
     /// The pCPUs of a resource gather, `p` first; the last one decides, and they switch, that one first.
     fn decide_together(&mut self, p: PcpuId) -> Result<(), Broken> {
-        let resource = self.core.topology.resource(p);
+        let resource = self.view.state.topology.resource(p);
         let without = |p| resource.iter().filter(move |&q| q != p);
         let master = resource.first().expect("a resource has a pCPU");
         let decider = without(p).last().unwrap_or(p);
-        let (decision_ns, asked_by) = (self.core.costs().decision_ns, self.core.executing);
+        let (decision_ns, asked_by) = (self.view.state.costs().decision_ns, self.view.state.executing);
         for q in once(p).chain(without(p)) {
-            if let Some(v) = self.core.take_forced(q) {
+            if let Some(v) = self.view.state.take_forced(q) {
                 self.forced_switch(q, v);
             }
             self.charge_ipi(q, asked_by);
-            self.core.accounting.charge(&mut self.core.policy, q, decision_ns);
+            self.view.state.charge(q, decision_ns);
         }
         self.charge_lock(decider, master);
-        self.core.executing = decider;
-        self.core.pcpus[decider].decisions += 1;
+        self.view.state.executing = decider;
+        self.view.state.pcpus[decider].decisions += 1;
         let (from, next) = self.choose(master)?;
         if next != from {
-            self.core.make_current(master, from, next);
+            self.view.state.make_current(master, from, next);
         }
         for q in once(decider).chain(without(decider)) {
-            self.core.executing = q;
-            let (executes, to) = (self.core.executes(q), self.core.chosen_on(q, next));
+            self.view.state.executing = q;
+            let (executes, to) = (self.view.state.executes(q), self.view.state.chosen_on(q, next));
             if to != executes {
                 self.execute(q, executes, to);
-            } else if self.core.busy_until(q) > self.core.now {
-                self.observer.busy(&self.core, q);
+            } else if self.view.state.busy_until(q) > self.view.state.now {
+                self.observer.busy(&self.view.state, q);
             }
         }
-        self.observer.decided(&self.core, decider);
+        self.observer.decided(&self.view.state, decider);
         if next != from {
             self.save_context(from);
         }
@@ -64,9 +64,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// `v` comes to `p` because it has become runnable, or goes because it is not any more and others of its unit run. False:
     /// neither, so that a decision is needed.
     fn forced_switch(&mut self, p: PcpuId, v: VcpuId) -> bool {
-        let (from, to) = match (self.core.is_executing(v), self.core.vcpu_runnable(v)) {
-            (false, true) => (self.core.idle(p), v),
-            (true, false) if self.core.companions_run(v) => (v, self.core.idle(p)),
+        let (from, to) = match (self.view.state.is_executing(v), self.view.state.vcpu_runnable(v)) {
+            (false, true) => (self.view.state.idle(p), v),
+            (true, false) if self.view.state.companions_run(v) => (v, self.view.state.idle(p)),
             _ => return false,
         };
         self.execute(p, from, to);

@@ -1,5 +1,6 @@
 //! A domain as the host keeps it, and the events of its life.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::{DomId, DomainConfig, Params, PoolId, Table, VcpuConfig, VcpuId};
@@ -17,6 +18,13 @@ pub(crate) struct Domain {
     pub life: Life,
     /// Id of the domain in its present life.
     pub id: i64,
+}
+
+impl Domain {
+    /// The numbers of its vCPUs.
+    pub fn vcpu_numbers(&self) -> Range<u32> {
+        self.first_vcpu..self.first_vcpu + self.vcpus
+    }
 }
 
 /// Configuration with which a domain begins each of its lives.

@@ -4,17 +4,19 @@
 //! [`placement`](crate::placement), and the cost of each step in [`accounting`](crate::accounting).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::action::{TimedAction, created_later};
-use crate::context::policy::{Asked, Pcpu, TimerOwner};
 use crate::domain::Boot;
+use crate::outbox::{Kick, Migration, Wanted};
 use crate::queue::Rank;
+use crate::state::{Asked, Pcpu, TimerOwner};
 use crate::vcpu::pause_flag;
 use crate::{
     Broken, Decision, DomId, HostConfig, HostRules, HostState, NEVER, Observer, Op, PCPUS_MAX, PcpuId,
-    PoolId, RunState, Scheduler, Slice, Span, Switch, Table, Time, TimerId, VcpuId, WakeCause, World,
-    WorldContext,
+    PolicyContext, PoolId, RunState, Scheduler, Slice, Span, Switch, Table, Time, TimerId, VcpuId, WakeCause,
+    World, WorldContext,
 };
 
 /// Number of events at one instant above which time is considered to stand still (a program of nothing but yields, say).
@@ -36,7 +38,8 @@ const DECISIONS_PER_EVENT_MAX: u32 = 100_000;
 /// A running host. See the [crate] for its parts.
 #[derive(Clone, Debug)]
 pub struct Host<S, W, O> {
-    pub(crate) core: HostState,
+    /// The state, in the view that the policy has of it.
+    pub(crate) view: PolicyContext,
     pub(crate) policy: S,
     pub(crate) world: W,
     pub(crate) observer: O,
@@ -79,8 +82,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         assert!(config.pcpus >= 1 && config.pcpus <= PCPUS_MAX, "a host has 1 to {} pCPUs", PCPUS_MAX);
         let mut actions = config.actions.clone();
         actions.sort_by_key(|a| a.at);
+        let wanted =
+            Wanted { state: O::WANTS_STATE, io: O::WANTS_IO, runstates: observer.wanted_runstates() };
         let mut host = Host {
-            core: HostState::new(config, O::WANTS_STATE, observer.wanted_runstates(), O::WANTS_IO),
+            view: PolicyContext { state: HostState::new(config, wanted) },
             rules: policy.pool_rules().into(),
             policy,
             world,
@@ -95,13 +100,13 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             busiest: None,
             refused_boot: None,
         };
-        assert_eq!(host.rules.len(), host.core.topology.pools(), "each CPU pool has a scheduler");
-        for p in host.core.topology.all_masters().iter() {
-            host.policy.add_pcpu(&mut host.core.policy, p);
+        assert_eq!(host.rules.len(), host.view.state.topology.pools(), "each CPU pool has a scheduler");
+        for p in host.view.state.topology.all_masters().iter() {
+            host.policy.add_pcpu(&mut host.view, p);
             host.blame("add_pcpu");
-            let slice_timer = host.core.add_timer(TimerOwner::Slice(p));
-            for q in host.core.topology.resource(p).iter() {
-                host.core.pcpus[q].slice_timer = slice_timer;
+            let slice_timer = host.view.state.add_timer(TimerOwner::Slice(p));
+            for q in host.view.state.topology.resource(p).iter() {
+                host.view.state.pcpus[q].slice_timer = slice_timer;
             }
         }
         let later = created_later(&host.actions, host.boots.len());
@@ -113,15 +118,16 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
         for (pool, rules) in host.rules.enumerate() {
             if rules.reschedule_at_start {
-                host.core.reschedule = host.core.reschedule.or(host.core.topology.masters(pool));
+                host.view.state.reschedule =
+                    host.view.state.reschedule.or(host.view.state.topology.masters(pool));
             }
         }
-        if let Some(sample) = host.core.accounting.governor_sample() {
-            let timer = host.core.add_timer(TimerOwner::Governor);
-            host.core.queue.set(Rank::Timer, timer.index(), Time::ZERO + sample);
+        if let Some(sample) = host.view.state.accounts.governor_sample() {
+            let timer = host.view.state.add_timer(TimerOwner::Governor);
+            host.view.state.queue.set(Rank::Timer, timer.index(), Time::ZERO + sample);
         }
         host.check_policy()?;
-        host.core.migrations.clear();
+        host.view.state.outbox.migrations.clear();
         host.set_next_action();
         Ok(host)
     }
@@ -139,38 +145,38 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// # Errors
     /// [`Broken`] when the policy or the world breaks the rules.
     pub fn run_some(&mut self, end: Time, events: u64) -> Result<bool, Broken> {
-        let pause_at = self.core.work.events.saturating_add(events);
+        let pause_at = self.view.state.work.events.saturating_add(events);
         if !self.started {
             self.started = true;
-            self.world.start(&mut WorldContext { core: &mut self.core });
+            self.world.start(&mut WorldContext { state: &mut self.view.state });
             self.deliver_kicks(None);
             self.finish_event()?;
         }
         loop {
-            let (time, rank, id) = self.core.queue.next();
+            let (time, rank, id) = self.view.state.queue.next();
             if time >= end {
                 break;
             }
-            if self.core.work.events >= pause_at {
+            if self.view.state.work.events >= pause_at {
                 return Ok(false);
             }
-            if time == self.core.now {
+            if time == self.view.state.now {
                 self.events_at_instant += 1;
                 if self.events_at_instant > EVENTS_PER_INSTANT_MAX {
                     return Err(self.standstill(rank, id));
                 }
             } else {
-                debug_assert!(time > self.core.now, "an event in the past");
+                debug_assert!(time > self.view.state.now, "an event in the past");
                 self.events_at_instant = 0;
-                self.core.now = time;
+                self.view.state.now = time;
             }
             self.handle(rank, id)?;
-            if self.core.work.events >= self.pace.0 {
+            if self.view.state.work.events >= self.pace.0 {
                 self.measure_pace()?;
             }
         }
-        if end > self.core.now {
-            self.core.now = end;
+        if end > self.view.state.now {
+            self.view.state.now = end;
             self.events_at_instant = 0;
         }
         Ok(true)
@@ -179,8 +185,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Handles an event.
     #[inline(always)]
     fn handle(&mut self, rank: Rank, id: usize) -> Result<(), Broken> {
-        self.core.work.events += 1;
-        if self.core.work.events > self.events_max {
+        self.view.state.work.events += 1;
+        if self.view.state.work.events > self.events_max {
             return Err(self.broken(format!("more than {} events: stopped at this limit", self.events_max)));
         }
         match rank {
@@ -196,9 +202,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Fails if time has hardly advanced during the last events.
     #[cold]
     fn measure_pace(&mut self) -> Result<(), Broken> {
-        let elapsed = self.core.now - self.pace.1;
-        self.pace = (self.core.work.events + PACE_EVENTS, self.core.now);
-        let things = (self.core.pcpus.len() + self.boots.len()) as i64;
+        let elapsed = self.view.state.now - self.pace.1;
+        self.pace = (self.view.state.work.events + PACE_EVENTS, self.view.state.now);
+        let things = (self.view.state.pcpus.len() + self.boots.len()) as i64;
         let least = Span::from_secs(1) * PACE_EVENTS as i64 / (EVENTS_PER_SECOND_MAX * things);
         if elapsed >= least {
             return Ok(());
@@ -216,14 +222,14 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn blame_busiest(&mut self) -> Result<(), Broken> {
         let mut counts: BTreeMap<Busiest, u32> = BTreeMap::new();
         for _ in 0..BLAMED_EVENTS {
-            let (time, rank, id) = self.core.queue.next();
+            let (time, rank, id) = self.view.state.queue.next();
             if time == NEVER {
                 break;
             }
             if let Some(cause) = self.cause_of(rank, id) {
                 *counts.entry(cause).or_default() += 1;
             }
-            self.core.now = time;
+            self.view.state.now = time;
             self.handle(rank, id)?;
         }
         // Of equals the first.
@@ -233,23 +239,23 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// The cause of an event.
     fn cause_of(&self, rank: Rank, id: usize) -> Option<Busiest> {
-        let of = |v: VcpuId| (!self.core.is_idle(v)).then(|| Busiest::Domain(self.core.dom(v)));
+        let of = |v: VcpuId| (!self.view.state.is_idle(v)).then(|| Busiest::Domain(self.view.state.dom(v)));
         match rank {
             Rank::Action => None,
-            Rank::Timer => match self.core.timers[TimerId(id as u32)] {
-                TimerOwner::Slice(p) => Some(Busiest::Pool(self.core.pool_of_pcpu(p))),
+            Rank::Timer => match self.view.state.timers[TimerId(id as u32)] {
+                TimerOwner::Slice(p) => Some(Busiest::Pool(self.view.state.pool_of_pcpu(p))),
                 TimerOwner::Policy { pool, .. } => Some(Busiest::Pool(pool)),
                 TimerOwner::Governor => None,
             },
-            Rank::RunEnd => of(self.core.executes(PcpuId(id as u32))),
-            Rank::WakeUp => of(VcpuId((self.core.pcpus.len() + id) as u32)),
+            Rank::RunEnd => of(self.view.state.executes(PcpuId(id as u32))),
+            Rank::WakeUp => of(VcpuId((self.view.state.pcpus.len() + id) as u32)),
             Rank::Source => Some(Busiest::Source(id)),
         }
     }
 
     /// The cause of the next event.
     pub fn next_cause(&self) -> Option<Busiest> {
-        let (time, rank, id) = self.core.queue.next();
+        let (time, rank, id) = self.view.state.queue.next();
         if time == NEVER { None } else { self.cause_of(rank, id) }
     }
 
@@ -271,17 +277,25 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// The present time of the host.
     pub fn now(&self) -> Time {
-        self.core.now
+        self.view.state.now
     }
 
     /// The state of the host.
     pub fn context(&self) -> &HostState {
-        &self.core
+        &self.view.state
     }
 
     /// The policy.
     pub fn policy(&self) -> &S {
         &self.policy
+    }
+
+    /// Writes the present state of the policy for people to read.
+    ///
+    /// # Errors
+    /// Only those of `out`.
+    pub fn dump(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        self.policy.dump(&self.view, out)
     }
 
     /// The world.
@@ -301,44 +315,44 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// The observer, together with the state of the host.
     pub fn observe(&mut self) -> (&HostState, &mut O) {
-        (&self.core, &mut self.observer)
+        (&self.view.state, &mut self.observer)
     }
 
     /// The state of the host, the observer, and the world.
     pub fn parts(&mut self) -> (&HostState, &mut O, &W) {
-        (&self.core, &mut self.observer, &self.world)
+        (&self.view.state, &mut self.observer, &self.world)
     }
 
     /// Takes the host apart.
     pub fn into_parts(self) -> (HostState, S, W, O) {
-        (self.core, self.policy, self.world, self.observer)
+        (self.view.state, self.policy, self.world, self.observer)
     }
 
     // ---- events ----
 
     fn timer_due(&mut self, timer: TimerId) {
-        match self.core.timers[timer] {
+        match self.view.state.timers[timer] {
             // It stays due until the decision, the first thing that follows, sets it anew.
             TimerOwner::Slice(p) => {
-                self.core.executing = p;
-                let pcpu = &mut self.core.pcpus[p];
+                self.view.state.executing = p;
+                let pcpu = &mut self.view.state.pcpus[p];
                 if pcpu.asked == Asked::Reacts {
                     pcpu.asked = Asked::Due;
                 }
-                self.core.reschedule.insert(p);
+                self.view.state.reschedule.insert(p);
             }
             TimerOwner::Policy { token, pcpu, pool } => {
-                self.core.stop_timer(timer);
-                self.core.executing = pcpu;
-                self.observer.timer_due(&self.core, pcpu, token);
-                let outer = self.core.enter_pool(pool);
-                self.policy.timer(&mut self.core.policy, token);
-                self.core.pool = outer;
+                self.view.state.stop_timer(timer);
+                self.view.state.executing = pcpu;
+                self.observer.timer_due(&self.view.state, pcpu, token);
+                let outer = self.view.state.enter_pool(pool);
+                self.policy.timer(&mut self.view, token);
+                self.view.state.pool = outer;
                 self.blame("timer");
             }
             TimerOwner::Governor => {
-                let next = self.core.accounting.govern(&mut self.core.policy);
-                self.core.queue.set(Rank::Timer, timer.index(), next.unwrap_or(NEVER));
+                let next = self.view.state.govern();
+                self.view.state.queue.set(Rank::Timer, timer.index(), next.unwrap_or(NEVER));
             }
         }
     }
@@ -346,86 +360,86 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// The current vCPU of `p` needs its next operation.
     #[inline]
     fn operation_used_up(&mut self, p: PcpuId) {
-        self.core.executing = p;
-        self.core.end_poll(p);
-        let (v, left) = self.core.accounting.end(&mut self.core.policy, p);
-        let op = self.world.next_op(&mut WorldContext { core: &mut self.core }, v, left);
+        self.view.state.executing = p;
+        self.view.state.end_poll(p);
+        let (v, left) = self.view.state.end_operation(p);
+        let op = self.world.next_op(&mut WorldContext { state: &mut self.view.state }, v, left);
         match op {
             Op::Run(span) => {
-                self.core.work.continuations += 1;
-                self.core.accounting.begin(&mut self.core.policy, p, v, span);
+                self.view.state.work.continuations += 1;
+                self.view.state.begin_operation(p, v, span);
             }
             Op::Poll(span) => {
-                self.core.accounting.begin(&mut self.core.policy, p, v, span);
-                self.core.polling.insert(p);
+                self.view.state.begin_operation(p, v, span);
+                self.view.state.polling.insert(p);
             }
             // After a block or a yield the slot stays due now: should the vCPU run on, it is asked again at once.
             Op::Block(wake) => {
                 // A guest that is over, and was left on its pCPU, does not sleep: nothing wakes it any more.
-                if self.core.is_there(self.core.dom(v)) {
-                    self.core.set_pause_flags(v, pause_flag::BLOCKED);
-                    self.core.set_wake_up(v, wake.unwrap_or(NEVER));
+                if self.view.state.is_there(self.view.state.dom(v)) {
+                    self.view.state.set_pause_flags(v, pause_flag::BLOCKED);
+                    self.view.state.set_wake_up(v, wake.unwrap_or(NEVER));
                 }
-                self.core.reschedule.insert(p);
+                self.view.state.reschedule.insert(p);
             }
             Op::Yield => {
-                self.core.pcpus[p].asked = Asked::Due;
-                let unit = self.core.unit(v);
-                self.policy.yielded(&mut self.core.policy, unit);
+                self.view.state.pcpus[p].asked = Asked::Due;
+                let unit = self.view.state.unit(v);
+                self.policy.yielded(&mut self.view, unit);
                 self.blame("yielded");
-                self.core.reschedule.insert(p);
+                self.view.state.reschedule.insert(p);
             }
         }
         self.deliver_kicks(Some(v));
     }
 
     fn wake_up_due(&mut self, slot: usize) {
-        self.core.queue.set(Rank::WakeUp, slot, NEVER);
-        let v = VcpuId((self.core.pcpus.len() + slot) as u32);
-        self.core.executing = self.core.processor(v);
+        self.view.state.queue.set(Rank::WakeUp, slot, NEVER);
+        let v = VcpuId((self.view.state.pcpus.len() + slot) as u32);
+        self.view.state.executing = self.view.state.processor(v);
         self.unblock(v, WakeCause::Timer, None);
     }
 
     fn source_due(&mut self, id: usize) {
-        self.core.fired = Some(id);
-        self.world.fire(&mut WorldContext { core: &mut self.core }, id);
-        if self.core.fired.take().is_some() {
-            self.core.queue.set(Rank::Source, id, NEVER);
+        self.view.state.fired = Some(id);
+        self.world.fire(&mut WorldContext { state: &mut self.view.state }, id);
+        if self.view.state.fired.take().is_some() {
+            self.view.state.queue.set(Rank::Source, id, NEVER);
         }
         self.deliver_kicks(None);
-        self.core.interrupted = None;
+        self.view.state.interrupted = None;
     }
 
     /// Delivers the virtual interrupts raised by the event at hand; `by` is the vCPU whose execution raised them.
     #[inline(always)]
     pub(crate) fn deliver_kicks(&mut self, by: Option<VcpuId>) {
-        if !self.core.kicks.is_empty() {
-            for i in 0..self.core.kicks.len() {
-                let (v, cause, on) = self.core.kicks[i];
+        if !self.view.state.outbox.kicks.is_empty() {
+            for i in 0..self.view.state.outbox.kicks.len() {
+                let Kick { vcpu: v, cause, raised_on } = self.view.state.outbox.kicks[i];
                 if by.is_none() {
-                    self.core.executing = on.unwrap_or(self.core.processor(v));
+                    self.view.state.executing = raised_on.unwrap_or(self.view.state.processor(v));
                 }
                 self.deliver_kick(v, cause, by);
             }
-            self.core.kicks.clear();
+            self.view.state.outbox.kicks.clear();
         }
-        if !self.core.charged.is_empty() {
-            for i in 0..self.core.charged.len() {
-                self.observer.busy(&self.core, self.core.charged[i]);
+        if !self.view.state.outbox.charged.is_empty() {
+            for i in 0..self.view.state.outbox.charged.len() {
+                self.observer.busy(&self.view.state, self.view.state.outbox.charged[i]);
             }
-            self.core.charged.clear();
+            self.view.state.outbox.charged.clear();
         }
     }
 
     #[inline]
     fn deliver_kick(&mut self, v: VcpuId, cause: WakeCause, by: Option<VcpuId>) {
         if !self.unblock(v, cause, by) {
-            let vcpu = &mut self.core.vcpus[v];
+            let vcpu = &mut self.view.state.vcpus[v];
             vcpu.interrupted = true;
             if vcpu.runs() {
                 let p = vcpu.processor;
-                self.core.accounting.settle(&mut self.core.policy, p);
-                self.core.accounting.set_run_end(&mut self.core.policy, p);
+                self.view.state.settle(p);
+                self.view.state.set_run_end(p);
             }
         }
     }
@@ -433,18 +447,18 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Ends the block of `v`; false if it was not blocked.
     #[inline(always)]
     fn unblock(&mut self, v: VcpuId, cause: WakeCause, by: Option<VcpuId>) -> bool {
-        let vcpu = &mut self.core.vcpus[v];
+        let vcpu = &mut self.view.state.vcpus[v];
         if !vcpu.has(pause_flag::BLOCKED) {
             return false;
         }
         let first = !std::mem::replace(&mut vcpu.started, true);
         let cause = if first && cause == WakeCause::Timer { WakeCause::Start } else { cause };
         vcpu.cause = cause;
-        self.core.clear_pause_flags(v, pause_flag::BLOCKED);
-        self.observer.woke(&self.core, v, cause, by);
+        self.view.state.clear_pause_flags(v, pause_flag::BLOCKED);
+        self.observer.woke(&self.view.state, v, cause, by);
         if let Some(by) = by {
-            let p = self.core.processor(by);
-            self.core.accounting.charge_wake(&mut self.core.policy, p);
+            let p = self.view.state.processor(by);
+            self.view.state.charge_wake(p);
         }
         self.wake_if_runnable(v);
         true
@@ -453,15 +467,18 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Serves pending reschedule requests, then passes on to the observer what the event has left for it.
     #[inline(always)]
     fn finish_event(&mut self) -> Result<(), Broken> {
-        if !self.core.polling.is_empty() {
+        if !self.view.state.polling.is_empty() {
             self.end_polls();
         }
-        if !self.core.reschedule.is_empty() || self.core.has_units() {
+        if !self.view.state.reschedule.is_empty() || self.view.state.has_units() {
             self.serve_requests()?;
         }
         self.check_policy()?;
-        let core = &self.core;
-        if !core.migrations.is_empty() || !core.changed_runstates.is_empty() || O::WANTS_STATE || O::WANTS_IO
+        let state = &self.view.state;
+        if !state.outbox.migrations.is_empty()
+            || !state.outbox.changed_runstates.is_empty()
+            || O::WANTS_STATE
+            || O::WANTS_IO
         {
             self.report_event();
         }
@@ -471,38 +488,38 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Ends polling on the pCPUs for which another vCPU is queued now.
     #[cold]
     fn end_polls(&mut self) {
-        let executing = self.core.executing;
-        let polling = self.core.polling;
+        let executing = self.view.state.executing;
+        let polling = self.view.state.polling;
         for p in polling.iter() {
-            if self.policy.contended(&self.core.policy, p) {
+            if self.policy.contended(&self.view, p) {
                 self.operation_used_up(p);
             }
         }
-        self.core.executing = executing;
+        self.view.state.executing = executing;
     }
 
     /// Passes on to the observer what the event has left for it.
     #[inline]
     fn report_event(&mut self) {
-        for i in 0..self.core.migrations.len() {
-            let (v, from, to) = self.core.migrations[i];
-            self.observer.migrated(&self.core, v, from, to);
+        for i in 0..self.view.state.outbox.migrations.len() {
+            let Migration { vcpu, from, to } = self.view.state.outbox.migrations[i];
+            self.observer.migrated(&self.view.state, vcpu, from, to);
         }
-        self.core.migrations.clear();
+        self.view.state.outbox.migrations.clear();
         if O::WANTS_STATE {
-            for row in self.core.state_rows.drain(..) {
+            for row in self.view.state.outbox.state_rows.drain(..) {
                 self.observer.state(row);
             }
         }
-        for i in 0..self.core.changed_runstates.len() {
-            self.observer.runstate_changed(&self.core, self.core.changed_runstates[i]);
+        for i in 0..self.view.state.outbox.changed_runstates.len() {
+            self.observer.runstate_changed(&self.view.state, self.view.state.outbox.changed_runstates[i]);
         }
-        self.core.changed_runstates.clear();
+        self.view.state.outbox.changed_runstates.clear();
         if O::WANTS_IO {
-            for i in 0..self.core.io_steps.len() {
-                self.observer.io_step(&self.core, self.core.io_steps[i]);
+            for i in 0..self.view.state.outbox.io_steps.len() {
+                self.observer.io_step(&self.view.state, self.view.state.outbox.io_steps[i]);
             }
-            self.core.io_steps.clear();
+            self.view.state.outbox.io_steps.clear();
         }
     }
 
@@ -512,11 +529,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline]
     pub(crate) fn serve_requests(&mut self) -> Result<(), Broken> {
         let mut served = 0;
-        while let Some(p) = self.core.first_asked() {
-            if self.core.has_units() {
+        while let Some(p) = self.view.state.first_asked() {
+            if self.view.state.has_units() {
                 self.serve_together(p)?;
             } else {
-                self.core.reschedule.remove(p);
+                self.view.state.reschedule.remove(p);
                 if !self.reacts(p) {
                     self.decide(p)?;
                 }
@@ -534,36 +551,36 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// vCPU that yields or cannot continue does not wait.
     #[inline(always)]
     fn reacts(&mut self, p: PcpuId) -> bool {
-        let reaction = self.core.costs().wake_ns;
+        let reaction = self.view.state.costs().wake_ns;
         if reaction.is_zero() {
             return false;
         }
-        let Pcpu { current, slice_timer, asked, .. } = self.core.pcpus[p];
-        let on_the_way = asked != Asked::Due && self.core.may_run(current);
+        let Pcpu { current, slice_timer, asked, .. } = self.view.state.pcpus[p];
+        let on_the_way = asked != Asked::Due && self.view.state.unit_may_run(current);
         if on_the_way && asked == Asked::No {
-            let decides_at = self.core.now + reaction;
-            self.core.queue.set(Rank::Timer, slice_timer.index(), decides_at);
+            let decides_at = self.view.state.now + reaction;
+            self.view.state.queue.set(Rank::Timer, slice_timer.index(), decides_at);
         }
-        self.core.pcpus[p].asked = if on_the_way { Asked::Reacts } else { Asked::No };
+        self.view.state.pcpus[p].asked = if on_the_way { Asked::Reacts } else { Asked::No };
         on_the_way
     }
 
     /// Lets the policy decide on `p`, and carries the decision out.
     #[inline]
     fn decide(&mut self, p: PcpuId) -> Result<(), Broken> {
-        let asked_by = std::mem::replace(&mut self.core.executing, p);
-        self.core.pcpus[p].decisions += 1;
+        let asked_by = std::mem::replace(&mut self.view.state.executing, p);
+        self.view.state.pcpus[p].decisions += 1;
         self.charge_ipi(p, asked_by);
         self.charge_lock(p, p);
-        self.core.accounting.charge_decision(&mut self.core.policy, p);
+        self.view.state.charge_decision(p);
         let (from, next) = self.choose(p)?;
         if next != from {
             self.switch(p, from, next);
-        } else if self.core.busy_until(p) > self.core.now {
-            self.core.accounting.set_run_end(&mut self.core.policy, p);
-            self.observer.busy(&self.core, p);
+        } else if self.view.state.busy_until(p) > self.view.state.now {
+            self.view.state.set_run_end(p);
+            self.observer.busy(&self.view.state, p);
         }
-        self.observer.decided(&self.core, p);
+        self.observer.decided(&self.view.state, p);
         Ok(())
     }
 
@@ -571,38 +588,38 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline(always)]
     pub(crate) fn charge_ipi(&mut self, p: PcpuId, asked_by: PcpuId) {
         if asked_by != p {
-            self.core.accounting.charge_ipi(&mut self.core.policy, p);
+            self.view.state.charge_ipi(p);
         }
     }
 
     /// Charges to `p`, which decides for the resource of `master`, the time to get the lock.
     #[inline(always)]
     pub(crate) fn charge_lock(&mut self, p: PcpuId, master: PcpuId) {
-        if self.core.accounting.has_locks() {
-            let (lock, held) = (self.policy.lock(master), self.core.costs().decision_ns);
-            self.core.accounting.charge_lock(&mut self.core.policy, p, lock, held);
+        if self.view.state.accounts.has_locks() {
+            let (lock, held) = (self.policy.lock(master), self.view.state.costs().decision_ns);
+            self.view.state.charge_lock(p, lock, held);
         }
     }
 
     /// Lets the policy choose, and sets the slice timer. Returns the current vCPU of `p`, and the chosen one.
     #[inline(always)]
     pub(crate) fn choose(&mut self, p: PcpuId) -> Result<(VcpuId, VcpuId), Broken> {
-        self.core.work.schedule_calls += 1;
-        let Decision { next, slice } = self.policy.schedule(&mut self.core.policy, p);
+        self.view.state.work.schedule_calls += 1;
+        let Decision { next, slice } = self.policy.schedule(&mut self.view, p);
         self.blame("schedule");
         let expiry = match slice {
             Slice::For(time) => {
                 debug_assert!(!time.is_negative(), "a slice is a time from now on");
-                self.core.policy.handled_at(self.core.now.saturating_add(time))
+                self.view.state.handled_at(self.view.state.now.saturating_add(time))
             }
             Slice::Unlimited => NEVER,
         };
-        let slice_timer = self.core.pcpus[p].slice_timer;
-        self.core.queue.set(Rank::Timer, slice_timer.index(), expiry);
-        let from = self.core.pcpus[p].current;
+        let slice_timer = self.view.state.pcpus[p].slice_timer;
+        self.view.state.queue.set(Rank::Timer, slice_timer.index(), expiry);
+        let from = self.view.state.pcpus[p].current;
         if next != from {
             self.check_choice(p, next)?;
-        } else if !self.core.may_run(next) {
+        } else if !self.view.state.unit_may_run(next) {
             let what = format!("pCPU {} was given {}, which is not runnable", p.0, self.name(next));
             return Err(self.broken_in("schedule", what));
         }
@@ -611,30 +628,31 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     #[inline]
     fn check_choice(&self, p: PcpuId, v: VcpuId) -> Result<(), Broken> {
-        let core = &self.core;
-        let fits = core.vcpus.get(v).is_some_and(|vcpu| {
-            v == core.idle(p) || !core.is_idle(v) && vcpu.processor == p && !vcpu.current && core.may_run(v)
+        let state = &self.view.state;
+        let fits = state.vcpus.get(v).is_some_and(|vcpu| {
+            v == state.idle(p)
+                || !state.is_idle(v) && vcpu.processor == p && !vcpu.current && state.unit_may_run(v)
         });
         if fits {
             return Ok(());
         }
-        let why = match core.vcpus.get(v) {
+        let why = match state.vcpus.get(v) {
             None => "does not exist",
-            Some(_) if core.is_idle(v) => "is the idle vCPU of another pCPU",
-            Some(vcpu) if self.core.pool_of(vcpu.dom) != self.core.pool_of_pcpu(p) => {
+            Some(_) if state.is_idle(v) => "is the idle vCPU of another pCPU",
+            Some(vcpu) if self.view.state.pool_of(vcpu.dom) != self.view.state.pool_of_pcpu(p) => {
                 "is in another CPU pool"
             }
             Some(vcpu) if vcpu.pause_flags != 0 => "is not runnable",
             Some(vcpu) if vcpu.processor != p => "is assigned to another pCPU",
             Some(_) => "already runs",
         };
-        let name = if v.index() < core.vcpus.len() { self.name(v) } else { format!("vCPU number {}", v.0) };
+        let name = if v.index() < state.vcpus.len() { self.name(v) } else { format!("vCPU number {}", v.0) };
         Err(self.broken_in("schedule", format!("pCPU {} was given {name}, which {why}", p.0)))
     }
 
     #[inline]
     fn switch(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
-        self.core.make_current(p, from, to);
+        self.view.state.make_current(p, from, to);
         self.execute(p, from, to);
         self.save_context(from);
     }
@@ -642,38 +660,38 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Switches `p` from `from` to `to`.
     #[inline(always)]
     pub(crate) fn execute(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
-        let core = &mut self.core;
-        let now = core.now;
-        core.accounting.settle(&mut core.policy, p);
-        let polled = core.end_poll(p);
-        let outgoing = &mut core.vcpus[from];
+        let state = &mut self.view.state;
+        let now = state.now;
+        state.settle(p);
+        let polled = state.end_poll(p);
+        let outgoing = &mut state.vcpus[from];
         // It looks for something to do when it is back.
         outgoing.interrupted |= polled;
         let changed = outgoing.enter_state(outgoing.state_without_pcpu(), now);
-        core.note_runstates(from, changed);
-        let to_idle = core.is_idle(to);
-        let incoming = &mut core.vcpus[to];
+        state.note_runstates(from, changed);
+        let to_idle = state.is_idle(to);
+        let incoming = &mut state.vcpus[to];
         let waited = incoming.state == RunState::Runnable && !to_idle;
         let (waited_ns, woken) =
             if waited { (now - incoming.state_since, incoming.woken) } else { (Span::ZERO, None) };
         let changed = incoming.enter_state(RunState::Running, now);
-        core.note_runstates(to, changed);
-        core.pcpus[p].executes = to;
-        core.accounting.turn(&mut core.policy, p);
-        core.accounting.charge_switch(&mut core.policy, p, from, to);
+        state.note_runstates(to, changed);
+        state.pcpus[p].executes = to;
+        state.update_speeds(p);
+        state.charge_switch(p, from, to);
         if waited {
-            core.accounting.charge_return(&mut core.policy, p, woken.is_some());
+            state.charge_return(p, woken.is_some());
         }
-        if core.is_idle(from) {
-            self.world.resumed(&mut WorldContext { core: &mut *core }, p);
+        if state.is_idle(from) {
+            self.world.resumed(&mut WorldContext { state: &mut *state }, p);
         }
-        self.observer.switched(&self.core, Switch { time: now, pcpu: p, from, to, waited_ns, woken });
+        self.observer.switched(&self.view.state, Switch { time: now, pcpu: p, from, to, waited_ns, woken });
     }
 
     /// Notes that the outgoing `v` runs nowhere now.
     #[inline(always)]
     pub(crate) fn save_context(&mut self, v: VcpuId) {
-        self.policy.context_saved(&mut self.core.policy, v);
+        self.policy.context_saved(&mut self.view, v);
         self.blame("context_saved");
         self.finish_migration(v);
     }
@@ -681,15 +699,15 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Calls the policy's wake hook for a vCPU that has become runnable, unless another reason keeps it from running.
     #[inline]
     pub(crate) fn wake_if_runnable(&mut self, v: VcpuId) {
-        if self.core.vcpu_runnable(v) {
-            let unit = self.core.unit(v);
-            if self.core.accounting.has_locks() {
+        if self.view.state.vcpu_runnable(v) {
+            let unit = self.view.state.unit(v);
+            if self.view.state.accounts.has_locks() {
                 self.lock_to_wake(unit);
             }
-            self.policy.wake(&mut self.core.policy, unit);
+            self.policy.wake(&mut self.view, unit);
             self.blame("wake");
-            if self.core.has_units() {
-                self.core.join_unit(v);
+            if self.view.state.has_units() {
+                self.view.state.join_unit(v);
             }
         }
     }
@@ -698,21 +716,21 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// part of the cost of waking.
     #[cold]
     fn lock_to_wake(&mut self, unit: VcpuId) {
-        let (p, lock) = (self.core.executing, self.policy.lock(self.core.processor(unit)));
-        self.core.accounting.charge_lock(&mut self.core.policy, p, lock, Span::ZERO);
-        self.observer.busy(&self.core, p);
+        let (p, lock) = (self.view.state.executing, self.policy.lock(self.view.state.processor(unit)));
+        self.view.state.charge_lock(p, lock, Span::ZERO);
+        self.observer.busy(&self.view.state, p);
     }
 
     /// Calls the policy's sleep hook for a vCPU that is no longer runnable, unless others of its unit are.
     pub(crate) fn sleep_unless_runnable(&mut self, v: VcpuId) {
-        if self.core.vcpu_runnable(v) {
+        if self.view.state.vcpu_runnable(v) {
             return;
         }
-        let unit = self.core.unit(v);
-        if self.core.policy.runnable(unit) {
-            self.core.leave_unit(v);
+        let unit = self.view.state.unit(v);
+        if self.view.state.unit_runnable(unit) {
+            self.view.state.leave_unit(v);
         } else {
-            self.policy.sleep(&mut self.core.policy, unit);
+            self.policy.sleep(&mut self.view, unit);
             self.blame("sleep");
         }
     }
@@ -721,7 +739,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     #[cold]
     fn broken(&self, what: String) -> Broken {
-        Broken { time: self.core.now, hook: None, what }
+        Broken { time: self.view.state.now, hook: None, what }
     }
 
     #[cold]
@@ -733,7 +751,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[cold]
     fn standstill(&mut self, rank: Rank, id: usize) -> Broken {
         let what = "time stands still: events at one instant do not end";
-        match (rank, self.core.timers.get(TimerId(id as u32))) {
+        match (rank, self.view.state.timers.get(TimerId(id as u32))) {
             (Rank::Timer, Some(TimerOwner::Slice(p))) => {
                 let what = format!("time stands still: pCPU {} is given slices of 0 ns without end", p.0);
                 self.broken_in("schedule", what)
@@ -747,13 +765,13 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     pub(crate) fn rules_for(&self, v: VcpuId) -> HostRules {
-        self.rules[self.core.pool_of(self.core.dom(v))]
+        self.rules[self.view.state.pool_of(self.view.state.dom(v))]
     }
 
     /// Attributes a violation of the rules to the hook that has just returned.
     #[inline(always)]
     pub(crate) fn blame(&mut self, hook: &'static str) {
-        if let Some(violation) = self.core.violation.get_mut() {
+        if let Some(violation) = self.view.state.outbox.violation.get_mut() {
             violation.hook.get_or_insert(hook);
         }
     }
@@ -761,7 +779,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Fails if the policy failed, or has violated the rules.
     #[inline(always)]
     fn check_policy(&self) -> Result<(), Broken> {
-        if let Some(violation) = self.core.violation.get() {
+        if let Some(violation) = self.view.state.outbox.violation.get() {
             return Err(Broken { hook: violation.hook, ..self.broken(violation.what.clone()) });
         }
         match self.policy.failure() {
@@ -771,7 +789,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     pub(crate) fn name(&self, v: VcpuId) -> String {
-        let (domain, vcpu) = self.core.name(v);
+        let (domain, vcpu) = self.view.state.name(v);
         format!("vCPU {vcpu} of domain {domain}")
     }
 }

@@ -12,7 +12,7 @@
 //! programs takes time (*exact mode*, the host contract); with a hardware profile's costs, decisions, switches,
 //! interrupts and cold caches do (*physical mode*). It is the same host.
 //!
-//! Start reading at [`scheduler`], the seam of the project; then [`context`], what each of the three sees; [`host`], the
+//! Start reading at [`scheduler`], the seam of the project; then [`views`], what each of the three sees; [`host`], the
 //! engine; [`accounting`], where each nanosecond goes; and [`speed`],
 //! how much work is done in it.
 //! A policy of its own, for a host with as many vCPUs as pCPUs, each on its own:
@@ -63,11 +63,12 @@
 //! ```
 
 pub mod accounting;
+mod accounts;
 pub mod action;
+mod affinities;
 mod broken;
 pub mod cache;
 mod config;
-pub mod context;
 pub mod core_scheduling;
 pub mod costs;
 mod domain;
@@ -80,6 +81,7 @@ pub mod listing;
 mod locks;
 pub mod mask;
 pub mod observer;
+mod outbox;
 pub mod params;
 pub mod placement;
 pub mod pools;
@@ -88,21 +90,20 @@ pub mod queue;
 pub mod report;
 pub mod scheduler;
 pub mod speed;
+pub mod state;
 pub mod table;
 pub mod time;
 pub mod toolstack;
 pub mod topology;
 pub mod units;
 mod vcpu;
+pub mod views;
 pub mod world;
 
 pub use action::{Acted, Action, TimedAction};
 pub use broken::Broken;
 pub use cache::{CacheCounts, SetId};
 pub use config::{Creation, DomainConfig, Granularity, HostConfig, Numbering, TopologyConfig, VcpuConfig};
-pub use context::observer::{HostState, Work};
-pub use context::policy::PolicyContext;
-pub use context::world::WorldContext;
 pub use costs::Costs;
 pub use domain::LifeEvent;
 pub use groups::{Class, GroupConfig, Membership, Part, ThreadConfig, Throttling};
@@ -119,7 +120,10 @@ pub use pools::Pools;
 pub use report::{IoKind, IoStep, StateRow};
 pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler, Slice};
 pub use speed::Slowed;
+pub use state::{HostState, Work};
 pub use table::{Id, Table};
 pub use time::{NEVER, Span, Time};
 pub use vcpu::{RunState, RunTimes, WakeCause};
+pub use views::policy::PolicyContext;
+pub use views::world::WorldContext;
 pub use world::{Op, World};

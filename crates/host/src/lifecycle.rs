@@ -16,26 +16,26 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Makes room for a domain and its vCPUs, which are not there yet.
     pub(crate) fn add_domain(&mut self, d: DomId, number: i64) {
         let Boot { pool, ref vcpus, .. } = *self.boots[d];
-        let (core, count) = (&mut self.core, vcpus.len() as u32);
-        let first_vcpu = core.vcpus.len() as u32;
+        let (state, count) = (&mut self.view.state, vcpus.len() as u32);
+        let first_vcpu = state.vcpus.len() as u32;
         let life = Life::Gone;
-        core.domains.push(Domain { number, first_vcpu, vcpus: count, pauses: 0, pool, life, id: number });
-        for v in core.all_vcpus_of(d) {
-            core.vcpus.push(Vcpu::new(d, PcpuId(0), pause_flag::ABSENT));
-            core.affinity.push(CpuMask::EMPTY);
-            core.lived.push(Span::ZERO);
-            let slot = core.wake_slot(v);
-            core.queue.make_room(Rank::WakeUp, slot + 1);
+        state.domains.push(Domain { number, first_vcpu, vcpus: count, pauses: 0, pool, life, id: number });
+        for v in state.all_vcpus_of(d) {
+            state.vcpus.push(Vcpu::new(d, PcpuId(0), pause_flag::ABSENT));
+            state.affinity.push(CpuMask::EMPTY);
+            state.lived.push(Span::ZERO);
+            let slot = state.wake_slot(v);
+            state.queue.make_room(Rank::WakeUp, slot + 1);
         }
     }
 
     /// Starts a new guest in a domain that is not there, as its configuration has it.
     pub(crate) fn boot(&mut self, d: DomId) -> Result<bool, Broken> {
-        for (number, v) in self.core.all_vcpus_of(d).enumerate() {
+        for (number, v) in self.view.state.all_vcpus_of(d).enumerate() {
             let start = self.boots[d].vcpus[number].start;
-            let wake = start.map_or(NEVER, |start| self.core.now.saturating_add(start));
-            self.core.set_wake_up(v, wake);
-            let vcpu = &mut self.core.vcpus[v];
+            let wake = start.map_or(NEVER, |start| self.view.state.now.saturating_add(start));
+            self.view.state.set_wake_up(v, wake);
+            let vcpu = &mut self.view.state.vcpus[v];
             vcpu.pause_flags = pause_flag::ABSENT | pause_flag::BLOCKED;
             vcpu.interrupted = false;
             vcpu.left = Span::ZERO;
@@ -46,23 +46,23 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Puts a domain on the host, in the pool and with the parameters and affinity of its configuration.
     fn enter(&mut self, d: DomId) -> Result<bool, Broken> {
-        let domain = &mut self.core.policy.domains[d];
+        let domain = &mut self.view.state.domains[d];
         (domain.pool, domain.life) = (self.boots[d].pool, Life::There);
         if domain.number != 0 {
-            domain.id = self.core.next_id;
-            self.core.next_id += 1;
+            domain.id = self.view.state.next_id;
+            self.view.state.next_id += 1;
         }
-        for v in self.core.all_vcpus_of(d) {
-            self.core.lived[v] = self.core.run_times(v).running_ns;
+        for v in self.view.state.all_vcpus_of(d) {
+            self.view.state.lived[v] = self.view.state.run_times(v).running_ns;
         }
         let boot = Arc::clone(&self.boots[d]);
         self.join(d, |number| &boot.vcpus[number])?;
-        if self.core.creation() == Creation::Release {
+        if self.view.state.creation == Creation::Release {
             self.set_affinities(d, &boot.vcpus)?;
         }
         // To be placed is not to be moved.
-        let vcpus = &self.core.policy.vcpus;
-        self.core.policy.migrations.retain(|&(v, ..)| vcpus[v].dom != d);
+        let vcpus = &self.view.state.vcpus;
+        self.view.state.outbox.migrations.retain(|migration| vcpus[migration.vcpu].dom != d);
         let accepted = boot.params.is_empty() || self.adjust(d, &boot.params)?;
         if !accepted {
             self.refused_boot.get_or_insert(d);
@@ -73,7 +73,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Sets the affinity of the vCPUs of a domain, which are all there, in order.
     fn set_affinities(&mut self, d: DomId, vcpus: &[VcpuConfig]) -> Result<(), Broken> {
-        for (v, config) in self.core.all_vcpus_of(d).zip(vcpus) {
+        for (v, config) in self.view.state.all_vcpus_of(d).zip(vcpus) {
             if let Some(mask) = config.affinity {
                 self.set_affinity(v, mask)?;
             }
@@ -90,57 +90,57 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         d: DomId,
         config: impl Fn(usize) -> &'c VcpuConfig,
     ) -> Result<(), Broken> {
-        self.policy.add_domain(&mut self.core.policy, d);
+        self.policy.add_domain(&mut self.view, d);
         self.blame("add_domain");
-        for (number, v) in self.core.all_vcpus_of(d).enumerate() {
-            let from = self.core.processor(v);
-            self.core.pause_vcpu(v);
-            self.core.clear_pause_flags(v, pause_flag::ABSENT);
-            if self.core.unit(v) == v {
+        for (number, v) in self.view.state.all_vcpus_of(d).enumerate() {
+            let from = self.view.state.processor(v);
+            self.view.state.pause_vcpu(v);
+            self.view.state.clear_pause_flags(v, pause_flag::ABSENT);
+            if self.view.state.unit(v) == v {
                 self.insert(v, config(number))?;
             }
-            self.observer.affinity_changed(&self.core, v);
-            self.core.moved(v, from);
+            self.observer.affinity_changed(&self.view.state, v);
+            self.view.state.moved(v, from);
         }
         Ok(())
     }
 
     /// The vCPUs of a domain that has joined a scheduler may run.
     pub(crate) fn release(&mut self, d: DomId) {
-        for v in self.core.all_vcpus_of(d) {
+        for v in self.view.state.all_vcpus_of(d) {
             self.unpause(v);
         }
     }
 
     /// A domain's vCPUs leave their scheduler, all of them, and then it does.
     pub(crate) fn leave(&mut self, d: DomId) -> Result<(), Broken> {
-        for unit in self.core.policy.vcpus_of(d) {
-            for v in self.core.members(unit) {
-                self.core.pause_vcpu(v);
+        for unit in self.view.state.units_of(d) {
+            for v in self.view.state.members(unit) {
+                self.view.state.pause_vcpu(v);
                 self.sleep_unless_runnable(v);
             }
-            if self.core.vcpus[unit].current {
-                let p = self.core.processor(unit);
-                self.core.reschedule.insert(p);
+            if self.view.state.vcpus[unit].current {
+                let p = self.view.state.processor(unit);
+                self.view.state.reschedule.insert(p);
                 self.serve_requests()?;
             }
         }
-        for unit in self.core.policy.vcpus_of(d) {
-            self.policy.remove(&mut self.core.policy, unit);
+        for unit in self.view.state.units_of(d) {
+            self.policy.remove(&mut self.view, unit);
             self.blame("remove");
         }
-        self.policy.remove_domain(&mut self.core.policy, d);
+        self.policy.remove_domain(&mut self.view, d);
         self.blame("remove_domain");
-        for v in self.core.all_vcpus_of(d) {
-            self.core.set_pause_flags(v, pause_flag::ABSENT);
-            self.core.unpause_vcpu(v);
+        for v in self.view.state.all_vcpus_of(d) {
+            self.view.state.set_pause_flags(v, pause_flag::ABSENT);
+            self.view.state.unpause_vcpu(v);
         }
         Ok(())
     }
 
     /// Creates a domain that is neither there nor saved.
     pub(crate) fn create(&mut self, d: DomId) -> Result<bool, Broken> {
-        if self.core.domains[d].life != Life::Gone {
+        if self.view.state.domains[d].life != Life::Gone {
             return Ok(false);
         }
         let accepted = self.boot(d)?;
@@ -150,7 +150,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// The guest shuts down by itself. A paused one does not.
     pub(crate) fn shut_down(&mut self, d: DomId) -> bool {
-        let can = self.core.listens(d);
+        let can = self.view.state.listens(d);
         if can {
             self.end_guest(d, Over { shutdown: true, ..Over::default() });
         }
@@ -159,7 +159,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// The guest crashes. A paused one does not.
     pub(crate) fn crash(&mut self, d: DomId) -> bool {
-        let can = self.core.listens(d);
+        let can = self.view.state.listens(d);
         if can {
             self.end_guest(d, Over { shutdown: true, crashed: true, ..Over::default() });
         }
@@ -168,10 +168,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// The toolstack begins to destroy a domain.
     pub(crate) fn kill(&mut self, d: DomId) -> bool {
-        match self.core.domains[d].life {
+        match self.view.state.domains[d].life {
             Life::There => self.end_guest(d, Over { dying: true, ..Over::default() }),
             Life::Over(over) if !over.dying => {
-                self.core.domains[d].life = Life::Over(Over { dying: true, ..over });
+                self.view.state.domains[d].life = Life::Over(Over { dying: true, ..over });
             }
             Life::Over(_) | Life::Gone | Life::Saved => return false,
         }
@@ -180,14 +180,14 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Ends a guest. Its vCPUs stay with the scheduler, and never run again.
     fn end_guest(&mut self, d: DomId, over: Over) {
-        self.core.domains[d].life = Life::Over(over);
-        for v in self.core.all_vcpus_of(d) {
-            self.core.set_pause_flags(v, pause_flag::DOMAIN_PAUSED);
+        self.view.state.domains[d].life = Life::Over(over);
+        for v in self.view.state.all_vcpus_of(d) {
+            self.view.state.set_pause_flags(v, pause_flag::DOMAIN_PAUSED);
             // Not blocked, so that nothing wakes it any more.
-            self.core.clear_pause_flags(v, pause_flag::BLOCKED);
-            self.core.set_wake_up(v, NEVER);
+            self.view.state.clear_pause_flags(v, pause_flag::BLOCKED);
+            self.view.state.set_wake_up(v, NEVER);
         }
-        for v in self.core.all_vcpus_of(d) {
+        for v in self.view.state.all_vcpus_of(d) {
             self.sleep_unless_runnable(v);
         }
         self.announce(LifeEvent::Stopped(d));
@@ -195,18 +195,18 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Takes a domain off the host; a saved one loses its state.
     pub(crate) fn destroy(&mut self, d: DomId) -> Result<bool, Broken> {
-        let life = self.core.domains[d].life;
+        let life = self.view.state.domains[d].life;
         match life {
             Life::Gone => return Ok(false),
             Life::There | Life::Over(_) => self.leave(d)?,
             Life::Saved => {}
         }
-        let domain = &mut self.core.domains[d];
+        let domain = &mut self.view.state.domains[d];
         (domain.life, domain.pauses) = (Life::Gone, 0);
-        for v in self.core.all_vcpus_of(d) {
+        for v in self.view.state.all_vcpus_of(d) {
             // Not blocked, so that nothing wakes it any more.
-            self.core.vcpus[v].pause_flags = pause_flag::ABSENT;
-            self.core.set_wake_up(v, NEVER);
+            self.view.state.vcpus[v].pause_flags = pause_flag::ABSENT;
+            self.view.state.set_wake_up(v, NEVER);
         }
         if !matches!(life, Life::Over(_)) {
             self.announce(LifeEvent::Stopped(d));
@@ -216,18 +216,18 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Takes a domain off the host, its state kept.
     pub(crate) fn save(&mut self, d: DomId) -> Result<bool, Broken> {
-        if !self.core.listens(d) {
+        if !self.view.state.listens(d) {
             return Ok(false);
         }
         self.leave(d)?;
-        self.core.domains[d].life = Life::Saved;
+        self.view.state.domains[d].life = Life::Saved;
         self.announce(LifeEvent::Saved(d));
         Ok(true)
     }
 
     /// Puts a saved domain on the host again.
     pub(crate) fn restore(&mut self, d: DomId) -> Result<bool, Broken> {
-        if self.core.domains[d].life != Life::Saved {
+        if self.view.state.domains[d].life != Life::Saved {
             return Ok(false);
         }
         let accepted = self.enter(d)?;
@@ -237,11 +237,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Puts a vCPU on line again.
     pub(crate) fn online(&mut self, v: VcpuId) -> bool {
-        let is_down = self.core.vcpus[v].has(pause_flag::DOWN);
-        if !is_down || !self.core.listens(self.core.dom(v)) {
+        let is_down = self.view.state.vcpus[v].has(pause_flag::DOWN);
+        if !is_down || !self.view.state.listens(self.view.state.dom(v)) {
             return false;
         }
-        self.core.clear_pause_flags(v, pause_flag::DOWN);
+        self.view.state.clear_pause_flags(v, pause_flag::DOWN);
         self.wake_if_runnable(v);
         self.announce(LifeEvent::VcpuUp(v));
         true
@@ -249,20 +249,20 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Takes a vCPU off line, unless it is the first of its domain.
     pub(crate) fn offline(&mut self, v: VcpuId) -> bool {
-        let d = self.core.dom(v);
-        let is_down = self.core.vcpus[v].has(pause_flag::DOWN);
-        let first = self.core.domains[d].first_vcpu == v.0;
-        if first || is_down || !self.core.listens(d) {
+        let d = self.view.state.dom(v);
+        let is_down = self.view.state.vcpus[v].has(pause_flag::DOWN);
+        let first = self.view.state.domains[d].first_vcpu == v.0;
+        if first || is_down || !self.view.state.listens(d) {
             return false;
         }
-        self.core.set_pause_flags(v, pause_flag::DOWN);
+        self.view.state.set_pause_flags(v, pause_flag::DOWN);
         self.sleep_unless_runnable(v);
         self.announce(LifeEvent::VcpuDown(v));
         true
     }
 
     fn announce(&mut self, event: LifeEvent) {
-        self.world.life(&mut WorldContext { core: &mut self.core }, event);
+        self.world.life(&mut WorldContext { state: &mut self.view.state }, event);
         self.deliver_kicks(None);
     }
 }

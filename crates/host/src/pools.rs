@@ -36,12 +36,12 @@ impl<'s> Pools<'s> {
         pool: PoolId,
         hook: impl FnOnce(&mut (dyn Scheduler + 's), &mut PolicyContext) -> R,
     ) -> R {
-        let outside = (ctx.enter_pool(pool), ctx.executing);
-        if ctx.pool_of_pcpu(ctx.executing) != pool {
-            ctx.executing = ctx.first_pcpu();
+        let outside = (ctx.state.enter_pool(pool), ctx.executing());
+        if ctx.pool_of_pcpu(ctx.executing()) != pool {
+            ctx.state.executing = ctx.first_pcpu();
         }
         let answer = hook(&mut *self.schedulers[pool], ctx);
-        (ctx.pool, ctx.executing) = outside;
+        (ctx.state.pool, ctx.state.executing) = outside;
         answer
     }
 }
@@ -118,7 +118,7 @@ impl Scheduler for Pools<'_> {
 
     /// The host has entered the pool of the timer.
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
-        self.within(ctx, ctx.pool, |scheduler, ctx| scheduler.timer(ctx, token));
+        self.within(ctx, ctx.state.pool, |scheduler, ctx| scheduler.timer(ctx, token));
     }
 
     fn affinity(&mut self, ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
@@ -131,13 +131,13 @@ impl Scheduler for Pools<'_> {
 
     /// The host has entered the pool that is meant.
     fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
-        self.within(ctx, ctx.pool, |scheduler, ctx| scheduler.adjust_global(ctx, params))
+        self.within(ctx, ctx.state.pool, |scheduler, ctx| scheduler.adjust_global(ctx, params))
     }
 
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         self.schedulers.enumerate().try_for_each(|(pool, scheduler)| {
             let mut inside = ctx.clone();
-            inside.enter_pool(pool);
+            inside.state.enter_pool(pool);
             scheduler.dump(&inside, out)
         })
     }

@@ -19,13 +19,13 @@ static ANYWHERE: VcpuConfig = VcpuConfig {
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Carries out an action at the present instant, before anything else that is due then.
     pub fn act_now(&mut self, action: Action) {
-        self.actions.insert(self.next_action, TimedAction { at: self.core.now, action });
+        self.actions.insert(self.next_action, TimedAction { at: self.view.state.now, action });
         self.set_next_action();
     }
 
     pub(crate) fn set_next_action(&mut self) {
         let at = self.actions.get(self.next_action).map_or(NEVER, |a| a.at);
-        self.core.queue.set(Rank::Action, 0, at);
+        self.view.state.queue.set(Rank::Action, 0, at);
     }
 
     /// Carries out the next action.
@@ -33,31 +33,31 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let action = self.actions[self.next_action].action.clone();
         self.next_action += 1;
         self.set_next_action();
-        self.core.executing = PcpuId(0);
+        self.view.state.executing = PcpuId(0);
         let name = action.name();
         let (domain, accepted) = match action {
             Action::AdjustGlobal(pool, params) => {
-                let outer = self.core.enter_pool(pool);
-                let accepted = self.policy.adjust_global(&mut self.core.policy, &params).is_ok();
-                self.core.pool = outer;
+                let outer = self.view.state.enter_pool(pool);
+                let accepted = self.policy.adjust_global(&mut self.view, &params).is_ok();
+                self.view.state.pool = outer;
                 self.blame("adjust_global");
                 (None, accepted)
             }
-            Action::Adjust(d, params) => (Some(d), self.core.is_there(d) && self.adjust(d, &params)?),
+            Action::Adjust(d, params) => (Some(d), self.view.state.is_there(d) && self.adjust(d, &params)?),
             Action::MovePool(d, pool) => (Some(d), self.move_domain(d, pool)?),
             Action::Pause(d) => (Some(d), self.pause_domain(d)),
             Action::Unpause(d) => (Some(d), self.unpause_domain(d)),
             Action::Affinity(v, mask) => {
-                let d = self.core.dom(v);
-                (Some(d), self.core.is_there(d) && self.set_affinity(v, mask)?)
+                let d = self.view.state.dom(v);
+                (Some(d), self.view.state.is_there(d) && self.set_affinity(v, mask)?)
             }
             Action::SoftAffinity(v, mask) => {
-                let d = self.core.dom(v);
-                (Some(d), self.core.is_there(d) && self.set_soft_affinity(v, mask))
+                let d = self.view.state.dom(v);
+                (Some(d), self.view.state.is_there(d) && self.set_soft_affinity(v, mask))
             }
             Action::BothAffinities(v, hard, soft) => {
-                let d = self.core.dom(v);
-                let both = self.core.is_there(d) && self.set_affinity(v, hard)?;
+                let d = self.view.state.dom(v);
+                let both = self.view.state.is_there(d) && self.set_affinity(v, hard)?;
                 (Some(d), both && self.set_soft_affinity(v, soft))
             }
             Action::Create(d) => (Some(d), self.create(d)?),
@@ -68,25 +68,25 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             Action::Reboot(d) => (Some(d), self.destroy(d)? && self.create(d)?),
             Action::Save(d) => (Some(d), self.save(d)?),
             Action::Restore(d) => (Some(d), self.restore(d)?),
-            Action::Online(v) => (Some(self.core.dom(v)), self.online(v)),
-            Action::Offline(v) => (Some(self.core.dom(v)), self.offline(v)),
+            Action::Online(v) => (Some(self.view.state.dom(v)), self.online(v)),
+            Action::Offline(v) => (Some(self.view.state.dom(v)), self.offline(v)),
         };
-        self.observer.acted(&self.core, Acted { action: name, domain, accepted });
+        self.observer.acted(&self.view.state, Acted { action: name, domain, accepted });
         Ok(())
     }
 
     /// Changes a domain's scheduling parameters; was the change accepted?
     pub(crate) fn adjust(&mut self, d: DomId, params: &Params) -> Result<bool, Broken> {
-        let pauses = self.rules[self.core.pool_of(d)].adjust_pauses;
+        let pauses = self.rules[self.view.state.pool_of(d)].adjust_pauses;
         if pauses {
-            for v in self.core.all_vcpus_of(d) {
+            for v in self.view.state.all_vcpus_of(d) {
                 self.pause_and_wait(v)?;
             }
         }
-        let accepted = self.policy.adjust(&mut self.core.policy, d, params).is_ok();
+        let accepted = self.policy.adjust(&mut self.view, d, params).is_ok();
         self.blame("adjust");
         if pauses {
-            for v in self.core.all_vcpus_of(d) {
+            for v in self.view.state.all_vcpus_of(d) {
                 self.unpause(v);
             }
         }
@@ -95,57 +95,58 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Moves a domain to another pool: its vCPUs leave one scheduler, all of them, and join the other, paused meanwhile.
     fn move_domain(&mut self, d: DomId, pool: PoolId) -> Result<bool, Broken> {
-        if !self.core.is_there(d) {
+        if !self.view.state.is_there(d) {
             return Ok(false);
         }
-        if self.core.pool_of(d) == pool {
+        if self.view.state.pool_of(d) == pool {
             return Ok(true);
         }
         self.leave(d)?;
-        self.core.domains[d].pool = pool;
-        let before: Vec<PcpuId> = self.core.all_vcpus_of(d).map(|v| self.core.processor(v)).collect();
+        self.view.state.domains[d].pool = pool;
+        let before: Vec<PcpuId> =
+            self.view.state.all_vcpus_of(d).map(|v| self.view.state.processor(v)).collect();
         self.join(d, |_| &ANYWHERE)?;
-        for (v, from) in self.core.all_vcpus_of(d).zip(before) {
-            self.core.moved(v, from);
+        for (v, from) in self.view.state.all_vcpus_of(d).zip(before) {
+            self.view.state.moved(v, from);
         }
         self.release(d);
         Ok(true)
     }
 
     fn pause_domain(&mut self, d: DomId) -> bool {
-        if !self.core.is_there(d) {
+        if !self.view.state.is_there(d) {
             return false;
         }
-        let rules = self.rules[self.core.pool_of(d)];
-        let domain = &mut self.core.domains[d];
+        let rules = self.rules[self.view.state.pool_of(d)];
+        let domain = &mut self.view.state.domains[d];
         domain.pauses = match rules.pause {
             PauseRule::Counted => domain.pauses + 1,
             PauseRule::Flag => 1,
         };
-        for v in self.core.all_vcpus_of(d) {
-            self.core.set_pause_flags(v, pause_flag::DOMAIN_PAUSED);
+        for v in self.view.state.all_vcpus_of(d) {
+            self.view.state.set_pause_flags(v, pause_flag::DOMAIN_PAUSED);
         }
-        for v in self.core.all_vcpus_of(d) {
+        for v in self.view.state.all_vcpus_of(d) {
             self.sleep_unless_runnable(v);
         }
         true
     }
 
     fn unpause_domain(&mut self, d: DomId) -> bool {
-        if !self.core.is_there(d) {
+        if !self.view.state.is_there(d) {
             return false;
         }
-        let rules = self.rules[self.core.pool_of(d)];
-        let domain = &mut self.core.domains[d];
+        let rules = self.rules[self.view.state.pool_of(d)];
+        let domain = &mut self.view.state.domains[d];
         if rules.pause == PauseRule::Counted && domain.pauses != 1 {
             domain.pauses = domain.pauses.saturating_sub(1);
             return true;
         }
         domain.pauses = 0;
-        for v in self.core.all_vcpus_of(d) {
-            self.core.clear_pause_flags(v, pause_flag::DOMAIN_PAUSED);
+        for v in self.view.state.all_vcpus_of(d) {
+            self.view.state.clear_pause_flags(v, pause_flag::DOMAIN_PAUSED);
         }
-        for v in self.core.all_vcpus_of(d) {
+        for v in self.view.state.all_vcpus_of(d) {
             self.wake_if_runnable(v);
         }
         true
@@ -153,37 +154,37 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Changes the hard affinity of a vCPU, and so of its unit, as the [rule](AffinityRule) of its scheduler's release has it.
     pub(crate) fn set_affinity(&mut self, v: VcpuId, mask: CpuMask) -> Result<bool, Broken> {
-        let pool = self.core.pool_of(self.core.dom(v));
-        let given = mask.and(self.core.topology.pcpus(pool));
-        let mask = mask.and(self.core.topology.masters(pool));
+        let pool = self.view.state.pool_of(self.view.state.dom(v));
+        let given = mask.and(self.view.state.topology.pcpus(pool));
+        let mask = mask.and(self.view.state.topology.masters(pool));
         let rule = self.rules_for(v).affinity;
-        let v = self.core.unit(v);
+        let v = self.view.state.unit(v);
         let Some(first) = mask.first().filter(|_| rule != AffinityRule::Ignored) else { return Ok(false) };
         if rule == AffinityRule::Directly {
-            for v in self.core.members(v) {
+            for v in self.view.state.members(v) {
                 self.pause_and_wait(v)?;
             }
-            self.core.set_members_affinity(v, given);
-            self.core.set_processor(v, first);
+            self.view.state.set_members_affinity(v, given);
+            self.view.set_processor(v, first);
             self.announce_affinity(v);
-            self.policy.affinity(&mut self.core.policy, v, &mask);
+            self.policy.affinity(&mut self.view, v, &mask);
             self.blame("affinity");
-            for v in self.core.members(v) {
+            for v in self.view.state.members(v) {
                 self.unpause(v);
             }
             return Ok(true);
         }
-        self.policy.affinity(&mut self.core.policy, v, &mask);
+        self.policy.affinity(&mut self.view, v, &mask);
         self.blame("affinity");
-        self.core.set_members_affinity(v, given);
+        self.view.state.set_members_affinity(v, given);
         self.announce_affinity(v);
-        if rule == AffinityRule::IfExcluded && mask.contains(self.core.processor(v)) {
+        if rule == AffinityRule::IfExcluded && mask.contains(self.view.state.processor(v)) {
             return Ok(true);
         }
         self.begin_migration(v);
         if rule == AffinityRule::AlwaysPickFirst {
             let to = self.target_of(v);
-            if !self.core.vcpus[v].current {
+            if !self.view.state.vcpus[v].current {
                 self.migrate(v, to);
             }
         } else {
@@ -198,8 +199,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if !self.rules_for(v).soft_affinity {
             return false;
         }
-        let v = self.core.unit(v);
-        self.core.prefer(v, Some(mask));
+        let v = self.view.state.unit(v);
+        self.view.state.prefer(v, Some(mask));
         self.announce_affinity(v);
         self.begin_migration(v);
         self.finish_migration(v);
@@ -207,16 +208,16 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     fn announce_affinity(&mut self, v: VcpuId) {
-        for v in self.core.members(v) {
-            self.observer.affinity_changed(&self.core, v);
+        for v in self.view.state.members(v) {
+            self.observer.affinity_changed(&self.view.state, v);
         }
     }
 
     /// Pauses `v` itself, and waits until it is off its pCPU: pending requests are served inside the event.
     fn pause_and_wait(&mut self, v: VcpuId) -> Result<(), Broken> {
-        self.core.pause_vcpu(v);
+        self.view.state.pause_vcpu(v);
         self.sleep_unless_runnable(v);
-        if self.core.is_executing(v) {
+        if self.view.state.is_executing(v) {
             self.serve_requests()?;
         }
         Ok(())
@@ -224,7 +225,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Takes back one pause of `v` itself.
     pub(crate) fn unpause(&mut self, v: VcpuId) {
-        if self.core.unpause_vcpu(v) {
+        if self.view.state.unpause_vcpu(v) {
             self.wake_if_runnable(v);
         }
     }

@@ -149,6 +149,18 @@ impl Vcpu {
         self.state == RunState::Running
     }
 
+    /// The time in each runstate up to now.
+    #[inline]
+    pub fn run_times(&self, now: Time) -> RunTimes {
+        let mut times = self.times;
+        if let Some(time) = times.get_mut(self.state as usize) {
+            *time += now - self.state_since;
+        }
+        let [running_ns, blocked_ns, offline_ns] = times;
+        let runnable_ns = now - Time::ZERO - running_ns - blocked_ns - offline_ns;
+        RunTimes { running_ns, runnable_ns, blocked_ns, offline_ns }
+    }
+
     /// The runstate that follows from its pause flags if it does not run.
     #[inline(always)]
     pub fn state_without_pcpu(&self) -> RunState {

@@ -100,7 +100,7 @@ fn each_scheduler_sees_its_pool_in_hooks_and_in_dumps() {
     for ns in [12, 13, 14, 100] {
         host.run_until(Time::from_ns(ns)).unwrap();
         let mut text = String::new();
-        host.policy().dump(host.context(), &mut text).unwrap();
+        host.dump(&mut text).unwrap();
         assert_eq!(text, "0 2 1 3 ", "each has its own, in the order of the pools");
     }
 }

@@ -3,8 +3,7 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, PolicyContext, TopologyConfig, VcpuConfig,
-    VcpuId,
+    CpuMask, DomainConfig, Host, HostConfig, HostState, Params, PcpuId, TopologyConfig, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{Generation, find};
 
@@ -28,7 +27,7 @@ fn after_a_while<R>(
     config: &HostConfig,
     generation: &Generation,
     params: Params,
-    ask: impl Fn(&PolicyContext) -> R,
+    ask: impl Fn(&HostState) -> R,
 ) -> R {
     let params = params.with("runqueue", 4).with("max_cpus_runqueue", 256);
     let scheduler = alone("credit2", generation.name, &params, config.pcpus);
@@ -46,8 +45,8 @@ fn generations() -> impl Iterator<Item = &'static Generation> {
     find("credit2").unwrap().generations.iter().filter(|generation| generation.name != "xen4.4.1")
 }
 
-fn busy_cores(ctx: &PolicyContext) -> usize {
-    let busy = ctx.pcpus().iter().filter(|&p| !ctx.is_idle(ctx.current(p)));
+fn busy_cores(ctx: &HostState) -> usize {
+    let busy = ctx.all_pcpus().iter().filter(|&p| !ctx.is_idle(ctx.executes(p)));
     let mut cores: Vec<u32> = busy.map(|p| ctx.core(p)).collect();
     cores.sort_unstable();
     cores.dedup();

@@ -1,14 +1,50 @@
 //! vCPUs of a [unit](crate::units), and operations on all of them.
 
-use crate::context::policy::PolicyContext;
+use crate::outbox::Migration;
 use crate::vcpu::pause_flag;
-use crate::{CpuMask, PcpuId, VcpuId};
+use crate::{CpuMask, DomId, HostState, PcpuId, PoolId, VcpuId};
 
-impl PolicyContext {
+impl HostState {
     /// Whether units have more than one vCPU.
     #[inline(always)]
     pub(crate) fn has_units(&self) -> bool {
         self.units.is_some()
+    }
+
+    /// The units of all domains, in order of creation.
+    fn guest_units(&self) -> impl Iterator<Item = VcpuId> + '_ {
+        self.all_guest_vcpus().filter(|&v| self.unit(v) == v)
+    }
+
+    /// The units of the domains that exist in this pool.
+    pub(crate) fn units_in(&self, pool: PoolId) -> impl Iterator<Item = VcpuId> + '_ {
+        let present = self.guest_units().filter(|&v| !self.vcpus[v].has(pause_flag::ABSENT));
+        present.filter(move |&v| self.pool_of(self.dom(v)) == pool)
+    }
+
+    /// The units of a domain, in order.
+    pub(crate) fn units_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
+        self.all_vcpus_of(d).step_by(self.topology.unit_size() as usize)
+    }
+
+    /// Whether a unit is runnable: at least one of its vCPUs is.
+    #[inline(always)]
+    pub(crate) fn unit_runnable(&self, unit: VcpuId) -> bool {
+        self.vcpu_runnable(unit) || self.companion_runnable(unit)
+    }
+
+    /// Whether a unit has several vCPUs, of which one is runnable.
+    #[inline(always)]
+    pub(crate) fn companion_runnable(&self, unit: VcpuId) -> bool {
+        self.has_units() && self.any_member_without(unit, 0)
+    }
+
+    /// Whether a pCPU that has chosen a unit can execute it. A decision may begin to migrate the unit that it chooses
+    /// (load balancing does): the unit runs, and moves when it stops.
+    #[inline]
+    pub(crate) fn unit_may_run(&self, unit: VcpuId) -> bool {
+        let can = !self.vcpus[unit].has(!pause_flag::MIGRATING);
+        can || self.has_units() && self.any_member_without(unit, pause_flag::MIGRATING)
     }
 
     /// The lowest-numbered pCPU with a pending request.
@@ -118,7 +154,7 @@ impl PolicyContext {
         for (index, v) in self.members(unit).enumerate() {
             let to = self.pcpu_of_index(master, index);
             let from = std::mem::replace(&mut self.vcpus[v].processor, to);
-            self.migrations.push((v, from, to));
+            self.outbox.migrations.push(Migration { vcpu: v, from, to });
         }
     }
 

@@ -1,11 +1,10 @@
 //! Changes of vCPUs' pause flags, runstates and wake-ups, and the time spent in each state.
 
-use crate::context::policy::PolicyContext;
 use crate::queue::Rank;
 use crate::vcpu::pause_flag;
-use crate::{Time, VcpuId};
+use crate::{HostState, Time, VcpuId};
 
-impl PolicyContext {
+impl HostState {
     /// Sets reasons for not being runnable.
     #[inline(always)]
     pub(crate) fn set_pause_flags(&mut self, v: VcpuId, flags: u8) {
@@ -54,8 +53,8 @@ impl PolicyContext {
     /// Notes for the observer that these runstates of `v`, as bits, have ended or begun.
     #[inline(always)]
     pub(crate) fn note_runstates(&mut self, v: VcpuId, changed: u8) {
-        if changed & self.wanted_runstates != 0 && !self.is_idle(v) {
-            self.changed_runstates.push(v);
+        if changed & self.outbox.wanted_runstates != 0 && !self.is_idle(v) {
+            self.outbox.changed_runstates.push(v);
         }
     }
 }
