@@ -1,7 +1,8 @@
 //! Lottery scheduling (Waldspurger and Weihl, 1994): a decision draws a ticket, and the domain that holds it runs.
 
 use vcpulab_host::{
-    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Span, Table, VcpuId,
+    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Slice, Span, Table,
+    VcpuId,
 };
 
 const SLICE: Span = Span::from_ms(10);
@@ -81,7 +82,7 @@ impl Scheduler for Lottery {
         let tickets = |v: VcpuId| self.tickets[ctx.dom(v)];
         let all: u64 = first.iter().map(|&v| tickets(v)).sum();
         if all == 0 {
-            return Decision { next: ctx.idle(p), slice: Decision::UNLIMITED };
+            return Decision { next: ctx.idle(p), slice: Slice::Unlimited };
         }
         let mut ticket = self.random.below(all);
         let mut holders = first.into_iter();
@@ -96,7 +97,7 @@ impl Scheduler for Lottery {
             self.wake(ctx, current);
         }
         ctx.set_processor(winner, p);
-        Decision { next: winner, slice: SLICE }
+        Decision { next: winner, slice: Slice::For(SLICE) }
     }
 }
 
