@@ -132,7 +132,7 @@ pub enum ReservationPart {
     Weight,
     /// 1: each vCPU may use time beside the reservation that nobody has reserved.
     Extra {
-        /// Whether it may where time and period are given and this is left out.
+        /// The value where time and period are given and this parameter is left out.
         by_default: bool,
     },
     /// The time within which a vCPU runs after a long block, in the unit of the period, which it may not exceed.
@@ -146,7 +146,7 @@ pub enum ReservedOn {
     Pool,
     /// The pCPU that a vCPU belongs to: nothing balances pCPUs.
     OwnPcpu,
-    /// None: the generation does not keep what is reserved.
+    /// No pCPU: the generation does not keep what is reserved.
     Nothing,
 }
 

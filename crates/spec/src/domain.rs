@@ -2,6 +2,7 @@
 
 use vcpulab_guest::IdleTick;
 use vcpulab_host::{Bound, CpuMask, DomId, Params, PoolId, Span, Time};
+use vcpulab_sched::Member;
 
 use crate::app::AppSpec;
 use crate::device::{BlkfrontSpec, Forwarding, NetfrontSpec};
@@ -62,6 +63,16 @@ impl DomainSpec {
     /// The default bound of a domain's work: I/O for Dom0 and driver domains, computing for the others.
     pub fn usual_bound(number: i64, driver_domain: bool) -> Bound {
         if driver_domain || number == 0 { Bound::Io } else { Bound::Compute }
+    }
+
+    /// The domain as promises of its pool's scheduler depend on it.
+    pub(crate) fn member(&self) -> Member<'_> {
+        Member {
+            number: self.number,
+            vcpus: self.vcpus(),
+            pinned: self.affinity.iter().any(Option::is_some),
+            params: &self.params,
+        }
     }
 
     /// The number of its vCPUs.

@@ -4,7 +4,6 @@ use vcpulab_host::{DomId, Role, Time};
 use vcpulab_sched::Member;
 
 use crate::action::{ActionSpec, Change};
-use crate::domain::DomainSpec;
 use crate::group_shares::group_shares;
 use crate::host::POOL_0;
 use crate::spec::Spec;
@@ -27,21 +26,11 @@ pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     }
     for (id, pool) in spec.pools.enumerate() {
         let here: Vec<DomId> = spec.domains.ids().filter(|&d| spec.domains[d].pool == id).collect();
-        let members: Vec<Member<'_>> = here.iter().map(|&d| member(&spec.domains[d])).collect();
+        let members: Vec<Member<'_>> = here.iter().map(|&d| spec.domains[d].member()).collect();
         let shares = pool.generation.entitlements(pool.pcpus.len(), &pool.params, &members);
         for (d, share) in here.into_iter().zip(shares) {
             all[d.index()] = share;
         }
     }
     all
-}
-
-/// A domain as its scheduler's parameters concern it.
-pub(crate) fn member(domain: &DomainSpec) -> Member<'_> {
-    Member {
-        number: domain.number,
-        vcpus: domain.vcpus(),
-        pinned: domain.affinity.iter().any(Option::is_some),
-        params: &domain.params,
-    }
 }

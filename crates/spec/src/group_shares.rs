@@ -6,7 +6,6 @@ use vcpulab_host::{Class, DomId, GroupConfig, ParamSpec, Span};
 use vcpulab_sched::{Generation, fair_shares};
 
 use crate::domain::DomainSpec;
-use crate::entitlement::member;
 use crate::host::POOL_0;
 use crate::kvm::{KvmSpec, ROOT};
 use crate::spec::Spec;
@@ -93,7 +92,7 @@ impl<'a> Tree<'a> {
         };
         let around = self.at(&threads.cgroup);
         let weight = weight.number_in(&domain.params) as f64;
-        let most = spec.pools[POOL_0].generation.limit(&member(domain));
+        let most = spec.pools[POOL_0].generation.limit(&domain.member());
         self.add(around, Node { weight, most, inside: Vec::new(), domain: Some(d) });
     }
 

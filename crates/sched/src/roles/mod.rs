@@ -1,5 +1,6 @@
 //! The meaning of parameters for the CPU time of domains: weights, limits, reservations and timetables, and what they promise.
 
+mod member;
 mod reserved;
 mod shares;
 
@@ -7,20 +8,8 @@ use vcpulab_host::{ParamSpec, Params, Per, Role};
 
 use crate::policy::Generation;
 
+pub use member::Member;
 pub use shares::fair_shares;
-
-/// A domain of a pool: what a promise to it depends on.
-#[derive(Clone, Copy, Debug)]
-pub struct Member<'a> {
-    /// Number of the domain as an administrator sees it.
-    pub number: i64,
-    /// Number of its vCPUs.
-    pub vcpus: u32,
-    /// Whether one of its vCPUs may not run on every pCPU of the pool.
-    pub pinned: bool,
-    /// The scheduler's parameters for it, those given.
-    pub params: &'a Params,
-}
 
 impl Generation {
     /// The parameter that has a role, if one has.

@@ -2,7 +2,7 @@
 
 use vcpulab_host::{ParamSpec, ParamValue, Params, ReservationPart, ReservedOn, Role};
 
-use super::Member;
+use super::member::Member;
 use crate::policy::Generation;
 
 /// An error of sums of shares that does not matter.

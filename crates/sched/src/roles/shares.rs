@@ -2,7 +2,7 @@
 
 use vcpulab_host::{Part, Role};
 
-use super::Member;
+use super::member::Member;
 use crate::policy::Generation;
 
 impl Generation {
