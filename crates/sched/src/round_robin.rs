@@ -91,7 +91,7 @@ impl Scheduler for RoundRobin {
         if next != current && self.queue.back() == Some(&current) {
             self.tickle_an_idler(ctx, current);
         }
-        Decision { next, slice: Slice::For(self.slice) }
+        Decision { next, slice: Slice::from_signed(self.slice) }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
