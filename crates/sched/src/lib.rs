@@ -20,7 +20,7 @@
 //! let mut host = Host::new(&config, Pools::new(vec![credit]), programs, ())?;
 //! host.run_until(Time::ZERO + Span::from_ms(45))?;
 //! // Slices of 30 ms: the second runs now.
-//! assert_eq!(guests.map(|v| host.context().is_current(v)), [false, true]);
+//! assert_eq!(guests.map(|v| host.context().is_executing(v)), [false, true]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
