@@ -128,7 +128,7 @@ pub enum ReservationPart {
         /// Unit of the value: that of the time.
         unit: Span,
     },
-    /// A weight: where it is not 0, time and period are not looked at.
+    /// A weight: where it is not 0, it decides in place of the time; with extra time and a period of 0 it shares extra time only.
     Weight,
     /// 1: each vCPU may use time beside the reservation that nobody has reserved.
     Extra {
