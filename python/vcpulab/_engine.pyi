@@ -490,7 +490,7 @@ class Metric:
         unit: str,
         better: Literal["higher", "lower"] | None = None,
         whole: float | None = None,
-        undefined_is: str = "",
+        undefined_is: str = ...,
         undefined_is_worst: bool = False,
         accumulates: bool = False,
         asked: bool = False,
