@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::source::read_text;
 
-    fn found(files: &[(&str, &str)]) -> Vec<Circle> {
+    fn circles_of(files: &[(&str, &str)]) -> Vec<Circle> {
         let mut modules = Modules::new();
         for (path, text) in files {
             let file =
@@ -198,12 +198,12 @@ mod tests {
     }
 
     fn members(files: &[(&str, &str)]) -> Vec<String> {
-        found(files).into_iter().map(|circle| circle.modules.join(" ")).collect()
+        circles_of(files).into_iter().map(|circle| circle.modules.join(" ")).collect()
     }
 
     #[test]
     fn two_modules_that_import_each_other_are_a_circle_and_its_imports_are_told() {
-        let circles = found(&[
+        let circles = circles_of(&[
             ("a", "use crate::b::B;\nstruct A;"),
             ("b", "struct B(\ncrate::a::A);"),
             ("c", "use crate::a::A;"),

@@ -18,8 +18,8 @@ fn policy_names(root: &Path) -> io::Result<Vec<String>> {
     let may = |file: &str| {
         MAY.iter().any(|name| file.starts_with(&format!("crates/{name}/"))) || file.ends_with("tests.rs")
     };
-    let others = sources(root)?.into_iter().filter(|(file, _)| !may(file));
-    Ok(others.flat_map(|(file, text)| names_in(&file, &text)).collect())
+    let checked = sources(root)?.into_iter().filter(|(file, _)| !may(file));
+    Ok(checked.flat_map(|(file, text)| names_in(&file, &text)).collect())
 }
 
 /// The names of policies in the text of a file, up to its tests, which are the last module.

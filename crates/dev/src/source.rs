@@ -45,26 +45,26 @@ pub type Modules = BTreeMap<ModulePath, Module>;
 /// # Errors
 /// When a file cannot be read, or is not made of Rust's tokens.
 pub fn modules(src: &Path) -> io::Result<Modules> {
-    let mut found = Modules::new();
+    let mut modules = Modules::new();
     let root = if src.join("lib.rs").exists() { "lib.rs" } else { "main.rs" };
-    read_file(src, root, Vec::new(), &mut found)?;
-    Ok(found)
+    read_file(src, root, Vec::new(), &mut modules)?;
+    Ok(modules)
 }
 
-fn read_file(src: &Path, file: &str, path: ModulePath, found: &mut Modules) -> io::Result<()> {
+fn read_file(src: &Path, file: &str, path: ModulePath, modules: &mut Modules) -> io::Result<()> {
     let text = std::fs::read_to_string(src.join(file))?;
-    let children = read_text(file, &text, path, found);
+    let children = read_text(file, &text, path, modules);
     for child in children.map_err(|error| io::Error::other(format!("{file}: {error}")))? {
         let folder = child.join("/");
         let candidates = [format!("{folder}.rs"), format!("{folder}/mod.rs")];
         if let Some(file) = candidates.iter().find(|file| src.join(file).exists()) {
-            read_file(src, file, child, found)?;
+            read_file(src, file, child, modules)?;
         }
     }
     Ok(())
 }
 
-/// Adds the modules of a file's text to `found`; returns the modules that it declares and that are in files of their own.
+/// Adds the modules of a file's text to `modules`; returns the modules that it declares and that are in files of their own.
 ///
 /// # Errors
 /// When the text is not made of Rust's tokens.
@@ -72,9 +72,9 @@ pub fn read_text(
     file: &str,
     text: &str,
     path: ModulePath,
-    found: &mut Modules,
+    modules: &mut Modules,
 ) -> syn::Result<Vec<ModulePath>> {
-    let mut reader = Reader { file, path, found, declared: Vec::new() };
+    let mut reader = Reader { file, path, modules, declared: Vec::new() };
     (|input: ParseStream| reader.module(input)).parse_str(text)?;
     Ok(reader.declared)
 }
@@ -84,14 +84,14 @@ const DEFINE: [&str; 8] = ["struct", "enum", "trait", "type", "fn", "const", "st
 struct Reader<'a> {
     file: &'a str,
     path: ModulePath,
-    found: &'a mut Modules,
+    modules: &'a mut Modules,
     declared: Vec<ModulePath>,
 }
 
 impl Reader<'_> {
     fn here(&mut self) -> &mut Module {
         let file = self.file;
-        self.found
+        self.modules
             .entry(self.path.clone())
             .or_insert_with(|| Module { file: file.to_owned(), ..Module::default() })
     }
@@ -224,9 +224,9 @@ mod tests {
     use super::*;
 
     fn module(text: &str) -> Module {
-        let mut found = Modules::new();
-        read_text("lib.rs", text, Vec::new(), &mut found).unwrap();
-        found.remove(&Vec::new()).unwrap()
+        let mut modules = Modules::new();
+        read_text("lib.rs", text, Vec::new(), &mut modules).unwrap();
+        modules.remove(&Vec::new()).unwrap()
     }
 
     fn named(text: &str) -> Vec<String> {
@@ -262,18 +262,18 @@ mod tests {
         let text = "#[cfg(test)]\nmod tests { use crate::no; fn f() { crate::no::g() } }\nuse crate::yes;\n\
                     #[cfg(test)]\nmod more;\n#[cfg(all(test, unix))]\nuse crate::no;\nmod kept;";
         assert_eq!(named(text), ["crate::yes"]);
-        let mut found = Modules::new();
-        assert_eq!(read_text("lib.rs", text, Vec::new(), &mut found).unwrap(), [vec!["kept".to_owned()]]);
+        let mut modules = Modules::new();
+        assert_eq!(read_text("lib.rs", text, Vec::new(), &mut modules).unwrap(), [vec!["kept".to_owned()]]);
     }
 
     #[test]
     fn a_module_in_braces_is_one_of_its_own() {
-        let mut found = Modules::new();
-        read_text("a.rs", "mod b { use super::c::D; }\nuse crate::e::F;", vec!["a".to_owned()], &mut found)
+        let mut modules = Modules::new();
+        read_text("a.rs", "mod b { use super::c::D; }\nuse crate::e::F;", vec!["a".to_owned()], &mut modules)
             .unwrap();
         let paths = |path: &[&str]| {
             let path: Vec<String> = path.iter().map(|&name| name.to_owned()).collect();
-            found[&path].named.iter().map(|named| named.path.join("::")).collect::<Vec<_>>()
+            modules[&path].named.iter().map(|named| named.path.join("::")).collect::<Vec<_>>()
         };
         assert_eq!(paths(&["a"]), ["crate::e::F"]);
         assert_eq!(paths(&["a", "b"]), ["super::c::D"]);

@@ -86,12 +86,16 @@ fn gained_or_lost(measured: &Measured) -> Option<Comparison> {
     }
     let both = before.len().min(after.len());
     let (old, new) = (&before[..both], &after[..both]);
-    let only = |there: &[Option<f64>], gone: &[Option<f64>]| {
-        there.iter().zip(gone).filter(|(there, gone)| there.is_some() && gone.is_none()).count()
+    let only = |defined: &[Option<f64>], missing: &[Option<f64>]| {
+        defined
+            .iter()
+            .zip(missing)
+            .filter(|(defined, missing)| defined.is_some() && missing.is_none())
+            .count()
     };
     let mean = |values: &[Option<f64>]| Interval::of_present(values.iter().copied());
-    let reason = |gone: usize| match gone < both {
-        true => format!("{}, in {gone} of {both} replications", metric.undefined_is),
+    let reason = |missing: usize| match missing < both {
+        true => format!("{}, in {missing} of {both} replications", metric.undefined_is),
         false => metric.undefined_is.clone(),
     };
     let comparison = |before, after, verdict, no_value| Comparison {
@@ -103,8 +107,9 @@ fn gained_or_lost(measured: &Measured) -> Option<Comparison> {
         verdict,
         no_value: Some(no_value),
     };
-    let is_most =
-        |gone: usize, there: Option<Interval>| there.is_some_and(|there| gone > 0 && 2 * gone > there.n);
+    let is_most = |missing: usize, defined: Option<Interval>| {
+        defined.is_some_and(|defined| missing > 0 && 2 * missing > defined.n)
+    };
     let (was, is) = (mean(old), mean(new));
     let (lost, gained) = (only(old, new), only(new, old));
     if is_most(lost, was) {

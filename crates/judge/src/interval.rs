@@ -163,10 +163,10 @@ mod tests {
         fn an_interval_without_0_is_a_significant_difference(
             differences in prop::collection::vec(-1.0..3.0f64, 2..40),
         ) {
-            let found = paired(&differences, &vec![0.0; differences.len()]).unwrap();
-            let half = found.interval.half_width.unwrap();
-            prop_assume!((found.interval.mean.abs() - half).abs() > 1e-9);
-            prop_assert_eq!(found.interval.mean.abs() > half, found.p.unwrap() < 1.0 - CONFIDENCE);
+            let difference = paired(&differences, &vec![0.0; differences.len()]).unwrap();
+            let half = difference.interval.half_width.unwrap();
+            prop_assume!((difference.interval.mean.abs() - half).abs() > 1e-9);
+            prop_assert_eq!(difference.interval.mean.abs() > half, difference.p.unwrap() < 1.0 - CONFIDENCE);
         }
 
         #[test]

@@ -17,13 +17,17 @@ pub fn lines(comparisons: &[&Comparison]) -> Vec<String> {
     let mut ranked = comparisons.to_vec();
     ranked.sort_by(|a, b| a.by_rank(b));
     let mut lines = lines_by_domain(&ranked);
-    let count = |matching: fn(&Comparison) -> bool| ranked.iter().filter(|one| matching(one)).count();
+    let count =
+        |matching: fn(&Comparison) -> bool| ranked.iter().filter(|comparison| matching(comparison)).count();
     let negligible = count(Comparison::is_negligible);
     if lines.is_empty() && negligible == 0 {
         lines.push("nothing improves or regresses significantly".to_owned());
     }
-    let uncertain: Vec<&Comparison> = ranked.iter().copied().filter(|one| one.may_regress()).collect();
-    lines.extend(uncertain.iter().take(NAMED_MAX).map(|one| format!("may regress: {}", in_doubt(one))));
+    let uncertain: Vec<&Comparison> =
+        ranked.iter().copied().filter(|comparison| comparison.may_regress()).collect();
+    lines.extend(
+        uncertain.iter().take(NAMED_MAX).map(|comparison| format!("may regress: {}", in_doubt(comparison))),
+    );
     if uncertain.len() > NAMED_MAX {
         let more = metrics(uncertain.len() - NAMED_MAX);
         lines.push(format!("may regress, too: {more} (more replications tell)"));
@@ -32,14 +36,15 @@ pub fn lines(comparisons: &[&Comparison]) -> Vec<String> {
         lines.push(format!("of no consequence: {} (less than {SMALL} %)", metrics(negligible)));
     }
     let unclear =
-        count(|one| one.metric.better.is_some() && one.verdict == Verdict::Unclear) - uncertain.len();
+        count(|comparison| comparison.metric.better.is_some() && comparison.verdict == Verdict::Unclear)
+            - uncertain.len();
     if unclear > 0 {
         lines.push(format!(
             "no significant difference: {} (more replications may show one)",
             metrics(unclear)
         ));
     }
-    for reason in ranked.iter().filter_map(|one| one.no_value.as_ref()).map(NoValue::reason) {
+    for reason in ranked.iter().filter_map(|comparison| comparison.no_value.as_ref()).map(NoValue::reason) {
         let line = format!("{UNDEFINED}: {reason}");
         if !lines.contains(&line) {
             lines.push(line);
@@ -52,17 +57,20 @@ pub fn lines(comparisons: &[&Comparison]) -> Vec<String> {
 fn lines_by_domain(ranked: &[&Comparison]) -> Vec<String> {
     let mut sides: Vec<(Verdict, &str, Vec<&Comparison>)> = Vec::new();
     for verdict in [Verdict::Regresses, Verdict::Improves] {
-        for one in ranked.iter().filter(|one| one.verdict == verdict && one.matters()) {
-            let owner = one.metric.owner();
+        for comparison in
+            ranked.iter().filter(|comparison| comparison.verdict == verdict && comparison.matters())
+        {
+            let owner = comparison.metric.owner();
             match sides.iter_mut().find(|(side, domain, _)| (*side, *domain) == (verdict, owner)) {
-                Some((.., changes)) => changes.push(one),
-                None => sides.push((verdict, owner, vec![one])),
+                Some((.., changes)) => changes.push(comparison),
+                None => sides.push((verdict, owner, vec![comparison])),
             }
         }
     }
     sides.sort_by_key(|(verdict, _, changes)| (changes[0].metric.kind, *verdict == Verdict::Improves));
     let line = |(verdict, domain, changes): (Verdict, &str, Vec<&Comparison>)| {
-        let named: Vec<String> = changes.iter().take(NAMED_MAX).map(|one| change(one)).collect();
+        let named: Vec<String> =
+            changes.iter().take(NAMED_MAX).map(|comparison| change(comparison)).collect();
         let more = match changes.len().saturating_sub(NAMED_MAX) {
             0 => String::new(),
             more => format!(", and {} more", metrics(more)),

@@ -98,12 +98,12 @@ const KINDS: [(&str, Kind); 5] = [
 const DIRECTIONS: [(&str, Better); 2] = [("higher", Better::Higher), ("lower", Better::Lower)];
 
 fn named<T: Copy>(table: &[(&str, T)], field: &str, word: &str) -> PyResult<T> {
-    let found = table.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
-    found.ok_or_else(|| PyValueError::new_err(format!("{field}: found `{word}`")))
+    let value = table.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
+    value.ok_or_else(|| PyValueError::new_err(format!("{field}: found `{word}`")))
 }
 
 fn word<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
-    table.iter().find(|(_, one)| *one == value).map_or("", |(name, _)| name)
+    table.iter().find(|(_, candidate)| *candidate == value).map_or("", |(name, _)| name)
 }
 
 /// A metric of a thing.
@@ -349,7 +349,10 @@ pub fn compare(
         after,
     });
     let lengths = Lengths { before: lengths.0, after: lengths.1 };
-    judge::compare(measured.collect(), lengths, looks).into_iter().map(|one| one.map(Comparison)).collect()
+    judge::compare(measured.collect(), lengths, looks)
+        .into_iter()
+        .map(|result| result.map(Comparison))
+        .collect()
 }
 
 /// Comparisons in words, line by line.

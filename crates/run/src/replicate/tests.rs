@@ -28,13 +28,16 @@ fn start(parts: Vec<Part<'_>>, options: &RunOptions, progress: &(dyn Fn(f64) -> 
 
 #[test]
 fn the_number_of_threads_never_changes_the_results() {
-    let one = run_with(1, true, &|_| true).unwrap();
-    assert_eq!(one, run_with(4, true, &|_| true).unwrap());
-    let order: Vec<u32> = one.domains.iter().map(|row| row.replication).collect();
+    let results = run_with(1, true, &|_| true).unwrap();
+    assert_eq!(results, run_with(4, true, &|_| true).unwrap());
+    let order: Vec<u32> = results.domains.iter().map(|row| row.replication).collect();
     assert_eq!(order, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
-    assert_ne!(one.domains[0].running_ns, one.domains[2].running_ns, "each has its own random numbers");
-    assert_eq!(one.domains[0].entitlement, Some(1.5), "a weight counts for each vCPU");
-    assert!(!one.trace.is_empty() && one.trace.in_memory().all(|row| row.time_ns >= 30_000_000));
+    assert_ne!(
+        results.domains[0].running_ns, results.domains[2].running_ns,
+        "each has its own random numbers"
+    );
+    assert_eq!(results.domains[0].entitlement, Some(1.5), "a weight counts for each vCPU");
+    assert!(!results.trace.is_empty() && results.trace.in_memory().all(|row| row.time_ns >= 30_000_000));
 }
 
 #[test]
@@ -101,17 +104,17 @@ fn progress_rises_to_one_and_can_stop_the_run() {
 
 #[test]
 fn a_run_that_is_stopped_has_its_first_replications() {
-    let (one, two) = (scenario(), scenario().with_run(Some(7), None).unwrap());
+    let (first, second) = (scenario(), scenario().with_run(Some(7), None).unwrap());
     for jobs in [1, 3] {
         let options = RunOptions { jobs, ..RunOptions::default() };
-        let stopped = start(vec![Part::whole(&one), Part::whole(&two)], &options, &|done| done < 0.65);
+        let stopped = start(vec![Part::whole(&first), Part::whole(&second)], &options, &|done| done < 0.65);
         assert!(matches!(stopped.failure, Some((_, RunError::Cancelled))));
         let stopped = stopped.so_far;
-        let counts: Vec<u32> = stopped.iter().map(|one| one.replications).collect();
+        let counts: Vec<u32> = stopped.iter().map(|so_far| so_far.replications).collect();
         // Of several threads any may be the last.
         assert!(if jobs == 1 { counts == [3, 3] } else { counts.iter().sum::<u32>() < 10 }, "{counts:?}");
         for (scenario, so_far) in
-            [&one, &two].into_iter().zip(stopped).filter(|(_, so_far)| so_far.replications > 0)
+            [&first, &second].into_iter().zip(stopped).filter(|(_, so_far)| so_far.replications > 0)
         {
             let as_many = scenario.with_run(None, Some(so_far.replications)).unwrap();
             assert_eq!(run(&as_many, &RunOptions::default(), &|_| true), Ok(so_far.results));
@@ -149,14 +152,14 @@ fn a_run_ends_soon_after_nobody_wants_it() {
     let text = "[run]\nduration = '100s'\nwarmup = '0s'\nsample = '0s'\n[host]\npcpus = 1\nscheduler = 'credit'\n\
         profile = 'exact'\n[domain.a]\napp = [{ kind = 'periodic', run = '1us', period = '4us' }]\n";
     let scenario = Scenario::parse(text, "f").unwrap();
-    let asked = Mutex::new(0);
+    let calls = Mutex::new(0);
     let progress = |done: f64| {
         assert_eq!(done, 0.0, "the first step is not over");
-        *asked.lock().unwrap() += 1;
-        *asked.lock().unwrap() < 3
+        *calls.lock().unwrap() += 1;
+        *calls.lock().unwrap() < 3
     };
     assert_eq!(run(&scenario, &RunOptions::default(), &progress), Err(RunError::Cancelled));
-    assert_eq!(*asked.lock().unwrap(), 3, "nothing is asked any more");
+    assert_eq!(*calls.lock().unwrap(), 3, "nothing is asked any more");
 }
 
 #[test]

@@ -356,9 +356,9 @@ impl<F: Flavor> Fair<F> {
     /// Whether a waiting task may be moved to a CPU: no group around it is throttled, on its CPU or there.
     pub fn can_migrate(&self, task: TaskId, to: PcpuId) -> bool {
         let Task { entity, group, .. } = self.tasks[task];
-        let there = group.and_then(|group| self.groups[group].cfs_rqs[to]);
+        let target = group.and_then(|group| self.groups[group].cfs_rqs[to]);
         !self.throttled_hierarchy(self.entities[entity].cfs_rq)
-            && there.is_none_or(|q| !self.throttled_hierarchy(q))
+            && target.is_none_or(|q| !self.throttled_hierarchy(q))
     }
 
     /// Whether a task is the `next` buddy of its queue.

@@ -121,9 +121,9 @@ impl<F: Tuned> Linux<F> {
         let percent: u64 = if siblings { 110 } else { 117 };
         let now = ctx.now();
         let own = self.fair.task_h_load(task, now);
-        let here = (self.fair.cpu_load(this_cpu, now) + own) * 100;
-        let there = self.fair.cpu_load(prev_cpu, now).saturating_sub(own) * (100 + (percent - 100) / 2);
-        if here < there { this_cpu } else { prev_cpu }
+        let this_load = (self.fair.cpu_load(this_cpu, now) + own) * 100;
+        let prev_load = self.fair.cpu_load(prev_cpu, now).saturating_sub(own) * (100 + (percent - 100) / 2);
+        if this_load < prev_load { this_cpu } else { prev_cpu }
     }
 
     /// The first wholly idle core of a cache after `target`; without one, the first idle CPU.
