@@ -5,6 +5,9 @@ use crate::beta::{incomplete_beta, student_density};
 /// Most steps to a quantile. A handful are enough from the first guess.
 const STEPS_MAX: u32 = 100;
 
+/// The quantile, in roots of the degrees of freedom, from which on the leading term of the tail has several digits.
+const FAR: f64 = 100.0;
+
 /// The probability that t with these degrees of freedom is at most `t`.
 pub fn cdf(degrees: f64, t: f64) -> f64 {
     if t <= 0.0 { both_tails(degrees, t) / 2.0 } else { 1.0 - both_tails(degrees, t) / 2.0 }
@@ -59,13 +62,22 @@ fn solved(degrees: f64, guess: f64, value: f64, slope: f64, probability: impl Fn
 }
 
 /// A quantile to a few digits, for a small probability `beyond` it: Wallace's (1959) approximation by a normal quantile, which is
-/// that of Abramowitz and Stegun (1964), formula 26.2.23.
+/// that of Abramowitz and Stegun (1964), formula 26.2.23. It is far too large where few degrees of freedom meet a tiny
+/// probability. There the leading term of the tail, c·t^-degrees, is used: it exceeds the tail, and so its quantile is a bound.
 fn guess(degrees: f64, beyond: f64) -> f64 {
     let s = (-2.0 * libm::log(beyond)).sqrt();
     let z = s
         - (2.515517 + s * (0.802853 + s * 0.010328)) / (1.0 + s * (1.432788 + s * (0.189269 + s * 0.001308)));
     let z = z.max(1e-9) * (8.0 * degrees + 3.0) / (8.0 * degrees + 1.0);
-    (degrees * libm::expm1((z * z / degrees).min(700.0))).sqrt()
+    let wallace = (degrees * libm::expm1((z * z / degrees).min(700.0))).sqrt();
+    if wallace < FAR * degrees.sqrt() { wallace } else { wallace.min(tail_bound(degrees, beyond)) }
+}
+
+/// The quantile by the leading term of the tail: Γ((ν+1)/2) ν^(ν/2-1) / (√π Γ(ν/2)) t^-ν for ν degrees.
+fn tail_bound(degrees: f64, beyond: f64) -> f64 {
+    let gammas = libm::lgamma((degrees + 1.0) / 2.0) - libm::lgamma(degrees / 2.0);
+    let log_c = gammas + (degrees / 2.0 - 1.0) * libm::log(degrees) - libm::log(std::f64::consts::PI) / 2.0;
+    libm::exp((log_c - libm::log(beyond)) / degrees)
 }
 
 #[cfg(test)]
