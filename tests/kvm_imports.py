@@ -5,7 +5,7 @@ from typing import Any
 
 import vcpulab
 from vcpulab.formats import read
-from vcpulab.twin.kvm_import import scenario_of
+from vcpulab.imports.kvm import scenario_of
 
 KERNEL = "Linux n 6.12.0-55.el10.x86_64 #1 SMP x86_64 GNU/Linux\n"
 

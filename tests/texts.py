@@ -11,7 +11,9 @@ from vcpulab import ScenarioError
 from vcpulab import formats as recordings
 from vcpulab.errors import RecordingError, RequestError
 from vcpulab.formats import rtapp
-from vcpulab.twin import gather, kvm_host, kvm_import
+from vcpulab.hosts import kvm_host
+from vcpulab.imports import kvm
+from vcpulab.twin import gather
 
 TRACE = ROOT / "examples" / "perf-sched.txt"
 XENTRACE = ROOT / "tests" / "recordings" / "xen4.17-credit-weights" / "trace.bin.xz"
@@ -24,7 +26,7 @@ def _listed(path: Path) -> None:
     read = recordings.read(path)
     if read.kind in kvm_host.KINDS:
         with suppress(RequestError, ScenarioError):
-            kvm_import.scenario_of([read])
+            kvm.scenario_of([read])
 
 
 def check(path: Path) -> None:

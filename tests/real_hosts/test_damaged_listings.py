@@ -14,7 +14,7 @@ from support import ROOT
 from vcpulab.errors import RecordingError, RequestError, ScenarioError
 from vcpulab.formats import KINDS, Kind, known_in, read
 from vcpulab.formats.kinds import Unused, hypervisor_of
-from vcpulab.twin import kvm_import, xen_import
+from vcpulab.imports import kvm, xen
 
 SEEDS = sorted((ROOT / "fuzz/seeds/texts").iterdir())
 UNITS = (
@@ -108,7 +108,7 @@ def why_not(path: Path) -> str | None:
     """Why no scenario is made of a file; `None`: it is made."""
     try:
         parts = [part for part in known_in(path) if not isinstance(part, Unused)]
-        for hypervisor, scenario_of in (("xen", xen_import.scenario_of), ("kvm", kvm_import.scenario_of)):
+        for hypervisor, scenario_of in (("xen", xen.scenario_of), ("kvm", kvm.scenario_of)):
             reads = [read(*part) for part in parts if hypervisor_of(part[1]) == hypervisor and part[1] != "xenmon"]
             if reads:
                 vcpulab.Scenario.from_toml(scenario_of(reads).text)

@@ -10,7 +10,7 @@ from vcpulab.formats import read
 from vcpulab.formats.linux_host import Linux
 from vcpulab.formats.machine import Machine
 from vcpulab.formats.ps import Thread
-from vcpulab.twin.cgroup_version import version_of
+from vcpulab.hosts.cgroup_version import version_of
 
 OLD = "Linux host 3.10.0-1062.el7.x86_64 #1 SMP Wed Aug 7 18:08:02 UTC 2019 x86_64 x86_64 x86_64 GNU/Linux\n"
 NEW = "Linux host 6.12.57+deb13-amd64 #1 SMP PREEMPT_DYNAMIC Debian x86_64 GNU/Linux\n"

@@ -8,8 +8,8 @@ import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab import formats as recordings
 from vcpulab.formats.linux_host import Linux
-from vcpulab.twin.kernel import kernel_of
-from vcpulab.twin.kvm_host import KvmHost
+from vcpulab.hosts.kernel import kernel_of
+from vcpulab.hosts.kvm_host import KvmHost
 
 HOST = ROOT / "examples" / "kvm-host"
 FOLDERS = ROOT / "crates" / "conformance" / "tests" / "linux"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import vcpulab
 from kvm_imports import imported, vm
 from support import Vcpulab
-from vcpulab.twin.scenario_text import spread
+from vcpulab.imports.work import spread
 
 KERNEL = "Linux n 6.8.12-4-pve #1 SMP x86_64 GNU/Linux\nCONFIG_HZ=250\n"
 CPUS = "# CPU,Core,Socket,Node\n" + "".join(f"{cpu},{cpu},0,0\n" for cpu in range(8))

@@ -9,7 +9,7 @@ from support import ROOT, Vcpulab
 from vcpulab.formats.kinds import Read
 from vcpulab.formats.xentop import Usage, read_xentop
 from vcpulab.formats.xl import Vcpu
-from vcpulab.twin.xen_import import scenario_of
+from vcpulab.imports.xen import scenario_of
 
 REAL = ROOT / "tests/recordings/xen4.17-credit-mixed"
 INFO = ROOT / "tests/recordings/xl-info-credit.txt"

@@ -19,13 +19,13 @@ from vcpulab.formats.xentop import Usage
 from vcpulab.formats.xl import Domain, Pool, Vcpu
 from vcpulab.formats.xl_info import Cpu, Info, Node, read_info
 from vcpulab.formats.xl_sched import Sched
+from vcpulab.hosts.pcpu_map import map_of
+from vcpulab.hosts.xen_release import rules_of
 from vcpulab.hypervisors.commands import commands
+from vcpulab.imports.result import Made
+from vcpulab.imports.xen import scenario_of
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.topology import Topology
-from vcpulab.twin.import_result import Made
-from vcpulab.twin.pcpu_map import map_of
-from vcpulab.twin.release import rules_of
-from vcpulab.twin.xen_import import scenario_of
 
 HERE = Path("listed.txt")
 DOM0 = Vcpu("Domain-0", 0, 0, 0, "-b-", 9.0, "all", "all")

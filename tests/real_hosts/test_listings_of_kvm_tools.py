@@ -9,7 +9,7 @@ import vcpulab
 from kvm_imports import KERNEL, imported, vm
 from vcpulab.errors import RecordingError, RequestError, ScenarioError
 from vcpulab.formats import read_all
-from vcpulab.twin.kvm_import import scenario_of
+from vcpulab.imports.kvm import scenario_of
 
 LSCPU = """\
 Architecture:            x86_64

@@ -9,7 +9,7 @@ import vcpulab
 from support import Vcpulab
 from vcpulab.errors import RecordingError, ScenarioError
 from vcpulab.formats import read_all
-from vcpulab.twin.xen_import import scenario_of
+from vcpulab.imports.xen import scenario_of
 
 LIST = "Name                                        ID   Mem VCPUs\tState\tTime(s)"
 XENTOP = (

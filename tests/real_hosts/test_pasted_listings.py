@@ -10,8 +10,8 @@ from support import Vcpulab
 from vcpulab.formats import RecordingError, read, read_all
 from vcpulab.formats.kinds import Read
 from vcpulab.formats.xl_cfg import read_cfg
-from vcpulab.twin.import_result import Made
-from vcpulab.twin.xen_import import scenario_of
+from vcpulab.imports.result import Made
+from vcpulab.imports.xen import scenario_of
 
 INFO = """\
 host                   : box

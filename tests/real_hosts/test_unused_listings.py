@@ -7,8 +7,8 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab.formats import read
-from vcpulab.twin import kvm_import
-from vcpulab.twin.xen_import import scenario_of
+from vcpulab.imports import kvm
+from vcpulab.imports.xen import scenario_of
 
 SEEDS = ROOT / "fuzz/seeds/texts"
 XML = (SEEDS / "virsh.xml").read_text()
@@ -55,7 +55,7 @@ def test_what_no_scenario_takes_is_in_a_listing(tmp_path: Path) -> None:
         '<domain type="kvm" id="1"><name>a</name><vcpu>1</vcpu><cputune><quota>1</quota></cputune></domain>'
     )
     with pytest.raises(vcpulab.ScenarioError) as caught:
-        kvm_import.scenario_of([read(path)])
+        kvm.scenario_of([read(path)])
     assert str(caught.value).startswith(f"{path}: domain.a.vcpu_quota_us: found `1`")
     assert caught.value.problems[0]["line"] is None
 

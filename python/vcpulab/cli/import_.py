@@ -14,13 +14,14 @@ from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.formats import Read, Recording, rtapp
 from vcpulab.formats.xl_info import Info
+from vcpulab.hosts import kvm_host
+from vcpulab.hosts.pcpu_map import map_of
 from vcpulab.hypervisors import Toolstack
+from vcpulab.imports import kvm, result, xen
 from vcpulab.scenario.units import spans
 from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
-from vcpulab.twin import import_result, kvm_host, kvm_import, xen_import
 from vcpulab.twin.links import links
-from vcpulab.twin.pcpu_map import map_of
 
 _STATES = ("running", "runnable", "blocked", "offline", "unknown")
 _VCPUS_SHOWN = 200
@@ -147,7 +148,7 @@ def import_xl(
         out: Write the scenario to this file instead of printing it.
         profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
     """
-    _listed("xl", xen_import.KINDS, xen_import.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
+    _listed("xl", xen.KINDS, xen.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
 
 
 @command("kvm", "vcpulab import kvm machines.xml lscpu.txt kernel.txt --out host.toml", parent=import_)
@@ -167,7 +168,7 @@ def import_kvm(
         out: Write the scenario to this file instead of printing it.
         profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
     """
-    _listed("kvm", kvm_host.KINDS, kvm_import.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
+    _listed("kvm", kvm_host.KINDS, kvm.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ def _listed(
     name: str,
     kinds: Sequence[recordings.Kind],
     scenario_of: Callable[
-        [list[Read], str | None, Toolstack | None, Path | None, Iterable[recordings.Unused]], import_result.Made
+        [list[Read], str | None, Toolstack | None, Path | None, Iterable[recordings.Unused]], result.Made
     ],
     paths: Sequence[Path],
     wanted: _Wanted,

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
+from vcpulab._engine import NAME_CHARS_MAX
+
 _PATTERN = re.compile(r"[*?\[]")
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>\.\d+)?")
 """The number of a domain, perhaps with that of its application."""
@@ -115,3 +117,15 @@ def _ends(row: Sequence[str]) -> str:
         return row[0]
     whole = _number(row[-1]) - _number(row[0]) == len(row) - 1
     return f"{row[0]} to {row[-1]}" + ("" if whole else f" ({len(row)})")
+
+
+def plain_name(name: str) -> str:
+    """A host's name of a domain or a pool, as a scenario and every command line take it.
+
+    Examples:
+        >>> plain_name("Windows (prod)"), plain_name("--all"), plain_name("")
+        ('Windows--prod-', 'vm---all', 'vm')
+    """
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
+    # A name that begins with a dash would be an option of xl's and virsh's.
+    return (f"vm-{plain}" if plain.startswith("-") else plain)[:NAME_CHARS_MAX] or "vm"

@@ -12,13 +12,14 @@ from vcpulab import formats as recordings
 from vcpulab._work.progress import Progress
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
+from vcpulab.hosts.kernel import POLICIES
+from vcpulab.hosts.kvm_host import LISTER
+from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin import decision_costs
 from vcpulab.twin.apps import BLOCKS_LEAST, conserving, drawn, in_stretches, replayed, slept_ns
 from vcpulab.twin.busy import all_told
 from vcpulab.twin.hosts import Setting
-from vcpulab.twin.kernel import POLICIES
-from vcpulab.twin.kvm_host import LISTER
 from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
 from vcpulab.twin.messages.exchange import app_of, tasks_of
 from vcpulab.twin.messages.partners import with_partners
@@ -26,9 +27,8 @@ from vcpulab.twin.messages.tasks import Task
 from vcpulab.twin.messages.ticks import Tick, alike
 from vcpulab.twin.messages.turns import Kind
 from vcpulab.twin.messages.wake_costs import Waking
-from vcpulab.twin.pcpu_map import PcpuMap, flat, map_of
+from vcpulab.twin.phase_text import inline_phases
 from vcpulab.twin.preemption_costs import resume_ns, without
-from vcpulab.twin.scenario_text import inline_phases
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import keep_nothing

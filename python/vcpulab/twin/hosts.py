@@ -5,18 +5,18 @@ from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
+from vcpulab.hosts.kernel import POLICIES, kernel_of
+from vcpulab.hosts.kvm_host import KvmHost, tables_around
+from vcpulab.hosts.kvm_threads import SHARE_LEAST, SMALL
+from vcpulab.hosts.pcpu_map import PcpuMap
+from vcpulab.hosts.xen_params import accepted
+from vcpulab.hosts.xen_pcpus import pool_pcpus
+from vcpulab.hosts.xen_release import params_of, rules_of
 from vcpulab.hypervisors.command_line import read_options
 from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.catalogue import generation_of
-from vcpulab.twin.import_result import plain_name
-from vcpulab.twin.kernel import POLICIES, kernel_of
-from vcpulab.twin.kvm_host import KvmHost, tables_around
-from vcpulab.twin.kvm_threads import SHARE_LEAST, SMALL
-from vcpulab.twin.pcpu_map import PcpuMap
-from vcpulab.twin.release import params_of, rules_of
+from vcpulab.scenario.names import plain_name
 from vcpulab.twin.sources import Sources
-from vcpulab.twin.xen_params import accepted
-from vcpulab.twin.xen_pcpus import pool_pcpus
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from vcpulab.formats.errors import wrong
 from vcpulab.formats.xl import Vcpu, names_of
 from vcpulab.formats.xl_info import Info
 from vcpulab.formats.xl_sched import Sched
-from vcpulab.twin import release
-from vcpulab.twin.kernel import kernel_of, params_of
-from vcpulab.twin.kvm_host import KINDS as KVM_KINDS
-from vcpulab.twin.kvm_host import KvmHost
-from vcpulab.twin.kvm_threads import Roles, roles_of
-from vcpulab.twin.xen_params import domain_params, notes_on_columns, scheduler_params
+from vcpulab.hosts import xen_release as release
+from vcpulab.hosts.kernel import kernel_of, params_of
+from vcpulab.hosts.kvm_host import KINDS as KVM_KINDS
+from vcpulab.hosts.kvm_host import KvmHost
+from vcpulab.hosts.kvm_threads import Roles, roles_of
+from vcpulab.hosts.xen_params import domain_params, notes_on_columns, scheduler_params
 
 _OF_XEN = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-cpupool-list", "xl-info")
 """The kinds of files of a Xen host that a twin uses besides the trace; other files need not be readable."""

@@ -11,11 +11,11 @@ import polars as pl
 from vcpulab._work.progress import Progress, part
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
+from vcpulab.hosts.kernel import POLICIES
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
 from vcpulab.twin import conservation
 from vcpulab.twin.build import SPAN_NS_LEAST, Made, make, read, read_events
-from vcpulab.twin.kernel import POLICIES
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES, Row, score
 from vcpulab.twin.sources import Sources, gather
 

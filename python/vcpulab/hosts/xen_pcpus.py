@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from vcpulab.formats.kinds import Read
 from vcpulab.formats.xl_info import Info
+from vcpulab.hosts.pcpu_map import PcpuMap
 from vcpulab.hypervisors.settings import DOM0
 from vcpulab.hypervisors.xen import called
-from vcpulab.twin.pcpu_map import PcpuMap
 
 _PCPUS_MOST = 512
 """The most that a scenario can have."""
@@ -71,7 +71,7 @@ def pool_pcpus(name: str, listed: str | None, first: str, placed: PcpuMap | None
         notes: receives a note if the pool is left out.
 
     Examples:
-        >>> from vcpulab.twin.pcpu_map import flat
+        >>> from vcpulab.hosts.pcpu_map import flat
         >>> notes = []
         >>> [pool_pcpus("two", listed, "Pool-0", flat(4), notes) for listed in ("2-3", "7", None)]
         ['2-3', None, None]

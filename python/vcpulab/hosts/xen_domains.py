@@ -10,11 +10,11 @@ from vcpulab.formats import xl
 from vcpulab.formats.kinds import Read
 from vcpulab.formats.xentop import NAME_MOST
 from vcpulab.formats.xl_cfg import Value, number_of
+from vcpulab.hosts.left_out import left_out
+from vcpulab.hosts.xen_params import RTDS_COLUMNS, domain_params, notes_on_columns
 from vcpulab.hypervisors.xen import called
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.units import members
-from vcpulab.twin.import_result import left_out
-from vcpulab.twin.xen_params import RTDS_COLUMNS, domain_params, notes_on_columns
 
 _SETTINGS = {"cpu_weight": "weight", "cap": "cap", **RTDS_COLUMNS}
 """Settings of a domain's file to parameters."""

@@ -13,25 +13,27 @@ from vcpulab.formats.kinds import Kind, Read, Unused, files_by_name
 from vcpulab.formats.xenpm import Frequencies
 from vcpulab.formats.xentop import NAME_MOST, Usage
 from vcpulab.formats.xl_info import Info
+from vcpulab.hosts.left_out import left_out
+from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
+from vcpulab.hosts.xen_domains import VCPUS_MOST, Domain, domains_of
+from vcpulab.hosts.xen_params import accepted, scheduler_params
+from vcpulab.hosts.xen_pcpus import are_numbered, pcpus_named, pool_pcpus
+from vcpulab.hosts.xen_release import params_of, rules_of
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.command_line import GOVERNORS, Options, dom0_vcpus, governor, is_pinned, read_options
 from vcpulab.hypervisors.settings import DOM0, POOL_0
 from vcpulab.hypervisors.xen import called
+from vcpulab.imports.alike_domains import alike
+from vcpulab.imports.contradictions import contradictions
+from vcpulab.imports.prices import cautions
+from vcpulab.imports.result import Made, made
+from vcpulab.imports.work import work
 from vcpulab.scenario.catalogue import generation_of
-from vcpulab.scenario.names import in_short
+from vcpulab.scenario.names import in_short, plain_name
 from vcpulab.scenario.parameters import Param
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
-from vcpulab.twin.alike_domains import alike
-from vcpulab.twin.contradictions import contradictions
-from vcpulab.twin.import_result import Made, left_out, made, plain_name
-from vcpulab.twin.pcpu_map import PcpuMap, flat, map_of
-from vcpulab.twin.prices import cautions
-from vcpulab.twin.release import params_of, rules_of
-from vcpulab.twin.scenario_text import comment, inline, key, toml, work
-from vcpulab.twin.xen_domains import VCPUS_MOST, Domain, domains_of
-from vcpulab.twin.xen_params import accepted, scheduler_params
-from vcpulab.twin.xen_pcpus import are_numbered, pcpus_named, pool_pcpus
+from vcpulab.show.toml_text import comment, inline, key, toml
 
 KINDS: tuple[Kind, ...] = (
     "xl-list",

@@ -10,20 +10,21 @@ from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Read, Unused, files_by_name
 from vcpulab.formats.machine import Machine
+from vcpulab.hosts.cgroups import cpuset_of
+from vcpulab.hosts.kernel import EEVDF, kernel_of, params_of
+from vcpulab.hosts.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
+from vcpulab.hosts.kvm_use import Use, use_of
+from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
+from vcpulab.hosts.unused_groups import unused_groups
+from vcpulab.hosts.unused_settings import unused_settings
 from vcpulab.hypervisors import Toolstack
+from vcpulab.imports.contradictions import contradictions
+from vcpulab.imports.prices import cautions
+from vcpulab.imports.result import Made, made
+from vcpulab.imports.work import VCPUS_MAX, work
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
-from vcpulab.twin.cgroups import cpuset_of
-from vcpulab.twin.contradictions import contradictions
-from vcpulab.twin.import_result import Made, made
-from vcpulab.twin.kernel import EEVDF, kernel_of, params_of
-from vcpulab.twin.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
-from vcpulab.twin.pcpu_map import PcpuMap, flat, map_of
-from vcpulab.twin.prices import cautions
-from vcpulab.twin.scenario_text import VCPUS_MAX, comment, inline, key, toml, work
-from vcpulab.twin.unused_groups import unused_groups
-from vcpulab.twin.unused_settings import unused_settings
-from vcpulab.twin.use import Use, use_of
+from vcpulab.show.toml_text import comment, inline, key, toml
 
 _OF_HOST = ("linux", "lscpu", "virsh-capabilities", "virsh-nodeinfo")
 """Kinds that the fields of the host and of its control groups are of."""

@@ -15,15 +15,15 @@ from vcpulab.formats.ps import Thread
 from vcpulab.formats.virsh import numbers_of
 from vcpulab.formats.vmms import machines_of
 from vcpulab.formats.xl_info import Info
+from vcpulab.hosts import cgroups
+from vcpulab.hosts.cgroup_version import TELLER, Evidence, version_of
+from vcpulab.hosts.kernel import halt_poll_us
+from vcpulab.hosts.pcpu_map import PcpuMap
+from vcpulab.hosts.unused_groups import rounded
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.scope_names import SURE_CHARS, machine_chars, machine_part
 from vcpulab.scenario.cgroups import SHARES, WEIGHT, is_rounded, weight_of_shares
-from vcpulab.twin import cgroups
-from vcpulab.twin.cgroup_version import TELLER, Evidence, version_of
-from vcpulab.twin.import_result import plain_name
-from vcpulab.twin.kernel import halt_poll_us
-from vcpulab.twin.pcpu_map import PcpuMap
-from vcpulab.twin.unused_groups import rounded
+from vcpulab.scenario.names import plain_name
 
 KINDS: tuple[recordings.Kind, ...] = get_args(recordings.KvmKind)
 """The kinds of files that are understood."""

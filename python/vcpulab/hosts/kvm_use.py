@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from vcpulab.twin.cgroups import place_of
-from vcpulab.twin.kvm_host import KvmHost, Vm
+from vcpulab.hosts.cgroups import place_of
+from vcpulab.hosts.kvm_host import KvmHost, Vm
 
 DOMSTATS = "virsh domstats"
 CPU_STAT = "cpu.stat of its control group"

@@ -1,16 +1,16 @@
 """The end of every import of listings: a scenario file with its notes, or an error that names the listings."""
 
-import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.errors import ScenarioError
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.twin.scenario_text import RUN, comment, toml
+from vcpulab.show.toml_text import comment, toml
+
+_RUN = ("[run]", 'duration = "2s"', 'warmup = "500ms"', "replications = 5")
 
 
 @dataclass(frozen=True)
@@ -22,36 +22,6 @@ class Made:
     """Notes on assumptions and omissions."""
     hint: str | None = None
     """The command to type before the scenario is run; `None`: none."""
-
-
-def plain_name(name: str) -> str:
-    """A host's name of a domain or a pool, as a scenario and every command line take it.
-
-    Examples:
-        >>> plain_name("Windows (prod)"), plain_name("--all"), plain_name("")
-        ('Windows--prod-', 'vm---all', 'vm')
-    """
-    plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
-    # A name that begins with a dash would be an option of xl's and virsh's.
-    return (f"vm-{plain}" if plain.startswith("-") else plain)[:NAME_CHARS_MAX] or "vm"
-
-
-def left_out(where: str, field: str, value: object, reason: str, file: Path | str | None = None) -> str:
-    """The note on a value of a listing that the scenario does not have.
-
-    Args:
-        where: the domain, the pool or the part of the host that has the value.
-        field: the value's name in the listing.
-        value: the value in the listing.
-        reason: why the scenario cannot have it.
-        file: the listing; `None`: not known.
-
-    Examples:
-        >>> left_out("web", "cap", 150, "at most 100 with 1 vCPU online", Path("sched.txt"))
-        'sched.txt: web: cap `150` is left out: at most 100 with 1 vCPU online'
-    """
-    begins = "" if file is None else f"{file}: "
-    return f"{begins}{where}: {field} `{value}` is left out: {reason}"
 
 
 def made(
@@ -79,7 +49,7 @@ def made(
     once = list(dict.fromkeys(notes))
     head = [f"# Made by `{command}`. What it could not tell, or say:"]
     head += [line for note in once for line in comment(note, "* ")] + [""]
-    text = "\n".join([*(head if once else []), f"name = {toml(name)}", "", *RUN, "", *lines, ""])
+    text = "\n".join([*(head if once else []), f"name = {toml(name)}", "", *_RUN, "", *lines, ""])
     try:
         return Made(Scenario.from_toml(text, command, folder=folder).text, once)
     except ScenarioError as error:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from vcpulab.formats.linux_host import Linux
+from vcpulab.hosts.kernel import PARAMETERS
 from vcpulab.scenario.names import in_short
-from vcpulab.twin.kernel import PARAMETERS
 
 _TAKEN = {*PARAMETERS, "halt_poll_ns", "cmdline", "isolated"}
 """The last parts of paths of settings that become fields of a scenario, or notes of their own."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from vcpulab.formats.virsh import numbers_of
 from vcpulab.formats.xl_info import Cpu, Info
+from vcpulab.hosts.numbering import nodes_of, numbered
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
-from vcpulab.twin.numbering import nodes_of, numbered
 
 _LISTED = re.compile(r"all|\d{1,4}(-\d{1,4})?")
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from vcpulab.formats.linux_host import Linux
+from vcpulab.hosts.cgroups import NONE_US as _NO_LIMIT
+from vcpulab.hosts.cgroups import limit_of, place_of, weight_of
 from vcpulab.scenario.cgroups import SHARES, WEIGHT, is_rounded, weight_of_shares
 from vcpulab.scenario.names import in_short
-from vcpulab.twin.cgroups import NONE_US as _NO_LIMIT
-from vcpulab.twin.cgroups import limit_of, place_of, weight_of
 
 _DEFAULTS = {
     "cpu.uclamp.min": ("0.00", "0"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from vcpulab.twin.scenario_text import PERCENT
+from vcpulab.imports.work import PERCENT
 
 _TOLERATED_PERCENT = 5.0
 """The error of CPU use, % of a pCPU: two readings are not taken at one instant."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vcpulab.formats.xl_sched import Sched
+from vcpulab.hosts.left_out import left_out
 from vcpulab.scenario.parameters import Param, accepts
-from vcpulab.twin.import_result import left_out
 
 _VALUE = re.compile(r"(?P<number>\d{1,12})(?P<unit>us|ms|s|)")
 _UNITS_US = {"us": 1, "ms": 1000, "s": 1_000_000}

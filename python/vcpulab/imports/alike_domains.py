@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from vcpulab.hosts.xen_domains import Domain
+from vcpulab.imports.work import IDLE_PERCENT, PERCENT
 from vcpulab.scenario.names import in_short
-from vcpulab.twin.scenario_text import IDLE_PERCENT, PERCENT
-from vcpulab.twin.xen_domains import Domain
 
 _SAME = 1.2
 """Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""

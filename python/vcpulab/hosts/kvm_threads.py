@@ -11,8 +11,8 @@ from typing import Any
 
 from vcpulab.formats import VcpuThread
 from vcpulab.formats.machine import Machine
-from vcpulab.twin.cgroups import ROOT, place_of
-from vcpulab.twin.kvm_host import KvmHost, Vm, allowed_name, around_of
+from vcpulab.hosts.cgroups import ROOT, place_of
+from vcpulab.hosts.kvm_host import KvmHost, Vm, allowed_name, around_of
 
 _NICE_0 = 120
 _REALTIME = 100
