@@ -2,6 +2,9 @@
 
 use crate::{DomId, PcpuId, Span, Time};
 
+/// The domain that the idle vCPUs count to, which has no entry in any table.
+const IDLE_DOMAIN: DomId = DomId(u32::MAX);
+
 /// The state of a vCPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunState {
@@ -140,7 +143,7 @@ impl Vcpu {
 
     /// The idle vCPU of a pCPU, which runs.
     pub fn idle(p: PcpuId) -> Self {
-        Vcpu { current: true, state: RunState::Running, ..Vcpu::new(DomId(u32::MAX), p, 0) }
+        Vcpu { current: true, state: RunState::Running, ..Vcpu::new(IDLE_DOMAIN, p, 0) }
     }
 
     /// Whether the vCPU's processor executes it.

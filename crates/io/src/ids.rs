@@ -1,6 +1,8 @@
 //! Identities of the devices and machines around the vCPUs of a host.
 
-use vcpulab_host::DomId;
+use std::num::NonZeroU32;
+
+use vcpulab_host::{DomId, Id};
 
 vcpulab_host::ids! {
     /// The inside of a domain, with the number of the domain.
@@ -32,18 +34,19 @@ vcpulab_host::ids! {
 
     /// A packet under way.
     pub(crate) struct PacketId;
-
-    /// A leg of the path of a request that is followed.
-    pub struct LegId;
 }
 
-impl LegId {
-    /// The absent leg: the request is not followed.
-    pub const NONE: LegId = LegId(u32::MAX);
+/// A leg of the path of a request that is followed. An `Option` of it takes no more room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LegId(NonZeroU32);
 
-    /// Itself, if it is one.
-    pub(crate) fn some(self) -> Option<Self> {
-        (self != LegId::NONE).then_some(self)
+impl Id for LegId {
+    fn from_index(index: usize) -> Self {
+        LegId(NonZeroU32::MIN.saturating_add(index as u32))
+    }
+
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
     }
 }
 

@@ -74,9 +74,9 @@ impl Tick {
         self.config.busy_ns
     }
 
-    /// Computing time from `now` until a tick takes time (`Span::MAX`: no tick does).
-    pub fn until_busy(&self, now: Time) -> Span {
-        if self.takes_time() { self.after(now, 1) - now } else { Span::MAX }
+    /// Computing time from `now` until a tick takes time (`None`: no tick does).
+    pub fn until_busy(&self, now: Time) -> Option<Span> {
+        self.takes_time().then(|| self.after(now, 1) - now)
     }
 
     /// Whether the tick takes CPU time from the vCPU's tasks.
@@ -131,7 +131,7 @@ mod tests {
             time(30),
         );
         tick.wake(time(50));
-        assert_eq!((tick.found_busy(time(129)), tick.until_busy(time(50))), (Span::ZERO, span(80)));
+        assert_eq!((tick.found_busy(time(129)), tick.until_busy(time(50))), (Span::ZERO, Some(span(80))));
         assert_eq!((tick.found_busy(time(130)), tick.found_busy(time(133))), (span(3), Span::ZERO));
         assert_eq!(tick.found_busy(time(590)), span(3), "it was kept from running meanwhile");
         tick.wake(time(690));

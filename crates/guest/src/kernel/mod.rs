@@ -291,7 +291,8 @@ impl Kernel {
                 continue;
             }
             vcpu.began = now;
-            let most = vcpu.tick.as_ref().map_or(task.left, |tick| tick.until_busy(now).min(task.left));
+            let tick = vcpu.tick.as_ref().and_then(|tick| tick.until_busy(now));
+            let most = tick.map_or(task.left, |tick| tick.min(task.left));
             return match rank(task) {
                 Rank::Spins => Next::Spin,
                 Rank::Other if !vcpu.queue.is_empty() => Next::Run(most.min(vcpu.slice)),

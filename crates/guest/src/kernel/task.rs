@@ -309,8 +309,8 @@ impl Task {
                     }
                 }
                 Step::Sync => return Demand::Io(Io::Sync),
-                Step::Done => return self.done(now, Span::MAX),
-                Step::Deadline(deadline) => return self.done(now, deadline),
+                Step::Done => return self.done(now, None),
+                Step::Deadline(deadline) => return self.done(now, Some(deadline)),
                 Step::Chance { ppm, skip } => {
                     if self.random.below(1_000_000) >= u64::from(ppm) {
                         self.position += skip;
@@ -339,12 +339,12 @@ impl Task {
         }
     }
 
-    fn done(&mut self, now: Time, deadline: Span) -> Demand {
+    fn done(&mut self, now: Time, deadline: Option<Span>) -> Demand {
         let response = now - self.began;
         self.began = now;
         let late = match (&mut self.deadlines, self.release) {
             (Some(deadlines), Some(release)) => deadlines.complete(release, now),
-            _ => response > deadline,
+            _ => deadline.is_some_and(|deadline| response > deadline),
         };
         Demand::Done(response, late)
     }

@@ -162,6 +162,11 @@ impl HostState {
         self.domains[d].vcpu_numbers().map(VcpuId)
     }
 
+    /// The vCPU of a domain that has this number there.
+    pub fn vcpu_of(&self, d: DomId, number: u32) -> VcpuId {
+        VcpuId(self.domains[d].first_vcpu + number)
+    }
+
     /// The CPU pool a domain is in.
     pub fn pool_of(&self, d: DomId) -> PoolId {
         self.domains[d].pool

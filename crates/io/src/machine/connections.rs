@@ -4,7 +4,7 @@ use vcpulab_guest::{ConnectionId, Request, Service, SynAnswer};
 use vcpulab_host::WorldContext;
 
 use super::Machine;
-use crate::ids::{LegId, PacketId};
+use crate::ids::PacketId;
 use crate::network::client::{Ask, Asking, Failed, Outcome};
 use crate::network::paths::Place;
 use crate::network::tcp::{Connection, Kind, Packet, Party, SYNS_MAX, Sender, Side, Stage};
@@ -52,7 +52,7 @@ impl Machine {
             }
         }
         if let Some(paths) = &mut self.network.paths {
-            paths.cause = LegId::NONE;
+            paths.cause = None;
         }
     }
 

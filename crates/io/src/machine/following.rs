@@ -6,7 +6,7 @@ use vcpulab_host::{VcpuId, WorldContext};
 
 use super::Machine;
 use super::work::Work;
-use crate::ids::{GuestId, LegId};
+use crate::ids::GuestId;
 use crate::network::paths::{Followed, Leg, Paths, Place};
 
 impl Machine {
@@ -25,7 +25,7 @@ impl Machine {
         let Some(paths) = &mut self.network.paths else { return };
         let taken = self.guests.all[guest].kernel.request_of(task);
         let served = paths.served_by(taken);
-        let leg = served.as_ref().map_or(LegId::NONE, |served| served.leg);
+        let leg = served.as_ref().map(|served| served.leg);
         if let Some(served) = served {
             served.waits_for = match io {
                 Io::Disk(_) | Io::ReadFile { .. } | Io::Sync => Place::Disk(guest),
@@ -43,7 +43,7 @@ impl Machine {
     pub(super) fn goes_on(&mut self, guest: GuestId, task: TaskId) {
         let Some(paths) = &mut self.network.paths else { return };
         let (cause, taken) = (paths.cause, self.guests.all[guest].kernel.request_of(task));
-        if cause != LegId::NONE
+        if let Some(cause) = cause
             && let Some(served) = paths.served_by(taken)
         {
             served.leg = cause;
@@ -54,7 +54,7 @@ impl Machine {
     #[cold]
     pub(super) fn look_at_served(&mut self, ctx: &WorldContext<'_>) {
         let Some(paths) = &mut self.network.paths else { return };
-        paths.cause = LegId::NONE;
+        paths.cause = None;
         let mut all = std::mem::take(&mut paths.served);
         for served in all.values_mut() {
             let guest = &self.guests.all[served.guest];
@@ -73,7 +73,7 @@ impl Machine {
             if standing != Standing::Waits {
                 served.waits_for = Place::Lock(served.guest);
             }
-            if paths.at(served.leg) != Some((place, vcpu)) {
+            if paths.at(served.leg) != (place, vcpu) {
                 served.leg = paths.begin(served.leg, place, ctx.now(), vcpu);
             }
         }

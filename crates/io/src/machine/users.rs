@@ -4,7 +4,7 @@ use vcpulab_guest::ConnectionId;
 use vcpulab_host::{Span, Time, WorldContext};
 
 use super::Machine;
-use crate::ids::{ClientId, ClientMachineId, LegId};
+use crate::ids::{ClientId, ClientMachineId};
 use crate::network::client::{Asking, Load, Outcome};
 use crate::network::client_machine::Job;
 use crate::network::tcp::{Connection, Kind, Party, Sender, Side};
@@ -93,7 +93,7 @@ impl Machine {
             None => self.send_plain(ctx, id, Side::Caller, Kind::Syn),
         }
         if let Some(paths) = &mut self.network.paths {
-            paths.cause = LegId::NONE;
+            paths.cause = None;
         }
     }
 

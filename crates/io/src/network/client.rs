@@ -157,7 +157,9 @@ impl Client {
         let mut due = BinaryHeap::with_capacity(users as usize + 1);
         for user in 0..users {
             let begins = match config.load {
-                Load::Open { .. } => Time::ZERO.saturating_add(gap(&config.load, &mut random)),
+                Load::Open { rate_per_s, regular } => {
+                    next_arrival(Time::ZERO, rate_per_s, regular, &mut random)
+                }
                 Load::Closed { ramp_up_ns, think_ns, .. } => {
                     let ramp = i128::from(ramp_up_ns.ns()) * i128::from(user) / i128::from(users.max(1));
                     // Users that begin at once are not in step all the same.
@@ -205,8 +207,8 @@ impl Client {
             return None;
         }
         self.due.pop();
-        if let Load::Open { .. } = self.config.load {
-            let next = now.saturating_add(gap(&self.config.load, &mut self.random));
+        if let Load::Open { rate_per_s, regular } = self.config.load {
+            let next = next_arrival(now, rate_per_s, regular, &mut self.random);
             self.due.push(Reverse((next, user)));
         }
         if let Some(tries) = self.tries.get_mut(user as usize) {
@@ -337,13 +339,13 @@ impl Client {
     }
 }
 
-fn gap(load: &Load, random: &mut Random) -> Span {
-    match *load {
-        Load::Open { rate_per_s, .. } if rate_per_s <= 0.0 => Span::MAX,
-        Load::Open { rate_per_s, regular: true } => Span::from_ns((1e9 / rate_per_s) as i64),
-        Load::Open { rate_per_s, .. } => random.exponential(rate_per_s),
-        Load::Closed { .. } | Load::Stream { .. } => Span::ZERO,
+/// Time of the next request of an open loop.
+fn next_arrival(now: Time, rate_per_s: f64, regular: bool, random: &mut Random) -> Time {
+    if rate_per_s <= 0.0 {
+        return NEVER;
     }
+    let regular = regular.then(|| Span::from_ns((1e9 / rate_per_s) as i64));
+    now.saturating_add(regular.unwrap_or_else(|| random.exponential(rate_per_s)))
 }
 
 #[cfg(test)]

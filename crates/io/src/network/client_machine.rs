@@ -134,7 +134,6 @@ impl ClientMachine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::LegId;
     use crate::network::client::Ask;
     use crate::network::tcp::{Kind, Packet, Side};
     use vcpulab_guest::ConnectionId;
@@ -155,7 +154,7 @@ mod tests {
             acknowledges: 0,
             space: 0,
             retransmissions: 0,
-            leg: LegId::NONE,
+            leg: None,
         }
     }
 

@@ -74,7 +74,6 @@ mod tests {
     use super::*;
     use vcpulab_guest::ConnectionId;
 
-    use crate::ids::LegId;
     use crate::network::tcp::{Kind, Packet, SEGMENT_BYTES, Side};
 
     #[test]
@@ -90,7 +89,7 @@ mod tests {
             acknowledges: 0,
             space: 0,
             retransmissions: 0,
-            leg: LegId::NONE,
+            leg: None,
         };
         let mut packets = Packets::default();
         let packet = packets.add(packet);
@@ -111,7 +110,7 @@ mod tests {
             acknowledges: 0,
             space: 0,
             retransmissions: 0,
-            leg: LegId::NONE,
+            leg: None,
         };
         let mut packets = Packets::default();
         let [first, second] = [packets.add(packet), packets.add(packet)];

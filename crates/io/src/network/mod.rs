@@ -120,8 +120,8 @@ impl Network {
     #[inline]
     pub fn enters(&mut self, now: Time, packet: PacketId, place: Place, vcpu: Option<VcpuId>) {
         if let Some(paths) = &mut self.paths {
-            let packet = &mut self.packets[packet];
-            packet.leg = paths.begin(packet.leg, place, now, vcpu);
+            let leg = &mut self.packets[packet].leg;
+            *leg = leg.map(|leg| paths.begin(leg, place, now, vcpu));
         }
     }
 

@@ -261,7 +261,6 @@ mod tests {
     use super::*;
     use vcpulab_guest::ConnectionId;
 
-    use crate::ids::LegId;
     use crate::network::tcp::{Kind, Packet, Side};
 
     /// A netfront that wants to send four packets.
@@ -292,7 +291,7 @@ mod tests {
             acknowledges: 0,
             space: 0,
             retransmissions: 0,
-            leg: LegId::NONE,
+            leg: None,
         }
     }
 

@@ -229,7 +229,6 @@ impl Nic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::LegId;
     use crate::network::tcp::{Kind, Packet, Side};
     use vcpulab_guest::ConnectionId;
 
@@ -251,7 +250,7 @@ mod tests {
         acknowledges: 0,
         space: 0,
         retransmissions: 0,
-        leg: LegId::NONE,
+        leg: None,
     };
 
     /// A NIC, and a packet.

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use vcpulab_guest::{AppId, ConnectionId, Request};
-use vcpulab_host::{Time, VcpuId};
+use vcpulab_host::{Table, Time, VcpuId};
 
 use super::client::Asking;
 use super::tcp::Packet;
@@ -149,14 +149,14 @@ pub struct Leg {
     pub vcpu: Option<VcpuId>,
     /// The vCPU that tells it of its work: that of the leg before, if it is in a ring.
     pub notifier: Option<VcpuId>,
-    after: LegId,
+    after: Option<LegId>,
 }
 
 /// A request that is being followed.
 #[derive(Debug)]
 struct Following {
     request: Followed,
-    leg: LegId,
+    leg: Option<LegId>,
     path: Vec<Leg>,
 }
 
@@ -175,9 +175,9 @@ pub(crate) struct Served {
 /// The requests that are followed, and their legs so far.
 #[derive(Debug)]
 pub(crate) struct Paths {
-    legs: Vec<Leg>,
+    legs: Table<LegId, Leg>,
     /// The leg from which everything follows that is done now.
-    pub cause: LegId,
+    pub cause: Option<LegId>,
     requests: Vec<Following>,
     /// By connection: the leg of what its ends wait for.
     waiting: BTreeMap<ConnectionId, LegId>,
@@ -188,34 +188,26 @@ pub(crate) struct Paths {
 impl Paths {
     /// The paths of these requests, of which none has begun.
     pub fn new(requests: &[Followed]) -> Self {
-        let following = |&request| Following { request, leg: LegId::NONE, path: Vec::new() };
+        let following = |&request| Following { request, leg: None, path: Vec::new() };
         Paths {
-            legs: Vec::new(),
-            cause: LegId::NONE,
+            legs: Table::new(),
+            cause: None,
             requests: requests.iter().map(following).collect(),
             waiting: BTreeMap::new(),
             served: BTreeMap::new(),
         }
     }
 
-    /// Begins a leg after another one; none after none.
+    /// Begins a leg after another one.
     #[cold]
     pub fn begin(&mut self, after: LegId, place: Place, now: Time, vcpu: Option<VcpuId>) -> LegId {
-        if after == LegId::NONE {
-            return after;
-        }
-        let notifier = if place == Place::RingIn { self.legs[after.index()].vcpu } else { None };
-        self.push(Leg { place, begins: now, vcpu, notifier, after })
-    }
-
-    fn push(&mut self, leg: Leg) -> LegId {
-        self.legs.push(leg);
-        LegId(self.legs.len() as u32 - 1)
+        let notifier = if place == Place::RingIn { self.legs[after].vcpu } else { None };
+        self.legs.push(Leg { place, begins: now, vcpu, notifier, after: Some(after) })
     }
 
     /// The place of a leg, and the vCPU that works there.
-    pub fn at(&self, leg: LegId) -> Option<(Place, Option<VcpuId>)> {
-        leg.some().map(|leg| (self.legs[leg.index()].place, self.legs[leg.index()].vcpu))
+    pub fn at(&self, leg: LegId) -> (Place, Option<VcpuId>) {
+        (self.legs[leg].place, self.legs[leg].vcpu)
     }
 
     fn following(&mut self, client: ClientId, user: u32, begun: Time) -> Option<&mut Following> {
@@ -227,36 +219,35 @@ impl Paths {
     #[cold]
     pub fn asked(&mut self, client: ClientId, asking: &Asking, now: Time) {
         let Some(one) = self.following(client, asking.user, asking.begun) else { return };
-        let before = one.leg;
-        if let Some(failed) = before.some() {
-            self.legs[failed.index()].place = Place::FailedTry;
+        let after = one.leg;
+        if let Some(failed) = after {
+            self.legs[failed].place = Place::FailedTry;
         }
         let leg =
-            self.push(Leg { place: Place::Client, begins: now, vcpu: None, notifier: None, after: before });
+            self.legs.push(Leg { place: Place::Client, begins: now, vcpu: None, notifier: None, after });
         if let Some(one) = self.following(client, asking.user, asking.begun) {
-            one.leg = leg;
+            one.leg = Some(leg);
         }
     }
 
     /// The leg of a request that a user sends now.
     #[cold]
-    pub fn of_user(&mut self, client: ClientId, asking: &Asking) -> LegId {
-        self.following(client, asking.user, asking.begun).map_or(LegId::NONE, |one| one.leg)
+    pub fn of_user(&mut self, client: ClientId, asking: &Asking) -> Option<LegId> {
+        self.following(client, asking.user, asking.begun).and_then(|one| one.leg)
     }
 
     /// The leg from which a packet that is sent now follows: its own if it was lost, or else what is done now, or what
     /// its connection has waited for.
     #[cold]
-    pub fn cause_of(&self, packet: &Packet) -> LegId {
-        let waiting = || self.waiting.get(&packet.connection).copied().unwrap_or(LegId::NONE);
-        packet.leg.some().or_else(|| self.cause.some()).unwrap_or_else(waiting)
+    pub fn cause_of(&self, packet: &Packet) -> Option<LegId> {
+        packet.leg.or(self.cause).or_else(|| self.waiting.get(&packet.connection).copied())
     }
 
     /// The ends of a connection wait for something.
     #[cold]
     pub fn wait(&mut self, id: ConnectionId, place: Place, now: Time) {
-        let leg = self.begin(self.cause, place, now, None);
-        if leg != LegId::NONE {
+        if let Some(cause) = self.cause {
+            let leg = self.begin(cause, place, now, None);
             self.waiting.insert(id, leg);
         }
     }
@@ -270,12 +261,11 @@ impl Paths {
         request: Option<Request>,
         now: Time,
     ) {
-        let after = self.served.get(&id).map_or(self.cause, |served| served.leg);
+        let served = self.served.get(&id).map(|served| served.leg);
+        let Some(after) = served.or(self.cause) else { return };
         let place = if request.is_some() { Place::Service(guest) } else { Place::Backlog(guest) };
         let leg = self.begin(after, place, now, None);
-        if leg != LegId::NONE {
-            self.served.insert(id, Served { guest, app, leg, request, waits_for: Place::Lock(guest) });
-        }
+        self.served.insert(id, Served { guest, app, leg, request, waits_for: Place::Lock(guest) });
     }
 
     /// The request with its service that a task has taken, if it is followed.
@@ -293,10 +283,10 @@ impl Paths {
             return;
         }
         let mut path = Vec::new();
-        let mut next = self.cause.some();
+        let mut next = self.cause;
         while let Some(leg) = next {
-            path.push(self.legs[leg.index()]);
-            next = self.legs[leg.index()].after.some();
+            path.push(self.legs[leg]);
+            next = self.legs[leg].after;
         }
         path.reverse();
         for i in (1..path.len()).rev() {
@@ -332,14 +322,14 @@ mod tests {
         };
         let mut paths = Paths::new(&[Followed { client: ClientId(1), user: 3, begun: NOW }]);
         paths.asked(ClientId(0), &asking, NOW);
-        assert_eq!(paths.of_user(ClientId(1), &asking), LegId::NONE, "another client's user");
+        assert_eq!(paths.of_user(ClientId(1), &asking), None, "another client's user");
         paths.asked(ClientId(1), &asking, NOW);
         paths.asked(ClientId(1), &asking, Time::from_ns(10));
-        let sent = paths.of_user(ClientId(1), &asking);
+        let sent = paths.of_user(ClientId(1), &asking).unwrap();
         let queued = paths.begin(sent, Place::Nic(NicId(0)), Time::from_ns(20), None);
         _ = paths.begin(queued, Place::Netback, Time::from_ns(25), Some(VcpuId(8)));
         let taken = paths.begin(queued, Place::Netback, Time::from_ns(30), Some(VcpuId(7)));
-        paths.cause = paths.begin(taken, Place::RingIn, Time::from_ns(31), None);
+        paths.cause = Some(paths.begin(taken, Place::RingIn, Time::from_ns(31), None));
         paths.answered(ConnectionId(1), ClientId(1), 3, NOW);
         let path: Vec<_> =
             paths.all()[0].iter().map(|leg| (leg.place, leg.begins.ns(), leg.vcpu, leg.notifier)).collect();

@@ -119,7 +119,7 @@ pub struct Packet {
     /// Times that it was lost and sent again; of a reset: those of the packet that it answers.
     pub retransmissions: u8,
     /// The leg of the request's path that it is on, if that is followed.
-    pub leg: LegId,
+    pub leg: Option<LegId>,
 }
 
 impl Packet {
@@ -390,7 +390,7 @@ impl Connection {
             acknowledges,
             space: end.offered,
             retransmissions: 0,
-            leg: LegId::NONE,
+            leg: None,
         }
     }
 

@@ -333,8 +333,7 @@ impl Storage {
         let unit = &mut self.disks[disk];
         while let Some(request) = unit.store.disk_mut().and_then(Disk::take_completed) {
             let thread = self.back_of[request.blkfront];
-            let first = ctx.host().all_vcpus_of(DomId(guest.0)).next();
-            let receiver = first.map_or(VcpuId(0), |first| VcpuId(first.0 + thread));
+            let receiver = ctx.host().vcpu_of(DomId(guest.0), thread);
             let p = interrupts.pcpu(ctx, receiver, request.blkfront.index());
             taken.on(ctx, p);
             if let Interrupts::Pcpu(p) = interrupts {
