@@ -8,6 +8,7 @@ from pathlib import Path
 
 import manual
 import metrics
+import scenario_model
 import twins_page
 import validation_page
 import verdicts
@@ -29,6 +30,7 @@ def pages() -> dict[Path, str]:
     found |= {REFERENCE / "lint" / f"{rule.name}.md": rule.page() for rule in RULES.values()}
     found |= manual.pages()
     found[metrics.FILE] = metrics.page()
+    found[scenario_model.FILE] = scenario_model.page()
     found[verdicts.FILE] = verdicts.page()
     found |= {REFERENCE / "lint" / "README.md": rules(), STUDIES: foretold(STUDIES.read_text("utf-8"))}
     return found | validation_page.pages() | twins_page.pages()

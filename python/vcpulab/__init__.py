@@ -18,7 +18,8 @@ their files, runs what it needs, and returns an answer:
 | Does it agree with a published study? | `study` | `Agreement` |
 | What would a recorded host do? | `Twin`, `Twin.score` | `Twin`, `Score` |
 
-Scenarios: `Scenario`, `Problem`; `schedulers`, `profiles`, `schema` and `build_info` list what there is.
+Scenarios: `Scenario`, `Problem`; the tables of a scenario are of the types in `vcpulab.scenario.model`; `schedulers`,
+`profiles`, `schema` and `build_info` list what there is.
 Runs: `run`, `run_many`, `Run`, `Trace`, `Jtl`.
 Questions: `compare`, `whatif`, `lint`, `explain`, `bounds`, `capacity`, `tune`, `place`, `sweep`, `study`; the
 `Effort` of each is a parameter, and it reports its `Progress`.

@@ -17,6 +17,7 @@ from vcpulab.errors import RequestError
 from vcpulab.plugins import PluginError
 from vcpulab.policy import OwnPolicy, Policies
 from vcpulab.scenario.catalogue import generation_of, param_names
+from vcpulab.scenario.model import Action, Client, Domain, Host, Model, Pool
 from vcpulab.scenario.problems import Problem
 
 AT_BOOT = "idle_tick_at"
@@ -281,8 +282,64 @@ class Scenario:
     def to_dict(self) -> dict[str, Any]:
         """The complete scenario as tables: with every default written out."""
         # Each caller gets its own tables.
-        document: dict[str, Any] = json.loads(self.kept(_as_json))
+        document: dict[str, Any] = json.loads(self._engine.to_json())
         return document
+
+    @property
+    def model(self) -> Model:
+        """The complete scenario: every field as an attribute of its type, with every default.
+
+        Durations and sizes are texts with an attribute `ns` or `bytes`. The scheduler's parameters that the scenario
+        gives are in `params`.
+
+        Examples:
+            >>> complete = Scenario.starter().model
+            >>> complete.host.pcpus, complete.run.duration, complete.run.duration.ns
+            (1, '10s', 10000000000)
+        """
+        return self.kept(_model)
+
+    @property
+    def host(self) -> Host:
+        """The host, complete.
+
+        Examples:
+            >>> host = Scenario.starter().host
+            >>> host.scheduler, host.governor, host.costs["context_switch_ns"]
+            ('credit', 'performance', 1500)
+        """
+        return self.model.host
+
+    @property
+    def domains(self) -> Mapping[str, Domain]:
+        """The domains by name, complete.
+
+        Examples:
+            >>> web = Scenario.starter().domains["web"]
+            >>> web.vcpus, web.pool, web.params, web.apps[0].kind
+            (1, 'Pool-0', {'weight': 256}, 'web-server')
+        """
+        return self.model.domains
+
+    @property
+    def clients(self) -> Mapping[str, Client]:
+        """The clients outside the host by name, complete.
+
+        Examples:
+            >>> Scenario.starter().clients["http"].server
+            'web'
+        """
+        return self.model.clients
+
+    @property
+    def pools(self) -> Mapping[str, Pool]:
+        """The CPU pools besides `Pool-0` by name, complete; the scheduler of `Pool-0` is the host's."""
+        return self.model.pools
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The administrator's actions while the host runs."""
+        return self.model.actions
 
     def kept(self, work: "Callable[[Scenario], _Kept]") -> _Kept:
         """The result of a function of the scenario, computed once and shared: callers must not change it."""
@@ -377,8 +434,8 @@ def _of_scope(generation: Mapping[str, Any], scope: str) -> set[str]:
     return {param["name"] for param in generation["params"] if param["scope"] == scope}
 
 
-def _as_json(scenario: Scenario) -> str:
-    return _engine.tables(scenario.to_toml())
+def _model(scenario: Scenario) -> Model:
+    return Model(scenario.to_dict())
 
 
 def tables(text: str) -> dict[str, Any]:

@@ -9,6 +9,38 @@ _BYTES = {"GiB": 1 << 30, "GB": 10**9, "MiB": 1 << 20, "MB": 10**6, "KiB": 1 << 
 _QUANTITY = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]+)\s*")
 
 
+class Duration(str):
+    """A time span of a complete scenario, as text such as `30ms`."""
+
+    __slots__ = ()
+
+    @property
+    def ns(self) -> int:
+        """The time span, ns.
+
+        Examples:
+            >>> Duration("1.5ms"), Duration("1.5ms").ns
+            ('1.5ms', 1500000)
+        """
+        return span_ns(self)
+
+
+class Size(str):
+    """A size of a complete scenario, as text such as `64KiB`."""
+
+    __slots__ = ()
+
+    @property
+    def bytes(self) -> int:
+        """The size, bytes.
+
+        Examples:
+            >>> Size("64KiB"), Size("64KiB").bytes
+            ('64KiB', 65536)
+        """
+        return size_bytes(self)
+
+
 def span_ns(text: str) -> int:
     """A time span, ns.
 

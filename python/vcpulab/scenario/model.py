@@ -1,0 +1,1532 @@
+"""A complete scenario with every field as an attribute of its type: `Scenario.model`.
+
+Generated from the schema of scenario files: `make docs`.
+"""
+
+# mypy: disable-error-code="no-any-return"
+# fmt: off
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal
+
+from vcpulab.scenario.table import Table, all_of, single_or_each
+from vcpulab.scenario.units import Duration, Size
+
+
+class Run(Table):
+    """The length of a run, and the number of its replications."""
+
+    @property
+    def duration(self) -> Duration:
+        """Measured time, after the warm-up."""
+        return Duration(self._table["duration"])
+
+    @property
+    def warmup(self) -> Duration:
+        """Time before that, which is not measured."""
+        return Duration(self._table["warmup"])
+
+    @property
+    def start_spread(self) -> Duration | None:
+        """Longest random delay before applications begin: the same for all of them, drawn for each replication.
+
+        A workload then begins at a random point in the scheduler's periods. Default: `0s`.
+        """
+        return self._optional("start_spread", Duration)
+
+    @property
+    def replications(self) -> int:
+        """Number of independent runs, each with its own random numbers."""
+        return self._table["replications"]
+
+    @property
+    def sample(self) -> Duration:
+        """Time between two samples of the counters of domains, vCPUs, applications and clients; XenMon and xentop
+        read them.
+
+        `0s`: none. Default: `1s`, in runs of more than an hour as many whole seconds as make at most 3,600
+        samples; none where that makes too many rows.
+        """
+        return Duration(self._table["sample"])
+
+    @cached_property
+    def profiler(self) -> Profiler | None:
+        """A profiler that samples the pCPUs, as Xenoprof does. Default: none."""
+        return self._optional("profiler", Profiler)
+
+
+class Profiler(Table):
+    """A profiler that samples the pCPUs."""
+
+    @property
+    def cycles(self) -> int:
+        """Busy cycles of a pCPU between two samples. Each costs the profile's `sample_ns`."""
+        return self._table["cycles"]
+
+
+class Host(Table):
+    """The machine and its CPU scheduler. The scheduler's global parameters belong here too."""
+
+    _FIELDS = frozenset({
+        "hypervisor", "profile", "pcpus", "topology", "pcpus_per_socket", "scheduler", "generation", "sched_gran",
+        "creation", "governor", "drivers", "bare_metal", "toolstack", "halt_poll_us", "polls_recorded", "cgroups",
+        "costs"
+    })
+
+    @property
+    def hypervisor(self) -> Literal["xen", "kvm"]:
+        """The hypervisor: Xen, or Linux with KVM, whose vCPUs are threads in control groups. Default: `xen`."""
+        return self._table.get("hypervisor", "xen")
+
+    @property
+    def profile(self) -> str:
+        """The hardware profile: number of pCPUs, and the costs of everything.
+
+        In `exact` nothing costs time. A built-in one by its name, or a file (its path from the folder of the
+        scenario); `custom`: all constants are given here.
+        """
+        return self._table["profile"]
+
+    @property
+    def pcpus(self) -> int:
+        """Number of pCPUs. Default: the profile's."""
+        return self._table["pcpus"]
+
+    @cached_property
+    def topology(self) -> Topology | None:
+        """Threads, cores, sockets and nodes of the pCPUs.
+
+        Default: the profile's, if it has them and `pcpus` is not given; otherwise each pCPU is a core of its
+        own, and there is one node.
+        """
+        return self._optional("topology", Topology)
+
+    @property
+    def pcpus_per_socket(self) -> int | None:
+        """Number of pCPUs on one socket, where there is no `topology`. Default: all."""
+        return self._table.get("pcpus_per_socket")
+
+    @property
+    def scheduler(self) -> str:
+        """The CPU scheduler: a built-in one by its name, one that an installed package offers, or a policy in a
+        Python file, `FILE.py:CLASS` (its path from the folder of the scenario).
+        """
+        return self._table["scheduler"]
+
+    @property
+    def generation(self) -> str:
+        """The release, of Xen or of Linux, whose version of the scheduler is used.
+
+        Default: `xen4.17`, or the newest where the scheduler has no generation of that name.
+        """
+        return self._table["generation"]
+
+    @property
+    def sched_gran(self) -> Literal["cpu", "core", "socket"]:
+        """The unit of scheduling (Xen's `sched-gran`): each vCPU by itself, or as many vCPUs of a domain as a core
+        or a socket has threads, which then runs no other domain at the same time.
+
+        Default: `cpu`.
+        """
+        return self._table["sched_gran"]
+
+    @property
+    def creation(self) -> Literal["contract", "release"]:
+        """The order in which new vCPUs come to their affinity.
+
+        `contract`: it is in force from the beginning. `release`: as on a real Xen, the toolstack sets it when
+        all vCPUs of the domain are there. Default: `contract`.
+        """
+        return self._table["creation"]
+
+    @property
+    def governor(self) -> Literal["performance", "powersave", "ondemand"]:
+        """Governor that chooses the frequency of each core between the profile's lowest and highest, where the
+        topology is known: the highest, the lowest, or by the core's utilization.
+
+        Default: `performance`.
+        """
+        return self._table.get("governor", "performance")
+
+    @property
+    def drivers(self) -> Literal["driver-domain", "hypervisor"] | None:
+        """Place of the devices' drivers: in driver domains, or in the hypervisor."""
+        return self._table.get("drivers")
+
+    @property
+    def bare_metal(self) -> bool:
+        """No hypervisor: the one domain is the machine's operating system, which has all pCPUs and devices."""
+        return self._table["bare_metal"]
+
+    @property
+    def toolstack(self) -> Literal["xl", "xapi", "libvirt", "proxmox", "cgroup"]:
+        """The toolstack in whose commands advice is given; it changes no result.
+
+        `xl`: Xen's own. `xapi`: of XCP-ng and XenServer. `libvirt`: of Xen and of KVM. `proxmox`: Proxmox VE,
+        of KVM. `cgroup`: files of control groups and systemd, on any KVM host. Default: `xl`, or `libvirt` on a
+        KVM host.
+        """
+        return self._table["toolstack"]
+
+    @property
+    def halt_poll_us(self) -> int | None:
+        """Longest time, in microseconds, for which the thread of a vCPU of a KVM host polls before it blocks once
+        its guest has halted (`kvm.halt_poll_ns`); 0: it does not.
+
+        Default: 200.
+        """
+        return self._table.get("halt_poll_us")
+
+    @property
+    def polls_recorded(self) -> bool:
+        """Whether the times that its guests compute contain the polling of their vCPUs, as recorded times do.
+
+        Then there is no polling besides, whatever `halt_poll_us` says, which is the real host's. Default: no.
+        """
+        return self._table.get("polls_recorded", False)
+
+    @property
+    def cgroups(self) -> Literal[1, 2] | None:
+        """Version of a KVM host's control groups: 1 has `cpu.shares` (2 to 262144) and `cpu.cfs_quota_us`, 2 has
+        `cpu.weight` (1 to 10000) and `cpu.max`.
+
+        Weights are in units of `cpu.weight` either way: 100 is a `cpu.shares` of 1024. Default: 2.
+        """
+        return self._table.get("cgroups")
+
+    @property
+    def costs(self) -> Mapping[str, int]:
+        """Constants of the hardware profile to replace."""
+        return self._table["costs"]
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The given parameters of the scheduler, by name."""
+        return self._params()
+
+
+class Topology(Table):
+    """The threads, cores, sockets and nodes of a machine."""
+
+    @property
+    def sockets(self) -> int:
+        """Number of sockets. Default: 1."""
+        return self._table["sockets"]
+
+    @property
+    def cores(self) -> int:
+        """Number of cores of each socket. Default: what `pcpus` leaves for each."""
+        return self._table["cores"]
+
+    @property
+    def threads(self) -> int:
+        """Number of threads of each core. Default: 1."""
+        return self._table["threads"]
+
+    @property
+    def nodes(self) -> int:
+        """Number of NUMA nodes, a divisor or a multiple of the number of sockets. Default: one for each socket."""
+        return self._table["nodes"]
+
+    @property
+    def numbering(self) -> Literal["adjacent", "spread"]:
+        """The numbers of the pCPUs: the threads of a core beside each other, or first the first threads of all
+        cores, then the second ones.
+
+        Default: `adjacent`.
+        """
+        return self._table["numbering"]
+
+
+class Nic(Table):
+    """A NIC."""
+
+    @property
+    def driver_domain(self) -> str | None:
+        """The driver domain that owns it. Required, unless the drivers are elsewhere, as on a KVM host."""
+        return self._table.get("driver_domain")
+
+    @property
+    def vcpu(self) -> int | None:
+        """The driver domain's vCPU that takes its interrupts."""
+        return self._table.get("vcpu")
+
+    @property
+    def pcpu(self) -> int | None:
+        """The pCPU of a KVM host that takes its interrupts.
+
+        Default: it has a queue for each pCPU, and VMs are on them in turn.
+        """
+        return self._table.get("pcpu")
+
+
+class Disk(Table):
+    """A disk."""
+
+    @property
+    def driver_domain(self) -> str | None:
+        """The driver domain that owns it. Required, unless the drivers are elsewhere, as on a KVM host."""
+        return self._table.get("driver_domain")
+
+    @property
+    def vcpu(self) -> int | None:
+        """The driver domain's vCPU that takes its interrupts."""
+        return self._table.get("vcpu")
+
+    @property
+    def pcpu(self) -> int | None:
+        """The pCPU of a KVM host that takes its interrupts. Default: that of the thread whose request it was."""
+        return self._table.get("pcpu")
+
+    @property
+    def kind(self) -> Literal["spindle", "ssd"]:
+        """Turning platters, or flash memory. The hardware profile has the speed of each."""
+        return self._table["kind"]
+
+
+class Pool(Table):
+    """A CPU pool: pCPUs with a scheduler of their own. The scheduler's global parameters belong here too."""
+
+    _FIELDS = frozenset({
+        "pcpus", "scheduler", "generation"
+    })
+
+    @property
+    def pcpus(self) -> str:
+        """pCPUs of the pool, which no other pool has."""
+        return self._table["pcpus"]
+
+    @property
+    def scheduler(self) -> str:
+        """CPU scheduler of the pool, with the names of `[host]`."""
+        return self._table["scheduler"]
+
+    @property
+    def generation(self) -> str:
+        """The release whose version of the scheduler is used.
+
+        Default: `xen4.17`, or the newest where the scheduler has no generation of that name.
+        """
+        return self._table["generation"]
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The given parameters of the scheduler, by name."""
+        return self._params()
+
+
+class Cgroup(Table):
+    """A control group of a KVM host."""
+
+    @property
+    def weight(self) -> int:
+        """Share of the group beside other groups and threads in the group around it, in units of `cpu.weight`.
+
+        At most 10000, or 25600 where `host.cgroups` is 1. Default: 100.
+        """
+        return self._table["weight"]
+
+    @property
+    def quota_us(self) -> int:
+        """CPU time, in microseconds, that its threads may have together in each period (`cpu.max`); -1: as much as
+        they get.
+
+        Default: -1.
+        """
+        return self._table["quota_us"]
+
+    @property
+    def period_us(self) -> int:
+        """Length of the period, in microseconds. Default: 100000."""
+        return self._table["period_us"]
+
+    @property
+    def burst_us(self) -> int:
+        """Quota not used, in microseconds, that may be used later (`cpu.max.burst`), at most the quota. Default: 0."""
+        return self._table["burst_us"]
+
+    @property
+    def idle(self) -> bool:
+        """Whether the group runs only when nothing else wants to (`cpu.idle`). Default: no."""
+        return self._table["idle"]
+
+    @property
+    def cpus(self) -> str | None:
+        """The pCPUs that its threads may run on (`cpuset.cpus`), of those that the groups around it leave; a
+        thread that is pinned to none of them runs on all of them.
+
+        Default: those of the group around it.
+        """
+        return self._table.get("cpus")
+
+
+class Domain(Table):
+    """A domain (virtual machine). The scheduler's parameters of a domain belong here too."""
+
+    _FIELDS = frozenset({
+        "vcpus", "pool", "start", "affinity", "soft_affinity", "bound_by", "memory_nodes", "driver_domain",
+        "forwarding", "working_set", "nic", "disk", "page_cache", "memory", "shutdown", "idle_tick", "idle_tick_cpu",
+        "busy_tick_cpu", "idle_tick_at", "wake_cpu", "idle_cpu", "on_crash", "cgroup", "daemon", "emulator_affinity",
+        "iothread_affinity", "iothreads", "sched_policy", "sched_priority", "nice", "app"
+    })
+
+    @property
+    def vcpus(self) -> int:
+        """Number of vCPUs."""
+        return self._table["vcpus"]
+
+    @property
+    def pool(self) -> str:
+        """The CPU pool it is created in. Default: `Pool-0`."""
+        return self._table.get("pool", "Pool-0")
+
+    @property
+    def start(self) -> Duration | None:
+        """Time of its creation, since the host started, warm-up included. Default: the start of the host."""
+        return self._optional("start", Duration)
+
+    @property
+    def affinity(self) -> str | tuple[str, ...]:
+        """The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each."""
+        return single_or_each(str)(self._table["affinity"])
+
+    @property
+    def soft_affinity(self) -> str | tuple[str, ...] | None:
+        """The pCPUs it prefers among them (soft affinity): one set for all vCPUs, or a list with one for each.
+
+        Default: none.
+        """
+        return self._optional("soft_affinity", single_or_each(str))
+
+    @property
+    def bound_by(self) -> Literal["compute", "memory", "io"] | None:
+        """Resource that bounds the speed of its work where threads share cores and memory: the core, memory, or
+        devices.
+
+        Default: `compute`; of `dom0` and of driver domains `io`.
+        """
+        return self._table.get("bound_by")
+
+    @property
+    def memory_nodes(self) -> tuple[int, ...]:
+        """The NUMA nodes that hold its memory, each as much: a number, or a list.
+
+        Default: those of the pCPUs that it prefers, or else may run on.
+        """
+        return all_of(self._table.get("memory_nodes", []))
+
+    @property
+    def driver_domain(self) -> bool:
+        """Whether the domain owns the devices, and does their work for the other domains."""
+        return self._table["driver_domain"]
+
+    @property
+    def forwarding(self) -> Literal["bridge", "routing"]:
+        """The way in which a driver domain forwards packets: a bridge, or routing."""
+        return self._table["forwarding"]
+
+    @property
+    def working_set(self) -> Size:
+        """Memory that each vCPU touches whenever it runs, and that a cold cache has to bring in again.
+
+        Default: the profile's.
+        """
+        return Size(self._table["working_set"])
+
+    @cached_property
+    def nic(self) -> Netfront | None:
+        """Network interface of the domain."""
+        return self._optional("nic", Netfront)
+
+    @cached_property
+    def disk(self) -> VirtualDisk | None:
+        """Virtual disk of the domain."""
+        return self._optional("disk", VirtualDisk)
+
+    @property
+    def page_cache(self) -> Size:
+        """Memory for pages of files. Default: the profile's."""
+        return Size(self._table["page_cache"])
+
+    @property
+    def memory(self) -> Size:
+        """Memory of the domain: when it is destroyed, the hypervisor frees every page; a `web-server` has its
+        files there.
+
+        Default: twice the memory for pages of files.
+        """
+        return Size(self._table["memory"])
+
+    @property
+    def shutdown(self) -> Duration:
+        """Time that its guest takes to shut down. Default: the profile's."""
+        return Duration(self._table["shutdown"])
+
+    @property
+    def idle_tick(self) -> Duration | None:
+        """Period of its kernel's tick, if the tick stays on when a vCPU goes idle, and stops once it finds the
+        vCPU idle (as in Linux 6.1): a vCPU that goes idle wakes once more.
+
+        Default: the tick stops at once.
+        """
+        return self._optional("idle_tick", Duration)
+
+    @property
+    def idle_tick_cpu(self) -> Duration | None:
+        """CPU time of such a tick. Required with `idle_tick`."""
+        return self._optional("idle_tick_cpu", Duration)
+
+    @property
+    def busy_tick_cpu(self) -> Duration | None:
+        """CPU time of a tick that finds the vCPU busy, beside what its applications compute; ticks that come while
+        it cannot run are one.
+
+        Goes with `idle_tick`. Default: 0s.
+        """
+        return self._optional("busy_tick_cpu", Duration)
+
+    @property
+    def idle_tick_at(self) -> Duration | None:
+        """Time of a tick since the start of the run (later by what `start_spread` draws): ticks of several domains
+        keep their distances.
+
+        Default: at a random time; replications spread those of the first four such domains evenly.
+        """
+        return self._optional("idle_tick_at", Duration)
+
+    @property
+    def wake_cpu(self) -> Duration | None:
+        """CPU time of its kernel each time that an idle vCPU wakes to do something, beside the time of its
+        applications and devices; events that come together count once.
+
+        A tick that finds the vCPU idle has `idle_tick_cpu` instead. Default: 0s.
+        """
+        return self._optional("wake_cpu", Duration)
+
+    @property
+    def idle_cpu(self) -> Duration | None:
+        """CPU time of its kernel each time that a woken vCPU goes idle again; its applications have sent their
+        packets before.
+
+        Default: 0s.
+        """
+        return self._optional("idle_cpu", Duration)
+
+    @property
+    def on_crash(self) -> Literal["destroy", "restart", "preserve"]:
+        """The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is."""
+        return self._table["on_crash"]
+
+    @property
+    def cgroup(self) -> str | None:
+        """The control group of a KVM host around its own, by its path; `/`: the root group.
+
+        That of the emulator of a VM `web` above is `machine.slice/web/libvirt/emulator`. Default:
+        `machine.slice`, or `system.slice` for a daemon.
+        """
+        return self._table.get("cgroup")
+
+    @property
+    def daemon(self) -> bool:
+        """Whether the domain is a daemon of a KVM host instead of a VM.
+
+        Its vCPUs are then threads, which have their work from its applications; they are in a group of the
+        daemon's own. It has no network and no disk.
+        """
+        return self._table.get("daemon", False)
+
+    @property
+    def emulator_affinity(self) -> str:
+        """The pCPUs that the emulator and vhost threads of a VM of a KVM host may run on (`virsh emulatorpin`).
+
+        Default: all.
+        """
+        return self._table.get("emulator_affinity", "all")
+
+    @property
+    def iothread_affinity(self) -> str:
+        """The pCPUs that its I/O thread may run on (`virsh iothreadpin`). Default: all."""
+        return self._table.get("iothread_affinity", "all")
+
+    @property
+    def iothreads(self) -> int:
+        """Number of its I/O threads, on a KVM host.
+
+        1: it does the work of the disk; 0: the emulator's main loop does. Default: 0.
+        """
+        return self._table.get("iothreads", 0)
+
+    @property
+    def sched_policy(self) -> Literal["other", "batch", "idle", "fifo", "rr"] | None:
+        """Scheduling policy of its vCPUs' threads, on a KVM host (`SCHED_OTHER` and so on). Default: `other`."""
+        return self._table.get("sched_policy")
+
+    @property
+    def sched_priority(self) -> int | None:
+        """Priority of its vCPUs' threads under `fifo` and `rr`. Default: 1."""
+        return self._table.get("sched_priority")
+
+    @property
+    def nice(self) -> int | None:
+        """Nice value of its vCPUs' threads under `other` and `batch`. Default: 0."""
+        return self._table.get("nice")
+
+    @cached_property
+    def apps(self) -> tuple[App, ...]:
+        """Applications of the domain."""
+        return self._list("app", App)
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The given parameters of the scheduler, by name."""
+        return self._params()
+
+
+class Netfront(Table):
+    """A domain's network interface."""
+
+    @property
+    def driver_domain(self) -> str | None:
+        """The domain whose netback carries its packets.
+
+        Required, unless the drivers are elsewhere, as on a KVM host.
+        """
+        return self._table.get("driver_domain")
+
+    @property
+    def device(self) -> str | None:
+        """The NIC by which its packets leave. Default: the driver domain's first."""
+        return self._table.get("device")
+
+    @property
+    def vcpu(self) -> int:
+        """The domain's vCPU that takes its events."""
+        return self._table["vcpu"]
+
+    @property
+    def driver_vcpu(self) -> int | None:
+        """The driver domain's vCPU that its netback is on: it takes its events, and puts packets into its ring.
+
+        Default: the interfaces of a driver domain are on its vCPUs in turn, or all on the first while netbacks
+        are tasklets (the profile's `backend_threads`).
+        """
+        return self._table.get("driver_vcpu")
+
+    @property
+    def tso(self) -> bool:
+        """TCP segmentation offload: whether the domain sends packets of up to 64 KB, which the NIC cuts."""
+        return self._table["tso"]
+
+    @property
+    def checksum_offload(self) -> bool:
+        """Whether the NIC computes checksums. Default: yes. If not, each byte costs the domain more."""
+        return self._table["checksum_offload"]
+
+    @property
+    def emulated(self) -> bool:
+        """An emulated NIC, for a guest without drivers of its own (HVM): the driver domain, which may be a stub
+        domain, emulates it.
+        """
+        return self._table["emulated"]
+
+
+class VirtualDisk(Table):
+    """A domain's virtual disk."""
+
+    @property
+    def driver_domain(self) -> str | None:
+        """The domain whose blkback serves it. Required, unless the drivers are elsewhere, as on a KVM host."""
+        return self._table.get("driver_domain")
+
+    @property
+    def device(self) -> str | None:
+        """The disk it is on.
+
+        Default: the driver domain's first; if the driver domain has a virtual disk itself (a stub domain), the
+        disk of that one.
+        """
+        return self._table.get("device")
+
+    @property
+    def vcpu(self) -> int:
+        """The domain's vCPU that takes its events."""
+        return self._table["vcpu"]
+
+    @property
+    def driver_vcpu(self) -> int | None:
+        """The driver domain's vCPU that its blkback is on: it takes its events, and passes requests on to the
+        disk.
+
+        (Responses are the work of the vCPU that takes the disk's interrupts.) Default: the virtual disks of a
+        driver domain are on its vCPUs in turn, or all on the first where `backend_threads` of the profile is 0,
+        and in a stub domain.
+        """
+        return self._table.get("driver_vcpu")
+
+    @property
+    def emulated(self) -> bool:
+        """An emulated disk, for a guest without drivers of its own (HVM): the driver domain, which may be a stub
+        domain, emulates it.
+        """
+        return self._table["emulated"]
+
+
+class App(Table):
+    """An application in a domain. The parameters of its kind belong here too."""
+
+    _FIELDS = frozenset({
+        "kind", "phase", "loop", "stretch", "start_delay", "softirq", "softirq_first", "instance", "assumed"
+    })
+
+    @property
+    def kind(self) -> str:
+        """The kind of the application."""
+        return self._table["kind"]
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of a script."""
+        return self._list("phase", Phase)
+
+    @property
+    def loop(self) -> int | None:
+        """Number of times to go through all phases; -1: without end."""
+        return self._table.get("loop")
+
+    @property
+    def stretch(self) -> int | None:
+        """Mean number of phases in a stretch, for phases that are samples: after each phase, another stretch
+        begins at a random phase with a probability of one in this number (stationary bootstrap).
+
+        So 1 is any phase after any other. Each phase is a unit of work, unless the script says `done`. Default:
+        all phases in their order, again and again.
+        """
+        return self._table.get("stretch")
+
+    @property
+    def start_delay(self) -> Duration | None:
+        """Time from the start of its domain to its own. Default: none."""
+        return self._optional("start_delay", Duration)
+
+    @property
+    def softirq(self) -> bool:
+        """Interrupts alone do its work, as Linux's network stack does with packets that no process waits for: an
+        idle kernel does not start a stopped `idle_tick` for it, and it goes before the work of other
+        applications.
+
+        Default: false.
+        """
+        return self._table.get("softirq", False)
+
+    @property
+    def softirq_first(self) -> bool:
+        """Interrupts do the first part of its work: each awaited event up to the next notification, as in a driver
+        domain that receives a packet and acknowledges it.
+
+        That part goes before the work of other applications. Threads do the rest, a further thread up to each
+        further notification, each behind all other work. Default: false.
+        """
+        return self._table.get("softirq_first", False)
+
+    @property
+    def instance(self) -> int:
+        """Number of instances."""
+        return self._table["instance"]
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the work is an assumption of an import whose input did not show it, rather than the user's.
+
+        It changes no result; advice says so. Default: false.
+        """
+        return self._table.get("assumed", False)
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The given parameters of the application's kind, by name."""
+        return self._params()
+
+
+class Phase(Table):
+    """A phase of a script."""
+
+    @property
+    def loop(self) -> int:
+        """Number of times to go through its events."""
+        return self._table["loop"]
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Events of the phase, in order."""
+        return self._list("event", Event)
+
+
+class Event(Table):
+    """An event of a phase: exactly one of these fields."""
+
+    @property
+    def run(self) -> Duration | tuple[Duration, ...] | None:
+        """Computes for this CPU time, however long that takes.
+
+        A list is a distribution: its values are quantiles at equal distances, and a time is drawn for each
+        event.
+        """
+        return self._optional("run", single_or_each(Duration))
+
+    @property
+    def runtime(self) -> Duration | None:
+        """Computes until this time has passed, however much CPU time it gets meanwhile."""
+        return self._optional("runtime", Duration)
+
+    @property
+    def sleep(self) -> Duration | tuple[Duration, ...] | None:
+        """Sleeps for this time from now; or for a time drawn from a distribution, as for `run`."""
+        return self._optional("sleep", single_or_each(Duration))
+
+    @property
+    def timer(self) -> Duration | None:
+        """Sleeps until this time after the end of the last such sleep: keeps a period whatever the events in
+        between take.
+        """
+        return self._optional("timer", Duration)
+
+    @property
+    def ticks(self) -> int | None:
+        """Sleeps until the domain's kernel has had this number of ticks (`idle_tick`), as timeouts of Linux's
+        kernel do.
+        """
+        return self._table.get("ticks")
+
+    @property
+    def lock(self) -> str | None:
+        """Takes a lock; sleeps while another task of the domain has it."""
+        return self._table.get("lock")
+
+    @property
+    def unlock(self) -> str | None:
+        """Releases a lock."""
+        return self._table.get("unlock")
+
+    @property
+    def suspend(self) -> str | None:
+        """Waits until another task of the domain says `resume` or `signal` with the same name."""
+        return self._table.get("suspend")
+
+    @property
+    def resume(self) -> str | None:
+        """Wakes all tasks that wait by that name. Without waiting tasks it has no effect."""
+        return self._table.get("resume")
+
+    @property
+    def signal(self) -> str | None:
+        """Wakes the task that has waited longest by that name."""
+        return self._table.get("signal")
+
+    @property
+    def wait(self) -> str | None:
+        """Waits as `suspend` does, and releases the lock `mutex` meanwhile."""
+        return self._table.get("wait")
+
+    @property
+    def mutex(self) -> str | None:
+        """The lock that goes with `wait`."""
+        return self._table.get("mutex")
+
+    @property
+    def barrier(self) -> str | None:
+        """Waits until the number of tasks at this barrier is the number of times that the scripts of the domain
+        name it.
+        """
+        return self._table.get("barrier")
+
+    @property
+    def notify(self) -> str | None:
+        """Sends an event over a channel of that name, and wakes a task that waits there, in whatever domain.
+
+        Events without a waiter are pending.
+        """
+        return self._table.get("notify")
+
+    @property
+    def await_(self) -> str | None:
+        """Takes a pending event of a channel of that name, or waits for the next one."""
+        return self._table.get("await")
+
+    @property
+    def done(self) -> bool | None:
+        """Completes a unit of work. In a script without it a round of all phases is one unit."""
+        return self._table.get("done")
+
+
+class OpenLoopClient(Table):
+    """Requests at a rate that does not depend on the answers."""
+
+    @property
+    def kind(self) -> Literal["open-loop"]:
+        """`open-loop`."""
+        return self._table["kind"]
+
+    @property
+    def server(self) -> str:
+        """The domain with the service."""
+        return self._table["server"]
+
+    @property
+    def app(self) -> str:
+        """The application there, by its kind. Needed only where the domain runs several services."""
+        return self._table["app"]
+
+    @property
+    def machine(self) -> str | None:
+        """The client machine it runs on. Default: one without limits."""
+        return self._table.get("machine")
+
+    @property
+    def rate(self) -> float:
+        """Requests per second."""
+        return self._table["rate"]
+
+    @property
+    def regular(self) -> bool:
+        """Whether requests come at regular intervals. Default: no, at random (a Poisson process)."""
+        return self._table["regular"]
+
+    @cached_property
+    def mix(self) -> tuple[Ask, ...]:
+        """The requests: a list of kinds, or `"specweb99"` for the files of that benchmark.
+
+        Default: all classes of the service, each as often as its documentation says.
+        """
+        return self._list("mix", Ask)
+
+    @property
+    def connections_max(self) -> int:
+        """Most requests outstanding at once; further ones fail at the client."""
+        return self._table["connections_max"]
+
+    @property
+    def timeout(self) -> Duration | None:
+        """Time without an answer after which a request has failed. Default: none."""
+        return self._optional("timeout", Duration)
+
+
+class ClosedLoopClient(Table):
+    """Users: each asks, waits for the answer, thinks, and asks again."""
+
+    @property
+    def kind(self) -> Literal["closed-loop"]:
+        """`closed-loop`."""
+        return self._table["kind"]
+
+    @property
+    def server(self) -> str:
+        """The domain with the service."""
+        return self._table["server"]
+
+    @property
+    def app(self) -> str:
+        """The application there, by its kind. Needed only where the domain runs several services."""
+        return self._table["app"]
+
+    @property
+    def machine(self) -> str | None:
+        """The client machine it runs on. Default: one without limits."""
+        return self._table.get("machine")
+
+    @property
+    def users(self) -> int:
+        """Number of users."""
+        return self._table["users"]
+
+    @property
+    def think(self) -> Duration:
+        """Mean think time of a user, exponentially distributed. Default: none."""
+        return Duration(self._table["think"])
+
+    @property
+    def ramp_up(self) -> Duration:
+        """Time within which the users begin, one after the other."""
+        return Duration(self._table["ramp_up"])
+
+    @cached_property
+    def mix(self) -> tuple[Ask, ...]:
+        """The requests: a list of kinds, or `"specweb99"` for the files of that benchmark.
+
+        Default: all classes of the service, each as often as its documentation says.
+        """
+        return self._list("mix", Ask)
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether a user keeps its connection from one request to the next. Default: yes."""
+        return self._table["keep_alive"]
+
+    @property
+    def timeout(self) -> Duration | None:
+        """Time without an answer after which a request has failed. Default: none."""
+        return self._optional("timeout", Duration)
+
+    @property
+    def retries(self) -> int:
+        """Most times that a failed request is tried again at once, before the user continues."""
+        return self._table["retries"]
+
+
+class StreamClient(Table):
+    """Streams of packets."""
+
+    @property
+    def kind(self) -> Literal["stream"]:
+        """`stream`."""
+        return self._table["kind"]
+
+    @property
+    def server(self) -> str:
+        """The domain with the receiver."""
+        return self._table["server"]
+
+    @property
+    def app(self) -> str:
+        """The application there, by its kind. Needed only where the domain runs several services."""
+        return self._table["app"]
+
+    @property
+    def machine(self) -> str | None:
+        """The client machine it runs on. Default: one without limits."""
+        return self._table.get("machine")
+
+    @property
+    def streams(self) -> int:
+        """Number of streams."""
+        return self._table["streams"]
+
+    @property
+    def packet(self) -> Size:
+        """Data in each packet; more than a segment is sent in several segments."""
+        return Size(self._table["packet"])
+
+    @property
+    def gap(self) -> Duration:
+        """Least time from one packet of a stream to the next. Default: none, the network alone decides."""
+        return Duration(self._table["gap"])
+
+
+Client = (
+    OpenLoopClient
+    | ClosedLoopClient
+    | StreamClient
+)
+"""A client outside the host."""
+_CLIENTS: Mapping[str, type[Client]] = {
+    "open-loop": OpenLoopClient,
+    "closed-loop": ClosedLoopClient,
+    "stream": StreamClient,
+}
+
+
+def _client(table: Mapping[str, Any]) -> Client:
+    return _CLIENTS[table["kind"]](table)
+
+
+class Ask(Table):
+    """A kind of requests that a client sends."""
+
+    @property
+    def class_(self) -> str:
+        """Class of the requests. Default: the service's first."""
+        return self._table["class"]
+
+    @property
+    def file_size(self) -> Size:
+        """Size of the answer. Default: the class's."""
+        return Size(self._table["file_size"])
+
+    @property
+    def weight(self) -> int:
+        """Frequency relative to the client's other kinds of requests."""
+        return self._table["weight"]
+
+
+class ClientMachine(Table):
+    """A machine that clients run on. The time it adds is part of response times, as a load generator measures them."""
+
+    @property
+    def bits_per_s(self) -> int:
+        """Rate of its link in each direction, bits per second. Default: the NIC's of the hardware profile."""
+        return self._table["bits_per_s"]
+
+    @property
+    def processors(self) -> int:
+        """Number of processors."""
+        return self._table["processors"]
+
+    @property
+    def request_cpu(self) -> Duration:
+        """Time of a processor for a request before it is sent. Default: none."""
+        return Duration(self._table["request_cpu"])
+
+    @property
+    def packet_cpu(self) -> Duration:
+        """Time of a processor for each packet, sent or received. Default: none."""
+        return Duration(self._table["packet_cpu"])
+
+    @property
+    def connections_max(self) -> int:
+        """Most connections of its clients at once (ports, or file descriptors); further ones fail there."""
+        return self._table["connections_max"]
+
+
+class AdjustAction(Table):
+    """Changes parameters of a domain."""
+
+    _FIELDS = frozenset({
+        "op", "at", "domain"
+    })
+
+    @property
+    def op(self) -> Literal["adjust"]:
+        """`adjust`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The given parameters of the scheduler, by name."""
+        return self._params()
+
+
+class AdjustGlobalAction(Table):
+    """Changes global parameters of the scheduler."""
+
+    _FIELDS = frozenset({
+        "op", "at", "pool"
+    })
+
+    @property
+    def op(self) -> Literal["adjust-global"]:
+        """`adjust-global`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def pool(self) -> str:
+        """The CPU pool of that scheduler. Default: `Pool-0`."""
+        return self._table.get("pool", "Pool-0")
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The given parameters of the scheduler, by name."""
+        return self._params()
+
+
+class PauseAction(Table):
+    """Pauses a domain."""
+
+    @property
+    def op(self) -> Literal["pause"]:
+        """`pause`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+
+class UnpauseAction(Table):
+    """Unpauses a domain."""
+
+    @property
+    def op(self) -> Literal["unpause"]:
+        """`unpause`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+
+class AffinityAction(Table):
+    """Changes the affinity of a domain's vCPUs: hard, soft, or first hard and then soft."""
+
+    @property
+    def op(self) -> Literal["affinity"]:
+        """`affinity`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+    @property
+    def vcpu(self) -> int | None:
+        """The domain's vCPU, from 0. Default: all."""
+        return self._table.get("vcpu")
+
+    @property
+    def affinity(self) -> str | None:
+        """The pCPUs allowed from now on. Required, unless `soft_affinity` is given."""
+        return self._table.get("affinity")
+
+    @property
+    def soft_affinity(self) -> str | None:
+        """The pCPUs preferred from now on."""
+        return self._table.get("soft_affinity")
+
+
+class MovePoolAction(Table):
+    """Moves a domain to another CPU pool: it has default parameters and no affinity there."""
+
+    @property
+    def op(self) -> Literal["move-pool"]:
+        """`move-pool`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+    @property
+    def pool(self) -> str:
+        """The pool it moves to."""
+        return self._table["pool"]
+
+
+class CreateAction(Table):
+    """Creates a domain that has shut down or was destroyed, as the file describes it.
+
+    (One that is created later for the first time has a `start`.)
+    """
+
+    @property
+    def op(self) -> Literal["create"]:
+        """`create`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+
+class ShutdownAction(Table):
+    """Asks a domain to shut down.
+
+    Its guest does so within its `shutdown` time; then the toolstack destroys the domain.
+    """
+
+    @property
+    def op(self) -> Literal["shutdown"]:
+        """`shutdown`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+
+class RebootAction(Table):
+    """Asks a domain to reboot: it shuts down, is destroyed, and is created again, as the file describes it."""
+
+    @property
+    def op(self) -> Literal["reboot"]:
+        """`reboot`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+
+class CrashAction(Table):
+    """Crashes a domain's guest. Its `on_crash` is the toolstack's answer."""
+
+    @property
+    def op(self) -> Literal["crash"]:
+        """`crash`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+
+class DestroyAction(Table):
+    """Destroys a domain without asking its guest; of a saved one, its state."""
+
+    @property
+    def op(self) -> Literal["destroy"]:
+        """`destroy`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+
+class SaveAction(Table):
+    """Takes a domain off the host, and keeps its state."""
+
+    @property
+    def op(self) -> Literal["save"]:
+        """`save`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+
+class RestoreAction(Table):
+    """Puts a saved domain on the host again, with the pool, parameters and affinity of the file; its guest
+    continues where it stopped.
+    """
+
+    @property
+    def op(self) -> Literal["restore"]:
+        """`restore`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+
+class OnlineAction(Table):
+    """Takes a vCPU online again."""
+
+    @property
+    def op(self) -> Literal["online"]:
+        """`online`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+    @property
+    def vcpu(self) -> int:
+        """The domain's vCPU. The first one, 0, is always online."""
+        return self._table["vcpu"]
+
+
+class OfflineAction(Table):
+    """Takes a vCPU offline: its guest does without it."""
+
+    @property
+    def op(self) -> Literal["offline"]:
+        """`offline`."""
+        return self._table["op"]
+
+    @property
+    def at(self) -> Duration:
+        """Time of the action since the host started, warm-up included."""
+        return Duration(self._table["at"])
+
+    @property
+    def domain(self) -> str:
+        """The domain."""
+        return self._table["domain"]
+
+    @property
+    def vcpu(self) -> int:
+        """The domain's vCPU. The first one, 0, is always online."""
+        return self._table["vcpu"]
+
+
+Action = (
+    AdjustAction
+    | AdjustGlobalAction
+    | PauseAction
+    | UnpauseAction
+    | AffinityAction
+    | MovePoolAction
+    | CreateAction
+    | ShutdownAction
+    | RebootAction
+    | CrashAction
+    | DestroyAction
+    | SaveAction
+    | RestoreAction
+    | OnlineAction
+    | OfflineAction
+)
+"""An action of the administrator on the running host."""
+_ACTIONS: Mapping[str, type[Action]] = {
+    "adjust": AdjustAction,
+    "adjust-global": AdjustGlobalAction,
+    "pause": PauseAction,
+    "unpause": UnpauseAction,
+    "affinity": AffinityAction,
+    "move-pool": MovePoolAction,
+    "create": CreateAction,
+    "shutdown": ShutdownAction,
+    "reboot": RebootAction,
+    "crash": CrashAction,
+    "destroy": DestroyAction,
+    "save": SaveAction,
+    "restore": RestoreAction,
+    "online": OnlineAction,
+    "offline": OfflineAction,
+}
+
+
+def _action(table: Mapping[str, Any]) -> Action:
+    return _ACTIONS[table["op"]](table)
+
+
+class Model(Table):
+    """A host, the domains on it, what they run, and the clients around it."""
+
+    @property
+    def name(self) -> str:
+        """Title of the scenario, for people."""
+        return self._table["name"]
+
+    @property
+    def seed(self) -> int:
+        """The seed of all random numbers. The same seed gives the same results, byte for byte."""
+        return self._table["seed"]
+
+    @cached_property
+    def run(self) -> Run:
+        """The length of a run, and the number of its replications."""
+        return Run(self._table["run"])
+
+    @cached_property
+    def host(self) -> Host:
+        """The machine and its CPU scheduler."""
+        return Host(self._table["host"])
+
+    @cached_property
+    def nics(self) -> Mapping[str, Nic]:
+        """NICs, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one."""
+        return self._named("nic", Nic)
+
+    @cached_property
+    def disks(self) -> Mapping[str, Disk]:
+        """Disks, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one."""
+        return self._named("disk", Disk)
+
+    @cached_property
+    def pools(self) -> Mapping[str, Pool]:
+        """CPU pools besides `Pool-0`, by name. All other pCPUs are in `Pool-0`, whose scheduler is the host's."""
+        return self._named("pool", Pool)
+
+    @cached_property
+    def cgroups(self) -> Mapping[str, Cgroup]:
+        """The control groups of a KVM host besides those that its VMs and daemons have, by path from the root
+        group.
+
+        Groups around them, and those that domains name, need not be given: they are new groups then.
+        """
+        return self._named("cgroup", Cgroup)
+
+    @cached_property
+    def domains(self) -> Mapping[str, Domain]:
+        """The domains (virtual machines) by name.
+
+        `dom0` is domain number 0; the others are numbered from 1 in the order of the file.
+        """
+        return self._named("domain", Domain)
+
+    @cached_property
+    def clients(self) -> Mapping[str, Client]:
+        """The clients outside the host, by name."""
+        return self._named("client", _client)
+
+    @cached_property
+    def client_machines(self) -> Mapping[str, ClientMachine]:
+        """The machines that clients run on, by name. A client that names none runs on one without limits."""
+        return self._named("client_machine", ClientMachine)
+
+    @cached_property
+    def actions(self) -> tuple[Action, ...]:
+        """The administrator's actions while the host runs."""
+        return self._list("action", _action)

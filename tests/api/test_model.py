@@ -1,0 +1,115 @@
+"""The typed scenario: `Scenario.model`."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+from random_scenarios import random_checked
+from support import ROOT
+from vcpulab import Scenario
+from vcpulab.scenario.model import ClosedLoopClient, OpenLoopClient
+from vcpulab.scenario.table import Table
+
+pytestmark = pytest.mark.quick
+
+SHIPPED = sorted(path for path in (ROOT / "scenarios").rglob("*.toml") if path.name != "calibration.toml")
+KVM = ROOT / "scenarios/kvm-web-beside-batch.toml"
+
+
+def properties(table: Table) -> dict[str, Any]:
+    """The type of each field."""
+    kind: Any = type(table)  # mypy believes that a class without hashable instances is not hashable itself
+    return _properties(kind)
+
+
+@cache
+def _properties(kind: type) -> dict[str, Any]:
+    getters = {
+        name: member.func if isinstance(member, cached_property) else member.fget
+        for name, member in vars(kind).items()
+        if isinstance(member, property | cached_property)
+    }
+    return {name: get_type_hints(getter)["return"] for name, getter in getters.items()}
+
+
+def is_of(value: Any, kind: Any) -> bool:
+    origin, parts = get_origin(kind), get_args(kind)
+    if kind is Any or origin is Literal:
+        return kind is Any or value in parts
+    if origin in (Union, UnionType):
+        return any(is_of(value, part) for part in parts)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(is_of(item, parts[0]) for item in value)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(is_of(item, parts[1]) for item in value.values())
+    kind = int | float if kind is float else kind
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def tables(value: object) -> Iterator[Table]:
+    """The tables in a value, itself included."""
+    if isinstance(value, Table):
+        yield value
+        for name in properties(value):
+            yield from tables(getattr(value, name))
+    elif isinstance(value, Mapping | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from tables(item)
+
+
+def check(scenario: Scenario) -> None:
+    for table in tables(scenario.model):
+        for name, kind in properties(table).items():
+            value = getattr(table, name)
+            assert is_of(value, kind), f"{type(table).__name__}.{name}: {value!r} is no {kind}"
+
+
+def test_shipped_scenarios_have_every_field_with_its_type() -> None:
+    for path in SHIPPED:
+        check(Scenario(path))
+
+
+def test_random_scenarios_have_every_field_with_its_type() -> None:
+    for seed in range(100):
+        check(random_checked(seed))
+
+
+@pytest.mark.parametrize(
+    ("source", "field", "value"),
+    [
+        (None, "host.hypervisor", "xen"),
+        (None, "host.governor", "performance"),
+        (None, "domain.web.pool", "Pool-0"),
+        (KVM, "domain.web.emulator_affinity", "all"),
+        (KVM, "domain.web.iothread_affinity", "all"),
+        (KVM, "domain.web.iothreads", 0),
+    ],
+)
+def test_the_value_of_an_absent_field_is_what_the_engine_takes(source: Any, field: str, value: Any) -> None:
+    scenario = Scenario.starter() if source is None else Scenario(source)
+    owner = scenario.host if field.startswith("host.") else scenario.domains["web"]
+    assert getattr(owner, field.rpartition(".")[2]) == value
+    assert scenario.change({field: value}) == scenario
+
+
+def test_a_client_has_the_fields_of_its_kind() -> None:
+    open_loop = Scenario.starter()
+    assert isinstance(open_loop.clients["http"], OpenLoopClient)
+    assert not hasattr(open_loop.clients["http"], "users")
+    closed_loop = Scenario(ROOT / "scenarios/closed-loop.toml").clients
+    assert [client.users > 0 for client in closed_loop.values() if isinstance(client, ClosedLoopClient)] == [True]
+
+
+def test_parameters_are_those_that_are_given() -> None:
+    scenario = Scenario.starter().change({"domain.web.weight": 512, "host.tslice_ms": 5})
+    assert (scenario.domains["web"].params, scenario.host.params) == ({"weight": 512}, {"tslice_ms": 5})
+
+
+def test_a_model_cannot_be_changed() -> None:
+    scenario = Scenario.starter()
+    with pytest.raises(AttributeError, match=r"Domain\.vcpus cannot be set: Scenario\.change makes another scenario"):
+        scenario.domains["web"].vcpus = 2  # type: ignore[misc]
+    assert scenario.model == Scenario.starter().model != scenario.change({"seed": 9}).model
