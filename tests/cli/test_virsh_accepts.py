@@ -43,7 +43,7 @@ LIVES = ("start", "shutdown", "reboot", "destroy", "managedsave", "suspend", "re
 
 def missing() -> str | None:
     """Why the driver cannot be had here; `None`: it can."""
-    for program in ("virsh", "qemu-system-x86_64", *(() if has_user() else ("unshare",))):
+    for program in ("virsh", "qemu-system-x86_64", "unshare"):
         if shutil.which(program) is None:
             return f"needs {program}"
     return None if os.geteuid() == 0 else "the driver tunes CPUs for root only"
@@ -58,14 +58,18 @@ class Libvirt:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._command = ["virsh", "--quiet", "--connect", f"qemu:///embed?root={folder}"]
+        # Where root may use KVM and the driver's user may not, the driver holds what it knows of QEMU for outdated and starts
+        # QEMU for seconds at each command. Here nobody can use KVM: VMs are only defined.
+        folder.joinpath("kvm").touch(0o600)
+        mounts = ["! [ -e /dev/kvm ] || mount --bind kvm /dev/kvm"]
         if not has_user():
             # The driver runs VMs as this user, whom a system's packages make: here it is in files of our own.
             for name, entry in (("passwd", "x:64055:64055::/:/usr/sbin/nologin"), ("group", "x:64055:")):
                 text = Path("/etc", name).read_text()
                 folder.joinpath(name).write_text(f"{text.rstrip()}\n{DRIVER_USER}:{entry}\n")
-            mounts = 'mount --bind passwd /etc/passwd && mount --bind group /etc/group && exec "$@"'
-            self._command = ["unshare", "--mount", "sh", "-ec", mounts, "sh", *self._command]
+                mounts.append(f"mount --bind {name} /etc/{name}")
+        virsh = ["virsh", "--quiet", "--connect", f"qemu:///embed?root={folder}"]
+        self._command = ["unshare", "--mount", "sh", "-ec", "\n".join([*mounts, 'exec "$@"']), "sh", *virsh]
 
     def file(self, name: str, vcpus: int) -> Path:
         """A file with the XML of a VM."""
