@@ -525,10 +525,10 @@ fn a_kvm_host_has_the_threads_that_serve_its_vms() {
     let scenario = Scenario::parse(KVM, "kvm.toml").unwrap_or_else(|problems| panic!("{problems}"));
     let warnings: Vec<&str> = scenario.warnings().iter().filter_map(|one| one.field.as_deref()).collect();
     assert_eq!(warnings, ["domain.web.nice"], "its threads are in groups of their own");
-    let threads: Vec<_> = scenario.host_threads().iter().map(|one| (one.of.0, one.kind.name())).collect();
+    let (own, threads) = scenario.host_threads().unwrap();
+    let threads: Vec<_> = threads.iter().map(|one| (one.of.0, one.kind.name())).collect();
     let expected = [(0, "vhost"), (0, "emulator"), (1, "emulator"), (1, "iothread"), (2, "emulator")];
     assert_eq!(threads, expected, "an emulator serves emulated devices, and disks without an I/O thread");
-    let own = scenario.host_domain().unwrap();
     let host = &scenario.domains[own];
     assert_eq!((host.name.as_str(), host.number, host.vcpus()), ("host", 0, 5));
     let pinned: Vec<_> = host.affinity.iter().map(|mask| mask.map(|mask| mask.to_string())).collect();
@@ -550,7 +550,7 @@ fn cpusets_are_taken_together_along_the_path() {
         [cgroup.a]\ncpus = \"0-5\"\n[cgroup.\"a/b\"]\ncpus = \"4-7\"\n[cgroup.\"a/b/c\"]\ncpus = \"0-1\"\n\
         [domain.vm]\ncgroup = \"a/b\"\naffinity = \"6-7\"\napp = [{ kind = \"hog\" }]\n";
     let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
-    let kvm = scenario.host.kvm.as_ref().unwrap();
+    let kvm = scenario.host.platform.kvm().unwrap();
     let left = |path: &str| kvm.cpuset(path).map(|cpus| cpus.to_string());
     let paths = ["a", "a/b", "a/b/c", "a/other", "b", "/"].map(left);
     let [five, two] = ["0-5", "4-5"].map(|cpus| Some(cpus.to_owned()));
@@ -601,7 +601,7 @@ fn a_kvm_host_reads_back_without_its_own_threads() {
     let idle =
         "[host]\nhypervisor = \"kvm\"\nscheduler = \"credit\"\n[domain.a]\napp = [{ kind = \"hog\" }]\n";
     let idle = Scenario::parse(idle, "f").unwrap();
-    assert_eq!((idle.host_domain(), idle.domains.len()), (None, 1), "nobody needs a thread");
+    assert_eq!((idle.host_threads(), idle.domains.len()), (None, 1), "nobody needs a thread");
 }
 
 #[test]

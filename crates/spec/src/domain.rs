@@ -5,11 +5,12 @@ use vcpulab_host::{Bound, CpuMask, DomId, Params, PoolId, Span, Time};
 use vcpulab_sched::Member;
 
 use crate::app::AppSpec;
-use crate::device::{BlkfrontSpec, Forwarding, NetfrontSpec};
-use crate::kvm::{ThreadKind, ThreadsSpec};
+use crate::device::{BlkfrontSpec, NetfrontSpec};
+use crate::kvm::ThreadKind;
+use crate::platform::{Guest, VmSpec, XenDomain};
 
 /// A domain.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DomainSpec {
     /// Name of the domain.
     pub name: String,
@@ -29,10 +30,6 @@ pub struct DomainSpec {
     pub bound: Bound,
     /// The NUMA nodes that hold its memory; empty: those of the pCPUs that it prefers, or else may run on.
     pub memory_nodes: Vec<u32>,
-    /// Whether the domain owns the devices.
-    pub driver_domain: bool,
-    /// The way in which it finds where packets go.
-    pub forwarding: Forwarding,
     /// Working set of each vCPU, bytes.
     pub working_set_bytes: u64,
     /// Network interface of the domain.
@@ -55,8 +52,8 @@ pub struct DomainSpec {
     pub on_crash: OnCrash,
     /// Applications of the domain.
     pub apps: Vec<AppSpec>,
-    /// The domain's threads on a KVM host; `None`: a domain of Xen, or the host's own.
-    pub threads: Option<ThreadsSpec>,
+    /// Kind of the domain.
+    pub guest: Guest,
 }
 
 impl DomainSpec {
@@ -90,15 +87,20 @@ impl DomainSpec {
         self.driver().into_iter().chain(self.disk.as_ref().and_then(|disk| disk.driver))
     }
 
-    /// The threads of a KVM host that serve it, in order.
-    pub fn served_by(&self) -> Vec<ThreadKind> {
-        let Some(threads) = &self.threads else { return Vec::new() };
-        let mut kinds = Vec::new();
-        kinds.extend(self.nic.as_ref().map(|nic| ThreadsSpec::of_nic(nic.emulated)));
-        kinds.extend(self.disk.as_ref().map(|disk| threads.of_disk(disk.emulated)));
-        kinds.sort_unstable();
-        kinds.dedup();
-        kinds
+    /// Whether back ends of other domains are in the domain: in a driver domain, and among the threads of a KVM host.
+    pub fn has_back_ends(&self) -> bool {
+        matches!(self.guest, Guest::XenDomain(XenDomain { driver_domain: true, .. }) | Guest::HostThreads(_))
+    }
+
+    /// Whether the domain is on the network: by an interface, or because it owns NICs.
+    pub fn is_on_network(&self) -> bool {
+        self.nic.is_some() || self.has_back_ends()
+    }
+
+    /// The kinds of threads of a KVM host that serve its network interface and its virtual disk.
+    pub fn served_by(&self, vm: &VmSpec) -> [Option<ThreadKind>; 2] {
+        let of_disk = self.disk.as_ref().map(|disk| vm.disk_thread(disk.emulated));
+        [self.nic.as_ref().map(|nic| VmSpec::nic_thread(nic.emulated)), of_disk]
     }
 
     /// The kinds of its applications, one for each instance, in the order in which the engine counts them.
@@ -109,9 +111,10 @@ impl DomainSpec {
 }
 
 /// The toolstack's answer to the crash of a domain's guest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnCrash {
     /// The domain is destroyed.
+    #[default]
     Destroy,
     /// The domain is destroyed and created again.
     Restart,

@@ -18,7 +18,7 @@ pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     if spec.actions.iter().any(changing) || spec.domains.iter().any(|domain| domain.start > Time::ZERO) {
         return all;
     }
-    if let Some(kvm) = &spec.host.kvm {
+    if let Some(kvm) = spec.host.platform.kvm() {
         return match spec.pools[POOL_0].generation.param_of(Role::GroupWeight) {
             Some(weight) => group_shares(spec, kvm, weight),
             None => all,

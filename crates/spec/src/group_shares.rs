@@ -7,7 +7,8 @@ use vcpulab_sched::{Generation, fair_shares};
 
 use crate::domain::DomainSpec;
 use crate::host::POOL_0;
-use crate::kvm::{KvmSpec, ROOT};
+use crate::kvm::{KvmSpec, ROOT, ThreadsSpec};
+use crate::platform::{Guest, VmSpec};
 use crate::spec::Spec;
 
 /// A control group, or what a domain has below it.
@@ -41,7 +42,7 @@ pub(crate) fn group_shares(spec: &Spec, kvm: &KvmSpec, weight: &ParamSpec) -> Ve
 
 /// Whether more than weights decides where and when a domain runs.
 fn is_special(domain: &DomainSpec, generation: &Generation) -> bool {
-    let Some(threads) = &domain.threads else { return false };
+    let Some(threads) = domain.guest.threads() else { return false };
     let pinned = domain.affinity.iter().any(Option::is_some);
     pinned || generation.is_idle(&domain.params) || !matches!(threads.class, Class::Other | Class::Batch)
 }
@@ -87,7 +88,8 @@ impl<'a> Tree<'a> {
     }
 
     fn put(&mut self, spec: &'a Spec, d: DomId, domain: &'a DomainSpec, weight: &ParamSpec) {
-        let Some(threads) = domain.threads.as_ref().filter(|its| !serves_a_vm(spec, &its.cgroup)) else {
+        let Some(threads) = domain.guest.threads().filter(|threads| !serves_a_vm(spec, &threads.cgroup))
+        else {
             return;
         };
         let around = self.at(&threads.cgroup);
@@ -122,13 +124,9 @@ impl<'a> Tree<'a> {
 /// Whether a path is that of a group inside a VM's own.
 fn serves_a_vm(spec: &Spec, path: &str) -> bool {
     spec.domains.iter().any(|vm| {
-        let around = vm.threads.as_ref().filter(|its| !its.daemon).map(|its| its.cgroup.as_str());
-        around.is_some_and(|around| {
-            let below = if around == ROOT { Some(path) } else { path.strip_prefix(around) };
-            let below = below.map(|below| below.trim_start_matches('/'));
-            below
-                .and_then(|below| below.strip_prefix(vm.name.as_str()))
-                .is_some_and(|rest| rest.starts_with('/'))
-        })
+        let Guest::Vm(VmSpec { threads: ThreadsSpec { cgroup, .. }, .. }) = &vm.guest else { return false };
+        let below = if cgroup == ROOT { Some(path) } else { path.strip_prefix(cgroup.as_str()) };
+        let below = below.map(|below| below.trim_start_matches('/'));
+        below.and_then(|below| below.strip_prefix(vm.name.as_str())).is_some_and(|rest| rest.starts_with('/'))
     })
 }

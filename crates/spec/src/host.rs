@@ -3,7 +3,7 @@
 use vcpulab_host::{CpuMask, Creation, Governor, Granularity, Params, PoolId, TopologyConfig};
 use vcpulab_sched::{Generation, Policy};
 
-use crate::kvm::KvmSpec;
+use crate::platform::Platform;
 use crate::profile::Constants;
 
 /// The machine.
@@ -25,12 +25,10 @@ pub struct HostSpec {
     pub creation: Creation,
     /// The governor that chooses the frequencies of the cores.
     pub governor: Governor,
-    /// The place of the drivers of the devices.
-    pub drivers: Drivers,
+    /// The platform that domains run on.
+    pub platform: Platform,
     /// The toolstack in whose commands advice is given. It changes no result.
     pub toolstack: Toolstack,
-    /// Settings of a host of Linux with KVM; `None`: the hypervisor is Xen.
-    pub kvm: Option<KvmSpec>,
 }
 
 /// The tool with which administrators set a host up.
@@ -46,19 +44,6 @@ pub enum Toolstack {
     Proxmox,
     /// Files of control groups and systemd, on any host of Linux.
     Cgroup,
-}
-
-/// The places that the drivers of the devices can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drivers {
-    /// In driver domains.
-    Domains,
-    /// In the hypervisor.
-    Hypervisor,
-    /// There is no hypervisor: the one domain has them.
-    BareMetal,
-    /// In the kernel that KVM is part of, and in threads of its domain [`HOST`](crate::HOST).
-    Kvm,
 }
 
 /// The CPU pool that every host has.

@@ -53,8 +53,6 @@ pub struct KvmSpec {
     pub polls_recorded: bool,
     /// The control groups besides those that VMs and daemons have, as in the file.
     pub cgroups: Vec<CgroupSpec>,
-    /// The threads that serve VMs: the vCPUs of the domain [`HOST`], which is there if there are any.
-    pub threads: Vec<ServiceThread>,
 }
 
 /// A control group that a scenario names.
@@ -91,22 +89,14 @@ pub fn within(cpuset: Option<CpuMask>, own: Option<CpuMask>) -> Option<CpuMask> 
     }
 }
 
-/// A domain as threads of Linux.
+/// The threads of a daemon, or those that are the vCPUs of a VM.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadsSpec {
     /// The path of the control group around its own; [`ROOT`]: none is.
     pub cgroup: String,
-    /// Whether the domain is a daemon of the host instead of a VM.
-    pub daemon: bool,
-    /// The pCPUs that its emulator and vhost threads may run on; `None`: every one.
-    pub emulator_affinity: Option<CpuMask>,
-    /// The pCPUs that its I/O thread may run on; `None`: every one.
-    pub iothread_affinity: Option<CpuMask>,
-    /// The number of its I/O threads; 0: the emulator does the work of its disk.
-    pub iothreads: u32,
-    /// The scheduling class of its vCPUs' threads.
+    /// Scheduling class of the threads.
     pub class: Class,
-    /// Nice value of the vCPUs' threads.
+    /// Nice value of the threads.
     pub nice: i8,
 }
 
@@ -138,17 +128,5 @@ impl ThreadKind {
             ThreadKind::Emulator => "emulator",
             ThreadKind::IoThread => "iothread",
         }
-    }
-}
-
-impl ThreadsSpec {
-    /// The kind of thread that serves a network interface.
-    pub fn of_nic(emulated: bool) -> ThreadKind {
-        if emulated { ThreadKind::Emulator } else { ThreadKind::Vhost }
-    }
-
-    /// The kind of thread that serves its disk.
-    pub fn of_disk(&self, emulated: bool) -> ThreadKind {
-        if emulated || self.iothreads == 0 { ThreadKind::Emulator } else { ThreadKind::IoThread }
     }
 }

@@ -29,6 +29,7 @@ mod group_shares;
 mod host;
 mod kvm;
 pub mod limits;
+mod platform;
 mod profile;
 mod spec;
 
@@ -39,10 +40,11 @@ pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, Netfron
 pub use domain::{DomainSpec, OnCrash};
 pub use ending::Ending;
 pub use entitlement::entitlements;
-pub use host::{Drivers, HostSpec, POOL_0, PoolSpec, Toolstack};
+pub use host::{HostSpec, POOL_0, PoolSpec, Toolstack};
 pub use kvm::{
     CgroupSpec, Cgroups, DAEMONS, HOST, KvmSpec, MACHINES, ROOT, SLICES, ServiceThread, ThreadKind,
     ThreadsSpec, within,
 };
+pub use platform::{Drivers, Guest, Platform, VmSpec, XenDomain};
 pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
 pub use spec::Spec;

@@ -10,8 +10,9 @@ use crate::app::Service;
 use crate::client::{ClientMachineSpec, ClientSpec};
 use crate::device::{DeviceSpec, DiskSpec};
 use crate::domain::DomainSpec;
-use crate::host::{Drivers, HostSpec, POOL_0, PoolSpec};
+use crate::host::{HostSpec, POOL_0, PoolSpec};
 use crate::kvm::ServiceThread;
+use crate::platform::{Guest, Platform};
 
 /// Requests of a client among which the frequency of each size of answer is stated.
 const REQUESTS: u64 = 1_000_000;
@@ -62,12 +63,11 @@ impl Spec {
 
     /// The pCPUs that the control groups around a domain leave to its thread of that number; `None`: every one.
     pub fn cpuset(&self, domain: DomId, vcpu: u32) -> Option<CpuMask> {
-        let kvm = self.host.kvm.as_ref()?;
-        let of = match &self.domains[domain].threads {
-            Some(its) => its,
-            None => self.domains[kvm.threads[vcpu as usize].of].threads.as_ref()?,
+        let guest = match &self.domains[domain].guest {
+            Guest::HostThreads(threads) => &self.domains[threads[vcpu as usize].of].guest,
+            guest => guest,
         };
-        kvm.cpuset(&of.cgroup)
+        self.host.platform.kvm()?.cpuset(&guest.threads()?.cgroup)
     }
 
     /// The pool of each action: the one its domain is in at that time, or the one whose scheduler it is about.
@@ -94,14 +94,13 @@ impl Spec {
         found
     }
 
-    /// The domain of a KVM host's own threads, which is in no file.
-    pub fn host_domain(&self) -> Option<DomId> {
-        (!self.host_threads().is_empty()).then(|| DomId(self.domains.len() as u32 - 1))
-    }
-
-    /// The threads of a KVM host that serve VMs: the vCPUs of [`host_domain`](Spec::host_domain).
-    pub fn host_threads(&self) -> &[ServiceThread] {
-        self.host.kvm.as_ref().map_or(&[], |kvm| &kvm.threads)
+    /// The domain of a KVM host's own threads, which is in no file, and the threads, its vCPUs.
+    pub fn host_threads(&self) -> Option<(DomId, &[ServiceThread])> {
+        let domain = self.domains.ids().last()?;
+        match &self.domains[domain].guest {
+            Guest::HostThreads(threads) => Some((domain, threads)),
+            _ => None,
+        }
     }
 
     /// The release of Linux, major and minor, that a KVM host's scheduler is of. `None`: its scheduler is of no Linux.
@@ -113,13 +112,13 @@ impl Spec {
     /// The domains that are in the scenario's file.
     pub fn stated_domains(&self) -> &[DomainSpec] {
         let all = self.domains.as_slice();
-        &all[..all.len() - usize::from(self.host_domain().is_some())]
+        &all[..all.len() - usize::from(self.host_threads().is_some())]
     }
 
     /// The way in which netbacks work: that of the kernels of the machine's days, and before Xen 4 that of XenLinux.
     pub fn netbacks(&self) -> Netbacks {
         let release = &self.pools[POOL_0].release;
-        if self.host.drivers == Drivers::Kvm {
+        if self.host.platform.kvm().is_some() {
             Netbacks::Threads
         } else if ["xen2", "xen3"].iter().any(|old| release.starts_with(old)) {
             Netbacks::Tasklet
@@ -139,14 +138,24 @@ impl Spec {
         }
     }
 
+    /// The first NIC that a domain owns.
+    pub fn own_nic(&self, domain: DomId) -> Option<NicId> {
+        self.nics.ids().find(|&nic| self.owns(domain, &self.nics[nic]))
+    }
+
     /// The first disk that a domain owns.
     pub fn own_disk(&self, domain: DomId) -> Option<DiskId> {
-        self.disks.ids().find(|&disk| self.disks[disk].device.owner == Some(domain))
+        self.disks.ids().find(|&disk| self.owns(domain, &self.disks[disk].device))
+    }
+
+    /// Whether a device is a domain's own. Those of a KVM host are its kernel's, and no thread's.
+    fn owns(&self, domain: DomId, device: &DeviceSpec) -> bool {
+        device.owner == Some(domain) && !matches!(self.domains[domain].guest, Guest::HostThreads(_))
     }
 
     /// Whether a domain has a disk, virtual or its own.
     pub fn has_disk(&self, domain: DomId) -> bool {
-        let virtual_disk = self.domains[domain].disk.is_some() && self.host.drivers != Drivers::BareMetal;
+        let virtual_disk = self.domains[domain].disk.is_some() && self.host.platform != Platform::BareMetal;
         virtual_disk || self.own_disk(domain).is_some()
     }
 

@@ -7,18 +7,18 @@ use vcpulab_io::{
     BlkbackCosts, BlkfrontConfig, BlkfrontCosts, CacheConfig, DiskConfig, DiskId, DiskKind, DiskOwner,
     DiskUnitConfig, ElevatorConfig, Interrupts, VirtualDiskConfig,
 };
-use vcpulab_spec::{Constants, DeviceSpec, DiskSpec, DomainSpec, Drivers, Medium, Spec};
+use vcpulab_spec::{Constants, DeviceSpec, DiskSpec, DomainSpec, Guest, Medium, Platform, Spec};
 
 /// The disks, and the stub domains that virtual disks go through.
 pub(crate) fn disks(spec: &Spec) -> Table<DiskId, DiskUnitConfig> {
     let constants = &spec.host.constants;
-    let costs = match spec.host.drivers {
-        Drivers::Kvm => BlkbackCosts {
+    let costs = match spec.host.platform {
+        Platform::Kvm(_) => BlkbackCosts {
             request_ns: Span::from_ns(constants.kvm_disk_request_ns),
             grant_ns: Span::ZERO,
             response_ns: Span::from_ns(constants.kvm_disk_response_ns),
         },
-        Drivers::Domains | Drivers::Hypervisor | Drivers::BareMetal => BlkbackCosts {
+        Platform::Xen(_) | Platform::BareMetal => BlkbackCosts {
             request_ns: Span::from_ns(constants.blockback_request_ns),
             grant_ns: Span::from_ns(constants.grant_ns),
             response_ns: Span::from_ns(constants.blockback_response_ns),
@@ -39,14 +39,14 @@ pub(crate) fn disks(spec: &Spec) -> Table<DiskId, DiskUnitConfig> {
 }
 
 fn owner(device: &DeviceSpec, spec: &Spec) -> DiskOwner {
-    match device.owner {
-        None => DiskOwner::Hypervisor,
-        Some(host) if spec.host.drivers == Drivers::Kvm => DiskOwner::Host {
-            guest: host.into(),
+    let Some(owner) = device.owner else { return DiskOwner::Hypervisor };
+    match spec.domains[owner].guest {
+        Guest::HostThreads(_) => DiskOwner::Host {
+            guest: owner.into(),
             complete_ns: Span::from_ns(spec.host.constants.kvm_disk_complete_ns),
             interrupts: device.pcpu.map_or(Interrupts::OfReceiver, |p| Interrupts::Pcpu(PcpuId(p))),
         },
-        Some(guest) => DiskOwner::Guest { guest: guest.into(), vcpu: device.vcpu },
+        _ => DiskOwner::Guest { guest: owner.into(), vcpu: device.vcpu },
     }
 }
 
@@ -87,10 +87,9 @@ fn disk(medium: Medium, constants: &Constants) -> DiskConfig {
 /// A domain's virtual disk. A domain that owns a disk and has no virtual one has it straight on that.
 pub(crate) fn virtual_disk(domain: DomId, spec: &Spec) -> Option<VirtualDiskConfig> {
     let constants = &spec.host.constants;
-    // Those of a KVM host are its kernel's, and no thread's.
-    let own = spec.own_disk(domain).filter(|_| spec.host.drivers != Drivers::Kvm);
+    let own = spec.own_disk(domain);
     let domain = &spec.domains[domain];
-    let exit = if domain.threads.is_some() { constants.kvm_exit_ns } else { 0 };
+    let exit = if domain.guest.threads().is_some() { constants.kvm_exit_ns } else { 0 };
     let costs = BlkfrontCosts {
         upcall_ns: Span::from_ns(constants.guest_upcall_ns + exit),
         request_ns: Span::from_ns(constants.block_request_ns),
@@ -99,7 +98,7 @@ pub(crate) fn virtual_disk(domain: DomId, spec: &Spec) -> Option<VirtualDiskConf
     };
     let cache = CacheConfig::linux(domain.page_cache_bytes);
     match (&domain.disk, own) {
-        (Some(disk), _) if spec.host.drivers != Drivers::BareMetal => Some(VirtualDiskConfig {
+        (Some(disk), _) if spec.host.platform != Platform::BareMetal => Some(VirtualDiskConfig {
             blkfront: BlkfrontConfig::split(costs, cache),
             disk: disk.disk.unwrap_or_else(|| {
                 let before = stubs(spec).take_while(|&stub| Some(stub) != disk.driver).count();

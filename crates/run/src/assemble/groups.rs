@@ -8,7 +8,10 @@
 use std::collections::BTreeMap;
 
 use vcpulab_host::{DomId, GroupConfig, GroupId, Membership, Part, Table, ThreadConfig};
-use vcpulab_spec::{CgroupSpec, DomainSpec, ROOT, SLICES, ServiceThread, Spec, ThreadKind, ThreadsSpec};
+use vcpulab_spec::{
+    CgroupSpec, DomainSpec, Guest, KvmSpec, ROOT, SLICES, ServiceThread, Spec, ThreadKind, ThreadsSpec,
+    VmSpec,
+};
 
 /// Control groups, and the threads that are in them. On a host of Xen there are none.
 pub(crate) struct Groups {
@@ -27,23 +30,21 @@ struct Serving {
 
 impl Groups {
     pub fn of(spec: &Spec) -> Self {
-        let Some(kvm) = &spec.host.kvm else {
-            let threads =
-                spec.domains.iter().map(|domain| vec![ThreadConfig::default(); domain.affinity.len()]);
-            return Groups { all: Vec::new(), threads: threads.collect() };
-        };
-        let mut tree = Tree::new(&kvm.cgroups);
+        let mut tree = spec.host.platform.kvm().map_or_else(Tree::default, Tree::new);
         let mut serving = Table::filled(spec.domains.len(), None);
         let mut threads: Table<DomId, Vec<ThreadConfig>> = Table::new();
         for (d, domain) in spec.domains.enumerate() {
-            threads.push(match &domain.threads {
-                Some(its) if its.daemon => daemon(&mut tree, d, domain, its),
-                Some(its) => {
-                    let (vcpus, groups) = vm(&mut tree, d, domain, its);
+            threads.push(match &domain.guest {
+                Guest::XenDomain(_) => vec![ThreadConfig::default(); domain.affinity.len()],
+                Guest::Daemon(threads) => daemon(&mut tree, d, domain, threads),
+                Guest::Vm(spec) => {
+                    let (vcpus, groups) = vm(&mut tree, d, domain, spec);
                     serving[d] = Some(groups);
                     vcpus
                 }
-                None => kvm.threads.iter().map(|thread| service(thread, &serving)).collect(),
+                Guest::HostThreads(threads) => {
+                    threads.iter().map(|thread| service(thread, &serving)).collect()
+                }
             });
         }
         Groups { all: tree.all, threads }
@@ -51,6 +52,7 @@ impl Groups {
 }
 
 /// The groups that there are so far.
+#[derive(Default)]
 struct Tree<'a> {
     all: Vec<GroupConfig>,
     /// By path, those that have one in the scenario.
@@ -59,7 +61,7 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn new(given: &'a [CgroupSpec]) -> Self {
+    fn new(KvmSpec { cgroups: given, .. }: &'a KvmSpec) -> Self {
         let known = given.iter().map(|CgroupSpec { path, config, .. }| (path.as_str(), config)).collect();
         let mut tree = Tree { all: Vec::new(), by_path: BTreeMap::new(), given: known };
         let paths = SLICES.into_iter().chain(given.iter().map(|group| group.path.as_str()));
@@ -96,18 +98,18 @@ impl<'a> Tree<'a> {
 }
 
 /// The groups of a VM: those of its vCPUs' threads, which are the answer, and those of the threads that serve it.
-fn vm(tree: &mut Tree<'_>, d: DomId, domain: &DomainSpec, its: &ThreadsSpec) -> (Vec<ThreadConfig>, Serving) {
-    let around = tree.around(&its.cgroup);
+fn vm(tree: &mut Tree<'_>, d: DomId, domain: &DomainSpec, vm: &VmSpec) -> (Vec<ThreadConfig>, Serving) {
+    let around = tree.around(&vm.threads.cgroup);
     let scope = tree.inside(around, Some((d, Part::Whole)));
     let libvirt = Some(tree.inside(Some(scope), None));
     let emulator = tree.inside(libvirt, Some((d, Part::Emulator)));
     // What a daemon further below in the file can name as the group around its own.
-    tree.by_path.entry(emulator_of(its, domain)).or_insert(emulator);
-    let iothread = match its.iothreads {
+    tree.by_path.entry(emulator_of(&vm.threads, domain)).or_insert(emulator);
+    let iothread = match vm.iothreads {
         0 => emulator,
         _ => tree.inside(libvirt, Some((d, Part::IoThread))),
     };
-    let mut vcpu = |_| thread(tree.inside(libvirt, Some((d, Part::Vcpu))), its);
+    let mut vcpu = |_| thread(tree.inside(libvirt, Some((d, Part::Vcpu))), &vm.threads);
     ((0..domain.vcpus()).map(&mut vcpu).collect(), Serving { emulator, iothread })
 }
 

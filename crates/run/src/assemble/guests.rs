@@ -3,12 +3,12 @@
 use vcpulab_guest::{AppConfig, AppId, IdleTick, KernelConfig};
 use vcpulab_host::{DomId, Span, Table, VcpuId};
 use vcpulab_io::{GuestConfig, HaltPollConfig};
-use vcpulab_spec::{DomainSpec, Drivers, Spec};
+use vcpulab_spec::{DomainSpec, Guest, Platform, Spec};
 
 use crate::assemble::apps::app;
 use crate::assemble::disks::virtual_disk;
 use crate::assemble::files::served;
-use crate::assemble::network::{driver_costs, netfront, network_costs};
+use crate::assemble::network::{driver_costs, netfront, network_costs, thread_costs};
 use crate::assemble::scripts::{Channels, SyncObjects};
 use crate::assemble::services::Services;
 use crate::assemble::ticks;
@@ -25,9 +25,8 @@ pub(crate) fn guest(
     delay: Span,
     replication: u32,
 ) -> GuestConfig {
-    let (domain, drivers, constants) = (&spec.domains[d], spec.host.drivers, &spec.host.constants);
-    let mut devices = spec.nics.iter().chain(spec.disks.iter().map(|disk| &disk.device));
-    let owns = devices.any(|device| device.owner == Some(d));
+    let (domain, platform, constants) = (&spec.domains[d], &spec.host.platform, &spec.host.constants);
+    let owns = spec.own_nic(d).is_some() || spec.own_disk(d).is_some();
     GuestConfig {
         first_vcpu,
         kernel: KernelConfig {
@@ -41,31 +40,33 @@ pub(crate) fn guest(
             wake_ns: domain.wake_cpu,
             idle_ns: domain.idle_cpu,
             // Guests of KVM have their own page tables (EPT, NPT).
-            page_fault_ns: Span::from_ns(match drivers {
-                Drivers::BareMetal | Drivers::Kvm => 0,
-                Drivers::Domains | Drivers::Hypervisor => constants.page_fault_ns,
+            page_fault_ns: Span::from_ns(match platform {
+                Platform::BareMetal | Platform::Kvm(_) => 0,
+                Platform::Xen(_) => constants.page_fault_ns,
             }),
         },
         working_set_bytes: domain.working_set_bytes,
         netfront: netfront(d, spec),
-        network: network_costs(domain, drivers, constants),
+        network: network_costs(domain, platform, constants),
         virtual_disk: virtual_disk(d, spec),
         files: served(d, spec),
         halt_poll: halt_poll(domain, spec),
-        driver: (owns || domain.driver_domain).then(|| driver_costs(domain, drivers, constants)),
+        driver: match &domain.guest {
+            Guest::HostThreads(_) => Some(thread_costs(constants)),
+            Guest::XenDomain(xen) if owns || xen.driver_domain => {
+                Some(driver_costs(xen.forwarding, platform, constants))
+            }
+            Guest::XenDomain(_) | Guest::Vm(_) | Guest::Daemon(_) => None,
+        },
     }
 }
 
 /// The polling of a VM's threads on a KVM host: kernels before 6.12 gave it up after a long halt.
 fn halt_poll(domain: &DomainSpec, spec: &Spec) -> Option<HaltPollConfig> {
-    let longest = spec
-        .host
-        .kvm
-        .as_ref()
-        .map_or(Span::ZERO, |kvm| if kvm.polls_recorded { Span::ZERO } else { kvm.halt_poll });
-    let is_vm = domain.threads.as_ref().is_some_and(|threads| !threads.daemon);
+    let (Platform::Kvm(kvm), Guest::Vm(_)) = (&spec.host.platform, &domain.guest) else { return None };
+    let longest = kvm.halt_poll;
     let halves = spec.kernel().is_none_or(|kernel| kernel >= (6, 12));
-    (is_vm && !longest.is_zero()).then_some(HaltPollConfig {
+    (!kvm.polls_recorded && !longest.is_zero()).then_some(HaltPollConfig {
         longest,
         start: HALT_POLL_START.min(longest),
         shrink: if halves { 2 } else { 0 },

@@ -4,7 +4,7 @@ use vcpulab_host::{
     Action, Bound, Costs, CpuMask, DomId, DomainConfig, Hardware, HostConfig, Span, ThreadConfig, Time,
     TimedAction, TopologyConfig, VcpuConfig, VcpuId,
 };
-use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, Drivers, POOL_0, Spec, within};
+use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, POOL_0, Platform, Spec, within};
 
 use crate::assemble::endings::Endings;
 use crate::assemble::groups::Groups;
@@ -30,8 +30,8 @@ pub fn host_config(spec: &Spec) -> HostConfig {
 /// On bare metal there is no hypervisor whose work would cost anything.
 fn costs(spec: &Spec) -> Costs {
     let constants = &spec.host.constants;
-    let hypervisor =
-        |cost| if spec.host.drivers == Drivers::BareMetal { Span::ZERO } else { Span::from_ns(cost) };
+    let bare_metal = spec.host.platform == Platform::BareMetal;
+    let hypervisor = |cost| if bare_metal { Span::ZERO } else { Span::from_ns(cost) };
     // The schedulers of other pools are assumed to take as long as the first one.
     let percent = spec.pools[POOL_0].policy.decision_cost.and_then(|name| constants.get(name)).unwrap_or(100);
     let deciding = |cost: i64| hypervisor(cost * percent / 100);

@@ -4,7 +4,9 @@ use vcpulab_host::{DomId, PcpuId, Span, Table};
 use vcpulab_io::{
     DriverCosts, GuestId, Interrupts, NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink,
 };
-use vcpulab_spec::{Constants, DeviceSpec, DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
+use vcpulab_spec::{
+    Constants, DeviceSpec, DomainSpec, Drivers, Forwarding, Guest, NetfrontSpec, Platform, Spec,
+};
 
 /// Segments in a packet of 64 KB, the largest that IP has.
 const TSO_SEGMENTS: u32 = 44;
@@ -13,9 +15,9 @@ const TSO_SEGMENTS: u32 = 44;
 pub(crate) fn nics(spec: &Spec) -> Table<NicId, NicConfig> {
     let constants = &spec.host.constants;
     let config = |nic: &DeviceSpec| NicConfig {
-        owner: match nic.owner {
-            Some(host) if spec.host.drivers == Drivers::Kvm => NicOwner::Host {
-                guest: host.into(),
+        owner: match nic.owner.map(|owner| (owner, &spec.domains[owner].guest)) {
+            Some((owner, Guest::HostThreads(_))) => NicOwner::Host {
+                guest: owner.into(),
                 receive_ns: Span::from_ns(
                     constants.nic_receive_ns + constants.bridge_ns + constants.kvm_tap_ns,
                 ),
@@ -23,7 +25,7 @@ pub(crate) fn nics(spec: &Spec) -> Table<NicId, NicConfig> {
                     .pcpu
                     .map_or(Interrupts::Spread(spec.host.pcpus), |p| Interrupts::Pcpu(PcpuId(p))),
             },
-            Some(guest) => NicOwner::Guest { guest: guest.into(), vcpu: nic.vcpu },
+            Some((owner, _)) => NicOwner::Guest { guest: owner.into(), vcpu: nic.vcpu },
             None => NicOwner::Hypervisor {
                 receive_ns: Span::from_ns(
                     constants.nic_receive_ns + constants.bridge_ns + constants.page_exchange_ns,
@@ -49,10 +51,7 @@ pub(crate) fn netfront(domain: DomId, spec: &Spec) -> Option<NetfrontConfig> {
         segments_max: if netfront.tso { TSO_SEGMENTS } else { 1 },
         emulation_ns: Span::from_ns(if netfront.emulated { spec.host.constants.emulation_ns } else { 0 }),
     };
-    let own = spec.nics.ids().find(|&nic| spec.nics[nic].owner == Some(domain));
-    // Those of a KVM host are its kernel's, and no thread's.
-    let own = own.filter(|_| spec.host.drivers != Drivers::Kvm);
-    match (&spec.domains[domain].nic, own) {
+    match (&spec.domains[domain].nic, spec.own_nic(domain)) {
         (Some(netfront), _) if netfront.driver.is_some() => {
             let guest = GuestId::from(netfront.driver?);
             Some(config(netfront, Uplink::DriverDomain { guest, vcpu: netfront.driver_vcpu }))
@@ -76,18 +75,23 @@ pub(crate) fn netfront(domain: DomId, spec: &Spec) -> Option<NetfrontConfig> {
 }
 
 /// The costs of the network inside a domain.
-pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &Constants) -> NetworkCosts {
-    let owns = drivers == Drivers::BareMetal || (domain.driver_domain && domain.nic.is_none());
+pub(crate) fn network_costs(domain: &DomainSpec, platform: &Platform, constants: &Constants) -> NetworkCosts {
+    let owns = *platform == Platform::BareMetal || (domain.has_back_ends() && domain.nic.is_none());
     // The hypervisor's own driver is called for each packet sent.
-    let sends = if drivers == Drivers::Hypervisor { constants.nic_send_ns + constants.grant_ns } else { 0 };
+    let sends = match platform {
+        Platform::Xen(Drivers::Hypervisor) => constants.nic_send_ns + constants.grant_ns,
+        Platform::Xen(Drivers::Domains) | Platform::Kvm(_) | Platform::BareMetal => 0,
+    };
     let offloads = domain.nic.as_ref().is_none_or(|nic| nic.checksum_offload);
     let front =
         if owns { (0, 0) } else { (constants.frontend_receive_ns, constants.frontend_send_ns + sends) };
     // On a KVM host the guest takes its interrupts itself, after an exit.
-    let (exit, hypervisor_upcall) = match drivers {
-        Drivers::Kvm if domain.threads.is_some() => (constants.kvm_exit_ns, constants.kvm_exit_ns),
-        Drivers::Kvm | Drivers::BareMetal => (0, 0),
-        Drivers::Domains | Drivers::Hypervisor => (0, constants.guest_upcall_ns),
+    let (exit, hypervisor_upcall) = match platform {
+        Platform::Kvm(_) if domain.guest.threads().is_some() => {
+            (constants.kvm_exit_ns, constants.kvm_exit_ns)
+        }
+        Platform::Kvm(_) | Platform::BareMetal => (0, 0),
+        Platform::Xen(_) => (0, constants.guest_upcall_ns),
     };
     NetworkCosts {
         upcall_ns: Span::from_ns(constants.guest_upcall_ns + exit),
@@ -101,11 +105,12 @@ pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &C
 }
 
 /// The costs of the back ends in a domain that owns NICs.
-pub(crate) fn driver_costs(domain: &DomainSpec, drivers: Drivers, constants: &Constants) -> DriverCosts {
-    if drivers == Drivers::Kvm {
-        return thread_costs(constants);
-    }
-    let bare = drivers == Drivers::BareMetal;
+pub(crate) fn driver_costs(
+    forwarding: Forwarding,
+    platform: &Platform,
+    constants: &Constants,
+) -> DriverCosts {
+    let bare = *platform == Platform::BareMetal;
     DriverCosts {
         upcall_ns: Span::from_ns(if bare {
             constants.native_interrupt_ns
@@ -114,7 +119,7 @@ pub(crate) fn driver_costs(domain: &DomainSpec, drivers: Drivers, constants: &Co
         }),
         nic_receive_ns: Span::from_ns(constants.nic_receive_ns),
         nic_send_ns: Span::from_ns(constants.nic_send_ns),
-        bridge_ns: match domain.forwarding {
+        bridge_ns: match forwarding {
             Forwarding::Bridge => Span::from_ns(constants.bridge_ns),
             Forwarding::Routing => Span::from_ns(constants.route_ns),
         },
@@ -130,7 +135,7 @@ pub(crate) fn driver_costs(domain: &DomainSpec, drivers: Drivers, constants: &Co
 }
 
 /// The costs of the threads that serve VMs of a KVM host: all of it is the host's kernel.
-fn thread_costs(constants: &Constants) -> DriverCosts {
+pub(crate) fn thread_costs(constants: &Constants) -> DriverCosts {
     DriverCosts {
         upcall_ns: Span::from_ns(constants.kvm_thread_wake_ns),
         nic_receive_ns: Span::from_ns(constants.nic_receive_ns),

@@ -5,7 +5,7 @@ use vcpulab_spec::{ServiceThread, Spec};
 
 /// A row for each thread, from those of all vCPUs.
 pub(crate) fn thread_rows(spec: &Spec, vcpus: &[VcpuRow]) -> Vec<ThreadRow> {
-    let Some(host) = spec.host_domain() else { return Vec::new() };
+    let Some((host, threads)) = spec.host_threads() else { return Vec::new() };
     let own = vcpus.iter().filter(|row| row.domain == spec.domains[host].name);
     let row = |(thread, row): (&ServiceThread, &VcpuRow)| {
         let (domain, kind) = (spec.domains[thread.of].name.clone(), thread.kind.name());
@@ -23,5 +23,5 @@ pub(crate) fn thread_rows(spec: &Spec, vcpus: &[VcpuRow]) -> Vec<ThreadRow> {
             migrations: row.migrations,
         }
     };
-    spec.host_threads().iter().zip(own).map(row).collect()
+    threads.iter().zip(own).map(row).collect()
 }

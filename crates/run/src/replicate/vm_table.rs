@@ -20,9 +20,6 @@ pub(crate) fn vm_rows(
     before: &Throttled,
     (domains, threads): (&[DomainRow], &[ThreadRow]),
 ) -> Vec<VmRow> {
-    if spec.host.kvm.is_none() {
-        return Vec::new();
-    }
     let row = |(d, row): (DomId, &DomainRow)| {
         let serving = threads.iter().filter(|thread| thread.domain == row.domain);
         let (now, then) = (host.throttling(d), before.get(d).copied().unwrap_or_default());
@@ -38,6 +35,6 @@ pub(crate) fn vm_rows(
             throttled_ns: (now.throttled_ns - then.throttled_ns).ns(),
         }
     };
-    let stated = spec.stated_domains().len();
-    spec.domains.ids().zip(domains).take(stated).map(row).collect()
+    let rows = spec.domains.ids().zip(domains);
+    rows.filter(|(d, _)| spec.domains[*d].guest.threads().is_some()).map(row).collect()
 }

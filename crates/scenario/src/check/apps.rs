@@ -194,8 +194,7 @@ fn app_param(
 fn nic_needed(checker: &mut Checker<'_, '_>, spec: &Spec, domain: DomId, app: &AppSpec, place: &Place) {
     let config = app.alone();
     let sends = config.script.steps.iter().any(|step| matches!(step, Step::Connect(Peer::Outside)));
-    let DomainSpec { nic, driver_domain, .. } = &spec.domains[domain];
-    if sends && nic.is_none() && !driver_domain {
+    if sends && !spec.domains[domain].is_on_network() {
         let problem = Problem::says(format!("`{}` needs a network interface in its domain", app.kind()));
         checker.report.error(place, problem.hint(format!("add `nic = {}`", front_to(spec))));
     }

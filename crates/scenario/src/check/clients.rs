@@ -143,7 +143,7 @@ fn service(
 ) -> Option<Service> {
     let server = checker.domain(field, &spec.domains)?;
     let place = &field.0.as_ref()?.place;
-    let DomainSpec { name, apps, nic, driver_domain, .. } = &spec.domains[server];
+    let DomainSpec { name, apps, .. } = &spec.domains[server];
     let serves = |position: &usize| {
         let kind = apps[*position].kind();
         apps[*position].serves() && app.get().is_none_or(|app| app == kind)
@@ -166,7 +166,7 @@ fn service(
             checker.report.error(place, problem.found(name).maybe_hint(hint));
         }
     }
-    if nic.is_none() && !driver_domain && !services.is_empty() {
+    if !spec.domains[server].is_on_network() && !services.is_empty() {
         let problem = Problem::says(format!("domain `{name}` has no network interface")).found(name);
         checker
             .report

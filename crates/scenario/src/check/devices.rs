@@ -2,29 +2,16 @@
 
 use vcpulab_host::{DomId, Id, Table};
 use vcpulab_sched::policies;
-use vcpulab_spec::{DeviceSpec, DomainSpec, Drivers, POOL_0, Spec};
+use vcpulab_spec::{DeviceSpec, DomainSpec, Drivers, POOL_0, Platform, Spec};
 
 use crate::check::fields::Checker;
 use crate::check::kvm;
-use crate::file::raw::{RawHost, RawScenario};
-use crate::file::words::DRIVERS;
+use crate::file::raw::RawScenario;
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
 
 /// The only domain on bare metal.
 const DOM0: DomId = DomId(0);
-
-pub(crate) fn drivers(checker: &mut Checker<'_, '_>, raw: &RawHost) -> Drivers {
-    let drivers = checker.choice(&raw.drivers, &DRIVERS, |(name, _)| name).map(|(_, drivers)| *drivers);
-    match (raw.bare_metal.get(), &raw.drivers.0) {
-        (Some(true), Some(At { place, .. })) => {
-            checker.report.error(place, Problem::says("on bare metal there is neither"));
-            Drivers::BareMetal
-        }
-        (Some(true), None) => Drivers::BareMetal,
-        _ => drivers.unwrap_or(Drivers::Domains),
-    }
-}
 
 pub(crate) fn bare_metal(checker: &mut Checker<'_, '_>, spec: &Spec, raw: &RawScenario, place: &Place) {
     let one = spec.domains.len() == 1 && spec.domains[DOM0].vcpus() == spec.host.pcpus;
@@ -48,26 +35,27 @@ pub(crate) fn bare_metal(checker: &mut Checker<'_, '_>, spec: &Spec, raw: &RawSc
     }
 }
 
-/// The driver domain that a field names, as far as the drivers are in domains.
+/// The driver domain that a field names.
 fn driver(checker: &mut Checker<'_, '_>, field: &Field<String>, place: &Place, spec: &Spec) -> Option<DomId> {
-    if spec.host.drivers != Drivers::Domains {
-        // A KVM host says it in its own words.
-        if let (Some(At { place, .. }), None) = (&field.0, &spec.host.kvm) {
-            checker.report.error(place, Problem::says("the drivers are not in a domain here"));
-        }
-        return None;
-    }
     if field.is_none() {
         checker.report.error(&place.member("driver_domain"), Problem::says("required, but not given"));
     }
     let driver = checker.domain(field, &spec.domains)?;
     let At { place, .. } = field.0.as_ref()?;
-    let DomainSpec { name, driver_domain, .. } = &spec.domains[driver];
-    if !driver_domain {
+    let domain = &spec.domains[driver];
+    if !domain.has_back_ends() {
+        let name = &domain.name;
         let problem = Problem::says(format!("domain `{name}` is not a driver domain")).found(name);
         checker.report.error(place, problem.hint(format!("set `driver_domain = true` in [domain.{name}]")));
     }
     Some(driver)
+}
+
+/// Refuses a driver domain where the drivers are not in domains.
+fn refuse_driver(checker: &mut Checker<'_, '_>, field: &Field<String>) {
+    if let Some(At { place, .. }) = &field.0 {
+        checker.report.error(place, Problem::says("the drivers are not in a domain here"));
+    }
 }
 
 /// A device with its owner, and the vCPU that takes its interrupts.
@@ -80,23 +68,27 @@ pub(crate) fn device(
     spec: &Spec,
 ) -> Option<DeviceSpec> {
     checker.word_of_commands(name);
-    let pcpu = kvm::interrupts(checker, vcpu, pcpu, &spec.host);
-    if spec.host.kvm.is_some() {
-        kvm::no_driver_domain(checker, driver_domain);
-    }
-    let driver = driver(checker, driver_domain, place, spec);
-    let owner = match spec.host.drivers {
-        Drivers::Domains => Some(driver?),
-        // That of a KVM host is known once all VMs are.
-        Drivers::Hypervisor | Drivers::Kvm => None,
-        Drivers::BareMetal => Some(DOM0),
+    let device = |owner, vcpu, pcpu| DeviceSpec { name: Some(name.value.clone()), owner, vcpu, pcpu };
+    let owner = match spec.host.platform {
+        Platform::Kvm(_) => {
+            // The domain that owns it is made once all VMs are known.
+            let pcpu = kvm::interrupts(checker, driver_domain, vcpu, pcpu, spec.host.pcpus);
+            return Some(device(None, 0, pcpu));
+        }
+        Platform::Xen(Drivers::Domains) => driver(checker, driver_domain, place, spec).map(Some),
+        Platform::Xen(Drivers::Hypervisor) => {
+            refuse_driver(checker, driver_domain);
+            Some(None)
+        }
+        Platform::BareMetal => {
+            refuse_driver(checker, driver_domain);
+            Some(Some(DOM0))
+        }
     };
+    kvm::refuse_in_device(checker, pcpu);
+    let owner = owner?;
     let vcpus = owner.and_then(|owner| spec.domains.get(owner)).map_or(1, DomainSpec::vcpus);
-    let vcpu = match spec.host.drivers {
-        Drivers::Kvm => 0,
-        _ => checker.int(vcpu, 0, 0..=i64::from(vcpus) - 1)?,
-    };
-    Some(DeviceSpec { name: Some(name.value.clone()), owner, vcpu: vcpu as u32, pcpu })
+    Some(device(owner, checker.int(vcpu, 0, 0..=i64::from(vcpus) - 1)? as u32, None))
 }
 
 /// The device that a front end leads to, of those of its driver domain: the one named, or the first.
@@ -141,41 +133,64 @@ pub(crate) fn front_driver(
     own: DomId,
     spec: &Spec,
 ) -> Option<Option<DomId>> {
-    let driver = driver(checker, field, place, spec);
-    if driver == Some(own) {
+    let driver = match spec.host.platform {
+        Platform::Kvm(_) => {
+            kvm::refuse_driver_domain(checker, field);
+            return Some(None);
+        }
+        Platform::Xen(Drivers::Hypervisor) | Platform::BareMetal => {
+            refuse_driver(checker, field);
+            return Some(None);
+        }
+        Platform::Xen(Drivers::Domains) => driver(checker, field, place, spec)?,
+    };
+    if driver == own {
         let problem =
             Problem::says("a domain cannot be its own driver domain").found(&spec.domains[own].name);
         let place = field.0.as_ref().map_or(place, |at| &at.place);
         checker.report.error(place, problem.hint("a driver domain owns the devices; leave this out"));
         return None;
     }
-    (spec.host.drivers != Drivers::Domains || driver.is_some()).then_some(driver)
+    Some(Some(driver))
 }
 
-/// The vCPU of a driver domain that its next netback or blkback is on by default; `served` has the number of those before it.
-pub(crate) fn usual_vcpu(spec: &Spec, driver: DomId, served: &mut Table<DomId, usize>) -> u32 {
-    let before = served[driver];
-    served[driver] += 1;
-    spec.usual_vcpu(driver, before)
+/// The vCPU of a driver domain that a netback or blkback is on; `served` has the number of those before it.
+pub(crate) fn driver_vcpu(
+    checker: &mut Checker<'_, '_>,
+    field: &Field<i64>,
+    driver: Option<DomId>,
+    served: &mut Table<DomId, usize>,
+    spec: &Spec,
+) -> Option<u32> {
+    if let Platform::Kvm(_) = spec.host.platform {
+        kvm::refuse_driver_vcpu(checker, field);
+        return Some(0);
+    }
+    let usual = driver.map_or(0, |driver| {
+        served[driver] += 1;
+        spec.usual_vcpu(driver, served[driver] - 1)
+    });
+    let vcpus = driver.map_or(1, |driver| spec.domains[driver].vcpus());
+    Some(checker.int(field, usual.into(), 0..=i64::from(vcpus) - 1)? as u32)
 }
 
 /// The devices of a scenario that names none: one for each possible owner.
 pub(crate) fn usual_devices<I>(spec: &Spec) -> Table<I, DeviceSpec> {
     let device = |owner| DeviceSpec { name: None, owner, vcpu: 0, pcpu: None };
-    match spec.host.drivers {
-        Drivers::Domains => {
-            let drivers = spec.domains.enumerate().filter(|(_, domain)| domain.driver_domain);
+    match spec.host.platform {
+        Platform::Xen(Drivers::Domains) => {
+            let drivers = spec.domains.enumerate().filter(|(_, domain)| domain.has_back_ends());
             drivers.map(|(id, _)| device(Some(id))).collect()
         }
-        Drivers::Hypervisor | Drivers::Kvm => vec![device(None)].into(),
-        Drivers::BareMetal => vec![device(Some(DOM0))].into(),
+        Platform::Xen(Drivers::Hypervisor) | Platform::Kvm(_) => vec![device(None)].into(),
+        Platform::BareMetal => vec![device(Some(DOM0))].into(),
     }
 }
 
 /// A front end in the words of a scenario, for hints.
 pub(crate) fn front_to(spec: &Spec) -> &'static str {
-    match spec.host.drivers {
-        Drivers::Domains => "{ driver_domain = \"dom0\" }",
-        Drivers::Hypervisor | Drivers::BareMetal | Drivers::Kvm => "{}",
+    match spec.host.platform {
+        Platform::Xen(Drivers::Domains) => "{ driver_domain = \"dom0\" }",
+        Platform::Xen(Drivers::Hypervisor) | Platform::BareMetal | Platform::Kvm(_) => "{}",
     }
 }

@@ -4,11 +4,10 @@ use vcpulab_guest::Step;
 use vcpulab_host::{DomId, Table};
 use vcpulab_io::DiskId;
 use vcpulab_spec::limits::DEVICES_MAX;
-use vcpulab_spec::{AppSpec, BlkfrontSpec, DiskSpec, Drivers, Medium, Spec};
+use vcpulab_spec::{AppSpec, BlkfrontSpec, DiskSpec, Medium, Spec};
 
-use crate::check::devices::{device, device_of, front_driver, front_to, usual_devices, usual_vcpu};
+use crate::check::devices::{device, device_of, driver_vcpu, front_driver, front_to, usual_devices};
 use crate::check::fields::Checker;
-use crate::check::kvm;
 use crate::file::raw::{NamedDomain, RawScenario, RawVirtualDisk};
 use crate::file::words::MEDIA;
 use crate::text::problem::{Place, Problem};
@@ -71,9 +70,6 @@ fn virtual_disk(
     has_disk: &dyn Fn(DomId) -> bool,
     blkbacks: &mut Table<DomId, usize>,
 ) -> Option<BlkfrontSpec> {
-    if spec.host.kvm.is_some() {
-        kvm::front(checker, &raw.driver_domain, &raw.driver_vcpu);
-    }
     let driver = front_driver(checker, &raw.driver_domain, place, own, spec)?;
     let through_stub = raw.device.is_none() && driver.is_some_and(has_disk);
     let devices = spec.disks.enumerate().map(|(id, disk)| (id, &disk.device));
@@ -81,20 +77,14 @@ fn virtual_disk(
         true => None,
         false => Some(device_of(checker, &raw.device, driver, "disk", devices)?),
     };
-    let vcpus = |domain: DomId| i64::from(spec.domains[domain].vcpus());
-    let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
+    let vcpu = checker.int(&raw.vcpu, 0, 0..=i64::from(spec.domains[own].vcpus()) - 1)?;
     // A stub domain passes requests on where its own disk's events are.
     let spread = driver.filter(|_| !through_stub);
-    let usual = spread.map_or(0, |driver| usual_vcpu(spec, driver, blkbacks));
-    let driver_vcpu = match spec.host.drivers {
-        Drivers::Kvm => 0,
-        _ => checker.int(&raw.driver_vcpu, usual.into(), 0..=spread.map_or(1, vcpus) - 1)?,
-    };
     Some(BlkfrontSpec {
         driver,
         disk,
         vcpu: vcpu as u32,
-        driver_vcpu: driver_vcpu as u32,
+        driver_vcpu: driver_vcpu(checker, &raw.driver_vcpu, spread, blkbacks, spec)?,
         emulated: raw.emulated.get().copied().unwrap_or(false),
     })
 }

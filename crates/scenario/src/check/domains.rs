@@ -3,7 +3,7 @@
 use vcpulab_guest::IdleTick;
 use vcpulab_host::{Bound, CpuMask, Params, Span, Time};
 use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPANS, SPANS_ABOVE_ZERO, VCPUS_MAX};
-use vcpulab_spec::{DomainSpec, OnCrash, POOL_0, PoolSpec, Spec};
+use vcpulab_spec::{DomainSpec, Guest, OnCrash, POOL_0, Platform, PoolSpec, Spec, XenDomain};
 
 use crate::check::fields::Checker;
 use crate::check::kvm;
@@ -74,8 +74,6 @@ fn domain_alone(
             &raw.memory_nodes,
             host.topology.map_or(1, |topology| topology.nodes),
         ),
-        driver_domain,
-        forwarding: forwarding(checker, &raw.forwarding),
         working_set_bytes: checker.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
         nic: None,
         disk: None,
@@ -89,7 +87,16 @@ fn domain_alone(
             .unwrap_or(Span::ZERO),
         on_crash: on_crash(checker, &raw.on_crash),
         apps: Vec::new(),
-        threads: kvm::threads(checker, name, raw, host),
+        guest: match host.platform {
+            Platform::Kvm(_) => kvm::guest(checker, name, raw, host.pcpus),
+            Platform::Xen(_) | Platform::BareMetal => {
+                kvm::refuse_in_domain(checker, raw);
+                Guest::XenDomain(XenDomain {
+                    driver_domain,
+                    forwarding: forwarding(checker, &raw.forwarding),
+                })
+            }
+        },
     }
 }
 

@@ -3,11 +3,11 @@
 use vcpulab_host::{CpuMask, Params, PoolId, Table};
 use vcpulab_sched::{Generation, Policy, policies};
 use vcpulab_spec::limits::PCPUS_MAX;
-use vcpulab_spec::{CONSTANTS, CUSTOM, Constants, Drivers, HostSpec, PoolSpec, Profile};
+use vcpulab_spec::{CONSTANTS, CUSTOM, Constants, HostSpec, Platform, PoolSpec, Profile};
 
-use crate::check::devices::drivers;
 use crate::check::fields::Checker;
-use crate::check::kvm;
+use crate::check::kvm::ONLY_KVM;
+use crate::check::platform::platform;
 use crate::check::policy::policy;
 use crate::check::topology::host_topology;
 use crate::file::profile::{
@@ -15,7 +15,7 @@ use crate::file::profile::{
     unknown_constant,
 };
 use crate::file::raw::{RawHost, RawScenario, raw_pools};
-use crate::file::words::{CREATIONS, GOVERNORS, GRANULARITIES, KVM_TOOLSTACKS, TOOLSTACKS};
+use crate::file::words::{CREATIONS, GOVERNORS, GRANULARITIES, toolstacks};
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
@@ -24,7 +24,6 @@ use crate::text::units::CpuList;
 const POOL_0: &str = "Pool-0";
 
 pub(crate) fn machine(checker: &mut Checker<'_, '_>, scenario: &RawScenario, raw: &RawHost) -> HostSpec {
-    let is_kvm = kvm::is_kvm(checker, raw);
     let own = profile_file(checker, &raw.profile);
     let profile = own.as_ref().unwrap_or_else(|| built_in(checker, raw).unwrap_or_else(default_profile));
     let custom = own.is_some() || raw.profile.get().is_some_and(|name| name == CUSTOM);
@@ -33,18 +32,18 @@ pub(crate) fn machine(checker: &mut Checker<'_, '_>, scenario: &RawScenario, raw
     let topology = host_topology(checker, raw, profile.topology, pcpus);
     let pcpus = topology.map_or(pcpus, |topology| topology.pcpus().into());
     let per_socket = checker.int(&raw.pcpus_per_socket, pcpus, 1..=pcpus).unwrap_or(pcpus);
+    let platform = platform(checker, scenario, raw, pcpus as u32);
     HostSpec {
         profile: if custom { CUSTOM } else { &profile.name }.to_owned(),
-        constants: constants(checker, raw, profile, is_kvm),
+        constants: constants(checker, raw, profile, &platform),
         pcpus: pcpus as u32,
         topology,
         pcpus_per_socket: per_socket as u32,
         granularity: checker.word(&raw.sched_gran, &GRANULARITIES),
         creation: checker.word(&raw.creation, &CREATIONS),
         governor: checker.word(&raw.governor, &GOVERNORS),
-        drivers: if is_kvm { Drivers::Kvm } else { drivers(checker, raw) },
-        toolstack: checker.word(&raw.toolstack, if is_kvm { &KVM_TOOLSTACKS } else { &TOOLSTACKS }),
-        kvm: kvm::host(checker, scenario, raw, is_kvm, pcpus as u32),
+        toolstack: checker.word(&raw.toolstack, toolstacks(&platform)),
+        platform,
     }
 }
 
@@ -138,13 +137,17 @@ fn generation_of(
     found
 }
 
-fn constants(checker: &mut Checker<'_, '_>, raw: &RawHost, profile: &Profile, is_kvm: bool) -> Constants {
-    let mut constants = constants_of(profile, is_kvm);
+fn constants(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawHost,
+    profile: &Profile,
+    platform: &Platform,
+) -> Constants {
+    let mut constants = constants_of(profile, platform);
     for (name, At { value, place }) in raw.costs.get().into_iter().flat_map(|named| &named.0) {
         match CONSTANTS.iter().find(|constant| constant.name == name.value) {
-            Some(constant) if constant.of_kvm() && !is_kvm => {
-                let problem = Problem::not_allowed("nothing here: only a KVM host has this");
-                checker.report.error(place, problem);
+            Some(constant) if !platform.has(constant) => {
+                checker.report.error(place, Problem::not_allowed(ONLY_KVM));
             }
             Some(constant) if (constant.min..=constant.max).contains(value) => {
                 constants.set(constant.name, *value);

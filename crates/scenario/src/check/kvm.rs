@@ -2,20 +2,20 @@
 
 use std::borrow::Borrow;
 
-use vcpulab_host::{Bound, Class, CpuMask, DomId, GroupConfig, Params, Part, Span, Time};
+use vcpulab_host::{Bound, Class, CpuMask, DomId, GroupConfig, Id, Part, Span};
 use vcpulab_sched::linux::limited_part;
 use vcpulab_spec::limits::{
     CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUPS_MAX, HALT_POLLS_US,
     NICES, PRIORITIES,
 };
 use vcpulab_spec::{
-    CgroupSpec, Cgroups, DAEMONS, DomainSpec, Drivers, Forwarding, HOST, HostSpec, KvmSpec, MACHINES,
-    OnCrash, POOL_0, ROOT, ServiceThread, Spec, ThreadKind, ThreadsSpec,
+    CgroupSpec, Cgroups, DAEMONS, DomainSpec, Guest, HOST, KvmSpec, MACHINES, ROOT, ServiceThread, Spec,
+    ThreadsSpec, VmSpec,
 };
 
 use crate::check::fields::Checker;
 use crate::file::raw::{RawCgroup, RawDomain, RawHost, RawScenario};
-use crate::file::words::{CLASSES, DOM0, HYPERVISORS};
+use crate::file::words::{CLASSES, DOM0};
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
@@ -29,9 +29,15 @@ const IN_ITS_KERNEL: &str = "nothing on a KVM host: its drivers are in its kerne
 /// Allowed values, for messages, of such a field if it can be `false`.
 const NO_DRIVERS: &str = "`false` on a KVM host: its drivers are in its kernel";
 
-/// Whether the hypervisor is KVM.
-pub(crate) fn is_kvm(checker: &mut Checker<'_, '_>, raw: &RawHost) -> bool {
-    checker.word(&raw.hypervisor, &HYPERVISORS)
+/// Allowed values, for messages, of a field that only a KVM host has.
+pub(crate) const ONLY_KVM: &str = "nothing here: only a KVM host has this";
+
+/// Refuses the fields of a host that only a KVM host has.
+pub(crate) fn refuse_in_host(checker: &mut Checker<'_, '_>, raw: &RawScenario, raw_host: &RawHost) {
+    refuse(checker, &raw_host.halt_poll_us, ONLY_KVM);
+    refuse(checker, &raw_host.polls_recorded, ONLY_KVM);
+    refuse(checker, &raw_host.cgroups, ONLY_KVM);
+    refuse_table(checker, &raw.cgroup, ONLY_KVM);
 }
 
 /// Settings of a host of Linux with KVM. Fields that the hypervisor does not have are reported.
@@ -39,17 +45,8 @@ pub(crate) fn host(
     checker: &mut Checker<'_, '_>,
     raw: &RawScenario,
     raw_host: &RawHost,
-    kvm: bool,
     pcpus: u32,
-) -> Option<KvmSpec> {
-    if !kvm {
-        let only = "nothing here: only a KVM host has this";
-        refuse(checker, &raw_host.halt_poll_us, only);
-        refuse(checker, &raw_host.polls_recorded, only);
-        refuse(checker, &raw_host.cgroups, only);
-        refuse_table(checker, &raw.cgroup, only);
-        return None;
-    }
+) -> KvmSpec {
     refuse(checker, &raw_host.drivers, IN_ITS_KERNEL);
     refuse_but(checker, &raw_host.bare_metal, &false, NO_DRIVERS);
     let no_unit = "`cpu` on a KVM host: Linux has no other unit";
@@ -72,13 +69,12 @@ pub(crate) fn host(
         let cpus = cpus(checker, &value.cpus, pcpus);
         CgroupSpec { path: path.value.clone(), config: cgroup(checker, value, place, version), cpus }
     });
-    Some(KvmSpec {
+    KvmSpec {
         version,
         cgroups: cgroups.collect(),
         halt_poll: Span::from_us(halt_poll),
         polls_recorded: raw_host.polls_recorded.get().copied().unwrap_or(false),
-        threads: Vec::new(),
-    })
+    }
 }
 
 /// The version of the host's control groups.
@@ -176,17 +172,8 @@ fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place, version
     }
 }
 
-/// A domain as threads of a KVM host. What the hypervisor has not is reported.
-pub(crate) fn threads(
-    checker: &mut Checker<'_, '_>,
-    name: &At<String>,
-    raw: &RawDomain,
-    host: &HostSpec,
-) -> Option<ThreadsSpec> {
-    if host.kvm.is_none() {
-        only_kvm(checker, raw);
-        return None;
-    }
+/// A VM or daemon of a KVM host. Fields that it does not have are reported.
+pub(crate) fn guest(checker: &mut Checker<'_, '_>, name: &At<String>, raw: &RawDomain, pcpus: u32) -> Guest {
     for (taken, whose) in [(DOM0, "a KVM host has none"), (HOST, "it is that of the host's own threads")] {
         if name.value == taken {
             let problem = Problem::says(format!("no domain can have this name here: {whose}")).found(taken);
@@ -198,23 +185,26 @@ pub(crate) fn threads(
     refuse_but(checker, &raw.forwarding, "bridge", "`bridge` on a KVM host");
     refuse(checker, &raw.pool, "nothing on a KVM host: it has one scheduler");
     let daemon = raw.daemon.get().copied().unwrap_or(false);
-    if daemon {
-        not_of_a_daemon(checker, raw);
-    }
     let cgroup = raw.cgroup.0.as_ref().map(|path| {
         if path.value != ROOT {
             path_of_group(checker, path);
         }
         path.value.clone()
     });
-    Some(ThreadsSpec {
-        emulator_affinity: cpus(checker, &raw.emulator_affinity, host.pcpus),
-        iothread_affinity: cpus(checker, &raw.iothread_affinity, host.pcpus),
+    let threads = ThreadsSpec {
         cgroup: cgroup.unwrap_or_else(|| if daemon { DAEMONS } else { MACHINES }.to_owned()),
-        daemon,
-        iothreads: checker.int(&raw.iothreads, 0, 0..=1).unwrap_or(0) as u32,
         class: class(checker, raw),
         nice: nice(checker, raw),
+    };
+    if daemon {
+        refuse_in_daemon(checker, raw);
+        return Guest::Daemon(threads);
+    }
+    Guest::Vm(VmSpec {
+        threads,
+        emulator_affinity: cpus(checker, &raw.emulator_affinity, pcpus),
+        iothread_affinity: cpus(checker, &raw.iothread_affinity, pcpus),
+        iothreads: checker.int(&raw.iothreads, 0, 0..=1).unwrap_or(0) as u32,
     })
 }
 
@@ -248,20 +238,19 @@ fn nice(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> i8 {
     nice
 }
 
-/// The fields of a domain that only KVM hosts have.
-fn only_kvm(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
-    let only = "nothing here: only a KVM host has this";
-    refuse(checker, &raw.cgroup, only);
-    refuse(checker, &raw.daemon, only);
-    refuse(checker, &raw.emulator_affinity, only);
-    refuse(checker, &raw.iothread_affinity, only);
-    refuse(checker, &raw.iothreads, only);
-    refuse(checker, &raw.sched_policy, only);
-    refuse(checker, &raw.sched_priority, only);
-    refuse(checker, &raw.nice, only);
+/// Refuses the fields of a domain that only KVM hosts have.
+pub(crate) fn refuse_in_domain(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
+    refuse(checker, &raw.cgroup, ONLY_KVM);
+    refuse(checker, &raw.daemon, ONLY_KVM);
+    refuse(checker, &raw.emulator_affinity, ONLY_KVM);
+    refuse(checker, &raw.iothread_affinity, ONLY_KVM);
+    refuse(checker, &raw.iothreads, ONLY_KVM);
+    refuse(checker, &raw.sched_policy, ONLY_KVM);
+    refuse(checker, &raw.sched_priority, ONLY_KVM);
+    refuse(checker, &raw.nice, ONLY_KVM);
 }
 
-fn not_of_a_daemon(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
+fn refuse_in_daemon(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
     let nothing = "nothing of a daemon, which is no VM";
     refuse_table(checker, &raw.nic, nothing);
     refuse_table(checker, &raw.disk, nothing);
@@ -278,31 +267,34 @@ fn not_of_a_daemon(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
     }
 }
 
-/// Refuses the driver domain of a device on a KVM host.
-pub(crate) fn no_driver_domain(checker: &mut Checker<'_, '_>, field: &Field<String>) {
+/// Refuses the driver domain of a front end of a VM on a KVM host.
+pub(crate) fn refuse_driver_domain(checker: &mut Checker<'_, '_>, field: &Field<String>) {
     refuse(checker, field, IN_ITS_KERNEL);
 }
 
-/// Refuses the driver domain and its vCPU for a front end of a VM on a KVM host.
-pub(crate) fn front(checker: &mut Checker<'_, '_>, driver_domain: &Field<String>, driver_vcpu: &Field<i64>) {
-    refuse(checker, driver_domain, IN_ITS_KERNEL);
-    refuse(checker, driver_vcpu, "nothing on a KVM host: each VM has a thread of its own");
+/// Refuses the driver domain's vCPU for a front end of a VM on a KVM host.
+pub(crate) fn refuse_driver_vcpu(checker: &mut Checker<'_, '_>, field: &Field<i64>) {
+    refuse(checker, field, "nothing on a KVM host: each VM has a thread of its own");
 }
 
-/// The pCPU that takes a device's interrupts, if the scenario gives one. Fields that the hypervisor does not have are reported.
+/// The pCPU that takes a device's interrupts on a KVM host, if the scenario gives one. Fields that a device has on other hosts are
+/// reported.
 pub(crate) fn interrupts(
     checker: &mut Checker<'_, '_>,
+    driver_domain: &Field<String>,
     vcpu: &Field<i64>,
     pcpu: &Field<i64>,
-    host: &HostSpec,
+    pcpus: u32,
 ) -> Option<u32> {
-    if host.kvm.is_none() {
-        refuse(checker, pcpu, "nothing here: only a KVM host has this");
-        return None;
-    }
+    refuse_driver_domain(checker, driver_domain);
     refuse(checker, vcpu, "nothing on a KVM host: a pCPU takes its interrupts, see `pcpu`");
     pcpu.0.as_ref()?;
-    checker.int(pcpu, 0, 0..=i64::from(host.pcpus) - 1).map(|pcpu| pcpu as u32)
+    checker.int(pcpu, 0, 0..=i64::from(pcpus) - 1).map(|pcpu| pcpu as u32)
+}
+
+/// Refuses the field of a device that only KVM hosts have.
+pub(crate) fn refuse_in_device(checker: &mut Checker<'_, '_>, pcpu: &Field<i64>) {
+    refuse(checker, pcpu, ONLY_KVM);
 }
 
 /// A domain's own group is set by its fields: a table `[cgroup]` of that path, or of one in it, would be of a group that none of its
@@ -318,8 +310,7 @@ pub(crate) fn own_groups(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec:
         let whose = own.next();
         if let Some(domain) = whose {
             let problem = Problem::says(format!("this is a group of domain `{}` itself", domain.name));
-            let fields =
-                if domain.threads.as_ref().is_some_and(|its| its.daemon) { "" } else { ", `vcpu_quota_us`" };
+            let fields = if let Guest::Daemon(_) = domain.guest { "" } else { ", `vcpu_quota_us`" };
             let hint =
                 format!("its fields set it: `weight`, `global_quota_us`{fields} of [domain.{}]", domain.name);
             checker.report.error(&path.place, problem.found(&path.value).hint(hint));
@@ -330,12 +321,12 @@ pub(crate) fn own_groups(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec:
 /// Whether the last step of a group's path names a domain's own group in the group around it: by the domain's name, or
 /// with the name that systemd, libvirt or Proxmox VE gives it.
 fn is_own_group(domain: &DomainSpec, around: &str, part: &str) -> bool {
-    let Some(its) = &domain.threads else { return false };
-    let inside = if its.cgroup == ROOT { "" } else { its.cgroup.as_str() };
+    let Some(ThreadsSpec { cgroup, .. }) = domain.guest.threads() else { return false };
+    let inside = if cgroup == ROOT { "" } else { cgroup.as_str() };
     if around != inside {
         return false;
     }
-    if its.daemon {
+    if let Guest::Daemon(_) = domain.guest {
         return part.strip_suffix(".service") == Some(&domain.name);
     }
     let of_libvirt = || {
@@ -365,74 +356,43 @@ fn name_of_machine(number: &str, name: &str) -> String {
     machine.trim_end_matches(['-', '.']).to_owned()
 }
 
-/// The domain of the threads that serve the VMs, if there are any: the last one.
+/// The domain of the threads that serve the VMs of a KVM host, if there are any: the last one.
 pub(crate) fn host_domain(checker: &mut Checker<'_, '_>, spec: &mut Spec) {
-    if spec.host.drivers != Drivers::Kvm {
+    let own = DomId::from_index(spec.domains.len());
+    let (mut threads, mut affinity) = (Vec::new(), Vec::new());
+    for (of, domain) in spec.domains.enumerate_mut() {
+        let Guest::Vm(vm) = &domain.guest else { continue };
+        let [of_nic, of_disk] = domain.served_by(vm);
+        // One emulator serves both.
+        let mut number = |kind| {
+            let thread = ServiceThread { of, kind };
+            if threads.last() != Some(&thread) {
+                threads.push(thread);
+                affinity.push(vm.affinity_of(kind));
+            }
+            threads.len() as u32 - 1
+        };
+        if let (Some(nic), Some(kind)) = (&mut domain.nic, of_nic) {
+            (nic.driver, nic.driver_vcpu) = (Some(own), number(kind));
+        }
+        if let (Some(disk), Some(kind)) = (&mut domain.disk, of_disk) {
+            (disk.driver, disk.driver_vcpu) = (Some(own), number(kind));
+        }
+    }
+    if threads.is_empty() {
         return;
     }
-    let mut all = Vec::new();
-    for (of, vm) in spec.domains.enumerate() {
-        let Some(threads) = &vm.threads else { continue };
-        let kinds = vm.served_by().into_iter();
-        all.extend(kinds.map(|kind| {
-            let affinity = match kind {
-                ThreadKind::Vhost | ThreadKind::Emulator => threads.emulator_affinity,
-                ThreadKind::IoThread => threads.iothread_affinity,
-            };
-            (ServiceThread { of, kind }, affinity)
-        }));
-    }
-    let own = (!all.is_empty()).then(|| {
-        let affinity = all.iter().map(|(_, affinity)| *affinity).collect();
-        spec.domains.push(domain_of_threads(affinity, spec.host.constants.driver_working_set_bytes))
-    });
-    checker.hidden = own;
-    let threads: Vec<ServiceThread> = all.into_iter().map(|(thread, _)| thread).collect();
-    let serves = |of: DomId, kind: ThreadKind| {
-        threads.iter().position(|thread| *thread == ServiceThread { of, kind }).unwrap_or(0) as u32
-    };
-    for (id, vm) in spec.domains.enumerate_mut() {
-        let Some(its) = &vm.threads else { continue };
-        if let Some(nic) = &mut vm.nic {
-            (nic.driver, nic.driver_vcpu) = (own, serves(id, ThreadsSpec::of_nic(nic.emulated)));
-        }
-        if let Some(disk) = &mut vm.disk {
-            (disk.driver, disk.driver_vcpu) = (own, serves(id, its.of_disk(disk.emulated)));
-        }
-    }
     let devices = spec.nics.iter_mut().chain(spec.disks.iter_mut().map(|disk| &mut disk.device));
-    devices.for_each(|device| device.owner = own);
-    if let Some(kvm) = &mut spec.host.kvm {
-        kvm.threads = threads;
-    }
-}
-
-fn domain_of_threads(affinity: Vec<Option<CpuMask>>, working_set_bytes: i64) -> DomainSpec {
-    DomainSpec {
+    devices.for_each(|device| device.owner = Some(own));
+    checker.hidden = Some(own);
+    spec.domains.push(DomainSpec {
         name: HOST.to_owned(),
-        number: 0,
-        params: Params::new(),
-        pool: POOL_0,
-        start: Time::ZERO,
         affinity,
-        soft_affinity: Vec::new(),
         bound: Bound::Io,
-        memory_nodes: Vec::new(),
-        driver_domain: true,
-        forwarding: Forwarding::Bridge,
-        working_set_bytes: working_set_bytes as u64,
-        nic: None,
-        disk: None,
-        page_cache_bytes: 0,
-        memory_bytes: 0,
-        shutdown: Span::ZERO,
-        idle_tick: None,
-        wake_cpu: Span::ZERO,
-        idle_cpu: Span::ZERO,
-        on_crash: OnCrash::Preserve,
-        apps: Vec::new(),
-        threads: None,
-    }
+        working_set_bytes: spec.host.constants.driver_working_set_bytes as u64,
+        guest: Guest::HostThreads(threads),
+        ..DomainSpec::default()
+    });
 }
 
 /// A field that can say nothing here.

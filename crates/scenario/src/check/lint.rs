@@ -6,8 +6,8 @@ use vcpulab_host::{Governor, Part, Scope, Span};
 use vcpulab_sched::linux::limited_part;
 use vcpulab_sched::{host_rules, policies};
 use vcpulab_spec::{
-    ActionSpec, AppSpec, CONSTANTS, Change, DomainSpec, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec,
-    Service, Spec, ThreadKind,
+    ActionSpec, AppSpec, CONSTANTS, Change, DomainSpec, Drivers, EventSpec, Guest, POOL_0, PhaseSpec,
+    Platform, PoolSpec, Service, Spec, ThreadKind,
 };
 
 use crate::check::refusals::{HASTY, hasty};
@@ -22,7 +22,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         return;
     }
     for (domain, (name, raw)) in spec.domains.iter().zip(raw_domains) {
-        if domain.apps.is_empty() && !domain.driver_domain {
+        if domain.apps.is_empty() && !domain.has_back_ends() {
             report.warning(&name.place, Problem::says("nothing runs in this domain: it blocks for ever"));
         }
         let PoolSpec { policy, generation, .. } = &spec.pools[domain.pool];
@@ -94,7 +94,7 @@ fn idle_governor(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
 
 /// Nice values of threads with which nothing in their groups competes.
 fn useless_nice(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_>) {
-    let nice = domain.threads.as_ref().is_some_and(|threads| threads.nice != 0);
+    let nice = domain.guest.threads().is_some_and(|threads| threads.nice != 0);
     if let (true, Some(At { place, .. })) = (nice, &raw.value.nice.0) {
         let message = "changes nothing: a nice value counts among the threads of one control group, and others are not in it";
         report
@@ -104,12 +104,10 @@ fn useless_nice(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_
 
 /// Limits and affinities of threads that serve a VM, of one that has no such thread.
 fn idle_threads(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_>) {
-    if domain.threads.as_ref().is_none_or(|threads| threads.daemon) {
-        return;
-    }
-    let kinds = domain.served_by();
-    let of_disk = kinds.contains(&ThreadKind::IoThread);
-    let has_emulator = kinds.iter().any(|kind| *kind != ThreadKind::IoThread);
+    let Guest::Vm(vm) = &domain.guest else { return };
+    let kinds = domain.served_by(vm);
+    let of_disk = kinds.contains(&Some(ThreadKind::IoThread));
+    let has_emulator = kinds.iter().flatten().any(|kind| *kind != ThreadKind::IoThread);
     let RawDomain { emulator_affinity, iothread_affinity, params, .. } = &raw.value;
     let affinities = [(Part::Emulator, emulator_affinity), (Part::IoThread, iothread_affinity)];
     let affinities =
@@ -131,16 +129,19 @@ fn idle_threads(domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_
 
 /// Threads that are pinned to pCPUs none of which their control group may use.
 fn useless_pinning(spec: &Spec, domain: &DomainSpec, raw: &At<RawDomain>, report: &mut Report<'_>) {
-    let (Some(kvm), Some(threads)) = (&spec.host.kvm, &domain.threads) else { return };
+    let (Some(kvm), Some(threads)) = (spec.host.platform.kvm(), domain.guest.threads()) else { return };
     let Some(cpuset) = kvm.cpuset(&threads.cgroup) else { return };
     let RawDomain { affinity, emulator_affinity, iothread_affinity, .. } = &raw.value;
     let place = |field: &Field<CpuList>| field.0.as_ref().map(|at| at.place.clone());
     let vcpus = affinity.0.as_ref().map(|at| at.place.clone());
-    let others = [
-        (&threads.emulator_affinity, place(emulator_affinity)),
-        (&threads.iothread_affinity, place(iothread_affinity)),
-    ];
-    for (own, place) in domain.affinity.iter().map(|own| (own, vcpus.clone())).chain(others) {
+    let serving = match &domain.guest {
+        Guest::Vm(vm) => vec![
+            (&vm.emulator_affinity, place(emulator_affinity)),
+            (&vm.iothread_affinity, place(iothread_affinity)),
+        ],
+        _ => Vec::new(),
+    };
+    for (own, place) in domain.affinity.iter().map(|own| (own, vcpus.clone())).chain(serving) {
         if let (Some(own), Some(place)) = (own, place)
             && own.and(&cpuset).is_empty()
         {
@@ -162,7 +163,7 @@ fn free_threads(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
     let constants = &spec.host.constants;
     let mut of_kvm = CONSTANTS.iter().filter(|constant| constant.of_kvm());
     let free = of_kvm.all(|constant| constants.get(constant.name) == Some(0));
-    if !spec.host_threads().is_empty() && free && constants.context_switch_ns > 0 {
+    if spec.host_threads().is_some() && free && constants.context_switch_ns > 0 {
         let message = format!(
             "the profile `{}` has no costs of KVM: exits, and the threads that serve VMs, take no time",
             spec.host.profile
@@ -177,7 +178,10 @@ fn idle_driver_vcpus(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Rep
     for (driver, (name, raw)) in spec.domains.ids().zip(raw_domains) {
         let domain = &spec.domains[driver];
         // Tasks go to vCPUs that idle; on bare metal a domain is the machine.
-        if !domain.driver_domain || !domain.apps.is_empty() || spec.host.drivers != Drivers::Domains {
+        if !domain.has_back_ends()
+            || !domain.apps.is_empty()
+            || spec.host.platform != Platform::Xen(Drivers::Domains)
+        {
             continue;
         }
         let devices = spec.nics.iter().chain(spec.disks.iter().map(|disk| &disk.device));
@@ -327,9 +331,9 @@ fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) 
 /// A driver domain with a smaller share than its guests delays all their I/O.
 fn inverted_shares(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
     for (domain, (name, _)) in spec.domains.iter().zip(raw_domains) {
-        // On a KVM host the threads that serve a VM are in its own group.
-        let driver = domain.driver().filter(|_| spec.host.kvm.is_none());
-        let Some(driver) = driver.map(|driver| &spec.domains[driver]) else { continue };
+        // The threads of a KVM host that serve a VM are in its own group.
+        let Guest::XenDomain(_) = domain.guest else { continue };
+        let Some(driver) = domain.driver().map(|driver| &spec.domains[driver]) else { continue };
         let Some(weight) = spec.pools[domain.pool].generation.weight().filter(|_| domain.pool == driver.pool)
         else {
             continue;

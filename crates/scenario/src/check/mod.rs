@@ -16,6 +16,7 @@ mod lint;
 mod network;
 mod params;
 mod phases;
+mod platform;
 mod policy;
 mod refusals;
 mod run;

@@ -2,11 +2,10 @@
 
 use vcpulab_host::{DomId, Table};
 use vcpulab_spec::limits::DEVICES_MAX;
-use vcpulab_spec::{DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
+use vcpulab_spec::{Drivers, Forwarding, NetfrontSpec, Platform, Spec};
 
-use crate::check::devices::{bare_metal, device, device_of, front_driver, usual_devices, usual_vcpu};
+use crate::check::devices::{bare_metal, device, device_of, driver_vcpu, front_driver, usual_devices};
 use crate::check::fields::Checker;
-use crate::check::kvm;
 use crate::file::raw::{NamedDomain, RawNetfront, RawScenario};
 use crate::file::words::FORWARDING;
 use crate::text::problem::{Place, Problem};
@@ -25,7 +24,7 @@ pub(crate) fn check(
     raw_domains: &[&NamedDomain],
     place: &Place,
 ) {
-    if spec.host.drivers == Drivers::BareMetal {
+    if spec.host.platform == Platform::BareMetal {
         bare_metal(checker, spec, raw, place);
     }
     let given = raw.nic.get().map_or(&[][..], |named| &named.0);
@@ -38,7 +37,7 @@ pub(crate) fn check(
     }
     if given.is_empty() {
         spec.nics = usual_devices(spec);
-        if spec.host.drivers == Drivers::Domains {
+        if spec.host.platform == Platform::Xen(Drivers::Domains) {
             // A stub domain has an interface, to another domain, instead.
             let is_stub = |owner: DomId| {
                 let (name, raw) = raw_domains[owner.index()];
@@ -78,11 +77,12 @@ fn nic_owner(
         let Some(behind) = next(at) else { break };
         at = behind;
     }
-    let DomainSpec { name, driver_domain, .. } = &spec.domains[at];
-    if !driver_domain {
+    let domain = &spec.domains[at];
+    if !domain.has_back_ends() {
         // That is reported where it is named.
         return None;
     }
+    let name = &domain.name;
     let problem = match next(at) {
         Some(_) => Problem::says("the driver domains behind this interface lead in a circle")
             .hint("one of them owns the NIC"),
@@ -102,27 +102,18 @@ fn netfront(
     raw_domains: &[&NamedDomain],
     netbacks: &mut Table<DomId, usize>,
 ) -> Option<NetfrontSpec> {
-    if spec.host.kvm.is_some() {
-        kvm::front(checker, &raw.driver_domain, &raw.driver_vcpu);
-    }
     let driver = front_driver(checker, &raw.driver_domain, place, own, spec)?;
     let owner = match driver {
         Some(driver) => Some(nic_owner(checker, driver, &raw.driver_domain, spec, raw_domains)?),
         None => None,
     };
     let nic = device_of(checker, &raw.device, owner, "NIC", spec.nics.enumerate())?;
-    let vcpus = |domain: DomId| i64::from(spec.domains[domain].vcpus());
-    let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
-    let usual = driver.map_or(0, |driver| usual_vcpu(spec, driver, netbacks));
-    let driver_vcpu = match spec.host.drivers {
-        Drivers::Kvm => 0,
-        _ => checker.int(&raw.driver_vcpu, usual.into(), 0..=driver.map_or(1, vcpus) - 1)?,
-    };
+    let vcpu = checker.int(&raw.vcpu, 0, 0..=i64::from(spec.domains[own].vcpus()) - 1)?;
     Some(NetfrontSpec {
         driver,
         nic,
         vcpu: vcpu as u32,
-        driver_vcpu: driver_vcpu as u32,
+        driver_vcpu: driver_vcpu(checker, &raw.driver_vcpu, driver, netbacks, spec)?,
         tso: raw.tso.get().copied().unwrap_or(false),
         checksum_offload: raw.checksum_offload.get().copied().unwrap_or(true),
         emulated: raw.emulated.get().copied().unwrap_or(false),

@@ -69,7 +69,7 @@ pub(crate) fn allowed<'s>(
     fields: &'static [&'static str],
     vcpus: Option<u32>,
 ) -> Allowed<'s> {
-    let cgroups = spec.host.kvm.as_ref().map(|kvm| kvm.version);
+    let cgroups = spec.host.platform.kvm().map(|kvm| kvm.version);
     Allowed { pool: &spec.pools[pool], scope, fields, vcpus, cgroups, domains: &spec.domains }
 }
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use toml::de::DeTable;
 use vcpulab_spec::limits::PCPUS_MAX;
-use vcpulab_spec::{CONSTANTS, Constants, Profile, SourceKind, Sourced};
+use vcpulab_spec::{CONSTANTS, Constants, Platform, Profile, SourceKind, Sourced};
 
 use crate::file::raw::RawTopology;
 use crate::file::topology::topology;
@@ -81,11 +81,10 @@ pub fn find_profile(name: &str) -> Option<&'static Profile> {
 }
 
 /// The constants of a host with this profile, but for those that its scenario gives itself.
-pub(crate) fn constants_of(profile: &Profile, is_kvm: bool) -> Constants {
+pub(crate) fn constants_of(profile: &Profile, platform: &Platform) -> Constants {
     let mut constants = profile.values();
-    if !is_kvm {
-        let of_kvm = CONSTANTS.iter().filter(|constant| constant.of_kvm());
-        of_kvm.for_each(|constant| constants.set(constant.name, constant.default.unwrap_or_default()));
+    for constant in CONSTANTS.iter().filter(|constant| !platform.has(constant)) {
+        constants.set(constant.name, constant.default.unwrap_or_default());
     }
     constants
 }

@@ -1,7 +1,7 @@
 //! The words of a scenario file for values that are one of a few.
 
 use vcpulab_host::{Class, Creation, Governor, Granularity, Numbering};
-use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash, Toolstack};
+use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash, Platform, Toolstack};
 
 /// The hypervisors, and whether each is KVM. The first is the default.
 pub(crate) const HYPERVISORS: [(&str, bool); 2] = [("xen", false), ("kvm", true)];
@@ -33,12 +33,20 @@ pub(crate) const GOVERNORS: [(&str, Governor); 3] = [
 ];
 
 /// The toolstacks of Xen hosts. The first is the default.
-pub(crate) const TOOLSTACKS: [(&str, Toolstack); 3] =
+const TOOLSTACKS: [(&str, Toolstack); 3] =
     [("xl", Toolstack::Xl), ("xapi", Toolstack::Xapi), ("libvirt", Toolstack::Libvirt)];
 
 /// The toolstacks of KVM hosts. The first is the default.
-pub(crate) const KVM_TOOLSTACKS: [(&str, Toolstack); 3] =
+const KVM_TOOLSTACKS: [(&str, Toolstack); 3] =
     [("libvirt", Toolstack::Libvirt), ("proxmox", Toolstack::Proxmox), ("cgroup", Toolstack::Cgroup)];
+
+/// The toolstacks of hosts of this platform. The first is the default.
+pub(crate) fn toolstacks(platform: &Platform) -> &'static [(&'static str, Toolstack)] {
+    match platform {
+        Platform::Kvm(_) => &KVM_TOOLSTACKS,
+        Platform::Xen(_) | Platform::BareMetal => &TOOLSTACKS,
+    }
+}
 
 /// The scheduling classes and policies of Linux, each at the lowest priority it has. The first is the default.
 pub(crate) const CLASSES: [(&str, Class); 5] = [

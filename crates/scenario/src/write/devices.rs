@@ -1,32 +1,27 @@
 //! NICs and disks, and the domains' front ends.
 
 use vcpulab_host::DomId;
-use vcpulab_spec::{BlkfrontSpec, DeviceSpec, DiskSpec, Drivers, NetfrontSpec, Spec};
+use vcpulab_spec::{BlkfrontSpec, DeviceSpec, DiskSpec, Drivers, NetfrontSpec, Platform, Spec};
 
 use crate::file::raw::{RawDisk, RawNetfront, RawNic, RawVirtualDisk};
-use crate::file::words::{DRIVERS, MEDIA, word};
+use crate::file::words::{MEDIA, word};
 use crate::text::read::{Field, Named};
 
-/// The name of the domain that owns a device, where a file would state it.
-fn raw_owner(device: &DeviceSpec, spec: &Spec) -> Field<String> {
-    raw_driver(device.owner.filter(|_| spec.host.drivers == Drivers::Domains), spec)
-}
-
-/// The name of a driver domain, where a file would state it: a KVM host's is not in the file.
+/// The name of a driver domain, where a file would state it.
 fn raw_driver(driver: Option<DomId>, spec: &Spec) -> Field<String> {
-    let driver = driver.filter(|_| spec.host.drivers != Drivers::Kvm);
+    let driver = driver.filter(|_| spec.host.platform == Platform::Xen(Drivers::Domains));
     driver.map(|driver| spec.domains[driver].name.clone()).into()
 }
 
 /// The number of a driver domain's vCPU, where a file would state it.
 fn raw_vcpu(vcpu: u32, spec: &Spec) -> Field<i64> {
-    (spec.host.drivers != Drivers::Kvm).then_some(i64::from(vcpu)).into()
+    spec.host.platform.kvm().is_none().then_some(i64::from(vcpu)).into()
 }
 
 pub(crate) fn raw_nics(spec: &Spec) -> Field<Named<RawNic>> {
     let raw = |nic: &DeviceSpec| {
         let raw = RawNic {
-            driver_domain: raw_owner(nic, spec),
+            driver_domain: raw_driver(nic.owner, spec),
             vcpu: raw_vcpu(nic.vcpu, spec),
             pcpu: nic.pcpu.map(i64::from).into(),
         };
@@ -48,16 +43,10 @@ pub(crate) fn raw_netfront(netfront: &NetfrontSpec, spec: &Spec) -> RawNetfront 
     }
 }
 
-pub(crate) fn raw_drivers(drivers: Drivers) -> (Field<String>, Field<bool>) {
-    let word = word(&DRIVERS, &drivers);
-    let bare_metal = drivers == Drivers::BareMetal;
-    (word.into(), bare_metal.into())
-}
-
 pub(crate) fn raw_disks(spec: &Spec) -> Field<Named<RawDisk>> {
     let raw = |disk: &DiskSpec| {
         let raw = RawDisk {
-            driver_domain: raw_owner(&disk.device, spec),
+            driver_domain: raw_driver(disk.device.owner, spec),
             vcpu: raw_vcpu(disk.device.vcpu, spec),
             pcpu: disk.device.pcpu.map(i64::from).into(),
             kind: word(&MEDIA, &disk.medium).into(),

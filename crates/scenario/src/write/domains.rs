@@ -1,7 +1,7 @@
 //! Domains.
 
 use vcpulab_host::{Bound, CpuMask, Span, Time};
-use vcpulab_spec::{DomainSpec, Spec};
+use vcpulab_spec::{DomainSpec, Guest, Spec, XenDomain};
 
 use crate::file::raw::{RawApp, RawDomain};
 use crate::file::words::{FORWARDING, ON_CRASH, word};
@@ -10,13 +10,17 @@ use crate::text::units::{CpuList, Duration, Size};
 use crate::write::apps::raw_app;
 use crate::write::devices::{raw_netfront, raw_virtual_disk};
 use crate::write::host::pool_name;
-use crate::write::kvm::raw_threads;
+use crate::write::kvm::raw_guest;
 use crate::write::params::raw_params;
 
 pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app, spec).into()).collect();
     let nic = domain.nic.as_ref().map(|nic| raw_netfront(nic, spec));
     let disk = domain.disk.as_ref().map(|disk| raw_virtual_disk(disk, spec));
+    let XenDomain { driver_domain, forwarding } = match domain.guest {
+        Guest::XenDomain(xen) => xen,
+        Guest::Vm(_) | Guest::Daemon(_) | Guest::HostThreads(_) => XenDomain::default(),
+    };
     RawDomain {
         count: None.into(),
         vcpus: i64::from(domain.vcpus()).into(),
@@ -25,11 +29,11 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         affinity: raw_masks(&domain.affinity).into(),
         soft_affinity: raw_masks(&domain.soft_affinity).into(),
         bound_by: word(&Bound::ALL, &domain.bound)
-            .filter(|_| domain.bound != DomainSpec::usual_bound(domain.number, domain.driver_domain))
+            .filter(|_| domain.bound != DomainSpec::usual_bound(domain.number, driver_domain))
             .into(),
         memory_nodes: raw_nodes(&domain.memory_nodes).into(),
-        driver_domain: domain.driver_domain.into(),
-        forwarding: word(&FORWARDING, &domain.forwarding).into(),
+        driver_domain: driver_domain.into(),
+        forwarding: word(&FORWARDING, &forwarding).into(),
         working_set: Size(domain.working_set_bytes as i64).into(),
         nic: nic.into(),
         disk: disk.into(),
@@ -49,7 +53,7 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         on_crash: word(&ON_CRASH, &domain.on_crash).into(),
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
-        ..domain.threads.as_ref().map(raw_threads).unwrap_or_default()
+        ..raw_guest(&domain.guest)
     }
 }
 

@@ -1,38 +1,41 @@
 //! The machine and its CPU pools.
 
 use vcpulab_host::{Governor, PoolId, TopologyConfig};
-use vcpulab_spec::{CONSTANTS, Cgroups, POOL_0, PoolSpec, Spec};
+use vcpulab_spec::{CONSTANTS, Cgroups, POOL_0, Platform, PoolSpec, Spec};
 
 use crate::file::profile::{constants_of, default_profile, find_profile};
 use crate::file::raw::{RawHost, RawPool, RawTopology};
 use crate::file::words::{
-    CREATIONS, GOVERNORS, GRANULARITIES, HYPERVISORS, KVM_TOOLSTACKS, NUMBERINGS, TOOLSTACKS, word,
+    CREATIONS, DRIVERS, GOVERNORS, GRANULARITIES, HYPERVISORS, NUMBERINGS, toolstacks, word,
 };
 use crate::text::read::{Field, Named, named};
 use crate::text::units::CpuList;
-use crate::write::devices::raw_drivers;
 use crate::write::params::raw_params;
 
 pub(crate) fn raw_host(spec: &Spec) -> RawHost {
     let (host, pool) = (&spec.host, &spec.pools[POOL_0]);
     let constant =
         |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
-    let (drivers, bare_metal) = raw_drivers(host.drivers);
-    let xen = host.kvm.is_none();
-    let of_profile = constants_of(find_profile(&host.profile).unwrap_or_else(default_profile), !xen);
+    let drivers = match &host.platform {
+        Platform::Xen(drivers) => word(&DRIVERS, drivers),
+        Platform::Kvm(_) | Platform::BareMetal => None,
+    };
+    let kvm = host.platform.kvm();
+    let profile = find_profile(&host.profile).unwrap_or_else(default_profile);
+    let of_profile = constants_of(profile, &host.platform);
     // A constant that is left out has its default to readers of the document, and the value of the profile to the checks.
     let is_implied = |name: &str, default: i64| {
         [host.constants.get(name), of_profile.get(name)].iter().all(|value| *value == Some(default))
     };
     let costs = CONSTANTS.iter().filter(|doc| doc.default.is_none_or(|usual| !is_implied(doc.name, usual)));
     RawHost {
-        hypervisor: word(&HYPERVISORS, &true).filter(|_| !xen).into(),
-        drivers,
-        bare_metal,
-        toolstack: word(if xen { &TOOLSTACKS } else { &KVM_TOOLSTACKS }, &host.toolstack).into(),
-        polls_recorded: host.kvm.as_ref().map(|kvm| kvm.polls_recorded).into(),
-        cgroups: host.kvm.as_ref().filter(|kvm| kvm.version == Cgroups::V1).map(|_| 1).into(),
-        halt_poll_us: host.kvm.as_ref().map(|kvm| kvm.halt_poll.ns() / 1000).into(),
+        hypervisor: kvm.and_then(|_| word(&HYPERVISORS, &true)).into(),
+        drivers: drivers.into(),
+        bare_metal: (host.platform == Platform::BareMetal).into(),
+        toolstack: word(toolstacks(&host.platform), &host.toolstack).into(),
+        polls_recorded: kvm.map(|kvm| kvm.polls_recorded).into(),
+        cgroups: kvm.filter(|kvm| kvm.version == Cgroups::V1).map(|_| 1).into(),
+        halt_poll_us: kvm.map(|kvm| kvm.halt_poll.ns() / 1000).into(),
         profile: host.profile.clone().into(),
         pcpus: i64::from(host.pcpus).into(),
         topology: host.topology.as_ref().map(raw_topology).into(),

@@ -1,7 +1,7 @@
 //! Control groups, and domains as threads of a KVM host.
 
 use vcpulab_host::{Class, Span};
-use vcpulab_spec::{CgroupSpec, Spec, ThreadsSpec};
+use vcpulab_spec::{CgroupSpec, Guest, Spec, ThreadsSpec};
 
 use crate::file::raw::{RawCgroup, RawDomain};
 use crate::file::words::CLASSES;
@@ -19,13 +19,27 @@ pub(crate) fn raw_cgroups(spec: &Spec) -> Field<Named<RawCgroup>> {
         idle: config.idle.into(),
         cpus: cpus.as_ref().map(CpuList::from).into(),
     };
-    let cgroups = spec.host.kvm.iter().flat_map(|kvm| &kvm.cgroups);
+    let cgroups = spec.host.platform.kvm().into_iter().flat_map(|kvm| &kvm.cgroups);
     let cgroups: Vec<_> = cgroups.map(|cgroup| named(&cgroup.path, raw(cgroup))).collect();
     (!cgroups.is_empty()).then_some(Named(cgroups)).into()
 }
 
 /// The fields of a domain that only KVM hosts have.
-pub(crate) fn raw_threads(threads: &ThreadsSpec) -> RawDomain {
+pub(crate) fn raw_guest(guest: &Guest) -> RawDomain {
+    match guest {
+        Guest::Vm(vm) => RawDomain {
+            daemon: false.into(),
+            emulator_affinity: vm.emulator_affinity.as_ref().map(CpuList::from).into(),
+            iothread_affinity: vm.iothread_affinity.as_ref().map(CpuList::from).into(),
+            iothreads: i64::from(vm.iothreads).into(),
+            ..raw_threads(&vm.threads)
+        },
+        Guest::Daemon(threads) => RawDomain { daemon: true.into(), ..raw_threads(threads) },
+        Guest::XenDomain(_) | Guest::HostThreads(_) => RawDomain::default(),
+    }
+}
+
+fn raw_threads(threads: &ThreadsSpec) -> RawDomain {
     let (priority, has_nice) = match threads.class {
         Class::Fifo(priority) | Class::RoundRobin(priority) => (Some(priority), false),
         Class::Idle => (None, false),
@@ -35,10 +49,6 @@ pub(crate) fn raw_threads(threads: &ThreadsSpec) -> RawDomain {
     let policy = CLASSES.iter().find(|(_, class)| known(class)).map(|(word, _)| (*word).to_owned());
     RawDomain {
         cgroup: threads.cgroup.clone().into(),
-        daemon: threads.daemon.into(),
-        emulator_affinity: threads.emulator_affinity.as_ref().map(CpuList::from).into(),
-        iothread_affinity: threads.iothread_affinity.as_ref().map(CpuList::from).into(),
-        iothreads: (!threads.daemon).then_some(i64::from(threads.iothreads)).into(),
         sched_policy: policy.into(),
         sched_priority: priority.map(i64::from).into(),
         nice: has_nice.then_some(i64::from(threads.nice)).into(),
