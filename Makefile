@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # What is never imported is never compiled.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r
+# A package of this checkout: what it needs, and what builds it, is pinned and installed.
+FROM_HERE := --quiet --disable-pip-version-check --no-deps --no-build-isolation
 # A file's tests share what they measure once, so a file stays on one worker.
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 PROFILE := $(CURDIR)/target/profile
@@ -31,14 +33,15 @@ help:
 	@awk '/^##@ / { print "\n" substr($$0, 5) } /^## / { text = text (text ? sprintf("\n%20s", "") : "") substr($$0, 4) } \
 	  /^[a-z-]+:/ && text { split($$1, name, ":"); printf "  %-18s%s\n", name[1], text } !/^##/ { text = "" }' $(firstword $(MAKEFILE_LIST))
 
-# The packages come while the engine is compiled; the last line installs the command itself.
-.venv/installed: runtime.lock build.lock
+# The packages come while the engine is compiled; the last lines install the command itself, and the evidence beside it.
+.venv/installed: runtime.lock build.lock evidence/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vcpulab needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
 	@echo "Building the engine and fetching the packages: two to four minutes, this once"
 	$(PIP) build.lock
 	$(PIP) runtime.lock & $(BIN)/maturin develop --release --skip-install --quiet && wait $$!
 	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+	$(BIN)/python -m pip install $(FROM_HERE) --editable ./evidence
 	touch $@
 
 ## The web-server experiment of Cherkasova, Gupta and Vahdat 2007, with a report
@@ -128,7 +131,7 @@ fmt: .venv/tools
 ## Reference pages and the schema, from the program itself
 docs: build .venv/tools
 	cargo run --quiet --locked --package vcpulab-dev -- generate
-	$(BIN)/python docs/generate.py
+	PYTHONPATH=evidence/page $(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --locked
 
 ## Compares digests of scenarios, vectors, studies and searches with kept ones: for changes that should change no result
@@ -157,10 +160,10 @@ fuzz-scenarios: build .venv/tools
 
 ## Pins every Python package, with hashes (needs uv)
 lock:
-	uv pip compile --group build --universal --python-version 3.11 --generate-hashes \
-	  --custom-compile-command "make lock" --quiet --output-file build.lock
 	uv pip compile pyproject.toml --all-extras --group tools --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --quiet --output-file requirements.lock
+	uv pip compile --group build --universal --python-version 3.11 --generate-hashes --constraints requirements.lock \
+	  --custom-compile-command "make lock" --quiet --output-file build.lock
 	uv pip compile pyproject.toml --extra report --extra top --extra tune --extra place --universal \
 	  --python-version 3.11 --generate-hashes --constraints requirements.lock \
 	  --custom-compile-command "make lock" --quiet --output-file runtime.lock
@@ -198,7 +201,7 @@ bench-peers:
 
 ## What docs/validation.md says, measured anew: half an hour, a third of it if little has changed
 evidence: build .venv/tools
-	$(BIN)/python docs/evidence.py
+	$(BIN)/python evidence/page/measure.py
 
 ## Records a real Xen in QEMU's emulation, and runs our own tools on it: all of real-xen/experiments.toml, or REAL_XEN="name
 ## name --seed 1" (takes minutes each; needs Debian's apt-get, as root, and gcc). ADVICE=1: tunes twins of recordings for
@@ -221,14 +224,17 @@ wheel: .venv/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" && for target in $(WHEEL_TARGETS); do \
 	  maturin build --release --strip --zig --target $$target --out out/wheel || exit 1; done
 	$(BIN)/maturin sdist --out out/wheel
+	$(BIN)/python -m pip wheel $(FROM_HERE) --wheel-dir out/wheel ./evidence
 
-## This machine's wheel where nothing else is installed: from nothing to a first picture
+## This machine's wheel where nothing else is installed: from nothing to a first picture; then the evidence
 wheel-test:
 	rm -rf out/wheel-test
 	$(PYTHON) -m venv out/wheel-test
 	out/wheel-test/bin/pip install --quiet --disable-pip-version-check "$$(ls out/wheel/*manylinux*_$$(uname -m).whl)[report]"
 	cd out/wheel-test && bin/vcpulab init web.toml && bin/vcpulab run web.toml && bin/vcpulab conformance >conformance.txt \
 	  && bin/vcpulab whatif web.toml --set web.weight=512 --report picture.html
+	out/wheel-test/bin/pip install --quiet --disable-pip-version-check --no-deps out/wheel/vcpulab_evidence-*.whl
+	cd out/wheel-test && bin/vcpulab study list && bin/vcpulab demo
 
 ## The site, in out/site/html: any static host can serve it. The studies' reports on it are of a short look of a minute, kept
 ## until what is measured changes; STUDIES= runs them in full, which takes hours

@@ -10,12 +10,12 @@ import manual
 import metrics
 import scenario_model
 import twins_page
-import validation_page
 import verdicts
 
+import validation_page
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.cli.main import app
-from vcpulab.studies import NAMES, overview, study
+from vcpulab_evidence.studies import NAMES, overview, study
 
 DOCS = Path(__file__).parent
 REFERENCE = DOCS / "reference"

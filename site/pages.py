@@ -12,9 +12,11 @@ import zlib
 from collections.abc import Iterator
 from os.path import relpath
 from pathlib import Path
+from types import ModuleType
 
 import studies
 import vcpulab
+import vcpulab_evidence
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out/site/pages"
@@ -108,15 +110,21 @@ def in_playground(text: str, page: Path) -> str:
 
 def python_reference() -> str:
     """The page of the Python interface: every public name, by its docstring."""
-    names = [name for name in vcpulab.__all__ if not name.startswith("__")]
-    parts = [f"::: {home(name)}" for name in sorted(names, key=str.lower)]
     lead = "What a notebook needs, from its docstrings. [The guide](../guides/python.md) shows it at work."
-    return "\n\n".join(["# Python interface", lead, *parts]) + "\n"
+    evidence = "With the package `vcpulab-evidence` installed, from `vcpulab_evidence`:"
+    parts = [lead, *documented(vcpulab), evidence, *documented(vcpulab_evidence)]
+    return "\n\n".join(["# Python interface", *parts]) + "\n"
 
 
-def home(name: str) -> str:
+def documented(package: ModuleType) -> list[str]:
+    """The public names of a package, each where it is defined, in alphabetical order."""
+    names = sorted((name for name in package.__all__ if not name.startswith("__")), key=str.lower)
+    return [f"::: {home(package, name)}" for name in names]
+
+
+def home(package: ModuleType, name: str) -> str:
     """Where a public name is defined."""
-    module = getattr(vcpulab, name).__module__
+    module = getattr(package, name).__module__
     return f"{module if module.startswith('vcpulab') else vcpulab._HOMES[name]}.{name}"
 
 

@@ -4,7 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-from vcpulab.studies import NAMES, study
+from vcpulab_evidence.studies import NAMES, study
 
 PAGES = Path("studies")
 OVERVIEW = Path("published-and-simulated.md")

@@ -1,11 +1,11 @@
-"""The check of names bound in the package: no pronoun, and no participle that says nothing. `make lint` runs it."""
+"""The check of names bound in the packages: no pronoun, and no participle that says nothing. `make lint` runs it."""
 
 import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "python" / "vcpulab"
+PACKAGES = [Path(__file__).parents[1] / package for package in ("python/vcpulab", "evidence/vcpulab_evidence")]
 EMPTY_NAMES = frozenset(
     [
         "all_of_them",
@@ -75,10 +75,11 @@ def empty_names(text: str) -> list[tuple[str, int]]:
 
 
 def faults() -> list[str]:
-    """The names in the package that are not to be bound, with module and line, and exceptions without a name."""
+    """The names in the packages that are not to be bound, with module and line, and exceptions without a name."""
     lines, used = [], set()
-    for file in sorted(PACKAGE.rglob("*.py")):
-        module = file.relative_to(PACKAGE).as_posix()
+    files = [(file, folder) for folder in PACKAGES for file in sorted(folder.rglob("*.py"))]
+    for file, folder in files:
+        module = file.relative_to(folder).as_posix()
         for name, line in empty_names(file.read_text(encoding="utf-8")):
             if (module, name) in ALLOWED:
                 used.add((module, name))

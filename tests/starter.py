@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import vcpulab
+import vcpulab_evidence
 
-_PACKAGE = Path(vcpulab.__file__).parent
 _OUR_MODULES = [
-    ".".join((_PACKAGE.name, *path.relative_to(_PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
-    for path in sorted(_PACKAGE.rglob("*.py"))
+    ".".join((package.name, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
+    for package in (Path(vcpulab.__file__).parent, Path(vcpulab_evidence.__file__).parent)
+    for path in sorted(package.rglob("*.py"))
     if "data" not in path.parts
 ]
 _IMPORTED_LATE = (

@@ -15,17 +15,17 @@ their files, runs what it needs, and returns an answer:
 | Which setting is best? | `tune` | `Tuning` |
 | How few hosts are enough? | `place` | `Placement` |
 | How does it depend on parameters? | `sweep` | `Sweep` |
-| Does it agree with a published study? | `study` | `Agreement` |
 | What would a recorded host do? | `Twin`, `Twin.score` | `Twin`, `Score` |
 
 Scenarios: `Scenario`, `Problem`; the tables of a scenario are of the types in `vcpulab.scenario.model`; `schedulers`,
 `profiles`, `schema` and `build_info` list what there is.
 Runs: `run`, `run_many`, `Run`, `Trace`, `Jtl`.
-Questions: `compare`, `whatif`, `lint`, `explain`, `bounds`, `capacity`, `tune`, `place`, `sweep`, `study`; the
-`Effort` of each is a parameter, and it reports its `Progress`.
+Questions: `compare`, `whatif`, `lint`, `explain`, `bounds`, `capacity`, `tune`, `place`, `sweep`; the `Effort` of
+each is a parameter, and it reports its `Progress`.
 Answers: those of the table, `Interval`, and `Comparison`, an item of `Differences`; each is an `Answer`.
 Hosts: `Twin` is a scenario made of a host's recording.
 Policies: `Policy`, `Context`, `Param`, `Rejected` are for a scheduler of your own.
+Evidence: the package `vcpulab_evidence`, if installed, runs published studies again, and predicts recorded hosts.
 Errors: `VcpulabError` and its subclasses; `Interrupted` holds what is known of an answer.
 
 Examples:
@@ -40,7 +40,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vcpulab._api import bounds, capacity, compare, explain, lint, place, study, sweep, tune, whatif
+    from vcpulab._api import bounds, capacity, compare, explain, lint, place, sweep, tune, whatif
     from vcpulab._work.budget import StoppedError
     from vcpulab._work.effort import Effort
     from vcpulab._work.progress import Progress
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from vcpulab.scenario.problems import Problem
     from vcpulab.scenario.scenario import Scenario
     from vcpulab.show.answer import Answer
-    from vcpulab.studies.answer import Agreement
     from vcpulab.sweeps.answer import Sweep
     from vcpulab.sweeps.executors import ClusterLostError
     from vcpulab.sweeps.runner import SweepFailedError
@@ -108,12 +107,11 @@ _DEFINED = {
     "scenario.problems": ("Problem",),
     "scenario.scenario": ("Scenario",),
     "show.answer": ("Answer",),
-    "studies.answer": ("Agreement",),
     "sweeps.answer": ("Sweep",),
     "sweeps.executors": ("ClusterLostError",),
     "sweeps.runner": ("SweepFailedError",),
     "twin.twin": ("Score", "Twin"),
-    "_api": ("bounds", "capacity", "compare", "explain", "lint", "place", "study", "sweep", "tune", "whatif"),
+    "_api": ("bounds", "capacity", "compare", "explain", "lint", "place", "sweep", "tune", "whatif"),
 }
 _HOMES = {name: f"vcpulab.{module}" for module, names in _DEFINED.items() for name in names}
 """Public name to its module, which is imported when the name is first used."""
@@ -142,7 +140,6 @@ __all__ = [  # noqa: RUF022 (by topic, as in the docstring)
     "tune",
     "place",
     "sweep",
-    "study",
     "Effort",
     "Progress",
     # answers
@@ -157,7 +154,6 @@ __all__ = [  # noqa: RUF022 (by topic, as in the docstring)
     "Tuning",
     "Placement",
     "Sweep",
-    "Agreement",
     "Score",
     "Interval",
     # hosts

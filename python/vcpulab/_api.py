@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from vcpulab.advice.lint.answer import Findings
     from vcpulab.advice.placing.placing import Placement
     from vcpulab.advice.tuning.answer import Tuning
-    from vcpulab.studies.answer import Agreement
     from vcpulab.sweeps.answer import Sweep
     from vcpulab.sweeps.plan import Plan
     from vcpulab.sweeps.store import Store
@@ -530,58 +529,6 @@ def sweep(
                 raise KeyboardInterrupt from None
             raise Interrupted(Sweep(plan, tuple(addresses), tuple(summary(plan, opened, addresses)))) from None
         return Sweep(plan, tuple(addresses), tuple(summary(plan, opened, addresses)))
-
-
-def study(
-    name: str,
-    *,
-    only: str | None = None,
-    fast: bool = False,
-    folder: str | PathLike[str] = "out/study",
-    effort: Effort | None = None,
-    precision: float | None = None,
-    jobs: int = 0,
-    progress: Progress | None = None,
-) -> "Agreement":
-    """The results of a published study, simulated; finished runs are not repeated.
-
-    Args:
-        name: the study, such as `cherkasova2007`.
-        only: an experiment of the study.
-        fast: whether to run a short version: short runs, two of each; its results are kept apart.
-        folder: the directory of the results; each study has a folder in it.
-        effort: see `Effort`, whose fields are keywords, too. Replications are added until the intervals that decide
-            have the `precision`, 0.02 if left out.
-        progress: see `Progress`.
-
-    Raises:
-        RequestError: the study or the experiment does not exist.
-        Interrupted: the work was cancelled; it holds the finished cases.
-    """
-    from vcpulab.results.cache import RunCache
-    from vcpulab.studies import study as study_of
-    from vcpulab.studies.answer import Agreement
-    from vcpulab.studies.runner import Runner, StudyEffort
-
-    effort = stated("study", effort, precision=precision, jobs=jobs)
-    published = study_of(name)
-    if only is not None and only not in published.experiments:
-        raise RequestError(field="only", found=only, allowed=", ".join(published.experiments))
-    cases = [case for case in published.cases() if only in (None, case.experiment)]
-    own = Path(folder) / (f"{name}-fast" if fast else name)
-    chosen = StudyEffort(fast=fast, jobs=effort.jobs)
-    if effort.precision is not None:
-        chosen = replace(chosen, precision=effort.precision)
-    cached = RunCache(own / "units.jsonl")
-    runner = Runner(published, chosen, cached)
-    try:
-        results = runner.run(cases, progress)
-    except KeyboardInterrupt:
-        measured = runner.measured(cases)
-        raise (
-            Interrupted(Agreement(published, measured, chosen, own, cached.note)) if measured else KeyboardInterrupt
-        ) from None
-    return Agreement(published, results, chosen, own, cached.note)
 
 
 def _with_effort(scenario: Scenario, effort: Effort) -> Scenario:

@@ -6,8 +6,8 @@ from types import ModuleType
 from vcpulab.errors import MissingExtraError
 
 
-def require(module: str, extra: str) -> ModuleType:
-    """Imports `module`, which the extra `extra` installs.
+def require(module: str, extra: str, package: str = "vcpulab") -> ModuleType:
+    """Imports `module`, which the extra `extra` of `package` installs.
 
     Examples:
         >>> require("not_a_module", "report")
@@ -19,5 +19,5 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        message = f"`{module}` is not installed\n  hint: pip install 'vcpulab[{extra}]'"
+        message = f"`{module}` is not installed\n  hint: pip install '{package}[{extra}]'"
         raise MissingExtraError(message, name=module) from error

@@ -1,5 +1,7 @@
-"""Users' own classes, loaded from a file or from an installed package."""
+"""Users' own classes, loaded from a file or from an installed package, and commands of installed packages."""
 
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -104,6 +106,12 @@ def _where(error: BaseException, path: str) -> str:
 def offered(group: str) -> list[str]:
     """The names under which installed packages offer classes in an entry point group."""
     return sorted(entry_points(group=group).names)
+
+
+@cache
+def places(group: str) -> Mapping[str, str]:
+    """What installed packages offer in an entry point group: name to `module:attribute`; nothing is imported."""
+    return {entry.name: entry.value for entry in entry_points(group=group)}
 
 
 def _installed(reference: str, group: str, noun: str) -> object:

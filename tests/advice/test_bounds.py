@@ -19,7 +19,7 @@ from vcpulab.advice.bounds.host import NotModelledError, Party
 from vcpulab.advice.bounds.kvm import KvmHost
 from vcpulab.advice.bounds.packets import EMPTY
 
-STUDIES = ROOT / "python" / "vcpulab" / "studies"
+STUDIES = ROOT / "evidence" / "vcpulab_evidence" / "studies"
 FILES = [
     path
     for path in sorted([*(ROOT / "scenarios").glob("**/*.toml"), *STUDIES.glob("*/*.toml")])
@@ -70,12 +70,12 @@ def test_no_simulation_is_beyond_its_bounds(path: Path) -> None:
     ("path", "client", "reached"),
     [
         ("scenarios/web-server.toml", "httperf", 0.95),
-        ("python/vcpulab/studies/devine2010/web.toml", "jmeter", 0.95),
-        ("python/vcpulab/studies/devine2010/vps.toml", "users1", 0.9),
-        ("python/vcpulab/studies/devine2010/moss.toml", "jmeter", 0.85),
-        ("python/vcpulab/studies/venkatesh2015/disk.toml", "guest.0", 0.95),
-        ("python/vcpulab/studies/cherkasova2007/iperf.toml", "dom1.0", 0.95),
-        ("python/vcpulab/studies/benevenuto2006/cards.toml", "guest1.0", 0.99),
+        ("evidence/vcpulab_evidence/studies/devine2010/web.toml", "jmeter", 0.95),
+        ("evidence/vcpulab_evidence/studies/devine2010/vps.toml", "users1", 0.9),
+        ("evidence/vcpulab_evidence/studies/devine2010/moss.toml", "jmeter", 0.85),
+        ("evidence/vcpulab_evidence/studies/venkatesh2015/disk.toml", "guest.0", 0.95),
+        ("evidence/vcpulab_evidence/studies/cherkasova2007/iperf.toml", "dom1.0", 0.95),
+        ("evidence/vcpulab_evidence/studies/benevenuto2006/cards.toml", "guest1.0", 0.99),
     ],
 )
 def test_without_overhead_a_simulation_comes_near_its_bound(path: str, client: str, reached: float) -> None:

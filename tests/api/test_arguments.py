@@ -181,7 +181,6 @@ TAKE_NUMBERS: dict[str, Callable[..., object]] = {
     "lint": lambda **given: vcpulab.lint(SHORT, **given),
     "explain": lambda **given: vcpulab.explain(SHORT, **given),
     "sweep": lambda **given: vcpulab.sweep("sweep.toml", **given),
-    "study": lambda **given: vcpulab.study("cherkasova2007", **given),
 }
 
 
@@ -203,7 +202,7 @@ def test_what_is_no_number_is_refused_with_the_argument(called: str) -> None:
 SCENARIOS = {"compare": "before", "place": "scenarios", "run_many": "scenarios", "sweep": "file"}
 
 
-@pytest.mark.parametrize("called", [*(name for name in TAKE_NUMBERS if name != "study"), "bounds"])
+@pytest.mark.parametrize("called", [*TAKE_NUMBERS, "bounds"])
 @pytest.mark.parametrize("given", [None, 5, math.nan, {}, [None], b"web.toml"], ids=repr)
 def test_what_is_no_scenario_is_refused_with_the_argument(called: str, given: Any) -> None:
     first_arguments: dict[str, list[Any]] = {

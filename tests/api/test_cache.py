@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import vcpulab
+import vcpulab_evidence
 from vcpulab.advice.tuning import search
 from vcpulab.results import cache
 from vcpulab.results.cache import RunCache
-from vcpulab.studies import study
-from vcpulab.studies.runner import Runner, StudyEffort
 from vcpulab.sweeps import work
+from vcpulab_evidence.studies import study
+from vcpulab_evidence.studies.runner import Runner, StudyEffort
 
 IT = study("cherkasova2007")
 
@@ -27,21 +28,22 @@ def keys() -> list[str]:
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the package, whose sources are in the keys."""
-    copy = tmp_path / "vcpulab"
-    shutil.copytree(Path(vcpulab.__file__).parent, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    monkeypatch.setattr(cache, "_ROOT", copy)
-    yield copy
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with copies of the packages whose sources are in the keys."""
+    for file in (vcpulab.__file__, vcpulab_evidence.__file__):
+        folder = Path(str(file)).parent
+        shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    monkeypatch.setattr(cache, "_folder", lambda package: tmp_path / package)
+    yield tmp_path
     monkeypatch.undo()
     keys()  # leaves those of the package itself behind
 
 
-def changed(package: Path, before: list[str], *files: str) -> list[list[bool]]:
+def changed(packages: Path, before: list[str], *files: str) -> list[list[bool]]:
     """Which of the three keys change with each file."""
     found = []
     for file in files:
-        path = package / file
+        path = packages / file
         text = path.read_text(encoding="utf-8")
         path.write_text(text + "\n_CHANGED = True\n", encoding="utf-8")
         found.append([a != b for a, b in zip(before, keys(), strict=True)])
@@ -49,20 +51,20 @@ def changed(package: Path, before: list[str], *files: str) -> list[list[bool]]:
     return found
 
 
-def test_another_statistic_or_metric_is_another_key(package: Path) -> None:
+def test_another_statistic_or_metric_is_another_key(packages: Path) -> None:
     before = keys()
     assert keys() == before
-    statistic, metric, scenario = changed(
-        package, before, "results/statistics.py", "results/metrics.py", "scenario/scenario.py"
-    )
+    files = ("results/statistics.py", "results/metrics.py", "scenario/scenario.py")
+    statistic, metric, scenario = changed(packages, before, *(f"vcpulab/{file}" for file in files))
     assert statistic[:2] == [True, True], "MSER-5 cuts the warm-up off; a search tests differences"
     assert metric[1], "a search keeps the values of metrics"
     assert scenario == [True, True, True]
 
 
-def test_what_decides_no_value_is_in_no_key(package: Path) -> None:
-    files = ("studies/cherkasova2007/claims.py", "studies/devine2010/cases.py", "cli/views.py")
-    assert changed(package, keys(), *files) == [[False, False, False]] * 3
+def test_what_decides_no_value_is_in_no_key(packages: Path) -> None:
+    studies = "vcpulab_evidence/studies"
+    files = (f"{studies}/cherkasova2007/claims.py", f"{studies}/devine2010/cases.py", "vcpulab/cli/views.py")
+    assert changed(packages, keys(), *files) == [[False, False, False]] * 3
 
 
 def test_sources_that_another_thread_kept_from_being_parsed_are_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +84,9 @@ def test_sources_that_another_thread_kept_from_being_parsed_are_parsed_again(mon
 
 
 def test_sources_are_those_that_are_imported_in_turn() -> None:
-    found = cache.sources("vcpulab.studies.unit")
-    assert {"vcpulab.studies.unit", "vcpulab.studies.window", "vcpulab.results.statistics"} <= set(found)
+    found = cache.sources("vcpulab_evidence.studies.unit")
+    assert {f"vcpulab_evidence.studies.{name}" for name in ("unit", "window")} < set(found)
+    assert "vcpulab.results.statistics" in found
     assert all(file.is_file() for file in found.values())
     modules = ["vcpulab.advice.tuning.search", "vcpulab.sweeps.work", *found]
     decides_nothing = ("vcpulab.show", "vcpulab.cli")

@@ -14,7 +14,7 @@ import vcpulab
 from support import examples_of, opened, run_vcpulab
 from vcpulab.results.timeline import slices
 from vcpulab.show import drawing, plots
-from vcpulab.studies import demo as experiment
+from vcpulab_evidence.studies import demo as experiment
 
 # Throughput and CPU time of all runs; for each run its waits, its wake-ups and its timeline.
 CHARTS = 2 + 3 * len(experiment.scenarios())

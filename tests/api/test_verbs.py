@@ -131,8 +131,8 @@ def test_a_comparison_loads_no_linter_and_no_search() -> None:
 
 def test_functions_shadow_no_modules() -> None:
     """`capacity.growth` and `tuning.confirm` were a module, or a function, by what had been imported first."""
-    root = ROOT / "python/vcpulab"
-    for package in sorted(file.parent for file in root.rglob("__init__.py")):
+    roots = [ROOT / "python/vcpulab", ROOT / "evidence/vcpulab_evidence"]
+    for package in sorted(file.parent for root in roots for file in root.rglob("__init__.py")):
         inside = [*package.glob("*.py"), *(file.parent for file in package.glob("*/__init__.py"))]
         public = re.search(r"__all__ = \[(.*?)\]", (package / "__init__.py").read_text(), re.DOTALL)
         names = set(re.findall(r'"(\w+)"', public[1])) if public else set()

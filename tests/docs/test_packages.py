@@ -19,6 +19,7 @@ def test_the_source_distribution_has_what_a_wheel_is_made_of(tmp_path: Path) -> 
     kept = [str(path.relative_to(ROOT)) for path in there if path.suffix not in made]
     assert not {*kept, "README.md", "LICENSE-APACHE", "LICENSE-MIT", "Cargo.lock"} - names
     assert any(name.endswith("man1/vcpulab.1") for name in names)
+    assert not [name for name in names if "evidence" in name or "studies" in name]
 
 
 def test_workflows_name_actions_by_commit() -> None:

@@ -19,7 +19,7 @@ import pages
 import studies
 import versions
 from support import HANG_S, ROOT
-from vcpulab.studies import NAMES
+from vcpulab_evidence.studies import NAMES
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(pages, "REPORTS", reports(here))
         pages.lay_out(here / "out/site/pages")
     shutil.copy(ROOT / "mkdocs.yml", here)
-    (here / "python").symlink_to(ROOT / "python")
+    for sources in ("python", "evidence"):
+        (here / sources).symlink_to(ROOT / sources)
     zensical = Path(sys.executable).parent / "zensical"
     subprocess.run([zensical, "build", "--strict"], cwd=here, check=True, timeout=HANG_S)
     return here / "out/site/html"

@@ -11,7 +11,7 @@ import pytest
 
 from support import Vcpulab
 from vcpulab import conformance as bundled
-from vcpulab.validation import validate
+from vcpulab_evidence.validation import validate
 
 Change = Callable[[str], str]
 

@@ -5,7 +5,7 @@ import pytest
 from support import ROOT
 from vcpulab.twin import decision_costs
 from vcpulab.twin.sequences import Turn, Turns
-from vcpulab.validation.xen.recording import read
+from vcpulab_evidence.validation.xen.recording import read
 
 KEPT = ROOT / "validation" / "recordings" / "xen"
 

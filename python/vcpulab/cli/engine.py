@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -137,9 +138,8 @@ def bench(
         out: Also write the numbers (JSON) to this file.
     """
     from vcpulab.cli import views
-    from vcpulab.studies import demo
 
-    numbers = json.loads(_engine.bench(seconds)) | demo.wall_time()
+    numbers = json.loads(_engine.bench(seconds)) | _wall_time()
     report = json.dumps(numbers, indent=2)
     if format == "json":
         print(report)
@@ -148,6 +148,18 @@ def bench(
     if out is not None:
         with written(out):
             atomic.write(out, report + "\n")
+
+
+def _wall_time() -> dict[str, float]:
+    """Wall-clock seconds for each simulated second of the starter scenario, on one processor."""
+    from vcpulab.results.run import run
+    from vcpulab.scenario.scenario import Scenario
+
+    scenario = Scenario.starter().with_run(replications=1)
+    start = time.perf_counter()
+    run(scenario, jobs=1)
+    seconds = time.perf_counter() - start
+    return {"starter_wall_s_per_simulated_s": seconds * 1e9 / (scenario.warmup_ns + scenario.duration_ns)}
 
 
 @command(

@@ -20,11 +20,18 @@ DONE, FAILED, WRONG = 0, 1, 2
 
 
 class Command(NamedTuple):
-    """A command: its name, the module of this package that has it, and the first line of its help."""
+    """A command."""
 
     name: str
-    module: str
+    module: str | None
+    """The module of `vcpulab.cli` that has the command; `None`: another package offers it, by an entry point."""
     summary: str
+    """The first line of its help."""
+    package: str = "vcpulab"
+    """The package to install."""
+
+
+EVIDENCE = "vcpulab-evidence"
 
 
 COMMANDS = {
@@ -60,19 +67,22 @@ COMMANDS = {
         Command("twin", "twin", "Make a scenario that behaves as a recorded host did, and score it."),
         Command(
             "validate",
-            "validate",
+            None,
             "Predict recorded hosts from what their threads or guests demand; fail beyond limits.",
+            EVIDENCE,
         ),
     ],
     "Studies": [
-        Command("study", "study", "Re-run published studies, and compare simulated with published numbers."),
-        Command("demo", "demo", "Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare."),
+        Command("study", None, "Re-run published studies, and compare simulated with published numbers.", EVIDENCE),
+        Command(
+            "demo", None, "Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare.", EVIDENCE
+        ),
     ],
     "Engine": [
         Command("schedulers", "engine", "List the schedulers, their generations and parameters."),
         Command("profile", "engine", "Hardware profiles: the cost of everything on a machine, and its source."),
         Command("schema", "engine", "Print the JSON schema of scenario files."),
-        Command("conformance", "validate", "Replay recorded decisions of real schedulers; fail on differences."),
+        Command("conformance", "conformance", "Replay recorded decisions of real schedulers; fail on differences."),
         Command("bench", "engine", "Measure the engine on this machine, beside a bare event-queue loop."),
         Command("completion", "engine", "Print what a shell needs to complete commands, options and their values."),
     ],
@@ -81,7 +91,8 @@ COMMANDS = {
 
 _ABOUT = "A laboratory for hypervisor CPU scheduling."
 _EXAMPLES = ("vcpulab init web.toml", "vcpulab run web.toml")
-_NAMES = [command.name for group in COMMANDS.values() for command in group]
+_BY_NAME = {command.name: command for group in COMMANDS.values() for command in group}
+_ENTRY_POINTS = "vcpulab.commands"
 _KINDS = {str(int): "an integer", str(float): "a number"}
 _OPTION_OF = {"changes": "set", "seconds": "budget"}
 """Arguments of the library's functions to options of commands, where their names differ."""
@@ -123,8 +134,10 @@ def _main(given: list[str]) -> int:
         from vcpulab import __version__
 
         print(__version__)
-    elif given[0] not in _NAMES:
+    elif given[0] not in _BY_NAME:
         return _wrong(_unknown(given[0]))
+    elif _function(command := _BY_NAME[given[0]]) is None:
+        return _wrong(f"`vcpulab {command.name}` is in another package\n  hint: pip install {command.package}")
     else:
         return _command(given)
     sys.stdout.flush()
@@ -145,8 +158,8 @@ def overview() -> str:
     return "\n".join([*lines, "Examples:", "", *(f"    $ {example}" for example in _EXAMPLES)])
 
 
-def app() -> "App":
-    """All commands; each is imported when it is looked up."""
+def app(name: str | None = None) -> "App":
+    """All installed commands, or one; each is imported when it is looked up."""
     from cyclopts import App, Group
 
     from vcpulab.cli.options import examples
@@ -161,10 +174,20 @@ def app() -> "App":
     )
     for title, commands in COMMANDS.items():
         group = Group.create_ordered(title)
-        for name, module, _ in commands:
-            attribute = f"{name}_" if name == "import" else name
-            root.command(f"vcpulab.cli.{module}:{attribute}", name=name, group=group)
+        for command in commands:
+            if name in (None, command.name) and (function := _function(command)) is not None:
+                root.command(function, name=command.name, group=group)
     return root
+
+
+def _function(command: Command) -> str | None:
+    """The module and the name of the function of a command; `None`: its package is not installed."""
+    if command.module is None:
+        from vcpulab.plugins import places
+
+        return places(_ENTRY_POINTS).get(command.name)
+    attribute = f"{command.name}_" if command.name == "import" else command.name
+    return f"vcpulab.cli.{command.module}:{attribute}"
 
 
 def _command(given: list[str]) -> int:
@@ -174,7 +197,7 @@ def _command(given: list[str]) -> int:
     from vcpulab.cli import outputs, terminal
     from vcpulab.errors import RecordingError, RequestError, ScenarioError, VcpulabError
 
-    root = app()
+    root = app(given[0])
     try:
         command, bound, _ = root.parse_args(given, exit_on_error=False, print_error=False)
         if not isinstance(getattr(command, "__self__", None), App):
@@ -216,7 +239,7 @@ def _wrong(message: str) -> int:
 def _unknown(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, _NAMES, n=1)
+    near = get_close_matches(name, _BY_NAME, n=1)
     hint = f"did you mean `{near[0]}`?" if near else "vcpulab --help"
     kind = "option" if name.startswith("-") else "command"
     return f"there is no {kind} `{name}`\n  hint: {hint}"

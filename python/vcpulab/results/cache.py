@@ -1,10 +1,10 @@
 """A cache of measured values, with keys that cover everything the values depend on.
 
 Measured values follow from the scenario, the engine, and the Python code that reads the values from the engine's
-results. So a key covers the engine's binary, and the source of the measuring module with all modules of this package
-that it imports, directly or not. A fixed statistic or metric makes new keys, and no stale value is returned. A fixed
-chart, claim or command makes no new keys, as it decides no value: with the whole package in every key, a new wording of
-a report would discard hours of runs.
+results. So a key covers the engine's binary, and the source of the measuring module with all modules of its package
+and of this one that it imports, directly or not. A fixed statistic or metric makes new keys, and no stale value is
+returned. A fixed chart, claim or command makes no new keys, as it decides no value: with whole packages in every key, a
+new wording of a report would discard hours of runs.
 """
 
 import ast
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -23,9 +24,7 @@ _PARSING = Lock()
 """A lock around the parser: Python 3.11 counts the depth of all threads' trees together (CPython's issue 106905)."""
 _TRIES = 10
 """Attempts to parse a source: other libraries parse in threads of their own without the lock."""
-_PACKAGE = "vcpulab"
-_ENGINE = f"{_PACKAGE}._engine"
-_ROOT = Path(__file__).parents[1]
+_ENGINE = "vcpulab._engine"
 
 
 @cache
@@ -58,37 +57,45 @@ def key(made_by: str, *depends: str) -> str:
 
 
 def sources(*modules: str) -> dict[str, Path]:
-    """Modules of this package with all modules that they import, directly or not: name to file, sorted by name.
+    """Modules with all modules of their packages and of this one that they import: name to file, sorted by name.
 
     Raises:
-        ModuleNotFoundError: the package has no such module.
+        ModuleNotFoundError: there is no such module.
     """
+    folders = {package: _folder(package) for package in {"vcpulab", *(name.partition(".")[0] for name in modules)}}
     files: dict[str, Path] = {}
     to_do = list(modules)
     while to_do:
         name = to_do.pop()
         if name in files or name == _ENGINE:
             continue
-        file = _file(name)
+        file = _file(name, folders)
         if file is None:
             raise ModuleNotFoundError(f"no module `{name}`")
         files[name] = file
-        to_do += _imported(file)
+        to_do += _imported(file, folders)
     return dict(sorted(files.items()))
 
 
-def _imported(file: Path) -> Iterator[str]:
-    """The modules of this package that a file imports, at its head or in a function."""
+def _folder(package: str) -> Path:
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"no package `{package}`")
+    return Path(spec.origin).parent
+
+
+def _imported(file: Path, folders: Mapping[str, Path]) -> Iterator[str]:
+    """The modules of the packages that a file imports, at its head or in a function."""
     for node in _run(_parsed(file.read_bytes())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if _file(alias.name) is not None)
+            yield from (alias.name for alias in node.names if _file(alias.name, folders) is not None)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             for alias in node.names:
                 # A package imports nothing of its own for the sake of one of its modules: only the module counts.
                 full = f"{node.module}.{alias.name}"
-                if full == _ENGINE or _file(full) is not None:
+                if full == _ENGINE or _file(full, folders) is not None:
                     yield full
-                elif _file(node.module) is not None:
+                elif _file(node.module, folders) is not None:
                     yield node.module
 
 
@@ -110,11 +117,11 @@ def _run(tree: ast.AST) -> Iterator[ast.AST]:
         to_do += node.orelse if typing_only else ast.iter_child_nodes(node)  # type: ignore[attr-defined]
 
 
-def _file(module: str) -> Path | None:
+def _file(module: str, folders: Mapping[str, Path]) -> Path | None:
     package, _, inside = module.partition(".")
-    if package != _PACKAGE:
+    if package not in folders:
         return None
-    path = _ROOT / inside.replace(".", "/")
+    path = folders[package] / inside.replace(".", "/")
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 

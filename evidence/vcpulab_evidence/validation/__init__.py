@@ -1,0 +1,12 @@
+"""Validation: predictions of recorded hosts, compared with the recordings.
+
+A *free run* predicts a recording from the demands of its threads and its setting; a *what-if* predicts it from the
+demands of another recording of the same threads or guests, made in another setting. Each kind of recordings is a
+module, or a package, with a `Kind`.
+"""
+
+from vcpulab_evidence.validation.pairs import validate
+from vcpulab_evidence.validation.report import Cell, Comparison, Report, Verdict
+from vcpulab_evidence.validation.xen import Agreement
+
+__all__ = ["Agreement", "Cell", "Comparison", "Report", "Verdict", "validate"]
