@@ -1,4 +1,4 @@
-"""Recordings as the repository keeps them: from `out/real-xen` to `validation/recordings/xen`, by name.
+"""Recordings as the repository keeps them: from `out/real-xen` to `evidence/recordings/xen`, by name.
 
 Of a trace, what nothing here reads is left out, more than half of its bytes: the events of single policies, and the
 events that tell once more of a switch or a wake-up. The rest is compressed.
@@ -20,7 +20,7 @@ from packages import EmulationError
 
 HERE = Path(__file__).resolve().parent
 FROM = HERE.parent / "out/real-xen"
-TO = HERE.parent / "validation/recordings/xen"
+TO = HERE.parent / "evidence/recordings/xen"
 TEXTS = ("experiment.toml", "list0.txt", "list1.txt", "vcpus.txt", "sched.txt", "info.txt", "guests.txt")
 
 WINDOW = 0x0001F003

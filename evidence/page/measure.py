@@ -41,7 +41,7 @@ from vcpulab_evidence.validation.xen.twin_runs import Unit
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FOLDER = DOCS / "evidence"
-RECORDINGS = DOCS.parent / "validation" / "recordings" / "xen"
+RECORDINGS = DOCS.parent / "evidence" / "recordings" / "xen"
 OVERVIEW = DOCS / "published-and-simulated.md"
 _WORST = 12
 read = cache(_read)

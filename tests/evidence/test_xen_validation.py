@@ -173,7 +173,7 @@ def test_a_wait_is_off_by_as_many_recorded_ones_as_lie_between() -> None:
 
 
 def test_request_loops_are_who_asks_and_who_is_asked() -> None:
-    kept = read(ROOT / "validation" / "recordings" / "xen" / "xen4.17-credit2-requests-default")
+    kept = read(ROOT / "evidence" / "recordings" / "xen" / "xen4.17-credit2-requests-default")
     assert kept.loops == {"client", "server"}
     assert {of for of, metric in kept.values if metric == "loops"} == kept.loops
     assert kept.answering == {"client", "server", "dom0"}

@@ -55,7 +55,7 @@ def test_twins_of_request_loops_are_as_good(name: str, least: int, tmp_path: Pat
 
 
 def test_a_recording_under_a_long_rate_limit_is_warned_of(command: Vcpulab) -> None:
-    kept = ROOT / "validation" / "recordings" / "xen"
+    kept = ROOT / "evidence" / "recordings" / "xen"
     said = command("twin", str(kept / "xen4.17-credit-weights-rate5000"), "--out", "held.toml")
     assert said.returncode == 0
     assert "warning: recorded under a rate limit of 5 ms:" in " ".join(said.stderr.split())
@@ -363,7 +363,7 @@ def test_twin_says_what_is_wrong(command: Vcpulab, tmp_path: Path, arguments: tu
 
 
 def test_a_twin_has_the_pools_of_its_host() -> None:
-    recorded = ROOT / "validation/recordings/xen/xen4.20-credit-pool-weight"
+    recorded = ROOT / "evidence/recordings/xen/xen4.20-credit-pool-weight"
     made = vcpulab.Twin(
         *(recorded / name for name in ("trace.bin.xz", "list0.txt", "vcpus.txt", "sched.txt", "pools.txt"))
     ).scenario
@@ -376,7 +376,7 @@ def test_a_twin_has_the_pools_of_its_host() -> None:
 
 
 def test_a_pool_whose_cpus_are_not_listed_is_said() -> None:
-    recorded = ROOT / "validation/recordings/xen/xen4.20-credit-pool-weight"
+    recorded = ROOT / "evidence/recordings/xen/xen4.20-credit-pool-weight"
     made = vcpulab.Twin(*(recorded / name for name in ("trace.bin.xz", "list0.txt", "sched.txt")))
     assert any("pool batch: its CPUs are not listed" in note for note in made.notes)
     assert "pool" not in made.scenario.to_dict()

@@ -10,7 +10,7 @@ from vcpulab.twin.busy import all_told, busy_ns
 from vcpulab.twin.messages.ticks import recognise
 from vcpulab.twin.sequences import Turn, Turns
 
-KEPT = ROOT / "validation" / "recordings" / "xen"
+KEPT = ROOT / "evidence" / "recordings" / "xen"
 US, PERIOD_US, TICK_US = 1000, 4000, 50
 VCPU = (1, 0)
 

@@ -7,7 +7,7 @@ from vcpulab.twin import decision_costs
 from vcpulab.twin.sequences import Turn, Turns
 from vcpulab_evidence.validation.xen.recording import read
 
-KEPT = ROOT / "validation" / "recordings" / "xen"
+KEPT = ROOT / "evidence" / "recordings" / "xen"
 
 
 @pytest.mark.parametrize("kind", ["mixed-default", "weights-default", "requests-default", "requests-rate5000"])

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 REAL = ROOT / "tests" / "recordings"
 LOOPS = ROOT / "tests" / "request-loops"
-KEPT = ROOT / "validation" / "recordings" / "xen"
+KEPT = ROOT / "evidence" / "recordings" / "xen"
 US = 1000
 
 
