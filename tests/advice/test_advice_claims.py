@@ -12,12 +12,13 @@ from vcpulab.advice.isolation import isolations
 from vcpulab.advice.tuning import space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.advice.tuning.leads import leads
-from vcpulab.advice.tuning.report import write_report
 from vcpulab.advice.tuning.widening import shared, widened
 from vcpulab.advice.verdicts import Costly, NotFound, Proven, in_words
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import slo
 from vcpulab.scenario.settings import apply, change
+from vcpulab.show import html
+from vcpulab.show.document import on_page
 
 HOGS = {"app": [{"kind": "hog"}]}
 
@@ -304,7 +305,7 @@ def test_a_setting_that_misses_the_slo_is_no_advice_in_the_report(tmp_path: Path
     hogs = host({"a": HOGS, "b": HOGS}, pcpus=1)
     answer = vcpulab.tune(hogs, slo=["a.throughput > 100000"], vary=["a.weight=256,512"], replications=2)
     assert answer.result.best.changes == {"domain.a.weight": 512}
-    write_report(tmp_path / "report.html", answer)
+    html.write(tmp_path / "report.html", answer.title, on_page(answer.document(full=True)))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "The nearest setting tried, which is not advised" in page
     assert "What to set" not in page

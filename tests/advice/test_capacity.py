@@ -246,7 +246,7 @@ def test_copies_have_clients_machines_and_actions_of_their_own() -> None:
 
 
 def test_the_answer_is_the_same_twice() -> None:
-    answers = [found(CLOSED, "web.users", "web.response_p99 < 60ms").document() for _ in range(2)]
+    answers = [found(CLOSED, "web.users", "web.response_p99 < 60ms").as_data() for _ in range(2)]
     assert answers[0] == answers[1]
 
 

@@ -10,9 +10,10 @@ import tomli_w
 
 import vcpulab
 from support import Vcpulab, examples_of
-from vcpulab.advice import explanation_report
 from vcpulab.advice.explanation import Explanation
 from vcpulab.advice.lint.lint import as_data
+from vcpulab.show import html
+from vcpulab.show.document import on_page
 from vcpulab.show.request_path import timeline
 from vcpulab.show.terminal import rendered
 
@@ -71,7 +72,7 @@ def test_the_cause_and_its_mend_are_named(shop: Explanation) -> None:
 
 def test_the_page_names_the_mend_with_its_effect(shop: Explanation, tmp_path: Path) -> None:
     """It had the causes alone, and no levels in the table of where the time goes."""
-    explanation_report.write(tmp_path / "page.html", "Why?", shop)
+    html.write(tmp_path / "page.html", "Why?", on_page(shop.document()))
     page = (tmp_path / "page.html").read_text()
     words = page[: page.index('<script type="module">')]
     assert "with domain.shop.weight = " in words

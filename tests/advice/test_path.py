@@ -10,12 +10,13 @@ import pytest
 
 import vcpulab
 from support import Vcpulab, packets
-from vcpulab.advice import explanation_report
 from vcpulab.advice.explanation import Explanation
 from vcpulab.errors import RequestError
 from vcpulab.results import request_path as paths
 from vcpulab.results.addresses import find
 from vcpulab.results.perfetto import export_perfetto
+from vcpulab.show import html
+from vcpulab.show.document import on_page
 from vcpulab.show.request_path import LINES_MAX, beside, chart, timeline
 
 SHOP = """
@@ -110,7 +111,7 @@ def test_a_chart_says_what_it_shows(found: Explanation, tmp_path: Path) -> None:
     spec = chart(slow).to_dict()
     assert spec["description"].startswith("The request at p99 of customers: ")
     assert "shop waits for a pCPU, render runs" in spec["description"]
-    explanation_report.write(tmp_path / "why.html", "Why?", found)
+    html.write(tmp_path / "why.html", "Why?", on_page(found.document()))
     page = (tmp_path / "why.html").read_text()
     assert "The median request of customers" in page
     assert "Where the time goes" in page

@@ -230,7 +230,7 @@ def test_without_the_solver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_placing_is_deterministic() -> None:
-    documents = [place(of(webs("a", "b", "c", rate=30))).document(Power()) for _ in range(2)]
+    documents = [place(of(webs("a", "b", "c", rate=30))).as_data(Power()) for _ in range(2)]
     assert documents[0] == documents[1]
 
 

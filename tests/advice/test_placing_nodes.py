@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from vcpulab import Scenario, run
+from vcpulab.advice.placing.document import domains_by_node
 from vcpulab.advice.placing.energy import Power
 from vcpulab.advice.placing.fleet import Fleet, fleet, host_of
 from vcpulab.advice.placing.nodes import Wish, by_node
 from vcpulab.advice.placing.placing import Host, place
-from vcpulab.cli.place import _where
 from vcpulab.scenario.topology import Topology
 
 HOST = """\
@@ -67,8 +67,8 @@ def test_what_keeps_a_node_busy_counts_not_what_it_could() -> None:
     assert host.nodes == {0: ["i0", "h0"], 1: ["i1", "h1"]}
     assert it.busy["h0"] == pytest.approx(2, rel=0.05)
     assert it.busy["i0"] == pytest.approx(0.3, rel=0.05)
-    assert _where(host) == "node 0: i0, h0; node 1: i1, h1"
-    rows: Any = placed.document(Power())["hosts"]
+    assert domains_by_node(host) == "node 0: i0, h0; node 1: i1, h1"
+    rows: Any = placed.as_data(Power())["hosts"]
     assert rows[0]["nodes"] == [{"node": 0, "domains": ["i0", "h0"]}, {"node": 1, "domains": ["i1", "h1"]}]
 
 
@@ -78,7 +78,7 @@ def test_who_has_an_affinity_keeps_it() -> None:
     assert soft(made)["pinned"] == "all"
     host = Host(it.items, made, [], 0.0, [], {})
     assert host.nodes == {0: ["h0"], 1: ["h1"]}
-    assert _where(host) == "node 0: h0; node 1: h1; pinned"
+    assert domains_by_node(host) == "node 0: h0; node 1: h1; pinned"
 
 
 @pytest.mark.parametrize("nodes", [1, 2])

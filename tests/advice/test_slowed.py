@@ -158,7 +158,7 @@ def test_a_thread_is_not_a_core_in_bounds_and_capacity() -> None:
     )
     grown = vcpulab.capacity(host, "web.rate", highest=20, lowest=20, replications=2, slo=["web.response_p99 < 1s"])
     assert sentences(grown)[-1] == note
-    assert grown.document()["notes"] == [note]
+    assert grown.as_data()["notes"] == [note]
     unknown = scenario({}, TWO_CORES, {"batch": hog(4)})
     assert "profile generic does not say what busy siblings cost each other" in vcpulab.bounds(unknown).notes[0]
     flat = scenario({}, TWO_CORES | {"threads": 1}, {"batch": hog(2)})

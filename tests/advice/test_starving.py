@@ -87,7 +87,7 @@ def test_lint_and_capacity_name_the_starved_first(tmp_path: Path) -> None:
     assert first.reason == "wants to run, but never ran"
     found = vcpulab.capacity(served, "http.rate", lowest=100, highest=200)
     assert sentences(found)[0] == f"starved at client.http.rate = {found.result.value:g}: extra (never ran)"
-    assert json.loads(json.dumps(found.document()))["points"][0]["starved"] == [
+    assert json.loads(json.dumps(found.as_data()))["points"][0]["starved"] == [
         {"domain": "extra", "reason": "never ran"}
     ]
 

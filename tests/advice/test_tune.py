@@ -524,7 +524,7 @@ def test_a_full_link_is_no_fault_of_the_scheduler() -> None:
     assert not answer.advised
     assert answer.verdict.startswith("No change is needed: even alone on the host, without the 4 other domains, ")
     assert answer.verdict.endswith("the link of branch is 100 % used.")
-    assert answer.document()["proven"]
+    assert answer.as_data()["proven"]
 
 
 def test_who_starves_somebody_is_never_advised() -> None:
@@ -563,7 +563,7 @@ def test_the_front_trades_gain_against_harm(weighed: Any) -> None:
     assert [one.harm for one in weighed.offers if one.recommended] == [weighed.confirmed.harm]
     losers = {row["loser"] for row in rows}
     assert any(loser and loser.startswith("throughput of batch1 to batch4 -") for loser in losers)
-    document = json.loads(json.dumps(weighed.document()))
+    document = json.loads(json.dumps(weighed.as_data()))
     assert [row["recommended"] for row in document["front"]] == [row["recommended"] for row in rows]
 
 
@@ -605,7 +605,7 @@ def test_the_second_best_is_tried_where_the_best_starves_somebody(monkeypatch: p
     assert rejected.candidate.changes == tried[0]
     assert answer.reasons()[0].startswith("not advised: weight of shop 256 → ")
     assert answer.reasons()[0].endswith("which starves batch1")
-    assert answer.document()["rejected"] == [{"changes": dict(tried[0]), "why": "starves batch1"}]
+    assert answer.as_data()["rejected"] == [{"changes": dict(tried[0]), "why": "starves batch1"}]
 
 
 def test_prices_can_be_stated() -> None:

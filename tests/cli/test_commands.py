@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from support import ROOT, Vcpulab
 from vcpulab import Scenario, ScenarioError
+from vcpulab.advice.lint.document import finding
 from vcpulab.advice.lint.host import Finding
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.tuning.parameters import space
-from vcpulab.cli import page, views
+from vcpulab.cli import page
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors import TOOLSTACKS, Toolstack
 from vcpulab.hypervisors.commands import commands, new_steps
@@ -817,7 +818,7 @@ def test_what_keeps_it_leaves_files_that_hold_it(tmp_path: Path) -> None:
 def test_findings_say_when_each_command_holds(capsys: pytest.CaptureFixture[str]) -> None:
     after = BASE.change({"domain.dom0.vcpus": 2, "domain.web.weight": 9, "host.profile": "exact"})
     advice = Advice(Finding("domain.web.weight", "a reason", rule="any"), None, difference(BASE, after))
-    page.print_pieces(views.advice("web.toml", advice))
+    page.print_blocks(finding("web.toml", advice))
     told = [line.strip() for line in capsys.readouterr().out.splitlines()[2:] if line.strip()]
     assert [line for line in told if not line.startswith("$ ")] == [
         "takes a restart of the host:",
@@ -836,7 +837,7 @@ def test_findings_are_broken_where_the_terminal_ends(
     after = BASE.change({"domain.web.weight": 9})
     reason = " ".join(f"web waits for {percent} % of the time," for percent in range(30))
     advice = Advice(Finding("domain.web.weight", reason, rule="any"), [], difference(BASE, after))
-    page.print_pieces(views.advice("web.toml", advice))
+    page.print_blocks(finding("web.toml", advice))
     lines = capsys.readouterr().out.splitlines()
     told = lines[1 : next(place for place, line in enumerate(lines) if line.startswith("  with"))]
     assert columns - 20 < max(map(len, told)) <= columns

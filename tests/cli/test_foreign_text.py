@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -17,6 +18,7 @@ from vcpulab.cli.main import main
 from vcpulab.cli.streams import printing_plainly
 from vcpulab.show import charts, html
 from vcpulab.show.csv import csv
+from vcpulab.show.document import Chart, Lines
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
 from vcpulab.show.terminal_text import plain
@@ -32,8 +34,9 @@ def test_a_page_is_drawn_whatever_the_names_are(tmp_path: Path, browser: str) ->
         {"metric": NAMES, "percent": 1.0, "low": 0.5, "high": 1.5, "verdict": "improves", "size": 1.0, "told": True}
     )
     drawn = [charts.bars(bars, NAMES[2], "".join(NAMES)), charts.differences(differences)]
-    parts = [*map(html.chart, drawn), html.table(Table(SCRIPT, NAMES, [NAMES])), html.preformatted(NAMES[1])]
-    html.write(tmp_path / "page.html", SCRIPT, parts, NAMES)
+    parts = [Chart(partial(drawn.__getitem__, place)) for place in range(len(drawn))]
+    words = [Table(SCRIPT, NAMES, [NAMES]), Lines(NAMES, typed=True)]
+    html.write(tmp_path / "page.html", SCRIPT, [Lines(NAMES), *parts, *words])
     page = opened(browser, tmp_path / "page.html")
     assert page.count('data-drawn=""') == len(drawn)
     assert "<title>broken into" not in page

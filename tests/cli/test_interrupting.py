@@ -221,7 +221,7 @@ def test_a_search_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) ->
             _api.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
     assert interrupted.value.partial.result.best.rows
     again = _api.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
-    assert again.document() == whole.document()
+    assert again.as_data() == whole.as_data()
 
 
 def test_damaged_measurements_are_told_and_made_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,8 @@ import vcpulab
 from forty import FORTY
 from support import ROOT, Vcpulab
 from vcpulab.cli import page
-from vcpulab.cli.page import LINES_MAX, Lines
+from vcpulab.cli.page import LINES_MAX
+from vcpulab.show.document import Block, Lines, Part
 from vcpulab.show.table import Table
 
 WIDTHS = (60, 80, 120)
@@ -132,21 +133,21 @@ values = [64, 128, 256, 512, 1024, 2048]
 """
 
 
-def told(capsys: pytest.CaptureFixture[str], *parts: page.Part, whole: bool = False) -> list[str]:
+def told(capsys: pytest.CaptureFixture[str], *parts: Part, whole: bool = False) -> list[str]:
     page.show(parts, all=whole)
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
-def numbered(what: str, count: int) -> list[list[page.Piece]]:
+def numbered(what: str, count: int) -> list[list[Block]]:
     return [[Lines([f"{what} {number}"])] for number in range(count)]
 
 
 def test_what_is_less_important_makes_room(capsys: pytest.CaptureFixture[str]) -> None:
     lines = told(
         capsys,
-        page.always(Lines(["answer"])),
-        page.items(numbered("detail", 30), "detail", rank=1),
-        page.items(numbered("station", 20), "station"),
+        Part.always(Lines(["answer"])),
+        Part.items(numbered("detail", 30), "detail", rank=1),
+        Part.items(numbered("station", 20), "station"),
     )
     assert lines == [
         "answer",
@@ -157,14 +158,14 @@ def test_what_is_less_important_makes_room(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_everything_has_a_little_before_anything_has_all(capsys: pytest.CaptureFixture[str]) -> None:
-    few = told(capsys, page.items(numbered("a", 50), "a", soon=3), page.items(numbered("b", 50), "b", soon=2, least=1))
+    few = told(capsys, Part.items(numbered("a", 50), "a", soon=3), Part.items(numbered("b", 50), "b", soon=2, least=1))
     assert few == [*(f"a {n}" for n in range(37)), "b 0", "b 1", "13 more as and 48 more bs: --all"]
-    every = told(capsys, page.items(numbered("a", 50), "a", soon=3), whole=True)
+    every = told(capsys, Part.items(numbered("a", 50), "a", soon=3), whole=True)
     assert every == [f"a {number}" for number in range(50)]
 
 
 def test_what_fits_has_no_line_more(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, page.items(numbered("item", LINES_MAX), "item", soon=9)) == [f"item {n}" for n in range(40)]
+    assert told(capsys, Part.items(numbered("item", LINES_MAX), "item", soon=9)) == [f"item {n}" for n in range(40)]
 
 
 def test_the_lines_that_a_terminal_breaks_count(
@@ -172,7 +173,7 @@ def test_the_lines_that_a_terminal_breaks_count(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     typed = [[Lines(["x" * 100], typed=True)] for _ in range(30)]
-    assert told(capsys, page.items(typed, "command")) == [*["x" * 100] * 19, "11 more commands: --all"]
+    assert told(capsys, Part.items(typed, "command")) == [*["x" * 100] * 19, "11 more commands: --all"]
 
 
 def test_a_table_goes_without_columns_before_rows(
@@ -180,9 +181,9 @@ def test_a_table_goes_without_columns_before_rows(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     wide = Table("", ["thing", *(f"metric {column}" for column in range(9))], [[str(n)] * 10 for n in range(20)])
-    lines = told(capsys, page.rows(wide, "thing"))
+    lines = told(capsys, Part.rows(wide, "thing"))
     assert len(lines) <= LINES_MAX
     assert lines[-1] == "5 more columns: --all"
     assert sum(line.startswith(" 19 ") for line in lines) == 1
     longer = Table("", ["thing", "metric"], [[str(n)] * 2 for n in range(100)])
-    assert told(capsys, page.rows(longer, "row of things"))[-1] == "65 more rows of things: --all"
+    assert told(capsys, Part.rows(longer, "row of things"))[-1] == "65 more rows of things: --all"

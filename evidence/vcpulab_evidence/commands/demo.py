@@ -12,6 +12,7 @@ from vcpulab.cli.options import All, Jobs, command
 from vcpulab.cli.outputs import Writes
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.document import Part
 from vcpulab.show.table import Table
 from vcpulab_evidence.studies import demo as experiment
 
@@ -36,7 +37,7 @@ def demo(
     runs, interrupted = run_or_partial(each, ran, scenarios)
     title = f"{experiment.TITLE} (5 replications)"
     table = Table(title, experiment.HEADINGS, experiment.comparison(runs), together=True)
-    page.show([page.rows(table, "result")], all=all)
+    page.show([Part.rows(table, "result")], all=all)
     path = out / "report.html"
     sys.stdout.flush()
     experiment.write(path, runs)

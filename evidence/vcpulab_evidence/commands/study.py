@@ -12,7 +12,7 @@ from vcpulab.cli import page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, Jobs, Precision, command, group, number
 from vcpulab.cli.outputs import Writes, written
-from vcpulab.cli.page import Lines
+from vcpulab.show.document import Lines, Part
 from vcpulab.show.table import Table
 from vcpulab_evidence._api import study as simulated
 from vcpulab_evidence.studies import NAMES, predict
@@ -77,26 +77,26 @@ def list_(*, all: All = False) -> None:
             ]
         )
     headings = ["study", "title", "experiments", "cases", "cells", "of them blind", "claims"]
-    page.show([page.rows(Table("Published studies", headings, rows, 2), "study")], all=all)
+    page.show([Part.rows(Table("Published studies", headings, rows, 2), "study")], all=all)
 
 
 @command("show", "vcpulab study show cherkasova2007", parent=study)
 def show(name: Name, /, *, all: All = False) -> None:
     """Describe a study: its experiments, cases, fitted constants and claims."""
     published = study_of(name)
-    parts = [page.always(Lines([f"{published.name}: {published.title}", published.reference, ""]))]
+    parts = [Part.always(Lines([f"{published.name}: {published.title}", published.reference, ""]))]
     cases = list(published.cases())
     rows = [[e, text, str(sum(1 for c in cases if c.experiment == e))] for e, text in published.experiments.items()]
     experiments = Table("Experiments", ["experiment", "what it is", "cases"], rows, 2)
-    parts.append(page.rows(experiments, "experiment", soon=_ROWS_SOON))
+    parts.append(Part.rows(experiments, "experiment", soon=_ROWS_SOON))
     constants = [
         [c.name, c.meaning, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}"]
         for c in published.calibration.constants
     ]
     fitted = Table("Fitted constants", ["constant", "what it is", "value", "between"], constants, 2)
-    parts.append(page.rows(fitted, "constant", rank=1))
+    parts.append(Part.rows(fitted, "constant", rank=1))
     claims = [[c.id, c.text, c.in_paper] for c in published.claims]
-    parts.append(page.rows(Table("Claims", ["claim", "text", "in the paper"], claims, 3), "claim", soon=_ROWS_SOON))
+    parts.append(Part.rows(Table("Claims", ["claim", "text", "in the paper"], claims, 3), "claim", soon=_ROWS_SOON))
     page.show(parts, all=all)
 
 
@@ -250,9 +250,9 @@ def _show(outcome: Agreement, *, all: bool) -> None:
     judged = Table("Claims", ["claim", "outcome", "evidence", "text"], claims, 4)
     page.show(
         [
-            page.rows(compared, "cell", rank=2),
-            page.rows(agreement, "score"),
-            page.rows(judged, "claim", rank=1),
+            Part.rows(compared, "cell", rank=2),
+            Part.rows(agreement, "score"),
+            Part.rows(judged, "claim", rank=1),
         ],
         all=all,
     )

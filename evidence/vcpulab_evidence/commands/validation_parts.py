@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from vcpulab.cli import page
-from vcpulab.cli.page import Lines, Part
 from vcpulab.results.statistics import number
+from vcpulab.show.document import Lines, Part
 from vcpulab.show.table import Table
 from vcpulab_evidence.validation import Agreement, Cell, Comparison, Report, Verdict
 from vcpulab_evidence.validation.xen.tables import by_change, in_words, signs, verdicts, worst
@@ -26,7 +25,7 @@ def parts(report: Report) -> list[Part]:
     ]
     xen_parts = [] if report.xen is None else _of_xen(report.xen)
     if not report.comparisons:
-        return [page.always(Lines(summary)), *xen_parts] if summary else xen_parts
+        return [Part.always(Lines(summary)), *xen_parts] if summary else xen_parts
     overview = Table(
         "What was compared", _OVERVIEW, [_row(comparison) for comparison in report.comparisons], 4, together=True
     )
@@ -38,21 +37,21 @@ def parts(report: Report) -> list[Part]:
         for comparison in worst_first
     ]
     return [
-        page.always(Lines(summary)),
+        Part.always(Lines(summary)),
         *xen_parts,
-        page.rows(overview, "comparison", soon=12),
-        page.items(details, "table of predictions", rank=1),
+        Part.rows(overview, "comparison", soon=12),
+        Part.items(details, "table of predictions", rank=1),
     ]
 
 
 def _of_xen(agreement: Agreement) -> list[Part]:
     """The parts for recordings of Xen."""
     return [
-        page.always(Lines(in_words(agreement))),
-        page.always(verdicts(agreement)),
-        page.always(signs(agreement)),
-        page.rows(worst(agreement), "what-if beyond its limit", soon=10),
-        page.rows(by_change(agreement), "kind of change", rank=1),
+        Part.always(Lines(in_words(agreement))),
+        Part.always(verdicts(agreement)),
+        Part.always(signs(agreement)),
+        Part.rows(worst(agreement), "what-if beyond its limit", soon=10),
+        Part.rows(by_change(agreement), "kind of change", rank=1),
     ]
 
 

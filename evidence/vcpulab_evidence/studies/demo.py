@@ -114,6 +114,7 @@ def _published() -> dict[str, dict[str, float]]:
 def write(path: Path, runs: Mapping[str, Run]) -> None:
     """Writes the report: the comparison as a table and as charts, and each run in detail. Needs the extra `report`."""
     from vcpulab.show import html, report
+    from vcpulab.show.document import Heading, Lines
     from vcpulab.show.table import Table
 
     addresses = {column.published: column.address for column in COLUMNS}
@@ -121,9 +122,8 @@ def write(path: Path, runs: Mapping[str, Run]) -> None:
         label: {addresses[metric]: value for metric, value in row.items()} for label, row in _published().items()
     }
     caption = "Simulated: mean ± 95 % confidence interval. Published: as printed in the study."
-    compared = html.table(Table(caption, HEADINGS, comparison(runs)))
-    first = [html.section("Comparison", [compared])]
-    report.write(path, TITLE, runs, lead=[_lead()], first=first, published=published)
+    compared = Table(caption, HEADINGS, comparison(runs))
+    html.write(path, TITLE, [Lines([_lead()]), Heading("Comparison"), compared, *report.blocks(runs, published)])
 
 
 def _lead() -> str:

@@ -11,8 +11,8 @@ import polars as pl
 from vcpulab._files import atomic
 from vcpulab.results.statistics import number
 from vcpulab.results.store import write_parquet
-from vcpulab.show import blocks, html
-from vcpulab.show.blocks import Block, Drawing, Heading, Prose
+from vcpulab.show import html, markdown
+from vcpulab.show.document import Block, Contents, Drawing, Heading, Prose
 from vcpulab.show.table import Table
 from vcpulab_evidence.studies.answer import Agreement, Judged
 from vcpulab_evidence.studies.calibration import Calibration
@@ -56,8 +56,8 @@ def write(agreement: Agreement) -> Path:
     ]
     title = f"{study.title}: published and simulated"
     page = folder / "report.html"
-    html.write(page, title, blocks.page(parts))
-    atomic.write(folder / "report.md", blocks.text(parts, title, folder))
+    html.write(page, title, [Contents(), *parts])
+    atomic.write(folder / "report.md", markdown.text(parts, title, folder))
     tables = {"cells": cells_table(predicted), "values": values_table(results), "claims": claims_table(judged)}
     for name, table in tables.items():
         with atomic.scratch(folder / f"{name}.parquet") as file:

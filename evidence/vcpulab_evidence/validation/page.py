@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from vcpulab.show import blocks, html
-from vcpulab.show.blocks import Block, Drawing, Heading, Prose
+from vcpulab.show import html
+from vcpulab.show.document import Block, Contents, Drawing, Heading, Prose
 from vcpulab.show.table import Table
 from vcpulab_evidence.validation.report import Report
 from vcpulab_evidence.validation.xen import tables
@@ -30,7 +30,7 @@ def write(path: str | PathLike[str], report: Report) -> None:
     if report.skipped:
         rows = [[str(folder), reason] for folder, reason in report.skipped.items()]
         parts += [Heading("Not compared"), Table("", ["recording", "why"], rows, 2)]
-    html.write(path, "Predicted and recorded", blocks.page(parts))
+    html.write(path, "Predicted and recorded", [Contents(), *parts])
 
 
 def _of_xen(agreement: Agreement) -> Iterator[Block]:

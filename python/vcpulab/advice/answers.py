@@ -7,6 +7,7 @@ from functools import cached_property
 import polars as pl
 
 from vcpulab.advice.compare import Comparison, in_words
+from vcpulab.advice.comparison_document import document
 from vcpulab.advice.deciding import Added
 from vcpulab.advice.hypervisor_differences import not_comparable
 from vcpulab.advice.starvation import Starving
@@ -16,6 +17,8 @@ from vcpulab.hypervisors.steps import Step
 from vcpulab.results.run import Run
 from vcpulab.scenario.settings import Changed
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document
+from vcpulab.show.folded import View
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,15 @@ class Differences(Answer):
         """Sentences on what is not comparable between two hypervisors; none, if both runs have the same."""
         return not_comparable(self.before.scenario, self.after.scenario)
 
+    def document(self, labels: tuple[str, str] = ("before", "after"), view: View = View()) -> Document:
+        """The comparison as a document.
+
+        Args:
+            labels: names of the runs; they differ.
+            view: the things to show on a terminal, and the metric that comes first.
+        """
+        return document(self, labels, view, {}, [])
+
     def in_words(self) -> list[str]:
         """Lines on starving domains, gains, harms, possible harms, and replications that were added."""
         return [*in_words(self.comparisons, self.starving.lines()), *(self.added.lines() if self.added else ())]
@@ -75,6 +87,21 @@ class WhatIf(Differences):
 
     changed: Changed
     """The changed scenario, its changes, and the settings that the new scheduler does not have."""
+
+    def document(
+        self,
+        labels: tuple[str, str] = ("now", "changed"),
+        view: View = View(),
+        toolstack: Toolstack | None = None,
+    ) -> Document:
+        """The comparison as a document, with the commands that apply the change.
+
+        Args:
+            labels: names of the runs; they differ.
+            view: the things to show on a terminal, and the metric that comes first.
+            toolstack: the toolstack of the commands; `None`: that of the scenario's host.
+        """
+        return document(self, labels, view, self.changed.changes, self.commands_for(toolstack))
 
     @property
     def commands(self) -> list[Step]:

@@ -12,6 +12,8 @@ from vcpulab._work.progress import Progress
 from vcpulab.advice.attempts import NOTHING, Attempts, attempts
 from vcpulab.advice.capacity.occupancy import stations, with_servers
 from vcpulab.advice.capacity.service_alone import Alone, alone
+from vcpulab.advice.explanation_document import FOLLOWED
+from vcpulab.advice.explanation_document import document as document_of
 from vcpulab.advice.guest_tasks import vcpus_of
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint import drivers, rules
@@ -32,14 +34,13 @@ from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.scenario.settings import in_short as in_short_settings
 from vcpulab.scenario.threads import HOST, host_threads
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document
 from vcpulab.show.request_path import LINES_MAX
 from vcpulab.show.table import Table
 from vcpulab.texts import Texts, several
 
 SHOWN = 1.0
 """The least part that is listed, % of the time."""
-FOLLOWED = 2
-"""The number of late applications whose requests are followed; the rest are most often late for the same reason."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,16 @@ class Explanation(Answer):
             key = (entry.address.rpartition(".")[2], bound, entry.met, entry.value is None, entry.assumed)
             rows.setdefault(key, []).append(entry)
         return [line for row in rows.values() for line in ([_range(row)] if len(row) > 2 else map(str, row))]
+
+    def document(self, toolstack: Toolstack | None = None, *, full: bool = False, label: str | None = None) -> Document:
+        """The explanation as a document.
+
+        Args:
+            toolstack: the toolstack of the commands; `None`: that of the scenario's host.
+            full: whether to show all commands, and requests in detail.
+            label: the name of the scenario's file; `None`: the name of the scenario.
+        """
+        return document_of(self, label or self.scenario.name, toolstack, full=full)
 
     def as_data(self, toolstack: Toolstack | None = None) -> dict[str, object]:
         """The explanation as data: the metrics with the parts of their time, and the findings in the form of `lint`.

@@ -9,6 +9,7 @@ from vcpulab._work.progress import Progress
 from vcpulab.advice.answers import Differences
 from vcpulab.advice.compare import compare
 from vcpulab.advice.lint.catalogue import RULES, findings
+from vcpulab.advice.lint.document import of_fixes
 from vcpulab.advice.lint.foreign import without_foreign
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
@@ -17,6 +18,7 @@ from vcpulab.hypervisors import Toolstack
 from vcpulab.results.run import Run, run, run_many
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change
+from vcpulab.show.document import Document
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,19 @@ class Fixed:
     """The remaining findings, each with the reason why it is not fixed."""
     measured: Differences
     """The comparison of the host without fixes and with all of them."""
+
+    @property
+    def number(self) -> int:
+        """The number of fixed findings."""
+        return len(self.made) + len(self.taken_out)
+
+    def document(self, label: str) -> Document:
+        """The fixes as a document.
+
+        Args:
+            label: the name of the scenario file.
+        """
+        return of_fixes(self, label)
 
     def as_data(self, toolstack: Toolstack | None = None) -> dict[str, object]:
         """The fixes as data: the findings, and every metric before and after.

@@ -1,21 +1,19 @@
 """`vcpulab lint`, `whatif` and `compare`: the effects of a change, on whom, and their confidence."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from vcpulab import _api
 from vcpulab._files import atomic
 from vcpulab._work.progress import Progress
-from vcpulab.advice import comparison_report, core_sharing
+from vcpulab.advice import core_sharing
 from vcpulab.advice.answers import Differences
-from vcpulab.advice.in_short import headline
 from vcpulab.advice.lint.catalogue import RULES, named, selected
 from vcpulab.advice.lint.lint import as_data, other_warnings
-from vcpulab.cli import files, page, terminal, views
+from vcpulab.cli import files, outputs, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import (
     All,
@@ -35,14 +33,12 @@ from vcpulab.cli.options import (
     number,
 )
 from vcpulab.cli.outputs import Writes, check_writable, written
-from vcpulab.cli.page import BLANK, Lines
 from vcpulab.cli.streams import continue_without_reader
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.steps import Step
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
-from vcpulab.scenario import settings
 from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
 from vcpulab.show.folded import View
@@ -168,17 +164,7 @@ def _linted(
     warnings = other_warnings(linted.scenario, linted.advice, names)
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
-        pieces = [views.advice(str(path), finding, toolstack, all=all) for finding in linted.advice]
-        warned = [[Lines(line.splitlines()), BLANK] for line in files.in_short(warnings, all=all)]
-        counted = Lines([f"{path}: {len(data) or 'nothing'} found"])
-        noted = [Lines(linted.noted(), indent="  ")] if linted.notes else []
-        parts = [
-            page.items(pieces, "finding", least=1),
-            page.items(warned, "warning"),
-            views.cautions(linted.scenario),
-            page.always(*noted, counted),
-        ]
-        page.show(parts, all=all)
+        page.show(linted.document(toolstack, full=all, label=str(path), names=names), all=all)
     notes, cautions = as_data(linted.notes, toolstack), core_sharing.cautions(linted.scenario.to_dict())
     return _Answer(data, len(linted.advice), len(data), interrupted=interrupted, notes=notes, cautions=cautions)
 
@@ -189,12 +175,10 @@ def _fixed(
     from vcpulab.advice.fixes import fix
 
     fixed, interrupted = run_or_partial(fix, path, select=names, **options)
-    count = len(fixed.made) + len(fixed.taken_out)
     if shown:
-        counted = Lines([f"{path}: {count} fixed, {len(fixed.left) or 'nothing'} left"])
-        page.show([*views.fixed(str(path), fixed), views.cautions(fixed.scenario), page.always(counted)], all=all)
-    text = fixed.scenario.text if count and not interrupted else None
-    return _Answer(fixed.as_data(toolstack), count + len(fixed.left), len(fixed.left), text, interrupted)
+        page.show(fixed.document(str(path)), all=all)
+    text = fixed.scenario.text if fixed.number and not interrupted else None
+    return _Answer(fixed.as_data(toolstack), fixed.number + len(fixed.left), len(fixed.left), text, interrupted)
 
 
 def _show_rules(name: str | None, *, format: str) -> None:
@@ -271,15 +255,11 @@ def whatif(
         if warning["message"] not in {earlier["message"] for earlier in before.warnings}:
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
     steps = answer.commands_for(toolstack)
-    _show(answer, ("now", "changed"), format=format, view=view, changes=changed.changes, steps=steps)
-    if report is not None:
-        changes = "; ".join(settings.in_short(changed.changes))
-        restart = "it takes" if any(step.how == "boot" for step in steps) else "without"
-        title = f"What if: {before.name}"
-        runs = (answer.before, answer.after)
-        with written(report):
-            lead = [f"Set: {changes}; {restart} a restart of the host."]
-            comparison_report.write(report, title, ("now", "changed"), runs, answer.comparisons, lead=lead, steps=steps)
+    if format == "table":
+        page.show(answer.document(view=view, toolstack=toolstack), all=all)
+    else:
+        _print_data(answer, format, steps)
+    outputs.report(report, f"What if: {before.name}", answer.document(toolstack=toolstack))
     if write is not None:
         with written(write):
             atomic.write(write, changed.scenario.text)
@@ -349,16 +329,12 @@ def compare(
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
     view = View(all, only, sort)
     check_view(answer.before.scenario, view)
-    _show(answer, labels, format=format, view=view)
-    if report is not None:
-        title = f"{labels[0]} and {labels[1]}"
-        with written(report):
-            comparison_report.write(report, title, labels, (answer.before, answer.after), answer.comparisons)
+    if format == "table":
+        page.show(answer.document(labels, view), all=all)
+    else:
+        _print_data(answer, format)
+    outputs.report(report, f"{labels[0]} and {labels[1]}", answer.document(labels))
     stop(interrupted=interrupted)
-
-
-_COMMANDS_LEAST = 2
-"""The fewest commands that are shown: one that takes effect at once, and one after a restart."""
 
 
 def _warn_of_differences(a: Run, b: Run) -> None:
@@ -378,43 +354,20 @@ def _warn_of_differences(a: Run, b: Run) -> None:
             terminal.warn(f"only in the {label}, not compared: {', '.join(alone)}")
 
 
-def _show(
-    answer: Differences,
-    labels: tuple[str, str],
-    *,
-    format: str,
-    view: View,
-    changes: Mapping[str, Any] = MappingProxyType({}),
-    steps: Sequence[Step] | None = None,
-) -> None:
-    """Prints the comparison; as JSON with the commands, if the comparison may have commands."""
-    if format == "json":
-        rows = [comparison.row() for comparison in answer]
-        document = {
-            "interrupted": answer.added is not None and answer.added.interrupted,
-            "starved": answer.starved,
-            "verdict": answer.in_words(),
-            "not_comparable": answer.not_comparable,
-            "replications": answer.added.row() if answer.added is not None else None,
-            "metrics": rows,
-            **views.cautions_as_data(answer.before.scenario, answer.after.scenario),
-        }
-        if steps is not None:
-            document["commands"] = [asdict(step) for step in steps]
-        print(as_json(document))
-    elif format == "csv":
+def _print_data(answer: Differences, format: str, steps: Sequence[Step] | None = None) -> None:
+    """Prints the comparison as CSV, or as JSON with the commands, if the comparison may have commands."""
+    if format == "csv":
         print(csv(answer.to_frame()), end="")
-    else:
-        scenarios = (answer.before.scenario, answer.after.scenario)
-        parts = [
-            page.always(
-                Lines([*answer.starving.lines(), headline(answer.comparisons, scenarios)]), views.changes(changes)
-            ),
-            *views.comparison(answer.comparisons, (answer.before, answer.after), labels, all=view.all, view=view),
-            page.always(Lines(answer.added.lines() if answer.added is not None else ())),
-            views.cautions(*scenarios),
-        ]
-        if steps:
-            typed = page.items(views.commands(steps, headed=True), "command", least=_COMMANDS_LEAST)
-            parts += [page.always(Lines(["", "To set it on a real host:"])), typed]
-        page.show(parts, all=view.all)
+        return
+    document = {
+        "interrupted": answer.added is not None and answer.added.interrupted,
+        "starved": answer.starved,
+        "verdict": answer.in_words(),
+        "not_comparable": answer.not_comparable,
+        "replications": answer.added.row() if answer.added is not None else None,
+        "metrics": [comparison.row() for comparison in answer],
+        **core_sharing.cautions_as_data(answer.before.scenario, answer.after.scenario),
+    }
+    if steps is not None:
+        document["commands"] = [asdict(step) for step in steps]
+    print(as_json(document))

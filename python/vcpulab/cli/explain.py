@@ -1,26 +1,15 @@
 """`vcpulab explain`: the causes of slow clients and applications."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from vcpulab import _api
-from vcpulab.advice.explanation import FOLLOWED, Explained, Explanation
-from vcpulab.cli import files, page, terminal, views
+from vcpulab.advice.core_sharing import cautions_as_data
+from vcpulab.advice.explanation_document import FOLLOWED
+from vcpulab.cli import files, outputs, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import Flag, Jobs, Report, TableOrJson, TypedFor, command, number
-from vcpulab.cli.outputs import written
-from vcpulab.cli.page import Lines, Part
-from vcpulab.hypervisors import Toolstack
-from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.topology import Topology
 from vcpulab.show.as_json import as_json
-from vcpulab.show.request_path import LINES_MAX, beside, timeline
-
-_FINDINGS = 2
-"""The number of findings that are shown before the parts of the time."""
-_LINES = 6
-"""The number of lines on a request that are shown without `--all`."""
 
 
 @command(
@@ -63,43 +52,11 @@ def explain(
             _api.explain, scenario, slo, replications=replications, jobs=jobs, progress=progress
         )
     if format == "json":
-        print(as_json({**answer.as_data(toolstack), **views.cautions_as_data(scenario)}))
+        print(as_json({**answer.as_data(toolstack), **cautions_as_data(scenario)}))
     else:
-        _show(file, answer, scenario, toolstack, all=all)
-    if report is not None:
-        from vcpulab.advice import explanation_report
-
-        with written(report):
-            explanation_report.write(report, f"Why is it slow? {scenario.name}", answer, toolstack)
+        page.show(answer.document(toolstack, full=all, label=str(file)), all=all)
+        left = len(answer.explained) - FOLLOWED
+        if left > 0:
+            terminal.say(f"--slo METRIC shows where the time of the other {left} goes")
+    outputs.report(report, f"Why is it slow? {scenario.name}", answer.document(toolstack, full=True, label=str(file)))
     stop(interrupted=interrupted)
-
-
-def _show(file: Path, answer: Explanation, scenario: Scenario, toolstack: Toolstack | None, *, all: bool) -> None:
-    """Prints the explanation: fixes, the parts of the time, and the slowest requests."""
-    nobody = [] if answer.explained else [f"{file}: nobody is late (--slo METRIC explains one nevertheless)"]
-    topology = Topology.from_host(scenario.to_dict()["host"])
-    host = [] if topology.is_flat else [f"host: {topology}"]
-    parts = [page.always(Lines([*nobody, *answer.outlook(), *answer.numbers(), *host])), views.cautions(scenario)]
-    if answer.advice:
-        parts.append(page.always(Lines(["", "What holds it back, and how to fix it:", ""])))
-        findings = [views.advice(str(file), advice, toolstack, all=all) for advice in answer.advice]
-        parts.append(page.items(findings, "finding", least=1, soon=_FINDINGS))
-    for place, entry in enumerate(answer.explained[:FOLLOWED]):
-        parts += _where_time_goes(entry, all=all, secondary=place > 0)
-    page.show(parts, all=all)
-    if len(answer.explained) > FOLLOWED:
-        terminal.say(f"--slo METRIC shows where the time of the other {len(answer.explained) - FOLLOWED} goes")
-
-
-def _where_time_goes(entry: Explained, *, all: bool, secondary: bool) -> Iterator[Part]:
-    """The parts of the time of a metric, and its followed requests; secondary metrics come after fixes."""
-    order = {"soon": 0, "rank": 1} if secondary else {}
-    yield page.rows(entry.table(), f"part of the time of {entry.address}", **order)
-    if entry.paths:
-        pieces = [timeline(entry.paths[0], LINES_MAX if all else _LINES), *([beside(entry.paths)] if all else [])]
-        detail = {"requests from begin to answer": 0}
-        versions = [page.Version(left_out=detail), page.Version(pieces, {} if all else detail)]
-        yield page.alternatives(*versions, **order)
-    if entry.not_followed and (all or not secondary):
-        note = Lines([f"{entry.address}: {entry.not_followed}"])
-        yield page.alternatives(page.Version(), page.Version([note]), **order)

@@ -1,7 +1,7 @@
 """Files that a command line names: read and written, with one line for each problem."""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from vcpulab._files import safe_open
 from vcpulab.cli import terminal
 from vcpulab.cli.streams import printing_aside
 from vcpulab.errors import RequestError, ScenarioError
-from vcpulab.scenario.problems import Problem
+from vcpulab.scenario.problems import in_short
 from vcpulab.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ def word(path: Path) -> str:
     """
     text = str(path)
     return shlex.quote(f"./{text}" if text.startswith("-") else text)
-
-
-_ALIKE_MOST = 3
-"""The number of warnings with the same message from which on only the first is shown."""
 
 
 def load(path: Path, toolstack: "Toolstack | None" = None) -> Scenario:
@@ -90,18 +86,6 @@ def _check(scenario: Scenario, toolstack: "Toolstack") -> None:
     from vcpulab.hypervisors.commands import check
 
     check(scenario, toolstack)
-
-
-def in_short(problems: Iterable[Problem], *, all: bool = False) -> Iterator[str]:
-    """A line for each problem; unless `all`, a problem of many domains is shown once."""
-    alike: dict[str, list[Problem]] = {}
-    for problem in problems:
-        alike.setdefault(problem["message"], []).append(problem)
-    for first, *rest in alike.values():
-        if len(rest) >= _ALIKE_MOST and not all:
-            yield f"{line_of(first)}\n  and in {len(rest)} more places"
-        else:
-            yield from map(line_of, (first, *rest))
 
 
 def run_of(source: Path, fits: Callable[[Scenario], None] | None = None) -> "Run":
@@ -173,17 +157,6 @@ def check_new(path: Path | None, *, force: bool) -> None:
     """
     if path is not None and path.exists() and not force:
         raise exists_already(path)
-
-
-def line_of(problem: Problem) -> str:
-    """A problem in one line: place, message, and the hint below."""
-    place = problem["file"]
-    if problem["line"] is not None:
-        place += f":{problem['line']}:{problem['column']}"
-    if problem["field"] is not None:
-        place += f": {problem['field']}"
-    hint = f"\n  hint: {problem['hint']}" if problem["hint"] else ""
-    return f"{place}: {problem['message']}{hint}"
 
 
 def reason(error: OSError) -> str:

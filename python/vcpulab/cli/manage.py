@@ -1,5 +1,6 @@
 """`vcpulab manage`: a workload manager on top of a scheduler, and the steadiness of its allocations."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import html, report
 from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
+from vcpulab.show.document import Chart, Heading, Lines, Part
 from vcpulab.show.folded import View, folded_table
 from vcpulab.show.table import Table
 
@@ -143,7 +145,7 @@ def _tables(runs: dict[str, Managed], view: View) -> list[Table]:
 
 def _show(runs: dict[str, Managed], *, all: bool) -> None:
     steadiness, service = (table.stacked() for table in _tables(runs, View(all=all)))
-    parts = [page.rows(steadiness, "managed domain", soon=_ROWS_SOON), page.rows(service, "row of service")]
+    parts = [Part.rows(steadiness, "managed domain", soon=_ROWS_SOON), Part.rows(service, "row of service")]
     page.show(parts, all=all)
 
 
@@ -160,16 +162,20 @@ def _write_report(path: Path, scenario: Scenario, controller: str, runs: dict[st
         f"that each uses {100 * chosen.target:g} % of its allocation."
     )
     charts = [
-        plots.allocations(managed.decisions.filter(replication=0), f"{label}, replication 0")
+        Chart(partial(plots.allocations, managed.decisions.filter(replication=0), f"{label}, replication 0"))
         for label, managed in runs.items()
     ]
     hint = (
         "Use above the allocation, or below it while the domain waits, is the scheduler's allocation error. The "
         "controller takes it for a change of demand, and answers it."
     )
-    parts = [
-        html.section("Allocation and use", [html.paragraphs(hint), *map(html.chart, charts)]),
-        html.section("Steadiness and service", map(html.table, _tables(runs, View(all=True)))),
-        report.details({label: managed.run for label, managed in runs.items()}),
+    blocks = [
+        Lines([lead]),
+        Heading("Allocation and use"),
+        Lines([hint]),
+        *charts,
+        Heading("Steadiness and service"),
+        *_tables(runs, View(all=True)),
+        *report.details({label: managed.run for label, managed in runs.items()}),
     ]
-    html.write(path, f"A workload manager: {scenario.name}", parts, [lead])
+    html.write(path, f"A workload manager: {scenario.name}", blocks)

@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 from vcpulab.cli import files, terminal
 from vcpulab.cli.streams import continue_without_reader
 from vcpulab.errors import RequestError
+from vcpulab.show.document import Document, on_page
 
 _PROBE_BYTES = 4096
 
@@ -71,6 +72,19 @@ def written(path: Path) -> Iterator[None]:
     sys.stdout.flush()
     yield
     terminal.say(f"written to {path}")
+
+
+def report(path: Path | None, title: str, document: Document) -> None:
+    """Writes a document as a page if a path is given.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if path is not None:
+        from vcpulab.show import html
+
+        with written(path):
+            html.write(path, title, on_page(document))
 
 
 def _files(value: object) -> Iterator[Path]:

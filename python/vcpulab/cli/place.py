@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,23 +12,16 @@ from cyclopts import Parameter
 from vcpulab import _api
 from vcpulab._files import atomic
 from vcpulab._work.budget import StoppedError
-from vcpulab.advice import core_sharing
-from vcpulab.advice.capacity.slos import default_slos_in_words, on_assumed
-from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
-from vcpulab.advice.placing.placing import Host, Placement, UnplaceableError
-from vcpulab.advice.starvation import in_a_line
+from vcpulab.advice.placing.energy import Power
+from vcpulab.advice.placing.placing import Placement, UnplaceableError
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
-from vcpulab.cli.options import All, Budget, Jobs, Memory, Scenarios, Several, Slo, TableOrJson, Words, command
-from vcpulab.cli.options import number as an_option
+from vcpulab.cli.options import All, Budget, Jobs, Memory, Scenarios, Several, Slo, TableOrJson, Words, command, number
 from vcpulab.cli.outputs import Writes
-from vcpulab.cli.page import BLANK, Lines, Part
 from vcpulab.errors import RequestError
-from vcpulab.results.statistics import number as number_said
-from vcpulab.scenario.names import listed
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.as_json import as_json
-from vcpulab.show.table import Table
+from vcpulab.show.document import count
 
 DONE, FAILED = 0, 1
 
@@ -46,10 +39,10 @@ def place(
     host: str | None = None,
     apart: Words = (),
     together: Words = (),
-    margin: Annotated[float, an_option("Part of each resource to leave free when packing, %.", 0, below=100)] = 0.0,
+    margin: Annotated[float, number("Part of each resource to leave free when packing, %.", 0, below=100)] = 0.0,
     memory: Memory = None,
-    idle_watts: Annotated[float, an_option("Power of an idle host, W; at most that of a busy one.", 0)] = Power().idle,
-    busy_watts: Annotated[float, an_option("Power of a busy host, W.", 0)] = Power().busy,
+    idle_watts: Annotated[float, number("Power of an idle host, W; at most that of a busy one.", 0)] = Power().idle,
+    busy_watts: Annotated[float, number("Power of a busy host, W.", 0)] = Power().busy,
     replications: Several = None,
     budget: Budget = 600.0,
     all: All = False,
@@ -101,9 +94,9 @@ def place(
     for note in placed.fleet.notes:
         terminal.say(note)
     if format == "json":
-        print(as_json({"interrupted": interrupted, **placed.document(power)}))
+        print(as_json({"interrupted": interrupted, **placed.as_data(power)}))
     else:
-        page.show(list(_parts(placed, power, _tuned(files_, slo))), all=all)
+        page.show(placed.document(power, _tuned(files_, slo)), all=all)
     if out is not None and placed.not_placed:
         terminal.warn("nothing is written: not everything is placed")
     elif out is not None:
@@ -139,93 +132,10 @@ def _write_hosts(placed: Placement, out: Path) -> None:
     for path in out.iterdir():
         if path.name not in names:
             path.unlink()  # of a placement on more hosts
-    terminal.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
-
-
-def _where(host: Host) -> str:
-    """The domains of a host, by the nodes that they prefer."""
-    on_nodes = {name for names in host.nodes.values() for name in names}
-    rest = [name for name in host.domains if name not in on_nodes]
-    by_node = [f"node {node}: {', '.join(listed(names))}" for node, names in host.nodes.items()]
-    return "; ".join([*by_node, *([", ".join(listed(rest))] if rest else [])])
+    terminal.say(f"written to {out}: {count(len(names), 'scenario')}")
 
 
 def _tuned(paths: Sequence[Path], slos: Sequence[str]) -> str:
     """The command that searches for settings with which fewer hosts may be enough."""
     wanted = [word for text in slos for word in ("--slo", text)]
     return shlex.join(["vcpulab", "tune", str(paths[0]), *wanted]) if len(paths) == 1 else "vcpulab tune"
-
-
-def _parts(placed: Placement, power: Power, tune: str) -> Iterator[Part]:
-    starved = [
-        in_a_line(host.starved, f"starved on host-{number}")
-        for number, host in enumerate(placed.hosts, 1)
-        if host.starved
-    ]
-    domains = sum(len(host.domains) for host in placed.hosts)
-    hosts = _count(len(placed.hosts), "host")
-    yield page.items([[Lines([line])] for line in starved], "line of who starves", least=1)
-    left = [f"not placed: {', '.join(listed(placed.not_placed))}"] if placed.not_placed else []
-    yield page.always(
-        Lines(
-            [
-                f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}",
-                *left,
-                f"{placed.least}; {_count(placed.runs, 'host')} simulated",
-                *([f"before another host, look for other settings: {tune}"] if placed.refused else []),
-            ]
-        )
-    )
-    reasons = [f"SLOs, as none were given: {default_slos_in_words('of the domain alone')}"] if placed.by_default else []
-    if placed.needs:
-        most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
-        reasons.append(f"all needs together, in hosts: {most}")
-    if placed.without_slos:
-        names = ", ".join(listed(placed.without_slos))
-        reasons.append(f"no SLO is on {names}: no CPU time is kept free for that, it gets what is left of a host")
-    for host in placed.hosts:
-        reasons += on_assumed(host.scenario, [judged.slo for judged in host.judged])
-    reasons += core_sharing.notes(placed.fleet.base.to_dict())
-    yield page.items([[Lines([line])] for line in reasons], "line of reasons", rank=1)
-    refused = [
-        f"not on one host: {', '.join(listed(refused_set.names))}: {refused_set.reason}"
-        for refused_set in placed.refused
-    ]
-    yield page.items([[Lines([line])] for line in refused], "refused set", soon=_REFUSED_SOON, rank=3)
-    yield page.always(BLANK)
-    rows = [
-        [
-            f"host-{number}",
-            _where(host),
-            "–" if host.tightest is None else f"{host.tightest.slo}: {host.tightest.interval}",
-            "–" if not host.stations else f"{host.stations[0].name}, {100 * host.stations[0].used:.0f} %",
-            number_said(100 * host.used),
-            number_said(power.draws(host.used)),
-        ]
-        for number, host in enumerate(placed.hosts, 1)
-    ]
-    headings = ["host", "domains", "tightest SLO", "nearest to full", "pCPUs busy, %", "draws, W"]
-    below = [[f"{host}: {domains}\n  {slo}\n  {station}", *numbers] for host, domains, slo, station, *numbers in rows]
-    narrower = Table("Hosts", ["host: domains, tightest SLO, nearest to full", *headings[4:]], below, together=True)
-    yield page.rows(Table("Hosts", headings, rows, text_columns=4, together=True, narrower=narrower), "host")
-    watts = placed.watts(power)
-    too_few = ", too few as set" if placed.proven and len(placed.today) < len(placed.hosts) else ""
-    energy = [
-        [label, str(hosts), number_said(watts[key]), number_said(watts[key] * HOURS_PER_YEAR / 1000)]
-        for label, key, hosts in (
-            ("placed so", "placed", len(placed.hosts)),
-            ("one host for each", "alone", len(placed.alone)),
-            (f"as the files are{too_few}", "today", len(placed.today)),
-        )
-        if hosts
-    ]
-    title = f"Energy, if a host draws {power.idle:g} W idle and {power.busy:g} W busy, and a straight line between"
-    yield page.rows(Table(title, ["", "hosts", "W", "kWh/year"], energy), "row of energy", rank=2)
-
-
-_REFUSED_SOON = 8
-"""The number of refused sets that are shown before other parts grow."""
-
-
-def _count(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"

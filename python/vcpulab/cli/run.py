@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 from vcpulab.advice import starvation
-from vcpulab.cli import files, terminal, views
+from vcpulab.advice.core_sharing import cautions_as_data
+from vcpulab.advice.run_document import document
+from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, Words, command
 from vcpulab.cli.outputs import Writes, written
@@ -98,12 +100,14 @@ def run(
         terminal.warn(warning)
     if format == "json":
         starved = starvation.rows(starvation.starved(result))
-        cautions = views.cautions_as_data(result.scenario)
+        cautions = cautions_as_data(result.scenario)
         print(as_json({"starved": starved, "interrupted": interrupted, **cautions, **store.describe(result)}))
     elif format == "csv":
         print(csv(result.summary()), end="")
     else:
-        views.show_run(result, counters, waits, io=io, view=view)
+        if result.not_attributed is not None and waits is not False:
+            terminal.say(f"who made whom wait is not known: {result.not_attributed}")
+        page.show(document(result, counters, waits, io=io, view=view), all=all)
     if out is not None:
         with written(out):
             result.save(out)

@@ -19,6 +19,7 @@ from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number
 from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
+from vcpulab.show.document import Part
 from vcpulab.show.table import Table
 from vcpulab.sweeps import tables
 from vcpulab.sweeps.answer import Sweep
@@ -213,7 +214,7 @@ def _print(answer: Sweep, form: str, *, all: bool, interrupted: bool) -> None:
             for row in answer.rows
         ]
         headings = [*plan.paths, *(metric.title for metric in answer.metrics)]
-        page.show([page.rows(Table(plan.name, headings, shown, len(plan.paths)), "point")], all=all)
+        page.show([Part.rows(Table(plan.name, headings, shown, len(plan.paths)), "point")], all=all)
     elif form == "json":
         print(as_json({"interrupted": interrupted, "metrics": answer.records()}))
     else:
@@ -229,7 +230,7 @@ def _cell(value: object) -> object:
 def _print_frame(frame: pl.DataFrame, *, all: bool) -> None:
     rows = [[_value(value) for value in row] for row in frame.iter_rows()]
     text = max((i for i, kind in enumerate(frame.dtypes, 1) if not kind.is_numeric()), default=1)
-    page.show([page.rows(Table("", frame.columns, rows, min(text, len(frame.columns))), "row")], all=all)
+    page.show([Part.rows(Table("", frame.columns, rows, min(text, len(frame.columns))), "row")], all=all)
 
 
 def _value(value: object) -> str:

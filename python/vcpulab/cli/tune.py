@@ -9,26 +9,16 @@ from cyclopts import Parameter
 
 from vcpulab import _api
 from vcpulab._files import atomic
-from vcpulab.advice import in_short as short
 from vcpulab.advice import starvation
-from vcpulab.advice.tuning.answer import Tuning
-from vcpulab.advice.tuning.candidates import Candidate
-from vcpulab.advice.tuning.confirming import Confirmation
+from vcpulab.advice.core_sharing import cautions_as_data
 from vcpulab.advice.tuning.search import REPLICATIONS
-from vcpulab.advice.tuning.widening import held
-from vcpulab.cli import files, page, terminal, views
+from vcpulab.cli import files, outputs, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, TypedFor, Words, command, duration, number
 from vcpulab.cli.outputs import Writes, written
-from vcpulab.cli.page import BLANK, Lines, Part
-from vcpulab.hypervisors import Toolstack
-from vcpulab.results.addresses import in_short
 from vcpulab.show.as_json import as_json
-from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
-_OFFERS_MAX = 3
-"""The largest number of settings to choose from that are shown without `--all`."""
 _FOLDERS = Path("out/tune")
 
 
@@ -128,125 +118,18 @@ def tune(
         terminal.warn(answer.search.note)
     if format == "json":
         starved = {} if answer.confirmed is None else answer.confirmed.starved
-        cautions = views.cautions_as_data(scenario)
-        print(as_json({"starved": starvation.rows(starved), **answer.document(toolstack), **cautions}))
+        cautions = cautions_as_data(scenario)
+        print(as_json({"starved": starvation.rows(starved), **answer.as_data(toolstack), **cautions}))
     else:
-        page.show([*_parts(answer, toolstack, all=all), views.cautions(scenario)], all=all)
+        page.show(answer.document(toolstack, full=all), all=all)
     if write is not None and answer.advised:
         with written(write):
             atomic.write(write, answer.result.best.scenario.text)
-    if report is not None:
-        from vcpulab.advice.tuning.report import write_report
-
-        with written(report):
-            write_report(report, answer, toolstack)
+    outputs.report(report, answer.title, answer.document(toolstack, full=True))
     if interrupted:
         _go_on(folder or _FOLDERS)
     stop(interrupted=interrupted)
     return DONE if answer.kept else FAILED
-
-
-def _parts(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> Iterator[Part]:
-    """The parts of the answer: commands, then the search's goals and limits, then effects on other domains."""
-    search, confirmed = answer.result, answer.confirmed
-    yield page.always(Lines([f"{answer.space.scenario.name}: {answer.headline}", ""]))
-    if confirmed is not None and confirmed.starved:
-        starved = starvation.in_a_line(confirmed.starved, "the setting found is not advised, for it starves")
-        yield page.always(Lines([starved]))
-    if answer.advised:
-        steps = answer.commands(toolstack)
-        typed = views.commands(steps, headed=True)
-        if not steps:
-            typed = [[Lines([f"No command of the toolstack sets {', '.join(search.best.changes)}.", ""])]]
-        yield page.always(Lines(["To set it on a real host:"]))
-        yield page.items(typed, "command", least=1)
-        yield page.always(Lines(["", answer.verdict, ""]))
-    size = answer.space.size
-    tried = f"{len(search.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings"
-    lines = [
-        f"wanted: {'; '.join([*map(str, answer.search.goals), *in_short(answer.search.slos)])}",
-        f"held fixed: {'; '.join(held(answer.space)) or 'nothing'}",
-        f"tried: {tried}, {100 * answer.saved():.0f} % of their replications saved",
-        *answer.reasons(),
-    ]
-    yield page.items([[Lines([line])] for line in lines], "line on the search", rank=1)
-    yield page.always(BLANK)
-    if len(answer.offers) > 1 and all:
-        yield page.always(answer.offered())
-    elif len(answer.offers) > 1:
-        yield page.items([[Lines([line])] for line in [*answer.front_lines(_OFFERS_MAX), ""]], "line of offers", rank=2)
-    if all or answer.interrupted:
-        yield from _parameters(answer, all=all)
-    # The effects of a setting that is not advised are of no use.
-    if confirmed is not None and (all or answer.advised):
-        yield from _confirmed(confirmed, all=all)
-
-
-def _parameters(answer: Tuning, *, all: bool) -> Iterator[Part]:
-    search = answer.result
-    rows = [
-        [key, before, after, str(search.costs.get(key, "–")), _share(search.importance.get(key))]
-        for key, before, after in answer.changed()
-    ]
-    if rows:
-        headings = ["parameter", "now", "found", "changing it back\ncosts of the score", "importance\nin the search"]
-        title = "Parameters that the best setting changes"
-        yield page.rows(Table(title, headings, rows, text_columns=3), "parameter")
-    if not all and not answer.kept:
-        return
-    unchanged = [
-        [key, _share(share)] for key, share in search.importance.items() if key not in {row[0] for row in rows}
-    ]
-    if unchanged:
-        title = "Parameters that stay as they are"
-        yield page.rows(Table(title, ["parameter", "importance in the search"], unchanged), "parameter", rank=3)
-    if len(search.policies) > 1:
-        ranked = sorted(search.policies.items(), key=lambda item: search.standings[item[1].number].order, reverse=True)
-        policies = [[name, f"{search.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
-        headings = ["scheduler", "score in the search", "SLOs"]
-        yield page.rows(Table("The best under each scheduler", headings, policies), "scheduler", rank=3)
-
-
-def _confirmed(confirmed: Confirmation, *, all: bool) -> Iterator[Part]:
-    if all:
-        rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
-        if len(rows) > 1:
-            rows.append(["score: their mean", str(confirmed.score)])
-        yield page.always(Table("Gain", ["goal", f"gain in {confirmed.score.n} fresh replications"], rows))
-    if confirmed.slos:
-        words = {True: "kept", False: "not kept", None: "not sure"}
-        judged = {confirmed_slo.slo: confirmed_slo for confirmed_slo in confirmed.slos}
-        slos = []
-        for name, slos_alike in in_short(judged).items():
-            # The worst one stands for the SLOs of alike domains.
-            worst = min(
-                (judged[slo] for slo in slos_alike),
-                key=lambda confirmed_slo: (False, None, True).index(confirmed_slo.sure),
-            )
-            slos.append([name, words[worst.sure], str(worst.interval or "–")])
-        yield page.rows(Table("SLOs", ["SLO", "kept", "value"], slos, text_columns=2), "SLO")
-    changed = [
-        comparison
-        for comparison in confirmed.comparisons
-        if comparison.verdict in ("improves", "regresses") or comparison.may_regress
-    ]
-    runs, labels = (confirmed.before, confirmed.after), ("now", "found")
-    if changed and (all or len(changed) <= short.ROWS_FULL):
-        yield from views.comparison(changed, runs, labels, all=all, heading=False)
-    elif changed:
-        scenarios = (runs[0].scenario, runs[1].scenario)
-        worse = [line for line in short.words(changed, scenarios) if "regress" in line]
-        yield page.always(Lines([*worse, "--all shows what improves, and every metric"]))
-
-
-def _verbal(answer: Tuning, candidate: Candidate) -> str:
-    if not answer.search.slos:
-        return "–"
-    return "kept" if answer.result.standings[candidate.number].excess <= 0 else "not kept"
-
-
-def _share(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f} %"
 
 
 @contextmanager

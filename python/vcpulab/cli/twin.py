@@ -11,11 +11,11 @@ from vcpulab._work.progress import Progress
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import All, AnyFormat, CpuMhz, Force, Out, Threads, command, group
 from vcpulab.cli.options import number as an_option
-from vcpulab.cli.page import Lines
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number
 from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
+from vcpulab.show.document import Lines, Part
 from vcpulab.show.table import Table
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES
 from vcpulab.twin.twin import Score, Twin
@@ -143,8 +143,8 @@ def _show(score: Score, form: str, *, all: bool) -> None:
     summary = f"{sum(bool(row.holds) for row in judged)} of {len(judged)} within their tolerance ({tolerances})"
     page.show(
         [
-            page.rows(Table("Recorded and simulated", headings, table, 3, together=True), "metric"),
-            page.always(Lines([summary])),
+            Part.rows(Table("Recorded and simulated", headings, table, 3, together=True), "metric"),
+            Part.always(Lines([summary])),
         ],
         all=all,
     )

@@ -129,14 +129,15 @@ def _scenario_of(file: Path, hypervisor: str, verb: str) -> Scenario:
 
 
 def _commands(scenario: Scenario, toolstack: TypedFor, format: TableOrJson) -> None:
-    from vcpulab.cli import page, views
-    from vcpulab.hypervisors.commands import commands as commands_for
+    from vcpulab.hypervisors.commands import commands
+    from vcpulab.hypervisors.steps import script
 
-    steps = commands_for(scenario, toolstack)
+    steps = commands(scenario, toolstack)
     if format == "json":
         print(as_json([asdict(step) for step in steps]))
     else:
-        page.print_pieces(piece for block in views.commands(steps) for piece in block)
+        for line in script(steps):
+            print(line)
 
 
 def _listing(scenario: Scenario, at: str | None) -> str:

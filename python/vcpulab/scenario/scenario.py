@@ -374,6 +374,11 @@ class Scenario:
         return self._engine.warmup_ns
 
     @property
+    def length_in_words(self) -> str:
+        """The measured time and the warm-up, in words."""
+        return f"{self.duration_ns / 1e9:g} s after {self.warmup_ns / 1e9:g} s of warm-up"
+
+    @property
     def warnings(self) -> list[Problem]:
         """Settings that are allowed but probably not intended."""
         return self._engine.warnings

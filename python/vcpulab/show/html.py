@@ -1,12 +1,14 @@
-"""HTML from templates (Jinja2): parts of pages, and self-contained pages. All text is escaped."""
+"""Documents as self-contained HTML pages, from templates (Jinja2). All text is escaped."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
@@ -14,11 +16,77 @@ from markupsafe import Markup
 from vcpulab import _engine
 from vcpulab._files import atomic
 from vcpulab.extras import require
-from vcpulab.show import drawing as drawing_of
+from vcpulab.show import drawing
+from vcpulab.show.document import Block, Chart, Contents, Drawing, Folded, Heading, Lines, Prose, SideBySide
 from vcpulab.show.table import Table
 
-if TYPE_CHECKING:
-    import altair as alt
+
+def write(path: str | PathLike[str], title: str, blocks: Iterable[Block]) -> None:
+    """Writes a page in which charts are drawn. Needs the extra `report`.
+
+    Args:
+        path: the file; an existing file is replaced.
+        title: the title of the page.
+        blocks: the content of the page; what comes before the first heading is its lead.
+    """
+    page = _templates().get_template("page.html")
+    text = page.render(
+        title=title,
+        parts=rendered(list(blocks)),
+        engine=f"vcpulab {_engine.build_info()['version']}",
+        library=Markup(_library().replace("</script", "<\\/script")),
+    )
+    atomic.write(path, text)
+
+
+def rendered(blocks: Sequence[Block]) -> list[Markup]:
+    """Blocks as parts of a page; a heading and the blocks after it are a section."""
+    lead: list[Markup] = []
+    sections: list[tuple[Heading, list[Markup]]] = []
+    for form, group in groupby(blocks, _form):
+        into = sections[-1][1] if sections else lead
+        if form is not None:
+            texts = [line for block in group if isinstance(block, Lines) for line in block.lines]
+            # Blank lines separate blocks on a terminal; in a text as typed they stay.
+            shown = texts if form == "typed" else list(filter(None, texts))
+            into += [_part(form, shown)] if shown else []
+            continue
+        for block in group:
+            match block:
+                case Heading():
+                    sections.append((block, into := []))
+                case Contents():
+                    into.append(_part("contents", [heading for heading in blocks if isinstance(heading, Heading)]))
+                case _:
+                    into.append(_block(block))
+    return [*lead, *(_part("section", *section) for section in sections)]
+
+
+def _form(block: Block) -> str | None:
+    """The template of lines, which adjacent lines share; `None`: the block has no lines."""
+    if not isinstance(block, Lines):
+        return None
+    return "typed" if block.typed else "bullets" if block.begin else "paragraphs"
+
+
+def _block(block: Block) -> Markup:  # noqa: PLR0911 (a line for each kind)
+    match block:
+        case Prose(text):
+            return _prose(text)
+        case Table(title=title, folded=True):
+            return _part("folded", title, [_part("table", replace(block, title=""))])
+        case Table():
+            return _part("table", block)
+        case Chart():
+            return _chart(block.draw().to_dict())
+        case Drawing():
+            return _part("drawing", block.title, _prose(block.text), _chart(block.spec), block.command)
+        case Folded(title, blocks):
+            return _part("folded", title, rendered(blocks))
+        case SideBySide(blocks):
+            return _part("side_by_side", rendered(blocks))
+        case _:
+            raise AssertionError(block)
 
 
 @cache
@@ -32,88 +100,28 @@ def _part(name: str, *values: object) -> Markup:
     return Markup(getattr(parts, name)(*values))
 
 
-def table(shown: Table) -> Markup:
-    """A table whose first column names the rows."""
-    rendered = _part("table", shown)
-    return folded(shown.title, [rendered]) if shown.folded else rendered
-
-
-def chart(shown: "alt.TopLevelMixin") -> Markup:
-    """A chart, drawn when the page is opened, with its description for readers who do not see it."""
-    return specified(shown.to_dict())
-
-
-def specified(spec: dict[str, Any]) -> Markup:
-    """A chart from its specification in Vega-Lite, drawn when the page is opened."""
+def _chart(spec: dict[str, Any]) -> Markup:
+    """A chart in Vega-Lite, drawn when the page is opened, with its description for readers who do not see it."""
     # `<` might end the script, or begin a comment in it; Vega does not treat line and paragraph separators as text.
     data = json.dumps(spec, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     data = data.replace("\u2028", " ").replace("\u2029", " ")
     return _part("chart", spec.get("description", ""), Markup(data))
 
 
-def section(heading: str, parts: Iterable[Markup]) -> Markup:
-    """Parts under a heading."""
-    return _part("section", heading, list(parts))
+def _prose(text: str) -> Markup:
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
 
+    class Scrolled(RendererHTML):
+        """A renderer of tables that scroll separately on narrow screens."""
 
-def paragraphs(*lines: str) -> Markup:
-    """Each line a paragraph."""
-    return _part("paragraphs", lines)
+        def table_open(self, *_: object) -> str:
+            return "<div class=scroll><table class=prose>"
 
+        def table_close(self, *_: object) -> str:
+            return "</table></div>"
 
-def bullets(lines: Iterable[str]) -> Markup:
-    """Each line an item of a list."""
-    return _part("bullets", list(lines))
-
-
-def folded(heading: str, parts: Iterable[Markup]) -> Markup:
-    """Parts that a reader unfolds."""
-    return _part("folded", heading, list(parts))
-
-
-def preformatted(text: str) -> Markup:
-    """Preformatted text, such as commands."""
-    return _part("preformatted", text)
-
-
-def side_by_side(parts: Iterable[Markup]) -> Markup:
-    """Sections with charts side by side where there is room."""
-    return _part("side_by_side", list(parts))
-
-
-def contents(headings: Iterable[object]) -> Markup:
-    """Links to headings, each with a text and an anchor."""
-    return _part("contents", list(headings))
-
-
-def heading(text: str, anchor: str) -> Markup:
-    """A heading that can be linked to."""
-    return _part("heading", text, anchor)
-
-
-def drawing(title: str, text: Markup, spec: dict[str, Any], command: str) -> Markup:
-    """A chart, specified in Vega-Lite, under its title, with the command that makes it."""
-    return _part("drawing", title, text, specified(spec), command)
-
-
-def write(path: str | PathLike[str], title: str, parts: Iterable[Markup], lead: Iterable[str] = ()) -> None:
-    """Writes a page in which charts are drawn. Needs the extra `report`.
-
-    Args:
-        path: the file; an existing file is replaced.
-        title: the title of the page.
-        parts: the sections of the page.
-        lead: paragraphs under the title.
-    """
-    page = _templates().get_template("page.html")
-    text = page.render(
-        title=title,
-        lead=list(lead),
-        parts=list(parts),
-        engine=f"vcpulab {_engine.build_info()['version']}",
-        library=Markup(_library().replace("</script", "<\\/script")),
-    )
-    atomic.write(path, text)
+    return Markup(MarkdownIt("commonmark", {"html": False}, renderer_cls=Scrolled).enable("table").render(text))
 
 
 def _library() -> str:
@@ -123,7 +131,7 @@ def _library() -> str:
     # Without a cache folder, the program is made each time.
     with suppress(OSError):
         return kept.read_text(encoding="utf-8")
-    library = drawing_of.library()
+    library = drawing.library()
     with suppress(OSError):
         atomic.write(kept, library)
     return library

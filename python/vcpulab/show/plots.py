@@ -70,7 +70,7 @@ class Plots:
         """The metrics as HTML tables; if there are many domains, alike ones share a row."""
         from vcpulab.show import html
 
-        tables = (html.table(kind.table()) for kind in things(self._run, View()))
+        tables = html.rendered([kind.table() for kind in things(self._run, View())])
         # A notebook breaks cells at any space.
         return "".join(tables).replace(" ± ", "\u00a0±\u00a0")
 

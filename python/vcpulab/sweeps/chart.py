@@ -11,6 +11,7 @@ from vcpulab.results.addresses import Address
 from vcpulab.show import charts as plots
 from vcpulab.show import drawing, html
 from vcpulab.show.charts import palette
+from vcpulab.show.document import Chart
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.tables import Row
 
@@ -106,7 +107,7 @@ def write(plan: Plan, rows: Sequence[Row], address: Address, file: Path) -> None
     """
     chart = draw(plan, rows, address)
     if file.suffix == ".html":
-        html.write(file, f"{plan.name}: {address}", [html.chart(chart.properties(width="container"))])
+        html.write(file, f"{plan.name}: {address}", [Chart(lambda: chart.properties(width="container"))])
     else:
         (picture,) = drawing.pictures("svg" if file.suffix == ".svg" else "png", [chart.to_dict()])
         atomic.write(file, picture)

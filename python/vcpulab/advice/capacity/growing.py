@@ -9,8 +9,9 @@ import polars as pl
 
 from vcpulab._work.budget import Budget
 from vcpulab.advice import core_sharing, starvation
+from vcpulab.advice.capacity.document import document as document_of
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
-from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
+from vcpulab.advice.capacity.occupancy import FULL, Station, bottleneck, stations
 from vcpulab.advice.capacity.search import SearchResult, search
 from vcpulab.advice.capacity.service_alone import Alone, alone
 from vcpulab.advice.capacity.slos import default_slos, served
@@ -20,11 +21,10 @@ from vcpulab.errors import Interrupted, RequestError
 from vcpulab.results.addresses import Slo, app_rows, in_short
 from vcpulab.scenario.alike import rows
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document
 
 _USUAL = 8
 """The number of loads at which half of a search is reported as done."""
-FULL = 0.9
-"""The used fraction from which a station is full: nothing else limits a larger load."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,11 @@ class Capacity(Answer):
             sentence += f"; {self.result.stopped}"
         return sentence if first is None else f"{sentence}; at {first.value:g} the first to break is {first.worst.slo}"
 
-    def document(self) -> dict[str, object]:
+    def document(self) -> Document:
+        """The answer as a document."""
+        return document_of(self)
+
+    def as_data(self) -> dict[str, object]:
         """As plain data."""
         result, beyond, saturated = self.result, self.first_beyond, self.saturated
         first = beyond.worst if beyond else None

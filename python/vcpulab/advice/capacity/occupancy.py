@@ -41,6 +41,8 @@ WAITS_MATTER = 0.1
 """The share of a vCPU's occupied time spent waiting above which another station holds the vCPU back."""
 QUEUE_LONG = 3
 """The requests per worker above which no station below `NEAR_FULL` explains the queue: M/D/1 has 2.4."""
+FULL = 0.9
+"""The used fraction from which a station is full: nothing else limits a larger load."""
 NEAR_FULL = 0.8
 """The utilization below which every station must be before the limits and queues of applications are examined."""
 

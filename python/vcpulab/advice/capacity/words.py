@@ -1,17 +1,22 @@
 """The largest load that a host carries, in sentences."""
 
-from vcpulab.advice.capacity.growing import FULL, Capacity, Point
+from typing import TYPE_CHECKING
+
+from vcpulab.advice.capacity.occupancy import FULL
 from vcpulab.advice.capacity.search import SearchResult
 from vcpulab.advice.capacity.slos import default_slos_in_words, on_assumed
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.advice.starvation import in_a_line
 from vcpulab.advice.verdicts import Proven
 
+if TYPE_CHECKING:
+    from vcpulab.advice.capacity.growing import Capacity, Point
+
 AS_SET = "with these settings"
 """The condition of an answer about load or room: only the settings of the scenario were tried."""
 
 
-def sentences(answer: Capacity) -> list[str]:
+def sentences(answer: "Capacity") -> list[str]:
     """The answer in sentences."""
     result, growth = answer.result, answer.growth
     value = "none" if result.value is None else growth.format(result.value)
@@ -46,7 +51,7 @@ def sentences(answer: Capacity) -> list[str]:
     return [*lines, *answer.notes]
 
 
-def _none_keeps(answer: Capacity) -> list[str]:
+def _none_keeps(answer: "Capacity") -> list[str]:
     """Sentences for a lowest load that is not known to keep the SLOs."""
     lowest = answer.points[0]
     slo, verdict = lowest.worst.slo, answer.verdict
@@ -79,7 +84,7 @@ def _borders(result: SearchResult, growth: Growth) -> list[str]:
     return lines
 
 
-def _worst_slo(point: Point, growth: Growth) -> str:
+def _worst_slo(point: "Point", growth: Growth) -> str:
     worst = point.worst
     measured = "it has no value: nothing was completed" if worst.interval is None else f"it is {worst.interval}"
     unit = "" if worst.interval is None else f" {worst.slo.address.unit}"

@@ -1,17 +1,21 @@
 """The answer of `vcpulab.lint`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
 import polars as pl
 
+from vcpulab.advice.lint.catalogue import RULES
+from vcpulab.advice.lint.document import of_findings
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
 from vcpulab.advice.starvation import in_a_line
 from vcpulab.advice.tuning.headline import paid
+from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import in_short
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,24 @@ class Findings(Answer):
 
     def __iter__(self) -> Iterator[Advice]:
         return iter(self.advice)
+
+    def document(
+        self,
+        toolstack: Toolstack | None = None,
+        *,
+        full: bool = False,
+        label: str | None = None,
+        names: Collection[str] = RULES,
+    ) -> Document:
+        """The findings as a document.
+
+        Args:
+            toolstack: the toolstack of the commands; `None`: that of the scenario's host.
+            full: whether to show all commands and each warning.
+            label: the name of the scenario's file; `None`: the name of the scenario.
+            names: the rules that were checked.
+        """
+        return of_findings(self, label or self.scenario.name, names, toolstack, full=full)
 
     def noted(self) -> list[str]:
         """A line for each note, with the setting that would prevent the effect, and its price."""

@@ -22,6 +22,7 @@ from vcpulab.advice.capacity.occupancy import Station, stations
 from vcpulab.advice.capacity.service_alone import alone
 from vcpulab.advice.capacity.slos import asking, default_slos, served
 from vcpulab.advice.capacity.words import AS_SET
+from vcpulab.advice.placing.document import document as document_of
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import Fleet, Item, group, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
@@ -36,6 +37,7 @@ from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document
 
 _PATH = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
 
@@ -192,7 +194,16 @@ class Placement(Answer):
         watts = self.watts(power)
         return (watts["alone"] - watts["placed"]) * HOURS_PER_YEAR / 1000
 
-    def document(self, power: Power) -> dict[str, object]:
+    def document(self, power: Power = Power(), tune: str = "vcpulab tune") -> Document:
+        """The placement as a document.
+
+        Args:
+            power: the power of a host.
+            tune: the command that searches for settings with which fewer hosts may be enough.
+        """
+        return document_of(self, power, tune)
+
+    def as_data(self, power: Power) -> dict[str, object]:
         """As plain data."""
         return {
             "hosts": [

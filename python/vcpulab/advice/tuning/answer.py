@@ -9,6 +9,7 @@ import polars as pl
 from vcpulab.advice.capacity.service_alone import Alone
 from vcpulab.advice.tuning.candidates import Candidate, SearchResult
 from vcpulab.advice.tuning.confirming import Confirmation, Rejected
+from vcpulab.advice.tuning.document import document as document_of
 from vcpulab.advice.tuning.front import Offer
 from vcpulab.advice.tuning.goals import excess
 from vcpulab.advice.tuning.headline import headline, in_words
@@ -25,6 +26,7 @@ from vcpulab.results.addresses import Slo, in_short
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.names import in_short as in_short_names
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document
 from vcpulab.show.table import Table
 
 _FRONT = "Gain against harm, the cheapest first; * is recommended, the least invasive of those about as good"
@@ -260,7 +262,23 @@ class Tuning(Answer):
         """
         return new_steps(self.space.scenario, self.result.best.scenario, toolstack) if self.advised else []
 
-    def document(self, toolstack: Toolstack | None = None) -> dict[str, Any]:
+    @property
+    def title(self) -> str:
+        """The title of a page on the answer: whether it is advice, or only the nearest of the settings tried."""
+        changes_something = any(True for _ in self.changed())
+        nearest = "The nearest setting tried, which is not advised"
+        return f"{nearest if changes_something and not self.advised else 'What to set'}: {self.space.scenario.name}"
+
+    def document(self, toolstack: Toolstack | None = None, *, full: bool = False) -> Document:
+        """The answer as a document.
+
+        Args:
+            toolstack: toolstack of the commands; `None`: that of the scenario's host.
+            full: whether to show every gain, parameter and metric.
+        """
+        return document_of(self, toolstack, full=full)
+
+    def as_data(self, toolstack: Toolstack | None = None) -> dict[str, Any]:
         """The whole answer as data.
 
         Args:

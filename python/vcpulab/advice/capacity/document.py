@@ -1,69 +1,91 @@
-"""The page that shows a capacity: each SLO's metric against the load. Needs the extra `report`."""
+"""The document of a capacity: the answer, the loads tried, and the bottleneck; a page also has charts."""
 
-from collections.abc import Sequence
-from os import PathLike
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from vcpulab.advice.capacity.growing import Capacity, Point
 from vcpulab.advice.capacity.judging import worst
 from vcpulab.advice.capacity.words import sentences
 from vcpulab.extras import require
 from vcpulab.results.addresses import Slo
-from vcpulab.show import html
-from vcpulab.show.charts import COLOURS, dressed, rows_of
+from vcpulab.results.statistics import number
+from vcpulab.show.document import Block, Chart, Heading, Lines, Part
 from vcpulab.show.table import Table
 
 if TYPE_CHECKING:
     import altair as alt
-else:
-    alt = require("altair", "report")
 
-_WORDS = {"holds": "holds", "open": "cannot tell", "broken": "broken"}
-_SHAPES = {"holds": "circle", "cannot tell": "diamond", "broken": "cross"}
+    from vcpulab.advice.capacity.growing import Capacity, Point
+
+_LOADS_SOON, _STATIONS_SOON = 10, 8
+"""The number of loads, and of stations, that are shown before other parts grow."""
+_STANDINGS = {"holds": "hold", "open": "cannot tell", "broken": "broken"}
+_SHAPES = {"hold": "circle", "cannot tell": "diamond", "broken": "cross"}
 
 
-def write(path: str | PathLike[str], title: str, answer: Capacity) -> None:
-    """Writes the page.
+def document(answer: "Capacity") -> Iterator[Part]:
+    """The document of a capacity."""
+    yield Part.always(Lines([answer.growth.at(answer.growth.present).name, "", *sentences(answer), ""]))
+    yield Part.only_on_page(*_charts(answer))
+    # The columns of as many SLOs as fit side by side.
+    loads = None
+    for most in range(1, len(answer.in_short) + 1):
+        loads = _loads(answer, most, loads)
+    if loads is not None:
+        yield Part.rows(loads, "load", soon=_LOADS_SOON)
+    if answer.saturated is not None:
+        stations = [
+            [station.name, station.kind, station.reason, number(100 * station.used)]
+            for station in answer.saturated.stations
+        ]
+        title = f"How full everything is on the way of the requests, at {answer.growth.format(answer.saturated.value)}"
+        table = Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3)
+        yield Part.rows(table, "station", soon=_STATIONS_SOON)
 
-    Args:
-        path: the file; replaced if it exists.
-        title: the name of the scenario.
-        answer: the capacity to show.
-    """
-    drawn, flat = _worth_drawing(answer)
-    charts = [html.chart(chart(answer, index)) for index in drawn]
-    if flat:
-        charts.append(html.paragraphs(f"0 at every load: {', '.join(flat)}."))
-    parts = [html.section("Metrics against the load", charts)]
-    growth = answer.growth
+
+def _loads(answer: "Capacity", most: int, narrower: Table | None) -> Table:
+    """The table of loads that were tried, with the first `most` SLOs."""
+    slos = dict(list(answer.in_short.items())[:most])
+    title = "Loads tried"
+    if len(slos) < len(answer.in_short):
+        title += f", and of {len(answer.in_short)} SLOs {'the one' if most == 1 else f'the {most}'} nearest to breaking"
+    headings = [answer.growth.name, "SLOs", *map(_in_lines, slos), "replications", "nearest to full"]
     rows = [
         [
-            growth.format(point.value),
-            _WORDS[point.standing],
-            *(_nearest(answer, point, slos) for slos in answer.in_short.values()),
+            answer.growth.format(point.value),
+            _STANDINGS[point.standing],
+            *(_nearest(answer, point, row) for row in slos.values()),
             str(point.replications),
+            "–" if point.bottleneck is None else f"{point.bottleneck.name}, {100 * point.bottleneck.used:.0f} %",
         ]
         for point in answer.points
     ]
-    tried = Table("", [growth.name, "SLOs", *answer.in_short, "replications"], rows, text_columns=2)
-    parts.append(html.section("Loads tried", [html.table(tried)]))
-    if answer.saturated is not None:
-        stations = [
-            [station.name, f"{100 * station.used:.0f} %", station.kind, station.reason]
-            for station in answer.saturated.stations
-        ]
-        full = html.table(Table("", ["station", "used", "kind", "measured"], stations, text_columns=4))
-        parts.append(html.section(f"How full everything is at {growth.format(answer.saturated.value)}", [full]))
-    html.write(path, f"Capacity: {title}", parts, sentences(answer))
+    return Table(title, headings, rows, text_columns=2, narrower=narrower)
 
 
-def _nearest(answer: Capacity, point: Point, slos: Sequence[Slo]) -> str:
+def _in_lines(slo: str) -> str:
+    """An SLO as the heading of a narrow column."""
+    return re.sub(r"\.(?=\w+ [<>])", "\n.", slo).replace(", ", ",\n")
+
+
+def _nearest(answer: "Capacity", point: "Point", slos: Sequence[Slo]) -> str:
     """The metric of the worst of some SLOs on alike things at a load."""
     interval = worst([point.judged[answer.slos.index(slo)] for slo in slos]).interval
     return "–" if interval is None else str(interval)
 
 
-def _worth_drawing(answer: Capacity) -> tuple[list[int], list[str]]:
+def _charts(answer: "Capacity") -> Iterator[Block]:
+    """A chart of each group of SLOs whose metrics are not 0 at every load."""
+    drawn, flat = _worth_drawing(answer)
+    yield Heading("Metrics against the load")
+    for index in drawn:
+        yield Chart(partial(chart, answer, index))
+    if flat:
+        yield Lines([f"0 at every load: {', '.join(flat)}."])
+
+
+def _worth_drawing(answer: "Capacity") -> tuple[list[int], list[str]]:
     """The index of the worst of each group of SLOs on alike things; and the metrics that are 0 at every load."""
 
     def means(index: int) -> list[float]:
@@ -83,8 +105,11 @@ def _worth_drawing(answer: Capacity) -> tuple[list[int], list[str]]:
     return drawn, flat
 
 
-def chart(answer: Capacity, index: int) -> "alt.TopLevelMixin":
+def chart(answer: "Capacity", index: int) -> "alt.TopLevelMixin":
     """A chart of one SLO's metric at every load tried, with its intervals and the bound."""
+    from vcpulab.show.charts import COLOURS, dressed, rows_of
+
+    alt = require("altair", "report")
     slo = answer.slos[index]
     data = [
         {
@@ -93,7 +118,7 @@ def chart(answer: Capacity, index: int) -> "alt.TopLevelMixin":
             "low": slo.address.metric.possible(judged.interval.mean - (judged.interval.half_width or 0)),
             "high": slo.address.metric.possible(judged.interval.mean + (judged.interval.half_width or 0)),
             "slo": slo.bound,
-            "standing": _WORDS[judged.standing],
+            "standing": _STANDINGS[judged.standing],
         }
         for point in answer.points
         for judged in [point.judged[index]]

@@ -1,0 +1,225 @@
+"""Documents: blocks, and parts with several sizes, which a terminal, a page and Markdown render."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from vcpulab.show.table import Table
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+# ---- blocks ----
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The beginning of a section."""
+
+    text: str
+
+    @property
+    def anchor(self) -> str:
+        """The name of the section in links."""
+        return "".join(letter if letter.isalnum() else "-" for letter in self.text.lower())
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Links to the sections of a page."""
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Text, in Markdown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of words, wrapped at the width of a terminal. On a page, lines with a `begin` are a list."""
+
+    lines: Sequence[str]
+    begin: str = ""
+    """The text before each line on a terminal."""
+    indent: str = "  "
+    """The text before each continuation of a line on a terminal."""
+    typed: bool = False
+    """`True`: commands to type, which are not wrapped."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart; terminals do not show it."""
+
+    draw: Callable[[], "alt.TopLevelMixin"]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart under a title, with a text and the command that makes it."""
+
+    title: str
+    spec: dict[str, Any]
+    """The chart, in Vega-Lite."""
+    text: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks that a reader of a page unfolds; terminals do not show them."""
+
+    title: str
+    blocks: Sequence["Block"]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Sections of a page next to each other where there is room; terminals do not show them."""
+
+    blocks: Sequence["Block"]
+
+
+Block: TypeAlias = Heading | Contents | Prose | Lines | Table | Chart | Drawing | Folded | SideBySide
+BLANK = Lines([""])
+
+
+# ---- parts with several sizes ----
+
+
+@dataclass(frozen=True)
+class Version:
+    """A part of a document in some size."""
+
+    blocks: Sequence[Block] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """The omitted contents: noun to count; 0: something that is not counted."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a document with several sizes, for terminals; a page has room for everything."""
+
+    version: Callable[[int, int], Version]
+    """The version of a size, for a width of the terminal; larger sizes take more lines."""
+    whole: int = 0
+    """The largest size."""
+    least: int = 0
+    """The size shown even without room."""
+    soon: int | None = None
+    """The size to which the part grows before any part grows beyond its own `soon`; `None`: the largest."""
+    rank: int = 0
+    """The rank; parts of lower rank grow first, and among equal ranks the earlier part."""
+    page: Iterable[Block] | None = None
+    """The blocks on a page, perhaps made when they are needed; `None`: those of the largest size."""
+
+    @property
+    def on_page(self) -> Iterable[Block]:
+        """The blocks on a page."""
+        return self.version(self.whole, sys.maxsize).blocks if self.page is None else self.page
+
+    @classmethod
+    def always(cls, *blocks: Block) -> Self:
+        """A part that is always shown in full."""
+        return cls(lambda *_: Version(blocks))
+
+    @classmethod
+    def only_on_page(cls, *blocks: Block) -> Self:
+        """A part that only a page has."""
+        return cls(lambda *_: Version(), page=blocks)
+
+    @classmethod
+    def rows(cls, table: Table, called: str, *, least: int = 0, soon: int | None = None, rank: int = 0) -> Self:
+        """A table that first loses the columns that do not fit side by side, and then its last rows.
+
+        Args:
+            table: the table, with the most important rows and columns first.
+            called: the noun for a row.
+            least: see `Part`, in rows.
+            soon: see `Part`, in rows.
+            rank: see `Part`.
+        """
+        height = len(table.rows)
+        if not height:
+            return cls.always(table)
+
+        def version(size: int, width: int) -> Version:
+            if size > height:
+                return Version([table])
+            if size == 0:
+                return Version(left_out={called: height})
+            shown, columns = table.head(size).cut(width)
+            left = {called: height - size, "column": columns}
+            return Version([shown], {noun: number for noun, number in left.items() if number})
+
+        # Omitted columns are shown only after every part has all its rows.
+        return cls(version, height + 1, min(least, height), None if soon is None else min(soon, height), rank)
+
+    @classmethod
+    def items(
+        cls,
+        contents: Sequence[Sequence[Block]],
+        called: str,
+        *,
+        least: int = 0,
+        soon: int | None = None,
+        rank: int = 0,
+    ) -> Self:
+        """A sequence of items whose last ones may be left out.
+
+        Args:
+            contents: the blocks of each item.
+            called: the noun for an item.
+            least: see `Part`, in items.
+            soon: see `Part`, in items.
+            rank: see `Part`.
+        """
+
+        def version(size: int, _width: int) -> Version:
+            left = len(contents) - size
+            return Version([block for item in contents[:size] for block in item], {called: left} if left else {})
+
+        return cls(version, len(contents), min(least, len(contents)), soon, rank)
+
+    @classmethod
+    def lines(
+        cls, texts: Sequence[str], called: str, *, least: int = 0, soon: int | None = None, rank: int = 0
+    ) -> Self:
+        """A sequence of lines whose last ones may be left out; see `items`."""
+        return cls.items([[Lines([text])] for text in texts], called, least=least, soon=soon, rank=rank)
+
+    @classmethod
+    def alternatives(
+        cls, *versions: Version, soon: int | None = None, rank: int = 0, page: Iterable[Block] | None = None
+    ) -> Self:
+        """A part with a few versions, the shortest first.
+
+        Args:
+            versions: the versions.
+            soon: see `Part`, in versions.
+            rank: see `Part`.
+            page: see `Part`.
+        """
+        return cls(lambda size, _width: versions[size], len(versions) - 1, soon=soon, rank=rank, page=page)
+
+
+Document: TypeAlias = Iterable[Part]
+
+
+def on_page(document: Document) -> list[Block]:
+    """The blocks of a document on a page."""
+    return [block for part in document for block in part.on_page]
+
+
+def count(number: int, thing: str) -> str:
+    """A number of things in words.
+
+    Examples:
+        >>> count(1, "host"), count(2, "host")
+        ('1 host', '2 hosts')
+    """
+    return f"{number} {thing}{'' if number == 1 else 's'}"
