@@ -18,7 +18,7 @@ from vcpulab.cli.main import main
 from vcpulab.cli.streams import printing_plainly
 from vcpulab.show import charts, html
 from vcpulab.show.csv import csv
-from vcpulab.show.document import Chart, Lines
+from vcpulab.show.document import Block, Chart, Lines
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
 from vcpulab.show.terminal_text import plain
@@ -35,7 +35,7 @@ def test_a_page_is_drawn_whatever_the_names_are(tmp_path: Path, browser: str) ->
     )
     drawn = [charts.bars(bars, NAMES[2], "".join(NAMES)), charts.differences(differences)]
     parts = [Chart(partial(drawn.__getitem__, place)) for place in range(len(drawn))]
-    words = [Table(SCRIPT, NAMES, [NAMES]), Lines(NAMES, typed=True)]
+    words: list[Block] = [Table(SCRIPT, NAMES, [NAMES]), Lines(NAMES, typed=True)]
     html.write(tmp_path / "page.html", SCRIPT, [Lines(NAMES), *parts, *words])
     page = opened(browser, tmp_path / "page.html")
     assert page.count('data-drawn=""') == len(drawn)
