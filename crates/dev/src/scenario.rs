@@ -102,10 +102,16 @@ fn kind(field: &Value) -> String {
     if let Some(name) = field["$ref"].as_str() {
         return format!("table {}", name.trim_start_matches("#/$defs/"));
     }
-    let bounds = match (&field["minimum"], &field["maximum"]) {
+    let limits = |of: &Value| match (&of["minimum"], &of["maximum"]) {
         (Value::Null, Value::Null) => String::new(),
         (least, Value::Null) => format!(", at least {least}"),
         (least, most) => format!(", {least} to {most}"),
+    };
+    let bounds = match field["anyOf"].as_array().map(Vec::as_slice) {
+        Some([also, range]) if also.get("const").is_some() => {
+            format!("{}, or {}", limits(range), also["const"])
+        }
+        _ => limits(field),
     };
     match (field["format"].as_str(), field["type"].as_str()) {
         (Some("time-span"), _) => "time span (`\"10ms\"`)".into(),

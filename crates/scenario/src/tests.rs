@@ -1,6 +1,7 @@
 //! Tests of the whole way from text to scenario and back.
 
 mod costs;
+mod fields;
 mod refused;
 pub(crate) mod right;
 

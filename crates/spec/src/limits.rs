@@ -3,8 +3,8 @@
 
 use std::ops::RangeInclusive;
 
-use vcpulab_host::Span;
 pub use vcpulab_host::mask::PCPUS_MAX;
+use vcpulab_host::{Span, Time};
 
 /// Longest name of a scenario, domain or client, characters.
 pub const NAME_CHARS_MAX: usize = 64;
@@ -12,6 +12,8 @@ pub const NAME_CHARS_MAX: usize = 64;
 pub const DOMAINS_MAX: usize = 4096;
 /// Most vCPUs of one domain. (Xen's own limit for its largest guests has been 512 for years.)
 pub const DOMAIN_VCPUS_MAX: u32 = 512;
+/// Numbers of a domain's vCPUs.
+pub const VCPU_NUMBERS: RangeInclusive<u32> = 0..=DOMAIN_VCPUS_MAX - 1;
 /// Most vCPUs of all domains together.
 pub const VCPUS_MAX: u32 = 65_536;
 /// Most applications of one domain.
@@ -38,6 +40,8 @@ pub const SPAN_MAX: Span = Span::from_secs(24 * 3600);
 pub const SPANS: RangeInclusive<Span> = Span::ZERO..=SPAN_MAX;
 /// Time spans where there must be one.
 pub const SPANS_ABOVE_ZERO: RangeInclusive<Span> = Span::from_ns(1)..=SPAN_MAX;
+/// Times since the start of the host: in the warm-up, or in the measured time.
+pub const TIMES: RangeInclusive<Time> = Time::ZERO..=Time::from_ns(2 * SPAN_MAX.ns());
 /// Most connections that one client keeps open.
 pub const CONNECTIONS_MAX: u32 = 65_536;
 /// Most users of all closed loops together. An open loop has no users: its connections count once they exist.
@@ -48,6 +52,8 @@ pub const STREAMS_MAX: u32 = 16_384;
 pub const CONNECTIONS_IN_BEING_MAX: usize = 1 << 20;
 /// Highest rate of requests or periods, per second.
 pub const RATE_PER_S_MAX: f64 = 10_000_000.0;
+/// Rates of requests, per second: at least one a day.
+pub const RATES: RangeInclusive<f64> = 1.0 / (SPAN_MAX.ns() / 1_000_000_000) as f64..=RATE_PER_S_MAX;
 /// Largest file that is served, bytes.
 pub const FILE_SIZE_MAX: u64 = 1 << 30;
 /// Most phases of a script.
@@ -67,9 +73,9 @@ pub const LINK_RATES: RangeInclusive<i64> = 1_000..=10_000_000_000_000;
 /// Busy cycles between two samples of the profiler.
 pub const PROFILER_CYCLES: RangeInclusive<i64> = 10_000..=1_000_000_000_000;
 /// Most times that a client tries a request again.
-pub const RETRIES_MAX: i64 = 1000;
+pub const RETRIES_MAX: u32 = 1000;
 /// Greatest frequency of a kind of requests in a client's mix, in proportion to the others.
-pub const WEIGHT_MAX: i64 = 1_000_000;
+pub const WEIGHT_MAX: u32 = 1_000_000;
 /// Longest halt polling, µs.
 pub const HALT_POLLS_US: RangeInclusive<i64> = 0..=1_000_000;
 /// Most control groups that a scenario names.
@@ -85,6 +91,6 @@ pub const CGROUP_QUOTAS_US: RangeInclusive<i64> = 1_000..=10_000_000_000;
 /// Periods of control groups' quotas, µs.
 pub const CGROUP_PERIODS_US: RangeInclusive<i64> = 1_000..=1_000_000;
 /// Priorities of real-time threads of Linux.
-pub const PRIORITIES: RangeInclusive<i64> = 1..=99;
+pub const PRIORITIES: RangeInclusive<u8> = 1..=99;
 /// Nice values of threads of Linux.
-pub const NICES: RangeInclusive<i64> = -20..=19;
+pub const NICES: RangeInclusive<i8> = -20..=19;

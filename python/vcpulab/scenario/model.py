@@ -21,25 +21,25 @@ class Run(Table):
 
     @property
     def duration(self) -> Duration:
-        """Measured time, after the warm-up."""
+        """Measured time, after the warm-up. Default: `10s`."""
         return Duration(self._table["duration"])
 
     @property
     def warmup(self) -> Duration:
-        """Time before that, which is not measured."""
+        """Time before that, which is not measured. Default: `1s`."""
         return Duration(self._table["warmup"])
 
     @property
     def start_spread(self) -> Duration | None:
         """Longest random delay before applications begin: the same for all of them, drawn for each replication.
 
-        A workload then begins at a random point in the scheduler's periods. Default: `0s`.
+        A workload then begins at a random point in the scheduler's periods. Default: none.
         """
         return self._optional("start_spread", Duration)
 
     @property
     def replications(self) -> int:
-        """Number of independent runs, each with its own random numbers."""
+        """Number of independent runs, each with its own random numbers. Default: 1."""
         return self._table["replications"]
 
     @property
@@ -86,7 +86,7 @@ class Host(Table):
         """The hardware profile: number of pCPUs, and the costs of everything.
 
         In `exact` nothing costs time. A built-in one by its name, or a file (its path from the folder of the
-        scenario); `custom`: all constants are given here.
+        scenario); `custom`: all constants are given here. Default: `generic`.
         """
         return self._table["profile"]
 
@@ -153,12 +153,15 @@ class Host(Table):
 
     @property
     def drivers(self) -> Literal["driver-domain", "hypervisor"] | None:
-        """Place of the devices' drivers: in driver domains, or in the hypervisor."""
+        """Place of the devices' drivers: in driver domains, or in the hypervisor. Default: `driver-domain`."""
         return self._table.get("drivers")
 
     @property
     def bare_metal(self) -> bool:
-        """No hypervisor: the one domain is the machine's operating system, which has all pCPUs and devices."""
+        """No hypervisor: the one domain is the machine's operating system, which has all pCPUs and devices.
+
+        Default: `false`.
+        """
         return self._table["bare_metal"]
 
     @property
@@ -184,12 +187,13 @@ class Host(Table):
     def polls_recorded(self) -> bool:
         """Whether the times that its guests compute contain the polling of their vCPUs, as recorded times do.
 
-        Then there is no polling besides, whatever `halt_poll_us` says, which is the real host's. Default: no.
+        Then there is no polling besides, whatever `halt_poll_us` says, which is the real host's. Default:
+        `false`.
         """
         return self._table.get("polls_recorded", False)
 
     @property
-    def cgroups(self) -> Literal[1, 2] | None:
+    def cgroups(self) -> int | None:
         """Version of a KVM host's control groups: 1 has `cpu.shares` (2 to 262144) and `cpu.cfs_quota_us`, 2 has
         `cpu.weight` (1 to 10000) and `cpu.max`.
 
@@ -251,7 +255,7 @@ class Nic(Table):
 
     @property
     def vcpu(self) -> int | None:
-        """The driver domain's vCPU that takes its interrupts."""
+        """The driver domain's vCPU that takes its interrupts. Default: 0."""
         return self._table.get("vcpu")
 
     @property
@@ -273,7 +277,7 @@ class Disk(Table):
 
     @property
     def vcpu(self) -> int | None:
-        """The driver domain's vCPU that takes its interrupts."""
+        """The driver domain's vCPU that takes its interrupts. Default: 0."""
         return self._table.get("vcpu")
 
     @property
@@ -283,7 +287,7 @@ class Disk(Table):
 
     @property
     def kind(self) -> Literal["spindle", "ssd"]:
-        """Turning platters, or flash memory. The hardware profile has the speed of each."""
+        """Turning platters, or flash memory. The hardware profile has the speed of each. Default: `spindle`."""
         return self._table["kind"]
 
 
@@ -350,7 +354,7 @@ class Cgroup(Table):
 
     @property
     def idle(self) -> bool:
-        """Whether the group runs only when nothing else wants to (`cpu.idle`). Default: no."""
+        """Whether the group runs only when nothing else wants to (`cpu.idle`). Default: `false`."""
         return self._table["idle"]
 
     @property
@@ -375,7 +379,7 @@ class Domain(Table):
 
     @property
     def vcpus(self) -> int:
-        """Number of vCPUs."""
+        """Number of vCPUs. Default: 1."""
         return self._table["vcpus"]
 
     @property
@@ -420,12 +424,12 @@ class Domain(Table):
 
     @property
     def driver_domain(self) -> bool:
-        """Whether the domain owns the devices, and does their work for the other domains."""
+        """Whether the domain owns the devices, and does their work for the other domains. Default: `false`."""
         return self._table["driver_domain"]
 
     @property
     def forwarding(self) -> Literal["bridge", "routing"]:
-        """The way in which a driver domain forwards packets: a bridge, or routing."""
+        """The way in which a driver domain forwards packets: a bridge, or routing. Default: `bridge`."""
         return self._table["forwarding"]
 
     @property
@@ -484,7 +488,7 @@ class Domain(Table):
         """CPU time of a tick that finds the vCPU busy, beside what its applications compute; ticks that come while
         it cannot run are one.
 
-        Goes with `idle_tick`. Default: 0s.
+        Goes with `idle_tick`. Default: none.
         """
         return self._optional("busy_tick_cpu", Duration)
 
@@ -502,7 +506,7 @@ class Domain(Table):
         """CPU time of its kernel each time that an idle vCPU wakes to do something, beside the time of its
         applications and devices; events that come together count once.
 
-        A tick that finds the vCPU idle has `idle_tick_cpu` instead. Default: 0s.
+        A tick that finds the vCPU idle has `idle_tick_cpu` instead. Default: none.
         """
         return self._optional("wake_cpu", Duration)
 
@@ -511,13 +515,16 @@ class Domain(Table):
         """CPU time of its kernel each time that a woken vCPU goes idle again; its applications have sent their
         packets before.
 
-        Default: 0s.
+        Default: none.
         """
         return self._optional("idle_cpu", Duration)
 
     @property
     def on_crash(self) -> Literal["destroy", "restart", "preserve"]:
-        """The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is."""
+        """The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
+
+        Default: `destroy`.
+        """
         return self._table["on_crash"]
 
     @property
@@ -534,7 +541,7 @@ class Domain(Table):
         """Whether the domain is a daemon of a KVM host instead of a VM.
 
         Its vCPUs are then threads, which have their work from its applications; they are in a group of the
-        daemon's own. It has no network and no disk.
+        daemon's own. It has no network and no disk. Default: `false`.
         """
         return self._table.get("daemon", False)
 
@@ -603,7 +610,7 @@ class Netfront(Table):
 
     @property
     def vcpu(self) -> int:
-        """The domain's vCPU that takes its events."""
+        """The domain's vCPU that takes its events. Default: 0."""
         return self._table["vcpu"]
 
     @property
@@ -617,18 +624,23 @@ class Netfront(Table):
 
     @property
     def tso(self) -> bool:
-        """TCP segmentation offload: whether the domain sends packets of up to 64 KB, which the NIC cuts."""
+        """TCP segmentation offload: whether the domain sends packets of up to 64 KB, which the NIC cuts.
+
+        Default: `false`.
+        """
         return self._table["tso"]
 
     @property
     def checksum_offload(self) -> bool:
-        """Whether the NIC computes checksums. Default: yes. If not, each byte costs the domain more."""
+        """Whether the NIC computes checksums. If not, each byte costs the domain more. Default: `true`."""
         return self._table["checksum_offload"]
 
     @property
     def emulated(self) -> bool:
         """An emulated NIC, for a guest without drivers of its own (HVM): the driver domain, which may be a stub
         domain, emulates it.
+
+        Default: `false`.
         """
         return self._table["emulated"]
 
@@ -652,7 +664,7 @@ class VirtualDisk(Table):
 
     @property
     def vcpu(self) -> int:
-        """The domain's vCPU that takes its events."""
+        """The domain's vCPU that takes its events. Default: 0."""
         return self._table["vcpu"]
 
     @property
@@ -670,6 +682,8 @@ class VirtualDisk(Table):
     def emulated(self) -> bool:
         """An emulated disk, for a guest without drivers of its own (HVM): the driver domain, which may be a stub
         domain, emulates it.
+
+        Default: `false`.
         """
         return self._table["emulated"]
 
@@ -693,7 +707,7 @@ class App(Table):
 
     @property
     def loop(self) -> int | None:
-        """Number of times to go through all phases; -1: without end."""
+        """Number of times to go through all phases; -1: without end. Default: -1."""
         return self._table.get("loop")
 
     @property
@@ -717,7 +731,7 @@ class App(Table):
         idle kernel does not start a stopped `idle_tick` for it, and it goes before the work of other
         applications.
 
-        Default: false.
+        Default: `false`.
         """
         return self._table.get("softirq", False)
 
@@ -727,20 +741,20 @@ class App(Table):
         domain that receives a packet and acknowledges it.
 
         That part goes before the work of other applications. Threads do the rest, a further thread up to each
-        further notification, each behind all other work. Default: false.
+        further notification, each behind all other work. Default: `false`.
         """
         return self._table.get("softirq_first", False)
 
     @property
     def instance(self) -> int:
-        """Number of instances."""
+        """Number of instances. Default: 1."""
         return self._table["instance"]
 
     @property
     def assumed(self) -> bool:
         """Whether the work is an assumption of an import whose input did not show it, rather than the user's.
 
-        It changes no result; advice says so. Default: false.
+        It changes no result; advice says so. Default: `false`.
         """
         return self._table.get("assumed", False)
 
@@ -755,7 +769,7 @@ class Phase(Table):
 
     @property
     def loop(self) -> int:
-        """Number of times to go through its events."""
+        """Number of times to go through its events. Default: 1."""
         return self._table["loop"]
 
     @cached_property
@@ -891,7 +905,10 @@ class OpenLoopClient(Table):
 
     @property
     def regular(self) -> bool:
-        """Whether requests come at regular intervals. Default: no, at random (a Poisson process)."""
+        """Whether requests come at regular intervals; if not, they come at random (a Poisson process).
+
+        Default: `false`.
+        """
         return self._table["regular"]
 
     @cached_property
@@ -904,7 +921,7 @@ class OpenLoopClient(Table):
 
     @property
     def connections_max(self) -> int:
-        """Most requests outstanding at once; further ones fail at the client."""
+        """Most requests outstanding at once; further ones fail at the client. Default: 64."""
         return self._table["connections_max"]
 
     @property
@@ -948,7 +965,7 @@ class ClosedLoopClient(Table):
 
     @property
     def ramp_up(self) -> Duration:
-        """Time within which the users begin, one after the other."""
+        """Time within which the users begin, one after the other. Default: none."""
         return Duration(self._table["ramp_up"])
 
     @cached_property
@@ -961,7 +978,7 @@ class ClosedLoopClient(Table):
 
     @property
     def keep_alive(self) -> bool:
-        """Whether a user keeps its connection from one request to the next. Default: yes."""
+        """Whether a user keeps its connection from one request to the next. Default: `true`."""
         return self._table["keep_alive"]
 
     @property
@@ -971,7 +988,7 @@ class ClosedLoopClient(Table):
 
     @property
     def retries(self) -> int:
-        """Most times that a failed request is tried again at once, before the user continues."""
+        """Most times that a failed request is tried again at once, before the user continues. Default: 0."""
         return self._table["retries"]
 
 
@@ -1000,17 +1017,17 @@ class StreamClient(Table):
 
     @property
     def streams(self) -> int:
-        """Number of streams."""
+        """Number of streams. Default: 1."""
         return self._table["streams"]
 
     @property
     def packet(self) -> Size:
-        """Data in each packet; more than a segment is sent in several segments."""
+        """Data in each packet; more than a segment is sent in several segments. Default: `1448B`."""
         return Size(self._table["packet"])
 
     @property
     def gap(self) -> Duration:
-        """Least time from one packet of a stream to the next. Default: none, the network alone decides."""
+        """Least time from one packet of a stream to the next; without it, the network alone decides. Default: none."""
         return Duration(self._table["gap"])
 
 
@@ -1046,7 +1063,7 @@ class Ask(Table):
 
     @property
     def weight(self) -> int:
-        """Frequency relative to the client's other kinds of requests."""
+        """Frequency relative to the client's other kinds of requests. Default: 1."""
         return self._table["weight"]
 
 
@@ -1060,7 +1077,7 @@ class ClientMachine(Table):
 
     @property
     def processors(self) -> int:
-        """Number of processors."""
+        """Number of processors. Default: 2."""
         return self._table["processors"]
 
     @property
@@ -1075,7 +1092,10 @@ class ClientMachine(Table):
 
     @property
     def connections_max(self) -> int:
-        """Most connections of its clients at once (ports, or file descriptors); further ones fail there."""
+        """Most connections of its clients at once (ports, or file descriptors); further ones fail there.
+
+        Default: 3976.
+        """
         return self._table["connections_max"]
 
 
@@ -1466,12 +1486,12 @@ class Model(Table):
 
     @property
     def name(self) -> str:
-        """Title of the scenario, for people."""
+        """Title of the scenario, for people. Default: `unnamed`."""
         return self._table["name"]
 
     @property
     def seed(self) -> int:
-        """The seed of all random numbers. The same seed gives the same results, byte for byte."""
+        """The seed of all random numbers. The same seed gives the same results, byte for byte. Default: 1."""
         return self._table["seed"]
 
     @cached_property

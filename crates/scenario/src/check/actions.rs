@@ -26,7 +26,7 @@ pub(crate) fn check(
 ) {
     let actions = raw.action.get().map_or(&[][..], |actions| actions);
     checker.count(actions.len(), 0, ACTIONS_MAX, "actions", &place.member("action"));
-    let when = |action: &At<RawAction>| checker.time(action.value.at(), None);
+    let when = |action: &At<RawAction>| action.value.at(checker.report);
     let times: Vec<Option<Time>> = actions.iter().take(ACTIONS_MAX).map(when).collect();
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_by_key(|&index| times[index]);
@@ -105,10 +105,12 @@ fn online(checker: &mut Checker<'_, '_>, raw: &RawOnline, spec: &Spec, online: b
         checker.report.error(place, problem.found(value));
         return None;
     }
-    let vcpu = checker.within(*value, &(1..=i64::from(vcpus) - 1), place, || {
-        format!("an integer from 1 to {} (vCPU 0 is always online)", vcpus - 1)
-    })?;
-    Some(Change::Online(domain, vcpu as u32, online))
+    if !(1..i64::from(vcpus)).contains(value) {
+        let allowed = format!("an integer from 1 to {} (vCPU 0 is always online)", vcpus - 1);
+        checker.report.error(place, Problem::not_allowed(allowed));
+        return None;
+    }
+    Some(Change::Online(domain, *value as u32, online))
 }
 
 fn new_affinity(
@@ -133,10 +135,9 @@ fn new_affinity(
             return None;
         }
     };
-    let last = i64::from(spec.domains[domain].vcpus()) - 1;
-    let vcpu = match raw.vcpu.is_none() {
-        true => None,
-        false => Some(checker.int(&raw.vcpu, 0, 0..=last)? as u32),
-    };
+    let vcpu = raw.vcpu(spec.domains[domain].vcpus() - 1, checker.report);
+    if vcpu.is_none() && !raw.vcpu.is_none() {
+        return None;
+    }
     Some(Change::Affinity(domain, vcpu, affinity))
 }

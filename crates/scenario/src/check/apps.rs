@@ -1,7 +1,7 @@
 //! Applications: the kinds' tables of parameters say what may be in a file.
 
 use vcpulab_guest::Step;
-use vcpulab_guest::apps::{AppDefault, AppParam, KINDS, find};
+use vcpulab_guest::apps::{AppDefault, AppParam, KINDS};
 use vcpulab_guest::script::Peer;
 use vcpulab_host::{DomId, ParamKind};
 use vcpulab_spec::limits::{APPS_MAX, TASKS_MAX};
@@ -12,19 +12,16 @@ use crate::check::disks::disk_needed;
 use crate::check::fields::Checker;
 use crate::check::phases::{needs_tick, phases_app};
 use crate::file::raw::{NamedDomain, RawApp};
+use crate::text::params::RawParam;
 use crate::text::problem::{Place, Problem, did_you_mean};
-use crate::text::read::{At, Field, RawParam};
+use crate::text::read::{At, Field};
 use crate::text::units::{Duration, Size};
+use crate::text::value::choice;
 
 /// The fields that every kind has, besides its parameters.
 const COMMON: [&str; 3] = ["kind", "instance", "assumed"];
 /// The fields of `phases`.
 const OF_PHASES: [&str; 6] = ["loop", "phase", "softirq", "softirq_first", "start_delay", "stretch"];
-
-/// The names of all kinds.
-fn kind_names() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().map(|kind| kind.name).chain([PHASES])
-}
 
 /// Position of the service of one of these kinds among a domain's applications, if there is just one.
 fn only_service(domain: &DomainSpec, kinds: &[&str]) -> Option<usize> {
@@ -79,23 +76,19 @@ fn app(
     host: &HostSpec,
 ) -> Option<AppSpec> {
     let name = raw.kind.0.as_ref()?;
-    if name.value == PHASES {
+    let kinds = KINDS.iter().map(|kind| (kind.name, Some(kind))).chain([(PHASES, None)]);
+    let kind = choice(&name.value, &kinds.collect::<Vec<_>>(), &name.place, checker.report)?;
+    let Some(kind) = kind else {
         strangers(checker, raw, place, &OF_PHASES, &[]);
         return phases_app(checker, raw, place);
-    }
-    let Some(kind) = find(&name.value) else {
-        let words: Vec<&str> = kind_names().collect();
-        let problem = Problem::not_allowed(format!("one of {}", words.join(", ")));
-        checker.report.error(&name.place, problem.maybe_hint(did_you_mean(&name.value, words)));
-        return None;
     };
     strangers(checker, raw, place, &[], kind.params);
     let values: Vec<Option<AppValue>> =
         kind.params.iter().map(|param| app_param(checker, raw, place, param, host)).collect();
-    let most = if kind.classes.is_empty() { APPS_MAX as i64 } else { 1 };
-    let instances = checker.int(&raw.instance, 1, 1..=most)? as u32;
+    let most = if kind.classes.is_empty() { APPS_MAX as u32 } else { 1 };
+    let instances = raw.instance(most, checker.report)?;
     let values = values.into_iter().collect::<Option<_>>()?;
-    Some(AppSpec::Kind { kind, values, instances, assumed: raw.is_assumed() })
+    Some(AppSpec::Kind { kind, values, instances, assumed: raw.assumed(checker.report) })
 }
 
 /// Fields that this kind does not have.

@@ -1,21 +1,14 @@
 //! The machines outside that clients run on.
-//!
-//! The defaults are those of a desktop PC as Devine (2010, table 3.2) let one make all the load: two cores at 2 GHz, under
-//! Windows XP, which gives out ports 1025 to 5000 (Microsoft, `MaxUserPort`). What a request takes there of a processor is
-//! published nowhere, so that the default is none.
 
 use vcpulab_host::Span;
 use vcpulab_io::ClientMachineId;
-use vcpulab_spec::limits::{CLIENTS_MAX, CONNECTIONS_MAX, LINK_RATES, PCPUS_MAX, SPANS};
+use vcpulab_spec::limits::CLIENTS_MAX;
 use vcpulab_spec::{ClientMachineSpec, Spec};
 
 use crate::check::fields::Checker;
 use crate::file::raw::{RawClientMachine, RawScenario};
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
-
-const PROCESSORS: i64 = 2;
-const CONNECTIONS: i64 = 5000 - 1025 + 1;
 
 pub(crate) fn check(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec: &mut Spec, place: &Place) {
     let machines = raw.client_machine.get().map_or(&[][..], |named| &named.0);
@@ -37,13 +30,11 @@ fn client_machine(
 ) -> ClientMachineSpec {
     ClientMachineSpec {
         name,
-        bits_per_s: checker.int(&raw.bits_per_s, usual_rate, LINK_RATES).unwrap_or(usual_rate),
-        processors: checker.int(&raw.processors, PROCESSORS, 1..=PCPUS_MAX.into()).unwrap_or(1) as u32,
-        request_cpu: checker.span(&raw.request_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
-        packet_cpu: checker.span(&raw.packet_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
-        connections_max: checker
-            .int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into())
-            .unwrap_or(CONNECTIONS) as u32,
+        bits_per_s: raw.bits_per_s(usual_rate, checker.report).unwrap_or(usual_rate),
+        processors: raw.processors(checker.report).unwrap_or(1),
+        request_cpu: raw.request_cpu(checker.report).unwrap_or(Span::ZERO),
+        packet_cpu: raw.packet_cpu(checker.report).unwrap_or(Span::ZERO),
+        connections_max: raw.connections_max(checker.report).unwrap_or(1),
     }
 }
 

@@ -3,24 +3,18 @@
 use vcpulab_guest::apps::{RequestClass, specweb99};
 use vcpulab_host::Span;
 use vcpulab_io::Load;
-use vcpulab_spec::limits::{
-    CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, RETRIES_MAX, SPANS, SPANS_ABOVE_ZERO, STREAMS_MAX,
-    USERS_MAX, WEIGHT_MAX,
-};
+use vcpulab_spec::limits::{CLIENTS_MAX, MIX_MAX, STREAMS_MAX, USERS_MAX};
 use vcpulab_spec::{AskSpec, ClientSpec, DomainSpec, Service, Spec};
 
 use crate::check::apps::only_sends;
 use crate::check::client_machines::machine_of;
 use crate::check::devices::front_to;
 use crate::check::fields::Checker;
-use crate::file::raw::{RawAsk, RawClient, RawClosedLoop, RawOpenLoop, RawScenario, RawStream};
-use crate::text::problem::{Place, Problem, did_you_mean};
+use crate::file::raw::{FILE_SIZES, RawAsk, RawClient, RawClosedLoop, RawOpenLoop, RawScenario, RawStream};
+use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field, WordOrList};
 use crate::text::units::{Duration, Size};
-
-/// Defaults of what a file may leave out.
-const CONNECTIONS: i64 = 64;
-const PACKET_BYTES: i64 = 1448;
+use crate::text::value::{choice, limited};
 
 /// The mix of that name, and the kind of the service that has such files.
 const SPECWEB99: (&str, &str) = ("specweb99", "web-server");
@@ -65,18 +59,18 @@ fn all_of(spec: &Spec) -> (u64, u64) {
 fn open_loop(checker: &mut Checker<'_, '_>, raw: &RawOpenLoop, spec: &Spec) -> Option<ClientSpec> {
     let service = requests_to(checker, &raw.server, &raw.app, spec);
     let machine = machine_of(checker, &raw.machine, spec);
-    let rate_per_s = checker.rate(&raw.rate);
+    let rate_per_s = raw.rate(checker.report);
     let mix = mix(checker, &raw.file_size, &raw.mix, service, spec);
-    let connections_max = checker.int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into());
-    let timeout = timeout(checker, &raw.timeout);
-    let load = Load::Open { rate_per_s: rate_per_s?, regular: raw.regular.get().copied().unwrap_or(false) };
+    let connections_max = raw.connections_max(checker.report);
+    let timeout = timeout(raw.timeout(checker.report), &raw.timeout);
+    let load = Load::Open { rate_per_s: rate_per_s?, regular: raw.regular(checker.report) };
     Some(ClientSpec {
         name: String::new(),
         service: service?,
         machine: machine?,
         load,
         mix: mix?,
-        connections_max: connections_max? as u32,
+        connections_max: connections_max?,
         keep_alive: false,
         timeout: timeout?,
         retries: 0,
@@ -86,13 +80,13 @@ fn open_loop(checker: &mut Checker<'_, '_>, raw: &RawOpenLoop, spec: &Spec) -> O
 fn closed_loop(checker: &mut Checker<'_, '_>, raw: &RawClosedLoop, spec: &Spec) -> Option<ClientSpec> {
     let service = requests_to(checker, &raw.server, &raw.app, spec);
     let machine = machine_of(checker, &raw.machine, spec);
-    let users = checker.int(&raw.users, 1, 1..=CONNECTIONS_MAX.into());
-    let think = checker.span(&raw.think, Some(Span::ZERO), SPANS);
-    let ramp_up = checker.span(&raw.ramp_up, Some(Span::ZERO), SPANS);
+    let users = raw.users(checker.report);
+    let think = raw.think(checker.report);
+    let ramp_up = raw.ramp_up(checker.report);
     let mix = mix(checker, &raw.file_size, &raw.mix, service, spec);
-    let timeout = timeout(checker, &raw.timeout);
-    let retries = checker.int(&raw.retries, 0, 0..=RETRIES_MAX);
-    let users = users? as u32;
+    let timeout = timeout(raw.timeout(checker.report), &raw.timeout);
+    let retries = raw.retries(checker.report);
+    let users = users?;
     Some(ClientSpec {
         name: String::new(),
         service: service?,
@@ -100,24 +94,24 @@ fn closed_loop(checker: &mut Checker<'_, '_>, raw: &RawClosedLoop, spec: &Spec) 
         load: Load::Closed { users, think_ns: think?, ramp_up_ns: ramp_up? },
         mix: mix?,
         connections_max: users,
-        keep_alive: raw.keep_alive.get().copied().unwrap_or(true),
+        keep_alive: raw.keep_alive(checker.report),
         timeout: timeout?,
-        retries: retries? as u32,
+        retries: retries?,
     })
 }
 
 fn stream(checker: &mut Checker<'_, '_>, raw: &RawStream, spec: &Spec) -> Option<ClientSpec> {
     let service = service(checker, &raw.server, &raw.app, spec);
     let machine = machine_of(checker, &raw.machine, spec);
-    let streams = checker.int(&raw.streams, 1, 1..=CONNECTIONS_MAX.into());
-    let packet = checker.size(&raw.packet, PACKET_BYTES, 1..=FILE_SIZE_MAX as i64);
-    let gap = checker.span(&raw.gap, Some(Span::ZERO), SPANS);
-    let streams = streams? as u32;
+    let streams = raw.streams(checker.report);
+    let packet = raw.packet(checker.report);
+    let gap = raw.gap(checker.report);
+    let streams = streams?;
     Some(ClientSpec {
         name: String::new(),
         service: service?,
         machine: machine?,
-        load: Load::Stream { streams, packet_bytes: packet? as u32, gap_ns: gap? },
+        load: Load::Stream { streams, packet_bytes: packet?.0 as u32, gap_ns: gap? },
         mix: Vec::new(),
         connections_max: streams,
         keep_alive: true,
@@ -127,11 +121,8 @@ fn stream(checker: &mut Checker<'_, '_>, raw: &RawStream, spec: &Spec) -> Option
 }
 
 /// `None` if it is wrong, otherwise the time, if one is given.
-fn timeout(checker: &mut Checker<'_, '_>, field: &Field<Duration>) -> Option<Option<Span>> {
-    match field.is_none() {
-        true => Some(None),
-        false => checker.span(field, None, SPANS_ABOVE_ZERO).map(Some),
-    }
+fn timeout(timeout: Option<Span>, field: &Field<Duration>) -> Option<Option<Span>> {
+    (field.is_none() || timeout.is_some()).then_some(timeout)
 }
 
 /// The service that a client asks.
@@ -203,15 +194,14 @@ fn mix(
     service: Option<Service>,
     spec: &Spec,
 ) -> Option<Vec<AskSpec>> {
-    let sizes = 1..=FILE_SIZE_MAX as i64;
     let Some(Service { domain, app }) = service else {
-        checker.size(size, 1, sizes);
+        limited(size, FILE_SIZES, checker.report);
         return None;
     };
     let classes = spec.domains[domain].apps[app].classes();
     let Some(At { value: asks, place }) = &mix.0 else {
         if !size.is_none() {
-            let reply_bytes = checker.size(size, 1, sizes)? as u32;
+            let reply_bytes = limited(size, FILE_SIZES, checker.report)?.0 as u32;
             return Some(vec![AskSpec { class: 0, reply_bytes, weight: 1 }]);
         }
         let all = classes.iter().enumerate().filter(|(_, class)| class.weight > 0);
@@ -258,19 +248,14 @@ fn one_ask(checker: &mut Checker<'_, '_>, raw: &RawAsk, classes: &[RequestClass]
     let class = match &raw.class.0 {
         None => Some(0),
         Some(At { value, place }) => {
-            let found = classes.iter().position(|class| class.name == value);
-            if found.is_none() {
-                let words: Vec<&str> = classes.iter().map(|class| class.name).collect();
-                let problem = Problem::not_allowed(format!("one of {}", words.join(", ")));
-                checker.report.error(place, problem.maybe_hint(did_you_mean(value, words)));
-            }
-            found
+            let words: Vec<_> = classes.iter().zip(0..).map(|(class, number)| (class.name, number)).collect();
+            choice(value, &words, place, checker.report)
         }
     };
-    let usual = i64::from(classes[class.unwrap_or(0)].reply_bytes);
-    let reply = checker.size(&raw.file_size, usual, 1..=FILE_SIZE_MAX as i64);
-    let weight = checker.int(&raw.weight, 1, 1..=WEIGHT_MAX);
-    Some(AskSpec { class: class? as u32, reply_bytes: reply? as u32, weight: weight? as u32 })
+    let usual = Size(classes[class.unwrap_or(0) as usize].reply_bytes.into());
+    let reply = raw.file_size(usual, checker.report);
+    let weight = raw.weight(checker.report);
+    Some(AskSpec { class: class?, reply_bytes: reply?.0 as u32, weight: weight? })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::check::kvm;
 use crate::file::raw::RawScenario;
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
+use crate::text::value::limited;
 
 /// The only domain on bare metal.
 const DOM0: DomId = DomId(0);
@@ -88,7 +89,8 @@ pub(crate) fn device(
     kvm::refuse_in_device(checker, pcpu);
     let owner = owner?;
     let vcpus = owner.and_then(|owner| spec.domains.get(owner)).map_or(1, DomainSpec::vcpus);
-    Some(device(owner, checker.int(vcpu, 0, 0..=i64::from(vcpus) - 1)? as u32, None))
+    let vcpu = if vcpu.is_none() { 0 } else { limited(vcpu, 0..=vcpus - 1, checker.report)? };
+    Some(device(owner, vcpu, None))
 }
 
 /// The device that a front end leads to, of those of its driver domain: the one named, or the first.
@@ -171,7 +173,7 @@ pub(crate) fn driver_vcpu(
         spec.usual_vcpu(driver, served[driver] - 1)
     });
     let vcpus = driver.map_or(1, |driver| spec.domains[driver].vcpus());
-    Some(checker.int(field, usual.into(), 0..=i64::from(vcpus) - 1)? as u32)
+    if field.is_none() { Some(usual) } else { limited(field, 0..=vcpus - 1, checker.report) }
 }
 
 /// The devices of a scenario that names none: one for each possible owner.

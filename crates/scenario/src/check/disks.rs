@@ -9,7 +9,6 @@ use vcpulab_spec::{AppSpec, BlkfrontSpec, DiskSpec, Medium, Spec};
 use crate::check::devices::{device, device_of, driver_vcpu, front_driver, front_to, usual_devices};
 use crate::check::fields::Checker;
 use crate::file::raw::{NamedDomain, RawScenario, RawVirtualDisk};
-use crate::file::words::MEDIA;
 use crate::text::problem::{Place, Problem};
 use crate::text::read::At;
 
@@ -24,8 +23,7 @@ pub(crate) fn check(
     let given = raw.disk.get().map_or(&[][..], |named| &named.0);
     checker.count(given.len(), 0, DEVICES_MAX, "disks", &place.member("disk"));
     for (name, At { value, place }) in given.iter().take(DEVICES_MAX) {
-        let medium = checker.choice(&value.kind, &MEDIA, |(word, _)| word);
-        let medium = medium.map_or(Medium::Spindle, |(_, medium)| *medium);
+        let medium = value.kind(checker.report);
         let device = device(checker, name, place, &value.driver_domain, (&value.vcpu, &value.pcpu), spec);
         if let Some(device) = device {
             spec.disks.push(DiskSpec { device, medium });
@@ -77,15 +75,15 @@ fn virtual_disk(
         true => None,
         false => Some(device_of(checker, &raw.device, driver, "disk", devices)?),
     };
-    let vcpu = checker.int(&raw.vcpu, 0, 0..=i64::from(spec.domains[own].vcpus()) - 1)?;
+    let vcpu = raw.vcpu(spec.domains[own].vcpus() - 1, checker.report)?;
     // A stub domain passes requests on where its own disk's events are.
     let spread = driver.filter(|_| !through_stub);
     Some(BlkfrontSpec {
         driver,
         disk,
-        vcpu: vcpu as u32,
+        vcpu,
         driver_vcpu: driver_vcpu(checker, &raw.driver_vcpu, spread, blkbacks, spec)?,
-        emulated: raw.emulated.get().copied().unwrap_or(false),
+        emulated: raw.emulated(checker.report),
     })
 }
 

@@ -1,18 +1,18 @@
 //! The domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{Bound, CpuMask, Params, Span, Time};
-use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPANS, SPANS_ABOVE_ZERO, VCPUS_MAX};
-use vcpulab_spec::{DomainSpec, Guest, OnCrash, POOL_0, Platform, PoolSpec, Spec, XenDomain};
+use vcpulab_host::{CpuMask, Params, Span, Time};
+use vcpulab_spec::limits::{DOMAINS_MAX, VCPUS_MAX};
+use vcpulab_spec::{DomainSpec, Guest, POOL_0, Platform, PoolSpec, Spec, XenDomain};
 
 use crate::check::fields::Checker;
 use crate::check::kvm;
-use crate::check::network::forwarding;
 use crate::file::raw::{NamedDomain, RawDomain};
-use crate::file::words::{DOM0, ON_CRASH};
-use crate::text::problem::{Place, Problem};
+use crate::file::words::DOM0;
+use crate::text::problem::{Place, Problem, Report};
 use crate::text::read::{At, Field, OneOrMany};
-use crate::text::units::CpuList;
+use crate::text::units::{CpuList, Size};
+use crate::text::value::{scalar, within};
 
 pub(crate) fn check(
     checker: &mut Checker<'_, '_>,
@@ -49,8 +49,8 @@ fn domain_alone(
         true => POOL_0,
         false => checker.pool_named(&raw.pool, &spec.pools).unwrap_or(POOL_0),
     };
-    let vcpus = checker.int(&raw.vcpus, 1, 1..=DOMAIN_VCPUS_MAX.into());
-    let driver_domain = raw.driver_domain.get().copied().unwrap_or(false);
+    let vcpus = raw.vcpus(checker.report);
+    let driver_domain = raw.driver_domain(checker.report);
     let usual = match driver_domain {
         true => host.constants.driver_working_set_bytes,
         false => host.constants.guest_working_set_bytes,
@@ -59,49 +59,43 @@ fn domain_alone(
     let masks = |checker: &mut Checker<'_, '_>, field| {
         affinity(checker, field, count, vcpus.is_some(), host.pcpus, &spec.pools[pool])
     };
-    let page_cache = checker.size(&raw.page_cache, host.constants.page_cache_bytes, 0..=1 << 50).unwrap_or(0);
+    let page_cache = raw.page_cache(Size(host.constants.page_cache_bytes), checker.report).unwrap_or(Size(0));
     DomainSpec {
         name: name.value.clone(),
         number,
         params: Params::new(),
         pool,
-        start: checker.time(&raw.start, Some(Time::ZERO)).unwrap_or(Time::ZERO),
+        start: raw.start(checker.report).unwrap_or(Time::ZERO),
         affinity: masks(checker, &raw.affinity).unwrap_or_else(|| vec![None; count]),
         soft_affinity: masks(checker, &raw.soft_affinity).unwrap_or_default(),
-        bound: bound(checker, &raw.bound_by, DomainSpec::usual_bound(number, driver_domain)),
+        bound: scalar(&raw.bound_by, checker.report)
+            .unwrap_or(DomainSpec::usual_bound(number, driver_domain)),
         memory_nodes: memory_nodes(
             checker,
             &raw.memory_nodes,
             host.topology.map_or(1, |topology| topology.nodes),
         ),
-        working_set_bytes: checker.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
+        working_set_bytes: raw.working_set(Size(usual), checker.report).map_or(0, |size| size.0 as u64),
         nic: None,
         disk: None,
-        page_cache_bytes: page_cache as u64,
-        memory_bytes: checker.size(&raw.memory, 2 * page_cache, 0..=1 << 51).unwrap_or(0) as u64,
-        idle_tick: idle_tick(checker, raw),
-        wake_cpu: checker.span(&raw.wake_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
-        idle_cpu: checker.span(&raw.idle_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
-        shutdown: checker
-            .span(&raw.shutdown, Some(Span::from_ns(host.constants.shutdown_ns)), SPANS)
+        page_cache_bytes: page_cache.0 as u64,
+        memory_bytes: raw.memory(Size(2 * page_cache.0), checker.report).map_or(0, |size| size.0 as u64),
+        idle_tick: idle_tick(checker.report, raw),
+        wake_cpu: raw.wake_cpu(checker.report).unwrap_or(Span::ZERO),
+        idle_cpu: raw.idle_cpu(checker.report).unwrap_or(Span::ZERO),
+        shutdown: raw
+            .shutdown(Span::from_ns(host.constants.shutdown_ns), checker.report)
             .unwrap_or(Span::ZERO),
-        on_crash: on_crash(checker, &raw.on_crash),
+        on_crash: raw.on_crash(checker.report),
         apps: Vec::new(),
         guest: match host.platform {
             Platform::Kvm(_) => kvm::guest(checker, name, raw, host.pcpus),
             Platform::Xen(_) | Platform::BareMetal => {
                 kvm::refuse_in_domain(checker, raw);
-                Guest::XenDomain(XenDomain {
-                    driver_domain,
-                    forwarding: forwarding(checker, &raw.forwarding),
-                })
+                Guest::XenDomain(XenDomain { driver_domain, forwarding: raw.forwarding(checker.report) })
             }
         },
     }
-}
-
-fn bound(checker: &mut Checker<'_, '_>, field: &Field<String>, usual: Bound) -> Bound {
-    checker.choice(field, &Bound::ALL, |(word, _)| word).map_or(usual, |(_, bound)| *bound)
 }
 
 fn memory_nodes(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<i64>>, nodes: u32) -> Vec<u32> {
@@ -114,30 +108,28 @@ fn memory_nodes(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<i64>>, no
         let problem = Problem::not_allowed("at least one node").found("an empty list");
         checker.report.error(place, problem);
     }
-    let known = |At { value, place }: At<i64>| {
-        checker.int(&Field(Some(At { value, place })), 0, 0..=i64::from(nodes) - 1).map(|node| node as u32)
-    };
-    let mut known: Vec<u32> = given.into_iter().filter_map(known).collect();
+    let mut known: Vec<u32> =
+        given.iter().filter_map(|node| within(node, 0..=nodes - 1, checker.report)).collect();
     known.sort_unstable();
     known.dedup();
     known
 }
 
-fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick> {
-    let (period, cpu, at) = (&raw.idle_tick, &raw.idle_tick_cpu, &raw.idle_tick_at);
-    for (field, name) in [(at, "idle_tick_at"), (&raw.busy_tick_cpu, "busy_tick_cpu")] {
+fn idle_tick(report: &mut Report<'_>, raw: &RawDomain) -> Option<IdleTick> {
+    let (period, cpu) = (&raw.idle_tick, &raw.idle_tick_cpu);
+    for (field, name) in [(&raw.idle_tick_at, "idle_tick_at"), (&raw.busy_tick_cpu, "busy_tick_cpu")] {
         if let (Some(At { place, .. }), None) = (&field.0, &period.0) {
-            checker.report.error(place, Problem::says(format!("`{name}` goes with `idle_tick`")));
+            report.error(place, Problem::says(format!("`{name}` goes with `idle_tick`")));
         }
     }
     if let (Some(At { place, .. }), None) | (None, Some(At { place, .. })) = (&period.0, &cpu.0) {
-        checker.report.error(place, Problem::says("`idle_tick` and `idle_tick_cpu` belong together"));
+        report.error(place, Problem::says("`idle_tick` and `idle_tick_cpu` belong together"));
     }
     Some(IdleTick {
-        period_ns: checker.span(period, None, SPANS_ABOVE_ZERO)?,
-        cpu_ns: checker.span(cpu, None, SPANS_ABOVE_ZERO)?,
-        busy_ns: checker.span(&raw.busy_tick_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
-        at_ns: if at.is_none() { None } else { checker.span(at, None, SPANS) },
+        period_ns: raw.idle_tick(report)?,
+        cpu_ns: raw.idle_tick_cpu(report)?,
+        busy_ns: raw.busy_tick_cpu(report).unwrap_or(Span::ZERO),
+        at_ns: raw.idle_tick_at(report),
     })
 }
 
@@ -165,8 +157,4 @@ fn affinity(
             masks
         }
     })
-}
-
-fn on_crash(checker: &mut Checker<'_, '_>, field: &Field<String>) -> OnCrash {
-    checker.choice(field, &ON_CRASH, |(word, _)| word).map_or(OnCrash::Destroy, |(_, known)| *known)
 }

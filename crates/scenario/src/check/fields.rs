@@ -1,16 +1,16 @@
-//! Simple values: each within its limits, each name in use.
+//! The checks' common state; names, and sets of pCPUs.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
-use vcpulab_host::{CpuMask, DomId, PoolId, Span, Table, Time};
-use vcpulab_spec::limits::{NAME_CHARS_MAX, RATE_PER_S_MAX, SPAN_MAX};
+use vcpulab_host::{CpuMask, DomId, PoolId, Table};
+use vcpulab_spec::limits::NAME_CHARS_MAX;
 use vcpulab_spec::{DomainSpec, PoolSpec};
 
 use crate::outside::Outside;
 use crate::text::problem::{Place, Problem, Report, did_you_mean, join};
-use crate::text::read::{At, Field, Number};
-use crate::text::units::{CpuList, Duration, Size};
+use crate::text::read::{At, Field};
+use crate::text::units::CpuList;
+use crate::text::value::choice;
 
 /// The checks' common state.
 pub(crate) struct Checker<'r, 't> {
@@ -29,59 +29,7 @@ impl<'r, 't> Checker<'r, 't> {
     }
 }
 
-/// Simple values. Each function answers with the default where a field is not given, and with `None` where it is wrong.
 impl Checker<'_, '_> {
-    pub fn int(&mut self, field: &Field<i64>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
-        let Some(At { value, place }) = &field.0 else { return Some(default) };
-        self.within(*value, &range, place, || format!("an integer from {} to {}", range.start(), range.end()))
-    }
-
-    /// Without a default, the reader has already reported that it is missing.
-    pub fn span(
-        &mut self,
-        field: &Field<Duration>,
-        default: Option<Span>,
-        range: RangeInclusive<Span>,
-    ) -> Option<Span> {
-        let Some(At { value, place }) = &field.0 else { return default };
-        let allowed =
-            || format!("a time span from {} to {}", Duration(*range.start()), Duration(*range.end()));
-        self.within(value.0, &range, place, allowed)
-    }
-
-    /// A time since the start of the host: in the warm-up or in what is measured. Without a default as for a span.
-    pub fn time(&mut self, field: &Field<Duration>, default: Option<Time>) -> Option<Time> {
-        let default = default.map(|time| time - Time::ZERO);
-        self.span(field, default, Span::ZERO..=2 * SPAN_MAX).map(|span| Time::ZERO + span)
-    }
-
-    pub fn size(&mut self, field: &Field<Size>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
-        let Some(At { value, place }) = &field.0 else { return Some(default) };
-        let allowed = || format!("a size from {} to {}", Size(*range.start()), Size(*range.end()));
-        self.within(value.0, &range, place, allowed)
-    }
-
-    pub fn rate(&mut self, field: &Field<Number>) -> Option<f64> {
-        let At { value, place } = field.0.as_ref()?;
-        let least = 1.0 / (SPAN_MAX / Span::from_secs(1)) as f64;
-        let allowed = || format!("a number above 0 (at least one a day) up to {RATE_PER_S_MAX} per second");
-        self.within(value.0, &(least..=RATE_PER_S_MAX), place, allowed)
-    }
-
-    pub fn within<T: PartialOrd>(
-        &mut self,
-        value: T,
-        range: &RangeInclusive<T>,
-        place: &Place,
-        allowed: impl FnOnce() -> String,
-    ) -> Option<T> {
-        if range.contains(&value) {
-            return Some(value);
-        }
-        self.report.error(place, Problem::not_allowed(allowed()));
-        None
-    }
-
     pub fn count(&mut self, count: usize, least: usize, most: usize, what: &str, place: &Place) -> bool {
         let fits = (least..=most).contains(&count);
         if !fits {
@@ -112,32 +60,12 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// The value of a word; the first one's where none is given.
-    pub fn word<T: Copy>(&mut self, field: &Field<String>, words: &[(&'static str, T)]) -> T {
-        self.choice(field, words, |(word, _)| word).unwrap_or(&words[0]).1
-    }
-
-    /// The item of `all` that the field names.
-    pub fn choice<'a, T>(
-        &mut self,
-        field: &Field<String>,
-        all: &'a [T],
-        name: fn(&T) -> &str,
-    ) -> Option<&'a T> {
-        let At { value, place } = field.0.as_ref()?;
-        let found = all.iter().find(|thing| name(thing) == value);
-        if found.is_none() {
-            let names: Vec<&str> = all.iter().map(name).collect();
-            let problem = Problem::not_allowed(format!("one of {}", names.join(", ")));
-            self.report.error(place, problem.maybe_hint(did_you_mean(value, names)));
-        }
-        found
-    }
-
     /// A CPU pool that is referred to.
     pub fn pool_named(&mut self, field: &Field<String>, pools: &Table<PoolId, PoolSpec>) -> Option<PoolId> {
-        let found = self.choice(field, pools.as_slice(), |pool| &pool.name)?;
-        pools.ids().find(|&pool| pools[pool].name == found.name)
+        let At { value, place } = field.0.as_ref()?;
+        let names: Vec<(&str, PoolId)> =
+            pools.enumerate().map(|(id, pool)| (pool.name.as_str(), id)).collect();
+        choice(value, &names, place, self.report)
     }
 
     /// A domain that is referred to.

@@ -15,10 +15,11 @@ use crate::file::profile::{
     unknown_constant,
 };
 use crate::file::raw::{RawHost, RawScenario, raw_pools};
-use crate::file::words::{CREATIONS, GOVERNORS, GRANULARITIES, toolstacks};
+use crate::file::words::toolstacks;
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
+use crate::text::value::choice;
 
 /// The pool that every host has.
 const POOL_0: &str = "Pool-0";
@@ -27,22 +28,24 @@ pub(crate) fn machine(checker: &mut Checker<'_, '_>, scenario: &RawScenario, raw
     let own = profile_file(checker, &raw.profile);
     let profile = own.as_ref().unwrap_or_else(|| built_in(checker, raw).unwrap_or_else(default_profile));
     let custom = own.is_some() || raw.profile.get().is_some_and(|name| name == CUSTOM);
-    let pcpus =
-        checker.int(&raw.pcpus, profile.pcpus.value, 1..=PCPUS_MAX.into()).unwrap_or(PCPUS_MAX.into());
+    let pcpus = raw.pcpus(profile.pcpus.value as u32, checker.report).unwrap_or(PCPUS_MAX);
     let topology = host_topology(checker, raw, profile.topology, pcpus);
-    let pcpus = topology.map_or(pcpus, |topology| topology.pcpus().into());
-    let per_socket = checker.int(&raw.pcpus_per_socket, pcpus, 1..=pcpus).unwrap_or(pcpus);
-    let platform = platform(checker, scenario, raw, pcpus as u32);
+    let pcpus = topology.map_or(pcpus, |topology| topology.pcpus());
+    let platform = platform(checker, scenario, raw, pcpus);
+    let toolstacks = toolstacks(&platform);
+    let toolstack = raw.toolstack.0.as_ref();
     HostSpec {
         profile: if custom { CUSTOM } else { &profile.name }.to_owned(),
         constants: constants(checker, raw, profile, &platform),
-        pcpus: pcpus as u32,
+        pcpus,
         topology,
-        pcpus_per_socket: per_socket as u32,
-        granularity: checker.word(&raw.sched_gran, &GRANULARITIES),
-        creation: checker.word(&raw.creation, &CREATIONS),
-        governor: checker.word(&raw.governor, &GOVERNORS),
-        toolstack: checker.word(&raw.toolstack, toolstacks(&platform)),
+        pcpus_per_socket: raw.pcpus_per_socket(pcpus, pcpus, checker.report).unwrap_or(pcpus),
+        granularity: raw.sched_gran(checker.report),
+        creation: raw.creation(checker.report),
+        governor: raw.governor(checker.report),
+        toolstack: toolstack
+            .and_then(|At { value, place }| choice(&value.text, toolstacks, place, checker.report))
+            .unwrap_or(toolstacks[0].1),
         platform,
     }
 }

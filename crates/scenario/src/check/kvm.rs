@@ -1,27 +1,20 @@
 //! KVM hosts: control groups, the threads of VMs, and what only one of the two hypervisors has.
 
-use std::borrow::Borrow;
-
-use vcpulab_host::{Bound, Class, CpuMask, DomId, GroupConfig, Id, Part, Span};
+use vcpulab_host::{Bound, Class, CpuMask, Creation, DomId, Granularity, GroupConfig, Id, Part, Span};
 use vcpulab_sched::linux::limited_part;
-use vcpulab_spec::limits::{
-    CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUP_PERIODS_US, CGROUP_QUOTAS_US, CGROUPS_MAX, HALT_POLLS_US,
-    NICES, PRIORITIES,
-};
+use vcpulab_spec::limits::{CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUPS_MAX};
 use vcpulab_spec::{
-    CgroupSpec, Cgroups, DAEMONS, DomainSpec, Guest, HOST, KvmSpec, MACHINES, ROOT, ServiceThread, Spec,
-    ThreadsSpec, VmSpec,
+    CgroupSpec, Cgroups, DAEMONS, DomainSpec, Forwarding, Guest, HOST, KvmSpec, MACHINES, ROOT,
+    ServiceThread, Spec, ThreadsSpec, VmSpec,
 };
 
 use crate::check::fields::Checker;
-use crate::file::raw::{RawCgroup, RawDomain, RawHost, RawScenario};
-use crate::file::words::{CLASSES, DOM0};
+use crate::file::raw::{NO_QUOTA, RawCgroup, RawDomain, RawHost, RawScenario};
+use crate::file::words::DOM0;
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
-
-/// Default of the longest halt polling, as in the kernel.
-const HALT_POLL_US: i64 = 200;
+use crate::text::value::{Scalar, limited};
 
 /// Allowed values, for messages, of a field of Xen's that has no place on a KVM host.
 const IN_ITS_KERNEL: &str = "nothing on a KVM host: its drivers are in its kernel";
@@ -50,17 +43,20 @@ pub(crate) fn host(
     refuse(checker, &raw_host.drivers, IN_ITS_KERNEL);
     refuse_but(checker, &raw_host.bare_metal, &false, NO_DRIVERS);
     let no_unit = "`cpu` on a KVM host: Linux has no other unit";
-    refuse_but(checker, &raw_host.sched_gran, "cpu", no_unit);
+    refuse_but(checker, &raw_host.sched_gran, &Granularity::Cpu, no_unit);
     let of_xen = "`contract` on a KVM host: the other is a toolstack of Xen";
-    refuse_but(checker, &raw_host.creation, "contract", of_xen);
+    refuse_but(checker, &raw_host.creation, &Creation::Contract, of_xen);
     refuse_table(
         checker,
         &raw.pool,
         "nothing on a KVM host: it has one scheduler; `affinity` keeps VMs apart",
     );
-    let halt_poll = checker.int(&raw_host.halt_poll_us, HALT_POLL_US, HALT_POLLS_US).unwrap_or_default();
+    let halt_poll = raw_host.halt_poll_us(checker.report).unwrap_or_default();
     let given = raw.cgroup.get().map_or(&[][..], |named| &named.0);
-    let version = version(checker, &raw_host.cgroups);
+    let version = match raw_host.cgroups(checker.report) {
+        Some(1) => Cgroups::V1,
+        _ => Cgroups::V2,
+    };
     if let Some(At { place, .. }) = &raw.cgroup.0 {
         checker.count(given.len(), 0, CGROUPS_MAX, "control groups", place);
     }
@@ -73,15 +69,7 @@ pub(crate) fn host(
         version,
         cgroups: cgroups.collect(),
         halt_poll: Span::from_us(halt_poll),
-        polls_recorded: raw_host.polls_recorded.get().copied().unwrap_or(false),
-    }
-}
-
-/// The version of the host's control groups.
-fn version(checker: &mut Checker<'_, '_>, field: &Field<i64>) -> Cgroups {
-    match checker.int(field, 2, 1..=2) {
-        Some(1) => Cgroups::V1,
-        _ => Cgroups::V2,
+        polls_recorded: raw_host.polls_recorded(checker.report),
     }
 }
 
@@ -142,11 +130,11 @@ fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place, version
     });
     let weight = weight.unwrap_or(1);
     let quota = match raw.quota_us.get() {
-        None | Some(-1) => None,
-        Some(_) => checker.int(&raw.quota_us, 0, CGROUP_QUOTAS_US),
+        None | Some(&NO_QUOTA) => None,
+        Some(_) => raw.quota_us(checker.report),
     };
-    let period = checker.int(&raw.period_us, us(new.period), CGROUP_PERIODS_US).unwrap_or(us(new.period));
-    let burst = checker.int(&raw.burst_us, 0, 0..=*CGROUP_QUOTAS_US.end()).unwrap_or(0);
+    let period = raw.period_us(checker.report).unwrap_or(us(new.period));
+    let burst = raw.burst_us(checker.report).unwrap_or(0);
     let (quota, burst) = (quota.map(Span::from_us), Span::from_us(burst));
     if let Some(At { place: at, .. }) = &raw.burst_us.0 {
         match quota {
@@ -167,7 +155,7 @@ fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place, version
         quota,
         period: Span::from_us(period),
         burst,
-        idle: raw.idle.get().copied().unwrap_or(false),
+        idle: raw.idle(checker.report),
         ..new
     }
 }
@@ -182,9 +170,10 @@ pub(crate) fn guest(checker: &mut Checker<'_, '_>, name: &At<String>, raw: &RawD
         }
     }
     refuse_but(checker, &raw.driver_domain, &false, NO_DRIVERS);
-    refuse_but(checker, &raw.forwarding, "bridge", "`bridge` on a KVM host");
+    refuse_but(checker, &raw.forwarding, &Forwarding::Bridge, "`bridge` on a KVM host");
     refuse(checker, &raw.pool, "nothing on a KVM host: it has one scheduler");
-    let daemon = raw.daemon.get().copied().unwrap_or(false);
+    let daemon = raw.daemon(checker.report);
+    let class = class(checker, raw);
     let cgroup = raw.cgroup.0.as_ref().map(|path| {
         if path.value != ROOT {
             path_of_group(checker, path);
@@ -193,8 +182,8 @@ pub(crate) fn guest(checker: &mut Checker<'_, '_>, name: &At<String>, raw: &RawD
     });
     let threads = ThreadsSpec {
         cgroup: cgroup.unwrap_or_else(|| if daemon { DAEMONS } else { MACHINES }.to_owned()),
-        class: class(checker, raw),
-        nice: nice(checker, raw),
+        class,
+        nice: nice(checker, raw, class),
     };
     if daemon {
         refuse_in_daemon(checker, raw);
@@ -204,13 +193,13 @@ pub(crate) fn guest(checker: &mut Checker<'_, '_>, name: &At<String>, raw: &RawD
         threads,
         emulator_affinity: cpus(checker, &raw.emulator_affinity, pcpus),
         iothread_affinity: cpus(checker, &raw.iothread_affinity, pcpus),
-        iothreads: checker.int(&raw.iothreads, 0, 0..=1).unwrap_or(0) as u32,
+        iothreads: raw.iothreads(checker.report).unwrap_or(0),
     })
 }
 
 fn class(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Class {
-    let class = checker.word(&raw.sched_policy, &CLASSES);
-    let priority = checker.int(&raw.sched_priority, 1, PRIORITIES).unwrap_or(1) as u8;
+    let class = raw.sched_policy(checker.report);
+    let priority = raw.sched_priority(checker.report).unwrap_or(1);
     match class {
         Class::Fifo(_) => Class::Fifo(priority),
         Class::RoundRobin(_) => Class::RoundRobin(priority),
@@ -225,10 +214,9 @@ fn class(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Class {
     }
 }
 
-fn nice(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> i8 {
-    let nice = checker.int(&raw.nice, 0, NICES).unwrap_or(0) as i8;
-    let policy = raw.sched_policy.get().map_or("other", String::as_str);
-    if let (Some(At { place, .. }), false) = (&raw.nice.0, ["other", "batch"].contains(&policy))
+fn nice(checker: &mut Checker<'_, '_>, raw: &RawDomain, class: Class) -> i8 {
+    let nice = raw.nice(checker.report).unwrap_or(0);
+    if let (Some(At { place, .. }), false) = (&raw.nice.0, matches!(class, Class::Other | Class::Batch))
         && nice != 0
     {
         let problem =
@@ -288,8 +276,7 @@ pub(crate) fn interrupts(
 ) -> Option<u32> {
     refuse_driver_domain(checker, driver_domain);
     refuse(checker, vcpu, "nothing on a KVM host: a pCPU takes its interrupts, see `pcpu`");
-    pcpu.0.as_ref()?;
-    checker.int(pcpu, 0, 0..=i64::from(pcpus) - 1).map(|pcpu| pcpu as u32)
+    limited(pcpu, 0..=pcpus - 1, checker.report)
 }
 
 /// Refuses the field of a device that only KVM hosts have.
@@ -403,13 +390,13 @@ fn refuse<T>(checker: &mut Checker<'_, '_>, field: &Field<T>, allowed: &str) {
 }
 
 /// A field that can say nothing here but what is so anyway.
-fn refuse_but<T: Borrow<U>, U: PartialEq + ?Sized>(
+fn refuse_but<V: Scalar<Raw: PartialEq>>(
     checker: &mut Checker<'_, '_>,
-    field: &Field<T>,
-    usual: &U,
+    field: &Field<V::Raw>,
+    usual: &V,
     allowed: &str,
 ) {
-    if field.get().is_some_and(|value| value.borrow() != usual) {
+    if field.get().is_some_and(|value| *value != usual.raw()) {
         refuse(checker, field, allowed);
     }
 }

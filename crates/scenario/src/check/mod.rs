@@ -24,7 +24,7 @@ mod topology;
 
 use vcpulab_host::{Span, Table};
 use vcpulab_spec::Spec;
-use vcpulab_spec::limits::{DOMAINS_MAX, REPLICATIONS_MAX, SPANS, SPANS_ABOVE_ZERO};
+use vcpulab_spec::limits::{DOMAINS_MAX, SPANS_ABOVE_ZERO};
 
 use crate::check::fields::Checker;
 use crate::file::raw::RawScenario;
@@ -32,10 +32,6 @@ use crate::file::words::DOM0;
 use crate::outside::Outside;
 use crate::text::problem::{Place, Report};
 use crate::text::read::At;
-
-/// Defaults of what a file may leave out.
-const DURATION: Span = Span::from_secs(10);
-const WARMUP: Span = Span::from_secs(1);
 
 /// Checks everything. If the report has errors, the spec is of no use.
 pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, report: &mut Report<'_>) -> Spec {
@@ -47,13 +43,11 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, repo
     topology::granularity(checker, &raw_host, &host, pools.iter());
     let mut spec = Spec {
         name: run::name(checker, &raw.name),
-        seed: checker.int(&raw.seed, 1, 0..=i64::MAX).unwrap_or(1) as u64,
-        duration: checker
-            .span(&run.duration, Some(DURATION), SPANS_ABOVE_ZERO)
-            .unwrap_or(*SPANS_ABOVE_ZERO.start()),
-        warmup: checker.span(&run.warmup, Some(WARMUP), SPANS).unwrap_or(Span::ZERO),
-        start_spread: checker.span(&run.start_spread, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
-        replications: checker.int(&run.replications, 1, 1..=REPLICATIONS_MAX.into()).unwrap_or(1) as u32,
+        seed: raw.seed(checker.report).unwrap_or(1) as u64,
+        duration: run.duration(checker.report).unwrap_or(*SPANS_ABOVE_ZERO.start()),
+        warmup: run.warmup(checker.report).unwrap_or(Span::ZERO),
+        start_spread: run.start_spread(checker.report).unwrap_or(Span::ZERO),
+        replications: run.replications(checker.report).unwrap_or(1),
         sample: Span::ZERO,
         profiler_cycles: run::profiler(checker, &run),
         host,

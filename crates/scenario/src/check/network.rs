@@ -2,19 +2,13 @@
 
 use vcpulab_host::{DomId, Table};
 use vcpulab_spec::limits::DEVICES_MAX;
-use vcpulab_spec::{Drivers, Forwarding, NetfrontSpec, Platform, Spec};
+use vcpulab_spec::{Drivers, NetfrontSpec, Platform, Spec};
 
 use crate::check::devices::{bare_metal, device, device_of, driver_vcpu, front_driver, usual_devices};
 use crate::check::fields::Checker;
 use crate::file::raw::{NamedDomain, RawNetfront, RawScenario};
-use crate::file::words::FORWARDING;
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
-
-pub(crate) fn forwarding(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Forwarding {
-    let found = checker.choice(field, &FORWARDING, |(word, _)| word);
-    found.map_or(Forwarding::Bridge, |(_, forwarding)| *forwarding)
-}
 
 /// The NICs, and the domains' interfaces to them.
 pub(crate) fn check(
@@ -108,14 +102,14 @@ fn netfront(
         None => None,
     };
     let nic = device_of(checker, &raw.device, owner, "NIC", spec.nics.enumerate())?;
-    let vcpu = checker.int(&raw.vcpu, 0, 0..=i64::from(spec.domains[own].vcpus()) - 1)?;
+    let vcpu = raw.vcpu(spec.domains[own].vcpus() - 1, checker.report)?;
     Some(NetfrontSpec {
         driver,
         nic,
-        vcpu: vcpu as u32,
+        vcpu,
         driver_vcpu: driver_vcpu(checker, &raw.driver_vcpu, driver, netbacks, spec)?,
-        tso: raw.tso.get().copied().unwrap_or(false),
-        checksum_offload: raw.checksum_offload.get().copied().unwrap_or(true),
-        emulated: raw.emulated.get().copied().unwrap_or(false),
+        tso: raw.tso(checker.report),
+        checksum_offload: raw.checksum_offload(checker.report),
+        emulated: raw.emulated(checker.report),
     })
 }

@@ -4,15 +4,15 @@ use vcpulab_host::{
     DomId, ParamKind, ParamSpec, ParamValue, Params, PoolId, Role, Scope, Table, TimetableEntry,
 };
 use vcpulab_sched::policies;
-use vcpulab_spec::limits::SPANS_ABOVE_ZERO;
 use vcpulab_spec::{Cgroups, DomainSpec, PoolSpec, Spec};
 
 use crate::check::fields::Checker;
 use crate::check::kvm::weight_fits;
 use crate::check::refusals::{self, Units};
 use crate::file::raw::{NamedDomain, RawDomain, RawHost, RawPool, RawScenario, raw_pools};
+use crate::text::params::{RawParam, RawParams, RawSlot};
 use crate::text::problem::{Problem, did_you_mean};
-use crate::text::read::{At, RawParam, RawParams, RawSlot, ReadTable as _};
+use crate::text::read::{At, ReadTable as _};
 
 /// The parameters of all schedulers and domains.
 pub(crate) fn check(
@@ -240,10 +240,9 @@ fn timetable(
 ) -> Option<ParamValue> {
     let entry = |slot: &At<RawSlot>| {
         let domain = checker.domain(&slot.value.domain, domains)?;
-        let last = i64::from(domains[domain].vcpus()) - 1;
-        let vcpu = checker.int(&slot.value.vcpu, 0, 0..=last)?;
-        let runtime = checker.span(&slot.value.runtime, None, SPANS_ABOVE_ZERO)?;
-        Some(TimetableEntry { domain: domains[domain].number, vcpu, runtime })
+        let vcpu = slot.value.vcpu(domains[domain].vcpus() - 1, checker.report)?;
+        let runtime = slot.value.runtime(checker.report)?;
+        Some(TimetableEntry { domain: domains[domain].number, vcpu: vcpu.into(), runtime })
     };
     // Every slot is looked at before any is found missing.
     let entries: Vec<Option<TimetableEntry>> = slots.iter().map(entry).collect();

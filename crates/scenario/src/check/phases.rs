@@ -1,7 +1,5 @@
 //! Applications whose script is in the scenario, in rt-app's words.
 
-use std::ops::RangeInclusive;
-
 use vcpulab_guest::Softirq;
 use vcpulab_host::Span;
 use vcpulab_spec::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPANS, SPANS_ABOVE_ZERO};
@@ -12,18 +10,19 @@ use crate::file::raw::{RawApp, RawEvent, RawPhase};
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field, OneOrMany, ReadTable as _};
 use crate::text::units::Duration;
+use crate::text::value::within;
 
 pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Place) -> Option<AppSpec> {
     if raw.phase.is_none() {
         checker.report.error(&place.member("phase"), Problem::says("required, but not given"));
     }
     let phases = phases(checker, &raw.phase);
-    let rounds = match checker.int(&raw.r#loop, -1, -1..=u32::MAX.into())? {
+    let rounds = match raw.r#loop(checker.report)? {
         -1 => None,
         rounds => Some(rounds as u32),
     };
-    let instances = checker.int(&raw.instance, 1, 1..=APPS_MAX as i64)? as u32;
-    let delay = checker.span(&raw.start_delay, Some(Span::ZERO), SPANS)?;
+    let instances = raw.instance(APPS_MAX as u32, checker.report)?;
+    let delay = raw.start_delay(checker.report)?;
     let stretch = stretch(checker, raw)?;
     let softirq = softirq(checker, raw)?;
     Some(AppSpec::Phases {
@@ -33,14 +32,13 @@ pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Pl
         delay,
         softirq,
         instances,
-        assumed: raw.is_assumed(),
+        assumed: raw.assumed(checker.report),
     })
 }
 
 /// The part of an application's work that interrupts do.
 fn softirq(checker: &mut Checker<'_, '_>, raw: &RawApp) -> Option<Softirq> {
-    let says = |field: &Field<bool>| field.get().copied().unwrap_or(false);
-    match (says(&raw.softirq), says(&raw.softirq_first)) {
+    match (raw.softirq(checker.report), raw.softirq_first(checker.report)) {
         (false, false) => Some(Softirq::Nothing),
         (false, true) => Some(Softirq::First),
         (true, false) => Some(Softirq::All),
@@ -61,7 +59,7 @@ fn stretch(checker: &mut Checker<'_, '_>, raw: &RawApp) -> Option<Option<u32>> {
         checker.report.error(place, Problem::says("`loop` counts rounds, and stretches have none"));
         return None;
     }
-    Some(Some(checker.int(&raw.stretch, 1, 1..=PHASES_MAX as i64)? as u32))
+    raw.stretch(checker.report).map(Some)
 }
 
 fn phases(checker: &mut Checker<'_, '_>, field: &Field<Vec<At<RawPhase>>>) -> Option<Vec<PhaseSpec>> {
@@ -74,19 +72,19 @@ fn phases(checker: &mut Checker<'_, '_>, field: &Field<Vec<At<RawPhase>>>) -> Op
 }
 
 fn phase(checker: &mut Checker<'_, '_>, phase: &At<RawPhase>) -> Option<PhaseSpec> {
-    let rounds = checker.int(&phase.value.r#loop, 1, 1..=u32::MAX.into());
+    let rounds = phase.value.r#loop(checker.report);
     let At { value: raw, place } = phase.value.event.0.as_ref()?;
     if !checker.count(raw.len(), 1, EVENTS_MAX, "events", place) {
         return None;
     }
     let events: Vec<Option<EventSpec>> = raw.iter().map(|raw| event(checker, raw)).collect();
-    Some(PhaseSpec { rounds: rounds? as u32, events: events.into_iter().collect::<Option<_>>()? })
+    Some(PhaseSpec { rounds: rounds?, events: events.into_iter().collect::<Option<_>>()? })
 }
 
 fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpec> {
     let raw = &event.value;
     let drawn = [(&raw.run, EventSpec::Run as fn(Vec<Span>) -> EventSpec), (&raw.sleep, EventSpec::Sleep)];
-    let spans = [(&raw.runtime, EventSpec::Runtime as fn(Span) -> EventSpec), (&raw.timer, EventSpec::Timer)];
+    let spans = [&raw.runtime, &raw.timer];
     let names = [
         (&raw.lock, EventSpec::Lock as fn(String) -> EventSpec),
         (&raw.unlock, EventSpec::Unlock),
@@ -99,9 +97,9 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
     ];
     let ticks = usize::from(!raw.ticks.is_none());
     let mut draw = drawn.iter().filter(|(field, _)| !field.is_none());
-    let mut span = spans.iter().filter(|(field, _)| !field.is_none());
+    let span = spans.iter().filter(|field| !field.is_none());
     let mut name = names.iter().filter(|(field, _)| !field.is_none());
-    let given = [draw.clone().count(), span.clone().count(), name.clone().count()];
+    let given = [draw.clone().count(), span.count(), name.clone().count()];
     let done = raw.done.get().copied().unwrap_or(false);
     if given.iter().sum::<usize>() + ticks + usize::from(!raw.wait.is_none()) + usize::from(done) != 1 {
         let words: Vec<&str> = RawEvent::FIELDS.iter().copied().filter(|field| *field != "mutex").collect();
@@ -118,8 +116,11 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
     if let Some((field, make)) = draw.next() {
         return quantiles(checker, field).map(make);
     }
-    if let Some((field, make)) = span.next() {
-        return checker.span(field, None, SPANS_ABOVE_ZERO).map(make);
+    if !raw.runtime.is_none() {
+        return raw.runtime(checker.report).map(EventSpec::Runtime);
+    }
+    if !raw.timer.is_none() {
+        return raw.timer(checker.report).map(EventSpec::Timer);
     }
     if let Some((field, make)) = name.next() {
         return object(checker, field).map(make);
@@ -128,7 +129,7 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
         return Some(EventSpec::Done);
     }
     if ticks > 0 {
-        return checker.int(&raw.ticks, 1, 1..=u32::MAX.into()).map(|ticks| EventSpec::Ticks(ticks as u32));
+        return raw.ticks(checker.report).map(EventSpec::Ticks);
     }
     Some(EventSpec::Wait { at: object(checker, &raw.wait)?, mutex: object(checker, &raw.mutex)? })
 }
@@ -145,13 +146,15 @@ pub(crate) fn needs_tick(app: &AppSpec) -> Option<&'static str> {
 fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) -> Option<Vec<Span>> {
     let At { value, place } = field.0.as_ref()?;
     match value {
-        OneOrMany::One(span) => time(checker, *span, place, &SPANS_ABOVE_ZERO).map(|span| vec![span]),
+        OneOrMany::One(span) => {
+            let span = At { value: *span, place: place.clone() };
+            within(&span, SPANS_ABOVE_ZERO, checker.report).map(|span| vec![span])
+        }
         OneOrMany::Many(spans) => {
             if !checker.count(spans.len(), 2, QUANTILES_MAX, "quantiles", place) {
                 return None;
             }
-            let read: Vec<_> =
-                spans.iter().map(|span| time(checker, span.value, &span.place, &SPANS)).collect();
+            let read: Vec<_> = spans.iter().map(|span| within(span, SPANS, checker.report)).collect();
             let quantiles: Vec<Span> = read.into_iter().collect::<Option<_>>()?;
             if let Some(index) = (1..quantiles.len()).find(|&index| quantiles[index] < quantiles[index - 1]) {
                 let allowed =
@@ -162,16 +165,6 @@ fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) 
             Some(quantiles)
         }
     }
-}
-
-fn time(
-    checker: &mut Checker<'_, '_>,
-    span: Duration,
-    place: &Place,
-    range: &RangeInclusive<Span>,
-) -> Option<Span> {
-    let allowed = || format!("a time span from {} to {}", Duration(*range.start()), Duration(*range.end()));
-    checker.within(span.0, range, place, allowed)
 }
 
 /// The name of a synchronization object or of a channel.

@@ -1,11 +1,11 @@
 //! The platform that domains run on.
 
-use vcpulab_spec::{Drivers, Platform};
+use vcpulab_spec::Platform;
 
 use crate::check::fields::Checker;
 use crate::check::kvm;
 use crate::file::raw::{RawHost, RawScenario};
-use crate::file::words::{DRIVERS, HYPERVISORS};
+use crate::file::words::Hypervisor;
 use crate::text::problem::Problem;
 use crate::text::read::At;
 
@@ -16,18 +16,17 @@ pub(crate) fn platform(
     raw: &RawHost,
     pcpus: u32,
 ) -> Platform {
-    let is_kvm = checker.word(&raw.hypervisor, &HYPERVISORS);
-    if is_kvm {
+    if raw.hypervisor(checker.report) == Hypervisor::Kvm {
         return Platform::Kvm(kvm::host(checker, scenario, raw, pcpus));
     }
     kvm::refuse_in_host(checker, scenario, raw);
-    let drivers = checker.choice(&raw.drivers, &DRIVERS, |(name, _)| name);
-    match (raw.bare_metal.get(), &raw.drivers.0) {
-        (Some(true), Some(At { place, .. })) => {
+    let drivers = raw.drivers(checker.report);
+    match (raw.bare_metal(checker.report), &raw.drivers.0) {
+        (true, Some(At { place, .. })) => {
             checker.report.error(place, Problem::says("on bare metal there is neither"));
             Platform::BareMetal
         }
-        (Some(true), None) => Platform::BareMetal,
-        _ => Platform::Xen(drivers.map_or(Drivers::Domains, |(_, drivers)| *drivers)),
+        (true, None) => Platform::BareMetal,
+        _ => Platform::Xen(drivers),
     }
 }

@@ -7,8 +7,8 @@ use vcpulab_sched::{Proposal, Refusal, check, shortest_interval};
 use vcpulab_spec::{ActionSpec, Change, HostSpec, PoolSpec, Spec};
 
 use crate::check::fields::Checker;
+use crate::text::params::RawParams;
 use crate::text::problem::{Place, Problem, Report};
-use crate::text::read::RawParams;
 use crate::text::units::Duration;
 
 /// The least interval of repeated events: shorter ones make runs slow, with more than a hundred thousand events a second.

@@ -1,9 +1,7 @@
 //! The length of a run, its repetitions, and the samples taken meanwhile.
 
 use vcpulab_host::Span;
-use vcpulab_spec::limits::{
-    NAME_CHARS_MAX, PROFILER_CYCLES, RESULT_ROWS_MAX, SAMPLE_ROWS_MAX, SPAN_MAX, SPANS,
-};
+use vcpulab_spec::limits::{NAME_CHARS_MAX, RESULT_ROWS_MAX, SAMPLE_ROWS_MAX, SPAN_MAX};
 use vcpulab_spec::{DomainSpec, Spec};
 
 use crate::check::fields::Checker;
@@ -47,7 +45,7 @@ pub(crate) fn rows(checker: &mut Checker<'_, '_>, spec: &Spec, run: &RawRun, pla
 /// Time between two samples; zero: none are taken.
 pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -> Span {
     let sample = SAMPLE * (1 + spec.duration / (SAMPLE * (SAMPLES + 1)));
-    let Some(sample) = checker.span(&run.sample, Some(sample), SPANS) else { return Span::ZERO };
+    let Some(sample) = run.sample(sample, checker.report) else { return Span::ZERO };
     if sample.is_zero() {
         return Span::ZERO;
     }
@@ -73,7 +71,5 @@ pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -
 
 /// Busy cycles between two samples of the profiler, if there is one.
 pub(crate) fn profiler(checker: &mut Checker<'_, '_>, run: &RawRun) -> Option<i64> {
-    let At { value, .. } = run.profiler.0.as_ref()?;
-    value.cycles.0.as_ref()?;
-    checker.int(&value.cycles, 0, PROFILER_CYCLES)
+    run.profiler.get()?.cycles(checker.report)
 }

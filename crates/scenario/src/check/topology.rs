@@ -16,7 +16,7 @@ pub(crate) fn host_topology(
     checker: &mut Checker<'_, '_>,
     raw: &RawHost,
     of_profile: Option<TopologyConfig>,
-    pcpus: i64,
+    pcpus: u32,
 ) -> Option<TopologyConfig> {
     let Some(given) = &raw.topology.0 else {
         return of_profile.filter(|_| raw.pcpus.is_none() && raw.pcpus_per_socket.is_none());

@@ -5,7 +5,6 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use toml::de::DeTable;
 use vcpulab_spec::limits::PCPUS_MAX;
 use vcpulab_spec::{CONSTANTS, Constants, Platform, Profile, SourceKind, Sourced};
 
@@ -13,7 +12,9 @@ use crate::file::raw::RawTopology;
 use crate::file::topology::topology;
 use crate::text::limits::FILE_BYTES_MAX;
 use crate::text::problem::{Place, Problem, Problems, Report, did_you_mean, text_of, whole_file};
-use crate::text::read::{At, Field, Kinds, Named, Node, Read, ReadTable, Reader, document, plain, record};
+use crate::text::read::{At, Field, Named, Read, document};
+use crate::text::record::record;
+use crate::text::value::Scalar as _;
 
 record! {
     /// A hardware profile.
@@ -34,7 +35,7 @@ record! {
     /// A value, and where it is from.
     struct RawSourced {
         value: i64,
-        kind: String,
+        kind: SourceKind,
         source: String,
     }
     required [value, kind, source]
@@ -109,7 +110,7 @@ pub fn parse_profile(text: &str, name: &str) -> Result<Profile, Problems> {
     }
     let pcpus = raw.pcpus.get().and_then(|at| sourced(at, 1, PCPUS_MAX.into(), report));
     let pcpus = pcpus.unwrap_or(Sourced { value: 1, kind: SourceKind::Assumed, source: String::new() });
-    let topology = raw.topology.0.as_ref().and_then(|raw| topology(raw, pcpus.value, true, report));
+    let topology = raw.topology.0.as_ref().and_then(|raw| topology(raw, pcpus.value as u32, true, report));
     let mut profile = Profile {
         name: name.to_owned(),
         doc: raw.doc.get().cloned().unwrap_or_default(),
@@ -161,14 +162,8 @@ fn sourced(raw: &RawSourced, min: i64, max: i64, report: &mut Report<'_>) -> Opt
         let allowed = format!("an integer from {min} to {max}");
         report.error(&value.place, Problem::not_allowed(allowed));
     }
-    let known = SourceKind::ALL.iter().find(|(word, _)| *word == kind.value);
-    let Some((_, known)) = known else {
-        let words = SourceKind::ALL.map(|(word, _)| word);
-        let problem = Problem::not_allowed(format!("one of {}", words.join(", ")));
-        report.error(&kind.place, problem.maybe_hint(did_you_mean(&kind.value, words)));
-        return None;
-    };
-    Some(Sourced { value: value.value, kind: *known, source: source.value.clone() })
+    let kind = SourceKind::checked(&kind.value, &kind.place, report)?;
+    Some(Sourced { value: value.value, kind, source: source.value.clone() })
 }
 
 /// There is no constant of that name.

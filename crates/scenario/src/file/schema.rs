@@ -1,7 +1,7 @@
 //! The JSON schema of scenario files, from the types that read them and the registry's parameter tables.
 
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema as _, SchemaGenerator};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use vcpulab_guest::apps::{AppDefault, AppParam, KINDS};
 use vcpulab_host::{ParamKind, Scope, Span};
@@ -11,8 +11,9 @@ use vcpulab_spec::{CONSTANTS, CUSTOM, ConstantDoc, PHASES};
 use crate::file::profile::profile_names;
 use crate::file::raw::RawScenario;
 use crate::text::defaults::default_value;
-use crate::text::read::RawSlot;
+use crate::text::params::RawSlot;
 use crate::text::units::{Duration, Size};
+use crate::text::value::Bounded;
 
 /// The JSON schema (draft 2020-12) of scenario files.
 pub fn schema() -> Value {
@@ -161,8 +162,8 @@ fn values(kind: ParamKind, slot: &Value) -> Value {
         ParamKind::Int { min, max, also } => {
             json!({ "type": "integer", "anyOf": [{ "minimum": min, "maximum": max }, { "enum": also }] })
         }
-        ParamKind::Duration { .. } => Duration::json_schema(&mut SchemaGenerator::default()).to_value(),
-        ParamKind::Size { .. } => Size::json_schema(&mut SchemaGenerator::default()).to_value(),
+        ParamKind::Duration { min, max } => limits(Duration(min), Duration(max)),
+        ParamKind::Size { min, max } => limits(Size(min), Size(max)),
         ParamKind::Percent => json!({ "type": "integer", "minimum": 0, "maximum": 100 }),
         ParamKind::Flag => json!({ "enum": [0, 1, false, true] }),
         ParamKind::Choice(words) => json!({ "enum": words }),
@@ -171,6 +172,13 @@ fn values(kind: ParamKind, slot: &Value) -> Value {
         }
         ParamKind::Service(_) => json!({ "type": "string" }),
     }
+}
+
+/// The values of a type from `least` to `most`.
+fn limits<T: Bounded + JsonSchema>(least: T, most: T) -> Value {
+    let mut schema = T::json_schema(&mut SchemaGenerator::default());
+    T::limit(&mut schema, least, most);
+    schema.to_value()
 }
 
 /// The schema tidied for people: `Host` for the type `RawHost`, descriptions without line breaks of the source code,

@@ -2,6 +2,9 @@
 
 pub(crate) mod defaults;
 pub(crate) mod limits;
+pub(crate) mod params;
 pub(crate) mod problem;
 pub(crate) mod read;
+pub(crate) mod record;
 pub(crate) mod units;
+pub(crate) mod value;

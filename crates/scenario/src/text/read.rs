@@ -1,7 +1,4 @@
 //! From a TOML document to values that remember where they stood.
-//!
-//! [`record!`] declares what a table may hold: from the one declaration follow the reader (which reports every unknown,
-//! missing and mistyped field and continues), the writer, and the JSON schema.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
@@ -211,7 +208,7 @@ impl<'t> Reader<'t> {
 }
 
 /// A float or an integer.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub(crate) struct Number(pub f64);
 
 impl Serialize for Number {
@@ -391,38 +388,6 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
     }
 }
 
-/// The value of a parameter, before it is known which parameter it is.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum RawParam {
-    Int(i64),
-    Flag(bool),
-    Word(String),
-    Timetable(Vec<At<RawSlot>>),
-}
-
-impl Read for RawParam {
-    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        match node.get_ref() {
-            DeValue::Boolean(value) => Some(RawParam::Flag(*value)),
-            DeValue::String(value) => Some(RawParam::Word(value.clone().into_owned())),
-            DeValue::Array(_) => Vec::read(node, reader).map(RawParam::Timetable),
-            // Whatever else it is, an integer is what most parameters take.
-            _ => i64::read(node, reader).map(RawParam::Int),
-        }
-    }
-}
-
-/// Fields that are the scheduler's, not the file format's.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct RawParams(pub Vec<(At<String>, At<RawParam>)>);
-
-impl Serialize for RawParams {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (&name.value, value)))
-    }
-}
-
 /// A field that may be left out.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Field<T>(pub Option<At<T>>);
@@ -473,110 +438,4 @@ impl<T: JsonSchema> JsonSchema for Field<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         T::json_schema(generator)
     }
-}
-
-/// A field's name in the file: without Rust's mark for a name that is also a keyword.
-pub(crate) const fn plain(name: &'static str) -> &'static str {
-    match name.as_bytes() {
-        [b'r', b'#', ..] => name.split_at(2).1,
-        _ => name,
-    }
-}
-
-/// Declares what a table may hold: `record! { struct Name { field: Type, } required [field] params params }`. With
-/// `params`, the scheduler's parameters may be in the table too.
-macro_rules! record {
-    (
-        $(#[$meta:meta])*
-        struct $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }
-        $(required [$($required:ident),*])?
-        $(params $params:ident)?
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, PartialEq, Debug, Default, serde::Serialize, schemars::JsonSchema)]
-        #[schemars(deny_unknown_fields $(, extend("required" = [$(stringify!($required)),*]))?)]
-        pub(crate) struct $name {
-            $($(#[$doc])* #[serde(default, skip_serializing_if = "Field::is_none")] pub $field: Field<$type>,)*
-            $(#[serde(flatten)] #[schemars(skip)] pub $params: RawParams,)?
-        }
-
-        impl ReadTable for $name {
-            const FIELDS: &'static [&'static str] = &[$(plain(stringify!($field))),*];
-
-            #[allow(unused_mut, reason = "a table may have no fields")]
-            fn read_table(
-                table: &DeTable<'_>,
-                place: &Place,
-                kinds: Option<&Kinds>,
-                reader: &mut Reader<'_>,
-            ) -> Self {
-                let mut record = Self::default();
-                for (key, node) in table {
-                    match reader.name_now(key, Self::FIELDS) {
-                        tag if kinds.is_some_and(|kinds| kinds.tag == tag) => {}
-                        $(name if name == plain(stringify!($field)) => record.$field = Field(reader.field(name, node)),)*
-                        $(_ => record.$params.0.extend(reader.named(key, node)),)?
-                        #[allow(unreachable_patterns, reason = "with `params` any name is read")]
-                        _ => reader.unknown(key, Self::FIELDS, kinds),
-                    }
-                }
-                reader.require(table, place, &[$($(stringify!($required)),*)?]);
-                record
-            }
-        }
-
-        impl Read for $name {
-            fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-                let place = reader.place(node);
-                let table = reader.table(node)?;
-                Some(Self::read_table(table, &place, None, reader))
-            }
-        }
-    };
-}
-
-/// Declares a table whose fields depend on one of them: `tagged! { enum Name by "kind" { "word" => Variant(Record), } }`.
-macro_rules! tagged {
-    (
-        $(#[$meta:meta])*
-        enum $name:ident by $tag:literal { $($(#[$doc:meta])* $word:literal => $variant:ident($record:ident),)* }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, PartialEq, Debug, serde::Serialize, schemars::JsonSchema)]
-        #[serde(tag = $tag)]
-        pub(crate) enum $name {
-            $($(#[$doc])* #[serde(rename = $word)] $variant($record),)*
-        }
-
-        impl Read for $name {
-            fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-                const KINDS: Kinds =
-                    Kinds { tag: $tag, fields: &[$(($word, <$record as ReadTable>::FIELDS)),*] };
-                let place = reader.place(node);
-                let table = reader.table(node)?;
-                let kind = reader.kind(table, &place, &KINDS)?;
-                match kind.value.as_str() {
-                    $($word => {
-                        Some($name::$variant($record::read_table(table, &place, Some(&KINDS), reader)))
-                    })*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-pub(crate) use {record, tagged};
-
-record! {
-    /// A slot of a scheduler's timetable.
-    struct RawSlot {
-        /// The domain that runs.
-        domain: String,
-        /// The number of its vCPU, from 0.
-        vcpu: i64,
-        /// Length of the slot.
-        runtime: Duration,
-    }
-    required [domain, runtime]
 }

@@ -7,13 +7,13 @@ use crate::file::raw::{
     RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawLife, RawMovePool, RawOnline, RawPause,
 };
 use crate::text::read::Field;
-use crate::text::units::{CpuList, Duration};
+use crate::text::units::CpuList;
 use crate::write::host::pool_name;
 use crate::write::params::raw_params;
 
 /// `pool` is the one that its domain is in then.
 pub(crate) fn raw_action(action: &ActionSpec, pool: PoolId, spec: &Spec) -> RawAction {
-    let at = || Field::from(Duration::from(action.at));
+    let at = || Field::from(action.at);
     let domain = |id: &DomId| Field::from(spec.domains[*id].name.clone());
     match &action.change {
         Change::Adjust(id, params) => {
@@ -36,7 +36,7 @@ pub(crate) fn raw_action(action: &ActionSpec, pool: PoolId, spec: &Spec) -> RawA
             RawAction::Affinity(RawAffinity {
                 at: at(),
                 domain: domain(id),
-                vcpu: vcpu.map(i64::from).into(),
+                vcpu: (*vcpu).into(),
                 affinity: hard.map(CpuList::from).into(),
                 soft_affinity: soft.map(CpuList::from).into(),
             })
@@ -60,7 +60,7 @@ pub(crate) fn raw_action(action: &ActionSpec, pool: PoolId, spec: &Spec) -> RawA
         }
         Change::Online(id, vcpu, online) => {
             let raw = if *online { RawAction::Online } else { RawAction::Offline };
-            raw(RawOnline { at: at(), domain: domain(id), vcpu: i64::from(*vcpu).into() })
+            raw(RawOnline { at: at(), domain: domain(id), vcpu: (*vcpu).into() })
         }
     }
 }

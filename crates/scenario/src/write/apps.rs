@@ -5,24 +5,25 @@ use vcpulab_host::{ParamKind, Span};
 use vcpulab_spec::{AppSpec, AppValue, Spec};
 
 use crate::file::raw::RawApp;
-use crate::text::read::{RawParam, RawParams};
+use crate::text::params::{RawParam, RawParams};
 use crate::text::units::{Duration, Size};
+use crate::text::value::unless;
 use crate::write::phases::raw_phase;
 
 /// A checked application as a file would state it.
 pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
     let mut raw = RawApp {
         kind: app.kind().to_owned().into(),
-        instance: i64::from(app.instances()).into(),
-        assumed: app.assumed().then_some(true).into(),
+        instance: app.instances().into(),
+        assumed: unless(false, app.assumed()).into(),
         ..RawApp::default()
     };
     match app {
         AppSpec::Phases { phases, stretch, rounds, delay, softirq, .. } => {
-            raw.stretch = stretch.map(i64::from).into();
-            raw.start_delay = Duration(*delay).into();
-            raw.softirq = (*softirq == Softirq::All).then_some(true).into();
-            raw.softirq_first = (*softirq == Softirq::First).then_some(true).into();
+            raw.stretch = (*stretch).into();
+            raw.start_delay = (*delay).into();
+            raw.softirq = unless(false, *softirq == Softirq::All).into();
+            raw.softirq_first = unless(false, *softirq == Softirq::First).into();
             // Stretches have no rounds.
             raw.r#loop = stretch.is_none().then(|| rounds.map_or(-1, i64::from)).into();
             raw.phase = phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into();

@@ -4,8 +4,8 @@ use vcpulab_io::{ClientMachineId, Load};
 use vcpulab_spec::{AskSpec, ClientMachineSpec, ClientSpec, Spec};
 
 use crate::file::raw::{RawAsk, RawClient, RawClientMachine, RawClosedLoop, RawOpenLoop, RawStream};
-use crate::text::read::{Field, Named, Number, WordOrList};
-use crate::text::units::{Duration, Size};
+use crate::text::read::{Field, Named, WordOrList};
+use crate::text::units::Size;
 
 /// A checked client as a file would state it.
 pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
@@ -15,11 +15,11 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
     let kind = || Field::from(app.kind().to_owned());
     let classes = app.classes();
     let machine = || raw_machine_of(client.machine, spec);
-    let timeout = || Field::from(client.timeout.map(Duration));
+    let timeout = || Field::from(client.timeout);
     let ask = |ask: &AskSpec| RawAsk {
         class: classes[ask.class as usize].name.to_owned().into(),
         file_size: Size(ask.reply_bytes.into()).into(),
-        weight: i64::from(ask.weight).into(),
+        weight: ask.weight.into(),
     };
     let mix = || Field::from(WordOrList::List(client.mix.iter().map(|one| ask(one).into()).collect()));
     match client.load {
@@ -27,33 +27,33 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
             server: server(),
             app: kind(),
             machine: machine(),
-            rate: Number(rate_per_s).into(),
+            rate: rate_per_s.into(),
             regular: regular.into(),
             file_size: Field::default(),
             mix: mix(),
-            connections_max: i64::from(client.connections_max).into(),
+            connections_max: client.connections_max.into(),
             timeout: timeout(),
         }),
         Load::Closed { users, think_ns, ramp_up_ns } => RawClient::ClosedLoop(RawClosedLoop {
             server: server(),
             app: kind(),
             machine: machine(),
-            users: i64::from(users).into(),
-            think: Duration(think_ns).into(),
-            ramp_up: Duration(ramp_up_ns).into(),
+            users: users.into(),
+            think: think_ns.into(),
+            ramp_up: ramp_up_ns.into(),
             file_size: Field::default(),
             mix: mix(),
             keep_alive: client.keep_alive.into(),
             timeout: timeout(),
-            retries: i64::from(client.retries).into(),
+            retries: client.retries.into(),
         }),
         Load::Stream { streams, packet_bytes, gap_ns } => RawClient::Stream(RawStream {
             server: server(),
             app: kind(),
             machine: machine(),
-            streams: i64::from(streams).into(),
+            streams: streams.into(),
             packet: Size(packet_bytes.into()).into(),
-            gap: Duration(gap_ns).into(),
+            gap: gap_ns.into(),
         }),
     }
 }
@@ -62,10 +62,10 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
 pub(crate) fn raw_client_machines(spec: &Spec) -> Field<Named<RawClientMachine>> {
     let raw = |machine: &ClientMachineSpec| RawClientMachine {
         bits_per_s: machine.bits_per_s.into(),
-        processors: i64::from(machine.processors).into(),
-        request_cpu: Duration(machine.request_cpu).into(),
-        packet_cpu: Duration(machine.packet_cpu).into(),
-        connections_max: i64::from(machine.connections_max).into(),
+        processors: machine.processors.into(),
+        request_cpu: machine.request_cpu.into(),
+        packet_cpu: machine.packet_cpu.into(),
+        connections_max: machine.connections_max.into(),
     };
     let named = spec.client_machines.iter().map(|machine| (machine.name.clone().into(), raw(machine).into()));
     let named: Vec<_> = named.collect();

@@ -4,7 +4,6 @@ use vcpulab_host::DomId;
 use vcpulab_spec::{BlkfrontSpec, DeviceSpec, DiskSpec, Drivers, NetfrontSpec, Platform, Spec};
 
 use crate::file::raw::{RawDisk, RawNetfront, RawNic, RawVirtualDisk};
-use crate::file::words::{MEDIA, word};
 use crate::text::read::{Field, Named};
 
 /// The name of a driver domain, where a file would state it.
@@ -15,7 +14,7 @@ fn raw_driver(driver: Option<DomId>, spec: &Spec) -> Field<String> {
 
 /// The number of a driver domain's vCPU, where a file would state it.
 fn raw_vcpu(vcpu: u32, spec: &Spec) -> Field<i64> {
-    spec.host.platform.kvm().is_none().then_some(i64::from(vcpu)).into()
+    spec.host.platform.kvm().is_none().then_some(vcpu).into()
 }
 
 pub(crate) fn raw_nics(spec: &Spec) -> Field<Named<RawNic>> {
@@ -23,7 +22,7 @@ pub(crate) fn raw_nics(spec: &Spec) -> Field<Named<RawNic>> {
         let raw = RawNic {
             driver_domain: raw_driver(nic.owner, spec),
             vcpu: raw_vcpu(nic.vcpu, spec),
-            pcpu: nic.pcpu.map(i64::from).into(),
+            pcpu: nic.pcpu.into(),
         };
         Some((nic.name.clone()?.into(), raw.into()))
     };
@@ -35,7 +34,7 @@ pub(crate) fn raw_netfront(netfront: &NetfrontSpec, spec: &Spec) -> RawNetfront 
     RawNetfront {
         driver_domain: raw_driver(netfront.driver, spec),
         device: spec.nics[netfront.nic].name.clone().into(),
-        vcpu: i64::from(netfront.vcpu).into(),
+        vcpu: netfront.vcpu.into(),
         driver_vcpu: raw_vcpu(netfront.driver_vcpu, spec),
         tso: netfront.tso.into(),
         checksum_offload: netfront.checksum_offload.into(),
@@ -48,8 +47,8 @@ pub(crate) fn raw_disks(spec: &Spec) -> Field<Named<RawDisk>> {
         let raw = RawDisk {
             driver_domain: raw_driver(disk.device.owner, spec),
             vcpu: raw_vcpu(disk.device.vcpu, spec),
-            pcpu: disk.device.pcpu.map(i64::from).into(),
-            kind: word(&MEDIA, &disk.medium).into(),
+            pcpu: disk.device.pcpu.into(),
+            kind: disk.medium.into(),
         };
         Some((disk.device.name.clone()?.into(), raw.into()))
     };
@@ -62,7 +61,7 @@ pub(crate) fn raw_virtual_disk(disk: &BlkfrontSpec, spec: &Spec) -> RawVirtualDi
     RawVirtualDisk {
         driver_domain: raw_driver(disk.driver, spec),
         device: device.into(),
-        vcpu: i64::from(disk.vcpu).into(),
+        vcpu: disk.vcpu.into(),
         driver_vcpu: raw_vcpu(disk.driver_vcpu, spec),
         emulated: disk.emulated.into(),
     }

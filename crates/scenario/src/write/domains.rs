@@ -1,12 +1,12 @@
 //! Domains.
 
-use vcpulab_host::{Bound, CpuMask, Span, Time};
+use vcpulab_host::{CpuMask, Span, Time};
 use vcpulab_spec::{DomainSpec, Guest, Spec, XenDomain};
 
 use crate::file::raw::{RawApp, RawDomain};
-use crate::file::words::{FORWARDING, ON_CRASH, word};
-use crate::text::read::{At, OneOrMany};
-use crate::text::units::{CpuList, Duration, Size};
+use crate::text::read::{At, Field, OneOrMany};
+use crate::text::units::{CpuList, Size};
+use crate::text::value::unless;
 use crate::write::apps::raw_app;
 use crate::write::devices::{raw_netfront, raw_virtual_disk};
 use crate::write::host::pool_name;
@@ -22,35 +22,29 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         Guest::Vm(_) | Guest::Daemon(_) | Guest::HostThreads(_) => XenDomain::default(),
     };
     RawDomain {
-        count: None.into(),
-        vcpus: i64::from(domain.vcpus()).into(),
+        count: Field::default(),
+        vcpus: domain.vcpus().into(),
         pool: pool_name(domain.pool, spec),
-        start: (domain.start != Time::ZERO).then_some(Duration::from(domain.start)).into(),
+        start: unless(Time::ZERO, domain.start).into(),
         affinity: raw_masks(&domain.affinity).into(),
         soft_affinity: raw_masks(&domain.soft_affinity).into(),
-        bound_by: word(&Bound::ALL, &domain.bound)
-            .filter(|_| domain.bound != DomainSpec::usual_bound(domain.number, driver_domain))
-            .into(),
+        bound_by: unless(DomainSpec::usual_bound(domain.number, driver_domain), domain.bound).into(),
         memory_nodes: raw_nodes(&domain.memory_nodes).into(),
         driver_domain: driver_domain.into(),
-        forwarding: word(&FORWARDING, &forwarding).into(),
+        forwarding: forwarding.into(),
         working_set: Size(domain.working_set_bytes as i64).into(),
         nic: nic.into(),
         disk: disk.into(),
         page_cache: Size(domain.page_cache_bytes as i64).into(),
         memory: Size(domain.memory_bytes as i64).into(),
-        shutdown: Duration(domain.shutdown).into(),
-        idle_tick: domain.idle_tick.map(|tick| Duration(tick.period_ns)).into(),
-        idle_tick_cpu: domain.idle_tick.map(|tick| Duration(tick.cpu_ns)).into(),
-        busy_tick_cpu: domain
-            .idle_tick
-            .filter(|tick| !tick.busy_ns.is_zero())
-            .map(|tick| Duration(tick.busy_ns))
-            .into(),
-        idle_tick_at: domain.idle_tick.and_then(|tick| tick.at_ns).map(Duration).into(),
-        wake_cpu: (domain.wake_cpu > Span::ZERO).then_some(Duration(domain.wake_cpu)).into(),
-        idle_cpu: (domain.idle_cpu > Span::ZERO).then_some(Duration(domain.idle_cpu)).into(),
-        on_crash: word(&ON_CRASH, &domain.on_crash).into(),
+        shutdown: domain.shutdown.into(),
+        idle_tick: domain.idle_tick.map(|tick| tick.period_ns).into(),
+        idle_tick_cpu: domain.idle_tick.map(|tick| tick.cpu_ns).into(),
+        busy_tick_cpu: domain.idle_tick.and_then(|tick| unless(Span::ZERO, tick.busy_ns)).into(),
+        idle_tick_at: domain.idle_tick.and_then(|tick| tick.at_ns).into(),
+        wake_cpu: unless(Span::ZERO, domain.wake_cpu).into(),
+        idle_cpu: unless(Span::ZERO, domain.idle_cpu).into(),
+        on_crash: domain.on_crash.into(),
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
         ..raw_guest(&domain.guest)

@@ -5,19 +5,18 @@ use vcpulab_spec::{CONSTANTS, Cgroups, POOL_0, Platform, PoolSpec, Spec};
 
 use crate::file::profile::{constants_of, default_profile, find_profile};
 use crate::file::raw::{RawHost, RawPool, RawTopology};
-use crate::file::words::{
-    CREATIONS, DRIVERS, GOVERNORS, GRANULARITIES, HYPERVISORS, NUMBERINGS, toolstacks, word,
-};
+use crate::file::words::Hypervisor;
 use crate::text::read::{Field, Named, named};
 use crate::text::units::CpuList;
+use crate::text::value::unless;
 use crate::write::params::raw_params;
 
 pub(crate) fn raw_host(spec: &Spec) -> RawHost {
     let (host, pool) = (&spec.host, &spec.pools[POOL_0]);
     let constant =
         |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
-    let drivers = match &host.platform {
-        Platform::Xen(drivers) => word(&DRIVERS, drivers),
+    let drivers = match host.platform {
+        Platform::Xen(drivers) => Some(drivers),
         Platform::Kvm(_) | Platform::BareMetal => None,
     };
     let kvm = host.platform.kvm();
@@ -29,20 +28,20 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
     };
     let costs = CONSTANTS.iter().filter(|doc| doc.default.is_none_or(|usual| !is_implied(doc.name, usual)));
     RawHost {
-        hypervisor: kvm.and_then(|_| word(&HYPERVISORS, &true)).into(),
+        hypervisor: kvm.map(|_| Hypervisor::Kvm).into(),
         drivers: drivers.into(),
         bare_metal: (host.platform == Platform::BareMetal).into(),
-        toolstack: word(toolstacks(&host.platform), &host.toolstack).into(),
+        toolstack: host.toolstack.into(),
         polls_recorded: kvm.map(|kvm| kvm.polls_recorded).into(),
-        cgroups: kvm.filter(|kvm| kvm.version == Cgroups::V1).map(|_| 1).into(),
+        cgroups: kvm.filter(|kvm| kvm.version == Cgroups::V1).map(|_| 1_u32).into(),
         halt_poll_us: kvm.map(|kvm| kvm.halt_poll.ns() / 1000).into(),
         profile: host.profile.clone().into(),
-        pcpus: i64::from(host.pcpus).into(),
+        pcpus: host.pcpus.into(),
         topology: host.topology.as_ref().map(raw_topology).into(),
-        pcpus_per_socket: host.topology.is_none().then_some(i64::from(host.pcpus_per_socket)).into(),
-        sched_gran: word(&GRANULARITIES, &host.granularity).into(),
-        creation: word(&CREATIONS, &host.creation).into(),
-        governor: word(&GOVERNORS, &host.governor).filter(|_| host.governor != Governor::Performance).into(),
+        pcpus_per_socket: host.topology.is_none().then_some(host.pcpus_per_socket).into(),
+        sched_gran: host.granularity.into(),
+        creation: host.creation.into(),
+        governor: unless(Governor::Performance, host.governor).into(),
         scheduler: pool.policy.name.to_owned().into(),
         generation: pool.release.clone().into(),
         costs: Named(costs.map(|doc| constant(doc.name)).collect()).into(),
@@ -53,11 +52,11 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
 pub(crate) fn raw_topology(topology: &TopologyConfig) -> RawTopology {
     let TopologyConfig { sockets, cores, threads, nodes, numbering } = *topology;
     RawTopology {
-        sockets: i64::from(sockets).into(),
-        cores: i64::from(cores).into(),
-        threads: i64::from(threads).into(),
-        nodes: i64::from(nodes).into(),
-        numbering: word(&NUMBERINGS, &numbering).into(),
+        sockets: sockets.into(),
+        cores: cores.into(),
+        threads: threads.into(),
+        nodes: nodes.into(),
+        numbering: numbering.into(),
     }
 }
 

@@ -3,8 +3,7 @@
 use vcpulab_host::{Class, Span};
 use vcpulab_spec::{CgroupSpec, Guest, Spec, ThreadsSpec};
 
-use crate::file::raw::{RawCgroup, RawDomain};
-use crate::file::words::CLASSES;
+use crate::file::raw::{NO_QUOTA, RawCgroup, RawDomain};
 use crate::text::read::{Field, Named, named};
 use crate::text::units::CpuList;
 
@@ -13,7 +12,7 @@ pub(crate) fn raw_cgroups(spec: &Spec) -> Field<Named<RawCgroup>> {
     let us = |span: Span| span.ns() / 1000;
     let raw = |CgroupSpec { config, cpus, .. }: &CgroupSpec| RawCgroup {
         weight: i64::from(config.weight).into(),
-        quota_us: config.quota.map_or(-1, us).into(),
+        quota_us: config.quota.map_or(NO_QUOTA, us).into(),
         period_us: us(config.period).into(),
         burst_us: us(config.burst).into(),
         idle: config.idle.into(),
@@ -31,7 +30,7 @@ pub(crate) fn raw_guest(guest: &Guest) -> RawDomain {
             daemon: false.into(),
             emulator_affinity: vm.emulator_affinity.as_ref().map(CpuList::from).into(),
             iothread_affinity: vm.iothread_affinity.as_ref().map(CpuList::from).into(),
-            iothreads: i64::from(vm.iothreads).into(),
+            iothreads: vm.iothreads.into(),
             ..raw_threads(&vm.threads)
         },
         Guest::Daemon(threads) => RawDomain { daemon: true.into(), ..raw_threads(threads) },
@@ -45,13 +44,16 @@ fn raw_threads(threads: &ThreadsSpec) -> RawDomain {
         Class::Idle => (None, false),
         Class::Other | Class::Batch => (None, true),
     };
-    let known = |known: &Class| std::mem::discriminant(known) == std::mem::discriminant(&threads.class);
-    let policy = CLASSES.iter().find(|(_, class)| known(class)).map(|(word, _)| (*word).to_owned());
+    let policy = match threads.class {
+        Class::Fifo(_) => Class::Fifo(1),
+        Class::RoundRobin(_) => Class::RoundRobin(1),
+        class => class,
+    };
     RawDomain {
         cgroup: threads.cgroup.clone().into(),
         sched_policy: policy.into(),
-        sched_priority: priority.map(i64::from).into(),
-        nice: has_nice.then_some(i64::from(threads.nice)).into(),
+        sched_priority: priority.into(),
+        nice: has_nice.then_some(threads.nice).into(),
         ..RawDomain::default()
     }
 }

@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use toml::{Table, Value};
-use vcpulab_host::{ParamSpec, Scope};
+use vcpulab_host::{ParamSpec, Scope, Span};
 use vcpulab_spec::{DomainSpec, POOL_0, Spec};
 
 use crate::file::raw::{RawProfiler, RawRun, RawScenario};
 use crate::text::defaults::default_value;
 use crate::text::problem::join;
 use crate::text::read::{Named, named};
-use crate::text::units::Duration;
+use crate::text::value::unless;
 use crate::write::actions::raw_action;
 use crate::write::clients::{raw_client, raw_client_machines};
 use crate::write::devices::{raw_disks, raw_nics};
@@ -132,11 +132,11 @@ fn raw(spec: &Spec) -> RawScenario {
         name: spec.name.clone().into(),
         seed: (spec.seed as i64).into(),
         run: RawRun {
-            duration: Duration(spec.duration).into(),
-            warmup: Duration(spec.warmup).into(),
-            start_spread: (!spec.start_spread.is_zero()).then_some(Duration(spec.start_spread)).into(),
-            replications: i64::from(spec.replications).into(),
-            sample: Duration(spec.sample).into(),
+            duration: spec.duration.into(),
+            warmup: spec.warmup.into(),
+            start_spread: unless(Span::ZERO, spec.start_spread).into(),
+            replications: spec.replications.into(),
+            sample: spec.sample.into(),
             profiler: spec.profiler_cycles.map(|cycles| RawProfiler { cycles: cycles.into() }).into(),
         }
         .into(),

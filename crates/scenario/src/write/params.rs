@@ -3,8 +3,8 @@
 use vcpulab_host::{ParamKind, ParamValue, Params, TimetableEntry};
 use vcpulab_spec::{PoolSpec, Spec};
 
-use crate::text::read::{RawParam, RawParams, RawSlot, named};
-use crate::text::units::Duration;
+use crate::text::params::{RawParam, RawParams, RawSlot};
+use crate::text::read::named;
 
 pub(crate) fn raw_params(params: &Params, pool: &PoolSpec, spec: &Spec) -> RawParams {
     let raw = |(name, value): (&str, &ParamValue)| {
@@ -18,7 +18,7 @@ pub(crate) fn raw_params(params: &Params, pool: &PoolSpec, spec: &Spec) -> RawPa
                 let slot = |slot: &TimetableEntry| RawSlot {
                     domain: domain_numbered(slot.domain, spec).to_owned().into(),
                     vcpu: slot.vcpu.into(),
-                    runtime: Duration(slot.runtime).into(),
+                    runtime: slot.runtime.into(),
                 };
                 RawParam::Timetable(slots.iter().map(|entry| slot(entry).into()).collect())
             }

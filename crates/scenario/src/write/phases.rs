@@ -11,10 +11,10 @@ pub(crate) fn raw_phase(phase: &PhaseSpec) -> RawPhase {
     let none = RawEvent::default;
     let event = |event: &EventSpec| match event.clone() {
         EventSpec::Run(times) => RawEvent { run: raw_times(&times).into(), ..none() },
-        EventSpec::Runtime(span) => RawEvent { runtime: Duration(span).into(), ..none() },
+        EventSpec::Runtime(span) => RawEvent { runtime: span.into(), ..none() },
         EventSpec::Sleep(times) => RawEvent { sleep: raw_times(&times).into(), ..none() },
-        EventSpec::Timer(span) => RawEvent { timer: Duration(span).into(), ..none() },
-        EventSpec::Ticks(ticks) => RawEvent { ticks: i64::from(ticks).into(), ..none() },
+        EventSpec::Timer(span) => RawEvent { timer: span.into(), ..none() },
+        EventSpec::Ticks(ticks) => RawEvent { ticks: ticks.into(), ..none() },
         EventSpec::Lock(name) => RawEvent { lock: name.into(), ..none() },
         EventSpec::Unlock(name) => RawEvent { unlock: name.into(), ..none() },
         EventSpec::Suspend(name) => RawEvent { suspend: name.into(), ..none() },
@@ -27,7 +27,7 @@ pub(crate) fn raw_phase(phase: &PhaseSpec) -> RawPhase {
         EventSpec::Done => RawEvent { done: true.into(), ..none() },
     };
     let events = phase.events.iter().map(|e| event(e).into()).collect::<Vec<_>>();
-    RawPhase { r#loop: i64::from(phase.rounds).into(), event: events.into() }
+    RawPhase { r#loop: phase.rounds.into(), event: events.into() }
 }
 
 fn raw_times(times: &[Span]) -> OneOrMany<Duration> {

@@ -1,0 +1,54 @@
+//! Fields that are a scheduler's or an application's, not the file format's.
+
+use serde::{Serialize, Serializer};
+use toml::de::DeValue;
+use vcpulab_host::Span;
+use vcpulab_spec::limits::{SPANS_ABOVE_ZERO, VCPU_NUMBERS};
+
+use crate::text::read::{At, Node, Read, Reader};
+use crate::text::record::record;
+
+/// The value of a parameter, before it is known which parameter it is.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum RawParam {
+    Int(i64),
+    Flag(bool),
+    Word(String),
+    Timetable(Vec<At<RawSlot>>),
+}
+
+impl Read for RawParam {
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        match node.get_ref() {
+            DeValue::Boolean(value) => Some(RawParam::Flag(*value)),
+            DeValue::String(value) => Some(RawParam::Word(value.clone().into_owned())),
+            DeValue::Array(_) => Vec::read(node, reader).map(RawParam::Timetable),
+            // Whatever else it is, an integer is what most parameters take.
+            _ => i64::read(node, reader).map(RawParam::Int),
+        }
+    }
+}
+
+/// Fields that are the scheduler's, not the file format's.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct RawParams(pub Vec<(At<String>, At<RawParam>)>);
+
+impl Serialize for RawParams {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (&name.value, value)))
+    }
+}
+
+record! {
+    /// A slot of a scheduler's timetable.
+    struct RawSlot {
+        /// The domain that runs.
+        domain: String,
+        /// The number of the vCPU, from 0.
+        vcpu: u32 = 0; VCPU_NUMBERS => most,
+        /// Length of the slot.
+        runtime: Span; SPANS_ABOVE_ZERO,
+    }
+    required [domain, runtime]
+}
