@@ -19,8 +19,8 @@
 //! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
 //! | `pelt`, `load_avg` | PELT; `update_load_avg`, `update_tg_load_avg`, `update_cfs_group`, `task_h_load` |
 //! | `select_cpu`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
-//! | `load_balance`, `sched_domains` | `load_balance`, `newidle_balance`, `find_busiest_group`, `detach_tasks`, `task_hot`, `active_load_balance`; `sched_domain` |
-//! | `policy`, `realtime` | the scheduler of a host; `SCHED_FIFO`, `SCHED_RR` |
+//! | `load_balance`, `sched_domains`, `cfs_tasks` | `rq->cfs_tasks`; `load_balance`, `newidle_balance`, `find_busiest_group`, `detach_tasks`, `task_hot`, `active_load_balance`; `sched_domain` |
+//! | `policy`, `timers`, `realtime` | the scheduler of a host, with its ticks, decisions and refills; `SCHED_FIFO`, `SCHED_RR` |
 //! | `cgroups`, `params` | libvirt's control groups of a domain; tunables, and files and commands that set them |
 //!
 //! Names that differ:
