@@ -1,6 +1,6 @@
 //! The machine and its CPU pools.
 
-use vcpulab_host::{Governor, PoolId, TopologyConfig};
+use vcpulab_host::{PoolId, TopologyConfig};
 use vcpulab_spec::{CONSTANTS, Cgroups, POOL_0, Platform, PoolSpec, Spec};
 
 use crate::file::profile::{constants_of, default_profile, find_profile};
@@ -8,7 +8,6 @@ use crate::file::raw::{RawHost, RawPool, RawTopology};
 use crate::file::words::Hypervisor;
 use crate::text::read::{Field, Named, named};
 use crate::text::units::CpuList;
-use crate::text::value::unless;
 use crate::write::params::raw_params;
 
 pub(crate) fn raw_host(spec: &Spec) -> RawHost {
@@ -28,12 +27,12 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
     };
     let costs = CONSTANTS.iter().filter(|doc| doc.default.is_none_or(|usual| !is_implied(doc.name, usual)));
     RawHost {
-        hypervisor: kvm.map(|_| Hypervisor::Kvm).into(),
+        hypervisor: if kvm.is_some() { Hypervisor::Kvm } else { Hypervisor::Xen }.into(),
         drivers: drivers.into(),
         bare_metal: (host.platform == Platform::BareMetal).into(),
         toolstack: host.toolstack.into(),
         polls_recorded: kvm.map(|kvm| kvm.polls_recorded).into(),
-        cgroups: kvm.filter(|kvm| kvm.version == Cgroups::V1).map(|_| 1_u32).into(),
+        cgroups: kvm.map(|kvm| if kvm.version == Cgroups::V1 { 1_u32 } else { 2 }).into(),
         halt_poll_us: kvm.map(|kvm| kvm.halt_poll.ns() / 1000).into(),
         profile: host.profile.clone().into(),
         pcpus: host.pcpus.into(),
@@ -41,7 +40,7 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         pcpus_per_socket: host.topology.is_none().then_some(host.pcpus_per_socket).into(),
         sched_gran: host.granularity.into(),
         creation: host.creation.into(),
-        governor: unless(Governor::Performance, host.governor).into(),
+        governor: host.governor.into(),
         scheduler: pool.policy.name.to_owned().into(),
         generation: pool.release.clone().into(),
         costs: Named(costs.map(|doc| constant(doc.name)).collect()).into(),
