@@ -52,7 +52,7 @@ def test_every_answer_has_the_caution_on_threads_without_a_price(
     text = THREADS.format(profile=profile, threads=threads)
     (tmp_path / "host.toml").write_text(text)
     expected = (profile, threads) == ("generic", 2)
-    (caution,) = core_sharing.cautions(vcpulab.Scenario.from_toml(text).to_dict()) or [""]
+    (caution,) = core_sharing.cautions(vcpulab.Scenario.from_toml(text).model) or [""]
     assert bool(caution) == expected
     for name, *options in COMMANDS if expected else COMMANDS[:5]:
         shown = command(name, "host.toml", *options).stdout

@@ -66,10 +66,10 @@ def test_soft_affinity_by_node_leaves_who_has_affinity() -> None:
     host = scenario({"affinity": "0-1"}, topology=TWO_NODES)
     by_node = there(space(host))["host.soft_affinity"].options[1].value
     assert by_node == {"domain.b.soft_affinity": "0-3", "domain.c.soft_affinity": "4-7"}
-    assert set(soft(scenario(topology=TWO_NODES).to_dict())) == {"a", "b", "c"}, "driver domains stay everywhere"
-    wide = scenario({"vcpus": 6}, topology=TWO_NODES).to_dict()
+    assert set(soft(scenario(topology=TWO_NODES).model)) == {"a", "b", "c"}, "driver domains stay everywhere"
+    wide = scenario({"vcpus": 6}, topology=TWO_NODES).model
     assert set(soft(wide)) == {"b", "c"}, "it fits into no node"
-    assert soft(scenario(topology=TWO_NODES, scheduler="rtds").to_dict()) == {}
+    assert soft(scenario(topology=TWO_NODES, scheduler="rtds").model) == {}
 
 
 def test_the_goals_own_domains_are_tried_on_each_node() -> None:

@@ -5,8 +5,8 @@ its speed alone. With several siblings, each one costs as much as a single sibli
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from vcpulab.scenario.model import Model
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
 from vcpulab.show.document import Lines, Part
@@ -15,25 +15,24 @@ KINDS = ("compute", "memory", "io")
 """The kinds of work, by what bounds their speed."""
 
 
-def has_sibling_costs(costs: Mapping[str, Any]) -> bool:
+def has_sibling_costs(costs: Mapping[str, int]) -> bool:
     """`True`: in this profile, busy threads of a core slow each other down."""
     return any(_beside(costs, kind, sibling) < 1 for kind in KINDS for sibling in KINDS)
 
 
-def kind(document: Mapping[str, Any], domain: str) -> str:
+def kind(scenario: Model, domain: str) -> str:
     """The kind of work of a domain."""
-    table = document["domain"][domain]
-    usual = "io" if domain == "dom0" or table.get("driver_domain") else "compute"
-    return str(table.get("bound_by", usual))
+    usual = "io" if domain == "dom0" or scenario.domains[domain].driver_domain else "compute"
+    return scenario.domains[domain].bound_by or usual
 
 
-def kinds(document: Mapping[str, Any]) -> list[str]:
+def kinds(scenario: Model) -> list[str]:
     """The kinds of work of a scenario's domains."""
-    present = {kind(document, name) for name in document["domain"]}
+    present = {kind(scenario, name) for name in scenario.domains}
     return [kind for kind in KINDS if kind in present]
 
 
-def core(costs: Mapping[str, Any], work: Iterable[str], threads: int) -> float:
+def core(costs: Mapping[str, int], work: Iterable[str], threads: int) -> float:
     """The largest joint throughput of a number of threads of a core, relative to a single thread.
 
     Examples:
@@ -46,64 +45,62 @@ def core(costs: Mapping[str, Any], work: Iterable[str], threads: int) -> float:
     return max(busy / (1 + (busy - 1) * taken) for busy in range(1, threads + 1))
 
 
-def cores(document: Mapping[str, Any], pcpus: Iterable[int], work: Iterable[str] | None = None) -> float:
+def cores(scenario: Model, pcpus: Iterable[int], work: Iterable[str] | None = None) -> float:
     """The largest joint throughput of some threads, relative to a thread alone on its core.
 
     Args:
-        document: a complete scenario.
+        scenario: the scenario.
         pcpus: the threads.
         work: the kinds of work; all kinds in the scenario if left out.
     """
-    host = document["host"]
-    present = kinds(document) if work is None else list(work)
-    groups = Topology.from_host(host).by_core(pcpus).values()
-    most = {count: core(host["costs"], present, count) for count in {len(group) for group in groups}}
+    present = kinds(scenario) if work is None else list(work)
+    groups = Topology.from_host(scenario.host).by_core(pcpus).values()
+    most = {count: core(scenario.host.costs, present, count) for count in {len(group) for group in groups}}
     return sum(most[len(group)] for group in groups)
 
 
-def fastest(document: Mapping[str, Any]) -> float:
+def fastest(scenario: Model) -> float:
     """The largest work per second of a thread alone on its core, in seconds at the profile's clock rate.
 
     Examples:
         >>> turbo = {"cpu_mhz": 2000, "turbo_one_core_mhz": 3000, "memory_share_compute_percent": 50}
-        >>> round(fastest({"host": {"pcpus": 1, "costs": turbo}, "domain": {"web": {}}}), 3)
+        >>> web = {"driver_domain": False}
+        >>> round(fastest(Model({"host": {"pcpus": 1, "costs": turbo}, "domain": {"web": web}})), 3)
         1.2
     """
-    costs = document["host"]["costs"]
+    costs = scenario.host.costs
     nominal = float(costs["cpu_mhz"])
     times: float = max(costs.get(f"turbo_{clock}_mhz", 0) / nominal for clock in ("one_core", "all_cores"))
-    shares: list[float] = [costs.get(f"memory_share_{kind}_percent", 0) / 100 for kind in kinds(document)]
+    shares: list[float] = [costs.get(f"memory_share_{kind}_percent", 0) / 100 for kind in kinds(scenario)]
     return max(1.0, *(1.0 / ((1 - share) / max(1.0, times) + share) for share in shares))
 
 
-def notes(document: Mapping[str, Any]) -> list[str]:
+def notes(scenario: Model) -> list[str]:
     """A note that a thread is not a core, with the effect on this host; none if each core has one thread."""
-    host = document["host"]
-    topology, costs = Topology.from_host(host), host["costs"]
+    topology, costs = Topology.from_host(scenario.host), scenario.host.costs
     if topology.threads == 1:
         return []
     if not has_sibling_costs(costs):
-        return cautions(document)
-    together = [core(costs, [kind], topology.threads) for kind in kinds(document)]
+        return cautions(scenario)
+    together = [core(costs, [kind], topology.threads) for kind in kinds(scenario)]
     least, most = min(together), max(together)
     times = f"{least:.2f}" if most - least < 0.005 else f"{least:.2f} to {most:.2f}"
     return [f"{_threads(topology)}, and {topology.threads} busy ones of a core do {times} times the work of one"]
 
 
-def cautions(*documents: Mapping[str, Any]) -> list[str]:
+def cautions(*scenarios: Model) -> list[str]:
     """Warnings that busy siblings cost nothing, for hosts with threads whose profile has no such cost.
 
     Every answer from a simulation of such a host has this caution.
 
     Args:
-        documents: complete scenarios; alike hosts are named once.
+        scenarios: the scenarios; alike hosts are named once.
     """
     unpriced: dict[str, None] = {}
-    for document in documents:
-        host = document["host"]
-        topology = Topology.from_host(host)
-        if topology.threads > 1 and not has_sibling_costs(host["costs"]):
-            profile = f"profile {host['profile']} does not say what busy siblings cost each other"
+    for scenario in scenarios:
+        topology = Topology.from_host(scenario.host)
+        if topology.threads > 1 and not has_sibling_costs(scenario.host.costs):
+            profile = f"profile {scenario.host.profile} does not say what busy siblings cost each other"
             beyond = f"beyond {topology.sockets * topology.cores} busy pCPUs there is less to be had than it seems"
             unpriced[f"{_threads(topology)}, and {profile}: {beyond}"] = None
     return list(unpriced)
@@ -111,13 +108,13 @@ def cautions(*documents: Mapping[str, Any]) -> list[str]:
 
 def cautions_as_data(*scenarios: Scenario) -> dict[str, list[str]]:
     """The warnings of `cautions` for a JSON document; nothing without warnings."""
-    listed = cautions(*(scenario.to_dict() for scenario in scenarios))
+    listed = cautions(*(scenario.model for scenario in scenarios))
     return {"cautions": listed} if listed else {}
 
 
 def caution_part(*scenarios: Scenario) -> Part:
     """The warnings of `cautions`, for the end of an answer from a simulation."""
-    return Part.always(Lines(cautions(*(scenario.to_dict() for scenario in scenarios))))
+    return Part.always(Lines(cautions(*(scenario.model for scenario in scenarios))))
 
 
 def _threads(topology: Topology) -> str:
@@ -125,5 +122,5 @@ def _threads(topology: Topology) -> str:
     return f"a thread is not a core: the {topology.pcpus} pCPUs are threads of {count} core{'' if count == 1 else 's'}"
 
 
-def _beside(costs: Mapping[str, Any], kind: str, sibling: str) -> float:
+def _beside(costs: Mapping[str, int], kind: str, sibling: str) -> float:
     return float(costs.get(f"smt_{kind}_beside_{sibling}_percent", 100)) / 100

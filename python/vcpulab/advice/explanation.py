@@ -384,7 +384,7 @@ def _first_of_each(late_apps: Sequence[Late]) -> Iterator[Late]:
 def _concerning(host: Host, late_apps: Sequence[Late]) -> list[Finding]:
     """The findings on the domains of late applications: their own faults, causes of delay, and faults on the path."""
     domains = {late_app.domain for late_app in late_apps}
-    way = set(with_servers(host.domains, domains))
+    way = set(with_servers(host.scenario.domains, domains))
     # A fault of a pool is a fault of the domains in it.
     pools = {host.domains[domain].get("pool") for domain in way}
     places = [["domain", domain] for domain in domains] + [split(of_pool(pool, "scheduler"))[:-1] for pool in pools]
@@ -411,9 +411,9 @@ def _domain_of(path: str) -> str | None:
 def _explained(host: Host, late_app: Late, name: str, limit: Slo | None) -> Explained:
     address = find(host.scenario, name)
     parts: list[Part] = []
-    for domain in with_servers(host.domains, [late_app.domain]):
+    for domain in with_servers(host.scenario.domains, [late_app.domain]):
         parts += _of_domain(host, domain, vcpus_of(host.scenario, address) if domain == late_app.domain else ())
-    threads = enumerate(host_threads(host.document))
+    threads = enumerate(host_threads(host.scenario.model))
     parts += [
         part for number, thread in threads if thread.domain == late_app.domain for part in _of_thread(host, number)
     ]
@@ -465,7 +465,7 @@ def _of_thread(host: Host, number: int) -> Iterator[Part]:
     shares = _of_elapsed(rows)
     total = Interval.from_values(shares.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
     if total is not None:
-        yield Part(0, f"{host_threads(host.document)[number]}, not blocked", total)
+        yield Part(0, f"{host_threads(host.scenario.model)[number]}, not blocked", total)
         for state, column in _STATES:
             share = Interval.from_values(shares[column])
             if share is not None:

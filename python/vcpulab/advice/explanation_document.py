@@ -32,7 +32,7 @@ def document(answer: "Explanation", label: str, toolstack: Toolstack | None, *, 
         full: whether to show all commands, and requests in detail.
     """
     nobody = [] if answer.explained else [f"{label}: nobody is late (--slo METRIC explains one nevertheless)"]
-    topology = Topology.from_host(answer.scenario.to_dict()["host"])
+    topology = Topology.from_host(answer.scenario.host)
     host = [] if topology.is_flat else [f"host: {topology}"]
     yield Part.always(Lines([*nobody, *answer.outlook(), *answer.numbers(), *host]))
     yield caution_part(answer.scenario)

@@ -1,11 +1,10 @@
 """Metrics and settings that are not comparable between two hypervisors."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from vcpulab.hypervisors.commands import HYPERVISORS
-from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.model import Host, Model
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.threads import polls_us
@@ -18,19 +17,19 @@ def not_comparable(before: Scenario, after: Scenario) -> list[str]:
         before: a scenario.
         after: another scenario.
     """
-    sides = (before.to_dict(), after.to_dict())
-    if hypervisor_of(sides[0]) == hypervisor_of(sides[1]):
+    sides = (before.model, after.model)
+    if before.host.hypervisor == after.host.hypervisor:
         return []
     return [*_drivers(*sides), *_costs(*sides), *_weights(*sides), *_limits(*sides), *_polling(*sides)]
 
 
-def _name(document: Mapping[str, Any]) -> str:
-    return HYPERVISORS[hypervisor_of(document)]
+def _name(side: Model) -> str:
+    return HYPERVISORS[side.host.hypervisor]
 
 
-def _drivers(*sides: Mapping[str, Any]) -> Iterator[str]:
-    devices = any({"nic", "disk"} & table.keys() for document in sides for table in document["domain"].values())
-    drivers = [name for document in sides for name, table in document["domain"].items() if table.get("driver_domain")]
+def _drivers(*sides: Model) -> Iterator[str]:
+    devices = any(domain.nic or domain.disk for side in sides for domain in side.domains.values())
+    drivers = [name for side in sides for name, domain in side.domains.items() if domain.driver_domain]
     if devices:
         owners = f"vCPUs of {in_short(drivers)}" if drivers else "drivers elsewhere"
         yield (
@@ -39,8 +38,8 @@ def _drivers(*sides: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _costs(*sides: Mapping[str, Any]) -> Iterator[str]:
-    first, second = (str(document["host"]["profile"]) for document in sides)
+def _costs(*sides: Model) -> Iterator[str]:
+    first, second = (side.host.profile for side in sides)
     if first != second:
         yield f"costs: of the profiles {first} and {second}, two machines"
     elif first != "exact":
@@ -50,29 +49,26 @@ def _costs(*sides: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _weights(*sides: Mapping[str, Any]) -> Iterator[str]:
-    defaults = [_default(document, "weight") for document in sides]
+def _weights(*sides: Model) -> Iterator[str]:
+    defaults = [_default(side.host, "weight") for side in sides]
     if None not in defaults and defaults[0] != defaults[1]:
-        weights = " and ".join(
-            f"{value} under {_name(document)}" for value, document in zip(defaults, sides, strict=True)
-        )
+        weights = " and ".join(f"{value} under {_name(side)}" for value, side in zip(defaults, sides, strict=True))
         yield f"weights: {weights} if left out: only those of one side compare with each other"
 
 
-def _default(document: Mapping[str, Any], name: str) -> int | str | None:
-    host = document["host"]
-    generation = generation_of(host["scheduler"], host["generation"])
+def _default(host: Host, name: str) -> int | str | None:
+    generation = generation_of(host.scheduler, host.generation)
     params = generation["params"] if generation else ()
     return next((param["default"] for param in params if param["name"] == name and param["scope"] == "domain"), None)
 
 
-def _limits(*sides: Mapping[str, Any]) -> Iterator[str]:
-    capped = any(table.get("cap") for document in sides for table in document["domain"].values())
+def _limits(*sides: Model) -> Iterator[str]:
+    capped = any(domain.params.get("cap") for side in sides for domain in side.domains.values())
     quotas = any(
         value != -1
-        for document in sides
-        for table in document["domain"].values()
-        for name, value in table.items()
+        for side in sides
+        for domain in side.domains.values()
+        for name, value in domain.params.items()
         if name.endswith("_quota_us")
     )
     if capped or quotas:
@@ -82,7 +78,7 @@ def _limits(*sides: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _polling(*sides: Mapping[str, Any]) -> Iterator[str]:
-    polls = next(filter(None, map(polls_us, sides)), 0)
+def _polling(*sides: Model) -> Iterator[str]:
+    polls = next(filter(None, (polls_us(side.host) for side in sides)), 0)
     if polls:
         yield f"gotten: under KVM it holds halt polling of up to {polls} µs after each halt (host.halt_poll_us)"

@@ -7,6 +7,7 @@ from typing import Any
 from vcpulab.hypervisors.settings import DOM0, hypervisor_of
 from vcpulab.hypervisors.xen import HAS_POOLS
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.model import Host
 from vcpulab.scenario.scenario import join
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, spans
@@ -99,7 +100,7 @@ def _pinned(document: Mapping[str, Any], names: Sequence[str]) -> set[int]:
 
 def _free(document: Mapping[str, Any], names: Sequence[str], here: Sequence[int]) -> Iterator[list[int]]:
     """Whole cores to which no domain is pinned: with one pCPU, and with one for each vCPU of these domains."""
-    domains, topology = document["domain"], Topology.from_host(document["host"])
+    domains, topology = document["domain"], Topology.from_host(Host(document["host"]))
     taken = {pcpu for table in domains.values() for pcpu in pinned_to(table) or ()}
     near = {node for name in names for node in _memory_nodes(domains[name])}
     cores = [core for core in topology.by_core(here).values() if not taken & set(core)]

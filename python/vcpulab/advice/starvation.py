@@ -8,13 +8,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import polars as pl
 
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import number
+from vcpulab.scenario.model import Domain, Model
 from vcpulab.scenario.names import in_rows, in_short
 from vcpulab.scenario.threads import HOST, HostThread, cpuset, host_threads, quota
 from vcpulab.scenario.units import pcpu_set
@@ -72,7 +73,7 @@ def starved(run: Run) -> dict[str, str]:
         share = min(vcpu.wants * min(1.0, len(pcpus) / wanted), entitled[vcpu.domain])
         if not vcpu.running_ns or vcpu.runs < OF_SHARE * share:
             by_domain.setdefault(vcpu.domain, []).append(vcpu)
-    threads = host_threads(run.scenario.to_dict())
+    threads = host_threads(run.scenario.model)
     starving = by_domain.pop(HOST, []) if threads else []
     served = {threads[vcpu.number].domain: _of_a_thread(threads[vcpu.number], vcpu) for vcpu in starving}
     return {**served, **{domain: _reason(vcpus, active[domain]) for domain, vcpus in by_domain.items()}}
@@ -94,7 +95,7 @@ def newly_starved(before: Run, after: Run) -> dict[str, str]:
     already = starved(before)
     reasons = {domain: reason for domain, reason in starved(after).items() if domain not in already}
     old, new = _domains(before), _domains(after)
-    if host_threads(before.scenario.to_dict()):
+    if host_threads(before.scenario.model):
         # Starving threads are visible at the domains that they serve.
         old.pop(HOST, None)
     for domain, was in old.items():
@@ -228,20 +229,20 @@ def _domains(run: Run) -> dict[str, _Vcpu]:
 
 def _reach(run: Run) -> dict[str, list[frozenset[int]]]:
     """The pCPUs that each vCPU of each domain may run on, by the scenario and the domain's pool at the end."""
-    document = run.scenario.to_dict()
-    count = document["host"]["pcpus"]
-    pools = {name: pcpu_set(table["pcpus"], count) for name, table in document.get("pool", {}).items()}
+    scenario = run.scenario.model
+    count = scenario.host.pcpus
+    pools = {name: pcpu_set(pool.pcpus, count) for name, pool in scenario.pools.items()}
     rest = frozenset(range(count)).difference(*pools.values())
     last = {row["domain"]: row["pool"] for row in run.df_domains().iter_rows(named=True)}
     reach = {}
-    for name, table in document["domain"].items():
-        pool = pools.get(last.get(name), rest) & cpuset(document, name)
-        given = table["affinity"]
-        sets = [given] * table["vcpus"] if isinstance(given, str) else given
+    for name, domain in scenario.domains.items():
+        pool = pools.get(last.get(name, ""), rest) & cpuset(scenario, name)
+        given = domain.affinity
+        sets = [given] * domain.vcpus if isinstance(given, str) else given
         reach[name] = [(pool & pcpu_set(cpus, count)) or pool or frozenset(range(count)) for cpus in sets]
-    threads = host_threads(document)
+    threads = host_threads(scenario)
     of_threads = [
-        (left := cpuset(document, thread.domain)) & pcpu_set(thread.affinity, count) or left for thread in threads
+        (left := cpuset(scenario, thread.domain)) & pcpu_set(thread.affinity, count) or left for thread in threads
     ]
     return {**reach, HOST: of_threads} if threads else reach
 
@@ -253,25 +254,25 @@ def _overlap(wanted: frozenset[int], pcpus: frozenset[int]) -> float:
 
 def _entitled(run: Run, active: Counter[str]) -> dict[str, float]:
     """The pCPUs that each vCPU of a domain may expect by weights, caps and budgets; infinite: no limit."""
-    document = run.scenario.to_dict()
     weights = {row["domain"]: row["entitlement"] for row in run.df_domains().iter_rows(named=True)}
     entitled = {HOST: math.inf}
-    for name, table in document["domain"].items():
+    for name, domain in run.scenario.domains.items():
         count = active[name] or 1
         # A weight of 0 promises nothing, and extra time is shared equally.
-        entitled[name] = min((weights.get(name) or math.inf) / count, _held_to(table, count))
+        entitled[name] = min((weights.get(name) or math.inf) / count, _held_to(domain, count))
     return entitled
 
 
-def _held_to(table: Mapping[str, Any], active: int) -> float:
+def _held_to(domain: Domain, active: int) -> float:
     """The most that a vCPU of a domain may run, in pCPUs."""
-    most = table["cap"] / 100 / active if table.get("cap") else math.inf
-    limit = quota(table)
+    params = domain.params
+    most = params["cap"] / 100 / active if params.get("cap") else math.inf
+    limit = quota(domain)
     if limit is not None:
         most = min(most, limit / active)
     for budget, period in (("budget_us", "period_us"), ("slice", "period")):
-        if table.get(budget) and table.get(period):
-            most = min(most, table[budget] / table[period])
+        if params.get(budget) and params.get(period):
+            most = min(most, params[budget] / params[period])
     return most
 
 
@@ -293,7 +294,7 @@ def _reason(starving: list[_Vcpu], active: int) -> str:
 
 def _lost(before: Run, after: Run) -> Iterator[tuple[str, str]]:
     """Domains with an application or client that lost almost all of its throughput, and the reason."""
-    old, new = before.scenario.to_dict(), after.scenario.to_dict()
+    old, new = before.scenario.model, after.scenario.model
     present = {app.name: app for app in apps(after.scenario)}
     rates = [dict(_completed(run)) for run in (before, after)]
     for app in apps(before.scenario):
@@ -310,8 +311,7 @@ def _completed(run: Run) -> Iterator[tuple[str, tuple[float, int]]]:
     return ((name, (rate or 0.0, count)) for name, rate, count in many.iter_rows())
 
 
-def _work(document: Mapping[str, Any], domain: str) -> object:
+def _work(scenario: Model, domain: str) -> object:
     """The work of a domain, for comparison: throughput that falls with the work is not lost."""
-    clients = document.get("client", {})
-    asking = {name: table for name, table in clients.items() if table["server"] == domain}
-    return document["domain"][domain].get("app", []), asking
+    asking = {name: client for name, client in scenario.clients.items() if client.server == domain}
+    return scenario.domains[domain].apps, asking

@@ -165,7 +165,7 @@ def _linted(
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
         page.show(linted.document(toolstack, full=all, label=str(path), names=names), all=all)
-    notes, cautions = as_data(linted.notes, toolstack), core_sharing.cautions(linted.scenario.to_dict())
+    notes, cautions = as_data(linted.notes, toolstack), core_sharing.cautions(linted.scenario.model)
     return _Answer(data, len(linted.advice), len(data), interrupted=interrupted, notes=notes, cautions=cautions)
 
 

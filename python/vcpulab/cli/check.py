@@ -48,7 +48,7 @@ def check(
     status = DONE
     for path in file:
         try:
-            topology = Topology.from_host(files.load(path).to_dict()["host"])
+            topology = Topology.from_host(files.load(path).host)
         except (RequestError, ScenarioError) as error:
             terminal.say(str(error))
             status = WRONG

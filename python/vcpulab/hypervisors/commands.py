@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors import TOOLSTACKS, Toolstack, cgroup, libvirt, proxmox, xapi, xl
-from vcpulab.hypervisors.settings import Change, difference, hypervisor_of, set_up
+from vcpulab.hypervisors.settings import Change, difference, set_up
 from vcpulab.hypervisors.steps import Step
 from vcpulab.scenario.scenario import Scenario
 
@@ -69,7 +69,7 @@ def check(scenario: Scenario, toolstack: Toolstack | None) -> None:
     Raises:
         RequestError: the toolstack belongs to another hypervisor.
     """
-    _check(hypervisor_of(scenario.to_dict()), toolstack)
+    _check(scenario.host.hypervisor, toolstack)
 
 
 def _check(hypervisor: str, toolstack: Toolstack | None) -> None:

@@ -175,9 +175,8 @@ def xencpu(run: Run) -> pl.DataFrame:
 
 def _drivers(run: Run) -> dict[str, str]:
     """The driver domain of each domain that has one."""
-    domains = run.scenario.to_dict()["domain"]
-    nics = {name: domain.get("nic", {}) for name, domain in domains.items()}
-    return {name: nic["driver_domain"] for name, nic in nics.items() if "driver_domain" in nic}
+    nics = ((name, domain.nic) for name, domain in run.scenario.domains.items())
+    return {name: nic.driver_domain for name, nic in nics if nic is not None and nic.driver_domain is not None}
 
 
 # ---- Xenoprof ----
@@ -238,7 +237,7 @@ def check_sampled(scenario: Scenario, replication: int) -> None:
     Raises:
         NotRecordedError: the run has no samples of the replication.
     """
-    if scenario.to_dict()["run"]["sample"] == "0ns":
+    if scenario.model.run.sample.ns == 0:
         raise NotRecordedError(_NO_SAMPLES)
     if not 0 <= replication < scenario.replications:
         last = scenario.replications - 1

@@ -4,25 +4,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from vcpulab.scenario import model
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.cgroups import Version, version_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
-from vcpulab.scenario.units import members, pcpu_set, span_ns
+from vcpulab.scenario.units import members, pcpu_set
 
 POOL_0 = "Pool-0"
 DOM0 = "dom0"
 DEFAULT_SLICES = ("machine.slice", "system.slice")
 """The default control groups of a virtual machine, and of a daemon of the host."""
-_GOVERNOR = "performance"
-"""The default of `host.governor`."""
 _GRANULARITY = "cpu"
-"""The default of `host.sched_gran`, and the value where the host has no such field."""
+"""`sched_gran` of a host that was just installed."""
 _HALT_POLL_US = 200
-"""The default of `host.halt_poll_us`."""
-_GROUP_DEFAULTS = {"weight": 100, "quota_us": -1, "period_us": 100_000, "burst_us": 0, "idle": False, "cpus": "all"}
-"""Defaults of a control group."""
+"""`halt_poll_us` of a host that was just installed."""
+_NEW_GROUP = {"weight": 100, "quota_us": -1, "period_us": 100_000, "burst_us": 0, "idle": False, "cpus": "all"}
+"""A new control group."""
 
 
 @dataclass(frozen=True)
@@ -459,23 +458,23 @@ def difference(before: Scenario, after: Scenario) -> Change:
 
 
 def _change(before: Scenario | None, after: Scenario) -> Change:
-    old, new = None if before is None else before.to_dict(), after.to_dict()
-    another = old is not None and hypervisor_of(old) != hypervisor_of(new)
+    old, new = None if before is None else before.model, after.model
+    host = new.host
+    another = old is not None and old.host.hypervisor != host.hypervisor
     if another:
         # A host with another hypervisor is set up from the beginning.
         before = old = None
     pools, old_pools = _pools(new), {} if old is None else _pools(old)
-    host = new["host"]
     settings: list[Setting]
     later: list[tuple[str, Setting]] = []
-    if host.get("bare_metal"):
-        settings = [NoHypervisor()] if old is None or old["host"] != host else []
+    if host.bare_metal:
+        settings = [NoHypervisor()] if old is None or old.host != host else []
     else:
         settings = [*_host(old, new, pools[POOL_0], old_pools.get(POOL_0)), *_of_pools(old, new, pools, old_pools)]
-        settings += [*_halt_polling(old, new, pools[POOL_0]), *_groups(old or {}, new, pools[POOL_0])]
+        settings += [*_halt_polling(old, new, pools[POOL_0]), *_groups(old, new, pools[POOL_0])]
         # Xen's own default is another one.
-        named = after.written()["host"].get("governor") if old is None else host.get("governor", _GOVERNOR)
-        if named is not None and (old is None or old["host"].get("governor", _GOVERNOR) != named):
+        named = after.written()["host"].get("governor") if old is None else host.governor
+        if named is not None and (old is None or old.host.governor != named):
             restarts = not pools[POOL_0].same_scheduler(old_pools.get(POOL_0))
             settings.append(Governor(pools[POOL_0], named, restarts))
         old_actions = [] if old is None else list(_Actions(old, old_pools).all())
@@ -483,24 +482,23 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
         for at, setting in _Actions(new, pools).all():
             if (at, setting) not in old_actions:
                 later.append((at, setting))
-        for name, table in new["domain"].items():
-            if "start" not in table:
-                was = None if old is None else old["domain"].get(name)
-                here += _of_domain(name, table, was, (pools, old_pools), host["pcpus"])
+        for name, domain in new.domains.items():
+            if domain.start is None:
+                was = None if old is None else old.domains.get(name)
+                here += _of_domain(name, domain, was, (pools, old_pools), host.pcpus)
         settings += [*here, *_memory_stays(old, new, pools[POOL_0]), *_places(before, after, pools[POOL_0])]
     if another:
-        settings.insert(0, AnotherHypervisor(pools[POOL_0], hypervisor_of(new)))
-    tables = new["domain"]
+        settings.insert(0, AnotherHypervisor(pools[POOL_0], host.hypervisor))
     return Change(
-        host["toolstack"],
+        host.toolstack,
         pools[POOL_0],
-        host["pcpus"],
+        host.pcpus,
         tuple(settings),
         tuple(later),
-        hypervisor_of(new),
-        {name: table["cgroup"] for name, table in tables.items() if "cgroup" in table},
-        version_of(new),
-        frozenset(name for name, table in tables.items() if table.get("daemon")),
+        host.hypervisor,
+        {name: domain.cgroup for name, domain in new.domains.items() if domain.cgroup is not None},
+        version_of(host),
+        frozenset(name for name, domain in new.domains.items() if domain.daemon),
     )
 
 
@@ -509,57 +507,53 @@ def hypervisor_of(document: Mapping[str, Any]) -> str:
     return str(document["host"].get("hypervisor", "xen"))
 
 
-def _pools(document: Mapping[str, Any]) -> dict[str, Pool]:
+def _pools(scenario: model.Model) -> dict[str, Pool]:
     """The pools by name: `Pool-0` with the pCPUs that no other pool has, and the scenario's own pools."""
-    tables = document.get("pool", {})
-    pcpus = {name: tuple(members(table["pcpus"])) for name, table in tables.items()}
+    pcpus = {name: tuple(members(pool.pcpus)) for name, pool in scenario.pools.items()}
     taken = {pcpu for numbers in pcpus.values() for pcpu in numbers}
-    pcpus[POOL_0] = tuple(pcpu for pcpu in range(document["host"]["pcpus"]) if pcpu not in taken)
-    return {name: _pool(name, table, pcpus[name]) for name, table in {POOL_0: document["host"], **tables}.items()}
+    pcpus[POOL_0] = tuple(pcpu for pcpu in range(scenario.host.pcpus) if pcpu not in taken)
+    return {name: _pool(name, _frame(scenario, name), pcpus[name]) for name in (POOL_0, *scenario.pools)}
 
 
-def _pool(name: str, table: Mapping[str, Any], pcpus: tuple[int, ...]) -> Pool:
-    generation = generation_of(table["scheduler"], table["generation"])
+def _pool(name: str, frame: model.Host | model.Pool, pcpus: tuple[int, ...]) -> Pool:
+    generation = generation_of(frame.scheduler, frame.generation)
     assert generation is not None, "a checked scenario names what there is"
-    return Pool(name, table["scheduler"], table["generation"], pcpus, generation["toolstack"], generation["params"])
+    return Pool(name, frame.scheduler, frame.generation, pcpus, generation["toolstack"], generation["params"])
 
 
-def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was: Pool | None) -> Iterator[Setting]:
-    host, before = new["host"], None if old is None else old["host"]
+def _host(old: model.Model | None, new: model.Model, pool: Pool, was: Pool | None) -> Iterator[Setting]:
+    host, before = new.host, None if old is None else old.host
     if not pool.same_scheduler(was):
         yield Scheduler(pool, was is not None and pool.generation != was.generation)
-    gran = host.get("sched_gran", _GRANULARITY)
     smt = None if before is None else _smt(before, host, pool)
     if smt is not None:
         yield smt
-    elif before is None and "topology" in host:
+    elif before is None and host.topology is not None:
         yield Shape(Topology.from_host(host))
-    elif host["pcpus"] != (None if before is None else before["pcpus"]) and (
-        pool.tools["tool"] or hypervisor_of(new) == "kvm"
-    ):
-        yield Pcpus(host["pcpus"], None if before is None else before["pcpus"])
-    if gran != ((before or {}).get("sched_gran", _GRANULARITY)):
-        yield Granularity(pool, gran)
+    elif (before is None or host.pcpus != before.pcpus) and (pool.tools["tool"] or host.hypervisor == "kvm"):
+        yield Pcpus(host.pcpus, None if before is None else before.pcpus)
+    if host.sched_gran != (_GRANULARITY if before is None else before.sched_gran):
+        yield Granularity(pool, host.sched_gran)
     if before is not None:
         fields = ("profile", "topology", "pcpus_per_socket", "costs")
-        machine = tuple(field for field in fields if before.get(field) != host.get(field))
-        if machine and before["pcpus"] == host["pcpus"]:
+        machine = tuple(field for field in fields if getattr(before, field) != getattr(host, field))
+        if machine and before.pcpus == host.pcpus:
             yield Machine(machine)
 
 
-def _smt(before: Mapping[str, Any], host: Mapping[str, Any], pool: Pool) -> Smt | None:
+def _smt(before: model.Host, host: model.Host, pool: Pool) -> Smt | None:
     """The change of SMT, if the hosts differ only in the threads of the same cores."""
     old, new = Topology.from_host(before), Topology.from_host(host)
     same = (old.sockets, old.cores, old.nodes) == (new.sockets, new.cores, new.nodes)
-    if not same or 1 not in (old.threads, new.threads) or old.threads == new.threads or "topology" not in before:
+    if not same or 1 not in (old.threads, new.threads) or old.threads == new.threads or before.topology is None:
         return None
-    scheduler = any(before[name] != host[name] for name in ("scheduler", "generation"))
-    cores = {table.get("sched_gran", _GRANULARITY) for table in (before, host)} != {_GRANULARITY}
+    scheduler = (before.scheduler, before.generation) != (host.scheduler, host.generation)
+    cores = {before.sched_gran, host.sched_gran} != {_GRANULARITY}
     return Smt(pool, new.threads > 1, max(old, new, key=lambda topology: topology.threads), scheduler or cores)
 
 
 def _of_pools(
-    old: Mapping[str, Any] | None, new: Mapping[str, Any], pools: Mapping[str, Pool], old_pools: Mapping[str, Pool]
+    old: model.Model | None, new: model.Model, pools: Mapping[str, Pool], old_pools: Mapping[str, Pool]
 ) -> Iterator[Setting]:
     """The settings of pools: first pools that give pCPUs, then pools that take them, then schedulers' parameters."""
     for name, pool in old_pools.items():
@@ -575,8 +569,8 @@ def _of_pools(
         if was is None:
             yield PoolMade(pool, pools[POOL_0])
         elif not pool.same_scheduler(was):
-            inside = tuple(d for d, table in (old or {})["domain"].items() if table.get("pool") == name)
-            yield PoolMade(pool, pools[POOL_0], inside)
+            domains = {} if old is None else old.domains
+            yield PoolMade(pool, pools[POOL_0], tuple(d for d, domain in domains.items() if domain.pool == name))
         elif pool.pcpus != was.pcpus:
             more, fewer = (
                 tuple(pcpu for pcpu in larger.pcpus if pcpu not in smaller.pcpus)
@@ -584,33 +578,33 @@ def _of_pools(
             )
             yield PoolPcpus(pool, more, fewer)
     for name, pool in pools.items():
-        table = _table_of(new, name)
-        was_table = _table_of(old, name) if old is not None and pool.same_scheduler(old_pools.get(name)) else None
-        values = _changed(pool.of_scope("global"), table, was_table)
+        params = _frame(new, name).params
+        keeps = old is not None and pool.same_scheduler(old_pools.get(name))
+        values = _changed(pool.of_scope("global"), params, _frame(old, name).params if old and keeps else None)
         if values:
-            restarts = name == POOL_0 and was_table is None
-            yield Params(pool, None, values, table, "restart" if restarts else "run time")
+            yield Params(pool, None, values, params, "run time" if keeps or name != POOL_0 else "restart")
 
 
-def _by_node(document: Mapping[str, Any], pools: Mapping[str, Pool]) -> bool:
+def _by_node(scenario: model.Model, pools: Mapping[str, Pool]) -> bool:
     """`True`: the tool makes these pools from nodes, with a pCPU of `Pool-0` for each vCPU of Dom0."""
-    topology, first = Topology.from_host(document["host"]), pools[POOL_0]
+    topology, first = Topology.from_host(scenario.host), pools[POOL_0]
     by_node = {f"Pool-node{node}" if node else POOL_0: tuple(pcpus) for node, pcpus in topology.by_node().items()}
     alike = all(pool.scheduler == first.scheduler for pool in pools.values())
-    vcpus = document["domain"].get(DOM0, {"vcpus": 0})["vcpus"]
+    dom0 = scenario.domains.get(DOM0)
     listed = {name: pool.pcpus for name, pool in pools.items()}
-    return len(by_node) > 1 and by_node == listed and alike and vcpus <= len(first.pcpus)
+    fits = dom0 is None or dom0.vcpus <= len(first.pcpus)
+    return len(by_node) > 1 and by_node == listed and alike and fits
 
 
-def _table_of(document: Mapping[str, Any], pool: str) -> Mapping[str, Any]:
-    table: Mapping[str, Any] = document["host"] if pool == POOL_0 else document["pool"][pool]
-    return table
+def _frame(scenario: model.Model, pool: str) -> model.Host | model.Pool:
+    """The table that names the scheduler of a pool."""
+    return scenario.host if pool == POOL_0 else scenario.pools[pool]
 
 
 def _of_domain(
     name: str,
-    table: Mapping[str, Any],
-    was: Mapping[str, Any] | None,
+    domain: model.Domain,
+    was: model.Domain | None,
     pools: tuple[Mapping[str, Pool], Mapping[str, Pool]],
     pcpus: int,
 ) -> Iterator[Setting]:
@@ -618,87 +612,94 @@ def _of_domain(
 
     Args:
         name: the domain's name.
-        table: the domain's table.
-        was: the domain's table before the change; `None`: the domain is new.
+        domain: the domain.
+        was: the domain before the change; `None`: the domain is new.
         pools: the new pools, and the old pools.
         pcpus: the number of pCPUs of the host.
     """
     now, before = pools
-    pool = now[table.get("pool", POOL_0)]
-    old_pool = None if was is None else before[was.get("pool", POOL_0)]
-    old_count = None if was is None else was["vcpus"]
-    if was is not None and table["vcpus"] != old_count:
-        yield Vcpus(pool, name, table["vcpus"], old_count)
-    elif was is None and name == DOM0 and table["vcpus"] != pcpus:
+    pool = now[domain.pool]
+    old_pool = None if was is None else before[was.pool]
+    if was is not None and domain.vcpus != was.vcpus:
+        yield Vcpus(pool, name, domain.vcpus, was.vcpus)
+    elif was is None and name == DOM0 and domain.vcpus != pcpus:
         # By default Dom0 has a vCPU for each pCPU.
-        yield Vcpus(pool, name, table["vcpus"], pcpus)
+        yield Vcpus(pool, name, domain.vcpus, pcpus)
     stays = pool.name == (POOL_0 if old_pool is None else old_pool.name)
     if not stays:
         yield Member(pool, name)
     same = stays and old_pool is not None and (pool.same_scheduler(old_pool) or (pool.is_linux and old_pool.is_linux))
-    values = _changed(pool.of_scope("domain"), table, was if same else None)
+    values = _changed(pool.of_scope("domain"), domain.params, was.params if was and same else None)
     if values:
-        yield Params(pool, name, values, table)
-    for kind in ("affinity", "soft_affinity"):
-        affinity = _affinity(table, kind)
-        # A domain that moves to another pool may first run on all of its pCPUs.
-        if affinity != (_affinity(was, kind) if was is not None and stays else "all"):
-            yield Affinity(pool, name, affinity, soft=kind == "soft_affinity", vcpus=table["vcpus"])
-    yield from _of_threads(name, table, was or {}, pool)
-    nodes = _memory_nodes(table)
-    if nodes and nodes != _memory_nodes(was):
-        yield MemoryNodes(pool, name, nodes)
+        yield Params(pool, name, values, _beside(domain))
+    # A domain that moves to another pool may first run on all of its pCPUs.
+    hard, soft = (was.affinity, was.soft_affinity or "all") if was and stays else ("all", "all")
+    if domain.affinity != hard:
+        yield Affinity(pool, name, domain.affinity, vcpus=domain.vcpus)
+    if (domain.soft_affinity or "all") != soft:
+        yield Affinity(pool, name, domain.soft_affinity or "all", soft=True, vcpus=domain.vcpus)
+    yield from _of_threads(name, domain, was or model.Domain({}), pool)
+    if domain.memory_nodes and domain.memory_nodes != (was.memory_nodes if was else ()):
+        yield MemoryNodes(pool, name, domain.memory_nodes)
 
 
-def _of_threads(name: str, table: Mapping[str, Any], was: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
+def _beside(domain: model.Domain) -> dict[str, Any]:
+    """The given parameters of a domain, and what the limits of others depend on."""
+    return {"vcpus": domain.vcpus, **domain.params}
+
+
+def _of_threads(name: str, domain: model.Domain, was: model.Domain, pool: Pool) -> Iterator[Setting]:
     """The settings of a domain whose vCPUs are threads of the host."""
-    group = table.get("cgroup")
-    if group is not None and group != was.get("cgroup", DEFAULT_SLICES[bool(table.get("daemon"))]):
-        yield InGroup(pool, name, group)
-    threads = table.get("iothreads", 0)
-    if threads != was.get("iothreads", 0):
-        yield IoThreads(pool, name, threads, was.get("iothreads", 0))
-    kinds: tuple[Literal["emulator"], Literal["iothread"]] = ("emulator", "iothread")
-    for kind in kinds:
-        field = f"{kind}_affinity"
-        if table.get(field, "all") != was.get(field, "all"):
-            yield ThreadAffinity(pool, name, kind, table.get(field, "all"))
-    now, before = ((side.get("sched_policy", "other"), side.get("sched_priority", 1)) for side in (table, was))
+    if domain.cgroup is not None and domain.cgroup != (was.cgroup or DEFAULT_SLICES[domain.daemon]):
+        yield InGroup(pool, name, domain.cgroup)
+    if domain.iothreads != was.iothreads:
+        yield IoThreads(pool, name, domain.iothreads, was.iothreads)
+    if domain.emulator_affinity != was.emulator_affinity:
+        yield ThreadAffinity(pool, name, "emulator", domain.emulator_affinity)
+    if domain.iothread_affinity != was.iothread_affinity:
+        yield ThreadAffinity(pool, name, "iothread", domain.iothread_affinity)
+    now, before = ((side.sched_policy or "other", side.sched_priority or 1) for side in (domain, was))
     if now != before:
-        yield ThreadClass(pool, name, *now, table["vcpus"])
-    if table.get("nice", 0) != was.get("nice", 0):
-        yield Nice(pool, name, table.get("nice", 0))
+        yield ThreadClass(pool, name, *now, domain.vcpus)
+    if (domain.nice or 0) != (was.nice or 0):
+        yield Nice(pool, name, domain.nice or 0)
 
 
-def _halt_polling(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
-    now, was = (host.get("halt_poll_us", _HALT_POLL_US) for host in (new["host"], (old or {"host": {}})["host"]))
-    if now != was:
+def _halt_polling(old: model.Model | None, new: model.Model, pool: Pool) -> Iterator[Setting]:
+    now = new.host.halt_poll_us
+    if now is not None and now != (_HALT_POLL_US if old is None else old.host.halt_poll_us):
         yield HaltPolling(pool, now)
 
 
-def _groups(old: Mapping[str, Any], new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
+def _groups(old: model.Model | None, new: model.Model, pool: Pool) -> Iterator[Setting]:
     """The settings of shared control groups; a removed group goes back to its defaults."""
-    if old and version_of(old) != version_of(new):
-        yield CgroupVersion(pool, version_of(new))
-    before, now = old.get("cgroup", {}), new.get("cgroup", {})
+    if old is not None and version_of(old.host) != version_of(new.host):
+        yield CgroupVersion(pool, version_of(new.host))
+    before, now = {} if old is None else old.cgroups, new.cgroups
     for path in dict.fromkeys([*before, *now]):
-        was, table = ({**_GROUP_DEFAULTS, **tables.get(path, {})} for tables in (before, now))
-        values = {name: table[name] for name in _GROUP_DEFAULTS if table[name] != was[name]}
+        was, table = _group(before.get(path)), _group(now.get(path))
+        values = {name: value for name, value in table.items() if value != was[name]}
         if values:
             yield Group(pool, path, values, table)
 
 
-def _memory_stays(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool) -> Iterator[Setting]:
+def _group(group: model.Cgroup | None) -> dict[str, Any]:
+    if group is None:
+        return _NEW_GROUP
+    return {name: _NEW_GROUP[name] if (value := getattr(group, name)) is None else value for name in _NEW_GROUP}
+
+
+def _memory_stays(old: model.Model | None, new: model.Model, pool: Pool) -> Iterator[Setting]:
     """The domains whose memory a new affinity places on other nodes, where the distance of nodes has a cost."""
-    topology = Topology.from_host(new["host"])
-    if old is None or topology.nodes == 1 or new["host"]["costs"].get("numa_distance", _LOCAL) <= _LOCAL:
+    topology = Topology.from_host(new.host)
+    if old is None or topology.nodes == 1 or new.host.costs.get("numa_distance", _LOCAL) <= _LOCAL:
         return
     moved = tuple(
         name
-        for name, table in new["domain"].items()
-        if (was := old["domain"].get(name)) is not None
-        and not _memory_nodes(table)
-        and _nodes_of(topology, table) != (set(_memory_nodes(was)) or _nodes_of(topology, was))
+        for name, domain in new.domains.items()
+        if (was := old.domains.get(name)) is not None
+        and not domain.memory_nodes
+        and _nodes_of(topology, domain) != (set(was.memory_nodes) or _nodes_of(topology, was))
     )
     if moved:
         yield MemoryStays(pool, moved)
@@ -708,39 +709,28 @@ _LOCAL = 10
 """The distance of a node from itself: ACPI, System Locality Information Table."""
 
 
-def _nodes_of(topology: Topology, table: Mapping[str, Any]) -> set[int]:
+def _nodes_of(topology: Topology, domain: model.Domain) -> set[int]:
     """The nodes where the vCPUs of a domain prefer to run, or without a preference may run."""
     nodes: set[int] = set()
-    for vcpu in range(table["vcpus"]):
-        given = [table.get(field, "all") for field in ("affinity", "soft_affinity")]
+    for vcpu in range(domain.vcpus):
         hard, soft = (
-            pcpu_set(affinity if isinstance(affinity, str) else affinity[vcpu], topology.pcpus) for affinity in given
+            pcpu_set(affinity if isinstance(affinity, str) else affinity[vcpu], topology.pcpus)
+            for affinity in (domain.affinity, domain.soft_affinity or "all")
         )
         nodes |= set(topology.by_node(hard & soft or hard))
     return nodes
 
 
-def _memory_nodes(table: Mapping[str, Any] | None) -> tuple[int, ...]:
-    """The nodes that the scenario names for a domain's memory; empty: the nodes of its vCPUs."""
-    given = (table or {}).get("memory_nodes", ())
-    return (given,) if isinstance(given, int) else tuple(given)
-
-
-def _affinity(table: Mapping[str, Any], kind: str) -> str | tuple[str, ...]:
-    given = table.get(kind, "all")
-    return given if isinstance(given, str) else tuple(given)
-
-
 def _changed(
-    params: Sequence[Mapping[str, Any]], table: Mapping[str, Any], was: Mapping[str, Any] | None
+    params: Sequence[Mapping[str, Any]], values: Mapping[str, Any], was: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """The changed parameters; a parameter that goes back to its default is set to the default."""
     if was is None:
-        return {param["name"]: table[param["name"]] for param in params if param["name"] in table}
+        return {param["name"]: values[param["name"]] for param in params if param["name"] in values}
     changed = {}
     for param in params:
         name, default = param["name"], param["default"]
-        value = table.get(name, default)
+        value = values.get(name, default)
         if value is not None and value != was.get(name, default):
             changed[name] = value
     return changed
@@ -748,85 +738,95 @@ def _changed(
 
 def _places(before: Scenario | None, after: Scenario, pool: Pool) -> Iterator[Setting]:
     """The settings of netbacks, blkbacks and interrupts with a stated CPU; Linux places all others."""
-    new, old = after.to_dict(), {} if before is None else before.to_dict()
+    new, old = after.model, None if before is None else before.model
     written = after.written()
     kinds: tuple[Literal["nic"], Literal["disk"]] = ("nic", "disk")
     for kind in kinds:
         for name, table in written.get(kind, {}).items():
-            driver, was = new[kind][name].get("driver_domain"), old.get(kind, {}).get(name, {}).get("vcpu")
-            if driver is not None and table.get("vcpu", was) != was:
+            device, was = _device(new, kind, name), None if old is None else _device(old, kind, name)
+            driver = None if device is None else device.driver_domain
+            vcpu, pcpu = (None, None) if was is None else (was.vcpu, was.pcpu)
+            if driver is not None and table.get("vcpu", vcpu) != vcpu:
                 yield Interrupts(pool, name, kind, driver, table["vcpu"])
-            where = old.get(kind, {}).get(name, {}).get("pcpu")
-            if table.get("pcpu", where) != where:
+            if table.get("pcpu", pcpu) != pcpu:
                 yield HostInterrupts(pool, name, kind, table["pcpu"])
     for kind in kinds:
         for name, table in written["domain"].items():
-            device = new["domain"].get(name, {}).get(kind, {})
-            was = old.get("domain", {}).get(name, {}).get(kind, {}).get("driver_vcpu")
-            place = table.get(kind, {}).get("driver_vcpu", was)
-            if place != was and "driver_domain" in device:
-                yield Backend(pool, name, kind, device["driver_domain"], place, bool(device.get("emulated")))
+            front = _front_end(new, kind, name)
+            old_front = None if old is None else _front_end(old, kind, name)
+            driver_vcpu = None if old_front is None else old_front.driver_vcpu
+            place = table.get(kind, {}).get("driver_vcpu", driver_vcpu)
+            if place != driver_vcpu and front is not None and front.driver_domain is not None:
+                yield Backend(pool, name, kind, front.driver_domain, place, front.emulated)
+
+
+def _device(scenario: model.Model, kind: Literal["nic", "disk"], name: str) -> model.Nic | model.Disk | None:
+    return scenario.nics.get(name) if kind == "nic" else scenario.disks.get(name)
+
+
+def _front_end(
+    scenario: model.Model, kind: Literal["nic", "disk"], name: str
+) -> model.Netfront | model.VirtualDisk | None:
+    domain = scenario.domains.get(name)
+    return None if domain is None else domain.nic if kind == "nic" else domain.disk
 
 
 class _Actions:
     """The timed settings of a scenario: its actions, and the domains that are created later."""
 
-    def __init__(self, document: Mapping[str, Any], pools: Mapping[str, Pool]) -> None:
-        self._document = document
+    def __init__(self, scenario: model.Model, pools: Mapping[str, Pool]) -> None:
+        self._scenario = scenario
         self._pools = pools
-        self._tables: Mapping[str, Mapping[str, Any]] = document["domain"]
-        self._pool = {name: pools[table.get("pool", POOL_0)] for name, table in self._tables.items()}
-        self._online = {name: set(range(table["vcpus"])) for name, table in self._tables.items()}
+        self._domains = scenario.domains
+        self._pool = {name: pools[domain.pool] for name, domain in self._domains.items()}
+        self._online = {name: set(range(domain.vcpus)) for name, domain in self._domains.items()}
         self._saved: set[str] = set()
 
     def all(self) -> Iterator[tuple[str, Setting]]:
         """The settings with their times, in order."""
-        starts = [
-            {"op": "create", "at": table["start"], "domain": name}
-            for name, table in self._tables.items()
-            if "start" in table
-        ]
-        actions = [*starts, *self._document.get("action", [])]
-        for action in sorted(actions, key=lambda action: span_ns(action["at"])):
+        starts = (
+            model.CreateAction({"op": "create", "at": domain.start, "domain": name})
+            for name, domain in self._domains.items()
+            if domain.start is not None
+        )
+        for action in sorted([*starts, *self._scenario.actions], key=lambda action: action.at.ns):
             for setting in self._settings(action):
-                yield action["at"], setting
+                yield str(action.at), setting
 
-    def _settings(self, action: Mapping[str, Any]) -> Iterator[Setting]:
-        op = action["op"]
-        if op == "adjust-global":
-            pool = self._pools[action.get("pool", POOL_0)]
-            values = _changed(pool.of_scope("global"), action, None)
-            yield Params(pool, None, values, {**_table_of(self._document, pool.name), **values}, moment="action")
+    def _settings(self, action: model.Action) -> Iterator[Setting]:
+        if isinstance(action, model.AdjustGlobalAction):
+            pool = self._pools[action.pool]
+            values = _changed(pool.of_scope("global"), action.params, None)
+            yield Params(pool, None, values, {**_frame(self._scenario, pool.name).params, **values}, moment="action")
             return
-        name = action["domain"]
-        pool = self._pool[name]
-        if op == "adjust":
-            values = _changed(pool.of_scope("domain"), action, None)
-            yield Params(pool, name, values, {**self._tables[name], **values}, moment="action")
-        elif op == "affinity":
-            for kind in ("affinity", "soft_affinity"):
-                if kind in action:
-                    soft, vcpus = kind == "soft_affinity", self._tables[name]["vcpus"]
-                    yield Affinity(pool, name, action[kind], action.get("vcpu"), soft=soft, vcpus=vcpus)
-        elif op == "move-pool":
-            self._pool[name] = self._pools[action["pool"]]
+        name = action.domain
+        pool, domain = self._pool[name], self._domains[name]
+        if isinstance(action, model.AdjustAction):
+            values = _changed(pool.of_scope("domain"), action.params, None)
+            yield Params(pool, name, values, {**_beside(domain), **values}, moment="action")
+        elif isinstance(action, model.AffinityAction):
+            for pcpus, soft in ((action.affinity, False), (action.soft_affinity, True)):
+                if pcpus is not None:
+                    yield Affinity(pool, name, pcpus, action.vcpu, soft=soft, vcpus=domain.vcpus)
+        elif isinstance(action, model.MovePoolAction):
+            self._pool[name] = self._pools[action.pool]
             yield Member(self._pool[name], name)
-        elif op in ("online", "offline"):
-            self._online[name] ^= {action["vcpu"]}
+        elif isinstance(action, model.OnlineAction | model.OfflineAction):
+            self._online[name] ^= {action.vcpu}
             first = self._online[name] == set(range(len(self._online[name])))
-            yield Online(pool, name, action["vcpu"], op == "online", len(self._online[name]) if first else None)
+            yield Online(pool, name, action.vcpu, action.op == "online", len(self._online[name]) if first else None)
         else:
-            yield from self._live(name, op, pool)
+            yield from self._live(name, action.op, pool)
 
     def _live(self, name: str, op: str, pool: Pool) -> Iterator[Setting]:
         yield Life(pool, name, op, name in self._saved)
         if op in ("pause", "unpause"):
             return
         (self._saved.add if op == "save" else self._saved.discard)(name)
-        table = self._tables[name]
-        again = op in ("create", "reboot") or (op == "crash" and table["on_crash"] == "restart")
+        domain = self._domains[name]
+        again = op in ("create", "reboot") or (op == "crash" and domain.on_crash == "restart")
         if again:
-            self._online[name] = set(range(table["vcpus"]))
+            self._online[name] = set(range(domain.vcpus))
         if again or op == "restore":
-            self._pool[name] = self._pools[table.get("pool", POOL_0)]
-            yield from _of_domain(name, table, None, (self._pools, {}), self._document["host"]["pcpus"])
+            self._pool[name] = self._pools[domain.pool]
+            yield from _of_domain(name, domain, None, (self._pools, {}), self._scenario.host.pcpus)

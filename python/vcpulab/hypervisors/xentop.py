@@ -148,11 +148,10 @@ class Player:
     """Makes updates out of samples of one replication as they come."""
 
     def __init__(self, scenario: Scenario, *, delay_s: float) -> None:
-        given = scenario.to_dict()
         # A driver domain's own card and disk are not virtual.
-        devices = ((name, device) for name in given["domain"] for device in ("nic", "disk"))
-        self._virtual = {(name, device) for name, device in devices if device in given["domain"][name]}
-        self._pcpus = int(given["host"]["pcpus"])
+        nics = {(name, "nic") for name, domain in scenario.domains.items() if domain.nic is not None}
+        self._virtual = nics | {(name, "disk") for name, domain in scenario.domains.items() if domain.disk is not None}
+        self._pcpus = scenario.host.pcpus
         self._delay_ns = delay_s * 1e9
         self._totals: dict[str, Domain] = {}
         self._shown_cpu_s: dict[str, float] = {}

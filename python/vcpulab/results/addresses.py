@@ -16,7 +16,6 @@ from typing import NamedTuple
 from vcpulab.errors import RequestError
 from vcpulab.results.metrics import APP, DOMAIN, HOST, IO, PCPU, Better, Metric, ThingKind
 from vcpulab.results.statistics import number
-from vcpulab.scenario.assumed import is_assumed
 from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
 from vcpulab.scenario.names import in_short as names_in_short
 from vcpulab.scenario.scenario import Scenario, join, split
@@ -92,21 +91,20 @@ def apps(scenario: Scenario) -> Sequence[App]:
 
 
 def _apps(scenario: Scenario) -> Sequence[App]:
-    document = scenario.to_dict()
     clients: dict[str, list[tuple[str, str]]] = {}
-    for name, client in document.get("client", {}).items():
-        clients.setdefault(client["server"], []).append((name, str(client["kind"])))
+    for name, load in scenario.clients.items():
+        clients.setdefault(load.server, []).append((name, load.kind))
     all_apps: list[App] = []
-    for domain, table in document["domain"].items():
-        running = [app for app in table.get("app", []) for _ in range(app.get("instance", 1))]
+    for domain, table in scenario.domains.items():
+        running = [app for app in table.apps for _ in range(app.instance)]
         asking = clients.get(domain, [])
         rows = [
-            *((None, str(app["kind"]), is_assumed(app)) for app in running),
+            *((None, app.kind, app.assumed) for app in running),
             *((name, kind, False) for name, kind in asking),
         ]
         for position, (client, kind, assumed) in enumerate(rows):
             names = [join([domain, str(position)])]
-            if client is not None and client not in document["domain"]:
+            if client is not None and client not in scenario.domains:
                 names.insert(0, join([client]))
             # The domain's name is its only client's, or its only application's.
             if (client is not None and len(asking) == 1) or (not asking and len(running) == 1):

@@ -9,7 +9,7 @@ def groups(scenario: Scenario) -> list[list[str]]:
 
     Left out are kinds of groups without information: a single group, sockets that are nodes, cores with one thread.
     """
-    host = Topology.from_host(scenario.to_dict()["host"])
+    host = Topology.from_host(scenario.host)
     kinds = [(host.nodes, "node", host.node)]
     if host.sockets != host.nodes:
         kinds.append((host.sockets, "socket", host.socket))

@@ -183,9 +183,8 @@ def paths(
     frame = pl.DataFrame(
         _engine.follow(scenario._engine, client, quantiles, replication=replication, progress=progress)
     )
-    document = scenario.to_dict()
-    threads = host_threads(document)
-    limited = {name for name, table in document["domain"].items() if quota(table) is not None}
+    threads = host_threads(scenario.model)
+    limited = {name for name, domain in scenario.domains.items() if quota(domain) is not None}
     places = pl.DataFrame(
         [_place(leg, threads, limited) for leg in frame.iter_rows(named=True)],
         schema={"where": pl.String, "kind": pl.String, "said": pl.String},

@@ -5,7 +5,9 @@ for a new group); the kernel takes shares from 2 to 262144.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
+
+from vcpulab.scenario.model import Host
 
 Version = Literal[1, 2]
 """1 has `cpu.shares` and `cpu.cfs_quota_us`, 2 has `cpu.weight` and `cpu.max`."""
@@ -18,14 +20,9 @@ _SHARES_LEAST, _SHARES_MOST = 2, 262_144
 _WEIGHT_MOST: Mapping[Version, int] = {1: _SHARES_MOST * WEIGHT // SHARES, 2: 10_000}
 
 
-def version_of(document: Mapping[str, Any]) -> Version:
-    """The version of a scenario's host.
-
-    Examples:
-        >>> version_of({"host": {"cgroups": 1}}), version_of({"host": {}})
-        (1, 2)
-    """
-    return 1 if document["host"].get("cgroups") == 1 else 2
+def version_of(host: Host) -> Version:
+    """The version of a host; 2 for a host without control groups."""
+    return host.cgroups or 2
 
 
 def weight_most(version: Version) -> int:

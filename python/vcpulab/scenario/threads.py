@@ -1,8 +1,8 @@
 """The threads of a KVM host that serve VMs: the vCPUs of a domain that is in no scenario file."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from vcpulab.scenario.model import Domain, Host, Model
 from vcpulab.scenario.units import pcpu_set
 
 HOST = "host"
@@ -26,83 +26,85 @@ class HostThread(NamedTuple):
         return f"{'I/O' if self.kind == 'iothread' else self.kind} thread of {self.domain}"
 
 
-def host_threads(document: Mapping[str, Any]) -> list[HostThread]:
+def host_threads(scenario: Model) -> list[HostThread]:
     """The threads of a scenario's host, in order; none for other hosts than KVM's.
 
     Examples:
-        >>> web = {"nic": {}, "disk": {}, "iothreads": 1, "emulator_affinity": "0-1"}
-        >>> for thread in host_threads({"host": {"hypervisor": "kvm"}, "domain": {"web": web}}):
+        >>> device = {"emulated": False}
+        >>> web = {"nic": device, "disk": device, "iothreads": 1, "emulator_affinity": "0-1"}
+        >>> for thread in host_threads(Model({"host": {"hypervisor": "kvm"}, "domain": {"web": web}})):
         ...     print(thread, "on", thread.affinity)
         vhost thread of web on 0-1
         I/O thread of web on all
     """
-    if document["host"].get("hypervisor") != "kvm":
+    if scenario.host.hypervisor != "kvm":
         return []
     return [
-        HostThread(name, kind, table.get(f"{'iothread' if kind == 'iothread' else 'emulator'}_affinity", "all"))
-        for name, table in document["domain"].items()
-        for kind in _kinds(table)
+        HostThread(name, kind, domain.iothread_affinity if kind == "iothread" else domain.emulator_affinity)
+        for name, domain in scenario.domains.items()
+        for kind in _kinds(domain)
     ]
 
 
-def cpuset(document: Mapping[str, Any], domain: str) -> frozenset[int]:
+def cpuset(scenario: Model, domain: str) -> frozenset[int]:
     """The pCPUs that the control groups around a domain of a KVM host leave to its threads; of another host all.
 
     Examples:
         >>> groups = {"a": {"cpus": "0-2"}, "a/b": {"cpus": "2-5"}, "a/b/c": {"cpus": "7"}}
         >>> vms = {"vm": {"cgroup": "a/b"}, "other": {"cgroup": "a/b/c"}, "third": {"cgroup": "machine.slice"}}
-        >>> host = {"host": {"pcpus": 4}, "cgroup": groups, "domain": vms}
-        >>> [sorted(cpuset(host, domain)) for domain in vms]
+        >>> scenario = Model({"host": {"pcpus": 4}, "cgroup": groups, "domain": vms})
+        >>> [sorted(cpuset(scenario, domain)) for domain in vms]
         [[2], [2], [0, 1, 2, 3]]
     """
-    pcpus = document["host"]["pcpus"]
+    pcpus = scenario.host.pcpus
     allowed = frozenset(range(pcpus))
     path = ""
-    for step in filter(None, str(document["domain"][domain].get("cgroup", "")).split("/")):
+    for step in filter(None, (scenario.domains[domain].cgroup or "").split("/")):
         path = f"{path}/{step}".strip("/")
-        allowed = allowed & pcpu_set(document.get("cgroup", {}).get(path, {}).get("cpus", "all"), pcpus) or allowed
+        group = scenario.cgroups.get(path)
+        if group is not None and group.cpus is not None:
+            allowed = allowed & pcpu_set(group.cpus, pcpus) or allowed
     return allowed
 
 
-def polls_us(document: Mapping[str, Any]) -> int:
+def polls_us(host: Host) -> int:
     """For how long a vCPU may poll once its guest has halted, µs: not at all where that is in what guests compute.
 
     Examples:
-        >>> polls_us({"host": {"halt_poll_us": 200}}), polls_us({"host": {"halt_poll_us": 200, "polls_recorded": True}})
+        >>> polls_us(Host({"halt_poll_us": 200})), polls_us(Host({"halt_poll_us": 200, "polls_recorded": True}))
         (200, 0)
     """
-    host = document["host"]
-    return 0 if host.get("polls_recorded") else int(host.get("halt_poll_us", 0))
+    return 0 if host.polls_recorded else host.halt_poll_us or 0
 
 
-def _kinds(table: Mapping[str, Any]) -> list[Kind]:
+def _kinds(domain: Domain) -> list[Kind]:
     present = set[Kind]()
-    if "nic" in table:
-        present.add("emulator" if table["nic"].get("emulated") else "vhost")
-    if "disk" in table:
-        present.add("emulator" if table["disk"].get("emulated") or not table.get("iothreads") else "iothread")
+    if domain.nic is not None:
+        present.add("emulator" if domain.nic.emulated else "vhost")
+    if domain.disk is not None:
+        present.add("emulator" if domain.disk.emulated or not domain.iothreads else "iothread")
     order: tuple[Kind, ...] = ("vhost", "emulator", "iothread")
     return [kind for kind in order if kind in present]
 
 
-def quota(table: Mapping[str, Any]) -> float | None:
-    """The most that the quotas of a VM's table let its vCPUs have together, in pCPUs; `None`: it has none.
+def quota(domain: Domain) -> float | None:
+    """The most that the quotas of a VM let its vCPUs have together, in pCPUs; `None`: it has none.
 
     Examples:
-        >>> quota({"vcpus": 4, "vcpu_quota_us": 50_000}), quota({"vcpus": 1, "global_quota_us": -1})
+        >>> quota(Domain({"vcpus": 4, "vcpu_quota_us": 50_000})), quota(Domain({"vcpus": 1, "global_quota_us": -1}))
         (2.0, None)
     """
-    whole, each = quota_of(table, "global"), quota_of(table, "vcpu")
-    limits = [whole, None if each is None else table["vcpus"] * each]
+    whole, each = quota_of(domain, "global"), quota_of(domain, "vcpu")
+    limits = [whole, None if each is None else domain.vcpus * each]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def quota_of(table: Mapping[str, Any], part: str) -> float | None:
-    """The quota of a VM's table for the whole VM (`global`) or for each vCPU (`vcpu`), in pCPUs; `None`: it has none.
+def quota_of(domain: Domain, part: Literal["global", "vcpu"]) -> float | None:
+    """The quota of a VM for the whole VM (`global`) or for each vCPU (`vcpu`), in pCPUs; `None`: it has none.
 
     Examples:
-        >>> quota_of({"vcpus": 4, "vcpu_quota_us": 50_000}, "vcpu")
+        >>> quota_of(Domain({"vcpus": 4, "vcpu_quota_us": 50_000}), "vcpu")
         0.5
     """
-    length = table.get(f"{part}_quota_us", -1)
-    return length / table.get(f"{part}_period_us", PERIOD_US) if length > 0 else None
+    length: float = domain.params.get(f"{part}_quota_us", -1)
+    return length / domain.params.get(f"{part}_period_us", PERIOD_US) if length > 0 else None

@@ -1,8 +1,10 @@
 """The topology of a host: pCPUs that are threads of a core, sockets, and nodes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
+
+from vcpulab.scenario.model import Host
 
 
 @dataclass(frozen=True)
@@ -20,18 +22,17 @@ class Topology:
     """`True`: the threads of a core have consecutive numbers; `False`: all first threads come first."""
 
     @classmethod
-    def from_host(cls, host: Mapping[str, Any]) -> Self:
-        """The topology in a complete scenario's `host` table; without one, each pCPU is a core of its own, in one node.
+    def from_host(cls, host: Host) -> Self:
+        """The topology of a host; if it has none, each pCPU is a core of its own, in one node.
 
         Examples:
-            >>> Topology.from_host({"pcpus": 4})
+            >>> Topology.from_host(Host({"pcpus": 4}))
             Topology(sockets=1, cores=4, threads=1, nodes=1, adjacent=True)
         """
-        given = host.get("topology")
-        if not given:
-            return cls(1, int(host["pcpus"]), 1, 1)
-        sockets, cores, threads, nodes = (int(given[name]) for name in ("sockets", "cores", "threads", "nodes"))
-        return cls(sockets, cores, threads, nodes, given["numbering"] == "adjacent")
+        given = host.topology
+        if given is None:
+            return cls(1, host.pcpus, 1, 1)
+        return cls(given.sockets, given.cores, given.threads, given.nodes, given.numbering == "adjacent")
 
     def __str__(self) -> str:
         """The topology in words, without units of which there is one, and without threads if cores have one.
@@ -90,7 +91,7 @@ class Topology:
         """The given pCPUs, or all, by their node, each list in ascending order."""
         return self._by(self.node, pcpus)
 
-    def _by(self, key: Any, pcpus: Iterable[int] | None) -> dict[int, list[int]]:
+    def _by(self, key: Callable[[int], int], pcpus: Iterable[int] | None) -> dict[int, list[int]]:
         groups: dict[int, list[int]] = {}
         for pcpu in sorted(range(self.pcpus) if pcpus is None else pcpus):
             groups.setdefault(key(pcpu), []).append(pcpu)

@@ -129,7 +129,7 @@ def check(scenario: Scenario, view: View) -> None:
         raise RequestError(field="sort", found=view.sort, allowed=", ".join(sorted(metric_names)), hint=hint)
     names = list(dict.fromkeys(name for app in apps(scenario) for name in (app.domain, app.name, *app.aliases)))
     document = scenario.to_dict()
-    own = [HOST] if host_threads(document) else []
+    own = [HOST] if host_threads(scenario.model) else []
     names += [name for name in (*document["domain"], *own) if name not in names]
     if view.only is not None and not matching(view.only, names):
         # pCPUs are also allowed.

@@ -170,7 +170,7 @@ def bounds(scenario: Scenario) -> Bounds:
     ]
     stations.sort(key=lambda station: -station.asked)
     left_out = (*network.not_modelled, *ALWAYS_LEFT_OUT)
-    notes = tuple(core_sharing.notes(scenario.to_dict()))
+    notes = tuple(core_sharing.notes(scenario.model))
     return Bounds(scenario.name, tuple(loads), tuple(stations), estimated.method, left_out, network, notes)
 
 

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vcpulab.scenario.model import App
 from vcpulab.scenario.units import size_bytes, span_ns
 
 Params = Mapping[str, Any]
+"""The parameters of an application, and the number of its instances, `instance`."""
 
 REQUEST_BYTES: Mapping[tuple[str, str], tuple[int, int]] = {
     ("web-server", "get"): (300, 10_000),
@@ -98,18 +100,15 @@ class Application:
     """Demands that are left out, in words."""
 
 
-def application(app: Params) -> Application | None:
+def application(app: App) -> Application | None:
     """The demands of an application; `None`: its units have no fixed demands.
 
-    Args:
-        app: the application's table in a complete scenario.
-
     Examples:
-        >>> application({"kind": "periodic", "instance": 1, "run": "1ms", "period": "10ms"}).units[""].cpu_ns
+        >>> application(App({"kind": "periodic", "instance": 1, "run": "1ms", "period": "10ms"})).units[""].cpu_ns
         1000000
     """
-    build = _KINDS.get(str(app["kind"]))
-    return None if build is None else build(app)
+    build = _KINDS.get(app.kind)
+    return None if build is None else build({"instance": app.instance, **app.params})
 
 
 def copying_ps(app: Params) -> int:

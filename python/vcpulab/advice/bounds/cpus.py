@@ -5,56 +5,50 @@ capacity of a domain is its vCPUs, limited by its cap and its affinity. The capa
 set of pCPUs that domains are pinned to is a station too.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from vcpulab.advice import core_sharing
 from vcpulab.advice.bounds.model import Station
-from vcpulab.hypervisors.settings import hypervisor_of
+from vcpulab.scenario.model import AdjustAction, AffinityAction, Model, MovePoolAction
 from vcpulab.scenario.threads import PERIOD_US, cpuset, quota
 from vcpulab.scenario.units import pcpu_set
 
 _ACCOUNTING_S = 0.03
 """Accounting period of the credit scheduler by default; caps hold from one accounting to the next."""
-_MOVES = {"affinity", "move-pool"}
-"""Actions after which pools and affinity no longer bound a domain."""
 
 
 class Cpus:
     """The CPUs of one scenario."""
 
-    def __init__(self, document: Mapping[str, Any], stations: dict[str, Station]) -> None:
-        """Reads a scenario's complete tables; `stations` gets each station when it is first used."""
-        self._document = document
+    def __init__(self, scenario: Model, stations: dict[str, Station]) -> None:
+        """Reads a scenario; `stations` gets each station when it is first used."""
+        self._scenario = scenario
         self._stations = stations
-        actions = document.get("action", [])
-        self._adjusted = {action.get("domain") for action in actions if action["op"] == "adjust"}
+        self._adjusted = {action.domain for action in scenario.actions if isinstance(action, AdjustAction)}
         # Back ends of Xen 2 and 3 are tasklets, one of which runs at a time.
-        self.in_turn = str(document["host"]["generation"]).startswith(("xen2", "xen3"))
-        moves = any(action["op"] in _MOVES for action in actions)
-        self._pools = {name: self._pool(name, moves=moves) for name in document["domain"]}
-        self._allowed = {name: self._affinity(name, moves=moves) for name in document["domain"]}
+        self.in_turn = scenario.host.generation.startswith(("xen2", "xen3"))
+        # After these, pools and affinity no longer bound a domain.
+        moves = any(isinstance(action, AffinityAction | MovePoolAction) for action in scenario.actions)
+        self._pools = {name: self._pool(name, moves=moves) for name in scenario.domains}
+        self._allowed = {name: self._affinity(name, moves=moves) for name in scenario.domains}
         self._sets = sorted({pcpus for sets in self._allowed.values() for pcpus in sets}, key=sorted)
-        self._alone = not core_sharing.has_sibling_costs(document["host"]["costs"])
+        self._alone = not core_sharing.has_sibling_costs(scenario.host.costs)
         self._stations_by_use: dict[tuple[str, int | None, bool], tuple[str, ...]] = {}
 
     def _pool(self, domain: str, *, moves: bool) -> tuple[str, frozenset[int]]:
-        count = self._document["host"]["pcpus"]
-        everything = frozenset(range(count))
-        if moves or hypervisor_of(self._document) == "kvm":
+        host = self._scenario.host
+        everything = frozenset(range(host.pcpus))
+        if moves or host.hypervisor == "kvm":
             return "host", everything
-        pools = {name: pcpu_set(table["pcpus"], count) for name, table in self._document.get("pool", {}).items()}
-        name = self._document["domain"][domain].get("pool", "Pool-0")
+        pools = {name: pcpu_set(pool.pcpus, host.pcpus) for name, pool in self._scenario.pools.items()}
+        name = self._scenario.domains[domain].pool
         return name, pools.get(name, everything.difference(*pools.values()))
 
     def _affinity(self, domain: str, *, moves: bool) -> list[frozenset[int]]:
         """The pCPUs that each vCPU of a domain may run on."""
-        table = self._document["domain"][domain]
         _, pool = self._pools[domain]
-        given = table["affinity"]
-        sets = [given] * table["vcpus"] if isinstance(given, str) else given
-        count = self._document["host"]["pcpus"]
-        left = pool & cpuset(self._document, domain)
+        given = self._scenario.domains[domain].affinity
+        sets = [given] * self._scenario.domains[domain].vcpus if isinstance(given, str) else given
+        count = self._scenario.host.pcpus
+        left = pool & cpuset(self._scenario, domain)
         return [pool if moves else (left & pcpu_set(mask, count)) or left for mask in sets]
 
     def pool(self, domain: str) -> tuple[str, ...]:
@@ -91,26 +85,25 @@ class Cpus:
         )
 
     def _domain(self, domain: str) -> Station:
-        allowed = self._allowed[domain]
-        cap = 0 if domain in self._adjusted else self._document["domain"][domain].get("cap", 0)
+        allowed, params = self._allowed[domain], self._scenario.domains[domain].params
+        cap = 0 if domain in self._adjusted else params.get("cap", 0)
         most = min(len(allowed), self._work(frozenset[int]().union(*allowed), domain))
-        table = self._document["domain"][domain]
-        limit = None if domain in self._adjusted else quota(table)
+        limit = None if domain in self._adjusted else quota(self._scenario.domains[domain])
         if limit is not None:
-            period_s = max(table.get(f"{part}_period_us", PERIOD_US) for part in ("global", "vcpu")) / 1e6
-            burst = 2 * period_s * limit + table.get("global_burst_us", 0) / 1e6
+            period_s = max(params.get(f"{part}_period_us", PERIOD_US) for part in ("global", "vcpu")) / 1e6
+            burst = 2 * period_s * limit + params.get("global_burst_us", 0) / 1e6
             return Station(f"{domain}: vCPUs", "domain", min(most, limit), domain, burst)
         if not cap:
             return Station(f"{domain}: vCPUs", "domain", most, domain)
-        period = max(_ACCOUNTING_S, self._document["host"].get("tslice_ms", 0) * 1e-3)
+        period = max(_ACCOUNTING_S, self._scenario.host.params.get("tslice_ms", 0) * 1e-3)
         return Station(f"{domain}: vCPUs", "domain", min(most, cap / 100), domain, 2 * period * len(allowed))
 
     def _work(self, pcpus: frozenset[int], domain: str | None = None) -> float:
         """Seconds of service that these pCPUs give in a second, all to one domain, or to all domains."""
         if self._alone:
             return len(pcpus)
-        threads = None if domain is None else [core_sharing.kind(self._document, domain)]
-        return core_sharing.cores(self._document, pcpus, threads)
+        threads = None if domain is None else [core_sharing.kind(self._scenario, domain)]
+        return core_sharing.cores(self._scenario, pcpus, threads)
 
     def _station(self, station: Station) -> str:
         self._stations.setdefault(station.name, station)

@@ -6,14 +6,15 @@ busy vCPU needs none), context switches, cold caches, cache lines that move betw
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 from vcpulab.advice.bounds.cpus import Cpus
 from vcpulab.advice.bounds.model import Station
 from vcpulab.advice.bounds.packets import OFFLOADED_SEGMENTS, Packet
 from vcpulab.errors import VcpulabError
+from vcpulab.scenario.model import Netfront, VirtualDisk
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.units import span_ns
+from vcpulab.scenario.units import Duration
 
 PAGE_BYTES = 4096
 _RING_REQUEST_BYTES = 11 * PAGE_BYTES
@@ -45,17 +46,16 @@ class Host:
     """Stations and paths of one scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self.document = scenario.to_dict()
-        self.domains: Mapping[str, Any] = self.document["domain"]
-        self.machines: Mapping[str, Any] = self.document.get("client_machine", {})
-        host = self.document["host"]
-        self.costs: Mapping[str, int] = host["costs"]
+        self.scenario = scenario.model
+        self.domains = scenario.domains
+        self.machines = self.scenario.client_machines
+        self.costs = scenario.host.costs
         self.warmup_s = scenario.warmup_ns * 1e-9
-        self.bare = bool(host.get("bare_metal"))
-        self.in_hypervisor = host.get("drivers") == "hypervisor"
+        self.bare = scenario.host.bare_metal
+        self.in_hypervisor = scenario.host.drivers == "hypervisor"
         self.stations: dict[str, Station] = {}
         """The stations that were used, by name."""
-        self._cpus = Cpus(self.document, self.stations)
+        self._cpus = Cpus(self.scenario, self.stations)
         self._threads = bool(self.costs["backend_threads"]) and not self._cpus.in_turn
         self._paths: dict[tuple[Party, Party, Packet], list[Stage]] = {}
         self._nics = self._devices("nic")
@@ -63,19 +63,22 @@ class Host:
 
     # ---- devices ----
 
-    def _devices(self, kind: str) -> dict[str, tuple[str | None, int]]:
+    def _devices(self, kind: Literal["nic", "disk"]) -> dict[str, tuple[str | None, int]]:
         """NICs or disks by name: the owner of each (`None`: the hypervisor), and the vCPU that takes its interrupts."""
-        given = self.document.get(kind, {})
+        given = self.scenario.nics if kind == "nic" else self.scenario.disks
         if given:
             owner = next(iter(self.domains)) if self.bare else None
-            return {name: (table.get("driver_domain", owner), table.get("vcpu", 0)) for name, table in given.items()}
+            return {name: (device.driver_domain or owner, device.vcpu or 0) for name, device in given.items()}
         if self.bare:
             return {kind: (next(iter(self.domains)), 0)}
         if self.in_hypervisor:
             return {kind: (None, 0)}
-        drivers = [name for name, table in self.domains.items() if table.get("driver_domain")]
         # A stub domain reaches devices through another domain.
-        owners = [name for name in drivers if "driver_domain" not in self.domains[name].get(kind, {})]
+        owners = [
+            name
+            for name, domain in self.domains.items()
+            if domain.driver_domain and _behind(domain.nic if kind == "nic" else domain.disk) is None
+        ]
         return {(kind if len(owners) == 1 else f"{kind} of {owner}"): (owner, 0) for owner in owners}
 
     def _first(self, devices: Mapping[str, tuple[str | None, int]], owner: str | None) -> str:
@@ -86,8 +89,7 @@ class Host:
 
     def _driver(self, domain: str) -> str | None:
         """The domain whose netback carries a domain's packets."""
-        driver = self.domains[domain].get("nic", {}).get("driver_domain")
-        return None if driver is None else str(driver)
+        return _behind(self.domains[domain].nic)
 
     def _up(self, domain: str) -> list[str]:
         """A domain and the driver domains between it and the link."""
@@ -98,15 +100,15 @@ class Host:
 
     def _nic(self, domain: str) -> str:
         """The NIC that sends a domain's packets."""
-        named = self.domains[domain].get("nic", {}).get("device")
-        if named is not None:
-            return str(named)
+        nic = self.domains[domain].nic
+        if nic is not None and nic.device is not None:
+            return nic.device
         return self._first(self._nics, None if self.in_hypervisor else self._up(domain)[-1])
 
     def segments_max(self, domain: str | None) -> int:
         """Most segments in one packet from a domain, or from a client (`None`)."""
-        offloads = domain is not None and self.domains[domain].get("nic", {}).get("tso", False)
-        return OFFLOADED_SEGMENTS if offloads else 1
+        nic = None if domain is None else self.domains[domain].nic
+        return OFFLOADED_SEGMENTS if nic is not None and nic.tso else 1
 
     # ---- stations ----
 
@@ -122,21 +124,26 @@ class Host:
 
     def _stack(self, domain: str) -> tuple[int, int, int]:
         """Costs of a domain's network stack: a packet received and a packet sent, ns, and a byte, ps."""
-        costs, table = self.costs, self.domains[domain]
-        owns = self.bare or (table.get("driver_domain") and "nic" not in table)
+        costs, nic = self.costs, self.domains[domain].nic
+        owns = self.bare or (self.domains[domain].driver_domain and nic is None)
         receive, send = costs["stack_receive_ns"], costs["stack_send_ns"]
         if not owns:
             receive += costs["frontend_receive_ns"]
             send += costs["frontend_send_ns"]
             send += costs["nic_send_ns"] + costs["grant_ns"] if self.in_hypervisor else 0
-        offloads = table.get("nic", {}).get("checksum_offload", True)
+        offloads = nic is None or nic.checksum_offload
         return receive, send, costs["network_byte_ps"] + (0 if offloads else costs["checksum_byte_ps"])
 
     def _forwarding(self, domain: str) -> int:
-        return self.costs["route_ns" if self.domains[domain].get("forwarding") == "routing" else "bridge_ns"]
+        return self.costs["route_ns" if self.domains[domain].forwarding == "routing" else "bridge_ns"]
 
     def _emulation(self, domain: str) -> int:
-        return self.costs["emulation_ns"] if self.domains[domain].get("nic", {}).get("emulated") else 0
+        return self.costs["emulation_ns"] if self._is_emulated(domain) else 0
+
+    def _is_emulated(self, domain: str) -> bool:
+        """`True`: a domain's network interface is emulated."""
+        nic = self.domains[domain].nic
+        return nic is not None and nic.emulated
 
     def _into_ring(self, driver: str, behind: str) -> int:
         """Cost in a driver domain of a packet for the domain behind it, ns."""
@@ -146,11 +153,12 @@ class Host:
 
     def _netback(self, domain: str) -> int:
         """The vCPU of the driver domain that runs a domain's netback."""
-        return int(self.domains[domain]["nic"].get("driver_vcpu", 0))
+        nic = self.domains[domain].nic
+        return 0 if nic is None else nic.driver_vcpu or 0
 
     def _nic_vcpu(self, domain: str) -> int:
-        nic = self._nics.get(self._nic(domain), (None, 0))
-        return int(self.domains[domain].get("nic", {}).get("vcpu", nic[1]))
+        nic = self.domains[domain].nic
+        return self._nics.get(self._nic(domain), (None, 0))[1] if nic is None else nic.vcpu
 
     def _loopback(self, domain: str, packet: Packet) -> Iterator[Stage]:
         """The path of a packet between two tasks of a domain."""
@@ -260,18 +268,18 @@ class Host:
     def request_made(self, machine: str | None) -> Iterator[Stage]:
         """The work of a request on the machine that makes it."""
         if machine is not None:
-            yield self._processors(machine, self.machines[machine]["request_cpu"])
+            yield self._processors(machine, self.machines[machine].request_cpu)
 
-    def _processors(self, machine: str, span: str) -> Stage:
-        count = self.machines[machine]["processors"]
-        return Stage((self._station(Station(f"{machine}: processors", "client machine", count)),), span_ns(span))
+    def _processors(self, machine: str, span: Duration) -> Stage:
+        count = self.machines[machine].processors
+        return Stage((self._station(Station(f"{machine}: processors", "client machine", count)),), span.ns)
 
     def _client_packet(self, machine: str | None, direction: str, packet: Packet) -> Iterator[Stage]:
         if machine is None:
             return
-        rate = self.machines[machine]["bits_per_s"]
+        rate = self.machines[machine].bits_per_s
         station = self._station(Station(f"{machine}: link {direction}", "link", 1))
-        yield self._processors(machine, self.machines[machine]["packet_cpu"])
+        yield self._processors(machine, self.machines[machine].packet_cpu)
         yield Stage((station,), max(1, packet.line_bytes * 8 * 1_000_000_000 // rate))
 
     # ---- whole paths ----
@@ -289,8 +297,7 @@ class Host:
 
     def _has_network(self, domain: str) -> bool:
         """Can packets of a domain reach another domain or a client?"""
-        table = self.domains[domain]
-        return self.bare or "nic" in table or bool(table.get("driver_domain"))
+        return self.bare or self.domains[domain].nic is not None or self.domains[domain].driver_domain
 
     def _path(self, sender: Party, receiver: Party, packet: Packet) -> Iterator[Stage]:
         cut_off = [party.domain for party in (sender, receiver) if party.domain and not self._has_network(party.domain)]
@@ -327,14 +334,15 @@ class Host:
         Raises:
             NotModelledError: the disk is emulated, or behind a stub domain.
         """
-        costs = self.costs
-        table = self.domains[domain].get("disk", {})
-        driver = table.get("driver_domain")
-        split = not self.bare and "disk" in self.domains[domain]
-        if table.get("emulated") or (driver is not None and "disk" in self.domains[driver]):
+        costs, virtual = self.costs, self.domains[domain].disk
+        driver = _behind(virtual)
+        emulated = virtual is not None and virtual.emulated
+        if emulated or (driver is not None and self.domains[driver].disk is not None):
             raise NotModelledError(f"the disk of `{domain}`, which is emulated or behind a stub domain")
+        split = self._is_split(domain)
         owner = driver if split else domain
-        disk = table.get("device") or self._first(self._disks, None if self.in_hypervisor else owner)
+        named = None if virtual is None else virtual.device
+        disk = named or self._first(self._disks, None if self.in_hypervisor else owner)
         requests = self._requests(domain, size)
         yield self.compute(domain, requests * (costs["block_request_ns"] + costs["block_response_ns"])), 1 / requests
         if split and driver is not None:
@@ -345,12 +353,20 @@ class Host:
 
     def _requests(self, domain: str, size: int) -> int:
         """The number of requests of an access of this size."""
-        split = not self.bare and "disk" in self.domains[domain]
-        return -(-size // (_RING_REQUEST_BYTES if split else _STRAIGHT_REQUEST_BYTES))
+        return -(-size // (_RING_REQUEST_BYTES if self._is_split(domain) else _STRAIGHT_REQUEST_BYTES))
+
+    def _is_split(self, domain: str) -> bool:
+        """`True`: requests of a domain pass a ring."""
+        return not self.bare and self.domains[domain].disk is not None
 
     def _transfer(self, disk: str, size: int, *further: str) -> Stage:
-        flash = self.document.get("disk", {}).get(disk, {}).get("kind") == "ssd"
+        flash = disk in self.scenario.disks and self.scenario.disks[disk].kind == "ssd"
         rate = self.costs["ssd_bytes_per_s" if flash else "disk_bytes_per_s"]
         name = disk if disk.startswith("disk") else f"disk {disk}"
         station = self._station(Station(name, "disk", 1))
         return Stage((station, *further), size * 1_000_000_000 // rate)
+
+
+def _behind(device: Netfront | VirtualDisk | None) -> str | None:
+    """The driver domain of a domain's device."""
+    return None if device is None else device.driver_domain

@@ -5,6 +5,7 @@ CPU time. Exits are left out, as interrupts are under Xen: a busy vCPU needs non
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 from vcpulab.advice.bounds.host import Host, NotModelledError, Stage
 from vcpulab.advice.bounds.model import Station
@@ -18,14 +19,14 @@ class KvmHost(Host):
 
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario)
-        self._serving = {(thread.domain, thread.kind): thread for thread in host_threads(self.document)}
+        self._serving = {(thread.domain, thread.kind): thread for thread in host_threads(self.scenario)}
 
-    def _devices(self, kind: str) -> dict[str, tuple[str | None, int]]:
-        return dict.fromkeys(self.document.get(kind, {}) or [kind], (None, 0))
+    def _devices(self, kind: Literal["nic", "disk"]) -> dict[str, tuple[str | None, int]]:
+        return dict.fromkeys((self.scenario.nics if kind == "nic" else self.scenario.disks) or [kind], (None, 0))
 
     def _nic(self, domain: str) -> str:
-        named = self.domains[domain].get("nic", {}).get("device")
-        return self._first(self._nics, None) if named is None else str(named)
+        nic = self.domains[domain].nic
+        return self._first(self._nics, None) if nic is None or nic.device is None else nic.device
 
     def _thread(self, domain: str, device: str, ns: float) -> Stage:
         """Work of the thread that serves a device of a VM, one thing at a time."""
@@ -35,7 +36,7 @@ class KvmHost(Host):
         return Stage((station, *self._cpus.pool(domain)), ns)
 
     def _vhost(self, domain: str, packet: Packet, direction: str) -> Stage:
-        if self.domains[domain]["nic"].get("emulated"):
+        if self._is_emulated(domain):
             raise NotModelledError(f"the network interface of `{domain}`, which is emulated")
         copied = packet.data * self.costs["copy_byte_ps"] / 1000
         return self._thread(domain, "nic", self.costs.get(f"kvm_vhost_{direction}_ns", 0) + copied)
@@ -70,11 +71,13 @@ class KvmHost(Host):
     def disk_access(self, domain: str, size: int, *further: str) -> Iterator[tuple[Stage, float]]:
         """An access as on any host; requests go through a thread, and the kernel completes them in its own time."""
         costs, requests = self.costs, self._requests(domain, size)
-        if self.domains[domain].get("disk", {}).get("emulated"):
+        virtual = self.domains[domain].disk
+        if virtual is not None and virtual.emulated:
             raise NotModelledError(f"the disk of `{domain}`, which is emulated")
         yield self.compute(domain, requests * (costs["block_request_ns"] + costs["block_response_ns"])), 1 / requests
         served = costs.get("kvm_disk_request_ns", 0) + costs.get("kvm_disk_response_ns", 0)
         yield self._thread(domain, "disk", requests * served), 0.0
         yield Stage(self._cpus.pool(domain), requests * costs.get("kvm_disk_complete_ns", 0)), 0.0
-        disk = self.domains[domain]["disk"].get("device") or self._first(self._disks, None)
+        named = None if virtual is None else virtual.device
+        disk = named or self._first(self._disks, None)
         yield self._transfer(disk, size, *further), 1.0

@@ -2,9 +2,8 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from vcpulab.advice import core_sharing
 from vcpulab.advice.bounds.applications import REQUEST_BYTES, Application, Piece, Work, application
@@ -12,9 +11,9 @@ from vcpulab.advice.bounds.host import Host, NotModelledError, Party, Stage
 from vcpulab.advice.bounds.kvm import KvmHost
 from vcpulab.advice.bounds.model import Load, Model
 from vcpulab.advice.bounds.packets import EMPTY, Exchange, Packet, exchange, last, stream
-from vcpulab.hypervisors.settings import hypervisor_of
+from vcpulab.scenario.model import App, Client, ClosedLoopClient, StreamClient
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.units import size_bytes, span_ns
+from vcpulab.scenario.units import size_bytes
 
 _WINDOW_BYTES = 65_535
 """Most unacknowledged data of a stream."""
@@ -37,11 +36,11 @@ def model(scenario: Scenario) -> Model:
     builder = _Builder(_host_of(scenario))
     loads = tuple(builder.loads())
     network = Model(scenario.name, builder.host.stations, loads, tuple(dict.fromkeys(builder.not_modelled)))
-    return _at_its_fastest(network, core_sharing.fastest(builder.host.document))
+    return _at_its_fastest(network, core_sharing.fastest(scenario.model))
 
 
 def _host_of(scenario: Scenario) -> Host:
-    return KvmHost(scenario) if hypervisor_of(scenario.to_dict()) == "kvm" else Host(scenario)
+    return KvmHost(scenario) if scenario.host.hypervisor == "kvm" else Host(scenario)
 
 
 def _at_its_fastest(network: Model, times: float) -> Model:
@@ -78,16 +77,14 @@ class _Builder:
         self.not_modelled: list[str] = []
 
     def loads(self) -> Iterator[Load]:
-        clients = self.host.document.get("client", {})
         for domain, table in self.host.domains.items():
             position = 0
-            for app in table.get("app", []):
-                instances = app.get("instance", 1)
-                rows = tuple((domain, position + i) for i in range(instances))
+            for app in table.apps:
+                rows = tuple((domain, position + i) for i in range(app.instance))
                 yield from self._modelled(f"{domain}.{position}", self._program(domain, app, rows))
-                position += instances
-            for name, client in clients.items():
-                if client["server"] == domain:
+                position += app.instance
+            for name, client in self.host.scenario.clients.items():
+                if client.server == domain:
                     yield from self._modelled(name, self._client(name, client, (domain, position)))
                     position += 1
 
@@ -97,44 +94,45 @@ class _Builder:
         except NotModelledError as error:
             self.not_modelled.append(f"{name}: {error}")
 
-    def _application(self, domain: str, app: Mapping[str, Any]) -> Application:
+    def _application(self, domain: str, app: App) -> Application:
         demands = application(app)
         if demands is None:
-            raise NotModelledError(f"`{app['kind']}`, whose units have no fixed demands")
-        self.not_modelled += [f"{domain}: {app['kind']}: {omission}" for omission in demands.not_modelled]
+            raise NotModelledError(f"`{app.kind}`, whose units have no fixed demands")
+        self.not_modelled += [f"{domain}: {app.kind}: {omission}" for omission in demands.not_modelled]
         return demands
 
-    def _service(self, domain: str, kind: str) -> tuple[Mapping[str, Any], Application]:
-        app = next(app for app in self.host.domains[domain]["app"] if app["kind"] == kind)
+    def _service(self, domain: str, kind: str) -> tuple[App, Application]:
+        app = next(app for app in self.host.domains[domain].apps if app.kind == kind)
         return app, self._application(domain, app)
 
     # ---- clients ----
 
-    def _client(self, name: str, client: Mapping[str, Any], row: tuple[str, int]) -> Iterator[Load]:
-        if client["kind"] == "stream":
+    def _client(self, name: str, client: Client, row: tuple[str, int]) -> Iterator[Load]:
+        if isinstance(client, StreamClient):
             yield self._stream_client(name, client, row)
             return
         ledger = _Ledger()
-        domain, machine = client["server"], client.get("machine")
-        app, service = self._service(domain, client["app"])
-        closed = client["kind"] == "closed-loop"
-        total = sum(ask["weight"] for ask in client["mix"])
-        for ask in client["mix"]:
-            share = ask["weight"] / total
-            request, _ = REQUEST_BYTES[app["kind"], ask["class"]]
-            answer = size_bytes(ask["file_size"])
-            connects = not (closed and client["keep_alive"])
+        domain, machine = client.server, client.machine
+        app, service = self._service(domain, client.app)
+        total = sum(ask.weight for ask in client.mix)
+        connects = not (isinstance(client, ClosedLoopClient) and client.keep_alive)
+        for ask in client.mix:
+            share = ask.weight / total
+            request, _ = REQUEST_BYTES[app.kind, ask.class_]
             self._visit(
                 ledger,
                 (Party(machine=machine), Party(domain=domain)),
-                (request, answer, connects, service.per_connection),
-                (app, service, service.units[ask["class"]]),
+                (request, ask.file_size.bytes, connects, service.per_connection),
+                (app, service, service.units[ask.class_]),
                 (share, share),
             )
             ledger.take(self.host.request_made(machine), share, waits=share)
-        customers = client["users"] if closed else client["connections_max"]
-        rate = None if closed else float(client["rate"])
-        randomly = not client["regular"] if not closed else client["think"] != "0ns"
+        if isinstance(client, ClosedLoopClient):
+            customers, rate, think_ns = client.users, None, client.think.ns
+            randomly = think_ns > 0
+        else:
+            customers, rate, think_ns = client.connections_max, float(client.rate), 0
+            randomly = not client.regular
         yield Load(
             name,
             (row,),
@@ -142,10 +140,10 @@ class _Builder:
             ledger.alone_ns * 1e-9,
             rate,
             customers,
-            span_ns(client["think"]) * 1e-9 if closed else 0.0,
+            think_ns * 1e-9,
             customers if rate is None else min(customers, rate * self.host.warmup_s + 1),
             float(randomly),
-            self._variation([(ask["weight"], size_bytes(ask["file_size"])) for ask in client["mix"]]),
+            self._variation([(ask.weight, ask.file_size.bytes) for ask in client.mix]),
             has_response=True,
         )
 
@@ -154,7 +152,7 @@ class _Builder:
         ledger: _Ledger,
         parties: tuple[Party, Party],
         sizes: tuple[int, int, bool, int],
-        served: tuple[Mapping[str, Any], Application, Work],
+        served: tuple[App, Application, Work],
         times: tuple[float, float],
     ) -> None:
         """Adds a request from one party to another, its answer, and the work between.
@@ -191,25 +189,25 @@ class _Builder:
         self,
         ledger: _Ledger,
         domain: str,
-        served: tuple[Mapping[str, Any], Application, Work],
+        served: tuple[App, Application, Work],
         answer_bytes: int,
         times: tuple[float, float],
     ) -> None:
         """Adds the work of an application for a unit of work."""
         app, doing, work = served
-        tasks = self.host.tasks(domain, app["kind"], doing.tasks)
+        tasks = self.host.tasks(domain, app.kind, doing.tasks)
         ns = work.cpu_ns + answer_bytes * work.byte_ps / 1000 + self.host.page_faults(work.page_faults)
         ledger.take([self.host.compute(domain, ns, tasks)], times[0], waits=times[1])
         for size in work.direct:
             try:
                 stages = list(self.host.disk_access(domain, size, tasks))
             except NotModelledError as error:
-                self.not_modelled.append(f"{domain}: {app['kind']}: {error}")
+                self.not_modelled.append(f"{domain}: {app.kind}: {error}")
                 continue
             for stage, waited in stages:
                 ledger.take([stage], times[0], waits=times[1] * waited)
         for ask in work.asks:
-            target = str(app[ask.parameter])
+            target = str(app.params[ask.parameter])
             target_app, service = self._service(target, ask.kind)
             request, answer = REQUEST_BYTES[ask.kind, ask.name]
             self._visit(
@@ -232,15 +230,15 @@ class _Builder:
 
     # ---- streams ----
 
-    def _stream_client(self, name: str, client: Mapping[str, Any], row: tuple[str, int]) -> Load:
+    def _stream_client(self, name: str, client: StreamClient, row: tuple[str, int]) -> Load:
         ledger = _Ledger()
-        domain, size = client["server"], size_bytes(client["packet"])
-        _, service = self._service(domain, client["app"])
+        domain, size = client.server, client.packet.bytes
+        _, service = self._service(domain, client.app)
         on_line = stream(size, pushed=True)
-        path = self.host.path(Party(machine=client.get("machine")), Party(domain=domain), on_line.packet)
+        path = self.host.path(Party(machine=client.machine), Party(domain=domain), on_line.packet)
         ledger.take(path, on_line.packets, waits=1.0)
-        self._received(ledger, domain, client["app"], service, size)
-        streams, gap = client["streams"], span_ns(client["gap"])
+        self._received(ledger, domain, client.app, service, size)
+        streams, gap = client.streams, client.gap.ns
         return Load(
             name,
             (row,),
@@ -264,11 +262,11 @@ class _Builder:
         pieces = size / min(piece.size, _READ_BYTES_MAX)
         ledger.take([self.host.compute(domain, piece.cpu_ns, tasks)], pieces)
 
-    def _sender(self, ledger: _Ledger, domain: str, app: Mapping[str, Any], doing: Application, piece: Piece) -> None:
-        tasks = self.host.tasks(domain, app["kind"], doing.tasks)
+    def _sender(self, ledger: _Ledger, domain: str, app: App, doing: Application, piece: Piece) -> None:
+        tasks = self.host.tasks(domain, app.kind, doing.tasks)
         ledger.take([self.host.compute(domain, piece.cpu_ns, tasks)], waits=1.0)
         on_line = stream(piece.size, pushed=piece.pushed, segments_max=self.host.segments_max(domain))
-        to = app.get("to")
+        to = app.params.get("to")
         receiver = Party(domain=to)
         ledger.take(self.host.path(Party(domain=domain), receiver, on_line.packet), on_line.packets)
         if to is None:
@@ -276,19 +274,19 @@ class _Builder:
             ledger.take(self.host.path(receiver, Party(domain=domain), acknowledgement), on_line.acknowledgements)
             return
         for kind in ("tcp-receiver", "iperf"):
-            if any(receiver_app["kind"] == kind for receiver_app in self.host.domains[to]["app"]):
+            if any(receiver_app.kind == kind for receiver_app in self.host.domains[to].apps):
                 self._received(ledger, to, kind, self._service(to, kind)[1], piece.size)
                 return
 
     # ---- programs ----
 
-    def _program(self, domain: str, app: Mapping[str, Any], rows: tuple[tuple[str, int], ...]) -> Iterator[Load]:
+    def _program(self, domain: str, app: App, rows: tuple[tuple[str, int], ...]) -> Iterator[Load]:
         doing = self._application(domain, app)
         ledger = _Ledger()
         ahead: float = doing.tasks
         if doing.sends is not None:
             self._sender(ledger, domain, app, doing, doing.sends)
-            socket = size_bytes(app["send_buffer"]) if "send_buffer" in app else _SOCKET_BYTES
+            socket = size_bytes(app.params["send_buffer"]) if "send_buffer" in app.params else _SOCKET_BYTES
             ahead *= socket // doing.sends.size + 2
         elif "" in doing.units:
             self._work(ledger, domain, (app, doing, doing.units[""]), 0, (1.0, 1.0))
@@ -297,7 +295,7 @@ class _Builder:
         rate = None if doing.period_ns is None else doing.tasks * 1e9 / doing.period_ns
         if rate is not None:
             ahead += rate * self.host.warmup_s
-        if app["kind"] == "hog":
+        if app.kind == "hog":
             # Milliseconds of a hog are counted at the end of a piece of work, which is a time slice at most.
             ahead *= self.host.costs["task_slice_ns"] / 1e6 + 1
         yield Load(
@@ -311,5 +309,5 @@ class _Builder:
             ahead,
             0.0,
             self._variation([]),
-            has_response=doing.sends is None and app["kind"] != "hog",
+            has_response=doing.sends is None and app.kind != "hog",
         )

@@ -92,7 +92,7 @@ class Capacity(Answer):
     @cached_property
     def notes(self) -> list[str]:
         """Notes on pCPUs that are not whole cores of their own."""
-        return core_sharing.notes(self.growth.at(self.growth.present).to_dict())
+        return core_sharing.notes(self.growth.at(self.growth.present).model)
 
     def point(self, value: float | None) -> Point | None:
         """The measurement at a load; `None`: the load was not tried."""

@@ -17,10 +17,10 @@ import polars as pl
 
 from vcpulab.advice.bounds.packets import FRAMING_BYTES
 from vcpulab.advice.reservations import reservations
-from vcpulab.hypervisors.settings import hypervisor_of
+from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.run import Run
+from vcpulab.scenario.model import Client, ClosedLoopClient, Domain, OpenLoopClient, VirtualDisk
 from vcpulab.scenario.threads import HOST, host_threads, quota, quota_of
-from vcpulab.scenario.units import span_ns
 
 Kind = Literal[
     "driver domain",
@@ -110,11 +110,11 @@ class _Host:
 
     def __init__(self, run: Run, concerned: set[str]) -> None:
         self.run = run
-        self.document = run.scenario.to_dict()
-        self.costs: Mapping[str, Any] = self.document["host"]["costs"]
-        self.domains: Mapping[str, Any] = self.document["domain"]
-        self.is_kvm = hypervisor_of(self.document) == "kvm"
-        self.threads = host_threads(self.document)
+        self.scenario = run.scenario.model
+        self.costs = self.scenario.host.costs
+        self.domains = self.scenario.domains
+        self.is_kvm = self.scenario.host.hypervisor == "kvm"
+        self.threads = host_threads(self.scenario)
         self.replications = run.df_domains()["replication"].n_unique()
         self.seconds = run.scenario.duration_ns / 1e9
         self.concerned = set(with_servers(self.domains, concerned or self.domains))
@@ -141,9 +141,9 @@ class _Host:
                 row[f"{state}_ns"] / row["elapsed_ns"] for state in ("running", "runnable", "offline")
             )
             station = f"vCPU {row['vcpu']:.0f} of {name}"
-            kind: Kind = "driver domain" if self.domains[name].get("driver_domain") else "guest vCPU"
+            kind: Kind = "driver domain" if self.domains[name].driver_domain else "guest vCPU"
             # Credit and Credit2 take a vCPU offline whose cap is used up.
-            held = waited + (withheld if self.domains[name].get("cap") else 0)
+            held = waited + (withheld if self.domains[name].params.get("cap") else 0)
             reason = f"runs {100 * runs:.0f} % of the time, waits {100 * held:.0f} %"
             if held > WAITS_MATTER * (runs + held):
                 occupied = f"{station} {reason}"
@@ -171,7 +171,7 @@ class _Host:
 
     def _busy_of(self, kind: Kind, name: str) -> float:
         """The busy share of a domain's pCPUs for a station that is these pCPUs, otherwise 0."""
-        return self._busy(self.domains[name].get("pool", "Pool-0")) if kind == "pCPUs" else 0.0
+        return self._busy(self.domains[name].pool) if kind == "pCPUs" else 0.0
 
     def _held_back(
         self, name: str, occupied: str, gets: tuple[float, float], waits: Mapping[str, float]
@@ -185,25 +185,25 @@ class _Host:
             waits: domain to the time for which the vCPU's domain waits for it, ns.
         """
         used, runs = gets
-        cap = self.domains[name].get("cap", 0)
+        cap = self.domains[name].params.get("cap", 0)
         if cap and used >= NEAR_FULL * cap / 100:
             return (
                 "cap",
                 f"cap of {name}",
                 f"{occupied}; {name} gets {100 * used:.0f} % of a pCPU, its cap is {cap} %",
             )
-        table = self.domains[name]
-        limit = quota(table)
+        limit = quota(self.domains[name])
         if limit is not None and used >= NEAR_FULL * limit:
             limited = f"{name} gets {100 * used:.0f} % of a pCPU, its quota is {100 * limit:.0f} %"
             return "quota", f"quota of {name}", f"{occupied}; {limited}"
-        of_each = quota_of(table, "vcpu")
+        of_each = quota_of(self.domains[name], "vcpu")
         if of_each is not None and runs >= NEAR_FULL * of_each:
             limited = f"the quota of each vCPU is {100 * of_each:.0f} % of a pCPU"
             return "quota", f"quota of {name}", f"{occupied}; {limited}"
         for reservation in reservations().values():
-            of_vcpu = reservation.share(table)
-            if of_vcpu and not reservation.gets_extra(table) and runs >= NEAR_FULL * of_vcpu:
+            params = self.domains[name].params
+            of_vcpu = reservation.share(params)
+            if of_vcpu and not reservation.gets_extra(params) and runs >= NEAR_FULL * of_vcpu:
                 reserved = f"{100 * of_vcpu:.0f} % of a pCPU is reserved for each vCPU"
                 return "budget", f"budget of {name}", f"{occupied}; {reserved}"
         total = sum(waits.values())
@@ -211,7 +211,7 @@ class _Host:
             return "budget", f"budget of {name}", f"{occupied} while pCPUs idle: its scheduler gives it no more"
         most = sorted(waits, key=lambda by: -waits[by])[:2]
         share = ", ".join(f"{by} {100 * waits[by] / total:.0f} %" for by in most)
-        pool = self.domains[name].get("pool", "Pool-0")
+        pool = self.domains[name].pool
         busy = f"the {self._pcpus_of(pool)} are {100 * self._busy(pool):.0f} % busy"
         return "pCPUs", self._pcpus_of(pool), f"{occupied}" + (f" (for {share})" if share else "") + f"; {busy}"
 
@@ -220,7 +220,7 @@ class _Host:
         runs = {row["domain"]: row["running_ns"] for row in self._means(self.run.df_domains(), "domain")}
         if HOST in runs and self.threads:
             runs[HOST] = self._threads_of_unconcerned()
-        for pool in sorted({self.domains[name].get("pool", "Pool-0") for name in self.concerned}):
+        for pool in sorted({self.domains[name].pool for name in self.concerned}):
             pcpus = self.run.df_pcpus().filter(pl.col("pool") == pool)
             if pcpus.is_empty():
                 continue
@@ -229,7 +229,7 @@ class _Host:
                 running
                 for name, running in runs.items()
                 # No scenario file lists the threads of a KVM host.
-                if name not in self.concerned and self.domains.get(name, {}).get("pool", "Pool-0") == pool
+                if name not in self.concerned and (self.domains[name].pool if name in self.domains else POOL_0) == pool
             )
             busy = self._busy(pool)
             reason = f"busy {100 * busy:.0f} % of the time" + (
@@ -267,17 +267,17 @@ class _Host:
 
     def disks(self) -> Iterator[Station]:
         used = {
-            self._disk_owner(table["disk"])
-            for name, table in self.domains.items()
-            if name in self.concerned and "disk" in table
+            self._disk_owner(domain.disk)
+            for name, domain in self.domains.items()
+            if name in self.concerned and domain.disk is not None
         }
         for name, row in self.io.items():
             if row["device_busy_ns"] is None or not (
                 name in used or (None in used and name in {*self.concerned, *([HOST] if self.threads else [])})
             ):
                 continue
-            own = [disk for disk in self.document.get("disk", {}).values() if disk.get("driver_domain", name) == name]
-            kinds = {disk.get("kind", "spindle") for disk in own} or {"spindle"}
+            own = [disk for disk in self.scenario.disks.values() if disk.driver_domain in (None, name)]
+            kinds = {disk.kind for disk in own}
             count = max(1, len(own))
             busy = row["device_busy_ns"] / row["elapsed_ns"] / count
             if kinds == {"ssd"}:
@@ -286,11 +286,11 @@ class _Host:
             rate = row["device_requests"] / self.seconds
             yield Station("disk", f"{many} of {name}", busy, f"{rate:.0f} requests/s")
 
-    def _disk_owner(self, disk: Mapping[str, Any]) -> str | None:
+    def _disk_owner(self, disk: VirtualDisk) -> str | None:
         """The driver domain of the physical disk: a stub domain has a virtual disk itself."""
-        owner: str | None = disk.get("driver_domain")
-        while owner is not None and "disk" in self.domains.get(owner, {}):
-            owner = self.domains[owner]["disk"].get("driver_domain")
+        owner = disk.driver_domain
+        while owner is not None and (behind := self.domains[owner].disk) is not None:
+            owner = behind.driver_domain
         return owner
 
     def _ssd_used(self, requests: float) -> float:
@@ -302,9 +302,9 @@ class _Host:
 
     def links(self) -> Iterator[Station]:
         nics: dict[tuple[str | None, str | None], list[str]] = {}
-        for name, table in self.domains.items():
-            if "nic" in table:
-                nics.setdefault((table["nic"].get("driver_domain"), table["nic"].get("device")), []).append(name)
+        for name, domain in self.domains.items():
+            if domain.nic is not None:
+                nics.setdefault((domain.nic.driver_domain, domain.nic.device), []).append(name)
         for (owner, nic), names in nics.items():
             if not self.concerned & set(names):
                 continue
@@ -340,14 +340,12 @@ class _Host:
                 return row
         return None
 
-    def _clients(self) -> Iterator[tuple[str, Mapping[str, Any], dict[str, Any]]]:
-        """The name, table and measured row of each client of the domains concerned."""
+    def _clients(self) -> Iterator[tuple[str, Client, dict[str, Any]]]:
+        """The name, fields and measured row of each client of the domains concerned."""
         rows = self._means(self.run.df_apps(), "domain", "app", "kind")
-        next_position = {
-            name: sum(app.get("instance", 1) for app in table.get("app", [])) for name, table in self.domains.items()
-        }
-        for name, client in self.document.get("client", {}).items():
-            server = client["server"]
+        next_position = {name: sum(app.instance for app in domain.apps) for name, domain in self.domains.items()}
+        for name, client in self.scenario.clients.items():
+            server = client.server
             position = next_position[server]
             next_position[server] += 1
             for row in rows:
@@ -355,27 +353,27 @@ class _Host:
                     yield name, client, row
 
     def machines(self) -> Iterator[Station]:
-        clients: dict[str, list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
+        clients: dict[str, list[tuple[Client, dict[str, Any]]]] = {}
         for _name, client, row in self._clients():
-            if "machine" in client:
-                clients.setdefault(client["machine"], []).append((client, row))
-        for machine, users in clients.items():
-            table = self.document["client_machine"][machine]
+            if client.machine is not None:
+                clients.setdefault(client.machine, []).append((client, row))
+        for name, users in clients.items():
+            machine = self.scenario.client_machines[name]
             requests_per_s = sum((row["completed"] + row["failed"]) / self.seconds for _client, row in users)
-            servers = sorted({client["server"] for client, _row in users})
+            servers = sorted({client.server for client, _row in users})
             packets = self._sum(servers, "packets_received") + self._sum(servers, "packets_sent")
-            request_ns, packet_ns = (span_ns(table.get(field, "0ns")) for field in ("request_cpu", "packet_cpu"))
-            busy = (requests_per_s * request_ns + packets / self.seconds * packet_ns) / 1e9 / table["processors"]
+            of_requests, of_packets = requests_per_s * machine.request_cpu.ns, machine.packet_cpu.ns
+            busy = (of_requests + packets / self.seconds * of_packets) / 1e9 / machine.processors
             reason = f"{requests_per_s:.0f} requests/s"
-            yield Station("client machine", f"processors of {machine}", min(1, busy), reason)
+            yield Station("client machine", f"processors of {name}", min(1, busy), reason)
             link = max(self._link_bits(servers, way) for way in ("sent", "received")) / self.seconds
-            used = min(1.0, link / table["bits_per_s"])
-            yield Station("client machine", f"link of {machine}", used, f"{link / 1e6:.0f} Mbit/s")
+            used = min(1.0, link / machine.bits_per_s)
+            yield Station("client machine", f"link of {name}", used, f"{link / 1e6:.0f} Mbit/s")
 
-    def _held(self, client: Mapping[str, Any], row: Mapping[str, Any]) -> float:
+    def _held(self, client: Client, row: Mapping[str, Any]) -> float:
         """The number of connections a client holds: one per user, or by Little's law one per outstanding request."""
-        if client.get("keep_alive"):
-            return float(client["users"])
+        if isinstance(client, ClosedLoopClient) and client.keep_alive:
+            return float(client.users)
         return float(row["throughput_per_s"] * (row["response_mean_ns"] or 0) / 1e9)
 
     def applications(self) -> Iterator[Station]:
@@ -383,23 +381,23 @@ class _Host:
         ports: dict[str, float] = {}
         for name, client, row in self._clients():
             held = self._held(client, row)
-            if "connections_max" in client:
-                reason = f"{held:.1f} of {client['connections_max']} requests outstanding"
-                used = min(1, held / client["connections_max"])
+            if isinstance(client, OpenLoopClient):
+                reason = f"{held:.1f} of {client.connections_max} requests outstanding"
+                used = min(1, held / client.connections_max)
                 yield Station("connections", f"connections of {name}", used, reason)
-            if "machine" in client:
-                ports[client["machine"]] = ports.get(client["machine"], 0) + held
+            if client.machine is not None:
+                ports[client.machine] = ports.get(client.machine, 0) + held
         for machine, held in ports.items():
-            most = self.document["client_machine"][machine]["connections_max"]
+            most = self.scenario.client_machines[machine].connections_max
             yield Station("client machine", f"ports of {machine}", min(1, held / most), f"{held:.0f} connections")
         for domain in sorted(self.concerned):
             position = 0
-            for app in self.domains[domain].get("app", []):
-                served = self._row(domain, app["kind"], position)
-                position += app.get("instance", 1)
+            for app in self.domains[domain].apps:
+                served = self._row(domain, app.kind, position)
+                position += app.instance
                 if served is None:
                     continue
-                workers = app.get("workers", app.get("threads"))
+                workers = app.params.get("workers", app.params.get("threads"))
                 inside = served["throughput_per_s"] * (served["response_mean_ns"] or 0) / 1e9
                 if workers and inside > QUEUE_LONG * workers:
                     reason = (
@@ -407,20 +405,20 @@ class _Host:
                         "near full: work comes in bursts, or the servers wait for other services"
                     )
                     yield Station("backlog", f"backlog of {domain}", 1.0, reason)
-                if "connections_max" in app and served["failed"]:
+                if "connections_max" in app.params and served["failed"]:
                     reason = f"{served['failed'] / self.seconds:.1f} requests/s refused, dropped or broken off"
                     yield Station("connections", f"connections of {domain}", 1.0, reason)
 
 
-def serving(table: Mapping[str, Any]) -> list[str]:
+def serving(domain: Domain) -> list[str]:
     """The domains that serve a domain: the driver domains of its devices, and the servers of its applications."""
-    servers = [table[device].get("driver_domain") for device in ("nic", "disk") if device in table]
-    for app in table.get("app", []):
-        servers += [app.get(field) for field in ("to", "database", "directory", "files")]
+    servers: list[object] = [device.driver_domain for device in (domain.nic, domain.disk) if device is not None]
+    for app in domain.apps:
+        servers += [app.params.get(field) for field in ("to", "database", "directory", "files")]
     return [name for name in servers if isinstance(name, str)]
 
 
-def with_servers(domains: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+def with_servers(domains: Mapping[str, Domain], names: Iterable[str]) -> list[str]:
     """Domains, followed by the domains that serve them directly or indirectly."""
     reached: dict[str, None] = {}
     left = list(names)

@@ -6,9 +6,8 @@ in the wrong place. If neither is the case, or if the service itself fills a dev
 no setting keeps the SLO.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
 from vcpulab.advice.reservations import reservations
@@ -119,10 +118,9 @@ def alone(scenario: Scenario, address: Address, *, jobs: int = 0) -> Alone | Non
     Raises:
         EngineError: the run failed.
     """
-    document = scenario.to_dict()
-    needed = with_servers(document["domain"], [address.domain])
-    gone = [name for name in document["domain"] if name not in needed]
-    clients = [name for name, table in document.get("client", {}).items() if table["server"] in gone]
+    needed = with_servers(scenario.domains, [address.domain])
+    gone = [name for name in scenario.domains if name not in needed]
+    clients = [name for name, client in scenario.clients.items() if client.server in gone]
     if not needed:
         return None
     written = scenario.written()["domain"]
@@ -151,12 +149,12 @@ def _reason(by_itself: Run, address: Address, needed: list[str], passed: list[St
     narrow = bottleneck(passed)
     if narrow is not None and narrow.kind in _OUTSIDE and narrow.used >= NEAR_FULL:
         return f"the {narrow.name.removeprefix('the ')} is {100 * narrow.used:.0f} % used"
-    domains = by_itself.scenario.to_dict()["domain"]
-    if any(len(domains[name].get("app", [])) > (name == address.domain) for name in needed):
+    domains = by_itself.scenario.domains
+    if any(len(domains[name].apps) > (name == address.domain) for name in needed):
         # Where several applications share vCPUs or pCPUs, a setting may favor one of them.
         return ""
     full = next((station for station in passed if station.kind == "pCPUs" and station.used >= _ALL), None)
-    crowded = any(domains[name]["vcpus"] > by_itself.scenario.to_dict()["host"]["pcpus"] for name in needed)
+    crowded = any(domains[name].vcpus > by_itself.scenario.host.pcpus for name in needed)
     if full is not None and not crowded:
         return f"the {full.name} are {100 * full.used:.0f} % used by its own work"
     misplaced = any(lost(by_itself, name, to) > _LOSES for name in needed for to in ("threads", "memory", "frequency"))
@@ -175,18 +173,18 @@ def _reason_of_vcpus(by_itself: Run, domain: str, needed: list[str], narrow: Sta
 
 def _own(by_itself: Run, needed: list[str]) -> Iterator[str]:
     """The remaining limits of domains that are alone and whose own limits are lifted."""
-    document: Mapping[str, Any] = by_itself.scenario.to_dict()
-    pcpus = document["host"]["pcpus"]
+    scenario = by_itself.scenario.model
+    pcpus = scenario.host.pcpus
     for name in needed:
-        table = document["domain"][name]
-        if table["vcpus"] < pcpus and max(shares(by_itself, name, "running"), default=0.0) > _BUSY:
-            yield f"the {table['vcpus']} vCPU{'' if table['vcpus'] == 1 else 's'} of {name}"
-        if table["vcpus"] > pcpus:
-            yield f"the {table['vcpus']} vCPUs of {name} on {pcpus} pCPU{'' if pcpus == 1 else 's'}"
-        left = cpuset(document, name)
+        vcpus = scenario.domains[name].vcpus
+        if vcpus < pcpus and max(shares(by_itself, name, "running"), default=0.0) > _BUSY:
+            yield f"the {vcpus} vCPU{'' if vcpus == 1 else 's'} of {name}"
+        if vcpus > pcpus:
+            yield f"the {vcpus} vCPUs of {name} on {pcpus} pCPU{'' if pcpus == 1 else 's'}"
+        left = cpuset(scenario, name)
         if len(left) < pcpus:
             yield f"the {len(left)} pCPUs of the control group of {name}"
-        if quota(table) is not None:
+        if quota(scenario.domains[name]) is not None:
             yield f"the quota of {name}"
 
 

@@ -207,11 +207,10 @@ def _at(document: Any, path: str) -> Any:
 
 def _allowed(scenario: Scenario) -> str:
     """The loads that may grow, in words: numbers of a scenario's clients, and copies."""
-    clients = scenario.to_dict().get("client", {}).items()
     loads = [
         join(["client", name, field])
-        for name, table in clients
+        for name, client in scenario.clients.items()
         for field in ("users", "rate", "streams")
-        if field in table
+        if hasattr(client, field)
     ]
     return f"a number, such as {', '.join([*loads, f'{_COPIES}NAME'])}"

@@ -29,7 +29,7 @@ def held_back(host: Host) -> Iterator[Finding]:
 
     Each cause has one finding, with all services that it concerns.
     """
-    serving = {domain for late in host.late for domain in with_servers(host.domains, [late.domain])}
+    serving = {domain for late in host.late for domain in with_servers(host.scenario.domains, [late.domain])}
     reasons = {domain: reason for domain, reason in host.starved.items() if domain not in serving}
     starved = (Late(name, name, f"{name} wants to run, but {reason}") for name, reason in reasons.items())
     hindered = (Late(name, name, how) for name, how in _hindered(host) if name not in serving and name not in reasons)
@@ -46,7 +46,7 @@ def _hindered(host: Host) -> Iterator[tuple[str, str]]:
             waits = 100 * host.waited(name)
             yield name, f"vCPU {spans(late)} of {name} waits for {waits:.0f} % of the time, once it wakes up"
         elif name in host.controls and host.waited(name) >= WAITS and host.of_wanted(name) < GETS_HALF:
-            work = "assumed jobs want" if all_assumed(host.document, name) else "own work wants"
+            work = "assumed jobs want" if all_assumed(host.scenario.domains[name]) else "own work wants"
             yield name, f"{name} gets {100 * host.of_wanted(name):.0f} % of the CPU time that its {work}"
 
 

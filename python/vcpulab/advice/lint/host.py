@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -165,7 +165,7 @@ class Host:
     @cached_property
     def weight_most(self) -> int:
         """The largest weight that a domain, or a control group, can have."""
-        return weight_most(version_of(self.document)) if self.is_kvm else XEN_WEIGHT_MAX
+        return weight_most(version_of(self.scenario.host)) if self.is_kvm else XEN_WEIGHT_MAX
 
     @cached_property
     def machines(self) -> list[str]:
@@ -191,11 +191,11 @@ class Host:
 
     def quota(self, domain: str) -> float:
         """The limit of a VM of a KVM host, for all its vCPUs together, % of one pCPU; 0: no limit."""
-        return 100 * (quota(self.domains[domain]) or 0.0)
+        return 100 * (quota(self.scenario.domains[domain]) or 0.0)
 
-    def quota_of(self, domain: str, part: str) -> float:
+    def quota_of(self, domain: str, part: Literal["global", "vcpu"]) -> float:
         """The limit of a VM of a KVM host (`global`), or of each of its vCPUs (`vcpu`), % of a pCPU; 0: no limit."""
-        return 100 * (quota_of(self.domains[domain], part) or 0.0)
+        return 100 * (quota_of(self.scenario.domains[domain], part) or 0.0)
 
     def throttled(self, domain: str) -> float:
         """The fraction of quota periods, over all groups of a VM, at whose end the quota was used up."""
@@ -226,7 +226,7 @@ class Host:
 
     def affinity(self, domain: str) -> list[list[int]]:
         """The pCPUs that each vCPU may run on."""
-        left = cpuset(self.document, domain)
+        left = cpuset(self.scenario.model, domain)
         here = [pcpu for pcpu in self.pcpus_of(self.domains[domain].get("pool")) if pcpu in left]
         masks = self._masks(domain, "affinity")
         return [here if mask == "all" else [pcpu for pcpu in members(mask) if pcpu in left] or here for mask in masks]
@@ -249,7 +249,7 @@ class Host:
     @cached_property
     def topology(self) -> Topology:
         """The assignment of pCPUs to cores, sockets and nodes."""
-        return Topology.from_host(self.document["host"])
+        return Topology.from_host(self.scenario.host)
 
     @property
     def by_thread(self) -> bool:

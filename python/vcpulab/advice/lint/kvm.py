@@ -327,7 +327,7 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
 
     Sources: Linux's `Documentation/virt/kvm/halt-polling`.
     """
-    polls = polls_us(host.document)
+    polls = polls_us(host.scenario.host)
     waiting = [domain for domain in host.machines if host.mean_waited(domain) > FEW_WAITS]
     idle = host.idle_of(host.pcpus_of(None))
     useless = {machine: host.wakeups_per_s(machine) * polls / 1e6 for machine in host.machines}

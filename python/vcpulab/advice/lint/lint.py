@@ -450,8 +450,7 @@ def _judged(advice: Advice, before: Run, after: Run) -> Advice:
 def _is_real(advice: Advice, run: Run) -> bool:
     """Is a finding about more than jobs that an import assumed?"""
     assumed = {app.name for app in apps(run.scenario) if app.assumed}
-    document = run.scenario.to_dict()
-    assumed |= {name for name in document["domain"] if all_assumed(document, name)}
+    assumed |= {name for name, domain in run.scenario.domains.items() if all_assumed(domain)}
     return not advice.finding.concerned or bool(set(advice.finding.concerned) - assumed)
 
 

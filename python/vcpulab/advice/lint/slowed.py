@@ -149,7 +149,7 @@ def _memory_remote(host: Host, domain: str) -> Finding | None:
     fixes += [
         {path: spans(by_node[node]), **memory_follows} for node in emptiest if spans(by_node[node]) != table.get(field)
     ]
-    masks = soft(host.document, {name: host.gotten(name) / 100 for name in host.domains})
+    masks = soft(host.scenario.model, {name: host.gotten(name) / 100 for name in host.domains})
     if domain in masks:
         fixes.append({of_domain(name, "soft_affinity"): mask for name, mask in masks.items()})
     where = f"its memory is on node {spans(holds)}" if holds else "its memory is on the nodes that it may run on"

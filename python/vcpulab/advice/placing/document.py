@@ -55,7 +55,7 @@ def document(placed: "Placement", power: Power, tune: str) -> Iterator[Part]:
         reasons.append(f"no SLO is on {names}: no CPU time is kept free for that, it gets what is left of a host")
     for host in placed.hosts:
         reasons += on_assumed(host.scenario, [judged.slo for judged in host.judged])
-    reasons += core_sharing.notes(placed.fleet.base.to_dict())
+    reasons += core_sharing.notes(placed.fleet.base.model)
     yield Part.lines(reasons, "line of reasons", rank=1)
     refused = [
         f"not on one host: {', '.join(listed(refused_set.names))}: {refused_set.reason}"

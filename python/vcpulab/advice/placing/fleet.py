@@ -15,8 +15,8 @@ from vcpulab.advice.capacity.occupancy import serving
 from vcpulab.advice.placing.nodes import soft
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors.commands import HYPERVISORS
-from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.scenario.catalogue import profiles
+from vcpulab.scenario.model import Domain
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.settings import change
 from vcpulab.scenario.topology import Topology
@@ -97,7 +97,7 @@ class Fleet:
             more = f" and {len(items) - 1} more" if len(items) > 1 else ""
             document["name"] = f"host with {items[0].name[:_NAME_LONG]}{more}"
         made = Scenario.from_toml(tomli_w.dumps(document), "<host>", folder=self.base.folder)
-        prefers = soft(made.to_dict(), self.busy)
+        prefers = soft(made.model, self.busy)
         if not prefers:
             return made
         return made.change({join(["domain", name, "soft_affinity"]): mask for name, mask in prefers.items()})
@@ -183,7 +183,7 @@ def _common(domains: Mapping[str, Any]) -> list[str]:
     return [
         name
         for name, table in domains.items()
-        if name == "dom0" or table.get("daemon") or (table.get("driver_domain") and not serving(table))
+        if name == "dom0" or table.get("daemon") or (table.get("driver_domain") and not serving(Domain(table)))
     ]
 
 
@@ -191,26 +191,26 @@ def _items(
     label: str, scenario: Scenario, base: Scenario, taken: dict[str, set[str]], notes: list[str]
 ) -> Iterator[Item]:
     """The items of one file, under names that are unique in the fleet."""
-    own_host, wanted = scenario.to_dict()["host"], base.to_dict()["host"]
-    hypervisors = [HYPERVISORS[hypervisor_of(hosting.to_dict())] for hosting in (scenario, base)]
+    own_host, wanted = scenario.host, base.host
+    hypervisors = [HYPERVISORS[host.hypervisor] for host in (own_host, wanted)]
     if hypervisors[0] != hypervisors[1]:
         raise RequestError(
             f"{label}: its host is a {hypervisors[0]} host, and the hosts to place it on are {hypervisors[1]} hosts"
         )
-    if any(own_host.get(field) != wanted.get(field) for field in ("profile", "pcpus", "costs", "drivers")):
+    if any(getattr(own_host, field) != getattr(wanted, field) for field in ("profile", "pcpus", "costs", "drivers")):
         notes.append(
-            f"{label}: its own host differs; placed on hosts of {wanted['pcpus']} pCPUs, profile {wanted['profile']}"
+            f"{label}: its own host differs; placed on hosts of {wanted.pcpus} pCPUs, profile {wanted.profile}"
         )
-    if any(own_host[field] != wanted[field] for field in ("scheduler", "generation")):
+    if (own_host.scheduler, own_host.generation) != (wanted.scheduler, wanted.generation):
         written = base.written()["host"]
         changed = change(scenario, {f"host.{field}": written.get(field) for field in ("scheduler", "generation")})
         scenario = changed.scenario
-        notes.append(f"{label}: placed under {wanted['scheduler']} {wanted['generation']}")
+        notes.append(f"{label}: placed under {wanted.scheduler} {wanted.generation}")
         notes += [f"{label}: {path} is left out, the scheduler has no such parameter" for path in changed.left_out]
     document = scenario.written()
     domains = document["domain"]
     topologies_differ = Topology.from_host(own_host) != Topology.from_host(wanted)
-    if topologies_differ and (own_host.get("topology") or wanted.get("topology")):
+    if topologies_differ and (own_host.topology or wanted.topology):
         # The numbers of pCPUs mean other places in another topology.
         notes += [
             f"{label}: {field} of {name} is left out, the hosts have another topology"
@@ -228,7 +228,7 @@ def _items(
     ]
     host_common = _common(base.written()["domain"])
     for name in common:
-        users = [user for user, table in domains.items() if name in serving(table)]
+        users = [user for user, table in domains.items() if name in serving(Domain(table))]
         if users and name not in host_common:
             reason = f"{label}: domain `{users[0]}` needs the driver domain `{name}`"
             raise RequestError(f"{reason}; the host has {', '.join(host_common) or 'none'}")
@@ -265,7 +265,7 @@ def _groups(domains: Mapping[str, Any], common: Sequence[str]) -> list[list[str]
     """Groups of domains that use each other, in the order of the file."""
     group = {name: [name] for name in domains if name not in common}
     for name in list(group):
-        for server in serving(domains[name]):
+        for server in serving(Domain(domains[name])):
             if server in group and group[server] is not group[name]:
                 joined = [domain for domain in domains if domain in group[name] or domain in group[server]]
                 group |= dict.fromkeys(joined, joined)

@@ -6,10 +6,8 @@ import polars as pl
 
 from vcpulab.advice.capacity.occupancy import stations
 from vcpulab.advice.placing.fleet import Fleet, Item
-from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run
-from vcpulab.scenario.units import size_bytes
 
 _ELASTIC = 0.99
 """The occupied share of a vCPU from which its domain takes all the CPU time that it gets."""
@@ -24,16 +22,16 @@ def used_by_all(run: Run) -> float:
 def measured(run: Run) -> dict[str, float]:
     """Resource to its used share: pCPUs of each pool, driver domains, disks and links."""
     pools = run.df_pcpus().group_by("pool", maintain_order=True).agg(pl.col("idle_ns", "elapsed_ns").sum())
-    kvm = hypervisor_of(run.scenario.to_dict()) == "kvm"
+    kvm = run.scenario.host.hypervisor == "kvm"
     used = {
         f"pCPUs of {'the host' if kvm else row['pool']}": 1 - row["idle_ns"] / row["elapsed_ns"]
         for row in pools.to_dicts()
     }
     domains = run.df_domains().group_by("domain", maintain_order=True).agg(pl.col("running_ns", "elapsed_ns").sum())
     running = {row["domain"]: row["running_ns"] / row["elapsed_ns"] for row in domains.to_dicts()}
-    for name, table in run.scenario.to_dict()["domain"].items():
-        if table.get("driver_domain"):
-            used[f"vCPUs of {name}"] = running[name] / table["vcpus"]
+    for name, domain in run.scenario.domains.items():
+        if domain.driver_domain:
+            used[f"vCPUs of {name}"] = running[name] / domain.vcpus
     return used | {station.name: station.used for station in stations(run) if station.kind in ("disk", "link")}
 
 
@@ -61,8 +59,7 @@ def needs(
         if name not in mine and used > used_empty and used_empty < 1:
             needed[name] = share * (used - used_empty) / (1 - used_empty)
     if memory is not None:
-        domains = alone.scenario.to_dict()["domain"]
-        sizes = {name: size_bytes(table["memory"]) for name, table in domains.items()}
+        sizes = {name: domain.memory.bytes for name, domain in alone.scenario.domains.items()}
         free = memory - sum(sizes[name] for name in fleet.common)
         needed["memory"] = sum(sizes[name] for name in item.domains) / free if free > 0 else float("inf")
     return needed

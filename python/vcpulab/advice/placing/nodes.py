@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from vcpulab.scenario.model import Model
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import spans
 
@@ -41,25 +42,25 @@ def by_node(topology: Topology, wishes: Mapping[str, Wish]) -> dict[str, int]:
     return {name: chosen[name] for name in wishes if name in chosen}
 
 
-def soft(document: Mapping[str, Any], busy: Mapping[str, float] | None = None) -> dict[str, str | list[str]]:
+def soft(scenario: Model, busy: Mapping[str, float] | None = None) -> dict[str, str | list[str]]:
     """Soft affinities that keep each domain without an affinity in one node and one socket.
 
     Null gives each vCPU a pCPU for good and does not consider cores: under it, each vCPU gets its own core while cores
     are left. Driver domains get no affinity: the domains that they serve are on all nodes.
 
     Args:
-        document: a complete scenario.
+        scenario: the scenario.
         busy: domain to the number of pCPUs it keeps busy; by default the number of its vCPUs.
     """
-    host, topology = document["host"], Topology.from_host(document["host"])
-    if host["scheduler"] not in PREFER or document.get("pool"):
+    host, topology = scenario.host, Topology.from_host(scenario.host)
+    if host.scheduler not in PREFER or scenario.pools:
         return {}
     free = {
-        name: Wish(table["vcpus"], (busy or {}).get(name, float(table["vcpus"])))
-        for name, table in document["domain"].items()
-        if not table.get("driver_domain") and all(table.get(k, "all") == "all" for k in ("affinity", "soft_affinity"))
+        name: Wish(domain.vcpus, (busy or {}).get(name, float(domain.vcpus)))
+        for name, domain in scenario.domains.items()
+        if not domain.driver_domain and domain.affinity == "all" and domain.soft_affinity in (None, "all")
     }
-    null = host["scheduler"] == "null" and host.get("sched_gran", "cpu") == "cpu"
+    null = host.scheduler == "null" and host.sched_gran == "cpu"
     # A node of several sockets: Credit fills a core's threads before it goes to another socket that is hardly emptier.
     topology = replace(topology, nodes=max(topology.nodes, topology.sockets))
     if topology.nodes == 1 and not (null and topology.threads > 1):

@@ -73,13 +73,12 @@ class Host:
     @property
     def nodes(self) -> dict[int, list[str]]:
         """Node to the domains that prefer it; empty: the host has one node, or its scheduler has no soft affinity."""
-        document = self.scenario.to_dict()
-        topology, by_node = Topology.from_host(document["host"]), dict[int, list[str]]()
+        topology, by_node = Topology.from_host(self.scenario.host), dict[int, list[str]]()
         if topology.nodes == 1:
             return {}
         for name in self.domains:
-            given = document["domain"][name].get("soft_affinity", "all")
-            masks = given if isinstance(given, list) else [given]
+            given = self.scenario.domains[name].soft_affinity or "all"
+            masks = (given,) if isinstance(given, str) else given
             nodes = {topology.node(p) for mask in masks for p in pcpu_set(mask, topology.pcpus)}
             if len(nodes) == 1:
                 by_node.setdefault(nodes.pop(), []).append(name)

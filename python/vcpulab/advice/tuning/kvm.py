@@ -35,7 +35,7 @@ def host_parameters(scenario: Scenario) -> Iterator[Parameter]:
     if hypervisor_of(document) != "kvm":
         return
     if not document["host"].get("polls_recorded"):
-        polls = polls_us(document)
+        polls = polls_us(scenario.host)
         yield _numbers(["host", "halt_poll_us"], {*POLLS_US, polls}, polls)
     tables = document["domain"].values()
     daemons = {_top(table) for table in tables if table.get("daemon")}

@@ -43,7 +43,7 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
     """
     scheduler = str(space.scenario.to_dict()["host"]["scheduler"])
     active = [parameter for parameter in space.active(scheduler) if parameter.name != "host.scheduler"]
-    servers = [name for name in with_servers(space.scenario.to_dict()["domain"], own) if name not in own]
+    servers = [name for name in with_servers(space.scenario.domains, own) if name not in own]
     blamed = [name for name in _waited_for(run, [*own, *servers]) if name not in (*own, *servers)]
     first = _CURES.get(held_back.kind) if held_back is not None else None
     order = sorted(active, key=lambda parameter: (kind(parameter) != first, _rank(parameter)))

@@ -10,6 +10,7 @@ from vcpulab.advice.tuning.spaces import SCHEDULER, Option, Parameter, switched
 from vcpulab.errors import RequestError
 from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import generation_of, schedulers
+from vcpulab.scenario.model import Host
 from vcpulab.scenario.parameters import Param, accepts, has_role
 from vcpulab.scenario.scenario import Scenario, join
 
@@ -151,7 +152,7 @@ def _global_parameters(
         path, by_default = [*where, param["name"]], None
         if path == ["host", "runqueue"] and host.get("topology"):
             # On a flat host, the cores and sockets of its pCPUs are unknown.
-            values = run_queues(host, param["choices"], str(written.get("runqueue", param["default"])))
+            values = run_queues(Host(host), param["choices"], str(written.get("runqueue", param["default"])))
             by_default = len(values) > 2
         yield _parameter(path, values, written, param, scheduler, by_default=by_default)
 

@@ -205,8 +205,8 @@ def _order(search: Search) -> list[str]:
     used = run.df_domains().group_by("domain", maintain_order=True).agg(pl.col("running_ns").sum())
     used = used.sort("running_ns", descending=True, maintain_order=True)
     own = no_change.concerned(search.goals)
-    document = search.space.scenario.to_dict()["domain"]
-    return list(dict.fromkeys([*own, *with_servers(document, own), *used["domain"], *document]))
+    domains = search.space.scenario.domains
+    return list(dict.fromkeys([*own, *with_servers(domains, own), *used["domain"], *domains]))
 
 
 def _effect_of(search: Search, guess: Guess, factor: float, runs: tuple[Run, Run], gain: float) -> InputEffect:

@@ -150,7 +150,7 @@ def _cures(scenario: Scenario, names: Sequence[str], missing: Container[str]) ->
     for inside in pools.values():
         pinned = any(pinned_to(document["domain"][name]) is not None for name in inside)
         yield from _isolated(document, inside if pinned else [name for name in inside if name in missing])
-    served = with_servers(scenario.to_dict()["domain"], names)
+    served = with_servers(scenario.domains, names)
     yield from _affinities(document, served)
     for name in served:
         if document["domain"][name].get("driver_domain"):

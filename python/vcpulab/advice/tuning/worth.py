@@ -136,7 +136,7 @@ class Worth:
     def price(self, candidate: Candidate) -> float:
         """The price of setting the candidate, %."""
         another = candidate.scheduler != self.present.scheduler
-        own = set(with_servers(self.space.document["domain"], no_change.concerned(self.goals)))
+        own = set(with_servers(self.space.scenario.domains, no_change.concerned(self.goals)))
         strangers = [p for p in self.changed(candidate) if split(p.name)[0] == "domain" and not own & set(_domains(p))]
         changed = [(parameter, candidate.picks[parameter.key]) for parameter in self.changed(candidate)]
         of_others = _OF_OTHERS * len(strangers) if own else 0.0

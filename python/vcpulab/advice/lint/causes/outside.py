@@ -68,7 +68,7 @@ def _outside_client(held: Held) -> Finding | None:
 
 def _outside(held: Held) -> Finding | None:
     station, host = held.station, held.host
-    serving = with_servers(host.domains, [held.domain])
+    serving = with_servers(host.scenario.domains, [held.domain])
     no_waits = all(host.waited(name) < FEW_WAITS for name in serving)
     if station.used < (HALF_FULL if no_waits else NEAR_FULL):
         return None

@@ -162,7 +162,9 @@ class _Reserved:
                 return {}
             return {of_domain(name, field): value for field, value in shorter.items()}
 
-        serving = (name for name in with_servers(host.domains, [held.late.domain]) if name in host.inside(held.pool))
+        serving = (
+            name for name in with_servers(host.scenario.domains, [held.late.domain]) if name in host.inside(held.pool)
+        )
         larger = [{of_domain(domain, spelt.amount): min(period, times * amount)} for times in (2, 4)]
         if amount <= period // SHORTER and cut(domain):
             shorter = spelt.with_period(fields(domain), spelt.whole(period / SHORTER, period))

@@ -58,7 +58,7 @@ def _rate_limited(held: Held) -> Finding | None:
             continue
         p99_ns, _ = host.woken_waits_ns(domain)
         # The domains that a request passes before it reaches the service wait for the limit, too.
-        longest_ns = max(host.woken_waits_ns(name)[1] for name in with_servers(host.domains, [domain]))
+        longest_ns = max(host.woken_waits_ns(name)[1] for name in with_servers(host.scenario.domains, [domain]))
         if longest_ns < limit * unit_ns / RATE_LIMIT_TIMES or p99_ns > RATE_LIMIT_TIMES * limit * unit_ns:
             continue
         path = of_pool(held.pool, name)
