@@ -87,7 +87,7 @@ def test_busy_vcpus_have_cores_of_their_own_while_there_are_some(scheduler: str,
     it = taken(hogs(4), scheduler, nodes)
     made = it.scenario(it.items)
     used = [row["pcpu"] for row in run(made).df_pcpus().to_dicts() if row["run_ns"] > 0.5 * row["elapsed_ns"]]
-    assert len({Topology.from_host(made.to_dict()["host"]).core(pcpu) for pcpu in used}) == len(used) == 4
+    assert len({Topology.from_host(made.host).core(pcpu) for pcpu in used}) == len(used) == 4
 
 
 def test_numbers_of_another_topology_are_left_out_and_named() -> None:

@@ -69,17 +69,15 @@ _ROWS_SOON = 8
 def _heading(run: Run) -> list[Block]:
     """Lines on the scenario of a run."""
     scenario = run.scenario
-    document = scenario.to_dict()
-    host = document["host"]
+    host = scenario.host
     topology, replications = Topology.from_host(host), count(scenario.replications, "replication")
-    pcpus = count(host["pcpus"], "pCPU") if topology.is_flat else str(topology)
-    scheduler = f"{host['scheduler']} {host['generation']}"
+    pcpus = count(host.pcpus, "pCPU") if topology.is_flat else str(topology)
+    scheduler = f"{host.scheduler} {host.generation}"
     pools = "".join(
-        f", {pool['scheduler']} {pool['generation']} in {name} ({pool['pcpus']})"
-        for name, pool in document.get("pool", {}).items()
+        f", {pool.scheduler} {pool.generation} in {name} ({pool.pcpus})" for name, pool in scenario.pools.items()
     )
     lines = [
-        f"{scenario.name}: {scheduler}{pools}, {pcpus}, profile {host['profile']}",
+        f"{scenario.name}: {scheduler}{pools}, {pcpus}, profile {host.profile}",
         f"{scenario.length_in_words}, {replications}, seed {scenario.seed}; mean ± 95 % confidence interval",
     ]
     return [Lines(lines), BLANK]
