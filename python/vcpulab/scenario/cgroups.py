@@ -22,7 +22,7 @@ _WEIGHT_MOST: Mapping[Version, int] = {1: _SHARES_MOST * WEIGHT // SHARES, 2: 10
 
 def version_of(host: Host) -> Version:
     """The version of a host; 2 for a host without control groups."""
-    return host.cgroups or 2
+    return 1 if host.cgroups == 1 else 2
 
 
 def weight_most(version: Version) -> int:
