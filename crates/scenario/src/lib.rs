@@ -3,8 +3,9 @@
 //! A scenario is a TOML file. It goes through three stations, each in a folder of its own:
 //!
 //! 1. `text`: quantities with units, problems with their places, and the reader, which keeps the position of every value.
-//! 2. `file`: the fields. From their one declaration (`record!`) follow the reader, which reports every unknown, missing
-//!    and mistyped one, the writer, and the JSON [`schema`](schema()).
+//! 2. `file`: the fields. Each is declared once (`record!`): type, range, default and description. From that follow the
+//!    reader, which reports every unknown, missing and mistyped field, the check of the single value, and the JSON
+//!    [`schema`](schema()).
 //! 3. `check`: makes a [`Spec`](vcpulab_spec::Spec) of it, in which every value is within its limits and every reference
 //!    leads somewhere. It collects all [`Problems`]; what is allowed but doubtful becomes a warning. Scheduler parameters
 //!    are checked against the registry's tables alone; no scheduler is named here.

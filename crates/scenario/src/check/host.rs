@@ -19,7 +19,7 @@ use crate::file::words::toolstacks;
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
-use crate::text::value::choice;
+use crate::text::value::{choice, within};
 
 /// The pool that every host has.
 const POOL_0: &str = "Pool-0";
@@ -147,17 +147,14 @@ fn constants(
     platform: &Platform,
 ) -> Constants {
     let mut constants = constants_of(profile, platform);
-    for (name, At { value, place }) in raw.costs.get().into_iter().flat_map(|named| &named.0) {
+    for (name, cost) in raw.costs.get().into_iter().flat_map(|named| &named.0) {
         match CONSTANTS.iter().find(|constant| constant.name == name.value) {
             Some(constant) if !platform.has(constant) => {
-                checker.report.error(place, Problem::not_allowed(ONLY_KVM));
-            }
-            Some(constant) if (constant.min..=constant.max).contains(value) => {
-                constants.set(constant.name, *value);
+                checker.report.error(&cost.place, Problem::not_allowed(ONLY_KVM));
             }
             Some(constant) => {
-                let allowed = format!("an integer from {} to {}", constant.min, constant.max);
-                checker.report.error(place, Problem::not_allowed(allowed));
+                let value = within(cost, constant.min..=constant.max, checker.report);
+                value.into_iter().for_each(|value| constants.set(constant.name, value));
             }
             None => unknown_constant(name, checker.report),
         }

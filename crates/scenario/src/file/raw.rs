@@ -577,29 +577,29 @@ tagged! {
         /// Changes global parameters of the scheduler.
         "adjust-global" => AdjustGlobal(RawAdjustGlobal),
         /// Pauses a domain.
-        "pause" => Pause(RawPause),
+        "pause" => Pause(RawWhole),
         /// Unpauses a domain.
-        "unpause" => Unpause(RawPause),
+        "unpause" => Unpause(RawWhole),
         /// Changes the affinity of a domain's vCPUs: hard, soft, or first hard and then soft.
         "affinity" => Affinity(RawAffinity),
         /// Moves a domain to another CPU pool: it has default parameters and no affinity there.
         "move-pool" => MovePool(RawMovePool),
         /// Creates a domain that has shut down or was destroyed, as the file describes it. (One that is created later for the
         /// first time has a `start`.)
-        "create" => Create(RawLife),
+        "create" => Create(RawWhole),
         /// Asks a domain to shut down. Its guest does so within its `shutdown` time; then the toolstack destroys the domain.
-        "shutdown" => Shutdown(RawLife),
+        "shutdown" => Shutdown(RawWhole),
         /// Asks a domain to reboot: it shuts down, is destroyed, and is created again, as the file describes it.
-        "reboot" => Reboot(RawLife),
+        "reboot" => Reboot(RawWhole),
         /// Crashes a domain's guest. Its `on_crash` is the toolstack's answer.
-        "crash" => Crash(RawLife),
+        "crash" => Crash(RawWhole),
         /// Destroys a domain without asking its guest; of a saved one, its state.
-        "destroy" => Destroy(RawLife),
+        "destroy" => Destroy(RawWhole),
         /// Takes a domain off the host, and keeps its state.
-        "save" => Save(RawLife),
+        "save" => Save(RawWhole),
         /// Puts a saved domain on the host again, with the pool, parameters and affinity of the file; its guest
         /// continues where it stopped.
-        "restore" => Restore(RawLife),
+        "restore" => Restore(RawWhole),
         /// Takes a vCPU online again.
         "online" => Online(RawOnline),
         /// Takes a vCPU offline: its guest does without it.
@@ -613,17 +613,18 @@ impl RawAction {
         match self {
             RawAction::Adjust(raw) => raw.at(report),
             RawAction::AdjustGlobal(raw) => raw.at(report),
-            RawAction::Pause(raw) | RawAction::Unpause(raw) => raw.at(report),
             RawAction::Affinity(raw) => raw.at(report),
             RawAction::MovePool(raw) => raw.at(report),
-            RawAction::Create(raw)
+            RawAction::Online(raw) | RawAction::Offline(raw) => raw.at(report),
+            RawAction::Pause(raw)
+            | RawAction::Unpause(raw)
+            | RawAction::Create(raw)
             | RawAction::Shutdown(raw)
             | RawAction::Reboot(raw)
             | RawAction::Crash(raw)
             | RawAction::Destroy(raw)
             | RawAction::Save(raw)
             | RawAction::Restore(raw) => raw.at(report),
-            RawAction::Online(raw) | RawAction::Offline(raw) => raw.at(report),
         }
     }
 }
@@ -653,8 +654,8 @@ record! {
 }
 
 record! {
-    /// Pauses or unpauses a domain.
-    struct RawPause {
+    /// Pauses or unpauses a domain, or begins, ends or interrupts its life.
+    struct RawWhole {
         /// Time of the action since the host started, warm-up included.
         at: Time; TIMES,
         /// The domain.
@@ -691,17 +692,6 @@ record! {
         pool: String,
     }
     required [at, domain, pool]
-}
-
-record! {
-    /// Begins, ends or interrupts a domain's life.
-    struct RawLife {
-        /// Time of the action since the host started, warm-up included.
-        at: Time; TIMES,
-        /// The domain.
-        domain: String,
-    }
-    required [at, domain]
 }
 
 record! {

@@ -1,11 +1,11 @@
 //! Fields that are a scheduler's or an application's, not the file format's.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use toml::de::DeValue;
 use vcpulab_host::Span;
 use vcpulab_spec::limits::{SPANS_ABOVE_ZERO, VCPU_NUMBERS};
 
-use crate::text::read::{At, Node, Read, Reader};
+use crate::text::read::{At, Named, Node, Read, Reader};
 use crate::text::record::record;
 
 /// The value of a parameter, before it is known which parameter it is.
@@ -31,14 +31,7 @@ impl Read for RawParam {
 }
 
 /// Fields that are the scheduler's, not the file format's.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct RawParams(pub Vec<(At<String>, At<RawParam>)>);
-
-impl Serialize for RawParams {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (&name.value, value)))
-    }
-}
+pub(crate) type RawParams = Named<RawParam>;
 
 record! {
     /// A slot of a scheduler's timetable.

@@ -10,9 +10,11 @@ use crate::text::problem::{Place, Problem, Problems, Report, did_you_mean, join,
 use crate::text::units::{CpuList, Duration, Size};
 
 /// A value and where it stands.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[serde(transparent)]
 pub(crate) struct At<T> {
     pub value: T,
+    #[serde(skip)]
     pub place: Place,
 }
 
@@ -23,25 +25,26 @@ impl<T> From<T> for At<T> {
     }
 }
 
-impl<T: Serialize> Serialize for At<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(serializer)
-    }
+/// Declares that the schema of these types is that of the value inside.
+macro_rules! schema_of_value {
+    ($($type:ident)*) => {$(
+        impl<T: JsonSchema> JsonSchema for $type<T> {
+            fn inline_schema() -> bool {
+                T::inline_schema()
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                T::schema_name()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                T::json_schema(generator)
+            }
+        }
+    )*};
 }
 
-impl<T: JsonSchema> JsonSchema for At<T> {
-    fn inline_schema() -> bool {
-        T::inline_schema()
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
-    }
-}
+schema_of_value! { At Field }
 
 pub(crate) type Node<'i> = Spanned<DeValue<'i>>;
 
@@ -389,7 +392,8 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
 }
 
 /// A field that may be left out.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(transparent)]
 pub(crate) struct Field<T>(pub Option<At<T>>);
 
 impl<T> Field<T> {
@@ -417,25 +421,5 @@ impl<T> From<T> for Field<T> {
 impl<T> From<Option<T>> for Field<T> {
     fn from(value: Option<T>) -> Self {
         Field(value.map(At::from))
-    }
-}
-
-impl<T: Serialize> Serialize for Field<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.get().serialize(serializer)
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Field<T> {
-    fn inline_schema() -> bool {
-        T::inline_schema()
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
     }
 }

@@ -5,7 +5,8 @@ use vcpulab_host::{ParamKind, Span};
 use vcpulab_spec::{AppSpec, AppValue, Spec};
 
 use crate::file::raw::RawApp;
-use crate::text::params::{RawParam, RawParams};
+use crate::text::params::RawParam;
+use crate::text::read::Named;
 use crate::text::units::{Duration, Size};
 use crate::text::value::unless;
 use crate::write::phases::raw_phase;
@@ -37,7 +38,7 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
                 };
                 Some((param.name.to_owned().into(), value.into()))
             });
-            raw.params = RawParams(params.collect());
+            raw.params = Named(params.collect());
         }
     }
     raw

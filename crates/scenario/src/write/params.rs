@@ -4,7 +4,7 @@ use vcpulab_host::{ParamKind, ParamValue, Params, TimetableEntry};
 use vcpulab_spec::{PoolSpec, Spec};
 
 use crate::text::params::{RawParam, RawParams, RawSlot};
-use crate::text::read::named;
+use crate::text::read::{Named, named};
 
 pub(crate) fn raw_params(params: &Params, pool: &PoolSpec, spec: &Spec) -> RawParams {
     let raw = |(name, value): (&str, &ParamValue)| {
@@ -25,7 +25,7 @@ pub(crate) fn raw_params(params: &Params, pool: &PoolSpec, spec: &Spec) -> RawPa
         };
         named(name, value)
     };
-    RawParams(params.iter().map(raw).collect())
+    Named(params.iter().map(raw).collect())
 }
 
 fn domain_numbered(number: i64, spec: &Spec) -> &str {
